@@ -1,0 +1,23 @@
+# This file knows how every target of this project is compiled.
+
+# ccache where it is there: the same sources are built in several forms.
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(DLOCK_CCACHE ccache)
+  if(DLOCK_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${DLOCK_CCACHE})
+  endif()
+endif()
+
+add_library(dlock_flags INTERFACE)
+if(PROJECT_IS_TOP_LEVEL)
+  target_compile_options(dlock_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast
+    -Wnon-virtual-dtor -Woverloaded-virtual)
+  if(DLOCK_WERROR)
+    target_compile_options(dlock_flags INTERFACE -Werror)
+  endif()
+endif()
+if(DLOCK_SANITIZE)
+  target_compile_options(dlock_flags INTERFACE -fsanitize=${DLOCK_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(dlock_flags INTERFACE -fsanitize=${DLOCK_SANITIZE})
+endif()

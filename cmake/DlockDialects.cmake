@@ -1,0 +1,109 @@
+# This file knows how a folder under src/dialects becomes a database this library speaks.
+#
+# A folder's dialect.cmake calls
+#   dlock_dialect(FOUND <bool> LIBRARIES <targets…> MISSING <what to install>
+#                 [SCHEMES <further URL schemes…>] [PACKAGE <lines for the installed CMake package…>]
+#                 [PKG_CONFIG <modules…>])
+# Its code lives in namespace dlock::dialects::<folder>, which it writes as DLOCK_DIALECT; its name is DLOCK_DIALECT_NAME.
+
+set(DLOCK_DIALECTS "")  # the folders that are built
+set(DLOCK_PACKAGE_LINES "")
+set(DLOCK_PKG_CONFIG_MODULES "")
+
+function(dlock_dialect)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "FOUND;MISSING" "LIBRARIES;SCHEMES;PACKAGE;PKG_CONFIG")
+  set(dlock_dialect_found ${arg_FOUND} PARENT_SCOPE)
+  set(dlock_dialect_missing "${arg_MISSING}" PARENT_SCOPE)
+  set(dlock_dialect_libraries ${arg_LIBRARIES} PARENT_SCOPE)
+  set(dlock_dialect_schemes ${arg_SCHEMES} PARENT_SCOPE)
+  set(dlock_dialect_package ${arg_PACKAGE} PARENT_SCOPE)
+  set(dlock_dialect_pkg_config ${arg_PKG_CONFIG} PARENT_SCOPE)
+endfunction()
+
+# Finds the folders, asks each for what it needs, and makes one object library a folder: dlock_dialect_<folder>.
+macro(dlock_add_dialects)
+  file(GLOB dlock_dialect_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/dialects/*/dialect.cmake)
+  foreach(dlock_dialect_file IN LISTS dlock_dialect_files)
+    get_filename_component(dlock_folder ${dlock_dialect_file} DIRECTORY)
+    get_filename_component(dlock_name ${dlock_folder} NAME)
+    string(TOUPPER ${dlock_name} dlock_upper)
+    set(DLOCK_WITH_${dlock_upper} AUTO CACHE STRING "the ${dlock_name} dialect: ON, OFF, or AUTO where its library is found")
+    set_property(CACHE DLOCK_WITH_${dlock_upper} PROPERTY STRINGS AUTO ON OFF)
+    if(NOT DLOCK_WITH_${dlock_upper} STREQUAL "AUTO" AND NOT DLOCK_WITH_${dlock_upper})
+      message(STATUS "dlock: without ${dlock_name}")
+      continue()
+    endif()
+    include(${dlock_dialect_file})
+    if(NOT dlock_dialect_found)
+      if(DLOCK_WITH_${dlock_upper} STREQUAL "AUTO")
+        message(STATUS "dlock: without ${dlock_name} (install ${dlock_dialect_missing} for it)")
+        continue()
+      endif()
+      message(FATAL_ERROR "DLOCK_WITH_${dlock_upper} is ON, but ${dlock_name} cannot be built: install ${dlock_dialect_missing}")
+    endif()
+    dlock_add_dialect(${dlock_name})
+    list(APPEND DLOCK_DIALECTS ${dlock_name})
+    list(APPEND DLOCK_PACKAGE_LINES ${dlock_dialect_package})
+    list(APPEND DLOCK_PKG_CONFIG_MODULES ${dlock_dialect_pkg_config})
+  endforeach()
+  if(NOT DLOCK_DIALECTS)
+    message(FATAL_ERROR "no database is left: install libpq-dev, libmariadb-dev or libsqlite3-dev, or switch one of DLOCK_WITH_… on")
+  endif()
+  list(REMOVE_DUPLICATES DLOCK_PACKAGE_LINES)
+  message(STATUS "dlock: with ${DLOCK_DIALECTS}")
+  dlock_write_registry()
+endmacro()
+
+function(dlock_add_dialect name)
+  set(folder ${PROJECT_SOURCE_DIR}/src/dialects/${name})
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/raw_peer\\.cpp$")  # for dlock-bench only
+  set(embedded ${CMAKE_CURRENT_BINARY_DIR}/embedded_${name}.cpp)
+  file(GLOB_RECURSE texts CONFIGURE_DEPENDS ${folder}/*.sql ${PROJECT_SOURCE_DIR}/migrations/${name}/*.sql
+    ${PROJECT_SOURCE_DIR}/schema/${name}.sql)
+  add_custom_command(OUTPUT ${embedded}
+    COMMAND ${CMAKE_COMMAND} -D NAME=${name} -D ROOT=${PROJECT_SOURCE_DIR} -D OUT=${embedded}
+      -P ${PROJECT_SOURCE_DIR}/cmake/EmbedDialect.cmake
+    DEPENDS ${texts} ${PROJECT_SOURCE_DIR}/cmake/EmbedDialect.cmake VERBATIM)
+  add_library(dlock_dialect_${name} OBJECT ${sources} ${embedded})
+  target_link_libraries(dlock_dialect_${name} PUBLIC dlock_headers ${dlock_dialect_libraries} PRIVATE dlock_flags fmt::fmt)
+  list(JOIN dlock_dialect_schemes "\", \"" schemes)
+  if(schemes)
+    set(schemes ", \"${schemes}\"")
+  endif()
+  target_compile_definitions(dlock_dialect_${name} PRIVATE DLOCK_DIALECT=${name} DLOCK_DIALECT_NAME="${name}"
+    "DLOCK_DIALECT_SCHEMES=\"${name}\"${schemes}")
+endfunction()
+
+# The plain uses of the client libraries that dlock-bench compares with: dlock_raw_peers.
+function(dlock_add_raw_peers)
+  set(peer_declarations "")
+  set(peer_entries "")
+  foreach(name IN LISTS DLOCK_DIALECTS)
+    string(APPEND peer_declarations "namespace ${name} {\nstd::unique_ptr<RawPeer> make_raw_peer(const Url&, "
+      "std::string_view url, const std::string& table);\n}\n")
+    string(APPEND peer_entries "      {\"${name}\", ${name}::make_raw_peer},\n")
+  endforeach()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/raw_peers.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/raw_peers.cpp @ONLY)
+  add_library(dlock_raw_peers STATIC ${CMAKE_CURRENT_BINARY_DIR}/raw_peers.cpp)
+  target_link_libraries(dlock_raw_peers PRIVATE dlock_flags fmt::fmt PUBLIC dlock_headers)
+  foreach(name IN LISTS DLOCK_DIALECTS)
+    set(file ${PROJECT_SOURCE_DIR}/src/dialects/${name}/raw_peer.cpp)
+    add_library(dlock_raw_peer_${name} OBJECT ${file})
+    get_target_property(libraries dlock_dialect_${name} LINK_LIBRARIES)
+    get_target_property(definitions dlock_dialect_${name} COMPILE_DEFINITIONS)
+    target_link_libraries(dlock_raw_peer_${name} PRIVATE ${libraries})
+    target_compile_definitions(dlock_raw_peer_${name} PRIVATE ${definitions})
+    target_sources(dlock_raw_peers PRIVATE $<TARGET_OBJECTS:dlock_raw_peer_${name}>)
+  endforeach()
+endfunction()
+
+function(dlock_write_registry)
+  set(declarations "")
+  set(entries "")
+  foreach(name IN LISTS DLOCK_DIALECTS)
+    string(APPEND declarations "namespace ${name} { const Dialect& dialect() noexcept; }\n")
+    string(APPEND entries "    &${name}::dialect(),\n")
+  endforeach()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/registry.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/registry.cpp @ONLY)
+endfunction()

@@ -1,0 +1,12 @@
+// This file knows the whole engine; start reading at <dlock/engine.hpp>.
+#pragma once
+
+#include <dlock/duration.hpp>
+#include <dlock/engine.hpp>
+#include <dlock/error.hpp>
+#include <dlock/event.hpp>
+#include <dlock/holder.hpp>
+#include <dlock/lock.hpp>
+#include <dlock/options.hpp>
+#include <dlock/token.hpp>
+#include <dlock/version.hpp>

@@ -1,0 +1,80 @@
+// This file knows how locks are asked for.
+#pragma once
+
+#include <dlock/export.hpp>
+#include <dlock/holder.hpp>
+#include <dlock/lock.hpp>
+#include <dlock/options.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock {
+inline namespace v0 {
+
+// The lock engine of one table in one database.
+// Threads: every member from any thread. After fork() the child's calls throw misuse.
+// Owns: its connections (at most EngineOptions::connections) and its threads (all signals blocked). Destroying it
+// does not release: held Locks stay valid and renewed.
+// Names: 1 to 255 bytes of UTF-8 without NUL, compared as bytes. Anything else is misuse before any SQL.
+// Fails: every call may throw Error{unavailable, timeout, in_doubt, schema, permission, misuse}. Busy is no error.
+class DLOCK_EXPORT Engine {
+ public:
+  // Opens and checks the database behind `url`: postgresql://, mysql:// (mariadb://) or sqlite:PATH.
+  explicit Engine(std::string_view url, EngineOptions options = {});
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+  ~Engine();
+
+  // One attempt. Empty: busy; then `busy`, if given, tells who holds it (one more statement).
+  std::optional<Lock> try_lock(std::string_view name, const LockOptions& options = {}, Holder* busy = nullptr);
+
+  // Waits at most `wait`, or until the token is stopped. Empty: time is up, or stopped. Never before `wait` has passed.
+  std::optional<Lock> try_lock_for(std::string_view name, Duration wait, const LockOptions& options = {},
+                                   std::stop_token stop = {});
+
+  // Waits as long as it takes.
+  Lock lock(std::string_view name, const LockOptions& options = {});
+
+  // Waits until granted or stopped. Empty: stopped.
+  std::optional<Lock> lock(std::stop_token stop, std::string_view name, const LockOptions& options = {});
+
+  // Waits until the name can be taken, without taking it. False: time is up, or stopped.
+  bool wait_free(std::string_view name, Duration wait, std::stop_token stop = {});
+
+  // Takes charge of a grant made elsewhere (Lock::detach, another process), known by its token, and renews it on the
+  // way: by options.lease, or by the length it had. Empty: the token is not the current holder's.
+  std::optional<Lock> adopt(std::string_view name, Token token, const LockOptions& options = {});
+
+  // What the table says of a name, whatever its state. Empty: there is no row.
+  std::optional<Holder> inspect(std::string_view name);
+
+  // All rows whose name matches the shell pattern, ordered by name.
+  std::vector<Holder> list(std::string_view glob = "*");
+
+  // Frees a lock whose token is still `seen`, and makes every later renewal by its holder fail. False: it had moved on.
+  bool force_release(std::string_view name, Token seen);
+
+  // One round of the reaper: settles leases that expired without release (each is reported once, as `abandoned`),
+  // and removes at most `batch` rows idle for longer than the retention. Removal takes two rounds at least `grace`
+  // apart, so that tokens never fall.
+  struct Reaped {
+    std::size_t removed = 0, abandoned = 0;
+  };
+  Reaped reap(std::size_t batch = 1000);
+
+  // Creates or upgrades the table: the same as `dlock-migrate up`.
+  static void install_schema(std::string_view url, const EngineOptions& options = {});
+
+ private:
+  struct Handle;
+  std::unique_ptr<Handle> handle_;  // shares the core (pool, keeper, timer) with every Lock
+};
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,32 @@
+// This file knows what an engine tells its observer.
+#pragma once
+
+#include <dlock/duration.hpp>
+#include <dlock/token.hpp>
+
+#include <string_view>
+
+namespace dlock {
+inline namespace v0 {
+
+// One thing that happened. The views live as long as the call of the observer.
+struct Event {
+  enum class Kind {
+    granted,          // a lease was granted; `took` is the time from the call to the grant
+    released,         // a lease was released, or ends by itself because the release could not be confirmed (`text` says so)
+    lost,             // a held lease is lost; `text` says how it was noticed
+    trust_low,        // renewal keeps failing and trust is running out; `took` is what is left of it
+    retried,          // a statement of the engine failed in passing and is sent again; `text` is the database's own
+    abandoned,        // the reaper found a lease that expired without release; `text` says who held it
+    reconnected,      // a connection was opened again after a failure
+    weak_durability,  // the server is set to forget: `text` says which setting and what it costs
+  };
+  Kind kind{};
+  std::string_view name{};
+  std::string_view text{};
+  Token token{};
+  Duration took{};
+};
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,90 @@
+// This file knows what can be done with a granted lease.
+#pragma once
+
+#include <dlock/duration.hpp>
+#include <dlock/export.hpp>
+#include <dlock/token.hpp>
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace dlock {
+inline namespace v0 {
+
+class Engine;
+
+// Why a lease was lost.
+enum class Loss {
+  refused,      // the database said that the lease is another owner's, or nobody's
+  unconfirmed,  // trust ran out before a renewal was confirmed
+  forced,       // somebody released it by force
+};
+
+// What became of a release.
+enum class Released {
+  freed,        // the row is free
+  was_lost,     // the lease had been lost before; nobody else's was touched
+  unconfirmed,  // no answer in time; the engine tries on, and at the latest the lease ends by itself
+};
+
+DLOCK_EXPORT std::string_view to_string(Loss loss) noexcept;
+DLOCK_EXPORT std::string_view to_string(Released released) noexcept;
+
+// One granted lease.
+// Threads: lost, valid, remaining, check, loss, name, token and owner from any; the rest one thread at a time.
+// Owns: the grant. It may outlive its Engine; renewal goes on until the last Lock is gone.
+// Time: trust runs on CLOCK_BOOTTIME from before the request was sent; no wall clock is read.
+class [[nodiscard]] DLOCK_EXPORT Lock {
+ public:
+  Lock(Lock&&) noexcept;
+  Lock& operator=(Lock&&) noexcept;  // releases what it held, like the destructor
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+  // Releases. Never throws; takes at most release_timeout, then leaves the rest to the engine or to the lease.
+  // Does nothing in a process made by fork().
+  ~Lock();
+
+  // As the destructor, but tells. A second call answers what the first one did.
+  Released release();
+
+  // Lets go of the lease without releasing it: nobody renews it any more, and it ends by its time unless it is
+  // adopted (Engine::adopt) or renewed by its token. For grants that outlive the process.
+  Token detach() noexcept;
+
+  const std::string& name() const noexcept;
+  Token token() const noexcept;
+  const std::string& owner() const noexcept;  // 32 hexadecimal digits, random, of this grant alone
+
+  // Set when the lease is lost, by a thread of the engine, at the latest when trust ends. Callbacks registered on it
+  // run on a thread of their own; one that blocks delays those of other locks, never a renewal.
+  std::stop_token lost() const noexcept;
+
+  // Whether the lease can be trusted, computed from the clock here and now: right at once after a pause.
+  bool valid() const noexcept;
+
+  // How much longer the lease can be trusted without another renewal; zero when it is lost.
+  Duration remaining() const noexcept;
+
+  // Throws Error{lost} unless valid().
+  void check() const;
+
+  // Why it was lost; empty while it is not.
+  std::optional<Loss> loss() const noexcept;
+
+  // Makes the lease end `lease` from now, by the database's clock, and renews it by that length from here on.
+  // Fails: lost, unavailable, timeout, in_doubt, misuse.
+  void extend(Duration lease);
+
+ private:
+  friend class Engine;
+  struct Grant;
+  explicit Lock(std::shared_ptr<Grant> grant) noexcept;
+  std::shared_ptr<Grant> grant_;
+};
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,46 @@
+// This file knows what can be chosen: per lock, and per engine.
+#pragma once
+
+#include <dlock/duration.hpp>
+#include <dlock/event.hpp>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace dlock {
+inline namespace v0 {
+
+// How one lock is to be held. What is unset is the engine's default.
+struct LockOptions {
+  std::optional<Duration> lease{};     // 1 ms to 10 years; renewed automatically from 300 ms up
+  Duration at_least{};                 // the lock stays closed this long after the grant, even if released or crashed; 0 = not
+  std::optional<Duration> renew_every{};  // unset: a third of the lease
+  bool renew = true;                   // false: nobody renews it; it ends with its lease or by Lock::extend
+  std::optional<std::string> label{};  // for people, at most 255 bytes of UTF-8
+  std::string metadata{};              // for people, at most 4096 bytes of UTF-8
+};
+
+// How an engine behaves. Durations must not be negative.
+struct EngineOptions {
+  std::string schema{};                  // of the table; empty: the connection's default
+  std::string table = "resource_lock";   // [A-Za-z_][A-Za-z0-9_]{0,47}
+  std::string history_table{};           // of dlock-migrate; empty: <table>_schema_history
+  std::string node{};                    // stable, human name of this replica; empty: the host name
+  std::string label{};                   // for people; empty: host:pid
+  std::string application = "dlock";     // how connections introduce themselves to the server
+  Duration lease = std::chrono::seconds{30};
+  std::optional<Duration> margin{};      // safety margin of trust; unset: lease/20, 1 ms (SQLite 3 ms) to 500 ms
+  unsigned connections = 2;              // at most; opened when needed
+  Duration connect_timeout = std::chrono::seconds{10};
+  Duration request_timeout = std::chrono::seconds{5};   // of one call that does not wait, and of one renewal
+  Duration release_timeout = std::chrono::seconds{1};   // of a release in a destructor
+  Duration poll_floor = std::chrono::milliseconds{500}; // a waiter looks at least this often, ±25 %
+  Duration retention = std::chrono::hours{24};          // the reaper removes rows idle for longer; not below `grace`
+  Duration grace = std::chrono::seconds{60};            // between the reaper's two steps; the same for all users of a table
+  bool prepared_statements = true;       // off behind a pooler in transaction mode
+  std::function<void(const Event&)> observer{};         // called on a thread of its own; exceptions are swallowed
+};
+
+}  // namespace v0
+}  // namespace dlock

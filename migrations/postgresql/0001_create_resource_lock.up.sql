@@ -1,0 +1,42 @@
+-- This file knows how version 1 makes the lock table, its floor row, and the view for people.
+-- min_client: 0.1.0
+
+-- step: create the lock table
+CREATE TABLE {{lock}} (
+  name text COLLATE "C" NOT NULL PRIMARY KEY CHECK (octet_length(name) <= 255),
+  node text NOT NULL DEFAULT '' CHECK (octet_length(node) <= 255),
+  owner text,
+  entries text NOT NULL DEFAULT '',
+  token bigint NOT NULL,
+  acquired_at bigint NOT NULL DEFAULT 0,
+  expires_at bigint NOT NULL DEFAULT 0,
+  reopens_at bigint NOT NULL DEFAULT 0,
+  lease_us bigint NOT NULL DEFAULT 0,
+  meta text NOT NULL DEFAULT '' CHECK (octet_length(meta) <= 4096),
+  label text NOT NULL DEFAULT '' CHECK (octet_length(label) <= 255),
+  actor text NOT NULL DEFAULT ''
+) WITH (
+  -- Room on each page for updates in place, and no index on what changes, so that they stay HOT.
+  fillfactor = 60,
+  -- A small, hot table: vacuum soon, and never truncate, which takes an exclusive lock.
+  autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.2,
+  vacuum_truncate = off
+);
+
+-- step: make the floor row
+INSERT INTO {{lock}} (name, token) VALUES ('', 0);
+
+-- step: create the view for people
+CREATE VIEW {{status}} AS
+SELECT l.name,
+       CASE WHEN l.owner IS NOT NULL AND l.expires_at > l.now THEN 'held'
+            WHEN l.reopens_at > l.now THEN 'closed'
+            WHEN l.owner IS NOT NULL THEN 'expired'
+            ELSE 'free' END AS state,
+       l.node, l.label, l.owner, l.token,
+       timestamp '1970-01-01' + l.acquired_at * interval '1 microsecond' AS acquired_at_utc,
+       timestamp '1970-01-01' + l.expires_at * interval '1 microsecond' AS expires_at_utc,
+       CASE WHEN l.reopens_at > 0 THEN timestamp '1970-01-01' + l.reopens_at * interval '1 microsecond' END AS reopens_at_utc,
+       l.lease_us * interval '1 microsecond' AS lease,
+       l.meta AS metadata
+  FROM (SELECT r.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now FROM {{lock}} r WHERE r.name <> '') l;

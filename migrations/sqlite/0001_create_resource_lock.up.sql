@@ -1,0 +1,41 @@
+-- This file knows how version 1 makes the lock table, its floor row, and the view for people.
+-- min_client: 0.1.0
+
+-- step: create the lock table
+CREATE TABLE {{lock}} (
+  name TEXT NOT NULL PRIMARY KEY CHECK (typeof(name) = 'text' AND length(CAST(name AS BLOB)) <= 255),
+  node TEXT NOT NULL DEFAULT '',
+  owner TEXT,
+  entries TEXT NOT NULL DEFAULT '',
+  token INTEGER NOT NULL CHECK (typeof(token) = 'integer'),
+  acquired_at INTEGER NOT NULL DEFAULT 0,
+  expires_at INTEGER NOT NULL DEFAULT 0,
+  reopens_at INTEGER NOT NULL DEFAULT 0,
+  lease_us INTEGER NOT NULL DEFAULT 0,
+  meta TEXT NOT NULL DEFAULT '' CHECK (length(CAST(meta AS BLOB)) <= 4096),
+  label TEXT NOT NULL DEFAULT '',
+  actor TEXT NOT NULL DEFAULT ''
+) WITHOUT ROWID;
+
+-- step: make the floor row
+INSERT INTO {{lock}} (name, token) VALUES ('', 0);
+
+-- step: create the view for people
+CREATE VIEW {{status}} AS
+SELECT l.name,
+       CASE WHEN l.owner IS NOT NULL AND l.expires_at > l.now THEN 'held'
+            WHEN l.reopens_at > l.now THEN 'closed'
+            WHEN l.owner IS NOT NULL THEN 'expired'
+            ELSE 'free' END AS state,
+       l.node, l.label, l.owner, l.token,
+       strftime('%Y-%m-%d %H:%M:%S', l.acquired_at / 1000000, 'unixepoch')
+         || printf('.%06d', l.acquired_at % 1000000) AS acquired_at_utc,
+       strftime('%Y-%m-%d %H:%M:%S', l.expires_at / 1000000, 'unixepoch')
+         || printf('.%06d', l.expires_at % 1000000) AS expires_at_utc,
+       CASE WHEN l.reopens_at > 0
+            THEN strftime('%Y-%m-%d %H:%M:%S', l.reopens_at / 1000000, 'unixepoch')
+                 || printf('.%06d', l.reopens_at % 1000000) END AS reopens_at_utc,
+       l.lease_us / 1000000.0 AS lease_seconds,
+       l.meta AS metadata
+  FROM (SELECT *, strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 AS now
+          FROM {{lock}} WHERE name <> '') AS l;

@@ -1,0 +1,107 @@
+// This file knows what each call on an Engine means to the core: arguments are checked here, before any SQL.
+#include "api/grant.hpp"
+#include "api/open.hpp"
+#include "engine/core.hpp"
+#include "types/name.hpp"
+#include "types/process.hpp"
+
+#include <dlock/engine.hpp>
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace dlock {
+inline namespace v0 {
+namespace {
+
+Deadline deadline_of(Duration wait) {
+  if (wait < Duration{})
+    throw Error(Fault::misuse, fmt::format("the wait {} us is negative", wait.count()));
+  return later(BootClock::now(), wait);
+}
+
+}  // namespace
+
+struct Engine::Handle {
+  std::shared_ptr<Core> core;
+  Birthplace birthplace{};
+
+  Core& here() const {
+    if (birthplace.forked())
+      throw Error(Fault::misuse, "the engine belongs to the parent of this process; open one after fork()");
+    return *core;
+  }
+
+  std::optional<Lock> lock(std::shared_ptr<engine::Held> held) const {
+    if (!held) return std::nullopt;
+    return Lock(std::make_shared<Lock::Grant>(Lock::Grant{core, std::move(held)}));
+  }
+};
+
+Engine::Engine(std::string_view url, EngineOptions options)
+    : handle_(std::make_unique<Handle>(Handle{api::open(url, std::move(options))})) {}
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+
+Engine::~Engine() {
+  // After fork() the connections and threads are the parent's: not even their copies may be destroyed here.
+  if (handle_ && handle_->birthplace.forked()) static_cast<void>(handle_.release());
+}
+
+std::optional<Lock> Engine::try_lock(std::string_view name, const LockOptions& options, Holder* busy) {
+  auto& core = handle_->here();
+  const Name checked(name);
+  api::check(options);
+  auto held = core.acquire(checked, options, {later(BootClock::now(), core.options().request_timeout), {}, false});
+  if (!held && busy != nullptr) {
+    auto row = core.inspect(checked);
+    *busy = row ? std::move(*row) : Holder{};
+    busy->name = name;
+  }
+  return handle_->lock(std::move(held));
+}
+
+std::optional<Lock> Engine::try_lock_for(std::string_view name, Duration wait, const LockOptions& options,
+                                         std::stop_token stop) {
+  auto& core = handle_->here();
+  const Name checked(name);
+  api::check(options);
+  return handle_->lock(core.acquire(checked, options, {deadline_of(wait), std::move(stop), true}));
+}
+
+Lock Engine::lock(std::string_view name, const LockOptions& options) {
+  auto lock = try_lock_for(name, Duration::max(), options);
+  return std::move(*lock);
+}
+
+std::optional<Lock> Engine::lock(std::stop_token stop, std::string_view name, const LockOptions& options) {
+  return try_lock_for(name, Duration::max(), options, std::move(stop));
+}
+
+bool Engine::wait_free(std::string_view name, Duration wait, std::stop_token stop) {
+  return handle_->here().wait_free(Name(name), {deadline_of(wait), std::move(stop), true});
+}
+
+std::optional<Lock> Engine::adopt(std::string_view name, Token token, const LockOptions& options) {
+  auto& core = handle_->here();
+  api::check(options);
+  return handle_->lock(core.adopt(Name(name), token, options));
+}
+
+std::optional<Holder> Engine::inspect(std::string_view name) { return handle_->here().inspect(Name(name)); }
+
+std::vector<Holder> Engine::list(std::string_view glob) { return handle_->here().list(std::string(glob)); }
+
+bool Engine::force_release(std::string_view name, Token seen) {
+  return handle_->here().force_release(Name(name), seen);
+}
+
+Engine::Reaped Engine::reap(std::size_t batch) {
+  if (batch == 0) throw Error(Fault::misuse, "the batch 0 must be at least 1");
+  return handle_->here().reap(batch);
+}
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,84 @@
+// This file knows what each call on a Lock means to the engine.
+#include "api/grant.hpp"
+#include "api/open.hpp"
+#include "types/name.hpp"
+
+#include <dlock/error.hpp>
+#include <dlock/lock.hpp>
+
+#include <fmt/format.h>
+
+namespace dlock {
+inline namespace v0 {
+
+Lock::Lock(std::shared_ptr<Grant> grant) noexcept : grant_(std::move(grant)) {}
+Lock::Lock(Lock&&) noexcept = default;
+
+Lock& Lock::operator=(Lock&& other) noexcept {
+  Lock old(std::move(*this));
+  grant_ = std::move(other.grant_);
+  return *this;
+}
+
+Lock::~Lock() {
+  if (!grant_) return;
+  if (grant_->birthplace.forked()) {
+    // The parent's grant, connections and threads: this process must not even destroy its copies of them.
+    static_cast<void>(new (std::nothrow) std::shared_ptr<Grant>(std::move(grant_)));
+    return;
+  }
+  if (grant_->released) return;
+  try {
+    grant_->core->release(grant_->held, grant_->core->options().release_timeout);
+  } catch (...) {  // out of memory: the lease ends by itself
+  }
+}
+
+Released Lock::release() {
+  if (grant_->birthplace.forked()) throw Error(Fault::misuse, "the lock belongs to the parent of this process");
+  if (!grant_->released)
+    grant_->released = grant_->core->release(grant_->held, grant_->core->options().request_timeout);
+  return *grant_->released;
+}
+
+Token Lock::detach() noexcept {
+  if (!grant_->released && !grant_->birthplace.forked()) {
+    grant_->core->detach(grant_->held);
+    grant_->released = Released::unconfirmed;
+  }
+  return grant_->held->token();
+}
+
+const std::string& Lock::name() const noexcept { return grant_->held->name(); }
+Token Lock::token() const noexcept { return grant_->held->token(); }
+const std::string& Lock::owner() const noexcept { return grant_->held->owner(); }
+std::stop_token Lock::lost() const noexcept { return grant_->held->lost(); }
+bool Lock::valid() const noexcept { return grant_->held->valid(BootClock::now()); }
+Duration Lock::remaining() const noexcept { return grant_->held->remaining(BootClock::now()); }
+
+void Lock::check() const {
+  if (valid()) return;
+  const auto why = loss();
+  throw Error(Fault::lost, fmt::format("the lock {} (token {}) is {}", quoted(name()), number(token()),
+                                       why ? fmt::format("lost: {}", to_string(*why)) : "no longer held"));
+}
+
+std::optional<Loss> Lock::loss() const noexcept {
+  const auto& held = *grant_->held;
+  if (const auto loss = held.loss()) return loss;
+  // Trust may have ended just now, before any thread of the engine could say so.
+  if (!held.ended() && BootClock::now() >= held.trusted_until()) return Loss::unconfirmed;
+  return std::nullopt;
+}
+
+void Lock::extend(Duration lease) {
+  if (grant_->birthplace.forked()) throw Error(Fault::misuse, "the lock belongs to the parent of this process");
+  LockOptions options;
+  options.lease = lease;
+  api::check(options);
+  if (grant_->held->ended()) check();
+  grant_->core->extend(grant_->held, lease);
+}
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,107 @@
+// This file knows the way from a URL and options to an engine, and which options are refused.
+#include "api/open.hpp"
+
+#include "engine/faults.hpp"
+#include "store/sql_lock_table.hpp"
+#include "types/name.hpp"
+#include "types/url.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace dlock::api {
+namespace {
+
+constexpr Duration shortest_lease = std::chrono::milliseconds{1};
+constexpr Duration longest_lease = std::chrono::hours{24} * 3652;  // ten years
+constexpr std::size_t longest_text = 255;
+constexpr std::size_t longest_metadata = 4096;
+
+std::string shown(Duration duration) { return fmt::format("{} us", duration.count()); }
+
+void check_range(std::string_view what, Duration value, Duration low, Duration high) {
+  if (value < low || value > high)
+    throw Error(Fault::misuse,
+                fmt::format("{} {} is out of range: from {} to {}", what, shown(value), shown(low), shown(high)));
+}
+
+void check_positive(std::string_view what, Duration value) {
+  if (value <= Duration{})
+    throw Error(Fault::misuse, fmt::format("{} {} must be longer than 0", what, shown(value)));
+}
+
+void check_lease(std::string_view what, Duration lease) { check_range(what, lease, shortest_lease, longest_lease); }
+
+std::string host_name() {
+  std::array<char, 256> buffer{};
+  if (::gethostname(buffer.data(), buffer.size() - 1) != 0 || buffer.front() == '\0') return "localhost";
+  return buffer.data();
+}
+
+}  // namespace
+
+void check(const EngineOptions& options) {
+  check_identifier("EngineOptions::table", options.table);
+  if (!options.schema.empty()) check_identifier("EngineOptions::schema", options.schema);
+  if (!options.history_table.empty()) check_identifier("EngineOptions::history_table", options.history_table);
+  check_text("EngineOptions::node", options.node, longest_text);
+  check_text("EngineOptions::label", options.label, longest_text);
+  check_text("EngineOptions::application", options.application, 63);
+  check_lease("EngineOptions::lease", options.lease);
+  if (options.margin) check_range("EngineOptions::margin", *options.margin, Duration{}, longest_lease);
+  if (options.connections == 0) throw Error(Fault::misuse, "EngineOptions::connections 0 must be at least 1");
+  check_positive("EngineOptions::connect_timeout", options.connect_timeout);
+  check_positive("EngineOptions::request_timeout", options.request_timeout);
+  check_positive("EngineOptions::release_timeout", options.release_timeout);
+  check_positive("EngineOptions::poll_floor", options.poll_floor);
+  check_positive("EngineOptions::grace", options.grace);
+  if (options.retention < options.grace)
+    throw Error(Fault::misuse, fmt::format("EngineOptions::retention {} must not be shorter than EngineOptions::grace {}",
+                                           shown(options.retention), shown(options.grace)));
+}
+
+void check(const LockOptions& options) {
+  if (options.lease) check_lease("LockOptions::lease", *options.lease);
+  check_range("LockOptions::at_least", options.at_least, Duration{}, longest_lease);
+  if (options.renew_every) check_positive("LockOptions::renew_every", *options.renew_every);
+  if (options.label) check_text("LockOptions::label", *options.label, longest_text);
+  check_text("LockOptions::metadata", options.metadata, longest_metadata);
+}
+
+Door find_door(std::string_view url, const dialects::ConnectOptions& options) {
+  const auto parsed = Url::parse(url);
+  std::string known;
+  for (const auto* dialect : dialects::all()) {
+    for (const auto scheme : dialect->schemes()) {
+      if (scheme == parsed.scheme) return {*dialect, dialect->connector(parsed, options)};
+      known += known.empty() ? "" : ", ";
+      known += scheme;
+    }
+  }
+  throw Error(Fault::misuse, fmt::format("the database URL {} has the unknown scheme {}; this build knows {}",
+                                         quoted(without_password(url)), quoted(parsed.scheme), known));
+}
+
+std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {
+  check(options);
+  if (options.node.empty()) options.node = host_name();
+  if (options.label.empty()) options.label = fmt::format("{}:{}", host_name(), ::getpid());
+  dialects::ConnectOptions connect;
+  connect.application = options.application;
+  connect.prepared_statements = options.prepared_statements;
+  auto door = find_door(url, connect);
+  try {
+    std::shared_ptr<store::LockTable> table = store::open_lock_table(
+        door.dialect, std::move(door.connector),
+        {options.schema, options.table, options.history_table, options.connections, options.connect_timeout});
+    return std::make_shared<Core>(std::move(table), std::move(options));
+  } catch (const Failure& failure) {
+    throw engine::told(failure, false);
+  }
+}
+
+}  // namespace dlock::api

@@ -1,0 +1,28 @@
+// This file knows how the house is put together: url -> dialect -> store -> engine.
+#pragma once
+
+#include "dialects/dialect.hpp"
+#include "engine/core.hpp"
+
+#include <dlock/options.hpp>
+
+#include <memory>
+#include <string_view>
+
+namespace dlock::api {
+
+// Throws Error{misuse} that names the value and the rule.
+void check(const EngineOptions& options);
+void check(const LockOptions& options);
+
+// The dialect and the connector a URL leads to. Throws Error{misuse}.
+struct Door {
+  const dialects::Dialect& dialect;
+  std::unique_ptr<dialects::Connector> connector;
+};
+Door find_door(std::string_view url, const dialects::ConnectOptions& options);
+
+// Opens the engine behind an Engine. Throws Error.
+std::shared_ptr<Core> open(std::string_view url, EngineOptions options);
+
+}  // namespace dlock::api

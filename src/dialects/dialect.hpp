@@ -1,0 +1,108 @@
+// This file knows what a database must be able to do to carry dlock. Each folder beside this file is one database.
+#pragma once
+
+#include "dialects/statement.hpp"
+#include "types/clock.hpp"
+#include "types/failure.hpp"
+#include "types/row.hpp"
+#include "types/url.hpp"
+
+#include <dlock/duration.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::dialects {
+
+// One connection to the database, through its own client library.
+// Threads: one at a time. Owns: the connection and what is prepared on it.
+// Fails: every member throws Failure, and nothing else that is the database's fault. After a failure that leaves the
+// state of the connection unknown (disconnected, timed out), usable() is false and it must be thrown away.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+
+  // Runs one prepared statement in a transaction of its own (or in the one opened by script("BEGIN")), exactly one
+  // round trip once it is prepared. All results are read to the end: what it answers is committed.
+  // Arguments are in the order of the statement's header. The answer lives until the next call.
+  virtual const Answer& run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) = 0;
+
+  // Runs a statement over many rows of `columns` arguments each (row after row), in one transaction and one round trip.
+  // How the rows enter the statement is the dialect's business; the answer is of the statement's last result.
+  virtual const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
+                                 Deadline deadline) = 0;
+
+  // Runs the text of one or more statements without arguments; answers are dropped. For migrations and BEGIN/COMMIT.
+  virtual void script(std::string_view sql, Deadline deadline) = 0;
+
+  // The schema unqualified names would be looked up in. Empty: none is selected.
+  virtual std::string default_schema(Deadline deadline) = 0;
+
+  // What is set up so that acknowledged grants can be forgotten, one sentence each, naming the setting and what it
+  // costs. Throws Failure{rejected} if the set-up is wrong for a lock engine, with the remedy.
+  virtual std::vector<std::string> weaknesses(Deadline deadline) = 0;
+
+  // False after a failure that poisoned the connection.
+  virtual bool usable() const noexcept = 0;
+
+  // Product and version, as a person would write them: "PostgreSQL 15.18".
+  virtual std::string server() const = 0;
+};
+
+// Where and how to connect: made from a URL, checked, with everything wrong in it already reported.
+// Threads: any.
+class Connector {
+ public:
+  virtual ~Connector() = default;
+  virtual std::unique_ptr<Connection> connect(Deadline deadline) const = 0;
+  // The target for messages: the URL without its password.
+  virtual const std::string& target() const noexcept = 0;
+};
+
+// What an engine or a tool asks of its connections.
+struct ConnectOptions {
+  std::string application = "dlock";
+  bool prepared_statements = true;  // false: nothing is prepared and no session setting is made (transaction poolers)
+};
+
+// One version of the table: the road from version - 1 to it, and back.
+struct Migration {
+  int version = 0;
+  std::string_view name;  // "create_resource_lock"
+  std::string_view up, down;
+};
+
+// A database. One constant object per folder; nothing outside the folder names it.
+class Dialect {
+ public:
+  virtual ~Dialect() = default;
+
+  // The folder's name.
+  virtual std::string_view name() const noexcept = 0;
+  // The URL schemes that lead here.
+  virtual std::span<const std::string_view> schemes() const noexcept = 0;
+
+  // Throws Error{misuse} that names what is wrong with the URL.
+  virtual std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const = 0;
+
+  virtual Marker marker() const noexcept = 0;
+  virtual std::string quote(std::string_view identifier) const = 0;
+
+  // The texts of the folder: statements on the lock table, and statements of the migrator.
+  virtual std::string_view lock_sql() const noexcept = 0;
+  virtual std::string_view migrator_sql() const noexcept = 0;
+  // The road (migrations/<name>/), in order, and the table as it is today (schema/<name>.sql).
+  virtual std::span<const Migration> migrations() const noexcept = 0;
+  virtual std::string_view schema_sql() const noexcept = 0;
+
+  // The least margin of trust that the resolution of the database's clock allows.
+  virtual Duration smallest_margin() const noexcept = 0;
+};
+
+// The dialects this library was built with. Generated from the folders.
+std::span<const Dialect* const> all();
+
+}  // namespace dlock::dialects

@@ -1,0 +1,163 @@
+-- This file knows what the migrator asks of PostgreSQL. DDL is transactional here: one transaction a version.
+-- Times are microseconds since the epoch, by the database's clock.
+
+-- name: relations(schema, lock, status, history)
+-- What is there: the schema, the table, the view, the history. The catalog is readable for every role.
+SELECT (SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = :schema::text),
+       count(*) FILTER (WHERE c.relname = :lock::text),
+       count(*) FILTER (WHERE c.relname = :status::text),
+       count(*) FILTER (WHERE c.relname = :history::text)
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :status::text, :history::text);
+
+-- name: begin()
+-- READ COMMITTED whatever the server's default: the history is read again after the lock was obtained.
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+
+-- name: commit()
+COMMIT;
+
+-- name: rollback()
+ROLLBACK;
+
+-- name: set_timeouts(lock_ms, statement_ms)
+-- For this transaction only, so that it works behind a pooler.
+SELECT set_config('lock_timeout', (:lock_ms::bigint)::text, true),
+       set_config('statement_timeout', (:statement_ms::bigint)::text, true);
+
+-- name: try_lock(key)
+-- Bound to the transaction: it cannot leak, and nobody waits in the server.
+SELECT pg_try_advisory_xact_lock(('x' || left(:key::text, 16))::bit(64)::bigint)::int::bigint;
+
+-- name: lock_holder(key)
+SELECT format('server process %s (%s, %s, for %s s)', a.pid, coalesce(nullif(a.application_name, ''), 'unnamed'),
+              coalesce(host(a.client_addr), 'local'), extract(epoch FROM clock_timestamp() - a.xact_start)::bigint)
+  FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+   AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+   AND (l.classid::bigint << 32 | l.objid::bigint) = ('x' || left(:key::text, 16))::bit(64)::bigint
+ LIMIT 1;
+
+-- name: create_schema()
+CREATE SCHEMA {{schema}};
+
+-- name: create_history()
+CREATE TABLE {{history}} (
+  version integer PRIMARY KEY CHECK (version > 0),
+  name text NOT NULL,
+  checksum text NOT NULL,
+  state text NOT NULL CHECK (state IN ('running', 'applied', 'failed', 'baseline')),
+  steps_done integer NOT NULL,
+  steps_total integer NOT NULL,
+  min_client text NOT NULL,
+  started_at bigint NOT NULL,
+  finished_at bigint,
+  tool_version text NOT NULL,
+  applied_by text NOT NULL,
+  error text NOT NULL DEFAULT '',
+  owner text,
+  lease_until bigint NOT NULL DEFAULT 0,
+  format integer NOT NULL DEFAULT 1
+);
+
+-- name: drop_history()
+DROP TABLE {{history}};
+
+-- name: read_history()
+SELECT version::bigint, name, checksum, state, steps_done::bigint, steps_total::bigint, min_client, started_at, finished_at,
+       tool_version, applied_by, error, owner,
+       lease_until - (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, format::bigint
+  FROM {{history}} ORDER BY version;
+
+-- name: insert_version(version, name, checksum, steps_total, min_client, tool_version, applied_by, owner, lease)
+-- The primary key is the guard.
+INSERT INTO {{history}} (version, name, checksum, state, steps_done, steps_total, min_client, started_at, tool_version,
+                         applied_by, owner, lease_until)
+SELECT :version::bigint::integer, :name::text, :checksum::text, 'running', 0, :steps_total::bigint::integer, :min_client::text, n.now,
+       :tool_version::text, :applied_by::text, :owner::text, n.now + :lease::bigint
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) n;
+
+-- name: take_version(version, steps_done, steps_total, tool_version, applied_by, owner, lease)
+-- Unless another migrator is at work on it.
+UPDATE {{history}}
+   SET state = 'running', steps_done = :steps_done::bigint, steps_total = :steps_total::bigint, error = '',
+       tool_version = :tool_version::text, applied_by = :applied_by::text, owner = :owner::text,
+       started_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, finished_at = NULL,
+       lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint
+ WHERE version = :version::bigint
+   AND (state <> 'running' OR lease_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+
+-- name: journal(version, owner, steps_done, lease)
+-- Renews the migrator's lease too. No row: another migrator has taken over.
+UPDATE {{history}}
+   SET steps_done = :steps_done::bigint,
+       lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint
+ WHERE version = :version::bigint AND owner = :owner::text AND state = 'running';
+
+-- name: finish_version(version, owner)
+UPDATE {{history}}
+   SET state = 'applied', steps_done = steps_total, owner = NULL, lease_until = 0,
+       finished_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+ WHERE version = :version::bigint AND owner = :owner::text AND state = 'running';
+
+-- name: remove_version(version, owner)
+DELETE FROM {{history}} WHERE version = :version::bigint AND owner = :owner::text AND state = 'running';
+
+-- name: hold_table()
+-- So that no lease begins between counting and dropping.
+LOCK TABLE {{lock}} IN EXCLUSIVE MODE;
+
+-- name: live_leases()
+SELECT count(*) FROM {{lock}}
+ WHERE owner IS NOT NULL AND expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+
+-- name: floor_row()
+-- Every column of the table, so that a missing one is noticed.
+SELECT token, node, owner, entries, acquired_at, expires_at, reopens_at, lease_us, meta, label, actor
+  FROM {{lock}} WHERE name = '';
+
+-- name: verify(schema, lock, status)
+-- What differs from the table as it should be today; no row if nothing does.
+WITH expected (name, type, required) AS (VALUES
+  ('name', 'text', true), ('node', 'text', true), ('owner', 'text', false), ('entries', 'text', true),
+  ('token', 'bigint', true), ('acquired_at', 'bigint', true), ('expires_at', 'bigint', true),
+  ('reopens_at', 'bigint', true), ('lease_us', 'bigint', true), ('meta', 'text', true), ('label', 'text', true),
+  ('actor', 'text', true)),
+lock_table AS (
+  SELECT c.oid, c.relkind, c.relpersistence
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+   WHERE n.nspname = :schema::text AND c.relname = :lock::text),
+found AS (
+  SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
+         a.attcollation
+    FROM pg_catalog.pg_attribute a JOIN lock_table t ON t.oid = a.attrelid
+   WHERE a.attnum > 0 AND NOT a.attisdropped)
+SELECT format('column %s should be %s and is %s', coalesce(e.name, f.name),
+              coalesce(e.type || CASE WHEN e.required THEN ' not null' ELSE '' END, 'absent'),
+              coalesce(f.type || CASE WHEN f.required THEN ' not null' ELSE '' END, 'absent'))
+  FROM expected e FULL JOIN found f ON f.name = e.name
+ WHERE (e.type, e.required) IS DISTINCT FROM (f.type, f.required)
+UNION ALL
+SELECT 'column name should have the collation "C"'
+  FROM found f JOIN pg_catalog.pg_collation c ON c.oid = f.attcollation
+ WHERE f.name = 'name' AND c.collname <> 'C'
+UNION ALL
+SELECT 'the table should be an ordinary, logged table' FROM lock_table WHERE relkind <> 'r' OR relpersistence <> 'p'
+UNION ALL
+SELECT 'the primary key should be (name)'
+  FROM lock_table t
+ WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a
+                      ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+                    WHERE i.indrelid = t.oid AND i.indisprimary AND i.indisvalid AND i.indnkeyatts = 1 AND a.attname = 'name')
+UNION ALL
+SELECT 'the view ' || :status::text || ' is missing'
+ WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                    WHERE n.nspname = :schema::text AND c.relname = :status::text AND c.relkind = 'v');
+
+-- name: needed_to_migrate()
+-- Never run: printed where a right is missing.
+GRANT USAGE, CREATE ON SCHEMA {{schema}} TO the role; an existing table must belong to it;
+
+-- name: needed_to_read()
+-- Never run: printed where a right is missing.
+GRANT USAGE ON SCHEMA {{schema}} TO the role; GRANT SELECT ON {{lock}}, {{history}} TO the role;

@@ -1,0 +1,149 @@
+// This file knows how a .sql file is read: headers, markers, and the names of tables.
+#include "dialects/statement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace dlock::dialects {
+namespace {
+
+constexpr std::string_view header = "-- name:";
+
+[[noreturn]] void defect(std::string_view statement, std::string_view what) {
+  throw std::logic_error(fmt::format("statement {}: {}", statement, what));
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  const auto first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+bool word_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// "release(name, owner) -> hint" into its parts.
+Statement read_header(std::string_view line) {
+  Statement statement;
+  if (const auto arrow = line.find("->"); arrow != std::string_view::npos) {
+    statement.hint = trimmed(line.substr(arrow + 2));
+    line = line.substr(0, arrow);
+  }
+  const auto open = line.find('(');
+  const auto close = line.find(')');
+  statement.name = trimmed(line.substr(0, open));
+  if (statement.name.empty() || open == std::string_view::npos || close == std::string_view::npos || close < open)
+    defect(line, "a header is written name(argument, …)");
+  auto list = line.substr(open + 1, close - open - 1);
+  while (!trimmed(list).empty()) {
+    const auto comma = std::min(list.find(','), list.size());
+    statement.arguments.emplace_back(trimmed(list.substr(0, comma)));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return statement;
+}
+
+// The end of the quoted text or comment that begins at `from`, or `from` if none does.
+std::size_t past_quoted(std::string_view sql, std::size_t from) {
+  const char c = sql[from];
+  const auto past = [&](std::string_view end, std::size_t begin) {
+    const auto at = sql.find(end, begin);
+    return at == std::string_view::npos ? sql.size() : at + end.size();
+  };
+  if (c == '\'' || c == '"' || c == '`') return past(std::string_view{&c, 1}, from + 1);
+  if (sql.substr(from, 2) == "--") return past("\n", from);
+  if (sql.substr(from, 2) == "/*") return past("*/", from);
+  return from;
+}
+
+// Turns :name into the database's own marker.
+void place_markers(Statement& statement, std::string_view sql, Marker marker) {
+  for (std::size_t i = 0; i < sql.size();) {
+    if (const auto past = past_quoted(sql, i); past != i) {
+      statement.sql += sql.substr(i, past - i);
+      i = past;
+      continue;
+    }
+    if (sql[i] == ':' && i + 1 < sql.size() && (sql[i + 1] == ':' || sql[i + 1] == '=')) {
+      statement.sql += sql.substr(i, 2);
+      i += 2;
+      continue;
+    }
+    if (sql[i] != ':') {
+      statement.sql += sql[i++];
+      continue;
+    }
+    auto end = i + 1;
+    while (end < sql.size() && word_character(sql[end])) ++end;
+    const auto word = sql.substr(i + 1, end - i - 1);
+    const auto found = std::find(statement.arguments.begin(), statement.arguments.end(), word);
+    if (found == statement.arguments.end()) defect(statement.name, fmt::format(":{} is not in its header", word));
+    const auto number = static_cast<std::size_t>(found - statement.arguments.begin());
+    if (marker == Marker::dollar) {
+      statement.sql += fmt::format("${}", number + 1);
+    } else {
+      statement.sql += '?';
+      statement.markers.push_back(number);
+    }
+    i = end;
+  }
+}
+
+}  // namespace
+
+std::string fill_in(std::string_view sql, const TableNames& names, const Quote& quote) {
+  const auto qualified = [&](std::string_view table) {
+    return names.schema.empty() ? quote(table) : quote(names.schema) + "." + quote(table);
+  };
+  std::string result;
+  for (;;) {
+    const auto open = sql.find("{{");
+    result += sql.substr(0, open);
+    if (open == std::string_view::npos) return result;
+    const auto close = sql.find("}}", open);
+    const auto word = sql.substr(open + 2, std::min(close, sql.size()) - open - 2);
+    if (word == "lock") result += qualified(names.lock);
+    else if (word == "status") result += qualified(names.status());
+    else if (word == "history") result += qualified(names.history);
+    else if (word == "waiter") result += qualified(names.waiter());
+    else if (word == "schema") result += quote(names.schema);
+    else defect("{{" + std::string(word) + "}}", "no such name");
+    sql.remove_prefix(close + 2);
+  }
+}
+
+Statements::Statements(std::string_view text, const TableNames& names, Marker marker, const Quote& quote) {
+  auto at = text.find(header);
+  while (at != std::string_view::npos) {
+    const auto line_end = std::min(text.find('\n', at), text.size());
+    auto statement = read_header(text.substr(at + header.size(), line_end - at - header.size()));
+    const auto next = text.find(header, line_end);
+    auto body = trimmed(text.substr(line_end, next == std::string_view::npos ? next : next - line_end));
+    while (body.starts_with("--"))  // comments for people stay in the file
+      body = trimmed(body.substr(std::min(body.find('\n'), body.size())));
+    if (body.ends_with(';')) body = trimmed(body.substr(0, body.size() - 1));
+    if (body.empty()) defect(statement.name, "it has no text");
+    place_markers(statement, fill_in(body, names, quote), marker);
+    statement.slot = statements_.size();
+    for (const auto& other : statements_)
+      if (other.name == statement.name) defect(statement.name, "it is there twice");
+    statements_.push_back(std::move(statement));
+    at = next;
+  }
+}
+
+const Statement& Statements::at(std::string_view name, std::initializer_list<std::string_view> arguments) const {
+  for (const auto& statement : statements_) {
+    if (statement.name != name) continue;
+    if (!std::equal(statement.arguments.begin(), statement.arguments.end(), arguments.begin(), arguments.end()))
+      defect(name, "its header lists other arguments than the store gives");
+    return statement;
+  }
+  defect(name, "it is missing");
+}
+
+}  // namespace dlock::dialects

@@ -1,0 +1,69 @@
+// This file knows how the named statements of a dialect's .sql file become statements that can be sent.
+//
+// Form of a file:
+//
+//   -- name: release(name, owner, token)
+//   -- Any further comment lines, for people.
+//   UPDATE {{lock}} SET owner = NULL … WHERE name = :name AND owner = :owner AND token = :token;
+//
+// After the list the header may carry "-> word", a hint that only the dialect itself understands.
+// A statement goes from its header to the next one; a final ';' is cut. Arguments are written :name, outside of quotes
+// and comments (:: is a cast, not an argument), and each must be in the header's list. The only things filled in are
+// the names of tables, fully qualified and quoted: {{lock}}, {{status}}, {{history}}, {{waiter}}, and {{schema}}.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::dialects {
+
+// The names in use, plain. All but `schema` are valid identifiers; `schema` is whatever the database says it is.
+struct TableNames {
+  std::string schema;
+  std::string lock = "resource_lock";
+  std::string history = "resource_lock_schema_history";
+  std::string status() const { return lock + "_status"; }
+  std::string waiter() const { return lock + "_waiter"; }
+};
+
+// How a database writes argument number i (counted from 0, in the order of the header).
+enum class Marker {
+  dollar,    // $1, $2, …: each may be used several times
+  question,  // ?: one marker per use, in order of use
+};
+
+// One statement, ready to send.
+struct Statement {
+  std::string name;
+  std::string sql;
+  std::vector<std::string> arguments;  // as in the header
+  std::vector<std::size_t> markers;    // for Marker::question: which argument each ? stands for
+  std::string hint;                    // the word after "->" in the header, or empty
+  std::size_t slot = 0;                // its number in the file, for tables of prepared statements
+};
+
+using Quote = std::function<std::string(std::string_view identifier)>;
+
+// Fills in the names of tables; `quote` turns a plain identifier into one that may stand in SQL.
+std::string fill_in(std::string_view sql, const TableNames& names, const Quote& quote);
+
+// The statements of one .sql file.
+class Statements {
+ public:
+  Statements() = default;
+  // Throws std::logic_error on a file that breaks the form above: a defect, found by the tests.
+  Statements(std::string_view text, const TableNames& names, Marker marker, const Quote& quote);
+
+  // Throws std::logic_error if there is no such statement, or if it takes other arguments.
+  const Statement& at(std::string_view name, std::initializer_list<std::string_view> arguments) const;
+  std::size_t size() const noexcept { return statements_.size(); }
+
+ private:
+  std::vector<Statement> statements_;
+};
+
+}  // namespace dlock::dialects

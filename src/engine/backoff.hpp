@@ -1,0 +1,61 @@
+// This file knows how long to wait between two attempts.
+#pragma once
+
+#include "types/clock.hpp"
+
+#include <dlock/duration.hpp>
+
+#include <algorithm>
+#include <random>
+
+namespace dlock::engine {
+
+// A random length in [low, high].
+inline Duration between(Duration low, Duration high) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  return Duration{std::uniform_int_distribution<Duration::rep>{low.count(), std::max(low, high).count()}(random)};
+}
+
+// `length`, give or take a quarter.
+inline Duration jittered(Duration length) { return between(length - length / 4, length + length / 4); }
+
+// Waits between repetitions after a failure: decorrelated jitter, at once for the first (a connection that had gone
+// stale is no reason to wait). M. Brooker, "Exponential Backoff And Jitter", 2015.
+class Backoff {
+ public:
+  explicit Backoff(Duration longest) : longest_(longest) {}
+
+  Duration next() {
+    if (first_) {
+      first_ = false;
+      return Duration{};
+    }
+    last_ = std::min(longest_, between(shortest, last_ * 3));
+    return last_;
+  }
+
+ private:
+  static constexpr Duration shortest = std::chrono::milliseconds{5};
+  const Duration longest_;
+  Duration last_ = shortest;
+  bool first_ = true;
+};
+
+// Waits between looks at a busy lock: from 20 ms growing to `longest`, ±25 %.
+class Polling {
+ public:
+  explicit Polling(Duration longest) : longest_(longest), current_(std::min<Duration>(longest, start)) {}
+
+  Duration next() {
+    const auto pause = jittered(current_);
+    current_ = std::min(longest_, current_ + current_ / 2);
+    return pause;
+  }
+
+ private:
+  static constexpr Duration start = std::chrono::milliseconds{20};
+  const Duration longest_;
+  Duration current_;
+};
+
+}  // namespace dlock::engine

@@ -1,0 +1,298 @@
+// This file knows the order of things in one call: ask, look again, wait, hand out, give back.
+#include "engine/core.hpp"
+
+#include "engine/backoff.hpp"
+#include "engine/faults.hpp"
+#include "engine/pause.hpp"
+#include "engine/trust.hpp"
+#include "types/owner.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+
+namespace dlock {
+inline namespace v0 {
+namespace {
+
+using engine::Held;
+using engine::between;
+
+// A row that is locked by another transaction is looked at again for this long before the answer is "busy":
+// it may have been a release on its way.
+constexpr Duration locked_patience = std::chrono::milliseconds{50};
+constexpr Duration locked_pause = std::chrono::milliseconds{5};
+
+constexpr Duration time_to_answer = std::chrono::milliseconds{500};
+
+constexpr Duration longest_backoff = std::chrono::seconds{1};
+
+// The job behind a grant, as far as this engine can see it: the thread that asked. Not std::thread::id, which is
+// used again for another thread.
+const std::string& actor_of_this_thread() {
+  thread_local const std::string actor = random_identity();
+  return actor;
+}
+
+// The part of a shell pattern that every match begins with.
+std::string literal_prefix(const std::string& glob) { return glob.substr(0, glob.find_first_of("*?[\\")); }
+
+}  // namespace
+
+struct Core::Request {
+  const Name& name;
+  const LockOptions& options;
+  Held::Terms terms;
+  std::string owner = random_identity();
+  Instant first_sent = BootClock::now();
+  bool in_doubt = false;    // some attempt may have been granted without an answer
+  bool row_locked = false;  // the last answer: busy only because the row was locked
+};
+
+Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options)
+    : options_(std::move(options)),
+      table_(std::move(table)),
+      reporter_(std::make_shared<engine::Reporter>(options_.observer)),
+      timer_(reporter_),
+      keeper_(table_, reporter_, options_.request_timeout) {
+  for (auto& weakness : table_->weaknesses(later(BootClock::now(), options_.connect_timeout)))
+    reporter_->tell(Event::Kind::weak_durability, {}, {}, {}, std::move(weakness));
+}
+
+Deadline Core::soon() const noexcept { return later(BootClock::now(), options_.request_timeout); }
+
+// A statement that leaves just before its caller's deadline still gets time for its answer: cutting it off would turn
+// a clear answer into a doubtful one.
+Deadline Core::answer_by(Deadline deadline) const noexcept {
+  return std::max(deadline, later(BootClock::now(), std::min(options_.request_timeout, time_to_answer)));
+}
+
+Held::Terms Core::terms_of(const LockOptions& options) const {
+  const auto lease = options.lease.value_or(options_.lease);
+  return {lease, engine::margin_of(lease, table_->smallest_margin(), options_.margin), options.renew_every,
+          options.renew};
+}
+
+// Puts a question until it is answered, the deadline has passed, or asking again is useless. One attempt takes at most
+// request_timeout, so that a connection that hangs does not use up a long wait.
+template <class Ask>
+auto Core::persist(Deadline deadline, const std::stop_token& stop, bool& in_doubt, Ask ask) -> decltype(ask(deadline)) {
+  engine::Backoff backoff(longest_backoff);
+  for (;;) {
+    try {
+      return ask(std::min(deadline, soon()));
+    } catch (const Failure& failure) {
+      in_doubt = in_doubt || failure.may_have_run();
+      if (!engine::passing(failure.cause())) throw engine::told(failure, in_doubt);
+      const auto again = later(BootClock::now(), backoff.next());
+      if (again >= deadline) throw engine::told(failure, in_doubt);
+      reporter_->tell(Event::Kind::retried, {}, {}, {}, failure.what());
+      if (engine::pause_until(again, stop)) throw engine::told(failure, in_doubt);
+    }
+  }
+}
+
+template <class Ask>
+auto Core::persist(Deadline deadline, Ask ask) -> decltype(ask(deadline)) {
+  bool in_doubt = false;
+  return persist(deadline, {}, in_doubt, std::move(ask));
+}
+
+std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options, const Patience& patience) {
+  Request request{name, options, terms_of(options)};
+  engine::Polling polling(options_.poll_floor);
+  try {
+    const auto give_up_on_lock = std::min(patience.deadline, later(request.first_sent, locked_patience));
+    for (;;) {
+      if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
+      const auto now = BootClock::now();
+      if (request.row_locked && now < give_up_on_lock) {
+        if (engine::pause_until(later(now, engine::jittered(locked_pause)), patience.stop)) break;
+        continue;
+      }
+      if (!patience.waits) return nullptr;
+      // Wait until a look says that an attempt is worth it: at intervals, and when the lease ends by itself.
+      for (auto until = later(now, polling.next());;) {
+        if (engine::pause_until(std::min(until, patience.deadline), patience.stop)) break;
+        if (BootClock::now() >= patience.deadline) break;
+        const auto outlook = persist(answer_by(patience.deadline), patience.stop, request.in_doubt,
+                                     [&](Deadline deadline) { return table_->look(name.text(), deadline); });
+        if (outlook.free) break;
+        until = later(BootClock::now(), std::min(polling.next(), std::max(outlook.opens_in, Duration{1})));
+      }
+      if (patience.stop.stop_requested() || BootClock::now() >= patience.deadline) break;
+    }
+  } catch (const Error&) {
+    // Whatever an attempt without an answer may have been granted must not be held by nobody.
+    if (request.in_doubt) keeper_.free_later(name.text(), request.owner, later(BootClock::now(), request.terms.lease));
+    if (patience.stop.stop_requested()) return nullptr;
+    throw;
+  }
+  if (request.in_doubt) keeper_.free_later(name.text(), request.owner, later(BootClock::now(), request.terms.lease));
+  return nullptr;
+}
+
+// Asks once, until there is an answer. Empty: busy.
+std::shared_ptr<Held> Core::try_once(Request& request, Deadline deadline, std::stop_token stop) {
+  const auto bound = answer_by(deadline);
+  for (;;) {
+    Instant sent{};
+    const auto answer = persist(bound, stop, request.in_doubt, [&](Deadline until) {
+      sent = BootClock::now();
+      const store::Ask ask{request.name, request.owner, options_.node,
+                           request.options.label ? std::string_view{*request.options.label} : options_.label,
+                           actor_of_this_thread(), request.terms.lease, request.options.at_least,
+                           request.options.metadata};
+      return table_->acquire({&ask, 1}, until).front();
+    });
+    request.row_locked = answer.row_locked;
+    if (!answer.token) return nullptr;
+    request.in_doubt = false;
+    const auto now = BootClock::now();
+    // PROTOCOL, "Tokens that never fall": an answer this late may stem from a floor that the reaper has raised since.
+    if (now - request.first_sent > options_.grace / 2 && !above_floor(*answer.token, bound)) {
+      persist(bound, [&](Deadline until) { return table_->withdraw(request.name.text(), request.owner, until); });
+      request.owner = random_identity();
+      request.first_sent = BootClock::now();
+      continue;
+    }
+    auto held = std::make_shared<Held>(request.name, request.owner, *answer.token, request.terms, sent);
+    // An answer that took longer than its own lease is worth another one: the same owner keeps the same token.
+    if (!held->valid(now) && request.terms.lease > 4 * request.terms.margin && now < bound && !stop.stop_requested())
+      continue;
+    timer_.watch(held);
+    keeper_.watch(held);
+    reporter_->tell(Event::Kind::granted, held->name(), held->token(),
+                    std::chrono::floor<Duration>(now - request.first_sent));
+    return held;
+  }
+}
+
+bool Core::above_floor(Token token, Deadline deadline) {
+  return number(token) > number(persist(deadline, [&](Deadline until) { return table_->floor(until); }));
+}
+
+std::shared_ptr<Held> Core::adopt(const Name& name, Token token, const LockOptions& options) {
+  const auto row = inspect(name);
+  if (!row || row->owner.empty() || row->token != token) return nullptr;
+  auto known = options;
+  if (!known.lease) known.lease = row->lease;
+  const auto terms = terms_of(known);
+  const store::Claim claim{name.text(), row->owner, token};
+  Instant sent{};
+  const bool still = persist(soon(), [&](Deadline deadline) {
+    sent = BootClock::now();
+    return table_->extend(claim, terms.lease, deadline);
+  });
+  if (!still) return nullptr;
+  auto held = std::make_shared<Held>(name, row->owner, token, terms, sent);
+  timer_.watch(held);
+  keeper_.watch(held);
+  return held;
+}
+
+Released Core::release(const std::shared_ptr<Held>& held, Duration timeout) {
+  const bool was_valid = held->valid(BootClock::now());
+  const bool was_lost = !held->let_go();
+  detach(held);
+  bool in_doubt = false;
+  try {
+    const bool freed = persist(later(BootClock::now(), timeout), {}, in_doubt, [&](Deadline deadline) {
+      const auto claim = held->claim();
+      return static_cast<bool>(table_->release({&claim, 1}, deadline).front());
+    });
+    // Nothing to free although it was ours when asked first: then an attempt without an answer has freed it.
+    if (was_lost || (!freed && !(in_doubt && was_valid))) return Released::was_lost;
+    reporter_->tell(Event::Kind::released, held->name(), held->token());
+    return Released::freed;
+  } catch (const Error& error) {
+    keeper_.free_later(held->name(), held->owner(), held->trusted_until());
+    reporter_->tell(Event::Kind::released, held->name(), held->token(), {},
+                    fmt::format("not confirmed; at the latest it ends with its lease: {}", error.what()));
+    return was_lost ? Released::was_lost : Released::unconfirmed;
+  }
+}
+
+void Core::detach(const std::shared_ptr<Held>& held) noexcept {
+  held->let_go();
+  keeper_.forget(held);
+  timer_.forget(held);
+}
+
+void Core::extend(const std::shared_ptr<Held>& held, Duration lease) {
+  auto terms = held->terms();
+  terms.lease = lease;
+  terms.margin = engine::margin_of(lease, table_->smallest_margin(), options_.margin);
+  Instant sent{};
+  const bool still = persist(soon(), [&](Deadline deadline) {
+    sent = BootClock::now();
+    return table_->extend(held->claim(), lease, deadline);
+  });
+  if (!still) {
+    if (held->lose(Loss::refused)) reporter_->tell_loss(held, "it could not be extended: the lease is no longer ours");
+    throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
+                                         quoted(held->name()), number(held->token())));
+  }
+  held->confirmed(sent, terms);
+  timer_.watch(held);
+  keeper_.watch(held);
+}
+
+bool Core::wait_free(const Name& name, const Patience& patience) {
+  engine::Polling polling(options_.poll_floor);
+  for (;;) {
+    bool in_doubt = false;
+    const auto outlook = persist(answer_by(patience.deadline), patience.stop, in_doubt, [&](Deadline deadline) { return table_->look(name.text(), deadline); });
+    if (outlook.free) return true;
+    if (BootClock::now() >= patience.deadline) return false;
+    const auto until = later(BootClock::now(), std::min(polling.next(), std::max(outlook.opens_in, Duration{1})));
+    if (engine::pause_until(std::min(until, patience.deadline), patience.stop)) return false;
+  }
+}
+
+std::optional<Holder> Core::inspect(const Name& name) {
+  return persist(soon(), [&](Deadline deadline) { return table_->inspect(name.text(), deadline); });
+}
+
+std::vector<Holder> Core::list(const std::string& glob) {
+  auto holders = persist(soon(), [&](Deadline deadline) { return table_->list(literal_prefix(glob), deadline); });
+  std::erase_if(holders, [&](const Holder& holder) { return ::fnmatch(glob.c_str(), holder.name.c_str(), 0) != 0; });
+  return holders;
+}
+
+bool Core::force_release(const Name& name, Token seen) {
+  bool in_doubt = false;
+  const bool moved = persist(soon(), {}, in_doubt, [&](Deadline deadline) {
+    return table_->force_release(name.text(), seen, deadline);
+  });
+  if (moved || !in_doubt) return moved;
+  const auto row = inspect(name);  // an attempt without an answer may have done it
+  return row && row->owner.empty() && number(row->token) == number(seen) + 1;
+}
+
+Engine::Reaped Core::reap(std::size_t batch) {
+  const std::lock_guard guard(reaping_);
+  Engine::Reaped reaped;
+  for (const auto& lease :
+       persist(soon(), [&](Deadline deadline) { return table_->settle_abandoned(batch, deadline); })) {
+    ++reaped.abandoned;
+    reporter_->tell(Event::Kind::abandoned, lease.name, lease.token, lease.expired,
+                    fmt::format("held by {} ({}), expired without release", lease.label, lease.node));
+  }
+  if (floor_ && BootClock::now() - floor_raised_ >= options_.grace) {
+    reaped.removed = persist(
+        soon(), [&](Deadline deadline) { return table_->remove_idle(*floor_, options_.retention, batch, deadline); });
+    if (reaped.removed < batch) floor_.reset();  // all of that step's rows are gone
+  }
+  if (!floor_) {
+    floor_ = persist(soon(), [&](Deadline deadline) { return table_->raise_floor(options_.retention, deadline); });
+    floor_raised_ = BootClock::now();
+  }
+  return reaped;
+}
+
+}  // namespace v0
+}  // namespace dlock

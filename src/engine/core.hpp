@@ -1,0 +1,79 @@
+// This file knows the engine as a whole: asking, waiting, holding, letting go.
+#pragma once
+
+#include "engine/held.hpp"
+#include "engine/keeper.hpp"
+#include "engine/reporter.hpp"
+#include "engine/trust_timer.hpp"
+#include "store/lock_table.hpp"
+
+#include <dlock/engine.hpp>
+#include <dlock/options.hpp>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock {
+inline namespace v0 {
+
+// What Engines and Locks share. Threads: any. Owns: the table's connections, the keeper, the timer, the reporter.
+// Fails: Error, as include/dlock/engine.hpp says.
+class Core {
+ public:
+  // How long a call may look for a grant.
+  struct Patience {
+    Deadline deadline = Deadline::max();
+    std::stop_token stop{};
+    bool waits = false;  // false: one answer is enough
+  };
+
+  // `options` are complete and valid.
+  Core(std::shared_ptr<store::LockTable> table, EngineOptions options);
+
+  const EngineOptions& options() const noexcept { return options_; }
+
+  // Empty: busy, or out of patience.
+  std::shared_ptr<engine::Held> acquire(const Name& name, const LockOptions& options, const Patience& patience);
+  std::shared_ptr<engine::Held> adopt(const Name& name, Token token, const LockOptions& options);
+  Released release(const std::shared_ptr<engine::Held>& held, Duration timeout);
+  void detach(const std::shared_ptr<engine::Held>& held) noexcept;
+  void extend(const std::shared_ptr<engine::Held>& held, Duration lease);
+
+  bool wait_free(const Name& name, const Patience& patience);
+  std::optional<Holder> inspect(const Name& name);
+  std::vector<Holder> list(const std::string& glob);
+  bool force_release(const Name& name, Token seen);
+  Engine::Reaped reap(std::size_t batch);
+
+ private:
+  struct Request;  // one acquire: its owner, and what is known of it
+
+  Deadline soon() const noexcept;
+  Deadline answer_by(Deadline deadline) const noexcept;
+  engine::Held::Terms terms_of(const LockOptions& options) const;
+  std::shared_ptr<engine::Held> try_once(Request& request, Deadline deadline, std::stop_token stop);
+  bool above_floor(Token token, Deadline deadline);
+  template <class Ask>
+  auto persist(Deadline deadline, const std::stop_token& stop, bool& in_doubt, Ask ask) -> decltype(ask(deadline));
+  template <class Ask>
+  auto persist(Deadline deadline, Ask ask) -> decltype(ask(deadline));
+
+  const EngineOptions options_;
+  const std::shared_ptr<store::LockTable> table_;
+  const std::shared_ptr<engine::Reporter> reporter_;
+  engine::TrustTimer timer_;
+  engine::Keeper keeper_;
+
+  std::mutex reaping_;
+  // Guarded by reaping_: step 1 of the reaper, done by this engine.
+  std::optional<Token> floor_;
+  Instant floor_raised_{};
+};
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,43 @@
+// This file knows the way from a cause to a fault.
+#include "engine/faults.hpp"
+
+namespace dlock::engine {
+
+bool passing(Cause cause) noexcept {
+  switch (cause) {
+    case Cause::refused:
+    case Cause::disconnected:
+    case Cause::timed_out:
+    case Cause::locked:
+    case Cause::deadlock:
+    case Cause::serialization:
+    case Cause::read_only:
+    case Cause::stale_statement: return true;
+    case Cause::schema:
+    case Cause::permission:
+    case Cause::rejected: return false;
+  }
+  return false;
+}
+
+Error told(const Failure& failure, bool in_doubt) {
+  const auto fault = [&] {
+    switch (failure.cause()) {
+      case Cause::schema: return Fault::schema;
+      case Cause::permission: return Fault::permission;
+      case Cause::rejected: return Fault::misuse;
+      case Cause::refused:
+      case Cause::disconnected:
+      case Cause::read_only: return in_doubt ? Fault::in_doubt : Fault::unavailable;
+      case Cause::timed_out:
+      case Cause::locked:
+      case Cause::deadlock:
+      case Cause::serialization:
+      case Cause::stale_statement: return in_doubt ? Fault::in_doubt : Fault::timeout;
+    }
+    return Fault::unavailable;
+  }();
+  return Error(fault, failure.what(), failure.code());
+}
+
+}  // namespace dlock::engine

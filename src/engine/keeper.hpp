@@ -1,0 +1,36 @@
+// This file knows how leases are kept alive: one thread, all leases that are due in one statement.
+#pragma once
+
+#include "engine/held.hpp"
+#include "engine/reporter.hpp"
+#include "engine/thread.hpp"
+#include "store/lock_table.hpp"
+
+#include <memory>
+#include <string>
+
+namespace dlock::engine {
+
+// Threads: any. Its thread starts with the first lease to renew.
+class Keeper {
+ public:
+  Keeper(std::shared_ptr<store::LockTable> table, std::shared_ptr<Reporter> reporter, Duration request_timeout);
+  ~Keeper();  // ends renewing; does not release
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+  // Renews the lease past a third of its length, again and again, until it is lost or forgotten.
+  void watch(const std::shared_ptr<Held>& held);
+  void forget(const std::shared_ptr<Held>& held);
+
+  // Tries on to free what `owner` may hold on `name`, until it worked or `until` has passed (the lease is over then).
+  void free_later(std::string name, std::string owner, Instant until);
+
+ private:
+  struct State;
+  void ensure_running();
+  std::shared_ptr<State> state_;
+  Thread thread_;
+};
+
+}  // namespace dlock::engine

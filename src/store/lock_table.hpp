@@ -1,0 +1,95 @@
+// This file knows which questions can be put to the lock table, and what the answers mean.
+#pragma once
+
+#include "types/clock.hpp"
+#include "types/failure.hpp"
+#include "types/name.hpp"
+
+#include <dlock/duration.hpp>
+#include <dlock/holder.hpp>
+#include <dlock/token.hpp>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::store {
+
+// Wants a lease. Asking twice with the same owner gives the same token (and a lease that begins anew).
+struct Ask {
+  const Name& name;
+  std::string_view owner, node, label, actor;
+  Duration lease, at_least;
+  std::string_view metadata;
+};
+
+struct Granted {
+  std::optional<Token> token;  // empty: busy
+  bool row_locked = false;     // busy only because another transaction has the row locked: worth one more look
+};
+
+// One grant, named exactly.
+struct Claim {
+  std::string_view name, owner;
+  Token token;
+};
+
+enum class Renewed {
+  yes,
+  not_known_yet,  // still this claim's, but its row is locked elsewhere: keep trying
+  lost,
+};
+
+// When a name could be taken.
+struct Outlook {
+  bool free = false;
+  Duration opens_in{};  // if not free: when it opens by itself, by the database's clock
+};
+
+// A lease that had expired without release and has been settled.
+struct Abandoned {
+  std::string name, node, label;
+  Token token{};
+  Duration expired{};
+};
+
+// The lock table as questions and answers. Durations are exact to the microsecond; all times are the database's.
+// Threads: any. Every member waits at most until `deadline`, and throws Failure; a failure with may_have_run() leaves
+// open what became of the question, and every question here may be put again.
+class LockTable {
+ public:
+  virtual ~LockTable() = default;
+
+  virtual std::vector<Granted> acquire(std::span<const Ask> asks, Deadline deadline) = 0;
+  // True: freed now. False: it was no longer this claim's (or had been freed before).
+  virtual std::vector<bool> release(std::span<const Claim> claims, Deadline deadline) = 0;
+  // Frees whatever `owner` holds on `name`, for asks whose answer never came.
+  virtual bool withdraw(std::string_view name, std::string_view owner, Deadline deadline) = 0;
+  virtual std::vector<Renewed> renew(std::span<const Claim> claims, Deadline deadline) = 0;
+  // Gives a claim a new length, beginning now. False: lost.
+  virtual bool extend(const Claim& claim, Duration lease, Deadline deadline) = 0;
+  // Frees a name whose token is still `seen` and moves its token on. False: it was free or had moved on.
+  virtual bool force_release(std::string_view name, Token seen, Deadline deadline) = 0;
+
+  virtual Outlook look(std::string_view name, Deadline deadline) = 0;
+  virtual std::optional<Holder> inspect(std::string_view name, Deadline deadline) = 0;
+  // Rows whose name begins with `prefix`, ordered by name.
+  virtual std::vector<Holder> list(std::string_view prefix, Deadline deadline) = 0;
+
+  // The token that every new row begins above.
+  virtual Token floor(Deadline deadline) = 0;
+  // Raises the floor to the largest token among rows idle for longer than `retention`; answers the floor after that.
+  virtual Token raise_floor(Duration retention, Deadline deadline) = 0;
+  // Removes at most `limit` rows that are idle for longer than `retention` and whose token is not above `floor`.
+  virtual std::size_t remove_idle(Token floor, Duration retention, std::size_t limit, Deadline deadline) = 0;
+  // Settles at most `limit` leases that have expired without release: frees them, with the next token.
+  virtual std::vector<Abandoned> settle_abandoned(std::size_t limit, Deadline deadline) = 0;
+
+  // See dialects::Connection::weaknesses.
+  virtual std::vector<std::string> weaknesses(Deadline deadline) = 0;
+  virtual Duration smallest_margin() const noexcept = 0;
+};
+
+}  // namespace dlock::store

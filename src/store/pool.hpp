@@ -1,0 +1,63 @@
+// This file knows how a few connections are shared: last in first out, bounded, thrown away when in doubt.
+#pragma once
+
+#include "dialects/dialect.hpp"
+#include "types/process.hpp"
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace dlock::store {
+
+// Threads: any. Owns: its connections. After fork() the child leaves them alone: they are the parent's.
+class Pool {
+ public:
+  using Connect = std::function<std::unique_ptr<dialects::Connection>(Deadline)>;
+
+  Pool(Connect connect, unsigned limit) : connect_(std::move(connect)), limit_(limit) {}
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // One connection for one piece of work. Goes back to the pool only if the work said that it is sound.
+  class Loan {
+   public:
+    Loan(Pool& pool, std::unique_ptr<dialects::Connection> connection)
+        : pool_(&pool), connection_(std::move(connection)) {}
+    Loan(Loan&&) = default;
+    Loan& operator=(Loan&&) = delete;
+    ~Loan() {
+      if (pool_ != nullptr && connection_) pool_->give_back(std::move(connection_), sound_);
+    }
+    dialects::Connection* operator->() const noexcept { return connection_.get(); }
+    void sound() noexcept { sound_ = true; }
+
+   private:
+    Pool* pool_;
+    std::unique_ptr<dialects::Connection> connection_;
+    bool sound_ = false;
+  };
+
+  // Waits for a free one, or opens one; the waiting counts against the deadline. Throws Failure.
+  Loan take(Deadline deadline);
+
+  // Adds a connection that was opened elsewhere.
+  void adopt(std::unique_ptr<dialects::Connection> connection);
+
+ private:
+  void give_back(std::unique_ptr<dialects::Connection> connection, bool sound);
+
+  const Connect connect_;
+  const unsigned limit_;
+  const Birthplace birthplace_;
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  // Guarded by mutex_:
+  std::vector<std::unique_ptr<dialects::Connection>> idle_;
+  unsigned open_ = 0;  // idle, lent or being opened
+};
+
+}  // namespace dlock::store

@@ -1,0 +1,275 @@
+// This file knows which named statement answers which question, and how its answer reads.
+#include "store/sql_lock_table.hpp"
+
+#include "store/compatibility.hpp"
+#include "store/pool.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace dlock::store {
+namespace {
+
+using dialects::Statement;
+
+// Whether the connection is as good as before such a failure.
+bool harmless(Cause cause) {
+  switch (cause) {
+    case Cause::locked:
+    case Cause::deadlock:
+    case Cause::serialization:
+    case Cause::schema:
+    case Cause::permission:
+    case Cause::rejected: return true;
+    case Cause::refused:
+    case Cause::disconnected:
+    case Cause::timed_out:
+    case Cause::read_only:
+    case Cause::stale_statement: return false;
+  }
+  return false;
+}
+
+// The statements of lock.sql, looked up once.
+struct LockStatements {
+  explicit LockStatements(const dialects::Statements& all)
+      : acquire(all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"})),
+        release(all.at("release", {"name", "owner", "token"})),
+        withdraw(all.at("withdraw", {"name", "owner"})),
+        renew(all.at("renew", {"name", "owner", "token"})),
+        extend(all.at("extend", {"name", "owner", "token", "lease"})),
+        force_release(all.at("force_release", {"name", "token"})),
+        look(all.at("look", {"name"})),
+        inspect(all.at("inspect", {"name"})),
+        list(all.at("list", {"prefix"})),
+        floor(all.at("floor", {})),
+        raise_floor(all.at("raise_floor", {"retention"})),
+        remove_idle(all.at("remove_idle", {"floor", "retention", "limit"})),
+        abandoned(all.at("abandoned", {"limit"})),
+        settle(all.at("settle", {"name", "token"})) {}
+  const Statement &acquire, &release, &withdraw, &renew, &extend, &force_release, &look, &inspect, &list, &floor,
+      &raise_floor, &remove_idle, &abandoned, &settle;
+};
+
+State state_of(std::string_view word) {
+  for (const State state : {State::free, State::held, State::closed, State::expired})
+    if (to_string(state) == word) return state;
+  throw std::logic_error("a statement answered a state that does not exist");
+}
+
+Holder holder_of(const Answer& answer, std::size_t row) {
+  Holder holder;
+  holder.name = answer.text(row, 0);
+  holder.node = answer.text(row, 1);
+  holder.owner = answer.text(row, 2);
+  holder.label = answer.text(row, 3);
+  holder.metadata = answer.text(row, 4);
+  holder.token = Token{answer.integer(row, 5)};
+  holder.state = state_of(answer.text(row, 6));
+  holder.held = Duration{answer.integer(row, 7)};
+  holder.left = Duration{answer.integer(row, 8)};
+  holder.entries = static_cast<int>(answer.integer(row, 9));
+  holder.lease = Duration{answer.integer(row, 10)};
+  return holder;
+}
+
+class SqlLockTable final : public LockTable {
+ public:
+  SqlLockTable(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
+               const TableOptions& options)
+      : dialect_(dialect),
+        connector_(std::move(connector)),
+        pool_([this, limit = options.connect_timeout](
+                  Deadline deadline) { return connector_->connect(std::min(deadline, later(BootClock::now(), limit))); },
+              options.connections) {
+    const auto deadline = later(BootClock::now(), options.connect_timeout);
+    auto connection = connector_->connect(deadline);
+    dialects::TableNames names;
+    names.schema = options.schema.empty() ? connection->default_schema(deadline) : options.schema;
+    names.lock = options.table;
+    names.history = options.history_table.empty() ? options.table + "_schema_history" : options.history_table;
+    check_compatible(*connection, dialect_, names, deadline);
+    statements_ = dialects::Statements(dialect_.lock_sql(), names, dialect_.marker(),
+                                       [this](std::string_view identifier) { return dialect_.quote(identifier); });
+    ask_ = std::make_unique<LockStatements>(statements_);
+    pool_.adopt(std::move(connection));
+  }
+
+  std::vector<Granted> acquire(std::span<const Ask> asks, Deadline deadline) override {
+    std::vector<Granted> granted;
+    granted.reserve(asks.size());
+    for (const auto& ask : asks) granted.push_back(acquire_one(ask, deadline));
+    return granted;
+  }
+
+  std::vector<bool> release(std::span<const Claim> claims, Deadline deadline) override {
+    std::vector<bool> freed;
+    freed.reserve(claims.size());
+    for (const auto& claim : claims)
+      freed.push_back(affected(ask_->release, {claim.name, claim.owner, number(claim.token)}, deadline) > 0);
+    return freed;
+  }
+
+  bool withdraw(std::string_view name, std::string_view owner, Deadline deadline) override {
+    return affected(ask_->withdraw, {name, owner}, deadline) > 0;
+  }
+
+  std::vector<Renewed> renew(std::span<const Claim> claims, Deadline deadline) override {
+    std::vector<Argument> rows;
+    rows.reserve(claims.size() * 3);
+    for (const auto& claim : claims) {
+      rows.emplace_back(claim.name);
+      rows.emplace_back(claim.owner);
+      rows.emplace_back(number(claim.token));
+    }
+    return on_connection(deadline, [&](dialects::Connection& connection) {
+      const Answer& answer = connection.run_rows(ask_->renew, rows, 3, deadline);
+      std::unordered_map<std::string_view, Renewed> by_owner(answer.rows());
+      for (std::size_t row = 0; row < answer.rows(); ++row)
+        by_owner.emplace(answer.text(row, 0), answer.integer(row, 1) != 0 ? Renewed::yes : Renewed::not_known_yet);
+      std::vector<Renewed> renewed;
+      renewed.reserve(claims.size());
+      for (const auto& claim : claims) {
+        const auto found = by_owner.find(claim.owner);
+        renewed.push_back(found == by_owner.end() ? Renewed::lost : found->second);
+      }
+      return renewed;
+    });
+  }
+
+  bool extend(const Claim& claim, Duration lease, Deadline deadline) override {
+    return affected(ask_->extend, {claim.name, claim.owner, number(claim.token), lease.count()}, deadline) > 0;
+  }
+
+  bool force_release(std::string_view name, Token seen, Deadline deadline) override {
+    return affected(ask_->force_release, {name, number(seen)}, deadline) > 0;
+  }
+
+  Outlook look(std::string_view name, Deadline deadline) override {
+    return asked(ask_->look, {name}, deadline, [](const Answer& answer) {
+      if (answer.rows() == 0) return Outlook{true, {}};
+      return Outlook{answer.integer(0, 0) != 0, Duration{answer.integer(0, 1)}};
+    });
+  }
+
+  std::optional<Holder> inspect(std::string_view name, Deadline deadline) override {
+    return asked(ask_->inspect, {name}, deadline, [](const Answer& answer) -> std::optional<Holder> {
+      if (answer.rows() == 0) return std::nullopt;
+      return holder_of(answer, 0);
+    });
+  }
+
+  std::vector<Holder> list(std::string_view prefix, Deadline deadline) override {
+    return asked(ask_->list, {prefix}, deadline, [](const Answer& answer) {
+      std::vector<Holder> holders;
+      holders.reserve(answer.rows());
+      for (std::size_t row = 0; row < answer.rows(); ++row) holders.push_back(holder_of(answer, row));
+      return holders;
+    });
+  }
+
+  Token floor(Deadline deadline) override {
+    return asked(ask_->floor, {}, deadline, [](const Answer& answer) {
+      if (answer.rows() == 0)
+        throw Failure(Cause::schema, "the floor row of the lock table is missing; run \"dlock-migrate check\"");
+      return Token{answer.integer(0, 0)};
+    });
+  }
+
+  Token raise_floor(Duration retention, Deadline deadline) override {
+    affected(ask_->raise_floor, {retention.count()}, deadline);
+    return floor(deadline);
+  }
+
+  std::size_t remove_idle(Token floor, Duration retention, std::size_t limit, Deadline deadline) override {
+    return static_cast<std::size_t>(affected(
+        ask_->remove_idle, {number(floor), retention.count(), static_cast<std::int64_t>(limit)}, deadline));
+  }
+
+  std::vector<Abandoned> settle_abandoned(std::size_t limit, Deadline deadline) override {
+    auto candidates =
+        asked(ask_->abandoned, {static_cast<std::int64_t>(limit)}, deadline, [](const Answer& answer) {
+          std::vector<Abandoned> found;
+          found.reserve(answer.rows());
+          for (std::size_t row = 0; row < answer.rows(); ++row)
+            found.push_back({answer.text(row, 0), answer.text(row, 1), answer.text(row, 2),
+                             Token{answer.integer(row, 3)}, Duration{answer.integer(row, 4)}});
+          return found;
+        });
+    // Whoever moves the token on settles it: two reapers cannot both. What is settled is told, also if a later one fails.
+    std::vector<Abandoned> settled;
+    for (auto& lease : candidates) {
+      try {
+        if (affected(ask_->settle, {lease.name, number(lease.token)}, deadline) > 0)
+          settled.push_back(std::move(lease));
+      } catch (const Failure&) {
+        if (settled.empty()) throw;
+        break;
+      }
+    }
+    return settled;
+  }
+
+  std::vector<std::string> weaknesses(Deadline deadline) override {
+    return on_connection(deadline,
+                         [&](dialects::Connection& connection) { return connection.weaknesses(deadline); });
+  }
+
+  Duration smallest_margin() const noexcept override { return dialect_.smallest_margin(); }
+
+ private:
+  template <class Work>
+  auto on_connection(Deadline deadline, Work work) -> decltype(work(std::declval<dialects::Connection&>())) {
+    auto loan = pool_.take(deadline);
+    try {
+      auto result = work(*loan.operator->());
+      loan.sound();
+      return result;
+    } catch (const Failure& failure) {
+      if (harmless(failure.cause())) loan.sound();
+      throw;
+    }
+  }
+
+  template <class Read>
+  auto asked(const Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline, Read read) {
+    return on_connection(deadline, [&](dialects::Connection& connection) {
+      return read(connection.run(statement, {arguments.begin(), arguments.size()}, deadline));
+    });
+  }
+
+  std::int64_t affected(const Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline) {
+    return asked(statement, arguments, deadline, [](const Answer& answer) { return answer.affected; });
+  }
+
+  Granted acquire_one(const Ask& ask, Deadline deadline) {
+    try {
+      return asked(ask_->acquire,
+                   {std::string_view{ask.name.text()}, ask.owner, ask.node, ask.label, ask.actor, ask.lease.count(),
+                    ask.at_least.count(), ask.metadata},
+                   deadline, [](const Answer& answer) {
+                     if (answer.rows() == 0) return Granted{};
+                     return Granted{Token{answer.integer(0, 0)}, false};
+                   });
+    } catch (const Failure& failure) {
+      if (failure.cause() != Cause::locked) throw;
+      return {std::nullopt, true};
+    }
+  }
+
+  const dialects::Dialect& dialect_;
+  const std::unique_ptr<dialects::Connector> connector_;
+  dialects::Statements statements_;
+  std::unique_ptr<const LockStatements> ask_;
+  Pool pool_;  // last: its connections go first
+};
+
+}  // namespace
+
+std::unique_ptr<LockTable> open_lock_table(const dialects::Dialect& dialect,
+                                           std::unique_ptr<dialects::Connector> connector,
+                                           const TableOptions& options) {
+  return std::make_unique<SqlLockTable>(dialect, std::move(connector), options);
+}
+
+}  // namespace dlock::store

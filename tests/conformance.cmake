@@ -1,0 +1,70 @@
+# This file knows how the promises are tested on every database: one program, started once a promise and database.
+#
+# A database is a folder under openers/ named like its dialect. Its opener.cmake calls
+#   dlock_opener(KIND file|server LIBRARIES <targets…> [FIXTURE <the servers' ctest fixture>])
+# and its code lives in namespace dlock::test::<folder>, which it writes as DLOCK_DIALECT.
+#
+#   conformance/*.cpp         promises of every database      ctest conformance.<database>.<promise>
+#   conformance/server/*.cpp  promises where there is a server
+#   conformance/file/*.cpp    promises where the database is a file
+#   fault/…                   the same for processes and servers that die     ctest fault.<database>.<promise>
+
+# These measure time, or what the whole server writes, or load the machine: they run with nothing beside them.
+set(dlock_alone exclusion takeover waits keeper keeper_network busy_writes_nothing time_zones pause)
+
+add_executable(dlock_worker support/worker.cpp)
+target_link_libraries(dlock_worker PRIVATE dlock::dlock dlock_flags Threads::Threads)
+set_target_properties(dlock_worker PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+
+file(GLOB_RECURSE dlock_promises CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} conformance/*.cpp fault/*.cpp)
+file(GLOB dlock_support CONFIGURE_DEPENDS support/*.cpp)
+list(FILTER dlock_support EXCLUDE REGEX "/(main|worker)\\.cpp$")
+
+add_executable(conformance ${dlock_promises} ${dlock_support})
+set_target_properties(conformance PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+target_compile_definitions(conformance PRIVATE DLOCK_TEST_WORKER="$<TARGET_FILE:dlock_worker>"
+  DLOCK_TEST_SERVERS_RUN="${DLOCK_TEST_SERVERS_RUN}" DLOCK_TEST_SERVERS="${CMAKE_CURRENT_SOURCE_DIR}/servers")
+target_link_libraries(conformance PRIVATE dlock_test_main dlock_internal SOCI::core dlock_flags Threads::Threads)
+add_dependencies(conformance dlock_worker)
+
+function(dlock_opener)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "KIND;FIXTURE" "LIBRARIES")
+  set(dlock_opener_kind ${arg_KIND} PARENT_SCOPE)
+  set(dlock_opener_fixture "${arg_FIXTURE}" PARENT_SCOPE)
+  set(dlock_opener_libraries ${arg_LIBRARIES} PARENT_SCOPE)
+endfunction()
+
+function(dlock_add_promise database promise)
+  get_filename_component(word ${promise} NAME_WE)
+  string(REGEX REPLACE "/.*" "" group ${promise})
+  set(test ${group}.${database}.${word})
+  add_test(NAME ${test} COMMAND conformance --source-file=*/tests/${promise})
+  set_tests_properties(${test} PROPERTIES ENVIRONMENT "DLOCK_TEST_DATABASE=${database}" SKIP_RETURN_CODE 77 TIMEOUT 300
+    LABELS "${group};${database}")
+  if(dlock_opener_fixture)
+    set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED ${dlock_opener_fixture})
+  endif()
+  if(word IN_LIST dlock_alone)
+    set_tests_properties(${test} PROPERTIES RUN_SERIAL TRUE)
+  endif()
+endfunction()
+
+foreach(database IN LISTS DLOCK_DIALECTS)
+  set(folder ${CMAKE_CURRENT_SOURCE_DIR}/openers/${database})
+  if(NOT EXISTS ${folder}/opener.cmake)
+    message(FATAL_ERROR "${database} has no tests: ${folder}/opener.cmake is missing")
+  endif()
+  include(${folder}/opener.cmake)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  add_library(dlock_opener_${database} OBJECT ${sources})
+  target_include_directories(dlock_opener_${database} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${folder})
+  target_compile_definitions(dlock_opener_${database} PRIVATE DLOCK_DIALECT=${database} DLOCK_DIALECT_NAME="${database}"
+    DLOCK_TEST_SERVERS="${CMAKE_CURRENT_SOURCE_DIR}/servers")
+  target_link_libraries(dlock_opener_${database} PRIVATE dlock_headers ${dlock_opener_libraries} dlock_flags)
+  target_link_libraries(conformance PRIVATE dlock_opener_${database} ${dlock_opener_libraries})
+  foreach(promise IN LISTS dlock_promises)
+    if(NOT promise MATCHES "/(server|file)/" OR promise MATCHES "/${dlock_opener_kind}/")
+      dlock_add_promise(${database} ${promise})
+    endif()
+  endforeach()
+endforeach()

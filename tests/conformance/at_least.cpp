@@ -1,0 +1,77 @@
+// This file knows the promise that a lock taken with `at_least` stays closed that long, whatever its holder does.
+#include "support/child.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("a lock stays closed for its at-least time although it was released, and then opens") {
+  Database database;
+  auto engine = database.engine();
+  auto lock = engine.try_lock("tick", {.at_least = 1h});
+  REQUIRE(lock);
+  CHECK(lock->release() == Released::freed);
+  CHECK_FALSE(engine.try_lock("tick"));
+  const auto row = engine.inspect("tick");
+  REQUIRE(row);
+  CHECK(row->state == State::closed);
+  CHECK(row->left > 59min);
+  CHECK(row->left <= 1h);
+  database.admin().age("tick", 59min);
+  CHECK_FALSE(engine.try_lock("tick"));
+  database.admin().age("tick", 1min);
+  CHECK(engine.try_lock("tick").has_value());
+}
+
+TEST_CASE("a lock stays closed for its at-least time although its holder crashed") {
+  Database database;
+  auto engine = database.engine();
+  Child holder(worker({"hold", database.url(), "tick", "30000", "3600000"}));
+  REQUIRE(holder.line());
+  holder.signal(SIGKILL);
+  CHECK(holder.wait() == 128 + SIGKILL);
+  database.admin().expire("tick");
+  CHECK_FALSE(engine.try_lock("tick"));
+  database.admin().age("tick", 1h);
+  CHECK(engine.try_lock("tick").has_value());
+}
+
+TEST_CASE("renewing and extending do not move the time when a lock reopens") {
+  Database database;
+  auto engine = database.engine();
+  auto lock = engine.try_lock("tick", {.lease = 600ms, .at_least = 1h});
+  REQUIRE(lock);
+  const auto reopens = database.admin().reopens_at("tick");
+  CHECK(reopens == database.admin().acquired_at("tick") + 1h);
+  const auto first_end = database.admin().expires_at("tick");
+  CHECK(eventually([&] { return database.admin().expires_at("tick") > first_end; }));
+  lock->extend(10s);
+  CHECK(database.admin().reopens_at("tick") == reopens);
+  CHECK(lock->release() == Released::freed);
+  CHECK(database.admin().reopens_at("tick") == reopens);
+}
+
+TEST_CASE("the next holder's at-least time replaces the last one's, and without one a release opens at once") {
+  Database database;
+  auto engine = database.engine();
+  engine.try_lock("tick", {.at_least = 1h}).reset();
+  database.admin().age("tick", 2h);
+  engine.try_lock("tick").reset();
+  CHECK(database.admin().reopens_at("tick") == Duration{});
+  CHECK(engine.try_lock("tick").has_value());
+}
+
+TEST_CASE("a waiter gets the lock when its at-least time is over, not before") {
+  Database database;
+  auto engine = database.engine({.poll_floor = 50ms});
+  const Stopwatch since_before_the_grant;
+  engine.try_lock("tick", {.at_least = 400ms}).reset();
+  CHECK(engine.try_lock_for("tick", 30s).has_value());
+  CHECK(since_before_the_grant.elapsed() >= 399ms);
+}

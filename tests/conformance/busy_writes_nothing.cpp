@@ -1,0 +1,68 @@
+// This file knows the promise that looking at a busy lock writes nothing: no page, no log, no transaction number.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// What the database has written may also be of its own housekeeping: then the same once more.
+template <class Work>
+bool writes_nothing(Database& database, Work work) {
+  for (int i = 0; i < 10; ++i) {
+    const auto before = database.place().written();
+    work();
+    if (database.place().written() == before) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("what tells whether anything was written does tell") {
+  Database database;
+  auto engine = database.engine();
+  CHECK_FALSE(writes_nothing(database, [&] { engine.try_lock("job").reset(); }));
+}
+
+TEST_CASE("a try on a busy lock writes nothing") {
+  Database database;
+  auto holder = database.engine();
+  auto engine = database.engine();
+  const auto lock = holder.try_lock("job", {.renew = false});
+  REQUIRE(lock);
+  CHECK_FALSE(engine.try_lock("job"));
+  CHECK(writes_nothing(database, [&] {
+    for (int i = 0; i < 50; ++i) CHECK_FALSE(engine.try_lock("job", {.metadata = "wanted"}));
+  }));
+}
+
+TEST_CASE("a try on a lock inside its at-least time writes nothing") {
+  Database database;
+  auto engine = database.engine();
+  engine.try_lock("job", {.at_least = 1h}).reset();
+  CHECK(writes_nothing(database, [&] {
+    for (int i = 0; i < 50; ++i) CHECK_FALSE(engine.try_lock("job"));
+  }));
+}
+
+TEST_CASE("waiting, and asking who holds a lock, write nothing") {
+  Database database;
+  auto holder = database.engine();
+  auto engine = database.engine();
+  const auto lock = holder.try_lock("job", {.renew = false});
+  REQUIRE(lock);
+  CHECK(writes_nothing(database, [&] {
+    Holder who;
+    CHECK_FALSE(engine.try_lock_for("job", 200ms));
+    CHECK_FALSE(engine.try_lock("job", {}, &who));
+    CHECK(who.owner == lock->owner());
+    CHECK_FALSE(engine.wait_free("job", 100ms));
+    CHECK(engine.inspect("job"));
+    CHECK(engine.list().size() == 1);
+  }));
+}

@@ -1,0 +1,146 @@
+// This file knows the promise that a wait ends on its deadline, on a stop, or with the lock.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <future>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto late = 2s;
+
+// A wait that somebody else watches.
+auto waiting(Engine& engine, std::stop_token stop, std::promise<void>& started) {
+  return std::async(std::launch::async, [&engine, stop, &started] {
+    started.set_value();
+    return engine.lock(stop, "job");
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a wait for a busy lock never ends before its deadline, and not more than two seconds after it") {
+  Database database;
+  auto holder = database.engine();
+  auto engine = database.engine();
+  const auto lock = holder.try_lock("job");
+  REQUIRE(lock);
+  for (const Duration wait : {0us, 1us, 1000us, 37000us, 250000us, 1100000us}) {
+    const Stopwatch time;
+    CHECK_FALSE(engine.try_lock_for("job", wait));
+    CHECK(time.elapsed() >= wait);
+    CHECK(time.elapsed() <= wait + late);
+  }
+}
+
+TEST_CASE("a wait for a row that a transaction keeps locked ends on its deadline as well") {
+  Database database;
+  auto engine = database.engine();
+  engine.try_lock("job").reset();
+  database.admin().block("job");
+  for (const Duration wait : {0us, 100000us, 700000us}) {
+    const Stopwatch time;
+    CHECK_FALSE(engine.try_lock_for("job", wait));
+    CHECK(time.elapsed() >= wait);
+    CHECK(time.elapsed() <= wait + late);
+  }
+  database.admin().unblock();
+  CHECK(engine.try_lock_for("job", 10s).has_value());
+}
+
+TEST_CASE("many waiters end on their own deadlines") {
+  Database database;
+  auto holder = database.engine();
+  auto engine = database.engine();
+  const auto lock = holder.try_lock("job");
+  REQUIRE(lock);
+  in_parallel(8, [&](int i) {
+    const Duration wait = 100ms * (i + 1);
+    const Stopwatch time;
+    CHECK_FALSE(engine.try_lock_for("job", wait));
+    CHECK(time.elapsed() >= wait);
+    CHECK(time.elapsed() <= wait + late);
+  });
+}
+
+TEST_CASE("a stop ends a wait at once") {
+  Database database;
+  auto holder = database.engine();
+  auto engine = database.engine();
+  const auto lock = holder.try_lock("job");
+  REQUIRE(lock);
+  for (int i = 0; i < 5; ++i) {
+    std::stop_source stop;
+    std::promise<void> started;
+    auto wait = waiting(engine, stop.get_token(), started);
+    started.get_future().wait();
+    if (i > 0) CHECK(wait.wait_for(20ms * i) == std::future_status::timeout);  // in different moments of polling
+    const Stopwatch time;
+    stop.request_stop();
+    CHECK_FALSE(wait.get());
+    CHECK(time.elapsed() < 1s);
+  }
+}
+
+TEST_CASE("a wait that was stopped before it began takes nothing, also if the lock is free") {
+  Database database;
+  auto engine = database.engine();
+  std::stop_source stop;
+  stop.request_stop();
+  const auto lock = engine.lock(stop.get_token(), "job");
+  CHECK_FALSE(lock);
+  CHECK(database.admin().held() == 0);
+}
+
+TEST_CASE("a waiter gets the lock when it is released, and a waiter without end as well") {
+  Database database;
+  auto holder = database.engine();
+  auto engine = database.engine();
+  auto lock = holder.try_lock("job");
+  REQUIRE(lock);
+  std::promise<void> started;
+  auto wait = waiting(engine, {}, started);
+  started.get_future().wait();
+  CHECK(wait.wait_for(50ms) == std::future_status::timeout);
+  lock.reset();
+  const Stopwatch time;
+  CHECK(wait.get().has_value());
+  CHECK(time.elapsed() < late);
+  CHECK(engine.lock("job").valid());
+}
+
+TEST_CASE("a waiter gets the lock when the lease of a vanished holder ends") {
+  Database database;
+  auto engine = database.engine();
+  auto gone = engine.try_lock("job", {.lease = 300ms, .renew = false});
+  REQUIRE(gone);
+  gone->detach();
+  const Stopwatch time;
+  CHECK(engine.try_lock_for("job", 30s).has_value());
+  CHECK(time.elapsed() < 300ms + late);
+}
+
+TEST_CASE("waiting for a name to be free takes nothing") {
+  Database database;
+  auto holder = database.engine();
+  auto engine = database.engine();
+  CHECK(engine.wait_free("nobody ever had it", 0s));
+  auto lock = holder.try_lock("job");
+  REQUIRE(lock);
+  const Stopwatch time;
+  CHECK_FALSE(engine.wait_free("job", 150ms));
+  CHECK(time.elapsed() >= 150ms);
+  CHECK(time.elapsed() <= 150ms + late);
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK_FALSE(engine.wait_free("job", 60s, stop.get_token()));
+  auto wait = std::async(std::launch::async, [&] { return engine.wait_free("job", 60s); });
+  CHECK(lock->release() == Released::freed);
+  CHECK(wait.get());
+  CHECK(database.admin().held() == 0);
+}

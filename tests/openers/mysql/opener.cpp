@@ -1,0 +1,169 @@
+// This file knows how to open a fresh MariaDB or MySQL database, and how to look at one from outside.
+#include "wire.hpp"
+
+#include "support/server_url.hpp"
+#include "types/url.hpp"
+
+#include <soci/soci.h>
+#include <soci/mysql/soci-mysql.h>
+
+namespace dlock::test {
+namespace DLOCK_DIALECT {
+namespace {
+
+// A server, as its superuser reaches it.
+struct Server {
+  Address address{};
+  std::string user, password;
+
+  static Server at(const std::string& text) {
+    const auto url = Url::parse(text);
+    Server server;
+    const auto colon = url.hosts.rfind(':');
+    server.address.host = url.hosts.substr(0, colon);
+    server.address.port = colon == std::string::npos
+                              ? std::uint16_t{3306}
+                              : static_cast<std::uint16_t>(std::stoi(url.hosts.substr(colon + 1)));
+    server.user = url.user.value_or("root");
+    server.password = url.password.value_or("");
+    return server;
+  }
+
+  std::unique_ptr<soci::session> connect(const std::string& to) const {
+    const std::string where = "host=" + address.host + " port=" + std::to_string(address.port) + " user=" + user +
+                              (password.empty() ? "" : " password='" + password + "'") + " db=" + to +
+                              " charset=utf8mb4";
+    return std::make_unique<soci::session>(soci::mysql, where);
+  }
+
+  std::string url(const Address& door, const std::string& to, const std::string& as, const std::string& secret) const {
+    return DLOCK_DIALECT_NAME "://" + as + (secret.empty() ? "" : ":" + secret) + "@" + door.host + ":" +
+           std::to_string(door.port) + "/" + to;
+  }
+};
+
+class DatabasePlace final : public ServerPlace {
+ public:
+  explicit DatabasePlace(Server server) : server_(std::move(server)), name_("dlock_test_" + unique_suffix()) {
+    auto sql = server_.connect("mysql");
+    *sql << "CREATE DATABASE " + name_ + " CHARACTER SET utf8mb4";
+    watching_ = server_.connect(name_);
+  }
+
+  ~DatabasePlace() override {
+    try {
+      if (zone_changed_) *watching_ << "SET GLOBAL time_zone = 'SYSTEM'";
+      for (const auto& role : roles_) *watching_ << "DROP USER " + role;
+      *watching_ << "DROP DATABASE " + name_;
+    } catch (const std::exception&) {  // the server is gone, and the place with it
+    }
+  }
+
+  std::string url() const override { return url_at(server_.address); }
+  std::string url_at(const Address& door) const override {
+    return server_.url(door, name_, server_.user, server_.password);
+  }
+  std::string url_with_tls_at(const Address& door) const override { return url_at(door) + "?ssl-mode=REQUIRED"; }
+  std::size_t bytes_before_tls() const override { return 0; }  // the server speaks first, and says what it can
+  Address address() const override { return server_.address; }
+  std::unique_ptr<RequestCounter> request_counter() const override { return std::make_unique<Counter>(); }
+  std::string begin_writing() const override { return "BEGIN"; }
+
+  std::unique_ptr<soci::session> connect() const override {
+    auto sql = server_.connect(name_);
+    long long id = 0;
+    *sql << "SELECT connection_id()", soci::into(id);
+    administrative_ += "," + std::to_string(id);
+    return sql;
+  }
+
+  std::string written() override {
+    std::string position;
+    *watching_ << "SELECT variable_value FROM information_schema.global_status "
+                  "WHERE variable_name = 'INNODB_LSN_CURRENT'",
+        soci::into(position);
+    return position;
+  }
+
+  std::string row_of(std::string_view literal_name) const override {
+    return "SELECT concat_ws('|', name, coalesce(owner, '-'), token, acquired_at, expires_at, reopens_at, lease_us, "
+           "meta, label, actor, node, entries) FROM resource_lock WHERE name = '" +
+           std::string(literal_name) + "'";
+  }
+
+  std::string url_of_role(const std::vector<std::string>& rights) override {
+    const auto role = "dlock_role_" + unique_suffix();
+    roles_.push_back("'" + role + "'@'%'");
+    *watching_ << "CREATE USER " + roles_.back() + " IDENTIFIED BY 'of_a_role'";
+    // A role without any right on the database could not even select it, which is another error.
+    *watching_ << "GRANT CREATE TEMPORARY TABLES ON " + name_ + ".* TO " + roles_.back();
+    for (const auto& right : rights) *watching_ << "GRANT " + right + " ON " + name_ + ".* TO " + roles_.back();
+    return server_.url(server_.address, name_, role, "of_a_role");
+  }
+
+  void disconnect_everybody() override {
+    const std::string sql = "SELECT coalesce(max(id), 0) FROM information_schema.processlist WHERE db = '" + name_ +
+                            "' AND id NOT IN (connection_id()" + administrative_ + ")";
+    for (;;) {
+      long long id = 0;
+      *watching_ << sql, soci::into(id);
+      if (id == 0) return;
+      try {
+        *watching_ << "KILL CONNECTION " + std::to_string(id);
+      } catch (const std::exception&) {  // it has just ended by itself
+      }
+    }
+  }
+
+  void use_time_zone(std::string_view zone) override {
+    zone_changed_ = true;
+    const std::string sql = "SET GLOBAL time_zone = :zone";
+    const std::string value(zone);
+    *watching_ << sql, soci::use(value, "zone");
+  }
+
+  void hold_back(std::string_view label) override {
+    gate_ = server_.connect(name_);
+    take_gate();
+    *watching_ << "CREATE TRIGGER dlock_test_wait BEFORE INSERT ON resource_lock FOR EACH ROW SET @dlock_test_wait = "
+                  "IF(NEW.label = '" +
+                      std::string(label) + "', get_lock('" + name_ + "', 60) + release_lock('" + name_ + "'), 0)";
+  }
+  void let_go() override { gate_.reset(); }
+  bool holding_back() override {
+    long long waiting = 0;
+    *watching_ << "SELECT count(*) FROM information_schema.processlist WHERE db = '" + name_ +
+                      "' AND state = 'User lock'",
+        soci::into(waiting);
+    return waiting > 0;
+  }
+
+ private:
+  void take_gate() {
+    long long taken = 0;
+    *gate_ << "SELECT get_lock('" + name_ + "', 10)", soci::into(taken);
+  }
+
+  const Server server_;
+  const std::string name_;
+  std::unique_ptr<soci::session> watching_, gate_;
+  mutable std::string administrative_;
+  std::vector<std::string> roles_;
+  bool zone_changed_ = false;
+};
+
+std::optional<std::string> missing() {
+  if (server_url("DLOCK_TEST_MYSQL")) return std::nullopt;
+  return "no MariaDB or MySQL server: set DLOCK_TEST_MYSQL, or let the tests start one";
+}
+
+std::unique_ptr<ServerPlace> server_place() {
+  return std::make_unique<DatabasePlace>(Server::at(server_url("DLOCK_TEST_MYSQL").value()));
+}
+std::unique_ptr<Place> place() { return server_place(); }
+
+const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, &server_place, nullptr};
+
+}  // namespace
+}  // namespace DLOCK_DIALECT
+}  // namespace dlock::test

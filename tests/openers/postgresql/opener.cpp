@@ -1,0 +1,148 @@
+// This file knows how to open a fresh PostgreSQL database, and how to look at one from outside.
+#include "wire.hpp"
+
+#include "support/server_url.hpp"
+#include "types/url.hpp"
+
+#include <soci/soci.h>
+#include <soci/postgresql/soci-postgresql.h>
+
+namespace dlock::test {
+namespace DLOCK_DIALECT {
+namespace {
+
+// A server, as its superuser reaches it.
+struct Server {
+  Address address{};
+  std::string user, password, database;
+
+  static Server at(const std::string& text) {
+    const auto url = Url::parse(text);
+    Server server;
+    const auto colon = url.hosts.rfind(':');
+    server.address.host = url.hosts.substr(0, colon);
+    server.address.port = colon == std::string::npos
+                              ? std::uint16_t{5432}
+                              : static_cast<std::uint16_t>(std::stoi(url.hosts.substr(colon + 1)));
+    server.user = url.user.value_or("postgres");
+    server.password = url.password.value_or("");
+    server.database = url.path.size() > 1 ? url.path.substr(1) : "postgres";
+    return server;
+  }
+
+  std::unique_ptr<soci::session> connect(const std::string& to) const {
+    const std::string where = "host=" + address.host + " port=" + std::to_string(address.port) + " user=" + user +
+                              (password.empty() ? "" : " password=" + password) + " dbname=" + to;
+    return std::make_unique<soci::session>(soci::postgresql, where);
+  }
+
+  std::string url(const Address& door, const std::string& to, const std::string& as, const std::string& secret) const {
+    return DLOCK_DIALECT_NAME "://" + as + (secret.empty() ? "" : ":" + secret) + "@" + door.host + ":" +
+           std::to_string(door.port) + "/" + to;
+  }
+};
+
+class DatabasePlace final : public ServerPlace {
+ public:
+  explicit DatabasePlace(Server server) : server_(std::move(server)), name_("dlock_test_" + unique_suffix()) {
+    auto sql = server_.connect(server_.database);
+    *sql << "CREATE DATABASE " + name_ + " TEMPLATE template0";
+    watching_ = server_.connect(name_);
+  }
+
+  ~DatabasePlace() override {
+    try {
+      watching_.reset();
+      auto sql = server_.connect(server_.database);
+      *sql << "DROP DATABASE " + name_ + " WITH (FORCE)";
+      for (const auto& role : roles_) *sql << "DROP ROLE " + role;
+    } catch (const std::exception&) {  // the server is gone, and the place with it
+    }
+  }
+
+  std::string url() const override { return url_at(server_.address); }
+  std::string url_at(const Address& door) const override {
+    return server_.url(door, name_, server_.user, server_.password);
+  }
+  std::string url_with_tls_at(const Address& door) const override { return url_at(door) + "?sslmode=require"; }
+  std::size_t bytes_before_tls() const override { return 8; }  // the SSLRequest
+  Address address() const override { return server_.address; }
+  std::unique_ptr<RequestCounter> request_counter() const override { return std::make_unique<Counter>(); }
+  std::string begin_writing() const override { return "BEGIN"; }
+
+  std::unique_ptr<soci::session> connect() const override {
+    auto sql = server_.connect(name_);
+    long long pid = 0;
+    *sql << "SELECT pg_backend_pid()", soci::into(pid);
+    administrative_ += "," + std::to_string(pid);
+    return sql;
+  }
+
+  std::string written() override {
+    std::string position;
+    *watching_ << "SELECT CAST(pg_current_wal_insert_lsn() AS text)", soci::into(position);
+    return position;
+  }
+
+  std::string row_of(std::string_view literal_name) const override {
+    return "SELECT CAST(l AS text) FROM resource_lock l WHERE name = '" + std::string(literal_name) + "'";
+  }
+
+  std::string url_of_role(const std::vector<std::string>& rights) override {
+    roles_.push_back("dlock_role_" + unique_suffix());
+    const auto& role = roles_.back();
+    *watching_ << "CREATE ROLE " + role + " LOGIN PASSWORD 'of_a_role'";
+    for (const auto& right : rights) *watching_ << "GRANT " + right + " ON ALL TABLES IN SCHEMA public TO " + role;
+    return server_.url(server_.address, name_, role, "of_a_role");
+  }
+
+  void disconnect_everybody() override {
+    *watching_ << "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() "
+                  "AND pid NOT IN (pg_backend_pid()" +
+                      administrative_ + ")";
+  }
+
+  void use_time_zone(std::string_view zone) override {
+    *watching_ << "ALTER DATABASE " + name_ + " SET timezone = '" + std::string(zone) + "'";
+  }
+
+  void hold_back(std::string_view label) override {
+    *watching_ << "CREATE TABLE dlock_test_gate (open boolean)";
+    *watching_ << "CREATE FUNCTION dlock_test_wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+                  "LOOP EXIT WHEN NEW.label <> '" +
+                      std::string(label) +
+                      "' OR EXISTS (SELECT FROM dlock_test_gate); PERFORM pg_sleep(0.005); END LOOP; RETURN NEW; END $$";
+    *watching_ << "CREATE TRIGGER dlock_test_wait BEFORE INSERT ON resource_lock FOR EACH ROW "
+                  "EXECUTE FUNCTION dlock_test_wait()";
+  }
+  void let_go() override { *watching_ << "INSERT INTO dlock_test_gate VALUES (true)"; }
+  bool holding_back() override {
+    long long waiting = 0;
+    *watching_ << "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'",
+        soci::into(waiting);
+    return waiting > 0;
+  }
+
+ private:
+  const Server server_;
+  const std::string name_;
+  std::unique_ptr<soci::session> watching_;
+  mutable std::string administrative_;
+  std::vector<std::string> roles_;
+};
+
+std::optional<std::string> missing() {
+  if (server_url("DLOCK_TEST_PG")) return std::nullopt;
+  return "no PostgreSQL server: set DLOCK_TEST_PG, or let the tests start one";
+}
+
+std::unique_ptr<ServerPlace> server_place() {
+  return std::make_unique<DatabasePlace>(Server::at(server_url("DLOCK_TEST_PG").value()));
+}
+std::unique_ptr<Place> place() { return server_place(); }
+
+const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, &server_place, nullptr};
+
+}  // namespace
+}  // namespace DLOCK_DIALECT
+}  // namespace dlock::test

@@ -1,0 +1,42 @@
+// This file knows where requests begin in PostgreSQL's protocol.
+#pragma once
+
+#include "support/place.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace dlock::test::DLOCK_DIALECT {
+
+// Counts what makes the server answer: Sync and simple Query messages. What comes before the first answer of the server
+// (requests for encryption, the start-up message) has no type byte and is no request.
+class Counter final : public RequestCounter {
+ public:
+  std::size_t feed(std::string_view sent) override {
+    unread_.append(sent);
+    std::size_t begun = 0;
+    for (;;) {
+      const std::size_t typed = started_ ? 1 : 0;
+      if (unread_.size() < typed + 4) return begun;
+      const std::size_t length = typed + number(typed);
+      if (unread_.size() < length) return begun;
+      if (started_) {
+        if (unread_.front() == 'S' || unread_.front() == 'Q') ++begun;
+      } else {
+        started_ = number(4) >> 16 == 3;  // protocol 3.x: the start-up message; else a request for encryption
+      }
+      unread_.erase(0, length);
+    }
+  }
+
+ private:
+  std::size_t number(std::size_t at) const {
+    std::size_t value = 0;
+    for (std::size_t i = at; i < at + 4; ++i) value = value << 8 | static_cast<unsigned char>(unread_.at(i));
+    return value;
+  }
+  std::string unread_;
+  bool started_ = false;
+};
+
+}  // namespace dlock::test::DLOCK_DIALECT

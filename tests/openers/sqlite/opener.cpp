@@ -1,0 +1,61 @@
+// This file knows how to open a fresh SQLite database, and how to look at one from outside.
+#include "support/child.hpp"
+#include "support/place.hpp"
+
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+namespace dlock::test {
+namespace DLOCK_DIALECT {
+namespace {
+
+std::unique_ptr<soci::session> open(const std::string& path) {
+  const std::string where = "db=" + path + " timeout=20";
+  return std::make_unique<soci::session>(soci::sqlite3, where);
+}
+
+class FilePlace final : public Place {
+ public:
+  FilePlace() : path_(folder_.path() + "/lock.db"), watching_(open(path_)) {}
+
+  std::string url() const override { return DLOCK_DIALECT_NAME ":" + path_; }
+  std::unique_ptr<soci::session> connect() const override { return open(path_); }
+  std::string begin_writing() const override { return "BEGIN IMMEDIATE"; }
+
+  // The version of the data as another connection sees it, the change counter in the file's header, and the log's size.
+  std::string written() override {
+    long long version = 0;
+    const std::string sql = "PRAGMA data_version";
+    *watching_ << sql, soci::into(version);
+    std::array<char, 4> counter{};
+    std::ifstream(path_, std::ios::binary).seekg(24).read(counter.data(), counter.size());
+    std::error_code none;
+    const auto log = std::filesystem::file_size(path_ + "-wal", none);
+    return std::to_string(version) + ' ' + std::string(counter.data(), counter.size()) + ' ' + std::to_string(log);
+  }
+
+  std::string row_of(std::string_view literal_name) const override {
+    return "SELECT name || '|' || coalesce(owner, '-') || '|' || token || '|' || acquired_at || '|' || expires_at || "
+           "'|' || reopens_at || '|' || lease_us || '|' || meta || '|' || label || '|' || actor || '|' || node || '|' "
+           "|| entries FROM resource_lock WHERE name = '" +
+           std::string(literal_name) + "'";
+  }
+
+ private:
+  const TemporaryFolder folder_;
+  const std::string path_;
+  const std::unique_ptr<soci::session> watching_;
+};
+
+std::optional<std::string> missing() { return std::nullopt; }
+std::unique_ptr<Place> place() { return std::make_unique<FilePlace>(); }
+
+const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, nullptr, nullptr};
+
+}  // namespace
+}  // namespace DLOCK_DIALECT
+}  // namespace dlock::test

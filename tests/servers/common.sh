@@ -1,0 +1,345 @@
+# shellcheck shell=bash
+# This file knows how a private test server lives in a folder of its own, whichever database it is.
+#
+# Sourced by the script of each database, which then calls `main "$@"` and before that sets
+#   url_variable, url_scheme   what the tests read, DLOCK_TEST_PG=postgresql://…
+#   process_name               of the server, as the kernel shows it
+#   system_user                who runs the server when root starts it
+#   stop_signal                how the server is asked to stop in order
+# and defines
+#   find_programs              which programs it runs; calls `missing PACKAGE` where there are none
+#   create                     makes $data, with a role `dlock`, its password as in $dir/password.new, and a database `dlock`
+#   server_command             sets the array `command`: the server on $data, $port and the socket in $dir
+#   answers                    true when a client with the password gets an answer
+#   socket                     prints what a client names to use the unix socket
+#   forget_killed              removes what a killed server leaves behind and a new one would stumble over
+#
+# shellcheck disable=SC2154
+
+self=$(realpath -- "$0")
+
+die() {
+  echo "${0##*/}: $1" >&2
+  exit "${2:-1}"
+}
+
+# ctest counts 77 as skipped.
+missing() {
+  die "not installed; on Debian: apt-get install $1" 77
+}
+
+usage() {
+  cat >&2 <<END
+usage: ${0##*/} start DIR          start a private server in DIR, an empty folder or one of an earlier start
+       ${0##*/} stop DIR           stop it; its data stay in DIR
+       ${0##*/} signal DIR NAME    send a signal to all its processes (KILL: a crash, STOP and CONT: a freeze)
+       ${0##*/} clock DIR OFFSET   step its clock to OFFSET from the true time; it must have been started with one
+environment of start: DLOCK_SERVER_OWNER_PID, DLOCK_FAKETIME, DLOCK_SERVER_ARGS (see README.md beside this file)
+END
+  exit 2
+}
+
+# A server and its clients must not see the caller's PGHOST, MYSQL_PWD, LANG or LD_PRELOAD.
+clean_environment() {
+  local variable
+  for variable in $(compgen -e); do
+    case $variable in
+      PATH | TZ | SHELLOPTS | BASHOPTS | DLOCK_FAKETIME | DLOCK_SERVER_*) ;;
+      *) unset "$variable" ;;
+    esac
+  done
+  export PATH="$PATH:/usr/sbin:/sbin" LC_ALL=C.UTF-8
+}
+
+# --- the folder ---
+
+open_folder() {
+  dir=$(realpath -- "$1")
+  data=$dir/data
+  [[ $dir =~ ^[A-Za-z0-9/._-]+$ ]] || die "DIR must be plain letters, digits, '.', '_' and '-', not '$dir'" 2
+  ((${#dir} <= 80)) || die "DIR is too long for a unix socket in it (80 bytes at most): $dir" 2
+  cd "$dir" || die "cannot enter $dir"
+  export HOME=$dir
+  if [[ $(id -u) == 0 ]]; then
+    as_server=(setpriv --reuid "$system_user" --regid "$system_user" --init-groups)
+  else
+    as_server=()
+  fi
+}
+
+# One start or stop in a folder at a time; the folder may have been removed while this one waited.
+lock_folder() {
+  exec {lock_fd}>>"$dir/lock"
+  flock -w 120 "$lock_fd" || die "another start or stop is busy in $dir"
+  [[ -e $dir/lock ]] || die "$dir is gone"
+}
+
+claim_folder() {
+  [[ -e $dir/lock || -z $(ls -A -- "$dir") ]] || die "DIR must be an empty folder or one of an earlier start: $dir" 2
+  if [[ $(id -u) == 0 ]]; then
+    id -- "$system_user" >/dev/null 2>&1 || die "there is no system user '$system_user' to run the server" 77
+    chown "$system_user" "$dir"
+  fi
+  chmod 700 "$dir"
+  "${as_server[@]}" test -w "$dir" || die "user '$system_user' cannot reach $dir: choose a folder below /tmp"
+}
+
+# --- the processes ---
+
+# A server's processes work in its data folder: true for PostgreSQL's orphans after a crash too.
+is_ours() {
+  local comm
+  [[ /proc/$1/cwd -ef $data ]] && read -r comm 2>/dev/null <"/proc/$1/comm" && [[ $comm == "$process_name" ]]
+}
+
+processes() {
+  local entry
+  for entry in /proc/[0-9]*; do
+    if is_ours "${entry#/proc/}"; then echo "${entry#/proc/}"; fi
+  done
+}
+
+# The main process, when it is alive.
+main_process() {
+  local pid
+  if [[ -r $dir/pid ]] && pid=$(<"$dir/pid") && [[ -n $pid ]] && is_ours "$pid"; then echo "$pid"; fi
+}
+
+# Main process first, so that it starts no others meanwhile.
+signal_all() {
+  local pid
+  for pid in $(main_process) $(processes); do
+    kill -s "$1" "$pid" 2>/dev/null || true
+  done
+}
+
+# A killed process may stay a zombie for a while, so its pid files must not be left to be judged by the next server.
+kill_all() {
+  local pid
+  while [[ -n $(processes) ]]; do
+    signal_all KILL
+    sleep 0.05
+  done
+  forget_killed
+  if pid=$(cat "$dir/pid" 2>/dev/null); then
+    rm -f "/dev/shm/faketime_shm_$pid" "/dev/shm/sem.faketime_sem_$pid" "$dir/pid"
+  fi
+}
+
+stop_all() {
+  local pid deadline=$((SECONDS + 30))
+  pid=$(main_process)
+  if [[ -n $pid ]]; then
+    kill -s "$stop_signal" "$pid" 2>/dev/null || true
+    signal_all CONT
+    while is_ours "$pid" && ((SECONDS < deadline)); do sleep 0.05; done
+  fi
+  kill_all
+}
+
+# Whoever waits for the end of our output must not wait for the server's.
+close_inherited_files() {
+  local fd
+  for fd in /proc/self/fd/*; do
+    fd=${fd##*/}
+    if ((fd > 2 && fd != 255)); then exec {fd}>&-; fi
+  done
+}
+
+# --- the clock ---
+
+write_clock() {
+  [[ $1 =~ ^[+-][0-9]+(\.[0-9]+)?[smhd]?$ ]] || die "the offset of a clock is like +1d, -90m or +2.5, not '$1'" 2
+  echo "$1" >"$dir/faketime.new"
+  chmod 644 "$dir/faketime.new"
+  mv -f "$dir/faketime.new" "$dir/faketime"  # never seen half written
+}
+
+# Sets the array `faked`: what to put before a command to give it the folder's clock.
+find_faketime() {
+  local library
+  faked=()
+  [[ -e $dir/faketime ]] || return 0
+  for library in /usr/lib/*/faketime/libfaketimeMT.so.1 /usr/lib/faketime/libfaketimeMT.so.1; do
+    if [[ -e $library ]]; then
+      faked=(env "LD_PRELOAD=$library" FAKETIME_DONT_FAKE_MONOTONIC=1 FAKETIME_NO_CACHE=1
+        "FAKETIME_TIMESTAMP_FILE=$dir/faketime")
+      return 0
+    fi
+  done
+  missing faketime
+}
+
+# --- start ---
+
+# A port that nobody listens on now, below those that the kernel gives to clients.
+free_port() {
+  local port
+  while true; do
+    port=$((20000 + RANDOM % 12000))
+    if ! (: <>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+      echo "$port"
+      return
+    fi
+  done
+}
+
+launch() {
+  local -a command=() extra=()
+  server_command
+  read -ra extra <<<"${DLOCK_SERVER_ARGS:-}"
+  (
+    close_inherited_files
+    exec setsid "${as_server[@]}" "${faked[@]}" "${command[@]}" "${extra[@]}" </dev/null >>"$dir/log" 2>&1
+  ) &
+  server_pid=$!
+  echo "$server_pid" >"$dir/pid"
+}
+
+# False when the server ended instead.
+wait_until_it_answers() {
+  local deadline=$((SECONDS + 120))
+  until answers >/dev/null 2>&1; do
+    kill -0 "$server_pid" 2>/dev/null || return 1
+    if ((SECONDS >= deadline)); then
+      kill_all
+      return 1
+    fi
+    sleep 0.1
+  done
+  is_ours "$server_pid"
+}
+
+# $1: how much of the log there was before.
+show_log_and_die() {
+  log_since "$1" | tail -n 30 >&2
+  stop_all
+  die "the server did not start; its log is above"
+}
+
+log_since() {
+  tail -c "+$(($1 + 1))" "$dir/log"
+}
+
+# The port is kept for the life of the folder, so that clients find a restarted server again.
+launch_on_a_port() {
+  local attempt seen
+  for attempt in {1..10}; do
+    port=$(cat "$dir/port" 2>/dev/null || free_port)
+    seen=$(stat -c %s "$dir/log")
+    launch
+    if wait_until_it_answers; then
+      echo "$port" >"$dir/port"
+      return
+    fi
+    log_since "$seen" | grep -q 'Address already in use' || show_log_and_die "$seen"
+    sleep "0.$attempt"
+  done
+  show_log_and_die "$seen"
+}
+
+write_env() {
+  cat >"$dir/env.new" <<END
+$url_variable=$url_scheme://dlock:$password@127.0.0.1:$port/dlock
+DIR=$dir
+SOCKET=$(socket)
+PORT=$port
+PID=$server_pid
+LOG=$dir/log
+END
+  mv -f "$dir/env.new" "$dir/env"
+}
+
+start() {
+  local password port server_pid
+  local -a faked
+  claim_folder
+  lock_folder
+  if [[ -n ${DLOCK_FAKETIME:-} ]]; then write_clock "$DLOCK_FAKETIME"; fi
+  find_faketime
+  start_watcher
+  if [[ -r $dir/env && -n $(main_process) ]]; then
+    cat "$dir/env"
+    return
+  fi
+  kill_all
+  touch "$dir/log"
+  if [[ -r $dir/password ]]; then
+    password=$(<"$dir/password")
+  else
+    password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+    echo "$password" >"$dir/password.new"
+    rm -rf "$data"
+    create >>"$dir/log" 2>&1 || show_log_and_die 0
+    mv "$dir/password.new" "$dir/password"  # now $data is whole
+  fi
+  launch_on_a_port
+  write_env
+  cat "$dir/env"
+}
+
+stop() {
+  lock_folder
+  rm -f "$dir/env"
+  stop_all
+}
+
+# --- the watcher: no server outlives the process it was started for ---
+
+# A process number and when it began: numbers are used again.
+identity() {
+  local stat
+  read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
+  read -ra stat <<<"${stat##*) }"
+  [[ ${stat[0]} != Z ]] || return 1
+  echo "$1 ${stat[19]}"
+}
+
+start_watcher() {
+  local owner
+  [[ -n ${DLOCK_SERVER_OWNER_PID:-} ]] || return 0
+  owner=$(identity "$DLOCK_SERVER_OWNER_PID") ||
+    die "DLOCK_SERVER_OWNER_PID must be a living process, not '$DLOCK_SERVER_OWNER_PID'" 2
+  if [[ -r $dir/owner && $(<"$dir/owner") == "$owner" ]]; then return 0; fi
+  echo "$owner" >"$dir/owner"
+  (
+    close_inherited_files
+    exec setsid "$self" watch "$dir" </dev/null >/dev/null 2>&1
+  ) &
+}
+
+# Ends with the folder, with its owner, or when the folder gets another owner.
+watch() {
+  local owner
+  owner=$(<"$dir/owner")
+  cd /
+  while [[ $(identity "${owner% *}") == "$owner" ]]; do
+    if [[ ! -r $dir/owner || $(<"$dir/owner") != "$owner" ]]; then return; fi
+    sleep 1
+  done
+  if [[ -r $dir/owner && $(<"$dir/owner") == "$owner" ]]; then
+    stop || kill_all
+    rm -rf "$dir"
+  fi
+}
+
+main() {
+  (($# >= 2)) || usage
+  clean_environment
+  umask 022
+  find_programs
+  if [[ ! -d $2 ]]; then
+    [[ $1 == stop ]] && return
+    die "no such folder: $2" 2
+  fi
+  open_folder "$2"
+  case $1:$# in
+    start:2 | stop:2 | watch:2) "$1" ;;
+    signal:3) if [[ $3 == KILL ]]; then kill_all; else signal_all "$3"; fi ;;
+    clock:3)
+      [[ -e $dir/faketime ]] || die "the server in $dir was started without DLOCK_FAKETIME" 2
+      write_clock "$3"
+      ;;
+    *) usage ;;
+  esac
+}

@@ -1,0 +1,55 @@
+// This file knows how the database of a test case is set up and looked at in the end.
+#include "support/database.hpp"
+
+#include "api/open.hpp"
+#include "store/sql_lock_table.hpp"
+#include "support/main.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+
+namespace dlock::test {
+namespace {
+
+int database_is_there() {
+  try {
+    const auto& database = opener();
+    const auto why = database.missing();
+    if (!why) return 0;
+    std::fprintf(stderr, "skipped: %s\n", why->c_str());
+    return 77;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+}
+
+const Precondition precondition{&database_is_there};
+
+}  // namespace
+
+Database::Database(std::unique_ptr<Place> place) : place_(std::move(place)) {
+  Engine::install_schema(place_->url());
+  admin_ = std::make_unique<Admin>(*place_);
+}
+
+Database::~Database() {
+  try {
+    CHECK_MESSAGE(Admin(*place_).held() == 0, "a lock is left held");
+  } catch (const std::exception& error) {
+    FAIL_CHECK("the locks left held could not be counted: " << error.what());
+  }
+}
+
+std::unique_ptr<store::LockTable> Database::table() const {
+  auto door = api::find_door(url(), {});
+  return store::open_lock_table(door.dialect, std::move(door.connector), {});
+}
+
+void free_by_force(Engine& engine, std::string_view name) {
+  const auto row = engine.inspect(name);
+  if (row) engine.force_release(name, row->token);
+}
+
+}  // namespace dlock::test

@@ -1,0 +1,74 @@
+// This file knows what a test case stands on: a database with the table in it, and nothing held when the case ends.
+#pragma once
+
+#include "store/lock_table.hpp"
+#include "support/admin.hpp"
+#include "support/place.hpp"
+
+#include <dlock/dlock.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace dlock::test {
+
+// Declare it before engines and locks: its destructor proves that no lock is left held.
+class Database {
+ public:
+  Database() : Database(opener().place()) {}
+  explicit Database(std::unique_ptr<Place> place);
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+  ~Database();
+
+  std::string url() const { return place_->url(); }
+  Place& place() { return *place_; }
+  Admin& admin() { return *admin_; }
+  Engine engine(const EngineOptions& options = {}) const { return Engine(url(), options); }
+
+  // The room below the engine, for promises about statements.
+  std::unique_ptr<store::LockTable> table() const;
+
+ private:
+  const std::unique_ptr<Place> place_;
+  std::unique_ptr<Admin> admin_;
+};
+
+// The same on a server.
+class ServerDatabase {
+ public:
+  ServerDatabase() : ServerDatabase(opener().server_place()) {}
+  explicit ServerDatabase(std::unique_ptr<ServerPlace> place) : server_(*place), database_(std::move(place)) {}
+
+  ServerPlace& server() { return server_; }
+  Database* operator->() { return &database_; }
+  Database& operator*() { return database_; }
+
+ private:
+  ServerPlace& server_;
+  Database database_;
+};
+
+// Frees a lock that a test has left held on purpose.
+void free_by_force(Engine& engine, std::string_view name);
+
+// The fault of the dlock::Error that `call` throws, and its text; other exceptions pass.
+struct Thrown {
+  std::optional<Fault> fault{};
+  std::string text{};
+  bool names(std::string_view word) const { return text.find(word) != std::string::npos; }
+};
+
+template <class Call>
+Thrown thrown_by(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return {error.fault(), error.what()};
+  }
+  return {std::nullopt, "nothing was thrown"};
+}
+
+}  // namespace dlock::test

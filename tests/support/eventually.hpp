@@ -1,0 +1,56 @@
+// This file knows how a test waits: for a state, never for a time.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <latch>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace dlock::test {
+
+// Asks until the state is there. False: it did not come in far longer than it should take.
+template <class State>
+bool eventually(State state, std::chrono::milliseconds limit = std::chrono::seconds{30}) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!state()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+  }
+  return true;
+}
+
+// Runs `work(0)` … `work(count - 1)` at the same moment, each on a thread of its own; passes the first exception on.
+template <class Work>
+void in_parallel(int count, Work work) {
+  std::latch start(count);
+  std::mutex mutex;
+  std::exception_ptr failure;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < count; ++i)
+      threads.emplace_back([&, i] {
+        start.arrive_and_wait();
+        try {
+          work(i);
+        } catch (...) {
+          const std::lock_guard guard(mutex);
+          if (!failure) failure = std::current_exception();
+        }
+      });
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+class Stopwatch {
+ public:
+  std::chrono::microseconds elapsed() const {
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start_);
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace dlock::test

@@ -1,0 +1,34 @@
+// This file knows which databases can be opened, and which one this run is about.
+#include "support/place.hpp"
+
+#include <cstdlib>
+#include <stdexcept>
+
+namespace dlock::test {
+namespace {
+
+std::vector<const Opener*>& openers() {
+  static std::vector<const Opener*> list;
+  return list;
+}
+
+}  // namespace
+
+Opener::Opener(std::string_view name_, Missing* missing_, std::unique_ptr<Place> (*place_)(),
+               std::unique_ptr<ServerPlace> (*server_place_)(), std::unique_ptr<PrivateServer> (*private_server_)())
+    : name(name_), missing(missing_), place(place_), server_place(server_place_), private_server(private_server_) {
+  openers().push_back(this);
+}
+
+const Opener& opener() {
+  const char* wanted = std::getenv("DLOCK_TEST_DATABASE");
+  std::string known;
+  for (const auto* each : openers()) {
+    if (wanted != nullptr && each->name == wanted) return *each;
+    known += known.empty() ? "" : ", ";
+    known += each->name;
+  }
+  throw std::runtime_error("DLOCK_TEST_DATABASE must name a database: " + known);
+}
+
+}  // namespace dlock::test

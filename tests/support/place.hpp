@@ -1,0 +1,109 @@
+// This file knows what a test may ask of a database: a place of its own, and means to look behind the engine's back.
+// Each folder under tests/openers is one database; nothing else in the tests knows which there are.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace soci {
+class session;
+}
+
+namespace dlock::test {
+
+// An empty database of its own for one test case. Removed, with all that is in it, by the destructor.
+class Place {
+ public:
+  virtual ~Place() = default;
+
+  // As an application would write it.
+  virtual std::string url() const = 0;
+
+  // A new administrative connection.
+  virtual std::unique_ptr<soci::session> connect() const = 0;
+
+  // A text that is another one after anything was written, as near to this place as the database can tell.
+  virtual std::string written() = 0;
+
+  // The statement that opens a transaction which is going to write.
+  virtual std::string begin_writing() const = 0;
+
+  // The statement that names every column of the lock table, in a form that can be compared.
+  virtual std::string row_of(std::string_view literal_name) const = 0;
+};
+
+// Where a server listens.
+struct Address {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;
+};
+
+// Tells where requests begin in what one client sends. One object a connection.
+class RequestCounter {
+ public:
+  virtual ~RequestCounter() = default;
+  virtual std::size_t feed(std::string_view sent) = 0;
+};
+
+// A place on a server: a database that is reached over a network, and has a clock and roles of its own.
+class ServerPlace : public Place {
+ public:
+  virtual Address address() const = 0;
+  virtual std::unique_ptr<RequestCounter> request_counter() const = 0;
+
+  // The same database through another door.
+  virtual std::string url_at(const Address& door) const = 0;
+  virtual std::string url_with_tls_at(const Address& door) const = 0;
+  // How many bytes a client has to send before it can know that the server has no TLS.
+  virtual std::size_t bytes_before_tls() const = 0;
+
+  // The URL of a new role that has nothing but these rights on the tables ("SELECT", "INSERT", …).
+  virtual std::string url_of_role(const std::vector<std::string>& rights) = 0;
+
+  // Ends every connection to this place but the administrative one it asks with.
+  virtual void disconnect_everybody() = 0;
+
+  // The zone new connections begin with.
+  virtual void use_time_zone(std::string_view zone) = 0;
+
+  // From now on an insert of a row with this label stops between reading its token and inserting, until let_go().
+  virtual void hold_back(std::string_view label) = 0;
+  virtual void let_go() = 0;
+  // Whether an insert is being held back now.
+  virtual bool holding_back() = 0;
+};
+
+// A server of one test alone, whose clock can be stepped and which can be stopped.
+class PrivateServer {
+ public:
+  virtual ~PrivateServer() = default;
+  virtual std::unique_ptr<ServerPlace> place() = 0;
+  // Makes the server's clock differ by this much from the true one.
+  virtual void step_clock(std::chrono::seconds offset) = 0;
+  virtual void stop() = 0;   // as a crash would
+  virtual void start() = 0;  // again, at the same address
+};
+
+// One database under test. An opener defines one constant object of this type, which enters itself into a list.
+struct Opener {
+  using Missing = std::optional<std::string>();
+
+  Opener(std::string_view name, Missing* missing, std::unique_ptr<Place> (*place)(),
+         std::unique_ptr<ServerPlace> (*server_place)(), std::unique_ptr<PrivateServer> (*private_server)());
+
+  std::string_view name;
+  Missing* missing;  // why it cannot be tested here, if it cannot
+  std::unique_ptr<Place> (*place)();
+  std::unique_ptr<ServerPlace> (*server_place)();      // nullptr where there is no server
+  std::unique_ptr<PrivateServer> (*private_server)();  // likewise
+};
+
+// The opener of the database that DLOCK_TEST_DATABASE names.
+const Opener& opener();
+
+}  // namespace dlock::test

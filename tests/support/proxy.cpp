@@ -1,0 +1,231 @@
+// This file knows how bytes get from a client to a server and back, as long as they are let through.
+#include "support/proxy.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <list>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace dlock::test {
+namespace {
+
+enum class Mode { pass, black_hole, refuse };
+
+[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+sockaddr_in socket_address(const Address& address) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(address.port);
+  ::inet_pton(AF_INET, address.host == "localhost" ? "127.0.0.1" : address.host.c_str(), &at.sin_addr);
+  return at;
+}
+
+int new_socket() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) fail("socket");
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return fd;
+}
+
+const sockaddr* plain(const sockaddr_in& at) { return static_cast<const sockaddr*>(static_cast<const void*>(&at)); }
+sockaddr* plain(sockaddr_in& at) { return static_cast<sockaddr*>(static_cast<void*>(&at)); }
+
+// All of `bytes`, to a peer that reads. False: the peer is gone.
+bool send_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto count = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+struct Pair {
+  int client, server;
+  std::unique_ptr<RequestCounter> counter;
+  bool losing = false;
+};
+
+}  // namespace
+
+struct Proxy::State {
+  const ServerPlace& place;
+  const sockaddr_in target;
+  int listener = -1, wake = -1;
+  std::uint16_t port = 0;
+  mutable std::mutex mutex;
+  // Guarded by mutex:
+  Mode mode = Mode::pass;
+  bool cutting = false, closing = false, lose_next = false;
+  std::size_t requests = 0, connections = 0;
+  std::string sent;
+  // The thread's own:
+  std::list<Pair> pairs;
+  std::jthread thread;
+
+  explicit State(const ServerPlace& server) : place(server), target(socket_address(server.address())) {}
+
+  void drop_all() {
+    for (auto& pair : pairs) {
+      ::close(pair.client);
+      ::close(pair.server);
+    }
+    pairs.clear();
+  }
+
+  void accept_one() {
+    const int client = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (client < 0) return;
+    const int on = 1;
+    ::setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const std::lock_guard guard(mutex);
+    ++connections;
+    const int server = mode == Mode::refuse ? -1 : new_socket();
+    if (server < 0 || ::connect(server, plain(target), sizeof target) != 0) {
+      if (server >= 0) ::close(server);
+      ::close(client);
+      return;
+    }
+    pairs.push_back({client, server, place.request_counter()});
+  }
+
+  // False: this connection is over.
+  bool forward(Pair& pair, bool from_client) {
+    std::array<char, 65536> buffer;
+    const auto count = ::recv(from_client ? pair.client : pair.server, buffer.data(), buffer.size(), 0);
+    if (count <= 0) return false;
+    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(count));
+    if (!from_client) return !pair.losing && send_all(pair.client, bytes);
+    {
+      const std::lock_guard guard(mutex);
+      sent.append(bytes);
+      const auto begun = pair.counter->feed(bytes);
+      requests += begun;
+      if (begun > 0 && lose_next) {
+        lose_next = false;
+        pair.losing = true;
+      }
+    }
+    return send_all(pair.server, bytes);
+  }
+
+  void run() {
+    for (;;) {
+      std::vector<pollfd> watched{{wake, POLLIN, 0}, {listener, POLLIN, 0}};
+      {
+        const std::lock_guard guard(mutex);
+        if (closing) break;
+        if (cutting || mode == Mode::refuse) drop_all();
+        cutting = false;
+        if (mode != Mode::black_hole)
+          for (const auto& pair : pairs) {
+            watched.push_back({pair.client, POLLIN, 0});
+            watched.push_back({pair.server, POLLIN, 0});
+          }
+      }
+      if (::poll(watched.data(), watched.size(), -1) < 0) continue;
+      if (watched[0].revents != 0) {
+        std::uint64_t ignored = 0;
+        if (::read(wake, &ignored, sizeof ignored) < 0) continue;
+        continue;  // the mode may be another one: nothing more goes through in the old one
+      }
+      auto pair = pairs.begin();
+      for (std::size_t i = 2; i + 1 < watched.size(); i += 2) {
+        const bool alive = (watched[i].revents == 0 || forward(*pair, true)) &&
+                           (watched[i + 1].revents == 0 || forward(*pair, false));
+        if (alive) {
+          ++pair;
+          continue;
+        }
+        ::close(pair->client);
+        ::close(pair->server);
+        pair = pairs.erase(pair);
+      }
+      if (watched[1].revents != 0) accept_one();
+    }
+    drop_all();
+  }
+
+  template <class Change>
+  void change(Change apply) {
+    {
+      const std::lock_guard guard(mutex);
+      apply();
+    }
+    const std::uint64_t one = 1;
+    if (::write(wake, &one, sizeof one) < 0) fail("wake the proxy");
+  }
+};
+
+Proxy::Proxy(const ServerPlace& server) : state_(std::make_unique<State>(server)) {
+  state_->listener = new_socket();
+  sockaddr_in at = socket_address({"127.0.0.1", 0});
+  socklen_t size = sizeof at;
+  if (::bind(state_->listener, plain(at), sizeof at) != 0 || ::listen(state_->listener, 64) != 0 ||
+      ::getsockname(state_->listener, plain(at), &size) != 0)
+    fail("listen");
+  state_->port = ntohs(at.sin_port);
+  state_->wake = ::eventfd(0, EFD_CLOEXEC);
+  state_->thread = std::jthread([state = state_.get()] { state->run(); });
+}
+
+Proxy::~Proxy() {
+  state_->change([&] { state_->closing = true; });
+  state_->thread.join();
+  ::close(state_->listener);
+  ::close(state_->wake);
+}
+
+Address Proxy::address() const { return {"127.0.0.1", state_->port}; }
+
+std::size_t Proxy::requests() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->requests;
+}
+
+std::string Proxy::sent() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->sent;
+}
+
+std::size_t Proxy::connections() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->connections;
+}
+
+void Proxy::pass() {
+  state_->change([&] { state_->mode = Mode::pass; });
+}
+void Proxy::black_hole() {
+  state_->change([&] { state_->mode = Mode::black_hole; });
+}
+void Proxy::refuse() {
+  state_->change([&] { state_->mode = Mode::refuse; });
+}
+void Proxy::cut() {
+  state_->change([&] { state_->cutting = true; });
+}
+void Proxy::lose_next_answer() {
+  state_->change([&] { state_->lose_next = true; });
+}
+bool Proxy::lost_it() const {
+  const std::lock_guard guard(state_->mutex);
+  return !state_->lose_next;
+}
+
+}  // namespace dlock::test

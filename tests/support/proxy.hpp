@@ -1,0 +1,47 @@
+// This file knows how to stand between an engine and its server: it counts, delays, cuts and swallows.
+#pragma once
+
+#include "support/place.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace dlock::test {
+
+// A TCP proxy on a port of its own.
+// Threads: any. Owns: a thread.
+class Proxy {
+ public:
+  explicit Proxy(const ServerPlace& server);
+  ~Proxy();
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+
+  Address address() const;
+
+  // How many requests clients have begun to send since the proxy started.
+  std::size_t requests() const;
+  // Every byte that clients have sent.
+  std::string sent() const;
+  // How many connections were ever made.
+  std::size_t connections() const;
+
+  // Everything goes through (as in the beginning).
+  void pass();
+  // Nothing goes through in either direction, and nobody is told. Connections are accepted.
+  void black_hole();
+  // Connections end at once, and new ones too.
+  void refuse();
+  // Connections end once; new ones are served.
+  void cut();
+  // The next request reaches the server; its answer is lost, and with it the connection.
+  void lose_next_answer();
+  bool lost_it() const;  // since then
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dlock::test

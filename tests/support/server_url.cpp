@@ -1,0 +1,30 @@
+// This file knows the environment and the files that say where the servers of a test run are.
+#include "support/server_url.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace dlock::test {
+
+std::optional<std::string> server_url(const std::string& variable) {
+  if (const char* value = std::getenv(variable.c_str()); value != nullptr && *value != '\0') return value;
+  std::error_code none;
+  for (const auto& file : std::filesystem::directory_iterator(DLOCK_TEST_SERVERS_RUN, none)) {
+    if (file.path().extension() != ".env") continue;
+    std::ifstream lines(file.path());
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with(variable + "=")) return line.substr(variable.size() + 1);
+  }
+  return std::nullopt;
+}
+
+std::string unique_suffix() {
+  static std::atomic<int> count{0};
+  return std::to_string(::getpid()) + '_' + std::to_string(++count);
+}
+
+}  // namespace dlock::test

@@ -1,0 +1,84 @@
+// This file knows what another process does in the tests: it uses the public face of the library and nothing else.
+//
+//   worker count URL NAME FOLDER THREADS ROUNDS LEASE_MS   raise the number in FOLDER/counter, ROUNDS times a thread
+//   worker hold URL NAME LEASE_MS AT_LEAST_MS              take a lock, say its token, and obey lines on stdin:
+//                                                          "check" says valid or lost; "release" says what came of it
+#include <dlock/dlock.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+long long read_number(const std::string& path) {
+  long long value = 0;
+  std::ifstream(path) >> value;
+  return value;
+}
+
+// Raises an unguarded number and notes token and number in a journal, with nothing but the lock to keep others out.
+void raise(const std::string& folder, dlock::Token token, int journal) {
+  const auto value = read_number(folder + "/counter") + 1;
+  std::this_thread::yield();
+  std::ofstream(folder + "/counter", std::ios::trunc) << value << '\n';
+  const auto line = std::to_string(dlock::number(token)) + ' ' + std::to_string(value) + '\n';
+  if (::write(journal, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::_Exit(3);
+}
+
+int count(const std::string& url, const std::string& name, const std::string& folder, int threads, int rounds,
+          dlock::Duration lease) {
+  dlock::EngineOptions options;
+  options.lease = lease;
+  dlock::Engine engine(url, options);
+  const int journal = ::open((folder + "/journal").c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  std::vector<std::jthread> all;
+  for (int i = 0; i < threads; ++i)
+    all.emplace_back([&] {
+      for (int round = 0; round < rounds; ++round) {
+        auto lock = engine.lock(name);
+        raise(folder, lock.token(), journal);
+        if (!lock.valid()) std::_Exit(4);  // too slow a machine for this lease: nothing is proved
+      }
+    });
+  return 0;
+}
+
+int hold(const std::string& url, const std::string& name, dlock::Duration lease, dlock::Duration at_least) {
+  dlock::Engine engine(url);
+  dlock::LockOptions options;
+  options.lease = lease;
+  options.at_least = at_least;
+  auto lock = engine.lock(name, options);
+  std::cout << dlock::number(lock.token()) << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line == "check") std::cout << (lock.valid() ? "valid" : "lost") << std::endl;
+    if (line == "release") std::cout << dlock::to_string(lock.release()) << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const auto ms = [&](std::size_t i) { return std::chrono::milliseconds{std::stoll(arguments.at(i))}; };
+  try {
+    if (arguments.at(0) == "count")
+      return count(arguments.at(1), arguments.at(2), arguments.at(3), std::stoi(arguments.at(4)),
+                   std::stoi(arguments.at(5)), ms(6));
+    if (arguments.at(0) == "hold") return hold(arguments.at(1), arguments.at(2), ms(3), ms(4));
+    std::cerr << "unknown: " << arguments.at(0) << '\n';
+  } catch (const std::exception& error) {
+    std::cerr << "worker: " << error.what() << '\n';
+  }
+  return 2;
+}

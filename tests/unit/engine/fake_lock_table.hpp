@@ -1,0 +1,184 @@
+// This file knows a lock table in memory, for the engine's unit tests: its clock is BootClock, and it can be told to
+// fail. It answers like the real ones, which the conformance suite checks.
+#pragma once
+
+#include "store/lock_table.hpp"
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+
+namespace dlock::test {
+
+class FakeLockTable final : public store::LockTable {
+ public:
+  // What happens to the next calls, in order: the failure, and whether the question is carried out before it.
+  struct Mishap {
+    Failure failure;
+    bool carried_out;
+  };
+
+  std::vector<store::Granted> acquire(std::span<const store::Ask> asks, Deadline) override {
+    return with_mishaps([&] {
+      std::vector<store::Granted> granted;
+      for (const auto& ask : asks) {
+        auto& row = rows_[ask.name.text()];
+        const auto now = BootClock::now();
+        const bool mine = row.owner == ask.owner;
+        if (!mine && (row.reopens > now || (!row.owner.empty() && row.expires > now))) {
+          granted.push_back({});
+          continue;
+        }
+        if (!mine) {
+          row.token = row.token == 0 ? floor_ + 1 : row.token + 1;
+          row.reopens = later(now, ask.at_least);
+        }
+        row.owner = ask.owner;
+        row.label = ask.label;
+        row.lease = ask.lease;
+        row.expires = later(now, ask.lease);
+        granted.push_back({Token{row.token}, false});
+      }
+      return granted;
+    });
+  }
+
+  std::vector<bool> release(std::span<const store::Claim> claims, Deadline) override {
+    return with_mishaps([&] {
+      std::vector<bool> freed;
+      for (const auto& claim : claims) freed.push_back(free(claim.name, claim.owner, number(claim.token)));
+      return freed;
+    });
+  }
+
+  bool withdraw(std::string_view name, std::string_view owner, Deadline) override {
+    return with_mishaps([&] { return free(name, owner, 0); });
+  }
+
+  std::vector<store::Renewed> renew(std::span<const store::Claim> claims, Deadline) override {
+    ++renewals;
+    return with_mishaps([&] {
+      std::vector<store::Renewed> renewed;
+      for (const auto& claim : claims) {
+        auto* row = mine(claim);
+        if (row != nullptr && !row_locked) row->expires = later(BootClock::now(), row->lease);
+        renewed.push_back(row == nullptr ? store::Renewed::lost
+                          : row_locked   ? store::Renewed::not_known_yet
+                                         : store::Renewed::yes);
+      }
+      return renewed;
+    });
+  }
+
+  bool extend(const store::Claim& claim, Duration lease, Deadline) override {
+    return with_mishaps([&] {
+      auto* row = mine(claim);
+      if (row == nullptr) return false;
+      row->lease = lease;
+      row->expires = later(BootClock::now(), lease);
+      return true;
+    });
+  }
+
+  bool force_release(std::string_view name, Token seen, Deadline) override {
+    return with_mishaps([&] {
+      auto& row = rows_[std::string(name)];
+      if (row.owner.empty() || row.token != number(seen)) return false;
+      row.owner.clear();
+      row.label = "released by force";
+      ++row.token;
+      return true;
+    });
+  }
+
+  store::Outlook look(std::string_view name, Deadline) override {
+    return with_mishaps([&] {
+      const auto& row = rows_[std::string(name)];
+      const auto now = BootClock::now();
+      const auto opens = std::max(row.reopens, row.owner.empty() ? Instant{} : row.expires);
+      if (opens <= now) return store::Outlook{true, {}};
+      return store::Outlook{false, std::chrono::ceil<Duration>(opens - now)};
+    });
+  }
+
+  std::optional<Holder> inspect(std::string_view name, Deadline) override {
+    return with_mishaps([&]() -> std::optional<Holder> {
+      const auto found = rows_.find(std::string(name));
+      if (found == rows_.end()) return std::nullopt;
+      Holder holder;
+      holder.name = name;
+      holder.owner = found->second.owner;
+      holder.label = found->second.label;
+      holder.token = Token{found->second.token};
+      holder.lease = found->second.lease;
+      holder.state = holder.owner.empty() ? State::free : State::held;
+      return holder;
+    });
+  }
+
+  std::vector<Holder> list(std::string_view, Deadline) override { return {}; }
+  Token floor(Deadline) override { return with_mishaps([&] { return Token{floor_}; }); }
+  Token raise_floor(Duration, Deadline) override { return with_mishaps([&] { return Token{floor_}; }); }
+  std::size_t remove_idle(Token, Duration, std::size_t, Deadline) override { return 0; }
+  std::vector<store::Abandoned> settle_abandoned(std::size_t, Deadline) override { return {}; }
+  std::vector<std::string> weaknesses(Deadline) override { return {}; }
+  Duration smallest_margin() const noexcept override { return std::chrono::milliseconds{1}; }
+
+  void add_mishap(Cause cause, bool may_have_run, bool carried_out) {
+    const std::lock_guard guard(mutex_);
+    mishaps_.push_back({Failure(cause, "a mishap", "", may_have_run), carried_out});
+  }
+  void set_floor(std::int64_t floor) {
+    const std::lock_guard guard(mutex_);
+    floor_ = floor;
+  }
+  std::string owner_of(const std::string& name) {
+    const std::lock_guard guard(mutex_);
+    return rows_[name].owner;
+  }
+
+  std::atomic<int> renewals{0};
+  std::atomic<bool> row_locked{false};
+  std::atomic<bool> away{false};                // every call fails as if nobody listened
+  std::atomic<bool> away_after_mishaps{false};  // the last mishap is followed by that
+
+ private:
+  struct Row {
+    std::string owner, label;
+    std::int64_t token = 0;
+    Instant expires{}, reopens{};
+    Duration lease{};
+  };
+
+  template <class Work>
+  auto with_mishaps(Work work) -> decltype(work()) {
+    const std::lock_guard guard(mutex_);
+    if (away) throw Failure(Cause::refused, "nobody listens");
+    if (mishaps_.empty()) return work();
+    const auto mishap = mishaps_.front();
+    mishaps_.pop_front();
+    if (mishaps_.empty() && away_after_mishaps) away = true;
+    if (mishap.carried_out) static_cast<void>(work());
+    throw mishap.failure;
+  }
+
+  Row* mine(const store::Claim& claim) {
+    auto& row = rows_[std::string(claim.name)];
+    return row.owner == claim.owner && row.token == number(claim.token) ? &row : nullptr;
+  }
+
+  bool free(std::string_view name, std::string_view owner, std::int64_t token) {
+    auto& row = rows_[std::string(name)];
+    if (row.owner != owner || (token != 0 && row.token != token)) return false;
+    row.owner.clear();
+    return true;
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, Row> rows_;
+  std::deque<Mishap> mishaps_;
+  std::int64_t floor_ = 0;
+};
+
+}  // namespace dlock::test

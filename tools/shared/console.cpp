@@ -1,0 +1,130 @@
+// This file knows how lines, objects, errors and colours are printed.
+#include "tools/shared/console.hpp"
+
+#include "tools/shared/usage.hpp"
+
+#include <dlock/error.hpp>
+#include <dlock/version.hpp>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+namespace dlock::tools {
+namespace {
+
+void write_whole(std::FILE* stream, std::string text) {
+  text += '\n';
+  std::fwrite(text.data(), 1, text.size(), stream);
+  std::fflush(stream);
+}
+
+std::string dumped(const nlohmann::json& object) {
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string one_line(std::string_view text) {
+  std::string result(text);
+  for (auto& c : result)
+    if (c == '\n' || c == '\r') c = ' ';
+  while (result.ends_with(' ')) result.pop_back();
+  return result;
+}
+
+bool colors(int stream, bool refused) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return !refused && (no_color == nullptr || *no_color == '\0') && ::isatty(stream) != 0 && term != nullptr &&
+         std::string_view(term) != "dumb";
+}
+
+std::string colored(bool wanted, std::string_view sgr, std::string_view text) {
+  if (!wanted || sgr.empty()) return std::string(text);
+  return "\x1b[" + std::string(sgr) + "m" + std::string(text) + "\x1b[0m";
+}
+
+}  // namespace
+
+void Console::add_to(CLI::App& app) {
+  const std::string group = "Output";
+  app.add_option("--format", format_, "text or json (text)")->type_name("F")->group(group);
+  auto* quiet = app.add_flag("-q,--quiet", quiet_, "only results, warnings and errors")->group(group);
+  app.add_flag("-v,--verbose", verbose_, "say more")->group(group)->excludes(quiet);
+  app.add_flag("--no-color", no_color_, "no colours (NO_COLOR is honoured too)")->group(group);
+  app.set_version_flag("--version", program_ + " " DLOCK_VERSION)->group(group);
+}
+
+void Console::settle() {
+  if (format_ != "text" && format_ != "json")
+    throw UsageError("--format " + in_quotes(format_) + " is neither text nor json");
+  json_ = format_ == "json";
+}
+
+void Console::result(std::string_view text) { write_whole(stdout, std::string(text)); }
+
+void Console::result(nlohmann::json object) {
+  object["format_version"] = 1;
+  write_whole(stdout, dumped(object));
+}
+
+void Console::line(std::string_view label, std::string_view sgr, std::string_view text) {
+  std::string whole = program_ + ": ";
+  if (!label.empty()) whole += colored_note(sgr, label) + ": ";
+  write_whole(stderr, whole + one_line(text));
+}
+
+void Console::note(std::string_view text) {
+  if (!quiet_) line({}, {}, text);
+}
+
+void Console::detail(std::string_view text) {
+  if (verbose_) line({}, {}, text);
+}
+
+void Console::warning(std::string_view text) { line("warning", "1;33", text); }
+
+int Console::error(Exit code, std::string_view message, std::string_view hint, std::string_view code_word) {
+  if (json_) {
+    const nlohmann::json error{{"code", code_word.empty() ? word(code) : code_word},
+                               {"message", one_line(message)},
+                               {"hint", one_line(hint)}};
+    write_whole(stderr, dumped({{"format_version", 1}, {"error", error}}));
+  } else {
+    line("error", "1;31", hint.empty() ? std::string(message) : std::string(message) + "; " + std::string(hint));
+  }
+  return number(code);
+}
+
+std::string Console::colored_result(std::string_view sgr, std::string_view text) const {
+  return colored(colors(STDOUT_FILENO, no_color_), sgr, text);
+}
+
+std::string Console::colored_note(std::string_view sgr, std::string_view text) const {
+  return colored(colors(STDERR_FILENO, no_color_), sgr, text);
+}
+
+int report_exception(Console& console, const CLI::App& app, int usage_code) {
+  // A wrong option may stand before --format was understood; json() is then still false unless it was settled.
+  try {
+    throw;
+  } catch (const CLI::Success& success) {  // --help, --version: printed on standard output
+    return app.exit(success, std::cout, std::cerr);
+  } catch (const CLI::ParseError& error) {
+    console.error(Exit::usage, error.what(), "see --help");
+    return usage_code;
+  } catch (const UsageError& error) {
+    console.error(Exit::usage, error.what());
+    return usage_code;
+  } catch (const Error& error) {
+    const auto code = exit_code(error.fault());
+    console.error(code, error.what());
+    return code == Exit::usage ? usage_code : number(code);
+  } catch (const std::exception& error) {
+    return console.error(Exit::database, error.what());
+  }
+}
+
+}  // namespace dlock::tools

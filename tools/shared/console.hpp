@@ -1,0 +1,68 @@
+// This file knows how a command speaks: results on standard output, everything else on standard error.
+#pragma once
+
+#include "tools/shared/exit_code.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace dlock::tools {
+
+// Threads: one. Lines are written whole.
+class Console {
+ public:
+  explicit Console(std::string program) : program_(std::move(program)) {}
+
+  // Adds --format, -q, -v, --no-color and --version (--help is CLI11's own).
+  void add_to(CLI::App& app);
+  // After parsing; throws UsageError on a wrong --format.
+  void settle();
+
+  bool json() const noexcept { return json_; }
+  bool verbose() const noexcept { return verbose_; }
+  bool quiet() const noexcept { return quiet_; }
+
+  // Results, on standard output. An object gets "format_version": 1.
+  void result(std::string_view line);
+  void result(nlohmann::json object);
+  // On standard error. note: not with -q; detail: only with -v; warning: always.
+  void note(std::string_view line);
+  void detail(std::string_view line);
+  void warning(std::string_view line);
+  // One line (with --format json one object) on standard error, and the code to leave with. `word` is the "code" of
+  // the JSON; empty: the usual word for the exit code.
+  int error(Exit code, std::string_view message, std::string_view hint = {}, std::string_view word = {});
+
+  // SGR sequences around text where colour is wanted on that stream, else the text alone. `sgr`: "31", "1;33", …
+  std::string colored_result(std::string_view sgr, std::string_view text) const;
+  std::string colored_note(std::string_view sgr, std::string_view text) const;
+
+ private:
+  void line(std::string_view label, std::string_view sgr, std::string_view text);
+  std::string program_, format_ = "text";
+  bool json_ = false, quiet_ = false, verbose_ = false, no_color_ = false;
+};
+
+// Parses words (before any "--"), and runs `body`, which returns the exit code. Prints --help and --version; turns
+// every exception into one line: CLI11's and UsageError end with `usage_code`, dlock::Error by its fault.
+template <class Body>
+int run_tool(Console& console, CLI::App& app, std::vector<std::string> words, Body body, int usage_code = number(Exit::usage));
+
+// What an exception in flight means: prints it and answers the exit code.
+int report_exception(Console& console, const CLI::App& app, int usage_code);
+
+template <class Body>
+int run_tool(Console& console, CLI::App& app, std::vector<std::string> words, Body body, int usage_code) {
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them last to first
+    console.settle();
+    return body();
+  } catch (...) {
+    return report_exception(console, app, usage_code);
+  }
+}
+
+}  // namespace dlock::tools

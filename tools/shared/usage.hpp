@@ -1,0 +1,35 @@
+// This file knows how a command refuses its arguments: one line that names the value and the rule.
+#pragma once
+
+#include <dlock/duration.hpp>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace dlock::tools {
+
+// A wrong argument, option or environment value. what() is the line to print; it never holds a password.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// `text` in double quotes, printable and short.
+std::string in_quotes(std::string_view text);
+
+// "500ms", "30s", "5m", "2h", "1d"; also "us"; a bare number is seconds; fractions are allowed. Not negative.
+// `flag` is named in the error.
+Duration parse_duration(std::string_view flag, std::string_view text);
+
+// As parse_duration, but 0 is refused too.
+Duration parse_positive_duration(std::string_view flag, std::string_view text);
+
+// A whole number from `low` to `high`, decimal digits only.
+std::int64_t parse_number(std::string_view flag, std::string_view text, std::int64_t low, std::int64_t high);
+
+// A duration for people: "8.2s", "3m12s", "250ms", "2d4h"; a minus sign in front if it is negative.
+std::string shown(Duration duration);
+
+}  // namespace dlock::tools
