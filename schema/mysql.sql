@@ -1,0 +1,37 @@
+-- This file knows the lock table as it is today, version 1. The road to it: ../migrations/mysql/.
+
+-- The locks: one row a name. Columns, units and invariants: README.md.
+CREATE TABLE resource_lock (
+  name VARBINARY(255) NOT NULL,
+  node VARCHAR(255) NOT NULL DEFAULT '',
+  owner CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NULL,
+  entries VARCHAR(4096) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+  token BIGINT NOT NULL,
+  acquired_at BIGINT NOT NULL DEFAULT 0,
+  expires_at BIGINT NOT NULL DEFAULT 0,
+  reopens_at BIGINT NOT NULL DEFAULT 0,
+  lease_us BIGINT NOT NULL DEFAULT 0,
+  meta VARCHAR(4096) NOT NULL DEFAULT '',
+  label VARCHAR(255) NOT NULL DEFAULT '',
+  actor CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+  PRIMARY KEY (name)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- The floor row: every new name begins above its token. Never to be deleted.
+INSERT INTO resource_lock (name, token) VALUES ('', 0);
+
+-- For people and dashboards: native times, the state in words.
+CREATE SQL SECURITY INVOKER VIEW resource_lock_status AS
+SELECT CONVERT(l.name USING utf8mb4) AS name,
+       CASE WHEN l.owner IS NOT NULL
+                 AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 'held'
+            WHEN l.reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 'closed'
+            WHEN l.owner IS NOT NULL THEN 'expired'
+            ELSE 'free' END AS state,
+       l.node, l.label, l.owner, l.token,
+       TIMESTAMP('1970-01-01') + INTERVAL l.acquired_at MICROSECOND AS acquired_at_utc,
+       TIMESTAMP('1970-01-01') + INTERVAL l.expires_at MICROSECOND AS expires_at_utc,
+       CASE WHEN l.reopens_at > 0 THEN TIMESTAMP('1970-01-01') + INTERVAL l.reopens_at MICROSECOND END AS reopens_at_utc,
+       l.lease_us / 1000000 AS lease_seconds,
+       l.meta AS metadata
+  FROM resource_lock l WHERE l.name <> '';

@@ -1,0 +1,41 @@
+-- This file knows the lock table as it is today, version 1. The road to it: ../migrations/postgresql/.
+
+-- The locks: one row a name. Columns, units and invariants: README.md.
+CREATE TABLE resource_lock (
+  name text COLLATE "C" NOT NULL PRIMARY KEY CHECK (octet_length(name) <= 255),
+  node text NOT NULL DEFAULT '' CHECK (octet_length(node) <= 255),
+  owner text,
+  entries text NOT NULL DEFAULT '',
+  token bigint NOT NULL,
+  acquired_at bigint NOT NULL DEFAULT 0,
+  expires_at bigint NOT NULL DEFAULT 0,
+  reopens_at bigint NOT NULL DEFAULT 0,
+  lease_us bigint NOT NULL DEFAULT 0,
+  meta text NOT NULL DEFAULT '' CHECK (octet_length(meta) <= 4096),
+  label text NOT NULL DEFAULT '' CHECK (octet_length(label) <= 255),
+  actor text NOT NULL DEFAULT ''
+) WITH (
+  -- Room on each page for updates in place, and no index on what changes, so that they stay HOT.
+  fillfactor = 60,
+  -- A small, hot table: vacuum soon, and never truncate, which takes an exclusive lock.
+  autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.2,
+  vacuum_truncate = off
+);
+
+-- The floor row: every new name begins above its token. Never to be deleted.
+INSERT INTO resource_lock (name, token) VALUES ('', 0);
+
+-- For people and dashboards: native times, the state in words.
+CREATE VIEW resource_lock_status AS
+SELECT l.name,
+       CASE WHEN l.owner IS NOT NULL AND l.expires_at > l.now THEN 'held'
+            WHEN l.reopens_at > l.now THEN 'closed'
+            WHEN l.owner IS NOT NULL THEN 'expired'
+            ELSE 'free' END AS state,
+       l.node, l.label, l.owner, l.token,
+       timestamp '1970-01-01' + l.acquired_at * interval '1 microsecond' AS acquired_at_utc,
+       timestamp '1970-01-01' + l.expires_at * interval '1 microsecond' AS expires_at_utc,
+       CASE WHEN l.reopens_at > 0 THEN timestamp '1970-01-01' + l.reopens_at * interval '1 microsecond' END AS reopens_at_utc,
+       l.lease_us * interval '1 microsecond' AS lease,
+       l.meta AS metadata
+  FROM (SELECT r.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now FROM resource_lock r WHERE r.name <> '') l;

@@ -1,0 +1,40 @@
+-- This file knows the lock table as it is today, version 1. The road to it: ../migrations/sqlite/.
+
+-- The locks: one row a name. Columns, units and invariants: README.md.
+CREATE TABLE resource_lock (
+  name TEXT NOT NULL PRIMARY KEY CHECK (typeof(name) = 'text' AND length(CAST(name AS BLOB)) <= 255),
+  node TEXT NOT NULL DEFAULT '',
+  owner TEXT,
+  entries TEXT NOT NULL DEFAULT '',
+  token INTEGER NOT NULL CHECK (typeof(token) = 'integer'),
+  acquired_at INTEGER NOT NULL DEFAULT 0,
+  expires_at INTEGER NOT NULL DEFAULT 0,
+  reopens_at INTEGER NOT NULL DEFAULT 0,
+  lease_us INTEGER NOT NULL DEFAULT 0,
+  meta TEXT NOT NULL DEFAULT '' CHECK (length(CAST(meta AS BLOB)) <= 4096),
+  label TEXT NOT NULL DEFAULT '',
+  actor TEXT NOT NULL DEFAULT ''
+) WITHOUT ROWID;
+
+-- The floor row: every new name begins above its token. Never to be deleted.
+INSERT INTO resource_lock (name, token) VALUES ('', 0);
+
+-- For people and dashboards: native times, the state in words.
+CREATE VIEW resource_lock_status AS
+SELECT l.name,
+       CASE WHEN l.owner IS NOT NULL AND l.expires_at > l.now THEN 'held'
+            WHEN l.reopens_at > l.now THEN 'closed'
+            WHEN l.owner IS NOT NULL THEN 'expired'
+            ELSE 'free' END AS state,
+       l.node, l.label, l.owner, l.token,
+       strftime('%Y-%m-%d %H:%M:%S', l.acquired_at / 1000000, 'unixepoch')
+         || printf('.%06d', l.acquired_at % 1000000) AS acquired_at_utc,
+       strftime('%Y-%m-%d %H:%M:%S', l.expires_at / 1000000, 'unixepoch')
+         || printf('.%06d', l.expires_at % 1000000) AS expires_at_utc,
+       CASE WHEN l.reopens_at > 0
+            THEN strftime('%Y-%m-%d %H:%M:%S', l.reopens_at / 1000000, 'unixepoch')
+                 || printf('.%06d', l.reopens_at % 1000000) END AS reopens_at_utc,
+       l.lease_us / 1000000.0 AS lease_seconds,
+       l.meta AS metadata
+  FROM (SELECT *, strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 AS now
+          FROM resource_lock WHERE name <> '') AS l;

@@ -59,7 +59,7 @@ Duration Lock::remaining() const noexcept { return grant_->held->remaining(BootC
 void Lock::check() const {
   if (valid()) return;
   const auto why = loss();
-  throw Error(Fault::lost, fmt::format("the lock {} (token {}) is {}", quoted(name()), number(token()),
+  throw Error(Fault::lost, fmt::format("the lock {} (token {}) is {}", in_quotes(name()), number(token()),
                                        why ? fmt::format("lost: {}", to_string(*why)) : "no longer held"));
 }
 

@@ -83,7 +83,7 @@ Door find_door(std::string_view url, const dialects::ConnectOptions& options) {
     }
   }
   throw Error(Fault::misuse, fmt::format("the database URL {} has the unknown scheme {}; this build knows {}",
-                                         quoted(without_password(url)), quoted(parsed.scheme), known));
+                                         in_quotes(without_password(url)), in_quotes(parsed.scheme), known));
 }
 
 std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {

@@ -66,6 +66,7 @@ class Connector {
 struct ConnectOptions {
   std::string application = "dlock";
   bool prepared_statements = true;  // false: nothing is prepared and no session setting is made (transaction poolers)
+  bool create = false;              // make the database where it is a file that is not there yet
 };
 
 // One version of the table: the road from version - 1 to it, and back.

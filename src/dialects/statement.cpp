@@ -136,6 +136,10 @@ Statements::Statements(std::string_view text, const TableNames& names, Marker ma
   }
 }
 
+bool Statements::has(std::string_view name) const noexcept {
+  return std::any_of(statements_.begin(), statements_.end(), [&](const Statement& s) { return s.name == name; });
+}
+
 const Statement& Statements::at(std::string_view name, std::initializer_list<std::string_view> arguments) const {
   for (const auto& statement : statements_) {
     if (statement.name != name) continue;

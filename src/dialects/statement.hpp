@@ -60,6 +60,8 @@ class Statements {
 
   // Throws std::logic_error if there is no such statement, or if it takes other arguments.
   const Statement& at(std::string_view name, std::initializer_list<std::string_view> arguments) const;
+  // Whether the file has such a statement: the migrator asks, where databases go different ways.
+  bool has(std::string_view name) const noexcept;
   std::size_t size() const noexcept { return statements_.size(); }
 
  private:

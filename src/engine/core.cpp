@@ -104,6 +104,7 @@ auto Core::persist(Deadline deadline, Ask ask) -> decltype(ask(deadline)) {
 std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options, const Patience& patience) {
   Request request{name, options, terms_of(options)};
   engine::Polling polling(options_.poll_floor);
+  if (patience.stop.stop_requested()) return nullptr;
   try {
     const auto give_up_on_lock = std::min(patience.deadline, later(request.first_sent, locked_patience));
     for (;;) {
@@ -234,7 +235,7 @@ void Core::extend(const std::shared_ptr<Held>& held, Duration lease) {
   if (!still) {
     if (held->lose(Loss::refused)) reporter_->tell_loss(held, "it could not be extended: the lease is no longer ours");
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
-                                         quoted(held->name()), number(held->token())));
+                                         in_quotes(held->name()), number(held->token())));
   }
   held->confirmed(sent, terms);
   timer_.watch(held);

@@ -50,7 +50,13 @@ struct Keeper::State {
   Schedule schedule;
   std::unordered_set<Held*> in_round;  // taken out of the schedule while a round is under way
   std::vector<Leftover> leftovers;
+  Instant sleeping_until = Instant::min();  // min: awake, and about to look
   bool closing = false;
+
+  // Wakes the thread only if it would sleep too long: a wake-up costs more than the rest of an acquire.
+  void wake_for(Instant due) {
+    if (due < sleeping_until) changed.notify_one();
+  }
 
   Instant next_due() const {
     auto due = schedule.empty() ? Instant::max() : schedule.begin()->first;
@@ -191,9 +197,11 @@ struct Keeper::State {
       {
         std::unique_lock guard(mutex);
         while (!closing && next_due() > BootClock::now()) {
-          if (next_due() == Instant::max()) changed.wait(guard);
-          else changed.wait_until(guard, next_due());
+          sleeping_until = next_due();
+          if (sleeping_until == Instant::max()) changed.wait(guard);
+          else changed.wait_until(guard, sleeping_until);
         }
+        sleeping_until = Instant::min();
         if (closing) return;
         due = due_now(BootClock::now());
       }
@@ -222,12 +230,11 @@ void Keeper::ensure_running() {
 void Keeper::watch(const std::shared_ptr<Held>& held) {
   if (!held->renewable()) return;
   const std::lock_guard guard(state_->mutex);
-  const auto before = state_->next_due();
   state_->in_round.erase(held.get());  // a round under way finds it gone, and lets it be
   if (held->in_keeper) state_->schedule.erase(*held->in_keeper);
   held->in_keeper = state_->schedule.emplace(held->next_renewal(), held);
   ensure_running();
-  if (state_->next_due() < before) state_->changed.notify_one();
+  state_->wake_for(held->next_renewal());
 }
 
 void Keeper::forget(const std::shared_ptr<Held>& held) {
@@ -242,7 +249,7 @@ void Keeper::free_later(std::string name, std::string owner, Instant until) {
   const std::lock_guard guard(state_->mutex);
   state_->leftovers.push_back({std::move(name), std::move(owner), until, BootClock::now()});
   ensure_running();
-  state_->changed.notify_one();
+  state_->wake_for(Instant::min());
 }
 
 }  // namespace dlock::engine

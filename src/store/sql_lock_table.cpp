@@ -74,6 +74,31 @@ Holder holder_of(const Answer& answer, std::size_t row) {
 }
 
 class SqlLockTable final : public LockTable {
+  // Asks on a connection of the pool, which goes back there unless the failure says that it is broken.
+  template <class Work>
+  auto on_connection(Deadline deadline, Work work) -> decltype(work(std::declval<dialects::Connection&>())) {
+    auto loan = pool_.take(deadline);
+    try {
+      auto result = work(*loan.operator->());
+      loan.sound();
+      return result;
+    } catch (const Failure& failure) {
+      if (harmless(failure.cause())) loan.sound();
+      throw;
+    }
+  }
+
+  template <class Read>
+  auto asked(const Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline, Read read) {
+    return on_connection(deadline, [&](dialects::Connection& connection) {
+      return read(connection.run(statement, {arguments.begin(), arguments.size()}, deadline));
+    });
+  }
+
+  std::int64_t affected(const Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline) {
+    return asked(statement, arguments, deadline, [](const Answer& answer) { return answer.affected; });
+  }
+
  public:
   SqlLockTable(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
                const TableOptions& options)
@@ -200,7 +225,7 @@ class SqlLockTable final : public LockTable {
     std::vector<Abandoned> settled;
     for (auto& lease : candidates) {
       try {
-        if (affected(ask_->settle, {lease.name, number(lease.token)}, deadline) > 0)
+        if (affected(ask_->settle, {std::string_view{lease.name}, number(lease.token)}, deadline) > 0)
           settled.push_back(std::move(lease));
       } catch (const Failure&) {
         if (settled.empty()) throw;
@@ -218,30 +243,6 @@ class SqlLockTable final : public LockTable {
   Duration smallest_margin() const noexcept override { return dialect_.smallest_margin(); }
 
  private:
-  template <class Work>
-  auto on_connection(Deadline deadline, Work work) -> decltype(work(std::declval<dialects::Connection&>())) {
-    auto loan = pool_.take(deadline);
-    try {
-      auto result = work(*loan.operator->());
-      loan.sound();
-      return result;
-    } catch (const Failure& failure) {
-      if (harmless(failure.cause())) loan.sound();
-      throw;
-    }
-  }
-
-  template <class Read>
-  auto asked(const Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline, Read read) {
-    return on_connection(deadline, [&](dialects::Connection& connection) {
-      return read(connection.run(statement, {arguments.begin(), arguments.size()}, deadline));
-    });
-  }
-
-  std::int64_t affected(const Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline) {
-    return asked(statement, arguments, deadline, [](const Answer& answer) { return answer.affected; });
-  }
-
   Granted acquire_one(const Ask& ask, Deadline deadline) {
     try {
       return asked(ask_->acquire,

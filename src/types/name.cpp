@@ -17,9 +17,9 @@ constexpr std::size_t longest_shown = 60;
 
 void check_utf8(std::string_view what, std::string_view text) {
   if (text.find('\0') != std::string_view::npos)
-    throw Error(Fault::misuse, fmt::format("{} {} contains a NUL byte; it must be UTF-8 without NUL", what, quoted(text)));
+    throw Error(Fault::misuse, fmt::format("{} {} contains a NUL byte; it must be UTF-8 without NUL", what, in_quotes(text)));
   if (!utf8::is_valid(text.begin(), text.end()))
-    throw Error(Fault::misuse, fmt::format("{} {} is not valid UTF-8", what, quoted(text)));
+    throw Error(Fault::misuse, fmt::format("{} {} is not valid UTF-8", what, in_quotes(text)));
 }
 
 bool letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_'; }
@@ -27,7 +27,7 @@ bool letter_or_digit(char c) { return letter(c) || (c >= '0' && c <= '9'); }
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   const bool valid = utf8::is_valid(text.begin(), text.end());
   std::size_t shown = std::min(text.size(), longest_shown);
   if (valid)  // never cut a character in two
@@ -51,7 +51,7 @@ std::string quoted(std::string_view text) {
 Name::Name(std::string_view text) : text_(text) {
   if (text.empty()) throw Error(Fault::misuse, "the lock name \"\" is empty; a name has 1 to 255 bytes of UTF-8");
   if (text.size() > longest_name)
-    throw Error(Fault::misuse, fmt::format("the lock name {} has {} bytes; a name has 1 to {} bytes of UTF-8", quoted(text),
+    throw Error(Fault::misuse, fmt::format("the lock name {} has {} bytes; a name has 1 to {} bytes of UTF-8", in_quotes(text),
                                            text.size(), longest_name));
   check_utf8("the lock name", text);
 }
@@ -59,7 +59,7 @@ Name::Name(std::string_view text) : text_(text) {
 void check_text(std::string_view what, std::string_view text, std::size_t limit) {
   if (text.size() > limit)
     throw Error(Fault::misuse,
-                fmt::format("{} {} has {} bytes; at most {} are allowed", what, quoted(text), text.size(), limit));
+                fmt::format("{} {} has {} bytes; at most {} are allowed", what, in_quotes(text), text.size(), limit));
   check_utf8(what, text);
 }
 
@@ -68,7 +68,7 @@ void check_identifier(std::string_view what, std::string_view text) {
                      std::all_of(text.begin(), text.end(), letter_or_digit);
   if (!valid)
     throw Error(Fault::misuse,
-                fmt::format("{} {} is not of the form [A-Za-z_][A-Za-z0-9_]{{0,47}}", what, quoted(text)));
+                fmt::format("{} {} is not of the form [A-Za-z_][A-Za-z0-9_]{{0,47}}", what, in_quotes(text)));
 }
 
 }  // namespace dlock

@@ -27,6 +27,6 @@ void check_text(std::string_view what, std::string_view text, std::size_t limit)
 void check_identifier(std::string_view what, std::string_view text);
 
 // `text` in double quotes, made printable and short for an error message.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 }  // namespace dlock

@@ -20,10 +20,37 @@ int hex(char c) {
 }
 
 [[noreturn]] void refuse(std::string_view url, std::string_view rule) {
-  throw Error(Fault::misuse, fmt::format("the database URL {} {}", quoted(without_password(url)), rule));
+  throw Error(Fault::misuse, fmt::format("the database URL {} {}", in_quotes(without_password(url)), rule));
 }
 
-std::string decoded(std::string_view text, std::string_view url) {
+bool scheme_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.' || c == '_';
+}
+
+std::vector<std::pair<std::string, std::string>> options_of(std::string_view query, std::string_view url) {
+  std::vector<std::pair<std::string, std::string>> result;
+  while (!query.empty()) {
+    const auto end = std::min(query.find('&'), query.size());
+    const auto item = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    const auto equals = item.find('=');
+    if (equals == std::string_view::npos || equals == 0)
+      refuse(url, fmt::format("has the option {}; an option is written key=value", in_quotes(item)));
+    result.emplace_back(percent_decoded(item.substr(0, equals), url), percent_decoded(item.substr(equals + 1), url));
+  }
+  return result;
+}
+
+bool secret_key(std::string_view key) {
+  std::string lower(key);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return lower.find("pass") != std::string::npos || lower.find("pwd") != std::string::npos;
+}
+
+}  // namespace
+
+std::string percent_decoded(std::string_view text, std::string_view url) {
   std::string result;
   result.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -40,33 +67,6 @@ std::string decoded(std::string_view text, std::string_view url) {
   }
   return result;
 }
-
-bool scheme_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.' || c == '_';
-}
-
-std::vector<std::pair<std::string, std::string>> options_of(std::string_view query, std::string_view url) {
-  std::vector<std::pair<std::string, std::string>> result;
-  while (!query.empty()) {
-    const auto end = std::min(query.find('&'), query.size());
-    const auto item = query.substr(0, end);
-    query.remove_prefix(std::min(end + 1, query.size()));
-    const auto equals = item.find('=');
-    if (equals == std::string_view::npos || equals == 0)
-      refuse(url, fmt::format("has the option {}; an option is written key=value", quoted(item)));
-    result.emplace_back(decoded(item.substr(0, equals), url), decoded(item.substr(equals + 1), url));
-  }
-  return result;
-}
-
-bool secret_key(std::string_view key) {
-  std::string lower(key);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return lower.find("pass") != std::string::npos || lower.find("pwd") != std::string::npos;
-}
-
-}  // namespace
 
 Url Url::parse(std::string_view text) {
   if (text.empty()) throw Error(Fault::misuse, "the database URL is empty; write for example sqlite:app.db");
@@ -93,12 +93,12 @@ Url Url::parse(std::string_view text) {
       const auto account = authority.substr(0, at);
       authority.remove_prefix(at + 1);
       const auto split = std::min(account.find(':'), account.size());
-      url.user = decoded(account.substr(0, split), text);
-      if (split < account.size()) url.password = decoded(account.substr(split + 1), text);
+      url.user = percent_decoded(account.substr(0, split), text);
+      if (split < account.size()) url.password = percent_decoded(account.substr(split + 1), text);
     }
     url.hosts = authority;
   }
-  url.path = decoded(rest, text);
+  url.path = percent_decoded(rest, text);
   return url;
 }
 

@@ -22,6 +22,9 @@ struct Url {
   static Url parse(std::string_view text);
 };
 
+// `text` with its %XX read. Throws Error{misuse} on a malformed one; `url` is what the message shows.
+std::string percent_decoded(std::string_view text, std::string_view url = {});
+
 // The URL as it may be shown: password and everything that looks like one replaced by ***. Works on malformed URLs too.
 std::string without_password(std::string_view url);
 

@@ -110,7 +110,7 @@ TEST_CASE("of a batch of renewals each is answered for itself") {
   const auto freed_owner = freed->owner();
   const std::vector<store::Claim> claims{{"freed", freed_owner, freed->token()},
                                          {"held", held->owner(), held->token()},
-                                         {"never was", held->owner(), held->token()},
+                                         {"never was", "0123456789abcdef0123456789abcdef", Token{1}},
                                          {"taken", taken->owner(), taken->token()}};
   freed->release();
   database.admin().expire("taken");

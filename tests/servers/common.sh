@@ -335,7 +335,10 @@ main() {
   open_folder "$2"
   case $1:$# in
     start:2 | stop:2 | watch:2) "$1" ;;
-    signal:3) if [[ $3 == KILL ]]; then kill_all; else signal_all "$3"; fi ;;
+    signal:3)
+      kill -l "$3" >/dev/null 2>&1 || die "no such signal: $3" 2
+      if [[ $3 == KILL ]]; then kill_all; else signal_all "$3"; fi
+      ;;
     clock:3)
       [[ -e $dir/faketime ]] || die "the server in $dir was started without DLOCK_FAKETIME" 2
       write_clock "$3"

@@ -5,8 +5,6 @@
 #include "store/sql_lock_table.hpp"
 #include "support/main.hpp"
 
-#include <doctest/doctest.h>
-
 #include <cstdio>
 
 namespace dlock::test {
@@ -42,9 +40,13 @@ Database::~Database() {
   }
 }
 
-std::unique_ptr<store::LockTable> Database::table() const {
-  auto door = api::find_door(url(), {});
-  return store::open_lock_table(door.dialect, std::move(door.connector), {});
+std::unique_ptr<store::LockTable> Database::table() const { return open_table(url()); }
+
+std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned connections) {
+  auto door = api::find_door(url, {});
+  store::TableOptions options;
+  options.connections = connections;
+  return store::open_lock_table(door.dialect, std::move(door.connector), options);
 }
 
 void free_by_force(Engine& engine, std::string_view name) {

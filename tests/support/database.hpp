@@ -4,13 +4,14 @@
 #include "store/lock_table.hpp"
 #include "support/admin.hpp"
 #include "support/place.hpp"
+#include "support/words.hpp"
 
 #include <dlock/dlock.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 namespace dlock::test {
 
@@ -50,6 +51,9 @@ class ServerDatabase {
   ServerPlace& server_;
   Database database_;
 };
+
+// The room below the engine, behind any URL.
+std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned connections = 2);
 
 // Frees a lock that a test has left held on purpose.
 void free_by_force(Engine& engine, std::string_view name);

@@ -1,6 +1,8 @@
 // This file knows what another process does in the tests: it uses the public face of the library and nothing else.
 //
-//   worker count URL NAME FOLDER THREADS ROUNDS LEASE_MS   raise the number in FOLDER/counter, ROUNDS times a thread
+//   worker count URL NAME FOLDER THREADS ROUNDS LEASE_MS DIES_AT
+//                                                          raise the number in FOLDER/counter, ROUNDS times a thread;
+//                                                          killed inside, at entry DIES_AT of this process (0: never)
 //   worker hold URL NAME LEASE_MS AT_LEAST_MS              take a lock, say its token, and obey lines on stdin:
 //                                                          "check" says valid or lost; "release" says what came of it
 #include <dlock/dlock.hpp>
@@ -8,6 +10,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -26,26 +30,28 @@ long long read_number(const std::string& path) {
 }
 
 // Raises an unguarded number and notes token and number in a journal, with nothing but the lock to keep others out.
-void raise(const std::string& folder, dlock::Token token, int journal) {
+void raise_number(const std::string& folder, dlock::Token token, int journal, bool die) {
   const auto value = read_number(folder + "/counter") + 1;
   std::this_thread::yield();
   std::ofstream(folder + "/counter", std::ios::trunc) << value << '\n';
+  if (die) ::raise(SIGKILL);
   const auto line = std::to_string(dlock::number(token)) + ' ' + std::to_string(value) + '\n';
   if (::write(journal, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::_Exit(3);
 }
 
 int count(const std::string& url, const std::string& name, const std::string& folder, int threads, int rounds,
-          dlock::Duration lease) {
+          dlock::Duration lease, int dies_at) {
   dlock::EngineOptions options;
   options.lease = lease;
   dlock::Engine engine(url, options);
   const int journal = ::open((folder + "/journal").c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  std::atomic<int> entries{0};
   std::vector<std::jthread> all;
   for (int i = 0; i < threads; ++i)
     all.emplace_back([&] {
       for (int round = 0; round < rounds; ++round) {
         auto lock = engine.lock(name);
-        raise(folder, lock.token(), journal);
+        raise_number(folder, lock.token(), journal, ++entries == dies_at);
         if (!lock.valid()) std::_Exit(4);  // too slow a machine for this lease: nothing is proved
       }
     });
@@ -74,7 +80,7 @@ int main(int argc, char** argv) {
   try {
     if (arguments.at(0) == "count")
       return count(arguments.at(1), arguments.at(2), arguments.at(3), std::stoi(arguments.at(4)),
-                   std::stoi(arguments.at(5)), ms(6));
+                   std::stoi(arguments.at(5)), ms(6), std::stoi(arguments.at(7)));
     if (arguments.at(0) == "hold") return hold(arguments.at(1), arguments.at(2), ms(3), ms(4));
     std::cerr << "unknown: " << arguments.at(0) << '\n';
   } catch (const std::exception& error) {

@@ -67,7 +67,7 @@ std::pair<std::string, std::string> said_to_soci(std::string_view url) {
   const auto scheme = between(url, ":");
   if (scheme == "sqlite") {
     if (url.substr(0, 2) == "//") url.remove_prefix(2);
-    return {"sqlite3", fmt::format("db={} timeout=30", in_quotes(unescaped(between(url, "?"))))};
+    return {"sqlite3", fmt::format("db=\"{}\" timeout=30", unescaped(between(url, "?")))};
   }
   if (url.substr(0, 2) == "//") url.remove_prefix(2);
   if (scheme == "mysql" || scheme == "mariadb") return {"mysql", key_value_pairs(url)};

@@ -27,6 +27,8 @@ class Console {
 
   // Results, on standard output. An object gets "format_version": 1.
   void result(std::string_view line);
+  void result(const std::string& line) { result(std::string_view(line)); }
+  void result(const char* line) { result(std::string_view(line)); }
   void result(nlohmann::json object);
   // On standard error. note: not with -q; detail: only with -v; warning: always.
   void note(std::string_view line);

@@ -1,0 +1,164 @@
+-- What is asked of the lock table on MySQL and MariaDB. schema/README.md says what the columns mean.
+-- Nothing here may need MariaDB: no RETURNING, no SET STATEMENT. Session settings do what differs.
+--
+-- Now, in microseconds since the epoch: TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(6)), the statement's start,
+-- one moment for all of it, which errs on the safe side. A row can be taken when it is the asker's own, or when
+-- reopens_at <= now and (owner IS NULL or expires_at <= now).
+
+-- name: acquire(name, owner, node, label, actor, lease, at_least, meta) -> insert_id
+-- The answer is the insert id: the token, or 0 for busy. A busy row makes the SELECT empty, so that nothing is written;
+-- the assignments say the same of the row as it is once it is locked. They run from left to right on columns already
+-- changed, so their order is everything: the token first, then what still needs the old owner and the old expiry, then
+-- the owner, and after it, where it is the asker's now, the rest. The same owner keeps its token and the beginning of
+-- its grant. A takeover begins above the floor too (VALUES(token)): a row that was given back because its token came
+-- from an old floor must not be granted with the next small one.
+INSERT INTO {{lock}}
+       (name, owner, node, label, actor, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta)
+SELECT :name, :owner, :node, :label, :actor, '', LAST_INSERT_ID(f.token + 1),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
+       IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease, :meta
+  FROM {{lock}} f
+ WHERE f.name = ''
+   AND NOT EXISTS (SELECT 1 FROM {{lock}} b
+                    WHERE b.name = :name AND NOT (b.owner <=> :owner)
+                      AND (b.reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                           OR (b.owner IS NOT NULL
+                               AND b.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))))
+ON DUPLICATE KEY UPDATE
+  token = IF({{lock}}.owner <=> VALUES(owner), LAST_INSERT_ID({{lock}}.token),
+          IF({{lock}}.reopens_at <= VALUES(acquired_at)
+             AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at)),
+             LAST_INSERT_ID(GREATEST({{lock}}.token + 1, VALUES(token))), {{lock}}.token + LAST_INSERT_ID(0))),
+  acquired_at = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.acquired_at,
+                IF({{lock}}.reopens_at <= VALUES(acquired_at)
+                   AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at)),
+                   VALUES(acquired_at), {{lock}}.acquired_at)),
+  entries = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.entries,
+            IF({{lock}}.reopens_at <= VALUES(acquired_at)
+               AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at)), '', {{lock}}.entries)),
+  owner = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.owner,
+          IF({{lock}}.reopens_at <= VALUES(acquired_at)
+             AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at)),
+             VALUES(owner), {{lock}}.owner)),
+  expires_at = IF({{lock}}.owner <=> VALUES(owner), VALUES(expires_at), {{lock}}.expires_at),
+  reopens_at = IF({{lock}}.owner <=> VALUES(owner),
+                  IF(VALUES(reopens_at) = 0, 0,
+                     {{lock}}.acquired_at + VALUES(reopens_at) - VALUES(acquired_at)), {{lock}}.reopens_at),
+  node = IF({{lock}}.owner <=> VALUES(owner), VALUES(node), {{lock}}.node),
+  label = IF({{lock}}.owner <=> VALUES(owner), VALUES(label), {{lock}}.label),
+  actor = IF({{lock}}.owner <=> VALUES(owner), VALUES(actor), {{lock}}.actor),
+  lease_us = IF({{lock}}.owner <=> VALUES(owner), VALUES(lease_us), {{lock}}.lease_us),
+  meta = IF({{lock}}.owner <=> VALUES(owner), VALUES(meta), {{lock}}.meta);
+
+-- name: release(name, owner, token)
+UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE name = :name AND owner = :owner AND token = :token;
+
+-- name: withdraw(name, owner)
+UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE name = :name AND owner = :owner;
+
+-- name: renew(name, owner, token)
+-- One packet of several statements, with the leases as a list of tuples at /*rows*/. The INSERT reads existing rows and
+-- locks them, skipping those that are locked elsewhere, so it can neither wait for a row nor bring one back. What was
+-- renewed is told from what was skipped by the time of its renewal.
+SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+INSERT INTO {{lock}}
+SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER BY r.name FOR UPDATE SKIP LOCKED
+ON DUPLICATE KEY UPDATE
+  expires_at = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.token = VALUES(token),
+                  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + {{lock}}.lease_us, {{lock}}.expires_at);
+SELECT r.owner, r.expires_at - r.lease_us >= @dlock_now FROM {{lock}} r
+ WHERE (r.name, r.owner, r.token) IN (/*rows*/);
+
+-- name: extend(name, owner, token, lease)
+UPDATE {{lock}}
+   SET lease_us = :lease, expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease
+ WHERE name = :name AND owner = :owner AND token = :token;
+
+-- name: force_release(name, token)
+-- The token moves on, so that the holder's next renewal is refused; the label says why.
+UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = 'released by force', actor = '', entries = '',
+       meta = '', expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE name = :name AND owner IS NOT NULL AND token = :token;
+
+-- name: look(name)
+SELECT GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at))
+         <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       GREATEST(0, GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at))
+                   - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+  FROM {{lock}} WHERE name = :name;
+
+-- name: inspect(name)
+SELECT name, node, owner, label, meta, token,
+       CASE WHEN owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 'held'
+            WHEN reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 'closed'
+            WHEN owner IS NOT NULL THEN 'expired' ELSE 'free' END,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - acquired_at,
+       CASE WHEN owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+              THEN expires_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            WHEN reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+              THEN reopens_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            WHEN owner IS NOT NULL THEN expires_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            ELSE 0 END,
+       CASE WHEN owner IS NULL THEN 0 WHEN entries = '' THEN 1
+            ELSE CHAR_LENGTH(entries) - CHAR_LENGTH(REPLACE(entries, ';', '')) - 1 END,
+       lease_us
+  FROM {{lock}} WHERE name = :name AND name <> '';
+
+-- name: list(prefix)
+SELECT name, node, owner, label, meta, token,
+       CASE WHEN owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 'held'
+            WHEN reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 'closed'
+            WHEN owner IS NOT NULL THEN 'expired' ELSE 'free' END,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - acquired_at,
+       CASE WHEN owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+              THEN expires_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            WHEN reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+              THEN reopens_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            WHEN owner IS NOT NULL THEN expires_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            ELSE 0 END,
+       CASE WHEN owner IS NULL THEN 0 WHEN entries = '' THEN 1
+            ELSE CHAR_LENGTH(entries) - CHAR_LENGTH(REPLACE(entries, ';', '')) - 1 END,
+       lease_us
+  FROM {{lock}} WHERE name <> '' AND LEFT(name, LENGTH(:prefix)) = :prefix
+ ORDER BY name;
+
+-- name: floor()
+SELECT token FROM {{lock}} WHERE name = '';
+
+-- name: raise_floor(retention)
+-- The table itself may not be read in an UPDATE's sub-select; a derived table may.
+UPDATE {{lock}}
+   SET token = GREATEST(token, (SELECT top.token FROM (
+         SELECT COALESCE(MAX(c.token), 0) AS token FROM {{lock}} c
+          WHERE c.name <> ''
+            AND GREATEST(c.expires_at, c.reopens_at)
+                <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention) top))
+ WHERE name = '';
+
+-- name: remove_idle(floor, retention, limit) -> patient
+-- Candidates are read without a lock; what is locked elsewhere is left for another time.
+DELETE l FROM {{lock}} l
+  JOIN (SELECT c.name FROM {{lock}} c
+         WHERE c.name <> '' AND c.token <= :floor
+           AND GREATEST(c.expires_at, c.reopens_at)
+               <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention
+         ORDER BY c.name LIMIT :limit FOR UPDATE SKIP LOCKED) idle ON idle.name = l.name
+ WHERE l.token <= :floor
+   AND GREATEST(l.expires_at, l.reopens_at)
+       <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention;
+
+-- name: abandoned(limit)
+SELECT name, node, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - expires_at
+  FROM {{lock}}
+ WHERE owner IS NOT NULL AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ ORDER BY name LIMIT :limit;
+
+-- name: settle(name, token)
+UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = '', actor = '', entries = '', meta = ''
+ WHERE name = :name AND owner IS NOT NULL AND token = :token
+   AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));

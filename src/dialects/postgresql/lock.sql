@@ -1,0 +1,143 @@
+-- What is asked of the lock table on PostgreSQL. schema/README.md says what the columns mean.
+--
+-- Now, in microseconds since the epoch: (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, read while the
+-- statement runs, never the beginning of a transaction. A row can be taken when it is the asker's own, or when
+-- reopens_at <= now and (owner IS NULL or expires_at <= now).
+
+-- name: acquire(name, owner, node, label, actor, lease, at_least, meta)
+-- A takeover begins above the floor too (excluded.token): a row that was given back because its token came from an old
+-- floor must not be granted with the next small one. A busy row makes the SELECT empty, so that nothing is written; the WHERE of the upsert says the same of the row as
+-- it is once it is locked. The same owner keeps its token and the beginning of its grant.
+INSERT INTO {{lock}} AS l
+       (name, owner, node, label, actor, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta)
+SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, '',
+       (SELECT f.token FROM {{lock}} AS f WHERE f.name = '') + 1,
+       n.now, n.now + :lease::bigint, CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END,
+       :lease::bigint, :meta::text
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+ WHERE NOT EXISTS (SELECT FROM {{lock}} AS b
+                    WHERE b.name = :name::text AND b.owner IS DISTINCT FROM :owner::text
+                      AND (b.reopens_at > n.now OR (b.owner IS NOT NULL AND b.expires_at > n.now)))
+   AND EXISTS (SELECT FROM {{lock}} AS f WHERE f.name = '')
+ON CONFLICT (name) DO UPDATE SET
+       token = CASE WHEN l.owner = excluded.owner THEN l.token ELSE greatest(l.token + 1, excluded.token) END,
+       acquired_at = CASE WHEN l.owner = excluded.owner THEN l.acquired_at
+                          ELSE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END,
+       reopens_at = CASE WHEN :at_least::bigint = 0 THEN 0
+                         WHEN l.owner = excluded.owner THEN l.acquired_at + :at_least::bigint
+                         ELSE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :at_least::bigint END,
+       entries = CASE WHEN l.owner = excluded.owner THEN l.entries ELSE '' END,
+       owner = excluded.owner, node = excluded.node, label = excluded.label, actor = excluded.actor,
+       expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint,
+       lease_us = excluded.lease_us, meta = excluded.meta
+ WHERE l.owner = excluded.owner
+    OR (l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+        AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint))
+RETURNING l.token;
+
+-- name: release(name, owner, token)
+UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+       expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+ WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
+
+-- name: withdraw(name, owner)
+UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+       expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+ WHERE name = :name::text AND owner = :owner::text;
+
+-- name: renew(name, owner, token)
+-- Every argument is an array, an element a lease. A row that is locked elsewhere is skipped, and told from a lost one
+-- by what the snapshot shows of it. An update, never an upsert: a released row stays released.
+WITH wanted AS MATERIALIZED (
+  SELECT w.name, w.owner, w.token
+    FROM unnest(:name::text[], :owner::text[], :token::bigint[]) AS w (name, owner, token)),
+mine AS MATERIALIZED (
+  SELECT l.name FROM {{lock}} AS l JOIN wanted AS w ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
+   ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
+renewed AS (
+  UPDATE {{lock}} AS l
+     SET expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + l.lease_us
+    FROM mine WHERE l.name = mine.name RETURNING l.owner)
+SELECT owner, 1::bigint FROM renewed
+UNION ALL
+SELECT l.owner, 0::bigint
+  FROM {{lock}} AS l JOIN wanted AS w ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
+ WHERE l.owner NOT IN (SELECT owner FROM renewed);
+
+-- name: extend(name, owner, token, lease)
+UPDATE {{lock}}
+   SET lease_us = :lease::bigint,
+       expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint
+ WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
+
+-- name: force_release(name, token)
+-- The token moves on, so that the holder's next renewal is refused; the label says why.
+UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = 'released by force', actor = '', entries = '',
+       meta = '', expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+ WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint;
+
+-- name: look(name)
+SELECT (s.opens_at <= s.now)::int::bigint, greatest(0, s.opens_at - s.now)
+  FROM (SELECT greatest(reopens_at, CASE WHEN owner IS NULL THEN 0 ELSE expires_at END) AS opens_at,
+               (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
+          FROM {{lock}} WHERE name = :name::text OFFSET 0) AS s;
+
+-- name: inspect(name)
+SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
+       CASE WHEN s.owner IS NOT NULL AND s.expires_at > s.now THEN 'held' WHEN s.reopens_at > s.now THEN 'closed'
+            WHEN s.owner IS NOT NULL THEN 'expired' ELSE 'free' END,
+       s.now - s.acquired_at,
+       CASE WHEN s.owner IS NOT NULL AND s.expires_at > s.now THEN s.expires_at - s.now
+            WHEN s.reopens_at > s.now THEN s.reopens_at - s.now
+            WHEN s.owner IS NOT NULL THEN s.expires_at - s.now ELSE 0 END,
+       CASE WHEN s.owner IS NULL THEN 0 WHEN s.entries = '' THEN 1
+            ELSE length(s.entries) - length(replace(s.entries, ';', '')) - 1 END::bigint,
+       s.lease_us
+  FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
+          FROM {{lock}} AS l WHERE l.name = :name::text AND l.name <> '' OFFSET 0) AS s;
+
+-- name: list(prefix)
+SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
+       CASE WHEN s.owner IS NOT NULL AND s.expires_at > s.now THEN 'held' WHEN s.reopens_at > s.now THEN 'closed'
+            WHEN s.owner IS NOT NULL THEN 'expired' ELSE 'free' END,
+       s.now - s.acquired_at,
+       CASE WHEN s.owner IS NOT NULL AND s.expires_at > s.now THEN s.expires_at - s.now
+            WHEN s.reopens_at > s.now THEN s.reopens_at - s.now
+            WHEN s.owner IS NOT NULL THEN s.expires_at - s.now ELSE 0 END,
+       CASE WHEN s.owner IS NULL THEN 0 WHEN s.entries = '' THEN 1
+            ELSE length(s.entries) - length(replace(s.entries, ';', '')) - 1 END::bigint,
+       s.lease_us
+  FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
+          FROM {{lock}} AS l WHERE l.name <> '' AND starts_with(l.name, :prefix::text) OFFSET 0) AS s
+ ORDER BY s.name;
+
+-- name: floor()
+SELECT token FROM {{lock}} WHERE name = '';
+
+-- name: raise_floor(retention)
+UPDATE {{lock}}
+   SET token = greatest(token, coalesce((SELECT max(c.token) FROM {{lock}} AS c
+         WHERE c.name <> ''
+           AND greatest(c.expires_at, c.reopens_at)
+               <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - :retention::bigint), 0))
+ WHERE name = '';
+
+-- name: remove_idle(floor, retention, limit)
+WITH idle AS MATERIALIZED (
+  SELECT c.name FROM {{lock}} AS c
+   WHERE c.name <> '' AND c.token <= :floor::bigint
+     AND greatest(c.expires_at, c.reopens_at)
+         <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - :retention::bigint
+   ORDER BY c.name LIMIT :limit::bigint FOR UPDATE SKIP LOCKED)
+DELETE FROM {{lock}} AS l USING idle WHERE l.name = idle.name;
+
+-- name: abandoned(limit)
+SELECT s.name, s.node, s.label, s.token, s.now - s.expires_at
+  FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now FROM {{lock}} AS l OFFSET 0) AS s
+ WHERE s.owner IS NOT NULL AND s.expires_at <= s.now
+ ORDER BY s.name LIMIT :limit::bigint;
+
+-- name: settle(name, token)
+UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = '', actor = '', entries = '', meta = ''
+ WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
+   AND expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;

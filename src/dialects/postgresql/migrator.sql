@@ -154,6 +154,34 @@ SELECT 'the view ' || :status::text || ' is missing'
  WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
                     WHERE n.nspname = :schema::text AND c.relname = :status::text AND c.relkind = 'v');
 
+-- name: structure(schema, lock, status)
+-- Everything that makes the table and the view what they are, one line each, in order.
+WITH relation AS (
+  SELECT c.oid, c.relname::text AS name, c.relkind, c.relpersistence, c.reloptions
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+   WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :status::text))
+SELECT line FROM (
+  SELECT format('%s: kind %s, persistence %s, options %s', name, relkind, relpersistence,
+                (SELECT string_agg(o, ' ' ORDER BY o) FROM unnest(reloptions) o)) AS line
+    FROM relation
+  UNION ALL
+  SELECT format('%s.%s: column %s, %s%s%s%s', r.name, a.attname, a.attnum, pg_catalog.format_type(a.atttypid, a.atttypmod),
+                CASE WHEN a.attnotnull THEN ' not null' ELSE '' END,
+                coalesce(' collate ' || quote_ident(c.collname), ''),
+                coalesce(' default ' || pg_catalog.pg_get_expr(d.adbin, d.adrelid), ''))
+    FROM relation r JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
+    LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+  UNION ALL
+  SELECT format('%s: constraint %s', r.name, pg_catalog.pg_get_constraintdef(c.oid))
+    FROM relation r JOIN pg_catalog.pg_constraint c ON c.conrelid = r.oid
+  UNION ALL
+  SELECT format('%s: index %s', r.name, pg_catalog.pg_get_indexdef(i.indexrelid))
+    FROM relation r JOIN pg_catalog.pg_index i ON i.indrelid = r.oid
+  UNION ALL
+  SELECT format('%s: view %s', r.name, pg_catalog.pg_get_viewdef(r.oid)) FROM relation r WHERE r.relkind = 'v') lines
+ ORDER BY line COLLATE "C";
+
 -- name: needed_to_migrate()
 -- Never run: printed where a right is missing.
 GRANT USAGE, CREATE ON SCHEMA {{schema}} TO the role; an existing table must belong to it;

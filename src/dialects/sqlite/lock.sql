@@ -1,0 +1,127 @@
+-- This file knows what is asked of the lock table on SQLite. schema/README.md says what the columns mean.
+--
+-- Now, in microseconds since the epoch and in steps of 1 ms, is
+--   strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+-- 'now' is one moment for the whole of a statement, and a statement that writes reads it when it is the one writer.
+-- A row can be taken when it is the asker's own, or when reopens_at <= now and (owner IS NULL or expires_at <= now).
+
+-- name: acquire(name, owner, node, label, actor, lease, at_least, meta)
+-- One row, the token; no row: busy, and nothing was written. The same owner keeps its token and the beginning of its
+-- grant. Without the floor row the token of a new row would be NULL, which the table refuses.
+INSERT INTO {{lock}} AS l
+       (name, node, owner, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta, label, actor)
+SELECT :name, :node, :owner, '', (SELECT f.token FROM {{lock}} AS f WHERE f.name = '') + 1, t.now, t.now + :lease,
+       CASE WHEN :at_least = 0 THEN 0 ELSE t.now + :at_least END, :lease, :meta, :label, :actor
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+ WHERE NOT EXISTS (SELECT 1 FROM {{lock}} AS b
+                    WHERE b.name = :name AND b.owner IS NOT :owner
+                      AND (b.reopens_at > t.now OR (b.owner IS NOT NULL AND b.expires_at > t.now)))
+ON CONFLICT (name) DO UPDATE SET
+       node = excluded.node, owner = excluded.owner, expires_at = excluded.expires_at, lease_us = excluded.lease_us,
+       meta = excluded.meta, label = excluded.label, actor = excluded.actor,
+       entries = CASE WHEN l.owner IS excluded.owner THEN l.entries ELSE '' END,
+       token = CASE WHEN l.owner IS excluded.owner THEN l.token ELSE max(l.token + 1, excluded.token) END,
+       acquired_at = CASE WHEN l.owner IS excluded.owner THEN l.acquired_at ELSE excluded.acquired_at END,
+       reopens_at = CASE WHEN l.owner IS excluded.owner AND :at_least <> 0 THEN l.acquired_at + :at_least
+                         ELSE excluded.reopens_at END
+RETURNING token;
+
+-- name: release(name, owner, token)
+UPDATE {{lock}}
+   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = '',
+       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+ WHERE name = :name AND owner = :owner AND token = :token;
+
+-- name: withdraw(name, owner)
+UPDATE {{lock}}
+   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = '',
+       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+ WHERE name = :name AND owner = :owner;
+
+-- name: renew(name, owner, token)
+-- Once a row, all rows in one transaction. An update, never an upsert: a released row stays released.
+UPDATE {{lock}}
+   SET expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + lease_us
+ WHERE name = :name AND owner = :owner AND token = :token
+RETURNING owner, 1;
+
+-- name: extend(name, owner, token, lease)
+UPDATE {{lock}}
+   SET lease_us = :lease,
+       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease
+ WHERE name = :name AND owner = :owner AND token = :token;
+
+-- name: force_release(name, token)
+-- The token moves on, so that the holder's next renewal is refused; the label says why.
+UPDATE {{lock}}
+   SET owner = NULL, token = token + 1, node = '', entries = '', meta = '', label = 'released by force', actor = '',
+       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+ WHERE name = :name AND owner IS NOT NULL AND token = :token;
+
+-- name: look(name)
+SELECT opens_at <= now, max(opens_at - now, 0)
+  FROM (SELECT max(reopens_at, CASE WHEN owner IS NULL THEN 0 ELSE expires_at END) AS opens_at,
+               strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
+          FROM {{lock}} WHERE name = :name);
+
+-- name: inspect(name)
+SELECT name, node, owner, label, meta, token, state, now - acquired_at,
+       CASE state WHEN 'free' THEN 0 WHEN 'closed' THEN reopens_at - now ELSE expires_at - now END,
+       CASE WHEN state IN ('free', 'closed') THEN 0 WHEN entries = '' THEN 1
+            ELSE length(entries) - length(replace(entries, ';', '')) - 1 END,
+       lease_us
+  FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
+                         WHEN r.reopens_at > r.now THEN 'closed'
+                         WHEN r.owner IS NOT NULL THEN 'expired'
+                         ELSE 'free' END AS state
+          FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
+                  FROM {{lock}} WHERE name = :name AND name <> '') AS r);
+
+-- name: list(prefix)
+-- No byte of UTF-8 is FF, so every name that begins with the prefix is below prefix + FF.
+SELECT name, node, owner, label, meta, token, state, now - acquired_at,
+       CASE state WHEN 'free' THEN 0 WHEN 'closed' THEN reopens_at - now ELSE expires_at - now END,
+       CASE WHEN state IN ('free', 'closed') THEN 0 WHEN entries = '' THEN 1
+            ELSE length(entries) - length(replace(entries, ';', '')) - 1 END,
+       lease_us
+  FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
+                         WHEN r.reopens_at > r.now THEN 'closed'
+                         WHEN r.owner IS NOT NULL THEN 'expired'
+                         ELSE 'free' END AS state
+          FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
+                  FROM {{lock}} WHERE name <> '' AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT)) AS r)
+ ORDER BY name;
+
+-- name: floor()
+SELECT token FROM {{lock}} WHERE name = '';
+
+-- name: raise_floor(retention)
+UPDATE {{lock}} AS f
+   SET token = top.token
+  FROM (SELECT max(token) AS token FROM {{lock}}
+         WHERE name <> ''
+           AND max(expires_at, reopens_at)
+               <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - :retention) AS top
+ WHERE f.name = '' AND f.token < top.token;
+
+-- name: remove_idle(floor, retention, limit)
+DELETE FROM {{lock}}
+ WHERE name IN (SELECT c.name FROM {{lock}} AS c
+                 WHERE c.name <> '' AND c.token <= :floor
+                   AND max(c.expires_at, c.reopens_at)
+                       <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - :retention
+                 ORDER BY c.name LIMIT :limit);
+
+-- name: abandoned(limit)
+SELECT name, node, label, token, now - expires_at
+  FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now FROM {{lock}})
+ WHERE owner IS NOT NULL AND expires_at <= now
+ ORDER BY name LIMIT :limit;
+
+-- name: settle(name, token)
+-- Like a release by force, unless the lease was renewed or taken meanwhile.
+UPDATE {{lock}}
+   SET owner = NULL, token = token + 1, node = '', entries = '', meta = '', label = '', actor = '',
+       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+ WHERE name = :name AND owner IS NOT NULL AND token = :token
+   AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;

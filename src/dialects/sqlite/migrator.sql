@@ -2,10 +2,10 @@
 -- Times are microseconds since the epoch, by the host's clock.
 
 -- name: relations(schema, lock, status, history)
--- What is there: the schema, the table, the view, the history.
-SELECT EXISTS (SELECT 1 FROM pragma_database_list WHERE name = :schema),
+-- What is there: the schema (a file has one, "main"), the table, the view, the history.
+SELECT :schema = 'main',
        count(*) FILTER (WHERE name = :lock), count(*) FILTER (WHERE name = :status), count(*) FILTER (WHERE name = :history)
-  FROM {{schema}}.sqlite_master WHERE type IN ('table', 'view') AND name IN (:lock, :status, :history);
+  FROM main.sqlite_master WHERE :schema = 'main' AND type IN ('table', 'view') AND name IN (:lock, :status, :history);
 
 -- name: begin()
 BEGIN IMMEDIATE;
@@ -106,4 +106,16 @@ UNION ALL
 SELECT 'column ' || f.name || ' should be absent and is ' || f.type FROM found f WHERE f.name NOT IN (SELECT name FROM expected)
 UNION ALL
 SELECT 'the view ' || :status || ' is missing'
- WHERE NOT EXISTS (SELECT 1 FROM {{schema}}.sqlite_master WHERE type = 'view' AND name = :status);
+ WHERE NOT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'view' AND name = :status);
+
+-- name: structure(schema, lock, status)
+-- Everything that makes the table and the view what they are, one line each, in order. SQLite keeps the text of the
+-- statement; quotes, the schema and blanks do not matter in it.
+SELECT name || ': ' || type || ' ' ||
+       replace(replace(replace(replace(sql, '"' || :schema || '".', ''), '"', ''), char(10), ''), ' ', '')
+  FROM main.sqlite_master WHERE tbl_name IN (:lock, :status) AND sql IS NOT NULL
+UNION ALL
+SELECT :lock || '.' || name || ': column ' || cid || ', ' || type || iif("notnull", ' not null', '')
+       || coalesce(' default ' || dflt_value, '') || iif(pk > 0, ' key ' || pk, '')
+  FROM pragma_table_info(:lock, :schema)
+ ORDER BY 1;

@@ -1,6 +1,7 @@
 // This file knows how to open a fresh PostgreSQL database, and how to look at one from outside.
 #include "wire.hpp"
 
+#include "support/scripted_server.hpp"
 #include "support/server_url.hpp"
 #include "types/url.hpp"
 
@@ -136,12 +137,14 @@ std::optional<std::string> missing() {
   return "no PostgreSQL server: set DLOCK_TEST_PG, or let the tests start one";
 }
 
-std::unique_ptr<ServerPlace> server_place() {
-  return std::make_unique<DatabasePlace>(Server::at(server_url("DLOCK_TEST_PG").value()));
-}
+std::unique_ptr<ServerPlace> place_at(const std::string& url) { return std::make_unique<DatabasePlace>(Server::at(url)); }
+std::unique_ptr<ServerPlace> server_place() { return place_at(server_url("DLOCK_TEST_PG").value()); }
 std::unique_ptr<Place> place() { return server_place(); }
+std::unique_ptr<PrivateServer> private_server() {
+  return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at);
+}
 
-const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, &server_place, nullptr};
+const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, &server_place, &private_server};
 
 }  // namespace
 }  // namespace DLOCK_DIALECT

@@ -1,0 +1,115 @@
+// This file knows how the lock table is made, upgraded, taken back and looked at: what dlock-migrate does, as calls.
+#pragma once
+
+#include <dlock/duration.hpp>
+#include <dlock/export.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock {
+inline namespace v0 {
+namespace schema {
+
+// Which table, and how patient to be with it.
+struct Options {
+  std::string schema{};                   // of the table; empty: the connection's default
+  std::string table = "resource_lock";    // [A-Za-z_][A-Za-z0-9_]{0,47}
+  std::string history_table{};            // empty: <table>_schema_history
+  std::string application = "dlock-migrate";
+  Duration connect_timeout = std::chrono::seconds{10};
+  Duration lock_timeout = std::chrono::seconds{60};     // wait for another migrator
+  Duration ddl_lock_timeout = std::chrono::seconds{3};  // wait for readers and writers of the table, per try
+  unsigned ddl_retries = 10;                            // further tries, with jitter between them
+  Duration statement_timeout{};                         // 0: none
+  bool create_schema = false;                           // make a missing schema instead of refusing
+  std::stop_token stop{};                               // finish or roll back the step under way, then leave
+  std::function<void(std::string_view)> observer{};     // one sentence about each thing done
+};
+
+// What came of a call, as far as a caller can act on it.
+enum class Verdict {
+  good,          // done, or nothing to do, or nothing found wrong
+  failed,        // a statement of a migration failed; the message says which, and why
+  pending,       // there are versions to be applied
+  drift,         // the table, its history and this library contradict each other
+  interrupted,   // a version was begun and not finished; up() resumes it
+  locked,        // another migrator is at work, or the table's locks were not obtained
+  incompatible,  // made by a newer dlock that says this one cannot work with it
+  stopped,       // Options::stop was
+};
+
+// The verdict's name, as in the enumeration.
+DLOCK_EXPORT std::string_view to_string(Verdict verdict) noexcept;
+
+// What up() and down() did.
+struct Report {
+  Verdict verdict{};
+  std::string message{}, hint{};          // one sentence each; the hint may be empty
+  std::string code{};                     // the database's own, of a failed statement
+  int from = 0, to = 0;                   // versions before and after, where the verdict is good
+  std::vector<int> versions{};            // made, or taken back, in order
+};
+
+// One version of the table, as the history or this library knows it.
+struct Version {
+  using Time = std::chrono::sys_time<Duration>;
+  int number = 0;
+  std::string name{};
+  std::string state{};                    // pending, running, applied, failed, baseline
+  bool known = false;                     // to this library
+  std::string checksum{}, min_client{};
+  int steps_done = 0, steps_total = 0;
+  std::optional<Time> started{}, finished{};  // by the database's clock
+  std::string tool_version{}, applied_by{}, error{};
+};
+
+// What is in the database.
+struct Status {
+  Verdict verdict{};
+  std::string message{}, hint{};
+  std::string target{}, server{};         // where: the URL without its password, the product and its version
+  std::string schema{}, table{};
+  int current = 0;                        // version of the table; 0: there is none
+  int latest = 0;                         // version that this library makes
+  bool table_exists = false, history_exists = false;
+  std::vector<Version> versions{};
+  std::vector<std::string> differences{}; // of check(): where the table is not what it should be
+};
+
+// All of these connect, work and disconnect. Threads: any.
+// Fail: Error{unavailable, timeout, permission, misuse}; everything else is a verdict.
+
+// Applies what is pending, up to version `to` (empty: the latest). Any number of callers may do so at once.
+DLOCK_EXPORT Report up(std::string_view url, const Options& options = {}, std::optional<int> to = {});
+
+// Takes back every version above `to`. Refuses while a live lease exists, unless forced. Version 0 is the empty
+// database: all fencing tokens are forgotten with it.
+DLOCK_EXPORT Report down(std::string_view url, int to, const Options& options = {}, bool force = false);
+
+// Reads the history. Writes nothing, takes no lock.
+DLOCK_EXPORT Status status(std::string_view url, const Options& options = {});
+
+// As status(), and compares the structure of the table with what it should be. Needs only SELECT.
+DLOCK_EXPORT Status check(std::string_view url, const Options& options = {});
+
+// The databases this library was built with.
+DLOCK_EXPORT std::vector<std::string> dialects();
+
+// The newest version of the table on a database of dialects(). Fails: Error{misuse}.
+DLOCK_EXPORT int latest(std::string_view dialect);
+
+// The statements from version `from` to version `to` (downwards if it is smaller), without a connection.
+// Fails: Error{misuse}.
+DLOCK_EXPORT std::string sql(std::string_view dialect, int from, int to, const Options& options = {},
+                             bool with_history = true);
+
+}  // namespace schema
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,14 @@
+// This file knows that MySQL's and MariaDB's error numbers have causes.
+#pragma once
+
+#include "types/failure.hpp"
+
+#include <string>
+
+namespace dlock::dialects::DLOCK_DIALECT {
+
+// The failure behind an error number; `text` is the server's or the client library's own, `user` the account.
+// `may_have_run`: the statement had been sent when the connection broke.
+Failure failure_of(unsigned number, const std::string& text, const std::string& user, bool may_have_run);
+
+}  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,0 +1,201 @@
+// This file knows how statements run on SQLite: to the end, reset always, waiting for the file until the deadline.
+#include "connection.hpp"
+
+#include "faults.hpp"
+#include "opening.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace dlock::dialects::DLOCK_DIALECT {
+
+FileConnection::FileConnection(const File& file, bool create, Deadline deadline)
+    : file_(file), patience_(deadline), db_(open_file(file_, create, patience_)) {}
+
+void FileConnection::fail(int code) {
+  auto failure = failure_of(db_.get(), code, file_.path);
+  if (failure.cause() == Cause::disconnected || failure.cause() == Cause::timed_out) usable_ = false;
+  throw failure;
+}
+
+bool FileConnection::in_transaction() const noexcept { return sqlite3_get_autocommit(db_.get()) == 0; }
+
+void FileConnection::begin(Deadline deadline) {
+  patience_.until(deadline);
+  if (in_transaction()) return;
+  // A file that was removed or replaced can still be written through this connection, where nobody will ever look.
+  int moved = 0;
+  sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (moved == 0) return;
+  usable_ = false;
+  throw Failure(Cause::disconnected,
+                fmt::format("SQLite, {}: the file was moved, replaced or removed since it was opened", file_.path));
+}
+
+// Only who writes changes the file's mode: looking at a file of somebody else must leave it as it is.
+void FileConnection::before_write() {
+  if (file_.read_only)
+    throw Failure(Cause::permission, fmt::format("SQLite, {}: the URL says mode=ro, so nothing can be written", file_.path));
+  if (wal_made_ || in_transaction() || sqlite3_db_readonly(db_.get(), "main") != 0) return;
+  make_wal(db_.get(), file_, patience_);
+  wal_made_ = true;
+}
+
+Prepared FileConnection::prepare(std::string_view sql, unsigned flags, std::string_view* rest) {
+  sqlite3_stmt* statement = nullptr;
+  const char* tail = nullptr;
+  const int code =
+      sqlite3_prepare_v3(db_.get(), sql.data(), static_cast<int>(sql.size()), flags, &statement, &tail);
+  if (code != SQLITE_OK) fail(code);
+  if (rest != nullptr) *rest = sql.substr(static_cast<std::size_t>(tail - sql.data()));
+  return Prepared(statement);
+}
+
+sqlite3_stmt* FileConnection::prepared(const Statement& statement) {
+  auto& cached = cache_[&statement];
+  // Another statement may have come to live at the same address.
+  if (!cached.statement || cached.sql != statement.sql) {
+    cached.statement = prepare(statement.sql, SQLITE_PREPARE_PERSISTENT, nullptr);
+    cached.sql = statement.sql;
+  }
+  return cached.statement.get();
+}
+
+void FileConnection::bind(sqlite3_stmt* to, const Statement& statement, std::span<const Argument> arguments) {
+  if (arguments.size() != statement.arguments.size())
+    throw std::logic_error("statement " + statement.name + " was given another number of arguments than it takes");
+  int at = 0;
+  for (const auto marker : statement.markers) {
+    ++at;
+    const auto& argument = arguments[marker];
+    int code = SQLITE_OK;
+    if (const auto* text = std::get_if<std::string_view>(&argument))
+      code = sqlite3_bind_text64(to, at, text->data() == nullptr ? "" : text->data(), text->size(), SQLITE_STATIC, SQLITE_UTF8);
+    else if (const auto* number = std::get_if<std::int64_t>(&argument))
+      code = sqlite3_bind_int64(to, at, *number);
+    else
+      code = sqlite3_bind_null(to, at);
+    if (code != SQLITE_OK) fail(code);
+  }
+}
+
+void FileConnection::read_row(sqlite3_stmt* statement) {
+  const int columns = sqlite3_column_count(statement);
+  for (int column = 0; column < columns; ++column) {
+    Field& field = answer_.next();
+    switch (sqlite3_column_type(statement, column)) {
+      case SQLITE_NULL: field = nullptr; break;
+      case SQLITE_INTEGER: field = static_cast<std::int64_t>(sqlite3_column_int64(statement, column)); break;
+      default: {
+        const auto* text = static_cast<const char*>(sqlite3_column_blob(statement, column));  // null if it is empty
+        const std::string_view view(text == nullptr ? "" : text,
+                                    static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
+        if (auto* old = std::get_if<std::string>(&field)) old->assign(view);
+        else field.emplace<std::string>(view);
+      }
+    }
+  }
+}
+
+void FileConnection::step_through(sqlite3_stmt* statement) {
+  const int before = sqlite3_total_changes(db_.get());
+  int code = SQLITE_OK;
+  while ((code = sqlite3_step(statement)) == SQLITE_ROW) read_row(statement);
+  if (code != SQLITE_DONE) fail(code);
+  answer_.affected += sqlite3_total_changes(db_.get()) - before;
+}
+
+const Answer& FileConnection::run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
+  begin(deadline);
+  auto* const ready = prepared(statement);
+  if (sqlite3_stmt_readonly(ready) == 0) before_write();
+  answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready)));
+  const Use use(ready);
+  bind(ready, statement, arguments);
+  step_through(ready);
+  return answer_;
+}
+
+const Answer& FileConnection::run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
+                                       Deadline deadline) {
+  if (rows.size() == columns) return run(statement, rows, deadline);
+  begin(deadline);
+  auto* const ready = prepared(statement);
+  if (sqlite3_stmt_readonly(ready) == 0) before_write();
+  answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready)));
+  if (rows.empty()) return answer_;
+  const bool own = !in_transaction();
+  if (own) control(begin_, "BEGIN IMMEDIATE");
+  try {
+    for (std::size_t at = 0; at < rows.size(); at += columns) {
+      const Use use(ready);
+      bind(ready, statement, rows.subspan(at, columns));
+      step_through(ready);
+    }
+    if (own) control(commit_, "COMMIT");
+  } catch (...) {
+    if (own) roll_back();
+    throw;
+  }
+  return answer_;
+}
+
+void FileConnection::control(Prepared& statement, const char* sql) {
+  if (!statement) statement = prepare(sql, SQLITE_PREPARE_PERSISTENT, nullptr);
+  const Use use(statement.get());
+  if (const int code = sqlite3_step(statement.get()); code != SQLITE_DONE) fail(code);
+}
+
+void FileConnection::roll_back() noexcept {
+  if (!in_transaction()) return;  // some failures roll back by themselves
+  try {
+    control(rollback_, "ROLLBACK");
+  } catch (...) {
+    usable_ = false;
+  }
+}
+
+void FileConnection::script(std::string_view sql, Deadline deadline) {
+  begin(deadline);
+  while (!sql.empty()) {
+    std::string_view rest;
+    const auto statement = prepare(sql, 0, &rest);
+    sql = rest;
+    if (!statement) continue;  // blanks or a comment
+    if (sqlite3_stmt_readonly(statement.get()) == 0) before_write();
+    int code = SQLITE_OK;
+    while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {
+    }
+    if (code != SQLITE_DONE) fail(code);
+  }
+}
+
+std::string FileConnection::default_schema(Deadline) { return "main"; }
+
+std::vector<std::string> FileConnection::weaknesses(Deadline deadline) {
+  begin(deadline);
+  try {
+    if (!file_.read_only) before_write();
+  } catch (const Failure& failure) {
+    if (failure.cause() != Cause::locked) throw;
+  }
+  std::vector<std::string> found;
+  if (file_.synchronous == "OFF" || file_.synchronous == "NORMAL")
+    found.push_back(fmt::format("synchronous={}: grants of the last moments before a power failure can be forgotten and "
+                                "granted a second time, under the same token; the default, full, prevents that",
+                                file_.synchronous));
+  if (const auto mode = look_up(db_.get(), "PRAGMA journal_mode", file_.path); mode != "wal")
+    found.push_back(fmt::format("journal_mode={}, and WAL could not be set: readers and the writer stop each other, so that "
+                                "renewals can come too late",
+                                mode));
+  if (const auto kind = network_file_system(file_.path); !kind.empty())
+    found.push_back(fmt::format("{} is on a {} file system: where other hosts use the file too, its locks cannot be "
+                                "trusted, and two can hold one lock",
+                                file_.path, kind));
+  return found;
+}
+
+std::string FileConnection::server() const { return fmt::format("SQLite {}", sqlite3_libversion()); }
+
+}  // namespace dlock::dialects::DLOCK_DIALECT

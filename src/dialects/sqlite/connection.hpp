@@ -1,0 +1,58 @@
+// This file knows one open SQLite database.
+#pragma once
+
+#include "dialects/dialect.hpp"
+#include "file.hpp"
+#include "handle.hpp"
+#include "patience.hpp"
+
+#include <string>
+#include <unordered_map>
+
+namespace dlock::dialects::DLOCK_DIALECT {
+
+class FileConnection final : public Connection {
+ public:
+  // Throws Failure.
+  FileConnection(const File& file, bool create, Deadline deadline);
+
+  const Answer& run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;
+  const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
+                         Deadline deadline) override;
+  void script(std::string_view sql, Deadline deadline) override;
+  std::string default_schema(Deadline deadline) override;
+  std::vector<std::string> weaknesses(Deadline deadline) override;
+  bool usable() const noexcept override { return usable_; }
+  std::string server() const override;
+
+ private:
+  struct Cached {
+    std::string sql;
+    Prepared statement;
+  };
+
+  // What every call begins with.
+  void begin(Deadline deadline);
+  [[noreturn]] void fail(int code);
+  Prepared prepare(std::string_view sql, unsigned flags, std::string_view* rest);
+  sqlite3_stmt* prepared(const Statement& statement);
+  void bind(sqlite3_stmt* to, const Statement& statement, std::span<const Argument> arguments);
+  // Steps to the end: a statement whose rows are not all read is not committed.
+  void step_through(sqlite3_stmt* statement);
+  void read_row(sqlite3_stmt* statement);
+  void before_write();
+  bool in_transaction() const noexcept;
+  void control(Prepared& statement, const char* sql);
+  void roll_back() noexcept;
+
+  const File file_;
+  Patience patience_;
+  Handle db_;
+  std::unordered_map<const Statement*, Cached> cache_;
+  Prepared begin_, commit_, rollback_;
+  Answer answer_;
+  bool wal_made_ = false;
+  bool usable_ = true;
+};
+
+}  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,0 +1,34 @@
+// This file knows who frees what SQLite's C interface hands out.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <memory>
+
+namespace dlock::dialects::DLOCK_DIALECT {
+
+struct Close {
+  void operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
+};
+struct Finalize {
+  void operator()(sqlite3_stmt* statement) const noexcept { sqlite3_finalize(statement); }
+};
+using Handle = std::unique_ptr<sqlite3, Close>;
+using Prepared = std::unique_ptr<sqlite3_stmt, Finalize>;
+
+// Ends one use of a statement, whatever became of it: one left half way would hold the file's lock.
+class Use {
+ public:
+  explicit Use(sqlite3_stmt* statement) noexcept : statement_(statement) {}
+  ~Use() {
+    sqlite3_reset(statement_);
+    sqlite3_clear_bindings(statement_);
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  sqlite3_stmt* statement_;
+};
+
+}  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,0 +1,35 @@
+// This file knows how to wait for the one writer of a file: briefly at first, since most are done in a millisecond.
+#include "patience.hpp"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+namespace dlock::dialects::DLOCK_DIALECT {
+namespace {
+
+constexpr int shortest_us = 200, longest_us = 5000;
+constexpr int steps_between_looks = 200'000;  // of SQLite's machine: some milliseconds
+
+}  // namespace
+
+void Patience::watch(sqlite3* db) {
+  sqlite3_busy_handler(
+      db, [](void* self, int attempts) { return static_cast<Patience*>(self)->wait(attempts) ? 1 : 0; }, this);
+  sqlite3_progress_handler(
+      db, steps_between_looks, [](void* self) { return static_cast<Patience*>(self)->over() ? 1 : 0; }, this);
+}
+
+bool Patience::wait(int attempts) const {
+  const auto now = BootClock::now();
+  if (now >= deadline_) return false;
+  thread_local std::minstd_rand random{std::random_device{}()};
+  const int longest = std::min(longest_us, shortest_us << std::min(attempts, 5));
+  const std::chrono::microseconds pause{std::uniform_int_distribution<int>{longest / 2, longest}(random)};
+  std::this_thread::sleep_for(std::min<BootClock::duration>(pause, deadline_ - now));
+  return true;
+}
+
+}  // namespace dlock::dialects::DLOCK_DIALECT

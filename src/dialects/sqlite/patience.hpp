@@ -1,0 +1,29 @@
+// This file knows how long one call may wait for the file, and that it ends in time.
+#pragma once
+
+#include "types/clock.hpp"
+
+struct sqlite3;
+
+namespace dlock::dialects::DLOCK_DIALECT {
+
+// Threads: that of its connection. Must outlive the connection it watches over, and stay where it is.
+class Patience {
+ public:
+  explicit Patience(Deadline deadline) noexcept : deadline_(deadline) {}
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+
+  // From here on `db` waits for a busy file, and works on one statement, until the deadline. One attempt is always made.
+  void watch(sqlite3* db);
+  void until(Deadline deadline) noexcept { deadline_ = deadline; }
+  bool over() const noexcept { return BootClock::now() >= deadline_; }
+
+  // Sleeps a little, longer from attempt to attempt. False: the deadline has passed.
+  bool wait(int attempts) const;
+
+ private:
+  Deadline deadline_;
+};
+
+}  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,0 +1,143 @@
+// This file knows how the history is read and written through the statements of a dialect.
+#include "store/history.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace dlock::store {
+namespace {
+
+dialects::Quote quote_of(const dialects::Dialect& dialect) {
+  return [&dialect](std::string_view identifier) { return dialect.quote(identifier); };
+}
+
+// The engine's statements come first, so that a number means the same statement to whoever else uses the connection.
+std::string all_statements(const dialects::Dialect& dialect, const std::vector<Leg>& road) {
+  std::string text = fmt::format("{}\n{}\n", dialect.lock_sql(), dialect.migrator_sql());
+  const auto add = [&](const std::vector<Step>& steps, bool up, int version) {
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      if (!steps[i].probe.empty())
+        text += fmt::format("\n-- name: {}({})\n{}\n", probe_name(up, version, i), probe_arguments, steps[i].probe);
+  };
+  for (const auto& leg : road) {
+    add(leg.up, true, leg.version);
+    add(leg.down, false, leg.version);
+  }
+  return text;
+}
+
+}  // namespace
+
+History::History(dialects::Connection& connection, const dialects::Dialect& dialect, const std::vector<Leg>& road,
+                 dialects::TableNames names)
+    : connection_(connection),
+      dialect_(dialect),
+      names_(std::move(names)),
+      statements_(all_statements(dialect, road), names_, dialect.marker(), quote_of(dialect)) {}
+
+const Answer& History::run(std::string_view name, std::initializer_list<std::string_view> header,
+                           std::initializer_list<Argument> arguments, Deadline deadline) {
+  return connection_.run(statements_.at(name, header), {arguments.begin(), arguments.size()}, deadline);
+}
+
+Found History::find(Deadline deadline) {
+  const auto status = names_.status();
+  Found found;
+  {
+    const auto& there = run("relations", {"schema", "lock", "status", "history"},
+                            {names_.schema, names_.lock, status, names_.history}, deadline);
+    found.schema = there.integer(0, 0) != 0;
+    found.lock = there.integer(0, 1) != 0;
+    found.status = there.integer(0, 2) != 0;
+    found.history = there.integer(0, 3) != 0;
+  }
+  if (!found.history) return found;
+  const auto& rows = run("read_history", {}, {}, deadline);
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    HistoryRow row;
+    row.version = static_cast<int>(rows.integer(i, 0));
+    row.name = rows.text(i, 1);
+    row.checksum = rows.text(i, 2);
+    row.state = rows.text(i, 3);
+    row.steps_done = static_cast<int>(rows.integer(i, 4));
+    row.steps_total = static_cast<int>(rows.integer(i, 5));
+    row.min_client = rows.text(i, 6);
+    row.started_at = rows.integer(i, 7);
+    if (!rows.is_null(i, 8)) row.finished_at = rows.integer(i, 8);
+    row.tool_version = rows.text(i, 9);
+    row.applied_by = rows.text(i, 10);
+    row.error = rows.text(i, 11);
+    row.owner = rows.text(i, 12);
+    row.lease_left = Duration{rows.integer(i, 13)};
+    row.format = rows.integer(i, 14);
+    found.rows.push_back(std::move(row));
+  }
+  return found;
+}
+
+bool History::has_floor(Deadline deadline) { return run("floor_row", {}, {}, deadline).rows() == 1; }
+
+std::vector<std::string> History::lines(std::string_view name, Deadline deadline) {
+  const auto status = names_.status();
+  const auto& rows = run(name, {"schema", "lock", "status"}, {names_.schema, names_.lock, status}, deadline);
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < rows.rows(); ++i) result.push_back(rows.text(i, 0));
+  return result;
+}
+
+std::vector<std::string> History::differences(Deadline deadline) { return lines("verify", deadline); }
+std::vector<std::string> History::structure(Deadline deadline) { return lines("structure", deadline); }
+
+std::int64_t History::live_leases(Deadline deadline) { return run("live_leases", {}, {}, deadline).integer(0, 0); }
+
+void History::create(Deadline deadline) { script(text("create_history"), deadline); }
+void History::drop(Deadline deadline) { script(text("drop_history"), deadline); }
+
+void History::insert(const Leg& leg, const Migrator& who, Duration lease, Deadline deadline) {
+  run("insert_version",
+      {"version", "name", "checksum", "steps_total", "min_client", "tool_version", "applied_by", "owner", "lease"},
+      {std::int64_t{leg.version}, leg.name, leg.checksum, static_cast<std::int64_t>(leg.up.size()), leg.min_client,
+       who.tool_version, who.applied_by, who.owner, std::int64_t{lease.count()}},
+      deadline);
+}
+
+bool History::take(int version, int steps_done, int steps_total, const Migrator& who, Duration lease, Deadline deadline) {
+  return run("take_version", {"version", "steps_done", "steps_total", "tool_version", "applied_by", "owner", "lease"},
+             {std::int64_t{version}, std::int64_t{steps_done}, std::int64_t{steps_total}, who.tool_version, who.applied_by,
+              who.owner, std::int64_t{lease.count()}},
+             deadline).affected == 1;
+}
+
+bool History::journal(int version, const Migrator& who, int steps_done, Duration lease, Deadline deadline) {
+  return run("journal", {"version", "owner", "steps_done", "lease"},
+             {std::int64_t{version}, who.owner, std::int64_t{steps_done}, std::int64_t{lease.count()}}, deadline)
+             .affected == 1;
+}
+
+bool History::finish(int version, const Migrator& who, Deadline deadline) {
+  return run("finish_version", {"version", "owner"}, {std::int64_t{version}, who.owner}, deadline).affected == 1;
+}
+
+bool History::fail(int version, const Migrator& who, std::string_view error, Deadline deadline) {
+  return run("fail_version", {"version", "owner", "error"}, {std::int64_t{version}, who.owner, error}, deadline).affected ==
+         1;
+}
+
+bool History::remove(int version, const Migrator& who, Deadline deadline) {
+  return run("remove_version", {"version", "owner"}, {std::int64_t{version}, who.owner}, deadline).affected == 1;
+}
+
+std::optional<std::int64_t> History::probe(bool up, int version, std::size_t step, Deadline deadline) {
+  const auto name = probe_name(up, version, step);
+  if (!has(name)) return std::nullopt;
+  const auto status = names_.status();
+  return run(name, {"schema", "lock", "status", "history"}, {names_.schema, names_.lock, status, names_.history}, deadline)
+      .integer(0, 0);
+}
+
+void History::run_step(const Step& step, Deadline deadline) {
+  script(dialects::fill_in(step.sql, names_, quote_of(dialect_)), deadline);
+}
+
+}  // namespace dlock::store

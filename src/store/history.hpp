@@ -1,0 +1,97 @@
+// This file knows the history of the lock table: which versions were applied, when, by whom, and which are half done.
+#pragma once
+
+#include "dialects/dialect.hpp"
+#include "dialects/statement.hpp"
+#include "store/road.hpp"
+#include "types/clock.hpp"
+
+#include <dlock/duration.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::store {
+
+inline constexpr std::int64_t history_format = 1;  // the columns of format 1 stay in every later one
+
+struct HistoryRow {
+  int version = 0;
+  std::string name, checksum, state;
+  int steps_done = 0, steps_total = 0;
+  std::string min_client;
+  std::int64_t started_at = 0;
+  std::optional<std::int64_t> finished_at;  // µs since the epoch, by the database's clock
+  std::string tool_version, applied_by, error, owner;
+  Duration lease_left{};
+  std::int64_t format = history_format;
+
+  bool done() const noexcept { return state == "applied" || state == "baseline"; }
+  bool running() const noexcept { return state == "running"; }
+};
+
+// What is in the database, as it was read.
+struct Found {
+  bool schema = false, lock = false, status = false, history = false;
+  std::vector<HistoryRow> rows;
+};
+
+// Who works on a version, as written into its row.
+struct Migrator {
+  std::string tool_version, applied_by, owner;
+};
+
+// The statements of a dialect's migrator on one connection.
+// Threads: one at a time. Fails: Failure.
+class History {
+ public:
+  History(dialects::Connection& connection, const dialects::Dialect& dialect, const std::vector<Leg>& road,
+          dialects::TableNames names);
+
+  // Looks into the catalog, and reads the history only if it is there. Creates nothing.
+  Found find(Deadline deadline);
+
+  // The floor row is there. Reads every column of the table, so that a missing one is a Failure{schema}.
+  bool has_floor(Deadline deadline);
+  // What differs from the table of today, one sentence each.
+  std::vector<std::string> differences(Deadline deadline);
+  // Everything that makes the table and the view what they are, one line each, to be compared.
+  std::vector<std::string> structure(Deadline deadline);
+  std::int64_t live_leases(Deadline deadline);
+
+  void create(Deadline deadline);
+  void drop(Deadline deadline);
+  void insert(const Leg& leg, const Migrator& who, Duration lease, Deadline deadline);
+  // The rest answer false if the row is not there for this migrator to change.
+  bool take(int version, int steps_done, int steps_total, const Migrator& who, Duration lease, Deadline deadline);
+  bool journal(int version, const Migrator& who, int steps_done, Duration lease, Deadline deadline);
+  bool finish(int version, const Migrator& who, Deadline deadline);
+  bool fail(int version, const Migrator& who, std::string_view error, Deadline deadline);
+  bool remove(int version, const Migrator& who, Deadline deadline);
+
+  // 0 not done, 1 done, else different; empty: the step has no probe.
+  std::optional<std::int64_t> probe(bool up, int version, std::size_t step, Deadline deadline);
+
+  // Statements that only some databases have.
+  bool has(std::string_view name) const noexcept { return statements_.has(name); }
+  const std::string& text(std::string_view name) const { return statements_.at(name, {}).sql; }
+  const Answer& run(std::string_view name, std::initializer_list<std::string_view> header,
+                              std::initializer_list<Argument> arguments, Deadline deadline);
+  void script(std::string_view sql, Deadline deadline) { connection_.script(sql, deadline); }
+  void run_step(const Step& step, Deadline deadline);
+
+  const dialects::TableNames& names() const noexcept { return names_; }
+
+ private:
+  std::vector<std::string> lines(std::string_view name, Deadline deadline);
+
+  dialects::Connection& connection_;
+  const dialects::Dialect& dialect_;
+  const dialects::TableNames names_;
+  const dialects::Statements statements_;
+};
+
+}  // namespace dlock::store

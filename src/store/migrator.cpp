@@ -1,0 +1,211 @@
+// This file knows the order of things in a migration: look, lock, look again, walk the steps, write it down.
+#include "store/migrator.hpp"
+
+#include "store/migrator_round.hpp"
+#include "types/owner.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace dlock::store {
+namespace {
+
+// Outlives any one statement of a migration here, and is short enough to wait for after a migrator was killed.
+constexpr Duration row_lease = std::chrono::seconds{10};
+bool passing(Cause cause) {
+  return cause == Cause::locked || cause == Cause::deadlock || cause == Cause::serialization;
+}
+
+const HistoryRow* row_of(const Found& found, int version) {
+  const auto at = std::find_if(found.rows.begin(), found.rows.end(),
+                               [&](const HistoryRow& row) { return row.version == version; });
+  return at == found.rows.end() ? nullptr : &*at;
+}
+
+}  // namespace
+
+TableMigrator::TableMigrator(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
+                             MigrateOptions options)
+    : dialect_(dialect),
+      connector_(std::move(connector)),
+      options_(std::move(options)),
+      road_(road_of(dialect)),
+      who_{options_.tool_version, options_.applied_by, random_identity()} {}
+
+TableMigrator::~TableMigrator() = default;
+
+Migrated TableMigrator::up(std::optional<int> to) {
+  const int latest = static_cast<int>(road_.size());
+  if (to && (*to < 1 || *to > latest))
+    throw Error(Fault::misuse, fmt::format("the version {} does not exist; this dlock knows versions 1 to {}", *to, latest));
+  return run(true, to.value_or(latest), false);
+}
+
+Migrated TableMigrator::down(int to, bool force) {
+  if (to < 0) throw Error(Fault::misuse, fmt::format("the version {} does not exist; 0 is the empty database", to));
+  return run(false, to, force);
+}
+
+Surveyed TableMigrator::survey(bool thorough) {
+  open();
+  try {
+    Surveyed result{connection_->server(), history_->names(), history_->find(soon()), {}, {}};
+    result.assessment = judge(result.found);
+    if (!thorough || result.assessment.standing != Standing::good || result.assessment.current > result.assessment.latest)
+      return result;
+    result.differences = history_->differences(soon());
+    if (result.differences.empty() && !history_->has_floor(soon()))
+      result.differences.emplace_back("the floor row is missing: insert it with the empty name and a token at least as "
+                                      "large as every fencing token ever handed out");
+    return result;
+  } catch (const Failure& failure) {
+    rethrow_with_right(failure, "needed_to_read");
+  }
+}
+
+Migrated TableMigrator::run(bool up, int target, bool force) {
+  const auto deadline = later(BootClock::now(), options_.lock_timeout);
+  Migrated result;
+  bool begun = false, reconnected = false;
+  unsigned tries = 0;
+  for (;;) {
+    stop_point();
+    open();
+    std::optional<Walk> walk;
+    std::string holder;
+    try {
+      // Without a lock, and without making anything: most runs end here.
+      auto found = history_->find(soon());
+      auto assessment = judge(found);
+      refuse_unless_movable(assessment);
+      if (!std::exchange(begun, true)) result.from = assessment.current;
+      if (!(walk = next_walk(found, up, target))) {
+        result.to = assessment.current;
+        result.message = assessment.message;
+        return result;
+      }
+      refuse_missing_schema(found);
+
+      Round round(*history_, [this](const std::string& text) { tell(text); });
+      if (round.enter(options_.ddl_lock_timeout, options_.statement_timeout)) {
+        found = history_->find(soon());
+        assessment = judge(found);
+        refuse_unless_movable(assessment);
+        if (!(walk = next_walk(found, up, target))) continue;
+        const auto* row = row_of(found, walk->leg->version);
+        if (row == nullptr || !row->running() || own(*row) || row->lease_left <= Duration{}) {
+          step_.reset();
+          apply(*walk, found, force);
+          round.commit();
+          result.done.push_back(*walk->leg);
+          tries = 0;
+          continue;
+        }
+        holder = assessment.message;
+      } else if (BootClock::now() >= deadline) {
+        holder = round.holder();
+      }
+    } catch (const Obstacle& obstacle) {
+      if (walk && obstacle.kind() == Obstacle::Kind::stopped) give_up(*walk, obstacle, tries);
+      if (walk && obstacle.kind() == Obstacle::Kind::drift) record(*walk, obstacle);
+      throw;
+    } catch (const Failure& failure) {
+      const bool after_steps = walk && step_ == walk->steps().size();
+      const bool lost = !reconnected && (failure.cause() == Cause::disconnected ||
+                                         (failure.cause() == Cause::timed_out && after_steps));
+      if (!walk || (!lost && (!passing(failure.cause()) || tries >= options_.ddl_retries))) {
+        if (!walk) rethrow_with_right(failure, "needed_to_read");
+        give_up(*walk, failure, tries);
+      }
+      // What was done is in the database: look again.
+      reconnected = reconnected || lost;
+      ++tries;
+      tell(fmt::format("version {}: {}; trying again", walk->leg->version, failure.what()));
+      pause(std::chrono::milliseconds{100} * std::min(tries * tries, 30U));
+      continue;
+    }
+    if (BootClock::now() >= deadline) refuse_locked(holder);
+    pause(std::chrono::milliseconds{200});
+  }
+}
+
+std::optional<TableMigrator::Walk> TableMigrator::next_walk(const Found& found, bool up, int target) const {
+  if (up) {
+    const auto current = judge(found).current;
+    if (current >= target) return std::nullopt;
+    return Walk{true, &road_[static_cast<std::size_t>(current)]};
+  }
+  if (found.rows.empty() || found.rows.back().version <= target) return std::nullopt;
+  const auto version = found.rows.back().version;
+  if (version > static_cast<int>(road_.size()))
+    throw Obstacle(Obstacle::Kind::incompatible,
+                   fmt::format("version {} was made by a newer dlock; this one knows versions up to {}", version, road_.size()),
+                   "take it back with the dlock that made it");
+  return Walk{false, &road_[static_cast<std::size_t>(version - 1)]};
+}
+
+void TableMigrator::apply(const Walk& walk, const Found& found, bool force) {
+  if (!walk.up && !force) refuse_live_leases(found);
+  begin_version(walk, found);
+  walk_steps(walk);
+  if (walk.up ? !history_->finish(walk.leg->version, who_, soon()) : !history_->remove(walk.leg->version, who_, soon()))
+    throw Obstacle(Obstacle::Kind::locked,
+                   fmt::format("another migrator has taken over version {}", walk.leg->version), "look with \"dlock-migrate status\"");
+  if (!walk.up && found.rows.size() == 1) history_->drop(soon());
+}
+
+void TableMigrator::begin_version(const Walk& walk, const Found& found) {
+  const auto version = walk.leg->version;
+  if (!found.schema) history_->script(history_->text("create_schema"), soon());
+  if (!found.history) history_->create(soon());
+  if (const auto* row = row_of(found, version); row != nullptr) {
+    if (row->running() && own(*row)) return;
+    const auto done = walk.up ? std::min(row->steps_done, static_cast<int>(walk.steps().size())) : 0;
+    if (!history_->take(version, done, static_cast<int>(walk.steps().size()), who_, row_lease, soon()))
+      throw Failure(Cause::locked, fmt::format("another migrator began version {}", version));
+    return;
+  }
+  try {
+    history_->insert(*walk.leg, who_, row_lease, soon());
+  } catch (const Failure& failure) {
+    if (transactional() || !connection_->usable()) throw;
+    const auto* other = row_of(history_->find(soon()), version);
+    if (other == nullptr || own(*other)) throw;
+    throw Failure(Cause::locked, fmt::format("another migrator began version {}", version));
+  }
+}
+
+void TableMigrator::walk_steps(const Walk& walk) {
+  const auto& steps = walk.steps();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    step_ = i;
+    stop_point();
+    // The renewal comes before the step: a migrator that has lost its row changes nothing any more.
+    if (!history_->journal(walk.leg->version, who_, static_cast<int>(i), row_lease, soon()))
+      throw Obstacle(Obstacle::Kind::locked,
+                     fmt::format("another migrator has taken over version {} before step {}/{}", walk.leg->version, i + 1,
+                                 steps.size()),
+                     "look with \"dlock-migrate status\"");
+    const auto what = fmt::format("version {}, step {}/{}: {}", walk.leg->version, i + 1, steps.size(), steps[i].title);
+    if (!transactional()) {
+      const auto state = history_->probe(walk.up, walk.leg->version, i, soon());
+      if (state == 1) {
+        tell(what + ": done before");
+        continue;
+      }
+      if (state.value_or(0) != 0)
+        throw Obstacle(Obstacle::Kind::drift,
+                       fmt::format("{}: what is there is neither the state before this step nor the one after it", what),
+                       "compare with \"dlock-migrate sql\", put it right, and " + hint_command("up", table_));
+    }
+    history_->run_step(steps[i], of_step());
+    tell(what);
+  }
+  step_ = steps.size();
+}
+
+}  // namespace dlock::store

@@ -1,0 +1,119 @@
+// This file knows how the lock table is brought from one version to another.
+#pragma once
+
+#include "dialects/dialect.hpp"
+#include "store/assessment.hpp"
+#include "store/history.hpp"
+#include "types/clock.hpp"
+
+#include <dlock/duration.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::store {
+
+struct MigrateOptions {
+  dialects::TableNames names{};                           // an empty schema is the connection's default
+  std::string tool_version{}, applied_by{};               // for the history
+  Duration connect_timeout = std::chrono::seconds{10};
+  Duration lock_timeout = std::chrono::seconds{60};       // wait for another migrator
+  Duration ddl_lock_timeout = std::chrono::seconds{3};    // wait for readers and writers of the table, per try
+  unsigned ddl_retries = 10;                              // further tries, with jitter between them
+  Duration statement_timeout{};                           // 0: none
+  bool create_schema = false;
+  std::stop_token stop{};                                 // finish or roll back the step under way, then leave
+  std::function<void(std::string_view)> observer{};       // one sentence about each thing done, for -v
+};
+
+// What a migration did. An empty `done`: nothing had to be done.
+struct Migrated {
+  int from = 0, to = 0;
+  std::vector<Leg> done;  // in the order they were walked
+  std::string message;
+};
+
+// What is in the database, and what that means.
+struct Surveyed {
+  std::string server;
+  dialects::TableNames names;
+  Found found;
+  Assessment assessment;
+  std::vector<std::string> differences;  // only of a thorough survey
+};
+
+// The migrator of one table.
+// Threads: one at a time. Owns: its connection, opened at the first call.
+// Fails: Obstacle for what a person has to decide or wait for; Failure for the rest; Error{misuse} for a version that
+// does not exist. Every call may be repeated after any failure: it goes on where the last one stopped.
+class TableMigrator {
+ public:
+  TableMigrator(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector, MigrateOptions options);
+  ~TableMigrator();
+
+  // Applies what is pending, up to `to` (the latest if empty). Safe for any number of migrators at once.
+  Migrated up(std::optional<int> to = {});
+
+  // Takes back every version above `to`. Refuses while a live lease exists, unless forced.
+  Migrated down(int to, bool force);
+
+  const std::vector<Leg>& road() const noexcept { return road_; }
+
+  // Reads only. `thorough` compares the structure of the table and looks for the floor row too.
+  Surveyed survey(bool thorough);
+
+ private:
+  // The next version to be made or taken back.
+  struct Walk {
+    bool up;
+    const Leg* leg;
+    const std::vector<Step>& steps() const { return up ? leg->up : leg->down; }
+  };
+
+  Migrated run(bool up, int target, bool force);
+  std::optional<Walk> next_walk(const Found& found, bool up, int target) const;
+  void apply(const Walk& walk, const Found& found, bool force);
+  void begin_version(const Walk& walk, const Found& found);
+  void walk_steps(const Walk& walk);
+  void refuse_live_leases(const Found& found);
+  void refuse_unless_movable(const Assessment& assessment) const;
+  void refuse_missing_schema(const Found& found) const;
+  [[noreturn]] void refuse_locked(const std::string& holder) const;
+  // Writes a failed walk down where it leaves something behind.
+  void record(const Walk& walk, const Failure& failure);
+  // Records, and says what a person has to know.
+  [[noreturn]] void give_up(const Walk& walk, const Failure& failure, unsigned tries);
+  [[noreturn]] void rethrow_with_right(const Failure& failure, std::string_view statement) const;
+
+  void open();
+  Assessment judge(const Found& found) const;
+  bool own(const HistoryRow& row) const { return row.owner == who_.owner; }
+  void stop_point() const;
+  void pause(Duration longest) const;
+  void tell(const std::string& text) const;
+  bool transactional() const { return history_->has("begin"); }
+  Deadline of_step() const;
+
+  const dialects::Dialect& dialect_;
+  const std::unique_ptr<dialects::Connector> connector_;
+  MigrateOptions options_;
+  const std::vector<Leg> road_;
+  const Migrator who_;
+  std::unique_ptr<dialects::Connection> connection_;
+  std::unique_ptr<History> history_;
+  std::string server_;
+  Named table_;
+  std::optional<std::size_t> step_;  // of the walk under way; empty: before the first; their number: after the last
+};
+
+// The statements that would take an empty database, or one at version `from`, to version `to`; for people. No
+// connection. Names without a schema stay unqualified.
+std::string script_of(const dialects::Dialect& dialect, const dialects::TableNames& names, int from, int to,
+                      bool with_history, std::string_view tool_version);
+
+}  // namespace dlock::store

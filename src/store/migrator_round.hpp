@@ -1,0 +1,40 @@
+// This file knows how migrators keep out of each other's way: one round is one version under the lock of the table.
+#pragma once
+
+#include "store/digest.hpp"
+#include "store/history.hpp"
+#include "types/clock.hpp"
+
+#include <functional>
+#include <string>
+
+namespace dlock::store {
+
+inline Deadline soon() noexcept { return later(BootClock::now(), std::chrono::seconds{30}); }
+
+// Where the dialect has "begin", a round is one transaction, and leaving it without commit() rolls it back. Where it
+// has "try_lock", that is the lock; else "begin" is. Never waits in the server for longer than a second.
+class Round {
+ public:
+  // `tell` is for what goes wrong on the way out, where nothing can be thrown.
+  Round(History& history, std::function<void(const std::string&)> tell)
+      : history_(history), tell_(std::move(tell)), key_(sha256(history.names().schema + '\0' + history.names().lock).substr(0, 40)) {}
+  Round(const Round&) = delete;
+  Round& operator=(const Round&) = delete;
+  ~Round();
+
+  // One try. False: another migrator has the lock.
+  bool enter(Duration lock_timeout, Duration statement_timeout);
+  // Who has it, if the database can tell.
+  std::string holder();
+  void commit();
+
+ private:
+  bool begin();
+  History& history_;
+  const std::function<void(const std::string&)> tell_;
+  const std::string key_;
+  bool begun_ = false, entered_ = false;
+};
+
+}  // namespace dlock::store

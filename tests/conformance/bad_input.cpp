@@ -1,0 +1,123 @@
+// This file knows the promise that wrong arguments are refused in one line with the value and the rule, before anything
+// is sent, and that no message shows a password.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+void check_misuse(const Thrown& thrown, std::initializer_list<std::string_view> words) {
+  CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
+  for (const auto word : words) CHECK_MESSAGE(thrown.names(word), thrown.text, " does not say ", word);
+  CHECK(thrown.text.find('\n') == std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("a lease below a millisecond or above ten years is refused with the value and the range") {
+  Database database;
+  auto engine = database.engine();
+  const auto before = database.place().written();
+  for (const Duration lease : {Duration{0}, Duration{-1}, Duration{999}, Duration{24h * 3653}, Duration::max(),
+                               Duration::min()}) {
+    const auto value = std::to_string(lease.count());
+    check_misuse(thrown_by([&] { engine.try_lock("job", {.lease = lease}); }), {"lease", value});
+    check_misuse(thrown_by([&] { engine.try_lock_for("job", 1s, {.lease = lease}); }), {"lease", value});
+    check_misuse(thrown_by([&] { engine.adopt("job", Token{1}, {.lease = lease}); }), {"lease", value});
+    check_misuse(thrown_by([&] { database.engine({.lease = lease}); }), {"lease", value});
+  }
+  CHECK(database.place().written() == before);
+  auto lock = engine.try_lock("job");
+  REQUIRE(lock);
+  check_misuse(thrown_by([&] { lock->extend(0us); }), {"lease", "0"});
+  check_misuse(thrown_by([&] { lock->extend(Duration::max()); }), {"lease"});
+  CHECK(lock->valid());
+}
+
+TEST_CASE("other durations of a lock that make no sense are refused") {
+  Database database;
+  auto engine = database.engine();
+  check_misuse(thrown_by([&] { engine.try_lock("job", {.at_least = -1us}); }), {"at_least", "-1"});
+  check_misuse(thrown_by([&] { engine.try_lock("job", {.at_least = Duration::max()}); }), {"at_least"});
+  check_misuse(thrown_by([&] { engine.try_lock("job", {.renew_every = 0us}); }), {"renew_every", "0"});
+  check_misuse(thrown_by([&] { engine.try_lock_for("job", -1us); }), {"wait", "-1"});
+  check_misuse(thrown_by([&] { engine.wait_free("job", -1us); }), {"wait", "-1"});
+}
+
+TEST_CASE("waits of any length are allowed: the longest is for ever") {
+  Database database;
+  auto engine = database.engine();
+  CHECK(engine.try_lock_for("job", Duration::max()).has_value());
+  CHECK(engine.try_lock_for("job", std::chrono::hours{24 * 365 * 1000}).has_value());
+}
+
+TEST_CASE("options of an engine that make no sense are refused with their name and value") {
+  const auto place = opener().place();
+  const auto url = place->url();
+  const auto engine = [&](const EngineOptions& options) { return thrown_by([&] { Engine opened(url, options); }); };
+  check_misuse(engine({.table = "no-hyphen"}), {"table", "no-hyphen"});
+  check_misuse(engine({.table = ""}), {"table"});
+  check_misuse(engine({.table = std::string(49, 'x')}), {"table", "{0,47}"});
+  check_misuse(engine({.table = "x; DROP TABLE y"}), {"table", "x; DROP TABLE y"});
+  check_misuse(engine({.schema = "a\"b"}), {"schema"});
+  check_misuse(engine({.history_table = "1st"}), {"history_table", "1st"});
+  check_misuse(engine({.node = std::string(256, 'n')}), {"node", "255"});
+  check_misuse(engine({.label = "\xFF"}), {"label", "UTF-8"});
+  check_misuse(engine({.margin = -1us}), {"margin", "-1"});
+  check_misuse(engine({.connections = 0}), {"connections", "0"});
+  check_misuse(engine({.connect_timeout = 0us}), {"connect_timeout", "0"});
+  check_misuse(engine({.request_timeout = -5us}), {"request_timeout", "-5"});
+  check_misuse(engine({.release_timeout = 0us}), {"release_timeout"});
+  check_misuse(engine({.poll_floor = 0us}), {"poll_floor"});
+  check_misuse(engine({.grace = 0us}), {"grace"});
+  check_misuse(engine({.retention = 1s, .grace = 2s}), {"retention", "grace"});
+}
+
+TEST_CASE("a batch of nothing is refused") {
+  Database database;
+  auto engine = database.engine();
+  check_misuse(thrown_by([&] { engine.reap(0); }), {"batch", "0"});
+}
+
+TEST_CASE("a URL that cannot be right is refused with the rule, and without its password") {
+  const std::string scheme(opener().name);
+  const std::vector<std::string> wrong{
+      "",
+      "orders",
+      "/var/lib/orders",
+      "://",
+      "oracle://app:s3cret@db/orders",
+      scheme,
+      scheme + "://app:s3cret@db:port/orders",
+      scheme + "://app:s3cret@db:99999/orders",
+      scheme + "://app:s3cret@db:5432/orders?nonsense=1",
+      scheme + "://app:s3cret@db/orders?password=s3cret&nonsense=s3cret",
+      scheme + "://app:s3cret@db/or%zzders",
+      scheme + "://app:s3cret@db/or\nders",
+      scheme + "://app:s3cret@db/orders%00",
+      "s3cret@db",
+      " " + scheme + "://app:s3cret@db/orders",
+  };
+  for (const auto& url : wrong) {
+    const Stopwatch time;
+    for (const auto& thrown :
+         {thrown_by([&] { Engine engine(url); }), thrown_by([&] { Engine::install_schema(url); })}) {
+      CHECK_MESSAGE(thrown.fault == Fault::misuse, url, ": ", thrown.text);
+      if (url.find(":s3cret@") != std::string::npos) CHECK_FALSE(thrown.names("s3cret"));
+      CHECK(thrown.text.find('\n') == std::string::npos);
+    }
+    CHECK(time.elapsed() < 2s);  // nobody was asked
+  }
+  const auto unknown = thrown_by([] { Engine engine("oracle://db/orders"); });
+  CHECK(unknown.names("oracle"));
+  CHECK(unknown.names(scheme));
+}

@@ -1,0 +1,52 @@
+// This file knows the promise that an engine keeps to its number of connections, and that waiting for one ends in time.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("one connection serves many threads, and their renewals") {
+  Database database;
+  auto engine = database.engine({.connections = 1});
+  const auto kept = engine.try_lock("kept", {.lease = 900ms});
+  REQUIRE(kept);
+  in_parallel(8, [&](int i) {
+    for (int round = 0; round < 10; ++round) {
+      auto lock = engine.try_lock("job " + std::to_string(i));
+      REQUIRE(lock);
+      CHECK(lock->release() == Released::freed);
+    }
+  });
+  CHECK(kept->valid());
+}
+
+TEST_CASE("waiters for one lock share one connection and all get their turn") {
+  Database database;
+  auto engine = database.engine({.connections = 1, .poll_floor = 20ms});
+  std::atomic<int> turns{0};
+  in_parallel(6, [&](int) {
+    auto lock = engine.try_lock_for("job", 60s);
+    REQUIRE(lock);
+    ++turns;
+  });
+  CHECK(turns == 6);
+}
+
+TEST_CASE("an engine can be moved, and its locks outlive it") {
+  Database database;
+  std::optional<Lock> lock;
+  {
+    auto first = database.engine();
+    Engine second(std::move(first));
+    lock = second.try_lock("job");
+    first = std::move(second);
+    CHECK_FALSE(first.try_lock("job"));
+  }
+  REQUIRE(lock);
+  CHECK(lock->release() == Released::freed);
+}

@@ -1,0 +1,58 @@
+// This file knows the promise that tokens grow although one acquire stops between reading its token and inserting its
+// row, for so long that others take, release and reap the name meanwhile.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <future>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Race {
+  Token before{};  // the last token of the name before the paused acquire inserted
+  Token after{};   // the token that the paused acquire answered
+};
+
+// `grace` is what the paused engine believes the reaper's grace to be; the reaper's is half a second.
+Race force(ServerDatabase& database, Duration grace) {
+  auto slow = database->engine({.request_timeout = 30s, .retention = 24h, .grace = grace});
+  auto quick = database->engine({.retention = 500ms, .grace = 500ms});
+  database.server().hold_back("slow");
+  auto paused = std::async(std::launch::async, [&] {
+    auto lock = slow.try_lock("job", {.label = "slow"});
+    REQUIRE(lock);
+    return lock->token();
+  });
+  REQUIRE(eventually([&] { return database.server().holding_back(); }));
+  Race race;
+  for (int i = 0; i < 5; ++i) race.before = quick.try_lock("job")->token();
+  database->admin().make_idle_for_days("job");
+  REQUIRE(eventually([&] {
+    quick.reap();
+    return !database->admin().exists("job");
+  }));
+  REQUIRE(database.server().holding_back());  // all of that fitted into the pause
+  database.server().let_go();
+  race.after = paused.get();
+  return race;
+}
+
+}  // namespace
+
+TEST_CASE("an acquire that was overtaken between its drawing and its inserting gets a token above all the others") {
+  ServerDatabase database;
+  const auto race = force(database, 500ms);
+  CHECK(race.after > race.before);
+  CHECK(database->engine().try_lock("job")->token() > race.after);
+}
+
+TEST_CASE("the race is a real one: who does not look again after the grace gets a token that has been") {
+  ServerDatabase database;
+  const auto race = force(database, 24h);
+  CHECK(race.after <= race.before);
+}

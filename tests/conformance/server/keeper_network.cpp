@@ -1,0 +1,109 @@
+// This file knows the promise that a disturbed network is no loss while trust lasts, and a loss when it has run out.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/news.hpp"
+#include "support/proxy.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Network {
+  ServerDatabase database{};
+  Proxy proxy{database.server()};
+  News news{};
+  Engine engine{database.server().url_at(proxy.address()), {.connections = 2, .observer = news.observer()}};
+
+  // Waits for a renewal that was made after this call.
+  bool renewed() {
+    const auto end = database->admin().expires_at("job");
+    return eventually([&] { return database->admin().expires_at("job") > end; });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("connections that are cut again and again are no loss") {
+  Network network;
+  const auto lock = network.engine.try_lock("job", {.lease = 6s, .renew_every = 50ms});
+  REQUIRE(lock);
+  const auto begun = network.database->admin().acquired_at("job");
+  for (int i = 0; i < 10; ++i) {
+    const auto connections = network.proxy.connections();
+    network.proxy.cut();
+    CHECK(eventually([&] { return network.proxy.connections() > connections; }));
+    CHECK(network.renewed());
+  }
+  CHECK(network.database->admin().expires_at("job") > begun + 6s);
+  CHECK(lock->valid());
+  CHECK_FALSE(lock->loss());
+  CHECK(network.news.comes(Event::Kind::reconnected));
+  CHECK_FALSE(network.news.has(Event::Kind::lost));
+}
+
+TEST_CASE("connections that the server ends are no loss") {
+  Network network;
+  const auto lock = network.engine.try_lock("job", {.lease = 6s, .renew_every = 50ms});
+  REQUIRE(lock);
+  for (int i = 0; i < 3; ++i) {
+    const auto connections = network.proxy.connections();
+    network.database.server().disconnect_everybody();
+    CHECK(eventually([&] { return network.proxy.connections() > connections; }));
+    CHECK(network.renewed());
+  }
+  CHECK(eventually([&] { return lock->remaining() > 5s; }));
+  CHECK_FALSE(lock->loss());
+  CHECK_FALSE(network.engine.try_lock("job"));
+}
+
+TEST_CASE("a network that swallows everything is warned of early, and a loss before the lease is over") {
+  Network network;
+  const auto lock = network.engine.try_lock("job", {.lease = 3s});
+  REQUIRE(lock);
+  network.proxy.black_hole();
+  CHECK(network.news.comes(Event::Kind::trust_low));
+  CHECK(lock->valid());
+  CHECK_FALSE(lock->lost().stop_requested());
+  const auto warning = network.news.of(Event::Kind::trust_low).front();
+  CHECK(warning.name == "job");
+  CHECK(warning.took > Duration{});
+  CHECK(warning.took < 3s);
+  CHECK(eventually([&] { return lock->lost().stop_requested(); }));
+  CHECK(lock->loss() == Loss::unconfirmed);
+  CHECK_FALSE(lock->valid());
+  CHECK(network.news.comes(Event::Kind::lost));
+  network.proxy.refuse();
+  auto other = network.database->engine();
+  free_by_force(other, "job");
+}
+
+TEST_CASE("a network that comes back before trust has run out is no loss, and nothing is warned of twice") {
+  Network network;
+  const auto lock = network.engine.try_lock("job", {.lease = 4s});
+  REQUIRE(lock);
+  network.proxy.refuse();
+  CHECK(eventually([&] { return lock->remaining() < 2s; }));
+  network.proxy.pass();
+  CHECK(eventually([&] { return lock->remaining() > 3s; }));
+  CHECK(lock->valid());
+  CHECK_FALSE(lock->loss());
+  CHECK(network.news.of(Event::Kind::trust_low).size() <= 1);
+}
+
+TEST_CASE("a destructor on a dead network takes no longer than its timeout, and the lock is freed once it is back") {
+  Network network;
+  Engine engine(network.database.server().url_at(network.proxy.address()), {.release_timeout = 300ms});
+  auto lock = engine.try_lock("job", {.lease = 1h, .renew = false});
+  REQUIRE(lock);
+  network.proxy.black_hole();
+  const Stopwatch time;
+  lock.reset();
+  CHECK(time.elapsed() < 2s);
+  network.proxy.cut();
+  network.proxy.pass();
+  CHECK(eventually([&] { return network.database->admin().held() == 0; }));
+}

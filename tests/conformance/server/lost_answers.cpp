@@ -1,0 +1,96 @@
+// This file knows the promise that a lost answer is resolved, not guessed: one grant, one release, no false loss.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/news.hpp"
+#include "support/proxy.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Shaky {
+  ServerDatabase database{};
+  Proxy proxy{database.server()};
+  News news{};
+  Engine engine{database.server().url_at(proxy.address()),
+                {.connections = 1, .request_timeout = 10s, .observer = news.observer()}};
+
+  Shaky() { engine.try_lock("warm").reset(); }
+};
+
+}  // namespace
+
+TEST_CASE("an acquire whose answer is lost is one grant, and the caller gets it") {
+  Shaky shaky;
+  for (const char* name : {"warm", "new"}) {
+    const auto before = shaky.database->admin().token(name);
+    shaky.proxy.lose_next_answer();
+    auto lock = shaky.engine.try_lock(name);
+    CHECK(shaky.proxy.lost_it());
+    REQUIRE(lock);
+    CHECK(lock->valid());
+    CHECK(shaky.database->admin().owner(name) == lock->owner());
+    CHECK(shaky.database->admin().token(name) == lock->token());
+    if (number(before) > 0) CHECK(number(lock->token()) == number(before) + 1);
+    CHECK(lock->release() == Released::freed);
+  }
+  CHECK(shaky.news.comes(Event::Kind::retried));
+}
+
+TEST_CASE("a busy answer that is lost is busy") {
+  Shaky shaky;
+  auto other = shaky.database->engine();
+  const auto lock = other.try_lock("job");
+  CHECK_FALSE(shaky.engine.try_lock("job"));
+  shaky.proxy.lose_next_answer();
+  CHECK_FALSE(shaky.engine.try_lock("job"));
+  CHECK(shaky.proxy.lost_it());
+}
+
+TEST_CASE("a release whose answer is lost has freed, and says so") {
+  Shaky shaky;
+  auto lock = shaky.engine.try_lock("job");
+  REQUIRE(lock);
+  shaky.proxy.lose_next_answer();
+  CHECK(lock->release() == Released::freed);
+  CHECK(shaky.proxy.lost_it());
+  CHECK(shaky.database->admin().held() == 0);
+}
+
+TEST_CASE("an extension whose answer is lost has extended") {
+  Shaky shaky;
+  auto lock = shaky.engine.try_lock("job");
+  REQUIRE(lock);
+  lock->extend(10s);
+  shaky.proxy.lose_next_answer();
+  lock->extend(1h);
+  CHECK(shaky.proxy.lost_it());
+  CHECK(lock->remaining() > 50min);
+  CHECK(shaky.engine.inspect("job")->lease == 1h);
+}
+
+TEST_CASE("renewals whose answers are lost are no loss") {
+  Shaky shaky;
+  const auto lock = shaky.engine.try_lock("job", {.lease = 5s, .renew_every = 100ms});
+  REQUIRE(lock);
+  for (int i = 0; i < 3; ++i) {
+    shaky.proxy.lose_next_answer();
+    CHECK(eventually([&] { return shaky.proxy.lost_it(); }));
+  }
+  CHECK(eventually([&] { return lock->remaining() > 4s; }));
+  CHECK_FALSE(lock->loss());
+}
+
+TEST_CASE("a forced release whose answer is lost is told as done") {
+  Shaky shaky;
+  auto other = shaky.database->engine();
+  const auto token = other.try_lock("job")->detach();
+  shaky.proxy.lose_next_answer();
+  CHECK(shaky.engine.force_release("job", token));
+  CHECK(shaky.proxy.lost_it());
+  CHECK(number(shaky.database->admin().token("job")) == number(token) + 1);
+}

@@ -1,0 +1,102 @@
+// This file knows the promise that an uncontended acquire, renewal and release are one round trip each, counted in the
+// protocol between client and server.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/proxy.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// An engine behind a counting proxy, with everything prepared that can be.
+struct Counted {
+  ServerDatabase database{};
+  Proxy proxy{database.server()};
+  Engine engine{database.server().url_at(proxy.address()), {.connections = 1}};
+
+  Counted() {
+    auto lock = engine.try_lock("warm");
+    lock->extend(30s);
+    lock->release();
+  }
+
+  template <class Work>
+  std::size_t round_trips(Work work) {
+    const auto before = proxy.requests();
+    work();
+    return proxy.requests() - before;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an uncontended acquire is one round trip, and so is a release") {
+  Counted counted;
+  std::optional<Lock> lock;
+  for (const char* name : {"new", "new", "another"}) {
+    CHECK(counted.round_trips([&] { lock = counted.engine.try_lock(name); }) == 1);
+    REQUIRE(lock);
+    CHECK(counted.round_trips([&] { CHECK(lock->release() == Released::freed); }) == 1);
+    CHECK(counted.round_trips([&] { lock.reset(); }) == 0);
+  }
+}
+
+TEST_CASE("the destructor releases in one round trip") {
+  Counted counted;
+  auto lock = counted.engine.try_lock("job");
+  CHECK(counted.round_trips([&] { lock.reset(); }) == 1);
+}
+
+TEST_CASE("a takeover of an expired lease is one round trip") {
+  Counted counted;
+  counted.engine.try_lock("job", {.renew = false})->detach();
+  counted.database->admin().expire("job");
+  std::optional<Lock> lock;
+  CHECK(counted.round_trips([&] { lock = counted.engine.try_lock("job"); }) == 1);
+  CHECK(lock);
+}
+
+TEST_CASE("a busy answer is one round trip, and one more for who holds the lock") {
+  Counted counted;
+  auto other = counted.database->engine();
+  const auto lock = other.try_lock("job");
+  Holder who;
+  CHECK_FALSE(counted.engine.try_lock("job", {}, &who));
+  CHECK(counted.round_trips([&] { CHECK_FALSE(counted.engine.try_lock("job")); }) == 1);
+  CHECK(counted.round_trips([&] { CHECK_FALSE(counted.engine.try_lock("job", {}, &who)); }) == 2);
+}
+
+TEST_CASE("a renewal is one round trip, of one lease or of fifty") {
+  Counted counted;
+  const auto table = open_table(counted.database.server().url_at(counted.proxy.address()), 1);
+  std::vector<Lock> locks;
+  for (const std::size_t leases : {std::size_t{1}, std::size_t{50}}) {
+    while (locks.size() < leases)
+      locks.push_back(counted.engine.lock("job " + std::to_string(locks.size()), {.renew = false}));
+    std::vector<store::Claim> claims;
+    for (const auto& lock : locks) claims.push_back({lock.name(), lock.owner(), lock.token()});
+    const std::vector<store::Renewed> all(leases, store::Renewed::yes);
+    const auto deadline = later(BootClock::now(), 10s);
+    CHECK(table->renew(claims, deadline) == all);
+    CHECK(counted.round_trips([&] { CHECK(table->renew(claims, deadline) == all); }) == 1);
+  }
+}
+
+TEST_CASE("an engine renews its fifty leases by one statement a round") {
+  Counted counted;
+  std::vector<Lock> locks;
+  for (int i = 0; i < 50; ++i) locks.push_back(counted.engine.lock("job " + std::to_string(i), {.lease = 6s}));
+  auto& admin = counted.database->admin();
+  const auto least_renewed = [&] { return admin.number("SELECT min(expires_at) FROM resource_lock WHERE owner IS NOT NULL"); };
+  const auto begun = least_renewed();
+  const auto before = counted.proxy.requests();
+  CHECK(eventually([&] { return least_renewed() > begun + Duration{3s}.count(); }));  // at least one round for each
+  CHECK(counted.proxy.requests() - before < 10);
+  for (const auto& lock : locks) CHECK(lock.valid());
+}

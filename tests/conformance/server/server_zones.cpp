@@ -1,0 +1,29 @@
+// This file knows the promise that times are UTC, whatever the zone of the server.
+#include "support/database.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("the zone of the server changes nothing") {
+  ServerDatabase database;
+  auto elsewhere = database->engine();  // its connection began in another zone
+  for (const char* zone : {"+13:00", "-11:30", "+05:45", "+00:00"}) {
+    database.server().use_time_zone(zone);
+    auto engine = database->engine();
+    const auto lock = engine.try_lock("job", {.lease = 60s});
+    REQUIRE(lock);
+    const auto now = std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch());
+    const auto off = database->admin().acquired_at("job") - now;
+    CHECK_MESSAGE(off < 10s, zone);
+    CHECK_MESSAGE(off > -10s, zone);
+    Holder who;
+    CHECK_FALSE(elsewhere.try_lock("job", {}, &who));
+    CHECK(who.state == State::held);
+    CHECK(who.held < 30s);
+    CHECK(who.left > 30s);
+    CHECK(who.left <= 60s);
+  }
+}

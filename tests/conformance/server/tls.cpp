@@ -1,0 +1,29 @@
+// This file knows the promise that who asks for TLS gets TLS or an error, and nothing is sent in the clear.
+#include "support/database.hpp"
+#include "support/proxy.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace dlock;
+using namespace dlock::test;
+
+TEST_CASE("TLS that is asked for and not offered is an error, and nothing was sent in the clear") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  const auto url = database.server().url_with_tls_at(proxy.address());
+  for (const auto& thrown :
+       {thrown_by([&] { Engine engine(url); }), thrown_by([&] { Engine::install_schema(url); })}) {
+    CHECK(thrown.fault);
+    CHECK_MESSAGE((thrown.names("SSL") || thrown.names("TLS")), thrown.text);
+  }
+  CHECK(proxy.connections() >= 2);
+  CHECK(proxy.sent().size() <= proxy.connections() * database.server().bytes_before_tls());
+}
+
+TEST_CASE("without asking for TLS the same door opens") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  Engine engine(database.server().url_at(proxy.address()));
+  CHECK(engine.try_lock("job").has_value());
+  CHECK(proxy.sent().size() > database.server().bytes_before_tls());
+}

@@ -1,0 +1,81 @@
+// This file knows what becomes of a lock whose holder is stopped, or killed, or has forked.
+#include "support/child.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("a process that was stopped past its lease knows of the loss at its first instruction, and frees nothing") {
+  Database database;
+  auto engine = database.engine();
+  Child holder(worker({"hold", database.url(), "job", "1500", "0"}));
+  const auto token = holder.line();
+  REQUIRE(token);
+  holder.tell("check");
+  CHECK(holder.line() == "valid");
+  // Never stopped inside a write of its own: on a database with one writer it would stop everybody. Its renewals are
+  // half a second apart.
+  const auto end = database.admin().expires_at("job");
+  REQUIRE(eventually([&] { return database.admin().expires_at("job") > end; }));
+  holder.signal(SIGSTOP);
+  const auto next = engine.try_lock_for("job", 60s);
+  REQUIRE(next);
+  CHECK(number(next->token()) > std::stoll(*token));
+  holder.tell("check");  // waits in the pipe for its first instruction
+  holder.signal(SIGCONT);
+  CHECK(holder.line() == "lost");
+  holder.tell("release");
+  CHECK(holder.line() == "was_lost");
+  CHECK(database.admin().owner("job") == next->owner());
+}
+
+TEST_CASE("the lock of a killed process is taken over when its lease has ended") {
+  Database database;
+  auto engine = database.engine({.poll_floor = 50ms});
+  Child holder(worker({"hold", database.url(), "job", "1000", "0"}));
+  REQUIRE(holder.line());
+  const Stopwatch time;
+  holder.signal(SIGKILL);
+  holder.wait();
+  CHECK_FALSE(engine.try_lock("job"));
+  CHECK(engine.try_lock_for("job", 60s).has_value());
+  CHECK(time.elapsed() < 1000ms + 2s);
+}
+
+TEST_CASE("after fork the lock and the engine are the parent's alone") {
+  Database database;
+  auto engine = database.engine();
+  auto lock = engine.try_lock("job");
+  REQUIRE(lock);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int code = 0;
+    const auto misuse = [](auto call) {
+      try {
+        call();
+      } catch (const Error& error) {
+        return error.fault() == Fault::misuse;
+      }
+      return false;
+    };
+    if (!misuse([&] { engine.try_lock("job"); })) code |= 1;
+    if (!misuse([&] { lock->release(); })) code |= 2;
+    lock.reset();
+    ::_exit(code);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(lock->valid());
+  CHECK(database.admin().owner("job") == lock->owner());
+  CHECK(lock->release() == Released::freed);
+}

@@ -1,0 +1,41 @@
+// This file knows the commands of the scripts under tests/servers.
+#include "support/scripted_server.hpp"
+
+#include <unistd.h>
+
+#include <stdexcept>
+
+namespace dlock::test {
+
+ScriptedServer::ScriptedServer(std::string script, std::string variable, MakePlace make_place)
+    : script_(DLOCK_TEST_SERVERS "/" + std::move(script)), variable_(std::move(variable)), make_place_(make_place) {
+  start();
+}
+
+ScriptedServer::~ScriptedServer() {
+  try {
+    run({"stop", folder_.path()});
+  } catch (const std::exception&) {  // whatever still runs is stopped by the script's watcher
+  }
+}
+
+std::string ScriptedServer::run(std::initializer_list<std::string> arguments) {
+  std::vector<std::string> command{script_};
+  command.insert(command.end(), arguments);
+  Child child(command, {"DLOCK_FAKETIME=+0s", "DLOCK_SERVER_OWNER_PID=" + std::to_string(::getpid())});
+  std::string url;
+  while (const auto line = child.line())
+    if (line->starts_with(variable_ + "=")) url = line->substr(variable_.size() + 1);
+  if (const int code = child.wait(); code != 0)
+    throw std::runtime_error(script_ + " " + command.at(1) + " ended with " + std::to_string(code));
+  return url;
+}
+
+void ScriptedServer::start() { url_ = run({"start", folder_.path()}); }
+void ScriptedServer::stop() { run({"signal", folder_.path(), "KILL"}); }
+void ScriptedServer::step_clock(std::chrono::seconds offset) {
+  const auto sign = offset < std::chrono::seconds{} ? "" : "+";
+  run({"clock", folder_.path(), sign + std::to_string(offset.count()) + "s"});
+}
+
+}  // namespace dlock::test

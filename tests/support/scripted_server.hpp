@@ -1,0 +1,34 @@
+// This file knows how a private server is run by its script under tests/servers.
+#pragma once
+
+#include "support/child.hpp"
+#include "support/place.hpp"
+
+#include <memory>
+#include <string>
+
+namespace dlock::test {
+
+// Threads: one at a time. Owns: the server and its folder.
+class ScriptedServer final : public PrivateServer {
+ public:
+  using MakePlace = std::unique_ptr<ServerPlace> (*)(const std::string& url);
+
+  // `variable` is how the script's answer names the URL.
+  ScriptedServer(std::string script, std::string variable, MakePlace make_place);
+  ~ScriptedServer() override;
+
+  std::unique_ptr<ServerPlace> place() override { return make_place_(url_); }
+  void step_clock(std::chrono::seconds offset) override;
+  void stop() override;
+  void start() override;
+
+ private:
+  std::string run(std::initializer_list<std::string> arguments);
+  const std::string script_, variable_;
+  const MakePlace make_place_;
+  const TemporaryFolder folder_;
+  std::string url_;
+};
+
+}  // namespace dlock::test

@@ -1,0 +1,127 @@
+// This file knows the words, columns and fields that dlock-migrate prints.
+#include "tools/migrate/report.hpp"
+
+#include "tools/migrate/signals.hpp"
+
+#include <date/date.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace dlock::tools::migrate {
+namespace {
+
+std::string_view word_of(schema::Verdict verdict) {
+  switch (verdict) {
+    case schema::Verdict::failed: return "database";
+    case schema::Verdict::good: return "ok";
+    default: return schema::to_string(verdict);
+  }
+}
+
+std::string shown(const std::optional<schema::Version::Time>& time) {
+  if (!time) return {};
+  return date::format("%FT%TZ", date::sys_time<std::chrono::seconds>(
+                                    std::chrono::floor<std::chrono::seconds>(time->time_since_epoch())));
+}
+
+std::string_view color_of(const std::string& state) {
+  if (state == "applied" || state == "baseline") return "32";
+  if (state == "failed") return "31";
+  return "33";
+}
+
+nlohmann::json json_of(const schema::Version& version) {
+  nlohmann::json object{{"version", version.number},         {"name", version.name},
+                        {"state", version.state},            {"known", version.known},
+                        {"checksum", version.checksum},      {"min_client", version.min_client},
+                        {"steps_done", version.steps_done},  {"steps_total", version.steps_total},
+                        {"started_at", nullptr},             {"finished_at", nullptr},
+                        {"tool_version", version.tool_version}, {"applied_by", version.applied_by},
+                        {"error", version.error}};
+  if (version.started) object["started_at"] = shown(version.started);
+  if (version.finished) object["finished_at"] = shown(version.finished);
+  return object;
+}
+
+nlohmann::json json_of(const schema::Status& status) {
+  nlohmann::json versions = nlohmann::json::array();
+  for (const auto& version : status.versions) versions.push_back(json_of(version));
+  return {{"verdict", schema::to_string(status.verdict)}, {"message", status.message}, {"hint", status.hint},
+          {"target", status.target},           {"server", status.server},
+          {"schema", status.schema},           {"table", status.table},
+          {"current", status.current},         {"latest", status.latest},
+          {"table_exists", status.table_exists}, {"history_exists", status.history_exists},
+          {"versions", std::move(versions)},   {"differences", status.differences}};
+}
+
+}  // namespace
+
+Exit exit_code(schema::Verdict verdict, bool reading) noexcept {
+  switch (verdict) {
+    case schema::Verdict::good: return Exit::ok;
+    case schema::Verdict::failed: return Exit::database;
+    case schema::Verdict::pending: return Exit::pending;
+    case schema::Verdict::drift: return Exit::drift;
+    case schema::Verdict::interrupted: return Exit::interrupted;
+    case schema::Verdict::locked: return reading ? Exit::pending : Exit::locked;
+    case schema::Verdict::incompatible: return Exit::incompatible;
+    case schema::Verdict::stopped: return Exit::database;
+  }
+  return Exit::database;
+}
+
+int print(Console& console, const schema::Report& report, bool up) {
+  if (report.verdict == schema::Verdict::stopped) {
+    console.error(Exit::database, report.message, report.hint, word_of(report.verdict));
+    return 128 + Signals::received();
+  }
+  if (report.verdict != schema::Verdict::good)
+    return console.error(exit_code(report.verdict, false), report.message, report.hint, word_of(report.verdict));
+  if (console.json()) {
+    console.result(nlohmann::json{{"from", report.from}, {"to", report.to}, {"versions", report.versions},
+                                  {"message", report.message}});
+  } else if (report.versions.empty()) {
+    console.note("nothing to do: " + report.message);
+  } else {
+    for (const auto version : report.versions)
+      console.result(fmt::format("version {} {}", version, console.colored_result("32", up ? "applied" : "taken back")));
+  }
+  return number(Exit::ok);
+}
+
+void print(Console& console, const schema::Status& status) {
+  if (console.json()) {
+    console.result(json_of(status));
+    return;
+  }
+  console.result(fmt::format("database  {}{}", status.target, status.server.empty() ? "" : " (" + status.server + ")"));
+  console.result(fmt::format("table     {}{}", status.schema.empty() ? "" : status.schema + ".", status.table));
+  console.result(fmt::format("version   {} of {}", status.current, status.latest));
+  const auto verdict = std::string(word_of(status.verdict));
+  console.result(fmt::format("state     {}{}", console.colored_result(status.verdict == schema::Verdict::good ? "32" : "1;33", verdict),
+                             status.message.empty() ? "" : ": " + status.message));
+  if (!status.hint.empty()) console.result("          " + status.hint);
+  std::size_t width = 4;
+  for (const auto& version : status.versions) width = std::max(width, version.name.size());
+  console.result(fmt::format("\n{:>7}  {:<{}}  {:<8}  {:<5}  {:<20}  {:<10}  {}", "VERSION", "NAME", width, "STATE", "STEPS",
+                             "FINISHED", "MIN CLIENT", "BY"));
+  for (const auto& version : status.versions) {
+    const auto state = console.colored_result(color_of(version.state), fmt::format("{:<8}", version.state));
+    console.result(fmt::format("{:>7}  {:<{}}  {}  {:<5}  {:<20}  {:<10}  {}", version.number, version.name, width, state,
+                               fmt::format("{}/{}", version.steps_done, version.steps_total), shown(version.finished),
+                               version.min_client, version.applied_by));
+    if (!version.error.empty()) console.result(fmt::format("{:>7}  {}", "", version.error));
+  }
+}
+
+int report(Console& console, const schema::Status& status) {
+  const auto code = exit_code(status.verdict, true);
+  if (code != Exit::ok) return console.error(code, status.message, status.hint, word_of(status.verdict));
+  if (console.json()) console.result(json_of(status));
+  else console.result("ok: " + status.message);
+  return number(code);
+}
+
+}  // namespace dlock::tools::migrate

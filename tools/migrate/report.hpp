@@ -1,0 +1,23 @@
+// This file knows how reports and states look, as text and as JSON, and with which code they leave.
+#pragma once
+
+#include "tools/shared/console.hpp"
+#include "tools/shared/exit_code.hpp"
+
+#include <dlock/schema.hpp>
+
+namespace dlock::tools::migrate {
+
+// `reading`: of a command that only looks; a migrator at work is then a version still pending.
+Exit exit_code(schema::Verdict verdict, bool reading) noexcept;
+
+// What up or down did. Answers the exit code.
+int print(Console& console, const schema::Report& report, bool up);
+
+// The table of versions.
+void print(Console& console, const schema::Status& status);
+
+// Whether all is well, in one line. Answers the exit code.
+int report(Console& console, const schema::Status& status);
+
+}  // namespace dlock::tools::migrate
