@@ -12,6 +12,10 @@ add_library(dlock_flags INTERFACE)
 if(PROJECT_IS_TOP_LEVEL)
   target_compile_options(dlock_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast
     -Wnon-virtual-dtor -Woverloaded-virtual)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # False alarms in std::string's operator+ (GCC bug 105651).
+    target_compile_options(dlock_flags INTERFACE -Wno-restrict)
+  endif()
   if(DLOCK_WERROR)
     target_compile_options(dlock_flags INTERFACE -Werror)
   endif()

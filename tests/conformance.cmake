@@ -7,6 +7,7 @@
 #   conformance/*.cpp         promises of every database      ctest conformance.<database>.<promise>
 #   conformance/server/*.cpp  promises where there is a server
 #   conformance/file/*.cpp    promises where the database is a file
+#   tools/*.cpp               promises of the commands        ctest tools.<database>.<promise>
 #   fault/…                   the same for processes and servers that die     ctest fault.<database>.<promise>
 
 # These measure time, or what the whole server writes, or load the machine: they run with nothing beside them.
@@ -16,16 +17,23 @@ add_executable(dlock_worker support/worker.cpp)
 target_link_libraries(dlock_worker PRIVATE dlock::dlock dlock_flags Threads::Threads)
 set_target_properties(dlock_worker PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 
-file(GLOB_RECURSE dlock_promises CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} conformance/*.cpp fault/*.cpp)
+file(GLOB_RECURSE dlock_promises CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} conformance/*.cpp fault/*.cpp
+  tools/*.cpp)
 file(GLOB dlock_support CONFIGURE_DEPENDS support/*.cpp)
 list(FILTER dlock_support EXCLUDE REGEX "/(main|worker)\\.cpp$")
 
 add_executable(conformance ${dlock_promises} ${dlock_support})
 set_target_properties(conformance PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-target_compile_definitions(conformance PRIVATE DLOCK_TEST_WORKER="$<TARGET_FILE:dlock_worker>"
+target_compile_definitions(conformance PRIVATE DLOCK_TEST_BIN="${PROJECT_BINARY_DIR}/bin"
+  DLOCK_TEST_ROOT="${PROJECT_SOURCE_DIR}" DLOCK_TEST_WORKER="$<TARGET_FILE:dlock_worker>"
   DLOCK_TEST_SERVERS_RUN="${DLOCK_TEST_SERVERS_RUN}" DLOCK_TEST_SERVERS="${CMAKE_CURRENT_SOURCE_DIR}/servers")
 target_link_libraries(conformance PRIVATE dlock_test_main dlock_internal SOCI::core dlock_flags Threads::Threads)
 add_dependencies(conformance dlock_worker)
+foreach(tool dlock dlock-migrate)
+  if(TARGET ${tool})
+    add_dependencies(conformance ${tool})
+  endif()
+endforeach()
 
 function(dlock_opener)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "KIND;FIXTURE" "LIBRARIES")

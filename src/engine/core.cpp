@@ -58,6 +58,7 @@ Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options)
       reporter_(std::make_shared<engine::Reporter>(options_.observer)),
       timer_(reporter_),
       keeper_(table_, reporter_, options_.request_timeout) {
+  table_->on_reconnect([reporter = reporter_] { reporter->tell(Event::Kind::reconnected, {}); });
   for (auto& weakness : table_->weaknesses(later(BootClock::now(), options_.connect_timeout)))
     reporter_->tell(Event::Kind::weak_durability, {}, {}, {}, std::move(weakness));
 }

@@ -9,6 +9,7 @@
 #include <dlock/holder.hpp>
 #include <dlock/token.hpp>
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -87,6 +88,8 @@ class LockTable {
   // Settles at most `limit` leases that have expired without release: frees them, with the next token.
   virtual std::vector<Abandoned> settle_abandoned(std::size_t limit, Deadline deadline) = 0;
 
+  // Called, on some thread that asks, whenever a connection was opened again after one had failed. Set before use.
+  virtual void on_reconnect(std::function<void()> hook) = 0;
   // See dialects::Connection::weaknesses.
   virtual std::vector<std::string> weaknesses(Deadline deadline) = 0;
   virtual Duration smallest_margin() const noexcept = 0;

@@ -70,11 +70,11 @@ Surveyed TableMigrator::survey(bool thorough) {
 Migrated TableMigrator::run(bool up, int target, bool force) {
   const auto deadline = later(BootClock::now(), options_.lock_timeout);
   Migrated result;
-  bool begun = false, reconnected = false;
+  bool begun = false, reconnected = false, waiting = false;
   unsigned tries = 0;
   for (;;) {
-    stop_point();
     open();
+    step_.reset();
     std::optional<Walk> walk;
     std::string holder;
     try {
@@ -89,6 +89,7 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
         return result;
       }
       refuse_missing_schema(found);
+      stop_point();
 
       Round round(*history_, [this](const std::string& text) { tell(text); });
       if (round.enter(options_.ddl_lock_timeout, options_.statement_timeout)) {
@@ -98,7 +99,6 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
         if (!(walk = next_walk(found, up, target))) continue;
         const auto* row = row_of(found, walk->leg->version);
         if (row == nullptr || !row->running() || own(*row) || row->lease_left <= Duration{}) {
-          step_.reset();
           apply(*walk, found, force);
           round.commit();
           result.done.push_back(*walk->leg);
@@ -106,7 +106,7 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
           continue;
         }
         holder = assessment.message;
-      } else if (BootClock::now() >= deadline) {
+      } else if (BootClock::now() >= deadline || !waiting) {
         holder = round.holder();
       }
     } catch (const Obstacle& obstacle) {
@@ -129,6 +129,8 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
       continue;
     }
     if (BootClock::now() >= deadline) refuse_locked(holder);
+    if (!std::exchange(waiting, true))
+      tell(holder.empty() ? "waiting for another migrator" : "waiting for another migrator: " + holder);
     pause(std::chrono::milliseconds{200});
   }
 }

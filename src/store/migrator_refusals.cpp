@@ -80,7 +80,7 @@ void TableMigrator::give_up(const Walk& walk, const Failure& failure, unsigned t
   const bool stopped = obstacle != nullptr && obstacle->kind() == Obstacle::Kind::stopped;
   record(walk, failure);
 
-  std::string what = !step_          ? fmt::format("the beginning of version {}", version)
+  std::string what = !step_          ? fmt::format("{}version {}", stopped ? "" : "the beginning of ", version)
                      : done == total ? fmt::format("the end of version {}", version)
                                      : fmt::format("step {}/{} of version {}", done + 1, total, version);
   what += stopped ? fmt::format(" was not begun on {}: {}", server_, failure.what()) : fmt::format(" failed on {}", server_);

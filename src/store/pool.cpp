@@ -27,11 +27,19 @@ Pool::Loan Pool::take(Deadline deadline) {
     ++open_;
   }
   try {
-    return {*this, connect_(deadline)};
+    auto connection = connect_(deadline);
+    bool again = false;
+    {
+      const std::lock_guard guard(mutex_);
+      again = std::exchange(failed_, false);
+    }
+    if (again && on_reconnect_) on_reconnect_();
+    return {*this, std::move(connection)};
   } catch (...) {
     {
       const std::lock_guard guard(mutex_);
       --open_;
+      failed_ = true;
     }
     freed_.notify_one();
     throw;
@@ -56,6 +64,7 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, bool soun
       idle_.push_back(std::move(connection));
     } else {
       // What broke this one has most likely broken those that were idle meanwhile, too.
+      failed_ = true;
       dropped.swap(idle_);
       dropped.push_back(std::move(connection));
       open_ -= static_cast<unsigned>(dropped.size());

@@ -44,6 +44,9 @@ class Pool {
   // Waits for a free one, or opens one; the waiting counts against the deadline. Throws Failure.
   Loan take(Deadline deadline);
 
+  // Called, on the thread that asked, whenever a connection was opened again after one had failed. Set before use.
+  void on_reconnect(std::function<void()> hook) { on_reconnect_ = std::move(hook); }
+
   // Adds a connection that was opened elsewhere.
   void adopt(std::unique_ptr<dialects::Connection> connection);
 
@@ -51,6 +54,7 @@ class Pool {
   void give_back(std::unique_ptr<dialects::Connection> connection, bool sound);
 
   const Connect connect_;
+  std::function<void()> on_reconnect_;
   const unsigned limit_;
   const Birthplace birthplace_;
   std::mutex mutex_;
@@ -58,6 +62,7 @@ class Pool {
   // Guarded by mutex_:
   std::vector<std::unique_ptr<dialects::Connection>> idle_;
   unsigned open_ = 0;  // idle, lent or being opened
+  bool failed_ = false;  // a connection, or the opening of one, since the last that was opened
 };
 
 }  // namespace dlock::store

@@ -235,6 +235,8 @@ class SqlLockTable final : public LockTable {
     return settled;
   }
 
+  void on_reconnect(std::function<void()> hook) override { pool_.on_reconnect(std::move(hook)); }
+
   std::vector<std::string> weaknesses(Deadline deadline) override {
     return on_connection(deadline,
                          [&](dialects::Connection& connection) { return connection.weaknesses(deadline); });

@@ -70,7 +70,8 @@ std::string percent_decoded(std::string_view text, std::string_view url) {
 
 Url Url::parse(std::string_view text) {
   if (text.empty()) throw Error(Fault::misuse, "the database URL is empty; write for example sqlite:app.db");
-  if (text.find('\0') != std::string_view::npos) refuse(text, "has a NUL byte");
+  if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }))
+    refuse(text, "has a control character in it (a line break, say); it would be written as %XX");
   const auto colon = text.find(':');
   if (colon == std::string_view::npos || colon == 0 ||
       !std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(colon), scheme_character))

@@ -24,6 +24,7 @@ class Child {
   std::optional<std::string> line();
   void tell(std::string_view line);
   void signal(int number);
+  pid_t pid() const noexcept { return pid_; }
   // Its exit status, or 128 + the signal that ended it.
   int wait();
 

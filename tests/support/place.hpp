@@ -71,10 +71,12 @@ class ServerPlace : public Place {
   // The zone new connections begin with.
   virtual void use_time_zone(std::string_view zone) = 0;
 
-  // From now on an insert of a row with this label stops between reading its token and inserting, until let_go().
-  virtual void hold_back(std::string_view label) = 0;
+  // The URL of a new role with all rights. From hold_back() on, each of its acquires stops between reading its token
+  // and inserting its row, until let_go().
+  virtual std::string url_to_hold_back() = 0;
+  virtual void hold_back() = 0;
   virtual void let_go() = 0;
-  // Whether an insert is being held back now.
+  // Whether an acquire is being held back now.
   virtual bool holding_back() = 0;
 };
 

@@ -2,6 +2,7 @@
 #include "connection.hpp"
 
 #include "faults.hpp"
+#include "greeting.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -152,6 +153,12 @@ void ServerConnection::open(const Server& server, Deadline deadline) {
   const bool must = server.tls == Tls::required || server.tls == Tls::verified;
   mysql_options(connection_, MYSQL_OPT_SSL_ENFORCE, must ? &yes : &no);
   mysql_options(connection_, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, server.tls == Tls::verified ? &yes : &no);
+
+  // With verification the library insists on TLS by itself; without it, the server must be known to offer it.
+  if (server.tls == Tls::required && !offers_tls(server, deadline))
+    throw Failure(Cause::rejected,
+                  fmt::format("MySQL: TLS was asked for (ssl-mode=REQUIRED), and {} does not offer it; nothing was sent",
+                              server.target));
 
   MYSQL* connected = nullptr;
   bool inherited = true;

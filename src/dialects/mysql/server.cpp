@@ -90,6 +90,8 @@ Server server_of(const Url& url, const std::string& application) {
   }
   // Who names an authority wants the server checked against it.
   if (!chosen && !server.ssl_ca.empty()) server.tls = Tls::verified;
+  if (server.tls == Tls::required && server.host.empty() && server.socket.empty())
+    refuse("ssl-mode=REQUIRED needs the host in the URL: whether TLS is offered is found out before anything is sent");
   server.target = fmt::format("{}://{}{}{}", url.scheme, server.user.empty() ? "" : server.user + "@", url.hosts, url.path);
   return server;
 }

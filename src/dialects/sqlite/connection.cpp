@@ -36,7 +36,8 @@ void FileConnection::begin(Deadline deadline) {
 // Only who writes changes the file's mode: looking at a file of somebody else must leave it as it is.
 void FileConnection::before_write() {
   if (file_.read_only)
-    throw Failure(Cause::permission, fmt::format("SQLite, {}: the URL says mode=ro, so nothing can be written", file_.path));
+    throw Failure(Cause::permission,
+                  fmt::format("SQLite, {}: the URL says mode=ro, so nothing can be written", file_.path));
   if (wal_made_ || in_transaction() || sqlite3_db_readonly(db_.get(), "main") != 0) return;
   make_wal(db_.get(), file_, patience_);
   wal_made_ = true;
@@ -45,8 +46,7 @@ void FileConnection::before_write() {
 Prepared FileConnection::prepare(std::string_view sql, unsigned flags, std::string_view* rest) {
   sqlite3_stmt* statement = nullptr;
   const char* tail = nullptr;
-  const int code =
-      sqlite3_prepare_v3(db_.get(), sql.data(), static_cast<int>(sql.size()), flags, &statement, &tail);
+  const int code = sqlite3_prepare_v3(db_.get(), sql.data(), static_cast<int>(sql.size()), flags, &statement, &tail);
   if (code != SQLITE_OK) fail(code);
   if (rest != nullptr) *rest = sql.substr(static_cast<std::size_t>(tail - sql.data()));
   return Prepared(statement);
@@ -71,11 +71,10 @@ void FileConnection::bind(sqlite3_stmt* to, const Statement& statement, std::spa
     const auto& argument = arguments[marker];
     int code = SQLITE_OK;
     if (const auto* text = std::get_if<std::string_view>(&argument))
-      code = sqlite3_bind_text64(to, at, text->data() == nullptr ? "" : text->data(), text->size(), SQLITE_STATIC, SQLITE_UTF8);
-    else if (const auto* number = std::get_if<std::int64_t>(&argument))
-      code = sqlite3_bind_int64(to, at, *number);
-    else
-      code = sqlite3_bind_null(to, at);
+      code = sqlite3_bind_text64(to, at, text->data() == nullptr ? "" : text->data(), text->size(), SQLITE_STATIC,
+                                 SQLITE_UTF8);
+    else if (const auto* number = std::get_if<std::int64_t>(&argument)) code = sqlite3_bind_int64(to, at, *number);
+    else code = sqlite3_bind_null(to, at);
     if (code != SQLITE_OK) fail(code);
   }
 }
@@ -182,17 +181,20 @@ std::vector<std::string> FileConnection::weaknesses(Deadline deadline) {
   }
   std::vector<std::string> found;
   if (file_.synchronous == "OFF" || file_.synchronous == "NORMAL")
-    found.push_back(fmt::format("synchronous={}: grants of the last moments before a power failure can be forgotten and "
-                                "granted a second time, under the same token; the default, full, prevents that",
-                                file_.synchronous));
+    found.push_back(
+        fmt::format("synchronous={}: grants of the last moments before a power failure can be forgotten and "
+                    "granted a second time, under the same token; the default, full, prevents that",
+                    file_.synchronous));
   if (const auto mode = look_up(db_.get(), "PRAGMA journal_mode", file_.path); mode != "wal")
-    found.push_back(fmt::format("journal_mode={}, and WAL could not be set: readers and the writer stop each other, so that "
-                                "renewals can come too late",
-                                mode));
+    found.push_back(
+        fmt::format("journal_mode={}, and WAL could not be set: readers and the writer stop each other, so that "
+                    "renewals can come too late",
+                    mode));
   if (const auto kind = network_file_system(file_.path); !kind.empty())
-    found.push_back(fmt::format("{} is on a {} file system: where other hosts use the file too, its locks cannot be "
-                                "trusted, and two can hold one lock",
-                                file_.path, kind));
+    found.push_back(
+        fmt::format("{} is on a {} file system: where other hosts use the file too, its locks cannot be "
+                    "trusted, and two can hold one lock",
+                    file_.path, kind));
   return found;
 }
 

@@ -25,7 +25,8 @@ constexpr Row table[] = {
     {SQLITE_LOCKED, "SQLITE_LOCKED", Cause::locked, "another connection of this process is writing"},
     {SQLITE_PROTOCOL, "SQLITE_PROTOCOL", Cause::locked, "others opened and closed it all the time"},
     {SQLITE_INTERRUPT, "SQLITE_INTERRUPT", Cause::timed_out, "the time for this request was over"},
-    {SQLITE_READONLY_DBMOVED, "SQLITE_READONLY_DBMOVED", Cause::disconnected, "the file was moved, replaced or removed"},
+    {SQLITE_READONLY_DBMOVED, "SQLITE_READONLY_DBMOVED", Cause::disconnected,
+     "the file was moved, replaced or removed"},
     {SQLITE_READONLY, "SQLITE_READONLY", Cause::permission, write_permission},
     {SQLITE_PERM, "SQLITE_PERM", Cause::permission, write_permission},
     {SQLITE_AUTH, "SQLITE_AUTH", Cause::permission, ""},
@@ -46,7 +47,8 @@ constexpr Row table[] = {
 constexpr const char* wrong_tables[] = {"no such table", "no such column", "has no column named", "no such view",
                                         "no such index"};
 
-Failure failure(Cause cause, const std::string& path, std::string_view text, std::string_view advice, std::string code) {
+Failure failure(Cause cause, const std::string& path, std::string_view text, std::string_view advice,
+                std::string code) {
   auto what = fmt::format("SQLite, {}: {}", path, text);
   if (!advice.empty()) what += fmt::format(" ({})", advice);
   // A write whose pages could not all be stored may be there after the next recovery all the same.
@@ -57,7 +59,8 @@ Failure failure(Cause cause, const std::string& path, std::string_view text, std
 
 bool busy(int code) noexcept {
   const int primary = code & 0xFF;
-  return (primary == SQLITE_BUSY && code != SQLITE_BUSY_SNAPSHOT) || primary == SQLITE_LOCKED || primary == SQLITE_PROTOCOL;
+  return (primary == SQLITE_BUSY && code != SQLITE_BUSY_SNAPSHOT) || primary == SQLITE_LOCKED ||
+         primary == SQLITE_PROTOCOL;
 }
 
 Failure failure_of(sqlite3* db, int code, const std::string& path) {

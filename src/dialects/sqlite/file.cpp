@@ -29,7 +29,8 @@ std::string word_of(std::string_view option, std::string_view value, std::initia
     list += list.empty() ? "" : ", ";
     list += word;
   }
-  refuse(fmt::format("the option {}={} of the URL is unknown; {} is one of {}", option, in_quotes(value), option, list));
+  refuse(
+      fmt::format("the option {}={} of the URL is unknown; {} is one of {}", option, in_quotes(value), option, list));
 }
 
 }  // namespace
@@ -39,18 +40,20 @@ File file_of(const Url& url) {
     refuse(fmt::format("the URL has the host {}, but {} is a file on this host: write {}:PATH or {}:///absolute/path",
                        in_quotes(url.hosts), url.scheme, url.scheme, url.scheme));
   if (url.path.empty() || url.path == "/")
-    refuse(fmt::format("the URL {}:{} names no file: write {}:PATH or {}:///absolute/path", url.scheme, url.path, url.scheme,
-                       url.scheme));
+    refuse(fmt::format("the URL {}:{} names no file: write {}:PATH or {}:///absolute/path", url.scheme, url.path,
+                       url.scheme, url.scheme));
   if (url.path == ":memory:" || url.path.starts_with("file:"))
-    refuse(fmt::format("the URL {}:{} is not supported: a database in memory belongs to one connection, so nobody else "
-                       "could see its locks; write {}:PATH",
-                       url.scheme, url.path, url.scheme));
+    refuse(
+        fmt::format("the URL {}:{} is not supported: a database in memory belongs to one connection, so nobody else "
+                    "could see its locks; write {}:PATH",
+                    url.scheme, url.path, url.scheme));
   File file;
   for (const auto& [key, value] : url.options) {
     if (key == "synchronous") file.synchronous = word_of(key, value, {"off", "normal", "full", "extra"});
     else if (key == "mode") file.read_only = word_of(key, value, {"rw", "ro"}) == "ro";
     else
-      refuse(fmt::format("the option {} of the URL is unknown; {} knows synchronous and mode", in_quotes(key), url.scheme));
+      refuse(fmt::format("the option {} of the URL is unknown; {} knows synchronous and mode", in_quotes(key),
+                         url.scheme));
   }
   for (char& c : file.synchronous)
     if (c >= 'a') c = static_cast<char>(c - 'a' + 'A');

@@ -38,14 +38,16 @@ void check_path(const std::string& path, bool create) {
   if (!create)
     throw Failure(Cause::schema, fmt::format("there is no file {}; run \"dlock-migrate up\" to make it", path));
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    throw Failure(Cause::permission, fmt::format("there is no file {}, and this user may not write in its folder", path));
+    throw Failure(Cause::permission,
+                  fmt::format("there is no file {}, and this user may not write in its folder", path));
 }
 
 }  // namespace
 
 std::string look_up(sqlite3* db, const char* sql, const std::string& path) {
   sqlite3_stmt* raw = nullptr;
-  if (const int code = sqlite3_prepare_v2(db, sql, -1, &raw, nullptr); code != SQLITE_OK) throw failure_of(db, code, path);
+  if (const int code = sqlite3_prepare_v2(db, sql, -1, &raw, nullptr); code != SQLITE_OK)
+    throw failure_of(db, code, path);
   const Prepared statement(raw);
   const int code = sqlite3_step(raw);
   if (code == SQLITE_DONE) return {};

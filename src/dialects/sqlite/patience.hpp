@@ -14,7 +14,8 @@ class Patience {
   Patience(const Patience&) = delete;
   Patience& operator=(const Patience&) = delete;
 
-  // From here on `db` waits for a busy file, and works on one statement, until the deadline. One attempt is always made.
+  // From here on `db` waits for a busy file, and works on one statement, until the deadline. One attempt is always
+  // made.
   void watch(sqlite3* db);
   void until(Deadline deadline) noexcept { deadline_ = deadline; }
   bool over() const noexcept { return BootClock::now() >= deadline_; }

@@ -65,7 +65,7 @@ TEST_CASE("a network that swallows everything is warned of early, and a loss bef
   const auto lock = network.engine.try_lock("job", {.lease = 3s});
   REQUIRE(lock);
   network.proxy.black_hole();
-  CHECK(network.news.comes(Event::Kind::trust_low));
+  REQUIRE(network.news.comes(Event::Kind::trust_low));
   CHECK(lock->valid());
   CHECK_FALSE(lock->lost().stop_requested());
   const auto warning = network.news.of(Event::Kind::trust_low).front();

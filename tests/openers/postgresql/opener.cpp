@@ -107,11 +107,13 @@ class DatabasePlace final : public ServerPlace {
     *watching_ << "ALTER DATABASE " + name_ + " SET timezone = '" + std::string(zone) + "'";
   }
 
-  void hold_back(std::string_view label) override {
+  std::string url_to_hold_back() override { return url_of_role({"ALL"}); }
+  void hold_back() override {
     *watching_ << "CREATE TABLE dlock_test_gate (open boolean)";
-    *watching_ << "CREATE FUNCTION dlock_test_wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-                  "LOOP EXIT WHEN NEW.label <> '" +
-                      std::string(label) +
+    *watching_ << "GRANT SELECT ON dlock_test_gate TO " + roles_.back();
+    *watching_ << "CREATE FUNCTION dlock_test_wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN LOOP EXIT WHEN "
+                  "session_user <> '" +
+                      roles_.back() +
                       "' OR EXISTS (SELECT FROM dlock_test_gate); PERFORM pg_sleep(0.005); END LOOP; RETURN NEW; END $$";
     *watching_ << "CREATE TRIGGER dlock_test_wait BEFORE INSERT ON resource_lock FOR EACH ROW "
                   "EXECUTE FUNCTION dlock_test_wait()";

@@ -122,6 +122,7 @@ class FakeLockTable final : public store::LockTable {
   Token raise_floor(Duration, Deadline) override { return with_mishaps([&] { return Token{floor_}; }); }
   std::size_t remove_idle(Token, Duration, std::size_t, Deadline) override { return 0; }
   std::vector<store::Abandoned> settle_abandoned(std::size_t, Deadline) override { return {}; }
+  void on_reconnect(std::function<void()>) override {}
   std::vector<std::string> weaknesses(Deadline) override { return {}; }
   Duration smallest_margin() const noexcept override { return std::chrono::milliseconds{1}; }
 

@@ -1,0 +1,111 @@
+// This file knows the promise that a migration which was cut off, at any place, is finished by running it again.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <functional>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace dlock;
+using namespace dlock::test;
+using schema::Verdict;
+
+namespace {
+
+// Runs `work` in a process of its own that is killed when its observer has been told `count` things. True: it was.
+bool killed_after(int count, const std::function<void(const schema::Options&)>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      int told = 0;
+      schema::Options options;
+      options.observer = [&](std::string_view) {
+        if (++told == count) ::kill(::getpid(), SIGKILL);
+      };
+      work(options);
+    } catch (...) {
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+// As if the time that a killed migrator's row is respected had passed.
+void end_leases(const Place& place) {
+  if (schema::status(place.url()).history_exists)
+    Admin(place).run("UPDATE resource_lock_schema_history SET lease_until = 0");
+}
+
+}  // namespace
+
+TEST_CASE("killed after any step of up, the next up finishes it") {
+  bool killed = true;
+  for (int step = 1; killed; ++step) {
+    CAPTURE(step);
+    REQUIRE(step < 50);
+    const auto place = opener().place();
+    killed = killed_after(step, [&](const schema::Options& options) { schema::up(place->url(), options); });
+    end_leases(*place);
+    const auto verdict = schema::check(place->url()).verdict;
+    if (killed) CHECK_MESSAGE((verdict == Verdict::pending || verdict == Verdict::interrupted), schema::to_string(verdict));
+    CHECK_MESSAGE(schema::up(place->url()).verdict == Verdict::good, step);
+    CHECK(schema::check(place->url()).verdict == Verdict::good);
+    Admin admin(*place);
+    CHECK(admin.number("SELECT count(*) FROM resource_lock_schema_history WHERE state = 'applied'") ==
+          schema::status(place->url()).latest);
+    CHECK(admin.number("SELECT count(*) FROM resource_lock") == 1);
+    Engine engine(place->url());
+    CHECK(engine.try_lock("job")->release() == Released::freed);
+  }
+}
+
+TEST_CASE("killed after any step of down, the next down finishes it, and so does the next up") {
+  for (const bool forward : {false, true}) {
+    bool killed = true;
+    for (int step = 1; killed; ++step) {
+      CAPTURE(step);
+      CAPTURE(forward);
+      REQUIRE(step < 50);
+      const auto place = opener().place();
+      REQUIRE(schema::up(place->url()).verdict == Verdict::good);
+      killed = killed_after(step, [&](const schema::Options& options) { schema::down(place->url(), 0, options); });
+      end_leases(*place);
+      if (forward) {
+        CHECK(schema::up(place->url()).verdict == Verdict::good);
+        CHECK(schema::check(place->url()).verdict == Verdict::good);
+      } else {
+        CHECK(schema::down(place->url(), 0).verdict == Verdict::good);
+        CHECK_FALSE(schema::status(place->url()).table_exists);
+        CHECK_FALSE(schema::status(place->url()).history_exists);
+      }
+    }
+  }
+}
+
+TEST_CASE("stopped after any step of up, nothing is half done without being said, and the next up finishes it") {
+  for (int step = 1; step <= 3; ++step) {
+    CAPTURE(step);
+    const auto place = opener().place();
+    std::stop_source stop;
+    int told = 0;
+    schema::Options options;
+    options.stop = stop.get_token();
+    options.observer = [&](std::string_view) {
+      if (++told == step) stop.request_stop();
+    };
+    const auto report = schema::up(place->url(), options);
+    const auto check = schema::check(place->url()).verdict;
+    if (report.verdict == Verdict::good) CHECK(check == Verdict::good);
+    else CHECK((check == Verdict::pending || check == Verdict::interrupted));
+    CHECK(schema::up(place->url()).verdict == Verdict::good);
+    CHECK(schema::check(place->url()).verdict == Verdict::good);
+  }
+}

@@ -1,0 +1,143 @@
+// This file knows the promise that whatever is wrong with a table or its history is told apart, and told how to mend.
+#include "support/database.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+using namespace dlock;
+using namespace dlock::test;
+using schema::Verdict;
+
+namespace {
+
+constexpr auto patience = std::chrono::milliseconds{100};
+
+schema::Options impatient() {
+  schema::Options options;
+  options.lock_timeout = patience;
+  return options;
+}
+
+bool names(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a checksum that differs is drift, and nothing is touched") {
+  Database database;
+  database.admin().run("UPDATE resource_lock_schema_history SET checksum = 's1:0' WHERE version = 1");
+  CHECK(schema::check(database.url()).verdict == Verdict::drift);
+  CHECK(schema::up(database.url()).verdict == Verdict::drift);
+  CHECK(schema::down(database.url(), 0).verdict == Verdict::drift);
+  CHECK(thrown_by([&] { database.engine(); }).fault == Fault::schema);
+}
+
+TEST_CASE("a structure that differs is drift, and named") {
+  Database database;
+  database.admin().run("DROP VIEW resource_lock_status");
+  auto status = schema::check(database.url());
+  CHECK(status.verdict == Verdict::drift);
+  CHECK_MESSAGE(names(status.message, "resource_lock_status"), status.message);
+  CHECK(schema::status(database.url()).verdict == Verdict::good);
+
+  database.admin().run("ALTER TABLE resource_lock ADD COLUMN extra INTEGER");
+  status = schema::check(database.url());
+  CHECK(status.differences.size() == 2);
+  CHECK_MESSAGE(names(status.message, "extra"), status.message);
+}
+
+TEST_CASE("a missing floor row is drift, and named") {
+  Database database;
+  database.admin().run("DELETE FROM resource_lock WHERE name = ''");
+  const auto status = schema::check(database.url());
+  CHECK(status.verdict == Verdict::drift);
+  CHECK_MESSAGE(names(status.message, "floor"), status.message);
+}
+
+TEST_CASE("a failed version is shown with its cause") {
+  Database database;
+  database.admin().run(
+      "UPDATE resource_lock_schema_history SET state = 'failed', steps_done = 1, error = 'the disk was full'");
+  for (const auto& status : {schema::check(database.url()), schema::status(database.url())}) {
+    CHECK(status.verdict == Verdict::interrupted);
+    CHECK_MESSAGE(names(status.message, "the disk was full"), status.message);
+    CHECK_MESSAGE(names(status.hint, "dlock-migrate up"), status.hint);
+  }
+  const auto thrown = thrown_by([&] { database.engine(); });
+  CHECK(thrown.fault == Fault::schema);
+  CHECK(thrown.names("dlock-migrate up"));
+}
+
+TEST_CASE("while another migrator is at work, one waits for it, and says who it is when time is up") {
+  Database database;
+  database.admin().run(
+      "UPDATE resource_lock_schema_history SET state = 'running', owner = 'somebody', applied_by = 'deploy@host7', "
+      "lease_until = 9000000000000000");
+  CHECK(schema::check(database.url()).verdict == Verdict::locked);
+  for (const auto& report : {schema::up(database.url(), impatient()), schema::down(database.url(), 0, impatient())}) {
+    CHECK(report.verdict == Verdict::locked);
+    CHECK_MESSAGE(names(report.message, "deploy@host7"), report.message);
+  }
+  CHECK(thrown_by([&] { database.engine(); }).fault == Fault::schema);
+}
+
+TEST_CASE("a newer table that fits is left alone, one that does not is refused") {
+  Database database;
+  const auto add = [&](const std::string& min_client) {
+    database.admin().run(
+        "INSERT INTO resource_lock_schema_history (version, name, checksum, state, steps_done, steps_total, min_client, "
+        "started_at, tool_version, applied_by) VALUES (2, 'of_the_future', 's1:1', 'applied', 1, 1, '" + min_client +
+        "', 0, '9.0.0', 'somebody')");
+  };
+  add("0.0.1");
+  const auto fits = schema::up(database.url());
+  CHECK(fits.verdict == Verdict::good);
+  CHECK_MESSAGE(names(fits.message, "newer"), fits.message);
+  CHECK(schema::check(database.url()).verdict == Verdict::good);
+  CHECK_FALSE(thrown_by([&] { database.engine(); }).fault);
+  CHECK(schema::down(database.url(), 0).verdict == Verdict::incompatible);
+
+  database.admin().run("DELETE FROM resource_lock_schema_history WHERE version = 2");
+  add("99.0.0");
+  CHECK(schema::up(database.url()).verdict == Verdict::incompatible);
+  CHECK(schema::check(database.url()).verdict == Verdict::incompatible);
+  CHECK(thrown_by([&] { database.engine(); }).fault == Fault::schema);
+}
+
+TEST_CASE("a history of a later format is not misread") {
+  Database database;
+  database.admin().run("UPDATE resource_lock_schema_history SET format = 2");
+  CHECK(schema::up(database.url()).verdict == Verdict::incompatible);
+  CHECK(thrown_by([&] { database.engine(); }).fault == Fault::schema);
+}
+
+TEST_CASE("a table without a history is not touched, but can be used") {
+  Database database;
+  database.admin().run("DROP TABLE resource_lock_schema_history");
+  CHECK(schema::up(database.url()).verdict == Verdict::drift);
+  CHECK(schema::check(database.url()).verdict == Verdict::drift);
+  CHECK_FALSE(schema::status(database.url()).history_exists);
+  auto engine = database.engine();
+  CHECK(engine.try_lock("job")->release() == Released::freed);
+}
+
+TEST_CASE("a history without its table is refused with the way out") {
+  Database database;
+  database.admin().run("DROP VIEW resource_lock_status");
+  database.admin().run("ALTER TABLE resource_lock RENAME TO elsewhere");
+  CHECK(schema::check(database.url()).verdict == Verdict::drift);
+  CHECK(schema::up(database.url()).verdict == Verdict::drift);
+  const auto thrown = thrown_by([&] { database.engine(); });
+  CHECK(thrown.fault == Fault::schema);
+  CHECK(thrown.names("dlock-migrate up"));
+  database.admin().run("ALTER TABLE elsewhere RENAME TO resource_lock");
+}
+
+TEST_CASE("two tables in one database have two histories") {
+  Database database;
+  schema::Options options;
+  options.table = "other_lock";
+  CHECK(schema::up(database.url(), options).verdict == Verdict::good);
+  CHECK(schema::check(database.url(), options).verdict == Verdict::good);
+  CHECK(schema::down(database.url(), 0, options).verdict == Verdict::good);
+  CHECK(schema::check(database.url()).verdict == Verdict::good);
+}

@@ -1,0 +1,120 @@
+// This file knows the promise that the road leads exactly to the table that schema/ shows.
+#include "store/history.hpp"
+#include "support/database.hpp"
+#include "types/clock.hpp"
+
+#include "api/open.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <map>
+
+using namespace dlock;
+using namespace dlock::test;
+
+namespace {
+
+Deadline soon() { return later(BootClock::now(), std::chrono::seconds{30}); }
+
+// What a connection of the library sees.
+struct View {
+  explicit View(const Place& place, bool create = false) : door(api::find_door(place.url(), options(create))) {
+    connection = door.connector->connect(soon());
+    names.schema = connection->default_schema(soon());
+  }
+  static dialects::ConnectOptions options(bool create) {
+    dialects::ConnectOptions result;
+    result.create = create;
+    return result;
+  }
+  store::History history() { return store::History(*connection, door.dialect, store::road_of(door.dialect), names); }
+
+  api::Door door;
+  std::unique_ptr<dialects::Connection> connection;
+  dialects::TableNames names;
+};
+
+}  // namespace
+
+TEST_CASE("the migrations lead exactly to the table that schema/ shows") {
+  Database migrated;
+  View one(migrated.place());
+  const auto place = opener().place();
+  View other(*place, true);
+  other.connection->script(other.door.dialect.schema_sql(), soon());
+  const auto road = one.history().structure(soon());
+  CHECK(road.size() > 12);
+  CHECK(road == other.history().structure(soon()));
+  CHECK(other.history().has_floor(soon()));
+  CHECK(other.history().differences(soon()).empty());
+}
+
+TEST_CASE("a table made by hand from schema/ can be used") {
+  const auto place = opener().place();
+  View view(*place, true);
+  view.connection->script(view.door.dialect.schema_sql(), soon());
+  Engine engine(place->url());
+  auto lock = engine.try_lock("job");
+  REQUIRE(lock);
+  CHECK(lock->release() == Released::freed);
+}
+
+TEST_CASE("the checksum of every released version is frozen") {
+  const auto place = opener().place();
+  View view(*place, true);
+  const std::string path = DLOCK_TEST_ROOT "/migrations/" + std::string(view.door.dialect.name()) + "/released";
+  std::ifstream file(path);
+  REQUIRE_MESSAGE(file.is_open(), path);
+  std::map<int, std::string> frozen;
+  for (int version = 0; file >> version;) file >> frozen[version];
+  const auto road = store::road_of(view.door.dialect);
+  CHECK(frozen.size() == road.size());
+  for (const auto& leg : road) CHECK_MESSAGE(frozen[leg.version] == leg.checksum, "version " << leg.version);
+}
+
+TEST_CASE("the view shows people the state of a lock in words, names as text, and no floor row") {
+  Database database;
+  auto engine = database.engine();
+  auto& admin = database.admin();
+  const auto state = [&](const std::string& name) {
+    return admin.text("SELECT state FROM resource_lock_status WHERE name = '" + name + "'");
+  };
+  auto held = engine.try_lock("held");
+  CHECK(engine.try_lock("free")->release() == Released::freed);
+  CHECK(engine.try_lock("closed", {.at_least = std::chrono::hours{1}})->release() == Released::freed);
+  auto expired = engine.try_lock("expired", {.lease = std::chrono::hours{1}, .renew = false});
+  admin.expire("expired");
+  CHECK(state("held") == "held");
+  CHECK(state("free") == "free");
+  CHECK(state("closed") == "closed");
+  CHECK(state("expired") == "expired");
+  CHECK(admin.number("SELECT count(*) FROM resource_lock_status") == 4);
+  held->release();
+  free_by_force(engine, "expired");
+}
+
+TEST_CASE("the statements that are printed make the same table as the ones that are run, and the same history") {
+  Database run;
+  const auto place = opener().place();
+  View view(*place, true);
+  const auto name = view.door.dialect.name();
+  view.connection->script(schema::sql(name, 0, schema::latest(name)), soon());
+  CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
+  View other(run.place());
+  CHECK(view.history().structure(soon()) == other.history().structure(soon()));
+  const auto printed = view.history().find(soon()).rows, applied = other.history().find(soon()).rows;
+  REQUIRE(printed.size() == applied.size());
+  for (std::size_t i = 0; i < printed.size(); ++i) {
+    CHECK(printed[i].version == applied[i].version);
+    CHECK(printed[i].state == applied[i].state);
+    CHECK(printed[i].checksum == applied[i].checksum);
+    CHECK(printed[i].min_client == applied[i].min_client);
+    CHECK(printed[i].steps_done == applied[i].steps_done);
+    CHECK(printed[i].steps_total == applied[i].steps_total);
+  }
+  view.connection->script(schema::sql(name, schema::latest(name), 0), soon());
+  CHECK_FALSE(schema::status(place->url()).table_exists);
+  CHECK_FALSE(schema::status(place->url()).history_exists);
+}

@@ -1,0 +1,101 @@
+// This file knows the promise that the table is made once, by whoever comes first, and taken back only when nobody minds.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+using namespace dlock;
+using namespace dlock::test;
+using schema::Verdict;
+
+TEST_CASE("twenty at once on an empty database: all succeed, and there is one row a version") {
+  const auto place = opener().place();
+  std::atomic<int> made = 0;
+  in_parallel(20, [&](int) {
+    const auto report = schema::up(place->url());
+    if (report.verdict != Verdict::good) throw std::runtime_error(report.message);
+    made += static_cast<int>(report.versions.size());
+  });
+  Admin admin(*place);
+  const auto latest = schema::status(place->url()).latest;
+  CHECK(made == latest);
+  CHECK(admin.number("SELECT count(*) FROM resource_lock_schema_history") == latest);
+  CHECK(admin.number("SELECT count(*) FROM resource_lock") == 1);
+  CHECK(schema::check(place->url()).verdict == Verdict::good);
+}
+
+TEST_CASE("a second run does nothing, and says so") {
+  Database database;
+  const auto before = database.admin().text("SELECT applied_by FROM resource_lock_schema_history");
+  const auto report = schema::up(database.url());
+  CHECK(report.verdict == Verdict::good);
+  CHECK(report.versions.empty());
+  CHECK(report.from == report.to);
+  CHECK(database.admin().text("SELECT applied_by FROM resource_lock_schema_history") == before);
+}
+
+TEST_CASE("looking writes nothing, on an empty database and on a migrated one") {
+  const auto place = opener().place();
+  {
+    // On a file that is not there yet, there is nothing to be written to.
+    const auto status = schema::status(place->url());
+    CHECK(status.verdict == Verdict::pending);
+    CHECK(status.current == 0);
+    CHECK(schema::check(place->url()).verdict == Verdict::pending);
+    CHECK_FALSE(schema::status(place->url()).history_exists);
+  }
+  CHECK(schema::up(place->url()).verdict == Verdict::good);
+  const auto before = place->written();
+  CHECK(schema::status(place->url()).verdict == Verdict::good);
+  CHECK(schema::check(place->url()).verdict == Verdict::good);
+  CHECK(schema::up(place->url()).verdict == Verdict::good);
+  CHECK(place->written() == before);
+}
+
+TEST_CASE("down and up again: the table is gone, then new") {
+  Database database;
+  CHECK(schema::down(database.url(), 0).verdict == Verdict::good);
+  const auto status = schema::status(database.url());
+  CHECK_FALSE(status.table_exists);
+  CHECK_FALSE(status.history_exists);
+  CHECK(schema::down(database.url(), 0).versions.empty());
+  CHECK(schema::up(database.url()).versions.size() == static_cast<std::size_t>(status.latest));
+}
+
+TEST_CASE("down refuses while a lease is live, unless forced") {
+  Database database;
+  {
+    auto engine = database.engine();
+    auto lock = engine.try_lock("job");
+    REQUIRE(lock);
+    const auto refused = schema::down(database.url(), 0);
+    CHECK(refused.verdict == Verdict::locked);
+    CHECK(refused.message.find("1 live lease") != std::string::npos);
+    lock->check();
+    CHECK(lock->release() == Released::freed);
+    CHECK(engine.try_lock("other", {.renew = false})->token() != Token{});
+  }
+  CHECK(schema::down(database.url(), 0, {}, true).verdict == Verdict::good);
+  CHECK(schema::up(database.url()).verdict == Verdict::good);
+}
+
+TEST_CASE("versions that do not exist are refused before anything is sent") {
+  const auto place = opener().place();
+  CHECK(thrown_by([&] { schema::up(place->url(), {}, 900); }).fault == Fault::misuse);
+  CHECK(thrown_by([&] { schema::up(place->url(), {}, 0); }).fault == Fault::misuse);
+  CHECK(thrown_by([&] { schema::down(place->url(), -1); }).fault == Fault::misuse);
+  CHECK(schema::status(place->url()).verdict == Verdict::pending);
+}
+
+TEST_CASE("a migrator that was stopped before it began changes nothing") {
+  const auto place = opener().place();
+  std::stop_source stop;
+  stop.request_stop();
+  schema::Options options;
+  options.stop = stop.get_token();
+  CHECK(schema::up(place->url(), options).verdict == Verdict::stopped);
+  CHECK(schema::status(place->url()).current == 0);
+}

@@ -1,0 +1,34 @@
+// This file knows which laws there are. Each looks at a tree and answers what breaks it.
+#pragma once
+
+#include "law/tree.hpp"
+
+namespace dlock::law {
+
+// Includes go down the house only: types < dialects < store < engine < api; the public headers know nobody, the tools
+// know only the public headers, and no dialect knows another one.
+Breaches arrows(const Tree& tree);
+
+// A database's name and its client library stand in the code of its own folder only.
+Breaches vendors(const Tree& tree);
+
+// SQL is in .sql files.
+Breaches glued_sql(const Tree& tree);
+
+// What must never be used, wherever it is.
+Breaches forbidden_calls(const Tree& tree);
+
+// Where time is decided, only the boot clock is read, and nobody sleeps.
+Breaches clocks(const Tree& tree);
+
+// All dialects have the same named statements with the same arguments, and the one that two products share keeps to
+// what both of them understand.
+Breaches statements(const Tree& tree);
+
+// The first comment of a file completes "This file knows …".
+Breaches first_comments(const Tree& tree);
+
+// No file of the library is longer than this.
+Breaches lengths(const Tree& tree, std::size_t most_lines);
+
+}  // namespace dlock::law

@@ -1,0 +1,63 @@
+// This file knows the laws about single words: SQL in C++, calls nobody may make, clocks and sleeps.
+#include "law/laws.hpp"
+
+#include <regex>
+
+namespace dlock::law {
+namespace {
+
+void search(const std::string& text, const std::regex& form, const std::string& path, std::string_view why,
+            Breaches& found) {
+  for (std::sregex_iterator at(text.begin(), text.end(), form), end; at != end; ++at)
+    found.push_back(
+        {path, line_at(text, static_cast<std::size_t>(at->position())), at->str() + ": " + std::string(why)});
+}
+
+bool cpp(const Source& source) { return source.ends({".hpp", ".cpp", ".h", ".hpp.in", ".cpp.in"}); }
+
+}  // namespace
+
+Breaches glued_sql(const Tree& tree) {
+  static const std::regex statement(
+      R"(\b(select\b[^]*\bfrom\b|insert\s+(ignore\s+)?into\b|replace\s+into\b|update\s+\S+\s+set\b|delete\s+from\b|)"
+      R"((create|alter|drop)\s+(table|view|index|schema)\b))",
+      std::regex::icase);
+  static const std::regex selecting(R"(\bSELECT\s+[^\s,])");
+  Breaches found;
+  for (const auto& source : tree) {
+    // The demo is an application with tables of its own.
+    if (!cpp(source) || !(source.in("src/") || source.in("tools/")) || source.in("tools/demo/")) continue;
+    // A dialect may ask for what belongs to its session: SET, SHOW, PRAGMA, a SELECT from nothing.
+    const bool dialect = source.in("src/dialects/") && source.path.find('/', 13) != std::string::npos;
+    for (const auto& literal : parts_of_cpp(source.text).literals)
+      if (std::regex_search(literal.text, statement) || (!dialect && std::regex_search(literal.text, selecting)))
+        found.push_back({source.path, literal.line, "SQL in \"" + literal.text + "\""});
+  }
+  return found;
+}
+
+Breaches forbidden_calls(const Tree& tree) {
+  static const std::regex escape(R"(\bmysql_(real_)?escape_string(_quote)?\b)");
+  Breaches found;
+  for (const auto& source : tree)
+    if (cpp(source))
+      search(parts_of_cpp(source.text).code, escape, source.path, "values are bound, or sent as hexadecimal digits",
+             found);
+  return found;
+}
+
+Breaches clocks(const Tree& tree) {
+  static const std::regex clock(
+      R"(\b(system_clock|utc_clock|gettimeofday|CLOCK_REALTIME\w*|localtime\w*|gmtime\w*|time\s*\(\s*(nullptr|NULL|0|&)))");
+  static const std::regex sleep(R"(\b(sleep_for|sleep_until|usleep|nanosleep|clock_nanosleep|sleep)\s*\()");
+  Breaches found;
+  for (const auto& source : tree) {
+    if (!cpp(source) || !(source.in("src/engine/") || source.in("src/store/"))) continue;
+    const auto code = parts_of_cpp(source.text).code;
+    search(code, clock, source.path, "a wall clock", found);
+    search(code, sleep, source.path, "a sleep that nobody can end", found);
+  }
+  return found;
+}
+
+}  // namespace dlock::law

@@ -1,0 +1,113 @@
+// This file knows what dlock-migrate promises to scripts: exit codes, streams, JSON.
+#include "migrate.hpp"
+#include "support/database.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace dlock;
+using namespace dlock::test;
+
+TEST_CASE("up, status, check and down end with the promised codes") {
+  const auto place = opener().place();
+  const auto url = place->url();
+  CHECK(migrate({"check", "-u", url}).code == 3);
+  CHECK(migrate({"status", "-u", url}).code == 0);
+  CHECK(migrate({"status", "--exit-code", "-u", url}).code == 3);
+  const auto made = migrate({"up", "-u", url});
+  CHECK(made.code == 0);
+  CHECK_MESSAGE(made.says("version 1 applied"), made.out);
+  const auto again = migrate({"up", "-u", url});
+  CHECK(again.code == 0);
+  CHECK_MESSAGE(again.says("nothing to do"), again.out);
+  CHECK(migrate({"up", "-q", "-u", url}).out.empty());
+  CHECK(migrate({"check", "-u", url}).code == 0);
+  CHECK(migrate({"status", "--exit-code", "-u", url}).code == 0);
+  CHECK(migrate({"down", "-u", url, "--to", "0"}).code == 2);  // off a terminal it needs --yes
+  CHECK(migrate({"check", "-u", url}).code == 0);
+  CHECK(migrate({"down", "-u", url, "--to", "0", "--yes"}).code == 0);
+  CHECK(migrate({"check", "-u", url}).code == 3);
+}
+
+TEST_CASE("drift, interruption, another migrator and a newer table have codes of their own") {
+  Database database;
+  auto& admin = database.admin();
+  const std::vector<std::string> at{"-u", database.url(), "--lock-timeout", "100ms"};
+  const auto code = [&](std::string command) {
+    std::vector<std::string> arguments{std::move(command)};
+    arguments.insert(arguments.end(), at.begin(), at.end());
+    return migrate(arguments).code;
+  };
+  const auto checksum = admin.text("SELECT checksum FROM resource_lock_schema_history");
+  admin.run("UPDATE resource_lock_schema_history SET checksum = 's1:0'");
+  CHECK(code("check") == 4);
+  CHECK(code("up") == 4);
+  admin.run("UPDATE resource_lock_schema_history SET checksum = '" + checksum + "', state = 'failed'");
+  CHECK(code("check") == 5);
+  admin.run("UPDATE resource_lock_schema_history SET state = 'running', lease_until = 9000000000000000");
+  CHECK(code("check") == 3);
+  CHECK(code("up") == 6);
+  admin.run("UPDATE resource_lock_schema_history SET state = 'applied', min_client = '99.0.0'");
+  CHECK(code("check") == 7);
+  CHECK(code("up") == 7);
+}
+
+TEST_CASE("check --wait ends as soon as the table is there") {
+  const auto place = opener().place();
+  auto waiting = migrate_child({"check", "--wait", "60", "-v", "-u", place->url()});
+  CHECK(waiting.line());  // it has looked once, and found nothing
+  Engine::install_schema(place->url());
+  const auto ran = finish(waiting);
+  CHECK(ran.code == 0);
+  CHECK_MESSAGE(ran.says("ok"), ran.out);
+}
+
+TEST_CASE("JSON is one object on standard output, with a version") {
+  Database database;
+  for (const std::string command : {"status", "check", "up"}) {
+    const auto ran = migrate({command, "--format", "json", "-u", database.url()}, {}, "2>/dev/null");
+    CHECK(ran.code == 0);
+    const auto object = nlohmann::json::parse(ran.out);
+    CHECK(object.at("format_version") == 1);
+    CHECK(ran.lines() == 1);
+  }
+  const auto status = nlohmann::json::parse(migrate({"status", "--format", "json", "-u", database.url()}).out);
+  CHECK(status.at("current") == 1);
+  CHECK(status.at("versions").at(0).at("state") == "applied");
+
+  database.admin().run("UPDATE resource_lock_schema_history SET checksum = 's1:0'");
+  const auto ran = migrate({"check", "--format", "json", "-u", database.url()});
+  CHECK(ran.code == 4);
+  const auto error = nlohmann::json::parse(ran.out).at("error");
+  CHECK(error.at("code") == "drift");
+  CHECK_FALSE(error.at("message").get<std::string>().empty());
+  CHECK(error.contains("hint"));
+  CHECK(migrate({"check", "--format", "json", "-u", database.url()}, {}, "2>/dev/null").out.empty());
+}
+
+TEST_CASE("the URL comes from -u, then -e, then DLOCK_MIGRATE_URL, then DLOCK_URL, and from nowhere else") {
+  Database database;
+  const auto url = database.url();
+  const std::string wrong = "nonsense:x";
+  CHECK(migrate({"check"}, {"DLOCK_URL=" + url}).code == 0);
+  CHECK(migrate({"check"}, {"DLOCK_MIGRATE_URL=" + url, "DLOCK_URL=" + wrong}).code == 0);
+  CHECK(migrate({"check", "-e", "MY_URL"}, {"MY_URL=" + url, "DLOCK_MIGRATE_URL=" + wrong}).code == 0);
+  CHECK(migrate({"check", "-u", url, "-e", "MY_URL"}, {"MY_URL=" + wrong}).code == 0);
+  CHECK(migrate({"check"}, {"DATABASE_URL=" + url}).code == 2);
+  CHECK(migrate({"check", "-e", "DATABASE_URL"}, {"DATABASE_URL=" + url}).code == 0);
+}
+
+TEST_CASE("sql prints both ways without a database") {
+  const auto name = std::string(opener().name);
+  const auto up = migrate({"sql", "--dialect", name});
+  CHECK(up.code == 0);
+  CHECK_MESSAGE(up.says("CREATE TABLE"), up.out);
+  CHECK_MESSAGE(up.says("resource_lock_schema_history"), up.out);
+  const auto bare = migrate({"sql", "--dialect", name, "--no-history", "--table", "mine"});
+  CHECK_FALSE(bare.says("schema_history"));
+  CHECK(bare.says("mine_status"));
+  const auto down = migrate({"sql", "--dialect", name, "--down"});
+  CHECK_MESSAGE(down.says("DROP TABLE"), down.out);
+  CHECK(migrate({"sql", "--dialect", name, "--from", "1"}).code == 0);
+  CHECK(migrate({"sql", "--dialect", name, "--from", "1", "--to", "0"}).code == 2);
+}

@@ -1,0 +1,95 @@
+// This file knows what a database URL is taken apart into, and that no password is ever shown.
+#include "types/url.hpp"
+
+#include "refusal.hpp"
+
+using namespace dlock;
+using dlock::test::refusal;
+using dlock::test::says;
+
+TEST_CASE("a URL with everything in it") {
+  const auto url =
+      Url::parse("postgresql://app:s%40cret@db1:5432,db2/orders%20old?sslmode=require&application_name=a%26b");
+  CHECK(url.scheme == "postgresql");
+  CHECK(url.has_authority);
+  CHECK(url.user == "app");
+  CHECK(url.password == "s@cret");
+  CHECK(url.hosts == "db1:5432,db2");
+  CHECK(url.path == "/orders old");
+  REQUIRE(url.options.size() == 2);
+  CHECK(url.options[0] == std::pair<std::string, std::string>("sslmode", "require"));
+  CHECK(url.options[1] == std::pair<std::string, std::string>("application_name", "a&b"));
+}
+
+TEST_CASE("what may be left out") {
+  const auto bare = Url::parse("postgresql://");
+  CHECK(bare.has_authority);
+  CHECK_FALSE(bare.user);
+  CHECK_FALSE(bare.password);
+  CHECK(bare.hosts.empty());
+  CHECK(bare.path.empty());
+  CHECK(bare.options.empty());
+  const auto no_password = Url::parse("mysql://app@db");
+  CHECK(no_password.user == "app");
+  CHECK_FALSE(no_password.password);
+  const auto empty_password = Url::parse("mysql://app:@db");
+  CHECK(empty_password.password == "");
+  CHECK(Url::parse("mysql://@db").user == "");
+  CHECK(Url::parse("postgresql:///orders?host=/run/postgresql").path == "/orders");
+}
+
+TEST_CASE("a path without an authority") {
+  const auto relative = Url::parse("sqlite:var/app.db");
+  CHECK_FALSE(relative.has_authority);
+  CHECK(relative.path == "var/app.db");
+  CHECK(Url::parse("sqlite:/var/app.db").path == "/var/app.db");
+  const auto absolute = Url::parse("sqlite:///var/app.db?synchronous=full");
+  CHECK(absolute.has_authority);
+  CHECK(absolute.hosts.empty());
+  CHECK(absolute.path == "/var/app.db");
+  CHECK(absolute.options.size() == 1);
+  CHECK(Url::parse("sqlite:a%3Fb.db").path == "a?b.db");
+}
+
+TEST_CASE("an at sign in a password belongs to it, the last one ends the account") {
+  const auto url = Url::parse("mysql://app:a@b@db/orders");
+  CHECK(url.password == "a@b");
+  CHECK(url.hosts == "db");
+}
+
+TEST_CASE("an option may hold an equals sign, and be empty") {
+  const auto url = Url::parse("postgresql://db/x?options=-c%20a=b&empty=");
+  CHECK(url.options[0].second == "-c a=b");
+  CHECK(url.options[1].second.empty());
+}
+
+TEST_CASE("what is no URL is refused with the rule") {
+  CHECK(says(refusal([] { Url::parse(""); }), "empty"));
+  for (const char* text : {"orders", "/var/lib/app.db", ":x", "://", " sqlite:x", "SQLITE:x", "a b:c"})
+    CHECK(says(refusal([text] { Url::parse(text); }), "scheme"));
+  for (const char* text : {"sqlite:a%zz", "sqlite:a%4", "sqlite:a%", "mysql://a%g0@db", "mysql://db/x?a=%"})
+    CHECK(says(refusal([text] { Url::parse(text); }), "%"));
+  CHECK(says(refusal([] { Url::parse("sqlite:a%00b"); }), "NUL"));
+  CHECK(says(refusal([] { Url::parse(std::string_view("sqlite:a\0b", 10)); }), "control character"));
+  for (const char* text : {"sqlite:a\nb", "mysql://app@db\r\n/x"})
+    CHECK(says(refusal([text] { Url::parse(text); }), "control character"));
+  for (const char* text : {"sqlite:x?synchronous", "sqlite:x?=full", "sqlite:x?a=b&c"})
+    CHECK(says(refusal([text] { Url::parse(text); }), "key=value"));
+}
+
+TEST_CASE("no password is shown, however the URL is broken") {
+  for (const char* text :
+       {"mysql://app:s3cret@db/x", "mysql://app:s3cret@db/x?ssl-ca=/a", "mysql://app:s3/cret@db/x",
+        "mysql://app:s3?cret@db", "mysql://db/x?password=s3cret", "mysql://db/x?sslpassword=s3cret&a=b",
+        "mysql://db/x?PWD=s3cret", "mysql://app:a@s3cret@db", "mysql://:s3cret@db"}) {
+    const auto shown = without_password(text);
+    CHECK_MESSAGE(!says(shown, "cret"), shown);
+    CHECK_MESSAGE(says(shown, "***"), shown);
+    CHECK(says(shown, "db"));
+  }
+  CHECK(without_password("mysql://app@db/x?a=b&c=d") == "mysql://app@db/x?a=b&c=d");
+  CHECK(without_password("sqlite:/a/b.db") == "sqlite:/a/b.db");
+  CHECK(without_password("") == "");
+  CHECK_FALSE(says(refusal([] { Url::parse("mysql://app:s3cret@db/x%zz"); }), "s3cret"));
+  CHECK_FALSE(says(refusal([] { Url::parse("mysql://app:s3cret@db/x?password"); }), "s3cret"));
+}
