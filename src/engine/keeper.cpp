@@ -96,11 +96,11 @@ struct Keeper::State {
     in_round.erase(held.get());
   }
 
-  // The round ends before the first of its leases can no longer be trusted, so that there is time for another one.
+  // A round that hangs takes a third of the trust that is left at most, so that there is time to warn and for others.
   Deadline round_deadline(const Grants& due, Instant now) const {
     auto least = request_timeout;
-    for (const auto& held : due) least = std::min(least, held->remaining(now));
-    return later(now, std::max(least, least_patience));
+    for (const auto& held : due) least = std::min(least, std::max<Duration>(held->remaining(now) / 3, least_patience));
+    return later(now, least);
   }
 
   void renew(const Grants& due) {

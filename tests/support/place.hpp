@@ -71,6 +71,9 @@ class ServerPlace : public Place {
   // The zone new connections begin with.
   virtual void use_time_zone(std::string_view zone) = 0;
 
+  // Sets the server so that it may forget in a crash what it has acknowledged; answers the setting's name.
+  virtual std::string make_forgetful() = 0;
+
   // The URL of a new role with all rights. From hold_back() on, each of its acquires stops between reading its token
   // and inserting its row, until let_go().
   virtual std::string url_to_hold_back() = 0;

@@ -14,7 +14,8 @@ namespace dlock::tools {
 // Threads: one. Lines are written whole.
 class Console {
  public:
-  explicit Console(std::string program) : program_(std::move(program)) {}
+  // `knows_env`: --format env is possible too (NAME=value lines, for eval).
+  explicit Console(std::string program, bool knows_env = false) : program_(std::move(program)), knows_env_(knows_env) {}
 
   // Adds --format, -q, -v, --no-color and --version (--help is CLI11's own).
   void add_to(CLI::App& app);
@@ -22,6 +23,7 @@ class Console {
   void settle();
 
   bool json() const noexcept { return json_; }
+  bool env() const noexcept { return format_ == "env"; }
   bool verbose() const noexcept { return verbose_; }
   bool quiet() const noexcept { return quiet_; }
 
@@ -45,7 +47,7 @@ class Console {
  private:
   void line(std::string_view label, std::string_view sgr, std::string_view text);
   std::string program_, format_ = "text";
-  bool json_ = false, quiet_ = false, verbose_ = false, no_color_ = false;
+  bool knows_env_ = false, json_ = false, quiet_ = false, verbose_ = false, no_color_ = false;
 };
 
 // Parses words (before any "--"), and runs `body`, which returns the exit code. Prints --help and --version; turns

@@ -33,6 +33,16 @@ bool digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
+std::string printable(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) result += fmt::format("\\x{:02x}", byte);
+    else result += c;
+  }
+  return result;
+}
+
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 80;
   std::string result = "\"";

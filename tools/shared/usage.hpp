@@ -16,6 +16,9 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// `text` with every control character as \xNN, so that a name cannot command a terminal.
+std::string printable(std::string_view text);
+
 // `text` in double quotes, printable and short.
 std::string in_quotes(std::string_view text);
 

@@ -64,4 +64,16 @@ class ServerConnection final : public Connection {
   bool usable_ = true;
 };
 
+template <class Continue>
+void ServerConnection::finish(int status, Deadline deadline, Continue proceed) {
+  while (status != 0) {
+    const int happened = wait(status, deadline);
+    if (happened < 0) {
+      usable_ = false;
+      throw Failure(Cause::timed_out, "MySQL: no answer in time", {}, true);
+    }
+    status = proceed(happened);
+  }
+}
+
 }  // namespace dlock::dialects::DLOCK_DIALECT

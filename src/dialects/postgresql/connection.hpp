@@ -1,14 +1,12 @@
 // This file knows one connection to a PostgreSQL server.
 #pragma once
 
+#include "arguments.hpp"
 #include "dialects/dialect.hpp"
+#include "handle.hpp"
 #include "server.hpp"
 
-#include <libpq-fe.h>
-
-#include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace dlock::dialects::DLOCK_DIALECT {
@@ -28,33 +26,34 @@ class ServerConnection final : public Connection {
   std::string server() const override;
 
  private:
-  struct Finish {
-    void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
-  };
-  struct Clear {
-    void operator()(PGresult* result) const noexcept { PQclear(result); }
-  };
-  using Result = std::unique_ptr<PGresult, Clear>;
+  // What becomes of a request that has no answer.
+  enum class Sent { statement, nothing_that_runs };
 
-  void connect(const Server& server, Deadline deadline);
   void make_settings(Deadline deadline);
-  // Waits for the socket; false: the deadline has passed.
-  bool wait(short events, Deadline deadline);
-  // Sends what is buffered and reads every result to the end; nothing is believed unless all of them are good.
-  void finish_request(Deadline deadline);
-  void read(PGresult* result);
-  void execute(const Statement& statement, Deadline deadline);
+  // The statement's name on this connection; prepares it there at its first use.
   const std::string& prepared(const Statement& statement, Deadline deadline);
-  [[noreturn]] void broken(bool may_have_run);
-  std::string without_password(std::string text) const;
+  // Sends the statement with arguments_.
+  const Answer& execute(const Statement& statement, Deadline deadline);
+  // Before a request: throws if the deadline has passed or nothing can be sent any more. Nothing ran then.
+  void begin_request(Deadline deadline);
+  // Sends what is buffered and reads every result to the end; nothing is believed unless all of them are good.
+  // `accepted`: what libpq said to the request.
+  void finish_request(int accepted, Sent sent, Deadline deadline);
+  void read(PGresult* result);
+  Failure failure_in(const PGresult* result, Sent sent) const;
+  [[noreturn]] void broken(Sent sent);
+  [[noreturn]] void late(Sent sent);
 
-  const std::string user_, password_;
+  struct Prepared {
+    std::string sql, name;
+  };
+
   const bool prepare_;
-  std::unique_ptr<PGconn, Finish> connection_;
-  std::string prefix_;
-  std::unordered_map<std::string, std::string> prepared_;  // statement's text to its name on this connection
-  std::vector<std::string> texts_;                         // arguments as text, kept to be used again
-  std::vector<const char*> values_;
+  const Handle connection_;
+  const std::string user_;          // as the server knows it
+  const std::string prefix_;        // behind a pooler a name of ours never means another client's statement
+  std::vector<Prepared> prepared_;  // a few; found by their text, which no other statement has
+  Arguments arguments_;
   Answer answer_;
   bool usable_ = true;
 };

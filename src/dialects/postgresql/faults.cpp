@@ -13,67 +13,170 @@ struct Row {
   Cause cause;
 };
 
-// The first match from the top counts.
+// The first match from the top counts; what is not here is rejected.
 constexpr Row table[] = {
     {"40P01", Cause::deadlock},
+    {"40003", Cause::disconnected},  // nobody knows whether the statement completed
     {"40", Cause::serialization},
-    {"55P03", Cause::locked},          // lock_timeout, NOWAIT
-    {"25006", Cause::read_only},       // a standby, or default_transaction_read_only
-    {"53100", Cause::read_only},       // disk full
-    {"53300", Cause::refused},         // too many connections
-    {"53", Cause::refused},
-    {"57P01", Cause::disconnected},    // terminated by an administrator
-    {"57P02", Cause::disconnected},    // crash of the server
-    {"57P03", Cause::refused},         // starting up, shutting down
-    {"57P05", Cause::disconnected},    // idle session timeout
-    {"25P03", Cause::disconnected},    // idle in transaction timeout
-    {"57014", Cause::timed_out},       // cancelled, statement_timeout
+    {"55P03", Cause::locked},        // lock_timeout, NOWAIT
+    {"25006", Cause::read_only},     // a standby, or default_transaction_read_only
+    {"53100", Cause::read_only},     // disk full
+    {"58", Cause::read_only},        // an input or output error below the server
+    {"XX", Cause::read_only},        // an internal error of the server
+    {"53", Cause::refused},          // too many connections, no memory
+    {"57P01", Cause::disconnected},  // terminated by an administrator
+    {"57P02", Cause::disconnected},  // crash of the server
+    {"57P03", Cause::refused},       // starting up, shutting down
+    {"57P04", Cause::disconnected},  // the database was dropped
+    {"57P05", Cause::disconnected},  // idle_session_timeout
+    {"25P03", Cause::disconnected},  // idle_in_transaction_session_timeout
+    {"25P04", Cause::disconnected},  // transaction_timeout
+    {"57014", Cause::timed_out},     // cancelled, statement_timeout
     {"08", Cause::disconnected},
-    {"26000", Cause::stale_statement}, // a prepared statement that this server process does not know
-    {"42P05", Cause::stale_statement},
-    {"0A000", Cause::stale_statement}, // cached plan must not change result type
+    {"26000", Cause::stale_statement},  // a prepared statement that this server process does not know
+    {"42P05", Cause::stale_statement},  // or knows already
     {"42P01", Cause::schema},
     {"42703", Cause::schema},
-    {"42P10", Cause::schema},          // no unique constraint for ON CONFLICT: the primary key is missing
+    {"42P10", Cause::schema},  // no unique constraint for ON CONFLICT: the primary key is missing
+    {"42P16", Cause::schema},
+    {"42804", Cause::schema},  // columns of other types
+    {"42809", Cause::schema},  // not a table
+    {"42883", Cause::schema},  // no operator for a column's type
+    {"55000", Cause::schema},  // a view that takes no writes
+    {"23502", Cause::schema},  // a column that must not be NULL and is not known here
     {"3F000", Cause::schema},
     {"42501", Cause::permission},
     {"28", Cause::permission},
-    {"3D000", Cause::rejected},
 };
+
+Cause cause_of(std::string_view sqlstate) {
+  const auto found = std::find_if(std::begin(table), std::end(table), [&](const Row& row) {
+    return row.sqlstate == sqlstate || (row.sqlstate.size() == 2 && sqlstate.substr(0, 2) == row.sqlstate);
+  });
+  return found == std::end(table) ? Cause::rejected : found->cause;
+}
 
 bool says(std::string_view text, std::string_view words) { return text.find(words) != std::string_view::npos; }
 
-std::string advice(Cause cause, const std::string& text, const std::string& user) {
-  if (cause == Cause::schema) return "; run \"dlock-migrate up\"";
-  if (cause != Cause::permission) return {};
-  if (says(text, "for schema")) return fmt::format("; the role needs: GRANT USAGE ON SCHEMA … TO {}", user);
-  if (says(text, "for table") || says(text, "for relation"))
-    return fmt::format("; the role needs: GRANT SELECT, INSERT, UPDATE, DELETE ON … TO {} (the history table and the view: SELECT)",
-                       user);
+// What follows `words` in the text, without quotes, up to the end of its sentence; empty if they are not there.
+std::string_view named_after(std::string_view text, std::string_view words) {
+  const auto at = text.find(words);
+  if (at == std::string_view::npos) return {};
+  auto name = text.substr(at + words.size());
+  name = name.substr(0, name.find(';'));
+  if (name.size() > 2 && name.front() == '"' && name.back() == '"') name = name.substr(1, name.size() - 2);
+  return name;
+}
+
+// A role as it would be written in SQL.
+std::string identifier(std::string_view name) {
+  const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  return plain ? std::string(name) : fmt::format("\"{}\"", name);
+}
+
+// The right behind "permission denied for …", as the statement that gives it.
+std::string missing_right(std::string_view text, std::string_view user) {
+  const auto role = identifier(user);
+  if (const auto name = named_after(text, "denied for schema "); !name.empty())
+    return fmt::format("; the role needs: GRANT USAGE ON SCHEMA {} TO {}", name, role);
+  if (const auto name = named_after(text, "denied for database "); !name.empty())
+    return fmt::format("; the role needs: GRANT CONNECT ON DATABASE {} TO {}", name, role);
+  for (const std::string_view words : {"denied for table ", "denied for relation ", "denied for view "}) {
+    const auto name = named_after(text, words);
+    if (name.empty()) continue;
+    if (name.ends_with("_schema_history") || name.ends_with("_status"))
+      return fmt::format("; the role needs: GRANT SELECT ON {} TO {}", name, role);
+    return fmt::format("; the role needs: GRANT SELECT, INSERT, UPDATE, DELETE ON {} TO {} (DELETE only to reap)", name,
+                       role);
+  }
   return {};
+}
+
+std::string advice(std::string_view sqlstate, Cause cause, std::string_view text, std::string_view user) {
+  if (sqlstate == "42501") return missing_right(text, user);
+  if (sqlstate == "28P01") return "; the password comes from the URL, from PGPASSWORD or from the password file";
+  if (sqlstate == "25006") return "; locks need a server that takes writes: name the primary, or all hosts, in the URL";
+  if (cause == Cause::schema) return "; run \"dlock-migrate up\"";
+  if (cause == Cause::stale_statement)
+    return "; behind a pooler of transactions prepared statements must be switched off "
+           "(EngineOptions::prepared_statements)";
+  return {};
+}
+
+struct Told {
+  std::string text, sqlstate;
+};
+
+// libpq's verbose form is "FATAL:  28P01: password …", followed by a line with the place in the server's source.
+Told told_by(std::string_view verbose) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  Told told;
+  while (!verbose.empty()) {
+    auto line = verbose.substr(0, verbose.find('\n'));
+    verbose.remove_prefix(std::min(line.size() + 1, verbose.size()));
+    const auto number = line.rfind(".c:");
+    if (number != std::string_view::npos &&
+        std::all_of(line.begin() + static_cast<std::ptrdiff_t>(number) + 3, line.end(), digit))
+      continue;
+    for (auto at = line.find(":  "); at != std::string_view::npos; at = line.find(":  ", at + 1)) {
+      const auto code = line.substr(at + 3, 5);
+      if (code.size() < 5 || line.substr(at + 8, 2) != ": " ||
+          !std::all_of(code.begin(), code.end(), [&](char c) { return digit(c) || (c >= 'A' && c <= 'Z'); }))
+        continue;
+      told.sqlstate = code;
+      told.text += line.substr(0, at + 2);
+      line.remove_prefix(at + 10);
+      break;
+    }
+    told.text += line;
+    told.text += '\n';
+  }
+  told.text = in_one_line(told.text);
+  return told;
 }
 
 }  // namespace
 
-Failure failure_of(std::string_view sqlstate, const std::string& text, const std::string& user, bool may_have_run) {
-  const auto found = std::find_if(std::begin(table), std::end(table), [&](const Row& row) {
-    return row.sqlstate == sqlstate || (row.sqlstate.size() == 2 && sqlstate.substr(0, 2) == row.sqlstate);
-  });
-  const auto cause = found == std::end(table) ? Cause::rejected : found->cause;
-  return {cause, fmt::format("PostgreSQL: {}{}", text, advice(cause, text, user)), std::string(sqlstate),
-          may_have_run && cause == Cause::disconnected};
+std::string in_one_line(std::string_view text) {
+  std::string line;
+  while (!text.empty()) {
+    auto part = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    part.remove_prefix(std::min(part.find_first_not_of(" \t\r"), part.size()));
+    part = part.substr(0, part.find_last_not_of(" \t\r") + 1);
+    if (!part.empty()) line += (line.empty() ? "" : "; ") + std::string(part);
+  }
+  return line;
 }
 
-Failure connect_failure(const std::string& text, const std::string& user) {
+Failure failure_of(std::string_view sqlstate, std::string_view text, std::string_view user, bool sent) {
+  const auto cause = cause_of(sqlstate);
+  return {cause, fmt::format("PostgreSQL: {}{}", in_one_line(text), advice(sqlstate, cause, text, user)),
+          std::string(sqlstate), sent && cause == Cause::disconnected};
+}
+
+Failure connect_failure(std::string_view verbose, std::string_view user, bool needs_password) {
+  auto [text, sqlstate] = told_by(verbose);
   auto cause = Cause::refused;
-  for (const std::string_view words : {"authentication failed", "no pg_hba.conf entry", "permission denied for database",
-                                       "no password supplied", "is not permitted to log in"})
-    if (says(text, words)) cause = Cause::permission;
-  if (says(text, "role \"") && says(text, "does not exist")) cause = Cause::permission;
-  if (says(text, "database \"") && says(text, "does not exist")) cause = Cause::rejected;
-  for (const std::string_view words : {"does not support SSL", "SSL error", "certificate", "sslmode", "root.crt"})
-    if (says(text, words)) cause = Cause::rejected;
-  return {cause, fmt::format("PostgreSQL: cannot connect as {}: {}", user.empty() ? "the default role" : user, text)};
+  if (!sqlstate.empty()) {
+    cause = cause_of(sqlstate);
+    // Whatever passes by itself: nothing was asked yet.
+    if (cause != Cause::permission && cause != Cause::rejected) cause = Cause::refused;
+    text += advice(sqlstate, cause, text, user);
+  } else if (needs_password) {
+    cause = Cause::permission;
+    text += advice("28P01", cause, text, user);
+  } else {
+    // libpq refuses what the server offers: asking again cannot help.
+    for (const std::string_view words : {"does not support SSL", "certificate", "sslmode", "root.crt",
+                                         "channel binding", "authentication method", "invalid "})
+      if (says(text, words)) cause = Cause::rejected;
+  }
+  if (sqlstate == "3D000") text += "; create it, or name another one in the URL";
+  return {cause, fmt::format("PostgreSQL: cannot connect as {}: {}", user.empty() ? "the default role" : user, text),
+          sqlstate};
 }
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,13 +1,15 @@
--- What is asked of the lock table on PostgreSQL. schema/README.md says what the columns mean.
+-- This file knows what is asked of the lock table on PostgreSQL. schema/README.md says what the columns mean.
 --
 -- Now, in microseconds since the epoch: (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, read while the
 -- statement runs, never the beginning of a transaction. A row can be taken when it is the asker's own, or when
 -- reopens_at <= now and (owner IS NULL or expires_at <= now).
 
 -- name: acquire(name, owner, node, label, actor, lease, at_least, meta)
--- A takeover begins above the floor too (excluded.token): a row that was given back because its token came from an old
--- floor must not be granted with the next small one. A busy row makes the SELECT empty, so that nothing is written; the WHERE of the upsert says the same of the row as
--- it is once it is locked. The same owner keeps its token and the beginning of its grant.
+-- A busy row makes the SELECT empty, so that nothing is written; the WHERE of the upsert says the same of the row as it
+-- is once it is locked, and the times of a grant are read after that, once, so that its columns agree to the microsecond.
+-- The same owner keeps its token and the beginning of its grant. A takeover begins above the floor too
+-- (excluded.token): a row that was given back because its token came from an old floor must not be granted with the
+-- next small one.
 INSERT INTO {{lock}} AS l
        (name, owner, node, label, actor, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta)
 SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, '',
@@ -21,14 +23,13 @@ SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, '',
    AND EXISTS (SELECT FROM {{lock}} AS f WHERE f.name = '')
 ON CONFLICT (name) DO UPDATE SET
        token = CASE WHEN l.owner = excluded.owner THEN l.token ELSE greatest(l.token + 1, excluded.token) END,
-       acquired_at = CASE WHEN l.owner = excluded.owner THEN l.acquired_at
-                          ELSE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END,
-       reopens_at = CASE WHEN :at_least::bigint = 0 THEN 0
-                         WHEN l.owner = excluded.owner THEN l.acquired_at + :at_least::bigint
-                         ELSE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :at_least::bigint END,
+       (acquired_at, expires_at, reopens_at) = (
+         SELECT g.begun, n.now + :lease::bigint,
+                CASE WHEN :at_least::bigint = 0 THEN 0 ELSE g.begun + :at_least::bigint END
+           FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n,
+                LATERAL (SELECT CASE WHEN l.owner = excluded.owner THEN l.acquired_at ELSE n.now END AS begun) AS g),
        entries = CASE WHEN l.owner = excluded.owner THEN l.entries ELSE '' END,
        owner = excluded.owner, node = excluded.node, label = excluded.label, actor = excluded.actor,
-       expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint,
        lease_us = excluded.lease_us, meta = excluded.meta
  WHERE l.owner = excluded.owner
     OR (l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint

@@ -3,19 +3,28 @@
 
 #include "types/url.hpp"
 
+#include <dlock/duration.hpp>
+
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace dlock::dialects::DLOCK_DIALECT {
 
+// As for PQconnectStartParams: of a keyword that is there several times the last value counts.
+using Keywords = std::vector<std::pair<std::string, std::string>>;
+
 struct Server {
-  std::vector<std::pair<std::string, std::string>> keywords;  // as for PQconnectStartParams
-  std::string user, password;                                 // for messages: to name, and to hide
-  std::string target;
+  Keywords keywords;                        // all but those of `places`
+  std::vector<Keywords> places;             // at least one; several are tried one after another
+  std::optional<Duration> connect_timeout;  // for each place: libpq leaves it to those who connect without blocking
+  std::string password;                     // to hide it in messages
+  std::string target;                       // the URL for messages
 };
 
-// Throws Error{misuse} that names what is wrong with the URL.
+// Throws Error{misuse} that names what is wrong with the URL or with libpq's environment variables and files.
+// Everything libpq can check before it sends anything is checked.
 Server server_of(const Url& url, const std::string& application);
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

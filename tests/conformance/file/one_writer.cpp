@@ -1,7 +1,8 @@
 // This file knows what a database of one file with one writer promises in the place of a server: no second acquire comes
-// between the reading of a token and the insert, a grant is one transaction, and the file may be away.
+// between the reading of a token and the insert, and the file may be away, or no database, or told to forget.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/news.hpp"
 
 #include <doctest/doctest.h>
 
@@ -42,6 +43,18 @@ TEST_CASE("a file that is not there is an error that names it, and opening an en
   CHECK_MESSAGE((missing.fault == Fault::unavailable || missing.fault == Fault::schema), missing.text);
   CHECK_MESSAGE((missing.names(".new") || missing.names("dlock-migrate up")), missing.text);
   CHECK_FALSE(std::filesystem::exists(url.substr(url.find(':') + 1)));
+}
+
+TEST_CASE("a database that is told to forget is said to be, by the setting's name") {
+  Database database;
+  const auto warnings = [&](const std::string& option) {
+    News news;
+    { Engine engine(database.url() + option, {.observer = news.observer()}); }
+    return news.of(Event::Kind::weak_durability);
+  };
+  CHECK(warnings("").empty());
+  REQUIRE(warnings("?synchronous=off").size() == 1);
+  CHECK(warnings("?synchronous=off").front().text.find("synchronous") != std::string::npos);
 }
 
 TEST_CASE("a file that is no database is an error") {

@@ -123,6 +123,11 @@ class DatabasePlace final : public ServerPlace {
     *watching_ << sql, soci::use(value, "zone");
   }
 
+  std::string make_forgetful() override {
+    *watching_ << "SET GLOBAL innodb_flush_log_at_trx_commit = 2";
+    return "innodb_flush_log_at_trx_commit";
+  }
+
   std::string url_to_hold_back() override { return url_of_role({"ALL"}); }
   // A trigger would do, if it did not change what the acquire answers. A view that waits when a row has been read, for
   // the reading of the floor in an acquire: the rows to be inserted are collected before the first is inserted.

@@ -107,6 +107,12 @@ class DatabasePlace final : public ServerPlace {
     *watching_ << "ALTER DATABASE " + name_ + " SET timezone = '" + std::string(zone) + "'";
   }
 
+  std::string make_forgetful() override {
+    *watching_ << "ALTER SYSTEM SET fsync = off";
+    *watching_ << "DO $$ BEGIN PERFORM pg_reload_conf(); END $$";
+    return "fsync";
+  }
+
   std::string url_to_hold_back() override { return url_of_role({"ALL"}); }
   void hold_back() override {
     *watching_ << "CREATE TABLE dlock_test_gate (open boolean)";

@@ -1,0 +1,49 @@
+// This file knows how dlock begins and ends.
+#include "run.hpp"
+#include "single.hpp"
+
+#include "tools/shared/arguments.hpp"
+#include "tools/shared/connection.hpp"
+#include "tools/shared/console.hpp"
+#include "tools/shared/usage.hpp"
+
+#include <algorithm>
+
+namespace {
+
+constexpr int run_failed = 125;
+
+// The code for wrong arguments depends on the command, which is known before they are understood.
+int usage_code(const std::vector<std::string>& words) {
+  const auto command = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+    return word == "run" || word == "list" || word == "inspect" || word == "acquire" || word == "renew" || word == "release";
+  });
+  return command != words.end() && *command == "run" ? run_failed : dlock::tools::number(dlock::tools::Exit::usage);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace dlock::tools;
+  const auto arguments = take_arguments(argc, argv);
+  Console console("dlock", true);
+  CLI::App app("Locks in the SQL database that is already there.", "dlock");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer("The database is named by -u URL, by -e NAME (a variable), or by DLOCK_URL; its table is made by dlock-migrate up.\n"
+             "Exit codes: 0 ok, 1 database error, 2 usage, 3 no, 7 schema, 8 unreachable, 9 permission, 75 busy; run has its own.\n"
+             "Example: dlock run -n nightly -- ./report.sh");
+  ConnectionOptions connection;
+  connection.add_to(app);
+  console.add_to(app);
+  Run run(app);
+  Single single(app);
+  return run_tool(
+      console, app, arguments.words,
+      [&] {
+        if (run.chosen()) return run(connection, console, arguments);
+        if (arguments.cut) throw UsageError("only run takes a command after --");
+        return single(connection, console);
+      },
+      usage_code(arguments.words));
+}

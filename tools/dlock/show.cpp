@@ -1,0 +1,81 @@
+// This file knows the words for a lock's state.
+#include "show.hpp"
+
+#include "tools/shared/usage.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace dlock::tools {
+namespace {
+
+bool has_holder(const Holder& row) { return !row.owner.empty(); }
+
+// Who holds it, for people: the label, and enough of the random owner to tell two of them apart.
+std::string who(const Holder& row) {
+  if (!has_holder(row)) return "-";
+  return fmt::format("{}-{}", row.label.empty() ? row.node : row.label, row.owner.substr(0, 4));
+}
+
+std::string left(const Holder& row) { return row.state == State::free ? "-" : shown(row.left); }
+
+// Letters as a terminal counts them: continuation bytes of UTF-8 take no room.
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+std::string as_table(const std::vector<Holder>& rows) {
+  std::vector<std::array<std::string, 6>> lines{{"NAME", "OWNER", "TOKEN", "HELD", "LEFT", "STATE"}};
+  for (const auto& row : rows)
+    lines.push_back({printable(row.name), printable(who(row)), std::to_string(number(row.token)),
+                     has_holder(row) ? shown(row.held) : "-", left(row), std::string(to_string(row.state))});
+  std::array<std::size_t, 6> widths{};
+  for (const auto& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
+  std::string text;
+  for (const auto& line : lines) {
+    for (std::size_t i = 0; i + 1 < line.size(); ++i) text += line[i] + std::string(widths[i] - width(line[i]) + 2, ' ');
+    text += line.back() + "\n";
+  }
+  text.pop_back();
+  return text;
+}
+
+std::string as_lines(const Holder& row) {
+  std::string text = fmt::format("name:      {}\nstate:     {}\ntoken:     {}\n", printable(row.name), to_string(row.state),
+                                 number(row.token));
+  if (has_holder(row))
+    text += fmt::format("node:      {}\nlabel:     {}\nowner:     {}\nheld for:  {}\nlease:     {}\nleft:      {}\nentries:   {}\n",
+                        printable(row.node), printable(row.label), row.owner, shown(row.held), shown(row.lease),
+                        shown(row.left), row.entries);
+  else if (row.state == State::closed)
+    text += fmt::format("opens in:  {}\n", shown(row.left));
+  if (!row.metadata.empty()) text += fmt::format("metadata:  {}\n", printable(row.metadata));
+  text.pop_back();
+  return text;
+}
+
+nlohmann::json as_json(const Holder& row) {
+  return {{"name", row.name},       {"state", to_string(row.state)},   {"node", row.node},
+          {"owner", row.owner},     {"label", row.label},              {"token", number(row.token)},
+          {"held_us", has_holder(row) ? row.held.count() : 0},         {"left_us", row.left.count()},
+          {"entries", row.entries}, {"waiters", 0},                    {"metadata", row.metadata}};
+}
+
+std::string why_busy(const Holder& row) {
+  const auto name = in_quotes(row.name);
+  if (row.state == State::closed)
+    return fmt::format("{} is closed for another {} (at-least time of token {})", name, shown(row.left), number(row.token));
+  if (!has_holder(row)) return fmt::format("{} was busy a moment ago, and is free by now", name);
+  return fmt::format("{} is held by {} (token {}) for {}; lease {}", name, printable(who(row)), number(row.token),
+                     shown(row.held),
+                     row.state == State::held ? fmt::format("ends in {} unless renewed", shown(row.left)) : "has ended");
+}
+
+}  // namespace dlock::tools

@@ -1,0 +1,31 @@
+// This file knows how a tool waits for a lock without being deaf to signals.
+#pragma once
+
+#include <csignal>
+#include <functional>
+#include <stop_token>
+
+namespace dlock::tools {
+
+// The signals of this process, blocked in all threads and read through a descriptor. To be made before any engine.
+class Signals {
+ public:
+  Signals();
+  ~Signals();
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  int descriptor() const noexcept { return descriptor_; }
+  // The mask this process was started with: a child's.
+  const sigset_t& mask_before() const noexcept { return before_; }
+
+ private:
+  sigset_t before_{};
+  int descriptor_ = -1;
+};
+
+// Runs `work` on a thread of its own until it is done, or HUP, INT or TERM arrives: then the token is stopped, and after
+// a moment this process leaves with 128 + n, whatever the database is doing. Exceptions of `work` come out here.
+// Answers 0, or the signal that arrived while the work came to its end by itself.
+int wait_for(const Signals& signals, const std::function<void(std::stop_token)>& work);
+
+}  // namespace dlock::tools
