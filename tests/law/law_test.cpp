@@ -101,6 +101,8 @@ TEST_CASE("SQL is in .sql files") {
   CHECK(glued_sql({{"tools/dlock/run.cpp", "run(\"insert into t values (1)\");\n"}}).size() == 1);
   CHECK(glued_sql({{"src/dialects/one/connection.cpp", "run(\"DELETE FROM t\");\n"}}).size() == 1);
   CHECK(glued_sql({{"src/dialects/one/connection.cpp", "run(\"SELECT a FROM t\");\n"}}).size() == 1);
+  CHECK(glued_sql({{"src/dialects/one/connection.cpp", "run(\"SELECT a FROM pg_catalog.t\");\n"}}).empty());
+  CHECK(glued_sql({{"src/store/table.cpp", "run(\"SELECT a FROM pg_catalog.t\");\n"}}).size() == 1);
   CHECK(glued_sql({{"src/dialects/statement.cpp", "run(\"SELECT 1\");\n"}}).size() == 1);
   CHECK(glued_sql({{"src/dialects/one/connection.cpp", "run(\"SET a = 1\"); run(\"SELECT current_schema()\");\n"},
                    {"src/store/table.cpp",

@@ -1,0 +1,30 @@
+# This file knows the way of a user: install, find_package, and the README's first program. Run as a script with BUILD
+# (a build tree of dlock), ROOT, WORK (a folder to be made) and GENERATOR.
+
+function(run)
+  execute_process(COMMAND ${ARGV} WORKING_DIRECTORY ${WORK} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE code)
+  set(output "${output}" PARENT_SCOPE)
+  if(NOT code EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "${command}: ${code}\n${output}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+file(COPY ${ROOT}/tests/package/consumer/ DESTINATION ${WORK})
+file(READ ${ROOT}/README.md readme)
+string(REGEX MATCH "```cpp\n([^`]*)```" _ "${readme}")
+file(WRITE ${WORK}/app.cpp "${CMAKE_MATCH_1}")
+
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+run(${CMAKE_COMMAND} -S ${WORK} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/prefix/bin/dlock-migrate -u sqlite:app.db up)
+run(${WORK}/build/app)
+if(NOT output MATCHES "running under token 1")
+  message(FATAL_ERROR "the first run said: ${output}")
+endif()
+run(${WORK}/build/app)
+if(NOT output MATCHES "somebody else runs it")
+  message(FATAL_ERROR "the second run, inside the at-least time, said: ${output}")
+endif()
