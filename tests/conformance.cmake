@@ -11,7 +11,7 @@
 #   fault/…                   the same for processes and servers that die     ctest fault.<database>.<promise>
 
 # These measure time, or what the whole server writes, or load the machine: they run with nothing beside them.
-set(dlock_alone exclusion waits keeper keeper_network busy_writes_nothing pause)
+set(dlock_alone exclusion waits keeper keeper_network busy_writes_nothing migrations_up pause)
 
 add_executable(dlock_worker support/worker.cpp)
 target_link_libraries(dlock_worker PRIVATE dlock::dlock dlock_flags Threads::Threads)
@@ -27,7 +27,7 @@ set_target_properties(conformance PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_
 target_compile_definitions(conformance PRIVATE DLOCK_TEST_BIN="${PROJECT_BINARY_DIR}/bin"
   DLOCK_TEST_ROOT="${PROJECT_SOURCE_DIR}" DLOCK_TEST_WORKER="$<TARGET_FILE:dlock_worker>"
   DLOCK_TEST_SERVERS_RUN="${DLOCK_TEST_SERVERS_RUN}" DLOCK_TEST_SERVERS="${CMAKE_CURRENT_SOURCE_DIR}/servers")
-target_link_libraries(conformance PRIVATE dlock_test_main dlock_internal SOCI::core dlock_flags Threads::Threads)
+target_link_libraries(conformance PRIVATE dlock_test_main dlock_internal dlock_flags dlock_test_soci Threads::Threads)
 add_dependencies(conformance dlock_worker)
 foreach(tool dlock dlock-migrate)
   if(TARGET ${tool})
@@ -68,7 +68,7 @@ foreach(database IN LISTS DLOCK_DIALECTS)
   target_include_directories(dlock_opener_${database} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${folder})
   target_compile_definitions(dlock_opener_${database} PRIVATE DLOCK_DIALECT=${database} DLOCK_DIALECT_NAME="${database}"
     DLOCK_TEST_SERVERS="${CMAKE_CURRENT_SOURCE_DIR}/servers")
-  target_link_libraries(dlock_opener_${database} PRIVATE dlock_headers ${dlock_opener_libraries} dlock_flags)
+  target_link_libraries(dlock_opener_${database} PRIVATE dlock_headers dlock_flags dlock_test_soci ${dlock_opener_libraries})
   target_link_libraries(conformance PRIVATE dlock_opener_${database} ${dlock_opener_libraries})
   foreach(promise IN LISTS dlock_promises)
     if(NOT promise MATCHES "/(server|file)/" OR promise MATCHES "/${dlock_opener_kind}/")

