@@ -73,8 +73,15 @@ Deadline Core::answer_by(Deadline deadline) const noexcept {
 
 Held::Terms Core::terms_of(const LockOptions& options) const {
   const auto lease = options.lease.value_or(options_.lease);
-  return {lease, engine::margin_of(lease, table_->smallest_margin(), options_.margin), options.renew_every,
-          options.renew};
+  const auto margin = engine::margin_of(lease, table_->smallest_margin(), options_.margin);
+  if (options_.margin && margin >= lease)
+    throw Error(Fault::misuse, fmt::format("EngineOptions::margin {} us must be shorter than the lease of {} us",
+                                           margin.count(), lease.count()));
+  if (options.renew && options.renew_every && *options.renew_every >= lease - margin)
+    throw Error(Fault::misuse, fmt::format("LockOptions::renew_every {} us must be shorter than the lease of {} us without "
+                                           "its margin of {} us",
+                                           options.renew_every->count(), lease.count(), margin.count()));
+  return {lease, margin, options.renew_every, options.renew};
 }
 
 // Puts a question until it is answered, the deadline has passed, or asking again is useless. One attempt takes at most
@@ -245,14 +252,22 @@ void Core::extend(const std::shared_ptr<Held>& held, Duration lease) {
 
 bool Core::wait_free(const Name& name, const Patience& patience) {
   engine::Polling polling(options_.poll_floor);
-  for (;;) {
+  while (!patience.stop.stop_requested()) {
     bool in_doubt = false;
-    const auto outlook = persist(answer_by(patience.deadline), patience.stop, in_doubt, [&](Deadline deadline) { return table_->look(name.text(), deadline); });
+    store::Outlook outlook;
+    try {
+      outlook = persist(answer_by(patience.deadline), patience.stop, in_doubt,
+                        [&](Deadline deadline) { return table_->look(name.text(), deadline); });
+    } catch (const Error&) {
+      if (patience.stop.stop_requested()) return false;
+      throw;
+    }
     if (outlook.free) return true;
     if (BootClock::now() >= patience.deadline) return false;
     const auto until = later(BootClock::now(), std::min(polling.next(), std::max(outlook.opens_in, Duration{1})));
-    if (engine::pause_until(std::min(until, patience.deadline), patience.stop)) return false;
+    engine::pause_until(std::min(until, patience.deadline), patience.stop);
   }
+  return false;
 }
 
 std::optional<Holder> Core::inspect(const Name& name) {

@@ -33,7 +33,7 @@ std::vector<Entry> journal(const std::string& folder) {
 
 TEST_CASE("eight processes of two threads are never inside together, while some of them are killed") {
   Database database;
-  const TemporaryFolder folder;
+  const TemporaryFolder folder(true);
   constexpr std::size_t processes = 8, killed_inside = 3, killed_anywhere = 2, rounds = 25;
   std::vector<Child> children;
   for (std::size_t i = 0; i < processes; ++i) {

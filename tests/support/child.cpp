@@ -117,7 +117,9 @@ std::vector<std::string> worker(std::initializer_list<std::string> arguments) {
   return command;
 }
 
-TemporaryFolder::TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "dlock-test-XXXXXX").string()) {
+TemporaryFolder::TemporaryFolder(bool in_memory) {
+  const bool memory = in_memory && ::access("/dev/shm", W_OK) == 0;
+  path_ = (memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path()) / "dlock-test-XXXXXX";
   if (::mkdtemp(path_.data()) == nullptr) fail(errno, path_.c_str());
 }
 

@@ -40,7 +40,8 @@ std::vector<std::string> worker(std::initializer_list<std::string> arguments);
 // A folder of its own, removed with what is in it.
 class TemporaryFolder {
  public:
-  TemporaryFolder();
+  // `in_memory`: where the disk is not waited for, if the system has such a place.
+  explicit TemporaryFolder(bool in_memory = false);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;

@@ -14,6 +14,11 @@ std::vector<int (*)()>& preconditions() {
   return list;
 }
 
+std::vector<void (*)()>& tidying() {
+  static std::vector<void (*)()> list;
+  return list;
+}
+
 unsigned tests_run = 0;
 
 // Counts, so that a filter that matches nothing is no success.
@@ -40,6 +45,7 @@ DOCTEST_REGISTER_LISTENER("count", 1, Count);
 namespace dlock::test {
 
 Precondition::Precondition(int (*met)()) { preconditions().push_back(met); }
+Afterwards::Afterwards(void (*tidy)()) { tidying().push_back(tidy); }
 
 }  // namespace dlock::test
 
@@ -48,6 +54,7 @@ int main(int argc, char** argv) {
     if (const int code = met(); code != 0) return code;
   doctest::Context context(argc, argv);
   const int code = context.run();
+  for (const auto tidy : tidying()) tidy();
   if (context.shouldExit() || code != 0) return code;
   if (tests_run == 0) {
     std::fputs("no test case matches the filters\n", stderr);

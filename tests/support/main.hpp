@@ -1,4 +1,4 @@
-// This file knows what a test program can ask for before its tests run.
+// This file knows what a test program can ask for before and after its tests run.
 #pragma once
 
 namespace dlock::test {
@@ -7,6 +7,11 @@ namespace dlock::test {
 // program ends with that number: 77 means "skipped".
 struct Precondition {
   explicit Precondition(int (*met)());
+};
+
+// Likewise, what main() calls when all tests have run.
+struct Afterwards {
+  explicit Afterwards(void (*tidy)());
 };
 
 }  // namespace dlock::test

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
@@ -81,6 +82,7 @@ std::pair<std::string, std::string> said_to_soci(std::string_view url) {
 Ledger::Ledger(std::string_view url) {
   const auto [backend, connect] = said_to_soci(url);
   one_writer_ = backend == "sqlite3";
+  if (backend == "postgresql") ::setenv("PGOPTIONS", "-c client_min_messages=warning", 0);  // no word about absent tables
   sql_.open(backend, connect);
 }
 

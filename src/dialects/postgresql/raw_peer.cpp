@@ -30,6 +30,9 @@ class Peer final : public RawPeer {
       PQfinish(connection_);
       throw std::runtime_error("raw peer: " + text);
     }
+    // The plans are to be the same: these are the settings of the engine's sessions that choose them.
+    checked(PQexec(connection_, "SET enable_seqscan = off; SET jit = off; SET plan_cache_mode = force_generic_plan"),
+            PGRES_COMMAND_OK);
     TableNames names;
     const auto schema = checked(PQexec(connection_, "VALUES (current_schema())"), PGRES_TUPLES_OK);
     names.schema = PQgetvalue(schema.get(), 0, 0);

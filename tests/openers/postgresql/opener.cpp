@@ -1,6 +1,7 @@
 // This file knows how to open a fresh PostgreSQL database, and how to look at one from outside.
 #include "wire.hpp"
 
+#include "support/main.hpp"
 #include "support/scripted_server.hpp"
 #include "support/server_url.hpp"
 #include "types/url.hpp"
@@ -50,8 +51,9 @@ struct Server {
 // Databases that are empty again: making and dropping one takes a server much longer than emptying it.
 class Shelf {
  public:
-  ~Shelf() {
+  void clear() {
     for (const auto& [server, name] : databases_) drop(server, name);
+    databases_.clear();
   }
 
   std::string take(const Server& server) {
@@ -94,6 +96,8 @@ Shelf& shelf() {
   static Shelf one;
   return one;
 }
+
+const Afterwards afterwards{[] { shelf().clear(); }};
 
 class DatabasePlace final : public ServerPlace {
  public:
@@ -183,6 +187,7 @@ class DatabasePlace final : public ServerPlace {
 
  private:
   void empty() {
+    *watching_ << "SET client_min_messages = error";
     *watching_ << "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() "
                   "AND pid <> pg_backend_pid()";
     *watching_ << "DO $$ DECLARE s name; BEGIN FOR s IN SELECT nspname FROM pg_namespace WHERE nspname <> "

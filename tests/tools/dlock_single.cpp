@@ -1,0 +1,129 @@
+// This file knows what list, inspect, acquire, renew and release promise to scripts.
+#include "dlock.hpp"
+#include "support/database.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string first_line(const Ran& ran) { return ran.out.substr(0, ran.out.find('\n')); }
+
+}  // namespace
+
+TEST_CASE("acquire, renew and release go by the token alone") {
+  Database database;
+  const auto url = database.url();
+  const auto taken = dlock_tool(url, {"acquire", "-n", "deploy", "--ttl", "5m", "--label", "ci", "--meta", "commit=4f2a"});
+  REQUIRE(taken.code == 0);
+  const auto token = first_line(taken);
+  CHECK(token == "1");
+  const auto busy = dlock_tool(url, {"acquire", "-n", "deploy", "--ttl", "5m"});
+  CHECK(busy.code == 75);
+  CHECK_MESSAGE(busy.says("is held by ci-"), busy.out);
+  CHECK(dlock_tool(url, {"acquire", "-w", "50ms", "deploy", "--ttl", "5m"}).code == 75);
+  CHECK(dlock_tool(url, {"renew", "deploy", "--token", "99"}).code == 3);
+  CHECK(dlock_tool(url, {"renew", "deploy", "--token", token, "--ttl", "1h"}).code == 0);
+  auto engine = database.engine();
+  const auto row = engine.inspect("deploy");
+  REQUIRE(row);
+  CHECK(row->lease == 1h);
+  CHECK(row->left > 59min);
+  CHECK(row->metadata == R"({"commit":"4f2a"})");
+  CHECK(dlock_tool(url, {"release", "deploy", "--token", "99"}).code == 3);
+  CHECK(engine.inspect("deploy")->state == State::held);
+  CHECK(dlock_tool(url, {"release", "deploy", "--token", token}).code == 0);
+  CHECK(engine.inspect("deploy")->state == State::free);
+  CHECK(dlock_tool(url, {"release", "deploy", "--token", token}).code == 3);
+}
+
+TEST_CASE("acquire prints what a shell or a program can read") {
+  Database database;
+  const auto env = dlock_tool(database.url(), {"acquire", "a", "--ttl", "1m", "--format", "env"});
+  CHECK(first_line(env) == "DLOCK_TOKEN=1");
+  const auto json = nlohmann::json::parse(dlock_tool(database.url(), {"acquire", "b", "--ttl", "1m", "--format", "json"}).out);
+  CHECK(json["format_version"] == 1);
+  CHECK(json["token"] == 1);
+  CHECK(json["owner"].get<std::string>().size() == 32);
+  auto engine = database.engine();
+  free_by_force(engine, "a");
+  free_by_force(engine, "b");
+}
+
+TEST_CASE("list shows who holds what, by name, pattern and state, for people and for programs") {
+  Database database;
+  auto engine = database.engine();
+  auto one = engine.try_lock("report/1", {.label = "web1"});
+  auto two = engine.try_lock("report/2");
+  auto other = engine.try_lock("other");
+  REQUIRE((one && two && other));
+  other->release();
+  const auto text = dlock_tool(database.url(), {"list"});
+  CHECK(text.code == 0);
+  CHECK(first_line(text).starts_with("NAME"));
+  CHECK_MESSAGE((text.says("report/1") && text.says("web1-") && !text.says("other")), text.out);
+  CHECK(dlock_tool(database.url(), {"list", "--state", "free"}).says("other"));
+  const auto json = nlohmann::json::parse(dlock_tool(database.url(), {"list", "report/*", "--state", "all", "--format", "json"}).out);
+  REQUIRE(json["locks"].size() == 2);
+  CHECK(json["locks"][0]["name"] == "report/1");
+  CHECK(json["locks"][0]["state"] == "held");
+  CHECK(json["locks"][0]["owner"] == one->owner());
+  for (const char* key : {"node", "label", "token", "held_us", "left_us", "entries", "waiters", "metadata"})
+    CHECK(json["locks"][0].contains(key));
+  one->release();
+  two->release();
+}
+
+TEST_CASE("inspect exits 3 unless the lock is held") {
+  Database database;
+  auto engine = database.engine();
+  CHECK(dlock_tool(database.url(), {"inspect", "job"}).code == 3);
+  auto lock = engine.try_lock("job", {.metadata = "because"});
+  REQUIRE(lock);
+  const auto held = dlock_tool(database.url(), {"inspect", "job"});
+  CHECK(held.code == 0);
+  CHECK_MESSAGE((held.says("because") && held.says(lock->owner())), held.out);
+  lock->release();
+  CHECK(dlock_tool(database.url(), {"inspect", "job"}).code == 3);
+}
+
+TEST_CASE("release by force needs the token that was shown, and a yes") {
+  Database database;
+  auto engine = database.engine();
+  auto lock = engine.try_lock("job");
+  REQUIRE(lock);
+  const auto token = std::to_string(number(lock->token()));
+  CHECK(dlock_tool(database.url(), {"release", "job", "--force"}).code == 2);
+  CHECK(dlock_tool(database.url(), {"release", "job", "--force", "--expect-token", token}).code == 2);
+  CHECK(dlock_tool(database.url(), {"release", "job", "--force", "--expect-token", "77", "--yes"}).code == 3);
+  CHECK(engine.inspect("job")->state == State::held);
+  const auto freed = dlock_tool(database.url(), {"release", "job", "--force", "--expect-token", token, "--yes"});
+  CHECK(freed.code == 0);
+  CHECK_MESSAGE(freed.says("is held by"), freed.out);
+  CHECK(engine.inspect("job")->state == State::free);
+  CHECK(lock->release() == Released::was_lost);
+}
+
+TEST_CASE("errors have the promised codes and one line") {
+  Database database;
+  const auto code = [&](std::vector<std::string> arguments) {
+    const auto ran = dlock_tool(database.url(), std::move(arguments));
+    CHECK_MESSAGE(ran.lines() == 1, ran.out);
+    return ran.code;
+  };
+  CHECK(code({"acquire", "job"}) == 2);
+  CHECK(code({"acquire", "job", "--ttl", "0"}) == 2);
+  CHECK(code({"acquire", "", "--ttl", "1m"}) == 2);
+  CHECK(code({"renew", "job", "--token", "-1"}) == 2);
+  CHECK(code({"renew", "job", "--token", "many"}) == 2);
+  CHECK(code({"list", "--state", "odd"}) == 2);
+  CHECK(code({"list", "--format", "xml"}) == 2);
+  CHECK(code({"list", "--", "x"}) == 2);
+  CHECK(code({"frobnicate"}) == 2);
+  CHECK(code({"list", "--table", "nowhere"}) == 7);
+  CHECK(dlock_tool("", {"list"}).code == 2);
+}
