@@ -3,8 +3,6 @@
 #include "dialects/embedded.hpp"
 #include "server.hpp"
 
-#include <array>
-
 namespace dlock::dialects::DLOCK_DIALECT {
 
 const Embedded& embedded() noexcept;
@@ -25,31 +23,15 @@ class ServerConnector final : public Connector {
   const Server server_;
 };
 
-class ServerDialect final : public Dialect {
+constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
+constexpr Duration clock_margin = std::chrono::milliseconds{1};
+
+class ServerDialect final : public EmbeddedDialect {
  public:
-  std::string_view name() const noexcept override { return DLOCK_DIALECT_NAME; }
-  std::span<const std::string_view> schemes() const noexcept override {
-    static constexpr std::array<std::string_view, std::size(std::initializer_list<const char*>{DLOCK_DIALECT_SCHEMES})>
-        schemes{DLOCK_DIALECT_SCHEMES};
-    return schemes;
-  }
+  ServerDialect() : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '`', clock_margin}, embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }
-  Marker marker() const noexcept override { return Marker::question; }
-  std::string quote(std::string_view identifier) const override {
-    std::string result = "`";
-    for (const char c : identifier) {
-      if (c == '`') result += '`';
-      result += c;
-    }
-    return result + "`";
-  }
-  std::string_view lock_sql() const noexcept override { return embedded().lock_sql; }
-  std::string_view migrator_sql() const noexcept override { return embedded().migrator_sql; }
-  std::span<const Migration> migrations() const noexcept override { return embedded().migrations; }
-  std::string_view schema_sql() const noexcept override { return embedded().schema_sql; }
-  Duration smallest_margin() const noexcept override { return std::chrono::milliseconds{1}; }
 };
 
 }  // namespace

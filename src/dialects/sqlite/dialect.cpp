@@ -25,31 +25,16 @@ class FileConnector final : public Connector {
   const std::string target_;
 };
 
-class FileDialect final : public Dialect {
+constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
+// The clock in the statements has steps of 1 ms: one for each end of a lease, and one for what lies between.
+constexpr Duration clock_margin = std::chrono::milliseconds{3};
+
+class FileDialect final : public EmbeddedDialect {
  public:
-  std::string_view name() const noexcept override { return DLOCK_DIALECT_NAME; }
-  std::span<const std::string_view> schemes() const noexcept override {
-    static constexpr std::string_view schemes[] = {DLOCK_DIALECT_SCHEMES};
-    return schemes;
-  }
+  FileDialect() : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '"', clock_margin}, embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<FileConnector>(url, options);
   }
-  Marker marker() const noexcept override { return Marker::question; }
-  std::string quote(std::string_view identifier) const override {
-    std::string result = "\"";
-    for (const char c : identifier) {
-      if (c == '"') result += '"';
-      result += c;
-    }
-    return result + "\"";
-  }
-  std::string_view lock_sql() const noexcept override { return embedded().lock_sql; }
-  std::string_view migrator_sql() const noexcept override { return embedded().migrator_sql; }
-  std::span<const Migration> migrations() const noexcept override { return embedded().migrations; }
-  std::string_view schema_sql() const noexcept override { return embedded().schema_sql; }
-  // The clock in the statements has steps of 1 ms: one for each end of a lease, and one for what lies between.
-  Duration smallest_margin() const noexcept override { return std::chrono::milliseconds{3}; }
 };
 
 }  // namespace
