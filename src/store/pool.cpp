@@ -3,6 +3,8 @@
 
 #include "types/failure.hpp"
 
+#include <algorithm>
+#include <condition_variable>
 #include <utility>
 
 namespace dlock::store {
@@ -12,19 +14,33 @@ Pool::~Pool() {
   for (auto& connection : idle_) static_cast<void>(connection.release());
 }
 
+// One thread's place in the queue. Its turn comes with a connection, or with the room to open one.
+struct Pool::Waiter {
+  std::condition_variable called;
+  std::unique_ptr<dialects::Connection> connection;
+  bool turn = false;
+};
+
 Pool::Loan Pool::take(Deadline deadline) {
   {
     std::unique_lock guard(mutex_);
-    const bool available =
-        freed_.wait_until(guard, deadline, [&] { return !idle_.empty() || open_ < limit_; });
-    if (!available)
-      throw Failure(Cause::timed_out, "no connection of the pool became free in time (EngineOptions::connections)");
-    if (!idle_.empty()) {
+    if (waiters_.empty() && !idle_.empty()) {
       auto connection = std::move(idle_.back());
       idle_.pop_back();
       return {*this, std::move(connection)};
     }
-    ++open_;
+    if (waiters_.empty() && open_ < limit_) {
+      ++open_;
+    } else {
+      // Whoever gives a connection back may want it again at once: without an order it would win every time.
+      Waiter waiter;
+      waiters_.push_back(&waiter);
+      if (!waiter.called.wait_until(guard, deadline, [&] { return waiter.turn; })) {
+        std::erase(waiters_, &waiter);
+        throw Failure(Cause::timed_out, "no connection of the pool became free in time (EngineOptions::connections)");
+      }
+      if (waiter.connection) return {*this, std::move(waiter.connection)};
+    }
   }
   try {
     auto connection = connect_(deadline);
@@ -36,12 +52,10 @@ Pool::Loan Pool::take(Deadline deadline) {
     if (again && on_reconnect_) on_reconnect_();
     return {*this, std::move(connection)};
   } catch (...) {
-    {
-      const std::lock_guard guard(mutex_);
-      --open_;
-      failed_ = true;
-    }
-    freed_.notify_one();
+    const std::lock_guard guard(mutex_);
+    --open_;
+    failed_ = true;
+    admit();
     throw;
   }
 }
@@ -52,26 +66,37 @@ void Pool::adopt(std::unique_ptr<dialects::Connection> connection) {
   ++open_;
 }
 
+void Pool::admit() {
+  for (; open_ < limit_ && !waiters_.empty(); waiters_.pop_front()) {
+    ++open_;
+    waiters_.front()->turn = true;
+    waiters_.front()->called.notify_one();
+  }
+}
+
 void Pool::give_back(std::unique_ptr<dialects::Connection> connection, bool sound) {
   if (birthplace_.forked()) {
     static_cast<void>(connection.release());
     return;
   }
-  std::vector<std::unique_ptr<dialects::Connection>> dropped;
-  {
-    const std::lock_guard guard(mutex_);
-    if (sound && connection->usable()) {
-      idle_.push_back(std::move(connection));
-    } else {
-      // What broke this one has most likely broken those that were idle meanwhile, too.
-      failed_ = true;
-      dropped.swap(idle_);
-      dropped.push_back(std::move(connection));
-      open_ -= static_cast<unsigned>(dropped.size());
-    }
+  std::vector<std::unique_ptr<dialects::Connection>> dropped;  // closed after the mutex is free
+  const std::lock_guard guard(mutex_);
+  if (!sound || !connection->usable()) {
+    // What broke this one has most likely broken those that were idle meanwhile, too.
+    failed_ = true;
+    dropped.swap(idle_);
+    dropped.push_back(std::move(connection));
+    open_ -= static_cast<unsigned>(dropped.size());
+    admit();
+  } else if (waiters_.empty()) {
+    idle_.push_back(std::move(connection));
+  } else {
+    auto& first = *waiters_.front();
+    waiters_.pop_front();
+    first.connection = std::move(connection);
+    first.turn = true;
+    first.called.notify_one();
   }
-  if (dropped.empty()) freed_.notify_one();
-  else freed_.notify_all();
 }
 
 }  // namespace dlock::store

@@ -1,10 +1,11 @@
-// This file knows how a few connections are shared: last in first out, bounded, thrown away when in doubt.
+// This file knows how a few connections are shared: the last one used first, those who wait in the order they came,
+// and a connection in doubt is thrown away.
 #pragma once
 
 #include "dialects/dialect.hpp"
 #include "types/process.hpp"
 
-#include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -51,16 +52,20 @@ class Pool {
   void adopt(std::unique_ptr<dialects::Connection> connection);
 
  private:
+  struct Waiter;
+
   void give_back(std::unique_ptr<dialects::Connection> connection, bool sound);
+  // With mutex_ held: lets as many of those who wait open a connection as there is room for.
+  void admit();
 
   const Connect connect_;
   std::function<void()> on_reconnect_;
   const unsigned limit_;
   const Birthplace birthplace_;
   std::mutex mutex_;
-  std::condition_variable freed_;
   // Guarded by mutex_:
   std::vector<std::unique_ptr<dialects::Connection>> idle_;
+  std::deque<Waiter*> waiters_;  // each is on its thread's stack
   unsigned open_ = 0;  // idle, lent or being opened
   bool failed_ = false;  // a connection, or the opening of one, since the last that was opened
 };
