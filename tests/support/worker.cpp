@@ -13,7 +13,6 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -23,18 +22,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-long long read_number(const std::string& path) {
-  long long value = 0;
-  std::ifstream(path) >> value;
-  return value;
-}
-
 // Raises an unguarded number and notes token and number in a journal, with nothing but the lock to keep others out.
-// Who is too slow a machine for the lease proves nothing, and ends with 4.
-void raise_number(const std::string& folder, const dlock::Lock& lock, int journal, bool die) {
-  const auto value = read_number(folder + "/counter") + 1;
+// Each step is one call, so that a kill leaves no half of it. Who is too slow for the lease proves nothing, and ends
+// with 4.
+void raise_number(const dlock::Lock& lock, int counter, int journal, bool die) {
+  long long value = 0;
+  if (::pread(counter, &value, sizeof value, 0) < 0) std::_Exit(3);
+  ++value;
   std::this_thread::yield();
-  std::ofstream(folder + "/counter", std::ios::trunc) << value << '\n';
+  if (::pwrite(counter, &value, sizeof value, 0) != sizeof value) std::_Exit(3);
   if (!lock.valid()) std::_Exit(4);
   if (die) ::raise(SIGKILL);
   const auto line = std::to_string(dlock::number(lock.token())) + ' ' + std::to_string(value) + '\n';
@@ -47,6 +43,7 @@ int count(const std::string& url, const std::string& name, const std::string& fo
   dlock::EngineOptions options;
   options.lease = lease;
   dlock::Engine engine(url, options);
+  const int counter = ::open((folder + "/counter").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   const int journal = ::open((folder + "/journal").c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   std::atomic<int> entries{0};
   std::vector<std::jthread> all;
@@ -54,7 +51,7 @@ int count(const std::string& url, const std::string& name, const std::string& fo
     all.emplace_back([&] {
       for (int round = 0; round < rounds; ++round) {
         auto lock = engine.lock(name);
-        raise_number(folder, lock, journal, ++entries == dies_at);
+        raise_number(lock, counter, journal, ++entries == dies_at);
       }
     });
   return 0;

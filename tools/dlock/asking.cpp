@@ -1,45 +1,101 @@
-// This file knows what is wrong with -n, -w, --meta and the like.
+// This file knows what is wrong with a name, with -n, -w, --meta and the like.
 #include "asking.hpp"
 
 #include "tools/shared/usage.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <utf8.h>
 
 namespace dlock::tools {
+namespace {
+
+constexpr std::size_t longest_name = 255, longest_label = 255, longest_metadata = 4096;
+
+}  // namespace
+
+void check_text(std::string_view what, std::string_view text, std::size_t limit) {
+  if (text.size() > limit)
+    throw UsageError(fmt::format("{} {} has {} bytes; at most {} are allowed", what, in_quotes(text), text.size(), limit));
+  if (!utf8::is_valid(text.begin(), text.end()))
+    throw UsageError(fmt::format("{} {} is not valid UTF-8", what, in_quotes(text)));
+}
+
+void check_name(std::string_view name) {
+  if (name.empty()) throw UsageError("the lock name \"\" is empty; a name has 1 to 255 bytes of UTF-8");
+  check_text("the lock name", name, longest_name);
+}
+
+Duration parse_lease(std::string_view flag, std::string_view text, Duration shortest) {
+  const auto lease = parse_duration(flag, text);
+  if (lease < shortest || lease > longest_lease)
+    throw UsageError(fmt::format("{} {} is out of range: from {} to 10 years", flag, in_quotes(text),
+                                 shortest < std::chrono::seconds{1} ? "1ms" : "1s"));
+  return lease;
+}
+
+CLI::Option* add_value(CLI::App& app, const std::string& names, std::optional<std::string>& value, const std::string& type,
+                       const std::string& help) {
+  return app.add_option_function<std::string>(names, [&value](const std::string& text) { value = text; }, help)
+      ->type_name(type);
+}
 
 void Asking::add_to(CLI::App& app) {
-  app.add_option("NAME", name_, "the lock's name")->required();
+  app.add_option("NAME", name_, "the lock's name")->type_name("")->required();
   app.add_flag("-n,--nonblock", nonblock_, "do not wait");
-  app.add_option("-w,--wait", wait_, "wait at most this long (default: as long as it takes; 0 = -n)");
-  app.add_option("--at-least", at_least_, "keep the lock closed this long from now on, also if it is released or lost earlier");
-  label_option_ = app.add_option("--label", label_, "who holds it, for people (default host:pid)");
-  app.add_option("--meta", metadata_, "KEY=VALUE for people, shown by inspect; may be repeated")->take_all();
+  add_value(app, "-w,--wait", wait_, "D", "wait at most this long (as long as it takes; 0 = -n)");
+  add_value(app, "--at-least", at_least_, "D", "keep it closed this long from the grant on, however short the work is");
+  add_value(app, "--label", label_, "TEXT", "who holds it, for people (host:pid)");
+  app.add_option("--meta", metadata_, "for people, shown by inspect; may be repeated")->type_name("K=V")->allow_extra_args(false);
+}
+
+const std::string& Asking::name() const {
+  check_name(name_);
+  return name_;
 }
 
 std::optional<Duration> Asking::wait() const {
-  if (nonblock_) return Duration{};
-  if (wait_.empty()) return std::nullopt;
-  return parse_duration("--wait", wait_);
+  const auto limit = wait_ ? std::optional<Duration>(parse_duration("--wait", *wait_)) : std::nullopt;
+  return nonblock_ ? Duration{} : limit;
 }
 
 LockOptions Asking::lock_options() const {
   LockOptions options;
-  if (!at_least_.empty()) options.at_least = parse_duration("--at-least", at_least_);
-  if (label_option_->count() > 0) options.label = label_;
+  if (at_least_) {
+    options.at_least = parse_duration("--at-least", *at_least_);
+    if (options.at_least > longest_lease)
+      throw UsageError(fmt::format("--at-least {} is out of range: at most 10 years", in_quotes(*at_least_)));
+  }
+  if (label_) {
+    check_text("--label", *label_, longest_label);
+    options.label = label_;
+  }
   if (metadata_.empty()) return options;
   nlohmann::ordered_json object;
   for (const auto& item : metadata_) {
     const auto equals = item.find('=');
     if (equals == std::string::npos || equals == 0)
-      throw UsageError("--meta " + in_quotes(item) + " is not of the form KEY=VALUE");
-    object[item.substr(0, equals)] = item.substr(equals + 1);
+      throw UsageError(fmt::format("--meta {} is not of the form KEY=VALUE", in_quotes(item)));
+    check_text("--meta", item, longest_metadata);
+    const auto key = item.substr(0, equals);
+    if (object.contains(key)) throw UsageError(fmt::format("--meta {} gives the key {} twice", in_quotes(item), in_quotes(key)));
+    object[key] = item.substr(equals + 1);
   }
-  try {
-    options.metadata = object.dump();
-  } catch (const nlohmann::json::exception&) {
-    throw UsageError("--meta is not valid UTF-8");
-  }
+  options.metadata = object.dump();
+  if (options.metadata.size() > longest_metadata)
+    throw UsageError(fmt::format("--meta {} and the others have {} bytes as JSON; at most {} are allowed",
+                                 in_quotes(metadata_.front()), options.metadata.size(), longest_metadata));
   return options;
+}
+
+std::optional<Lock> ask(Engine& engine, const std::string& name, std::optional<Duration> wait, const LockOptions& options,
+                        const std::stop_token& stop, Holder& busy) {
+  if (wait && *wait == Duration{}) return engine.try_lock(name, options, &busy);
+  auto lock = engine.try_lock_for(name, wait.value_or(Duration::max()), options, stop);
+  if (lock || stop.stop_requested()) return lock;
+  if (auto row = engine.inspect(name)) busy = std::move(*row);
+  busy.name = name;
+  return std::nullopt;
 }
 
 EngineOptions engine_options(const ConnectionOptions& connection) {

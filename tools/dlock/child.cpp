@@ -1,4 +1,4 @@
-// This file knows fork, exec, process groups and terminals.
+// This file knows fork, exec and process groups.
 #include "child.hpp"
 
 #include <fcntl.h>
@@ -37,97 +37,87 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return result;
 }
 
-bool in_foreground() { return ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp(); }
+struct Start {
+  char* const* words;
+  char* const* environment;
+  const Command& command;
+  int report;
+};
 
-// In the child, between fork() and exec(): only async-signal-safe calls.
-[[noreturn]] void become(char* const* words, char* const* environment, bool foreground, bool no_stdin, const sigset_t& mask,
-                         int report) {
-  ::setpgid(0, 0);
-  if (foreground) ::tcsetpgrp(STDIN_FILENO, ::getpgrp());  // SIGTTOU is blocked until further below
-  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
-  if (no_stdin) {
-    const int nothing = ::open("/dev/null", O_RDONLY);
-    if (nothing >= 0) {
-      ::dup2(nothing, STDIN_FILENO);
-      ::close(nothing);
-    }
-  }
-  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
-  ::execvpe(words[0], words, environment);
+[[noreturn]] void give_up(int report) {
   const int error = errno;
   static_cast<void>(::write(report, &error, sizeof error));
   ::_exit(error == ENOENT ? 127 : 126);
 }
 
+// In the child, between fork() and exec(), where the engine's threads are gone but their locks may be held: only
+// async-signal-safe calls.
+[[noreturn]] void become(const Start& start) {
+  ::setpgid(0, 0);
+  if (start.command.in_foreground) ::tcsetpgrp(STDIN_FILENO, ::getpgrp());  // SIGTTOU is blocked until further below
+  for (int number = 1; number < NSIG; ++number)
+    if (number != SIGHUP || !start.command.hangup_ignored) ::signal(number, SIG_DFL);
+  if (start.command.no_stdin) {
+    const int nothing = ::open("/dev/null", O_RDONLY);
+    if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0) give_up(start.report);
+    if (nothing != STDIN_FILENO) ::close(nothing);
+  }
+  ::sigprocmask(SIG_SETMASK, &start.command.mask, nullptr);
+  ::execvpe(start.words[0], start.words, start.environment);
+  give_up(start.report);
+}
+
 }  // namespace
 
-Child::Child(const Command& command) : foreground_(in_foreground()) {
+Child::Child(const Command& command) {
   auto words = command.words;
   auto environment = environment_for(command);
   const auto word_pointers = pointers_to(words);
   const auto environment_pointers = pointers_to(environment);
   std::array<int, 2> report{};
-  if (::pipe2(report.data(), O_CLOEXEC) != 0) throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
+  if (::pipe2(report.data(), O_CLOEXEC | O_NONBLOCK) != 0) throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
+  const Start start{word_pointers.data(), environment_pointers.data(), command, report[1]};
   pid_ = ::fork();
-  if (pid_ == 0)
-    become(word_pointers.data(), environment_pointers.data(), foreground_, command.no_stdin, command.mask, report[1]);
+  if (pid_ == 0) become(start);
   const int fork_error = errno;
   ::close(report[1]);
+  report_ = report[0];
   if (pid_ < 0) {
-    ::close(report[0]);
+    ::close(report_);
     throw std::runtime_error(std::string("fork: ") + std::strerror(fork_error));
   }
   ::setpgid(pid_, pid_);  // in both processes: whoever comes first
-  if (foreground_) ::tcsetpgrp(STDIN_FILENO, pid_);
-  int error = 0;
-  ssize_t count = 0;
-  while ((count = ::read(report[0], &error, sizeof error)) < 0 && errno == EINTR) {}
-  ::close(report[0]);
-  if (count != static_cast<ssize_t>(sizeof error)) return;
-  exec_error_ = error;
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
-  reaped_ = true;
-  leave_foreground();
 }
 
 Child::~Child() {
-  if (!reaped_ && pid_ > 0) {
+  if (!reaped_) {
     signal(SIGKILL);
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
   }
-  leave_foreground();
+  ::close(report_);
 }
 
-void Child::signal(int number) const noexcept {
-  if (pid_ > 0) ::kill(-pid_, number);
-}
+void Child::signal(int number) const noexcept { ::kill(-pid_, number); }
+
+bool Child::group_lives() const noexcept { return ::kill(-pid_, 0) == 0; }
 
 Child::News Child::look() {
-  for (;;) {
-    int status = 0;
-    const pid_t changed = ::waitpid(pid_, &status, WNOHANG | WUNTRACED);
-    if (changed < 0 && errno == EINTR) continue;
-    if (changed != pid_) return News::none;
-    if (WIFSTOPPED(status)) return News::stopped;
-    reaped_ = true;
-    if (WIFSIGNALED(status)) ended_ = {128 + WTERMSIG(status), WTERMSIG(status)};
-    else ended_ = {WEXITSTATUS(status), 0};
-    return News::ended;
+  if (reaped_) return News::none;
+  int status = 0;
+  pid_t changed = 0;
+  while ((changed = ::waitpid(pid_, &status, WNOHANG | WUNTRACED)) < 0 && errno == EINTR) {}
+  if (changed < 0) throw std::runtime_error(std::string("waitpid: ") + std::strerror(errno));
+  if (changed == 0) return News::none;
+  if (WIFSTOPPED(status)) {
+    stopped_by_ = WSTOPSIG(status);
+    return News::stopped;
   }
-}
-
-void Child::stop_together() {
-  if (!foreground_) return;  // whoever stopped a child in the background will continue it
-  ::tcsetpgrp(STDIN_FILENO, ::getpgrp());
-  ::raise(SIGSTOP);
-  // Continued: fg gave the terminal to this process, or bg did not.
-  if (in_foreground()) ::tcsetpgrp(STDIN_FILENO, pid_);
-  signal(SIGCONT);
-}
-
-void Child::leave_foreground() noexcept {
-  if (foreground_) ::tcsetpgrp(STDIN_FILENO, ::getpgrp());
-  foreground_ = false;
+  reaped_ = true;
+  if (WIFSIGNALED(status)) ended_ = {128 + WTERMSIG(status), WTERMSIG(status)};
+  else ended_ = {WEXITSTATUS(status)};
+  int error = 0;
+  if (::read(report_, &error, sizeof error) == static_cast<ssize_t>(sizeof error)) ended_.exec_error = error;
+  return News::ended;
 }
 
 }  // namespace dlock::tools::run

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <csignal>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,45 +14,45 @@ struct Command {
   std::vector<std::string> words;                                // executed directly, never through a shell
   std::vector<std::pair<std::string, std::string>> environment;  // replacing inherited values
   bool no_stdin = false;
-  sigset_t mask{};                                               // the signal mask it starts with
+  bool in_foreground = false;  // of the terminal at its standard input
+  bool hangup_ignored = false;
+  sigset_t mask{};             // the signal mask it starts with
 };
 
-// How a process ended, or that it was stopped.
+// How a process ended.
 struct Ended {
-  int status = 0;  // 0 to 255, or 128 + signal
-  int signal = 0;  // that ended it; 0: it exited
+  int status = 0;      // 0 to 255, or 128 + signal
+  int signal = 0;      // that ended it; 0: it exited
+  int exec_error = 0;  // errno, if the command could not be executed
 };
 
 // One child in a process group of its own. Owns: the group; destroying it while the child lives kills the group.
+// Threads: one.
 class Child {
  public:
-  // Starts it, in the foreground of the terminal if this process is. `exec_error()` tells if that failed.
+  // Starts it. Throws std::runtime_error.
   explicit Child(const Command& command);
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // errno of a command that could not be executed; 0: it runs.
-  int exec_error() const noexcept { return exec_error_; }
-
+  pid_t group() const noexcept { return pid_; }
   // To every process of the group.
   void signal(int number) const noexcept;
+  // Whether there is any process of the group left, also after the child itself has ended.
+  bool group_lives() const noexcept;
 
   // Whether the child has ended or was stopped since the last look.
   enum class News { none, stopped, ended };
   News look();
   const Ended& ended() const noexcept { return ended_; }
-
-  // After ^Z: stops this process too, and goes on with the child when it is continued.
-  void stop_together();
-
-  // Takes the terminal back.
-  void leave_foreground() noexcept;
+  int stopped_by() const noexcept { return stopped_by_; }
 
  private:
   pid_t pid_ = -1;
-  int exec_error_ = 0;
-  bool foreground_ = false, reaped_ = false;
+  int report_ = -1;  // says errno if exec failed; closed by a successful exec
+  int stopped_by_ = 0;
+  bool reaped_ = false;
   Ended ended_;
 };
 

@@ -4,6 +4,7 @@
 #include <dlock/duration.hpp>
 
 #include <optional>
+#include <string>
 
 namespace dlock::tools::run {
 
@@ -11,10 +12,10 @@ struct Times {
   Duration ttl{}, renew_every{}, kill_after{}, safety{};
 };
 
-// What was chosen on the command line; unset is computed from the ttl.
+// What was written on the command line; what is unset is computed from the ttl.
 struct Chosen {
-  Duration ttl{};
-  std::optional<Duration> renew_every{}, kill_after{};
+  std::string ttl = "30s";
+  std::optional<std::string> renew_every{}, kill_after{};
 };
 
 // safety = min(max(500 ms, ttl/20), ttl/6); renew_every = ttl/3; kill_after = min(5 s, ttl/6). With t0 the moment the

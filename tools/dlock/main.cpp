@@ -7,11 +7,22 @@
 #include "tools/shared/console.hpp"
 #include "tools/shared/usage.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace {
 
 constexpr int run_failed = 125;
+
+// A connection to the database must not become somebody's standard output.
+void fill_standard_descriptors() {
+  int descriptor = 0;
+  do descriptor = ::open("/dev/null", O_RDWR);
+  while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+  if (descriptor >= 0) ::close(descriptor);
+}
 
 // The code for wrong arguments depends on the command, which is known before they are understood.
 int usage_code(const std::vector<std::string>& words) {
@@ -25,10 +36,11 @@ int usage_code(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   using namespace dlock::tools;
+  fill_standard_descriptors();
   const auto arguments = take_arguments(argc, argv);
   Console console("dlock", true);
   CLI::App app("Locks in the SQL database that is already there.", "dlock");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is refused below, so that a wrong word is named first
   app.fallthrough();
   app.footer("The database is named by -u URL, by -e NAME (a variable), or by DLOCK_URL; its table is made by dlock-migrate up.\n"
              "Exit codes: 0 ok, 1 database error, 2 usage, 3 no, 7 schema, 8 unreachable, 9 permission, 75 busy; run has its own.\n"
@@ -42,6 +54,8 @@ int main(int argc, char** argv) {
       console, app, arguments.words,
       [&] {
         if (run.chosen()) return run(connection, console, arguments);
+        if (app.get_subcommands().empty())
+          throw UsageError("no command is given: write run, list, inspect, acquire, renew or release; see --help");
         if (arguments.cut) throw UsageError("only run takes a command after --");
         return single(connection, console);
       },

@@ -1,7 +1,9 @@
-// This file knows `dlock run`: a command that runs only under a lock.
+// This file knows the options of `dlock run`: a command that runs only under a lock.
 #pragma once
 
 #include "asking.hpp"
+#include "contract.hpp"
+#include "course.hpp"
 
 #include "tools/shared/arguments.hpp"
 #include "tools/shared/connection.hpp"
@@ -9,8 +11,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <optional>
 #include <string>
-#include <vector>
 
 namespace dlock::tools {
 
@@ -18,16 +20,17 @@ class Run {
  public:
   explicit Run(CLI::App& app);
   bool chosen() const { return app_->parsed(); }
-  // Answers the exit code.
+  // Answers the exit code. Throws UsageError, and Error{misuse}.
   int operator()(const ConnectionOptions& connection, Console& console, const Arguments& arguments);
 
  private:
-  int hold_and_run(const ConnectionOptions& connection, Console& console, const Arguments& arguments);
+  run::Plan plan(const ConnectionOptions& connection, const Arguments& arguments) const;
 
   CLI::App* app_;
   Asking asking_;
-  std::string conflict_code_ = "75", lost_code_ = "79", ttl_ = "30s", renew_every_, kill_after_, lost_signal_ = "TERM",
-              max_runtime_, shell_, if_unavailable_ = "fail", status_file_;
+  run::Chosen times_;
+  std::string conflict_code_ = "75", lost_code_ = "79", lost_signal_ = "TERM", if_unavailable_ = "fail";
+  std::optional<std::string> max_runtime_, shell_, status_file_;
   bool no_stdin_ = false;
 };
 

@@ -61,11 +61,12 @@ std::string as_lines(const Holder& row) {
   return text;
 }
 
+// Who waits is not known here.
 nlohmann::json as_json(const Holder& row) {
   return {{"name", row.name},       {"state", to_string(row.state)},   {"node", row.node},
           {"owner", row.owner},     {"label", row.label},              {"token", number(row.token)},
           {"held_us", has_holder(row) ? row.held.count() : 0},         {"left_us", row.left.count()},
-          {"entries", row.entries}, {"waiters", 0},                    {"metadata", row.metadata}};
+          {"entries", row.entries}, {"waiters", nullptr},              {"metadata", row.metadata}};
 }
 
 std::string why_busy(const Holder& row) {
@@ -76,6 +77,17 @@ std::string why_busy(const Holder& row) {
   return fmt::format("{} is held by {} (token {}) for {}; lease {}", name, printable(who(row)), number(row.token),
                      shown(row.held),
                      row.state == State::held ? fmt::format("ends in {} unless renewed", shown(row.left)) : "has ended");
+}
+
+void say_busy(const Holder& row, Console& console) {
+  if (console.json()) console.error(Exit::busy, why_busy(row));
+  else console.note(why_busy(row));
+}
+
+int say_no(const std::string& text, Console& console) {
+  if (console.json()) return console.error(Exit::no, text);
+  console.note(text);
+  return number(Exit::no);
 }
 
 }  // namespace dlock::tools

@@ -1,6 +1,8 @@
 // This file knows how rows of the lock table are shown to people and to scripts.
 #pragma once
 
+#include "tools/shared/console.hpp"
+
 #include <dlock/holder.hpp>
 
 #include <nlohmann/json_fwd.hpp>
@@ -20,5 +22,9 @@ nlohmann::json as_json(const Holder& row);
 
 // `"nightly" is held by web3-4711-9f2c (token 42) for 3m12s; lease ends in 8.2s unless renewed`
 std::string why_busy(const Holder& row);
+
+// A no is an answer: a plain line on standard error (not with -q), or with --format json an error object.
+void say_busy(const Holder& row, Console& console);
+int say_no(const std::string& text, Console& console);  // answers Exit::no
 
 }  // namespace dlock::tools

@@ -1,4 +1,4 @@
-// This file knows what the single commands print, and which code they leave with.
+// This file knows what the single commands take, and what they do.
 #include "single.hpp"
 
 #include "show.hpp"
@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <iostream>
 #include <limits>
 
@@ -22,17 +23,14 @@ namespace dlock::tools {
 namespace {
 
 constexpr std::array<const char*, 5> states{"held", "free", "closed", "expired", "all"};
+constexpr Duration shortest_lease = std::chrono::milliseconds{1};
+constexpr std::size_t longest_pattern = 4096;
 
-std::string not_the_holder(const std::string& name, Token token) {
-  return fmt::format("{} is not held under token {}", in_quotes(name), number(token));
-}
-
-bool confirmed(const std::string& question) {
-  if (::isatty(STDIN_FILENO) == 0) return false;
-  std::cerr << question << " [y/N] ";
+bool confirmed() {
+  std::cerr << "dlock: free it although it is held? [y/N] " << std::flush;
   std::string answer;
   std::getline(std::cin, answer);
-  return answer == "y" || answer == "yes";
+  return answer == "y" || answer == "Y" || answer == "yes";
 }
 
 }  // namespace
@@ -43,60 +41,76 @@ Single::Single(CLI::App& app)
       acquire_(app.add_subcommand("acquire", "take a lock that nobody renews, for scripts that cannot wrap their work")),
       renew_(app.add_subcommand("renew", "give a lock taken by acquire a new lease")),
       release_(app.add_subcommand("release", "free a lock taken by acquire, or any lock by force")) {
-  list_->add_option("GLOB", glob_, "a shell pattern (default *)");
-  list_->add_option("--state", state_, "held (default), free, closed, expired or all");
-  inspect_->add_option("NAME", name_, "the lock's name")->required();
+  list_->add_option("GLOB", glob_, "a shell pattern (*)")->type_name("");
+  list_->add_option("--state", state_, "held, free, closed (free, but inside its at-least time), expired or all (held)")->type_name("S");
+  for (auto* command : {inspect_, renew_, release_})
+    command->add_option("NAME", name_, "the lock's name")->type_name("")->required();
   asking_.add_to(*acquire_);
-  acquire_->add_option("--ttl", ttl_, "length of the lease, 1ms to 10 years")->required();
-  for (auto* command : {renew_, release_}) command->add_option("NAME", name_, "the lock's name")->required();
-  renew_->add_option("--token", token_, "what acquire answered")->required();
-  renew_->add_option("--ttl", ttl_, "length of the new lease (default: the length it had)");
-  release_->add_option("--token", token_, "what acquire answered");
-  release_->add_flag("--force", force_, "free it although it is somebody else's; needs --expect-token");
-  release_->add_option("--expect-token", expected_, "with --force: the token shown by list; nothing happens if it has moved on");
+  add_value(*acquire_, "--ttl", ttl_, "D", "length of the lease, 1ms to 10 years")->required();
+  add_value(*renew_, "--token", token_, "T", "what acquire answered")->required();
+  add_value(*renew_, "--ttl", ttl_, "D", "length of the new lease (the length it had)");
+  add_value(*release_, "--token", token_, "T", "what acquire answered");
+  release_->add_flag("--force", force_, "free it although somebody else holds it; with --expect-token");
+  add_value(*release_, "--expect-token", expected_, "T", "with --force: the token that list shows; if it has moved on, nothing is done");
   release_->add_flag("--yes", yes_, "with --force: do not ask");
-  list_->footer("Example: dlock list 'report/*' --state all");
-  acquire_->footer("With --format env it prints DLOCK_TOKEN=… for eval. Exits 75 if the lock is busy.\n"
-                   "Example: token=$(dlock acquire deploy --ttl 5m -n) && ./deploy; dlock release deploy --token \"$token\"");
+  list_->footer("-u URL and more: dlock --help\nExample: dlock list 'report/*' --state all --format json");
+  inspect_->footer("-u URL and more: dlock --help\nExample: dlock inspect nightly || echo \"nobody runs it\"");
+  acquire_->footer("Prints the token; with --format env DLOCK_TOKEN=…, for eval. Exits 75 if the lock is busy.\n"
+                   "-u URL and more: dlock --help\n"
+                   "Example: token=$(dlock acquire -n deploy --ttl 5m) && ./deploy; dlock release deploy --token \"$token\"");
+  renew_->footer("Exits 3 if the token is not the holder's. -u URL and more: dlock --help\n"
+                 "Example: dlock renew deploy --token \"$token\" --ttl 5m || exit 1");
   release_->footer("Exits 3 if the token is not the holder's. The fencing token never falls, not even by force.\n"
-                   "Example: dlock release nightly --force --expect-token 42");
+                   "-u URL and more: dlock --help\nExample: dlock release nightly --force --expect-token 42");
 }
 
-void Single::check() const {
-  if (list_->parsed() && std::find(states.begin(), states.end(), state_) == states.end())
-    throw UsageError("--state " + in_quotes(state_) + " is unknown; use held, free, closed, expired or all");
-  if (!release_->parsed()) return;
-  if (force_ && expected_.empty()) throw UsageError("--force needs --expect-token, the token that list shows");
-  if (force_ && !token_.empty()) throw UsageError("--force goes with --expect-token, not with --token");
-  if (!force_ && token_.empty()) throw UsageError("release needs --token, what acquire answered (or --force)");
-  if (!force_ && !expected_.empty()) throw UsageError("--expect-token goes with --force");
+Token Single::token() const {
+  return Token{parse_number(force_ ? "--expect-token" : "--token", force_ ? *expected_ : *token_, 1,
+                            std::numeric_limits<std::int64_t>::max())};
+}
+
+void Single::check(const Console& console) const {
+  if (console.env() && !acquire_->parsed()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
+  if (list_->parsed()) {
+    check_text("the pattern", glob_, longest_pattern);
+    if (std::find(states.begin(), states.end(), state_) == states.end())
+      throw UsageError(fmt::format("--state {} is unknown; use held, free, closed, expired or all", in_quotes(state_)));
+    return;
+  }
+  check_name(acquire_->parsed() ? asking_.name() : name_);
+  if (ttl_) static_cast<void>(parse_lease("--ttl", *ttl_, shortest_lease));
+  if (release_->parsed()) {
+    if (force_ && !expected_) throw UsageError("--force needs --expect-token, the token that list shows");
+    if (force_ && token_) throw UsageError(fmt::format("--token {} is not for --force: that takes --expect-token", in_quotes(*token_)));
+    if (!force_ && expected_) throw UsageError(fmt::format("--expect-token {} is for --force only", in_quotes(*expected_)));
+    if (!force_ && yes_) throw UsageError("--yes is for --force only");
+    if (!force_ && !token_) throw UsageError("release needs --token, what acquire answered (or --force)");
+  }
+  if (token_ || expected_) static_cast<void>(token());
+  if (force_ && !yes_ && ::isatty(STDIN_FILENO) == 0)
+    throw UsageError("--force asks before it frees a lock: without a terminal it needs --yes");
 }
 
 int Single::operator()(const ConnectionOptions& connection, Console& console) {
-  check();
-  if (!token_.empty()) static_cast<void>(token("--token", token_));
-  if (!expected_.empty()) static_cast<void>(token("--expect-token", expected_));
-  if (!ttl_.empty()) static_cast<void>(parse_positive_duration("--ttl", ttl_));
-  if (acquire_->parsed()) static_cast<void>(asking_.lock_options());
-  if (acquire_->parsed()) static_cast<void>(asking_.wait());
-  const auto url = connection.url({"DLOCK_URL"});
+  check(console);
   const auto options = engine_options(connection);
+  if (acquire_->parsed()) {
+    static_cast<void>(asking_.lock_options());
+    static_cast<void>(asking_.wait());
+  }
+  const auto url = connection.url({"DLOCK_URL"});
   const Signals signals;
+  if (acquire_->parsed()) return acquire(url, options, signals, console);
   int code = 0;
   const int ended_by = wait_for(signals, [&](const std::stop_token&) {
     Engine engine(url, options);
     code = list_->parsed()      ? list(engine, console)
            : inspect_->parsed() ? inspect(engine, console)
-           : acquire_->parsed() ? acquire(engine, console)
            : renew_->parsed()   ? renew(engine, console)
            : force_             ? force(engine, console)
                                 : release(engine, console);
   });
   return ended_by != 0 ? 128 + ended_by : code;
-}
-
-Token Single::token(const char* flag, const std::string& text) const {
-  return Token{parse_number(flag, text, 1, std::numeric_limits<std::int64_t>::max())};
 }
 
 int Single::list(Engine& engine, Console& console) const {
@@ -114,87 +128,80 @@ int Single::list(Engine& engine, Console& console) const {
 
 int Single::inspect(Engine& engine, Console& console) const {
   const auto row = engine.inspect(name_);
-  if (row) {
-    if (console.json()) console.result(as_json(*row));
-    else console.result(as_lines(*row));
-  }
-  const bool held = row && row->state == State::held;
-  if (!row) console.note(fmt::format("{} is free, and was never taken (or not for a long time)", in_quotes(name_)));
-  return number(held ? Exit::ok : Exit::no);
+  if (!row) return say_no(fmt::format("{} is not held, and there is no row for it", in_quotes(name_)), console);
+  if (console.json()) console.result(as_json(*row));
+  else console.result(as_lines(*row));
+  return number(row->state == State::held ? Exit::ok : Exit::no);
 }
 
-int Single::acquire(Engine& engine, Console& console) const {
-  auto options = asking_.lock_options();
-  options.lease = parse_positive_duration("--ttl", ttl_);
-  options.renew = false;
+int Single::acquire(const std::string& url, const EngineOptions& options, const Signals& signals, Console& console) const {
+  auto lock_options = asking_.lock_options();
+  lock_options.lease = parse_lease("--ttl", *ttl_, shortest_lease);
+  lock_options.renew = false;
+  std::optional<Engine> engine;
+  std::optional<Lock> lock;
   Holder busy;
-  const auto wait = asking_.wait();
-  auto lock = wait && *wait == Duration{} ? engine.try_lock(asking_.name(), options, &busy)
-              : wait                     ? engine.try_lock_for(asking_.name(), *wait, options)
-                                         : engine.try_lock_for(asking_.name(), Duration::max(), options);
-  if (!lock) {
-    if (busy.name.empty()) {
-      if (auto row = engine.inspect(asking_.name())) busy = std::move(*row);
-      busy.name = asking_.name();
-    }
-    console.note(why_busy(busy));
-    return number(Exit::busy);
-  }
-  const auto owner = lock->owner();
-  const auto granted = number(lock->detach());
+  const int ended_by = wait_for(signals, [&](const std::stop_token& stop) {
+    engine.emplace(url, options);
+    lock = ask(*engine, asking_.name(), asking_.wait(), lock_options, stop, busy);
+  });
+  if (ended_by != 0) return 128 + ended_by;
+  if (lock) return hand_out(*lock, *lock_options.lease, console);
+  say_busy(busy, console);
+  return number(Exit::busy);
+}
+
+int Single::hand_out(Lock& lock, Duration ttl, Console& console) const {
+  const auto token = number(lock.token());
   if (console.json())
-    console.result(nlohmann::json{{"name", asking_.name()}, {"token", granted}, {"owner", owner}, {"ttl_us", options.lease->count()}});
+    console.result(nlohmann::json{{"name", lock.name()}, {"token", token}, {"owner", lock.owner()}, {"ttl_us", ttl.count()}});
   else if (console.env())
-    console.result(fmt::format("DLOCK_TOKEN={}", granted));
+    console.result(fmt::format("DLOCK_TOKEN={}", token));
   else
-    console.result(fmt::format("{}", granted));
+    console.result(std::to_string(token));
+  if (std::ferror(stdout) != 0) {
+    static_cast<void>(lock.release());
+    return console.error(Exit::database, "the token could not be written to standard output; the lock is free again");
+  }
+  lock.detach();
   return number(Exit::ok);
+}
+
+int Single::not_the_holder(Console& console) const {
+  return say_no(fmt::format("{} is not held under token {}", in_quotes(name_), number(token())), console);
 }
 
 int Single::renew(Engine& engine, Console& console) const {
   LockOptions options;
   options.renew = false;
-  if (!ttl_.empty()) options.lease = parse_positive_duration("--ttl", ttl_);
-  const auto wanted = token("--token", token_);
-  auto lock = engine.adopt(name_, wanted, options);
-  if (!lock) {
-    console.note(not_the_holder(name_, wanted));
-    return number(Exit::no);
-  }
+  if (ttl_) options.lease = parse_lease("--ttl", *ttl_, shortest_lease);
+  auto lock = engine.adopt(name_, token(), options);
+  if (!lock) return not_the_holder(console);
   lock->detach();
+  if (console.json()) console.result(nlohmann::json{{"name", name_}, {"token", number(token())}, {"renewed", true}});
   return number(Exit::ok);
 }
 
 int Single::release(Engine& engine, Console& console) const {
   LockOptions options;
   options.renew = false;
-  const auto wanted = token("--token", token_);
-  auto lock = engine.adopt(name_, wanted, options);
+  auto lock = engine.adopt(name_, token(), options);
   const auto released = lock ? lock->release() : Released::was_lost;
-  if (released == Released::freed) return number(Exit::ok);
-  if (released == Released::was_lost) {
-    console.note(not_the_holder(name_, wanted));
-    return number(Exit::no);
-  }
-  return console.error(Exit::unreachable, fmt::format("the release of {} could not be confirmed; it ends with its lease", in_quotes(name_)));
+  if (released == Released::was_lost) return not_the_holder(console);
+  if (released == Released::unconfirmed)
+    return console.error(Exit::unreachable,
+                         fmt::format("the release of {} could not be confirmed; it ends with its lease", in_quotes(name_)));
+  if (console.json()) console.result(nlohmann::json{{"name", name_}, {"token", number(token())}, {"released", true}});
+  return number(Exit::ok);
 }
 
 int Single::force(Engine& engine, Console& console) const {
-  const auto expected = token("--expect-token", expected_);
   const auto row = engine.inspect(name_);
-  if (!row || row->owner.empty() || row->token != expected) {
-    console.note(not_the_holder(name_, expected));
-    return number(Exit::no);
-  }
+  if (!row || row->owner.empty() || row->token != token()) return not_the_holder(console);
   console.note(why_busy(*row));
-  if (!yes_ && !confirmed("free it although it is held?")) {
-    if (::isatty(STDIN_FILENO) == 0) throw UsageError("--force without a terminal to ask on needs --yes");
-    return number(Exit::no);
-  }
-  if (!engine.force_release(name_, expected)) {
-    console.note(not_the_holder(name_, expected));
-    return number(Exit::no);
-  }
+  if (!yes_ && !confirmed()) return say_no("nothing was done", console);
+  if (!engine.force_release(name_, token())) return not_the_holder(console);
+  if (console.json()) console.result(nlohmann::json{{"name", name_}, {"token", number(token())}, {"released", true}});
   return number(Exit::ok);
 }
 

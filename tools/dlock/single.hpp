@@ -1,4 +1,4 @@
-// This file knows the commands that ask the table once: list, inspect, acquire, renew, release.
+// This file knows the options of the commands that ask the table once: list, inspect, acquire, renew, release.
 #pragma once
 
 #include "asking.hpp"
@@ -8,29 +8,40 @@
 
 #include <CLI/CLI.hpp>
 
+#include <functional>
+#include <optional>
+#include <stop_token>
 #include <string>
 
 namespace dlock::tools {
 
+class Signals;
+
 class Single {
  public:
   explicit Single(CLI::App& app);
-  // Answers the exit code.
+  // Answers the exit code. Throws UsageError, and Error.
   int operator()(const ConnectionOptions& connection, Console& console);
 
  private:
+  // The option that says which grant is meant.
+  Token token() const;
+  void check(const Console& console) const;
+
   int list(Engine& engine, Console& console) const;
   int inspect(Engine& engine, Console& console) const;
-  int acquire(Engine& engine, Console& console) const;
   int renew(Engine& engine, Console& console) const;
   int release(Engine& engine, Console& console) const;
   int force(Engine& engine, Console& console) const;
-  Token token(const char* flag, const std::string& text) const;
-  void check() const;
+  // The grant is handed to the caller by its output only, so a signal or a broken pipe gives it back.
+  int acquire(const std::string& url, const EngineOptions& options, const Signals& signals, Console& console) const;
+  int hand_out(Lock& lock, Duration ttl, Console& console) const;
+  int not_the_holder(Console& console) const;
 
   CLI::App *list_, *inspect_, *acquire_, *renew_, *release_;
   Asking asking_;
-  std::string glob_ = "*", state_ = "held", name_, ttl_, token_, expected_, format_ = "text";
+  std::string glob_ = "*", state_ = "held", name_;
+  std::optional<std::string> ttl_, token_, expected_;
   bool force_ = false, yes_ = false;
 };
 

@@ -22,11 +22,18 @@
 namespace dlock::tools::run {
 namespace {
 
+// How often a group is looked at whose first process is gone: nobody tells when the last one goes.
+constexpr Duration look_again = std::chrono::milliseconds{10};
+
 // Now, on the clock that counts suspend: what trust is counted on.
 Duration now() {
   timespec time{};
   ::clock_gettime(CLOCK_BOOTTIME, &time);
   return std::chrono::seconds{time.tv_sec} + std::chrono::floor<Duration>(std::chrono::nanoseconds{time.tv_nsec});
+}
+
+Duration after(Duration moment, Duration length) {
+  return length > Duration::max() - moment ? Duration::max() : moment + length;
 }
 
 class Descriptor {
@@ -49,8 +56,8 @@ class Descriptor {
 
 class Watch {
  public:
-  Watch(Child& child, const Lock& lock, const Rules& rules, Console& console)
-      : child_(child), lock_(lock), rules_(rules), console_(console), started_(now()) {}
+  Watch(Child& child, const Lock& lock, const Terminal& terminal, const Rules& rules, int signals, Console& console)
+      : child_(child), lock_(lock), terminal_(terminal), rules_(rules), signals_(signals), console_(console) {}
 
   Outcome run() {
     const std::stop_callback ring(lock_.lost(), [this] {
@@ -58,10 +65,11 @@ class Watch {
       static_cast<void>(::write(bell_.get(), &one, sizeof one));
     });
     for (;;) {
-      heed_clock();  // first, also after a stop of this process: whatever is overdue is done before anything else
-      if (look_after_child()) break;
+      heed_clock();  // before anything else, so that after a stop of this process what is overdue comes first
+      look_after_child();
+      if (reaped_ && !group_is_ending()) break;
       arm();
-      std::array<pollfd, 3> sources{pollfd{rules_.signals, POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0},
+      std::array<pollfd, 3> sources{pollfd{signals_, POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0},
                                     pollfd{bell_.get(), POLLIN, 0}};
       if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR) throw std::runtime_error(std::strerror(errno));
       heed_clock();
@@ -69,7 +77,7 @@ class Watch {
       bell_.drain();
       pass_signals_on();
     }
-    if (!lock_.valid()) outcome_.lost = true;  // reaped after the hard deadline
+    if (killed_) terminal_.restore_modes();
     return outcome_;
   }
 
@@ -77,69 +85,96 @@ class Watch {
   // Ends the child where it is time, and says why.
   void heed_clock() {
     const auto moment = now();
-    if (!lock_.valid() && lock_.loss() == Loss::unconfirmed) {
-      // The hard deadline: trust is over, and the lease may be over soon.
-      if (!outcome_.lost) lose("could not be renewed in time");
+    const bool valid = lock_.valid();
+    if (valid) trusted_until_ = after(moment, lock_.remaining());
+    if (!valid && (moment >= trusted_until_ || lock_.loss() == Loss::unconfirmed)) {
+      // The hard deadline. After a stop of this process, whatever the database has said meanwhile.
       kill();
+      lose("could not be renewed in time");
       return;
     }
-    if (const auto loss = lock_.loss(); loss && !outcome_.lost) {
-      lose(*loss == Loss::forced ? "was released by force" : "is somebody else's by now");
+    if (!valid) {
+      if (!outcome_.lost) tell(rules_.lost_signal, moment);
+      lose(lock_.loss() == Loss::forced ? "was released by force" : "is no longer ours");
+    } else if (!outcome_.lost && trusted_until_ - moment <= rules_.times.kill_after) {
       tell(rules_.lost_signal, moment);
-    } else if (!outcome_.lost && lock_.remaining() <= rules_.times.kill_after) {
       lose("cannot be renewed");
-      tell(rules_.lost_signal, moment);
     }
-    if (rules_.max_runtime && !outcome_.overtime && moment - started_ >= *rules_.max_runtime) {
+    if (rules_.max_runtime && !outcome_.overtime && !reaped_ && moment >= after(started_, *rules_.max_runtime)) {
       outcome_.overtime = true;
-      console_.note(fmt::format("the command has run for {}: it is ended (--max-runtime)", shown(*rules_.max_runtime)));
       tell(SIGTERM, moment);
+      console_.note(fmt::format("the command has run for {}: it is ended (--max-runtime)", shown(*rules_.max_runtime)));
     }
     if (kill_at_ && moment >= *kill_at_) kill();
   }
 
+  // Once the child is reaped, only what came before counts; the rest of its group is no reason for another exit code.
   void lose(std::string_view why) {
+    if (outcome_.lost || reaped_) return;
     outcome_.lost = true;
     console_.warning(fmt::format("the lock {} (token {}) {}: the command is ended", in_quotes(lock_.name()),
                                  number(lock_.token()), why));
   }
 
   void tell(int signal, Duration moment) {
+    if (reaped_) return;
     child_.signal(signal);
     if (signal != SIGKILL) child_.signal(SIGCONT);  // a stopped child hears nothing
-    if (!kill_at_) kill_at_ = moment + rules_.times.kill_after;
+    if (!kill_at_) kill_at_ = after(moment, rules_.times.kill_after);
   }
 
   void kill() {
     if (killed_) return;
     killed_ = true;
-    kill_at_.reset();
     child_.signal(SIGKILL);
   }
 
-  // True when it has been reaped.
-  bool look_after_child() {
+  void look_after_child() {
     switch (child_.look()) {
-      case Child::News::none: return false;
-      case Child::News::stopped:
-        child_.stop_together();
-        return false;
-      case Child::News::ended: outcome_.child = child_.ended(); return true;
+      case Child::News::none: return;
+      case Child::News::stopped: child_stopped(); return;
+      case Child::News::ended:
+        if (!lock_.valid()) lose("was lost before the command had ended");
+        outcome_.child = child_.ended();
+        reaped_ = true;
+        terminal_.take_back(child_.group());
     }
-    return false;
+  }
+
+  // A group that was told to end may be longer about it than its first process.
+  bool group_is_ending() const { return kill_at_ && !killed_ && child_.group_lives(); }
+
+  void child_stopped() {
+    const int by = child_.stopped_by();
+    const bool wants_terminal = by == SIGTTIN || by == SIGTTOU;
+    if (wants_terminal && terminal_.is_ours()) {  // put into the foreground meanwhile
+      terminal_.give(child_.group());
+      child_.signal(SIGCONT);
+      return;
+    }
+    const bool has_terminal = terminal_.is_of(child_.group());
+    if (!wants_terminal && !has_terminal && !stop_asked_) return;  // somebody has stopped the child alone
+    stop_asked_ = false;
+    if (!kill_at_) {
+      terminal_.take_back(child_.group());
+      stop_this_process(has_terminal ? Stop::with_its_group : Stop::alone);
+      heed_clock();
+    }
+    if (killed_) return;
+    if (terminal_.is_ours()) terminal_.give(child_.group());
+    child_.signal(SIGCONT);
   }
 
   // For the next moment at which something is due. Renewals move it on, so it may ring early.
   void arm() {
-    const auto moment = now();
     Duration next = Duration::max();
     const auto at = [&](Duration when) { next = std::min(next, when); };
     if (!killed_) {
-      const auto trusted = lock_.remaining();
-      if (lock_.valid()) at(moment + trusted);
-      if (!outcome_.lost) at(moment + std::max(Duration{}, trusted - rules_.times.kill_after));
+      if (lock_.valid()) at(trusted_until_);
+      if (lock_.valid() && !outcome_.lost) at(trusted_until_ - rules_.times.kill_after);
       if (kill_at_) at(*kill_at_);
-      if (rules_.max_runtime && !outcome_.overtime) at(started_ + *rules_.max_runtime);
+      if (rules_.max_runtime && !outcome_.overtime) at(after(started_, *rules_.max_runtime));
+      if (reaped_) at(now() + look_again);
     }
     itimerspec spec{};
     if (next != Duration::max()) {
@@ -153,26 +188,34 @@ class Watch {
 
   void pass_signals_on() {
     signalfd_siginfo info{};
-    while (::read(rules_.signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-      if (info.ssi_signo != SIGCHLD) child_.signal(static_cast<int>(info.ssi_signo));
+    while (::read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      const int number = static_cast<int>(info.ssi_signo);
+      if (number == SIGCHLD) continue;
+      if (number == SIGTSTP || number == SIGCONT) stop_asked_ = number == SIGTSTP;
+      child_.signal(number);
+    }
   }
 
   Child& child_;
   const Lock& lock_;
+  const Terminal& terminal_;
   const Rules& rules_;
+  const int signals_;
   Console& console_;
-  const Duration started_;
   const Descriptor timer_{::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)};
   const Descriptor bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+  const Duration started_ = now();
   Outcome outcome_;
+  Duration trusted_until_ = started_;  // the last that was heard; renewals move it on
   std::optional<Duration> kill_at_;
-  bool killed_ = false;
+  bool killed_ = false, reaped_ = false;
+  bool stop_asked_ = false;  // by a SIGTSTP to this process, which has been passed on
 };
 
 }  // namespace
 
-Outcome supervise(Child& child, const Lock& lock, const Rules& rules, Console& console) {
-  return Watch(child, lock, rules, console).run();
+Outcome supervise(Child& child, const Lock& lock, const Terminal& terminal, const Rules& rules, int signals, Console& console) {
+  return Watch(child, lock, terminal, rules, signals, console).run();
 }
 
 }  // namespace dlock::tools::run

@@ -3,10 +3,13 @@
 
 #include "child.hpp"
 #include "contract.hpp"
+#include "terminal.hpp"
+
+#include "tools/shared/console.hpp"
 
 #include <dlock/lock.hpp>
-#include <tools/shared/console.hpp>
 
+#include <csignal>
 #include <optional>
 
 namespace dlock::tools::run {
@@ -15,7 +18,6 @@ struct Rules {
   Times times;
   int lost_signal = SIGTERM;
   std::optional<Duration> max_runtime{};
-  int signals = -1;  // a signalfd with all signals that are passed on, and SIGCHLD
 };
 
 struct Outcome {
@@ -25,6 +27,7 @@ struct Outcome {
 };
 
 // Until the child has been reaped: passes signals on, and ends the child when the lock is lost or its time is up.
-Outcome supervise(Child& child, const Lock& lock, const Rules& rules, Console& console);
+// `signals`: a signalfd with all signals that are passed on, and SIGCHLD.
+Outcome supervise(Child& child, const Lock& lock, const Terminal& terminal, const Rules& rules, int signals, Console& console);
 
 }  // namespace dlock::tools::run

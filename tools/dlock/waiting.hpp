@@ -17,15 +17,20 @@ class Signals {
   int descriptor() const noexcept { return descriptor_; }
   // The mask this process was started with: a child's.
   const sigset_t& mask_before() const noexcept { return before_; }
+  // Started by nohup: neither this process nor its child hears SIGHUP.
+  bool hangup_ignored() const noexcept { return hangup_ignored_; }
 
  private:
   sigset_t before_{};
   int descriptor_ = -1;
+  bool hangup_ignored_ = false;
 };
 
-// Runs `work` on a thread of its own until it is done, or HUP, INT or TERM arrives: then the token is stopped, and after
-// a moment this process leaves with 128 + n, whatever the database is doing. Exceptions of `work` come out here.
-// Answers 0, or the signal that arrived while the work came to its end by itself.
-int wait_for(const Signals& signals, const std::function<void(std::stop_token)>& work);
+// Runs `work` on a thread of its own until it is done, or HUP, INT, QUIT or TERM arrives: then its token is stopped.
+// Answers 0, or the signal, also if the work came to its end together with it. If the work does not end at once,
+// `farewell` is called with the signal and this process leaves with 128 + n, whatever the database is doing.
+// Exceptions of `work` come out here.
+int wait_for(const Signals& signals, const std::function<void(std::stop_token)>& work,
+             const std::function<void(int)>& farewell = {});
 
 }  // namespace dlock::tools

@@ -41,9 +41,10 @@ std::string from_file(const std::string& path) {
   return checked_password(std::move(password), "--password-file " + in_quotes(path));
 }
 
+// Byte by byte, because what follows the line is the input of the command that is run.
 std::string from_stdin() {
   std::string password;
-  std::getline(std::cin, password);
+  for (char c = 0; password.size() <= longest_password && ::read(STDIN_FILENO, &c, 1) == 1 && c != '\n';) password += c;
   return checked_password(std::move(password), "--password-stdin");
 }
 

@@ -2,6 +2,7 @@
 #include "tools/shared/usage.hpp"
 
 #include <fmt/format.h>
+#include <utf8.h>
 
 #include <algorithm>
 #include <array>
@@ -45,13 +46,14 @@ std::string printable(std::string_view text) {
 
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 80;
+  const bool valid = utf8::is_valid(text.begin(), text.end());
   std::string result = "\"";
   std::size_t shown = std::min(text.size(), longest);
   while (shown > 0 && shown < text.size() && (static_cast<unsigned char>(text[shown]) & 0xC0) == 0x80) --shown;
   for (const char c : text.substr(0, shown)) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') result += '\\';
-    if (byte < 0x20 || byte == 0x7F) result += fmt::format("\\x{:02x}", byte);
+    if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !valid)) result += fmt::format("\\x{:02x}", byte);
     else result += c;
   }
   return result + (shown < text.size() ? "…\"" : "\"");

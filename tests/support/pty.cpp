@@ -1,0 +1,94 @@
+// This file knows the system calls for a terminal without a person.
+#include "support/pty.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+
+namespace dlock::test {
+namespace {
+
+constexpr int patience_ms = 30'000;
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> list;
+  for (auto& text : texts) list.push_back(text.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+}  // namespace
+
+Pty::Pty(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
+  auto words = command;
+  auto settings = environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) settings.emplace_back(*entry);
+  const auto arguments = pointers(words), variables = pointers(settings);
+  termios modes{};
+  cfmakeraw(&modes);
+  modes.c_lflag |= ICANON | ISIG;
+  modes.c_oflag |= OPOST;
+  modes.c_cc[VINTR] = '\x03';
+  modes.c_cc[VSUSP] = '\x1a';
+  modes.c_cc[VEOF] = '\x04';
+  pid_ = ::forkpty(&master_, nullptr, &modes, nullptr);
+  if (pid_ == 0) {
+    ::execve(arguments[0], arguments.data(), variables.data());
+    ::_exit(127);
+  }
+  if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "forkpty");
+  ::fcntl(master_, F_SETFD, FD_CLOEXEC);
+}
+
+Pty::~Pty() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  ::close(master_);
+}
+
+void Pty::type(std::string_view keys) {
+  if (::write(master_, keys.data(), keys.size()) != static_cast<ssize_t>(keys.size()))
+    throw std::system_error(errno, std::generic_category(), "write to the terminal");
+}
+
+bool Pty::read_more() {
+  pollfd source{master_, POLLIN, 0};
+  if (::poll(&source, 1, patience_ms) <= 0) return false;
+  std::array<char, 4096> buffer{};
+  const auto count = ::read(master_, buffer.data(), buffer.size());  // EIO: everybody has left
+  if (count <= 0) return false;
+  screen_.append(buffer.data(), static_cast<std::size_t>(count));
+  return true;
+}
+
+bool Pty::shows(std::string_view text) {
+  for (;;) {
+    if (const auto at = screen_.find(text, seen_); at != std::string::npos) {
+      seen_ = at + text.size();
+      return true;
+    }
+    if (!read_more()) return false;
+  }
+}
+
+int Pty::wait() {
+  while (read_more()) {
+  }
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace dlock::test

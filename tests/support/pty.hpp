@@ -1,0 +1,37 @@
+// This file knows how a test sits at a terminal.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::test {
+
+// A command on a terminal of its own, as leader of a session, without echo. Killed by the destructor.
+// Threads: one.
+class Pty {
+ public:
+  Pty(const std::vector<std::string>& command, const std::vector<std::string>& environment);
+  ~Pty();
+  Pty(const Pty&) = delete;
+  Pty& operator=(const Pty&) = delete;
+
+  void type(std::string_view keys);  // "\x03" is ^C, "\x1a" is ^Z, "\x04" is ^D
+  // Reads until this text has come, after what was asked for before. False: the end, or far longer than it should take.
+  bool shows(std::string_view text);
+  // All that was read.
+  const std::string& screen() const noexcept { return screen_; }
+  // Reads to the end; the exit status, or 128 + the signal.
+  int wait();
+
+ private:
+  bool read_more();
+  pid_t pid_ = -1;
+  int master_ = -1;
+  std::size_t seen_ = 0;
+  std::string screen_;
+};
+
+}  // namespace dlock::test

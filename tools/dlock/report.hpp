@@ -1,0 +1,42 @@
+// This file knows what --status-file says.
+#pragma once
+
+#include "tools/shared/console.hpp"
+
+#include <dlock/duration.hpp>
+#include <dlock/token.hpp>
+
+#include <optional>
+#include <string>
+
+namespace dlock::tools::run {
+
+// What became of a run.
+struct Report {
+  // not_obtained, unavailable, interrupted (while waiting), failed, not_executed; done, signalled, max_runtime, lost.
+  std::string outcome;
+  int exit_code = 0;
+  std::optional<int> child_status{};  // 0 to 255, or 128 + child_signal
+  int child_signal = 0;
+  std::optional<Token> token{};
+  Duration held{}, waited{};
+};
+
+// The file, or nothing. Threads: one.
+class StatusFile {
+ public:
+  StatusFile() = default;
+  // Opens it, so that a wrong path is known before anything else is done. Throws UsageError.
+  explicit StatusFile(const std::string& path);
+  ~StatusFile();
+  StatusFile(const StatusFile&) = delete;
+  StatusFile& operator=(const StatusFile&) = delete;
+
+  void write(const Report& report, Console& console) const;
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace dlock::tools::run

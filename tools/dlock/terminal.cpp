@@ -1,0 +1,48 @@
+// This file knows the system calls for the foreground of a terminal.
+#include "terminal.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace dlock::tools::run {
+
+Terminal::Terminal() : descriptor_(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)) {
+  known_ = is_ours() && ::tcgetattr(descriptor_, &modes_) == 0;
+}
+
+Terminal::~Terminal() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool Terminal::to_be_given() const noexcept {
+  return descriptor_ >= 0 && ::isatty(STDIN_FILENO) != 0 && ::tcgetpgrp(STDIN_FILENO) == ::getpgrp();
+}
+
+bool Terminal::is_ours() const noexcept { return is_of(::getpgrp()); }
+
+bool Terminal::is_of(pid_t group) const noexcept { return descriptor_ >= 0 && ::tcgetpgrp(descriptor_) == group; }
+
+void Terminal::give(pid_t group) const noexcept {
+  if (descriptor_ >= 0) ::tcsetpgrp(descriptor_, group);
+}
+
+void Terminal::take_back(pid_t group) const noexcept {
+  if (is_of(group)) ::tcsetpgrp(descriptor_, ::getpgrp());
+}
+
+void Terminal::restore_modes() const noexcept {
+  if (known_ && is_ours()) ::tcsetattr(descriptor_, TCSADRAIN, &modes_);
+}
+
+void stop_this_process(Stop stop) noexcept {
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, SIGTSTP);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  ::kill(stop == Stop::alone ? ::getpid() : 0, SIGTSTP);  // comes back when continued
+  ::pthread_sigmask(SIG_BLOCK, &only, nullptr);
+}
+
+}  // namespace dlock::tools::run
