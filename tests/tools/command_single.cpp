@@ -1,5 +1,5 @@
 // This file knows what list, inspect, acquire, renew and release promise to scripts.
-#include "dlock.hpp"
+#include "command.hpp"
 #include "support/database.hpp"
 
 #include <doctest/doctest.h>

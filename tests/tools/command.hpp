@@ -1,0 +1,26 @@
+// This file knows how a test runs the dlock command as a person would.
+#pragma once
+
+#include "migrate.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dlock::test {
+
+// Starts dlock on a database, its two output streams in one pipe (or as `streams` says). A run inherits no lock.
+inline Child dlock_at(const std::string& url, std::vector<std::string> arguments,
+                         const std::string& streams = "2>&1") {
+  std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, DLOCK_TEST_BIN "/dlock"};
+  command.insert(command.end(), std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
+  return Child(command, {"DLOCK_URL=" + url, "SHELL=/bin/sh", "DLOCK_NAME=", "DLOCK_OWNER=", "DLOCK_OWNERS="});
+}
+
+inline Ran dlock_tool(const std::string& url, std::vector<std::string> arguments,
+                      const std::string& streams = "2>&1 </dev/null") {
+  auto child = dlock_at(url, std::move(arguments), streams);
+  return finish(child);
+}
+
+}  // namespace dlock::test
