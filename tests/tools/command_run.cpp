@@ -149,7 +149,8 @@ TEST_CASE("a signal while waiting ends the wait at once, and the command never s
     }));
     const auto sent = std::chrono::steady_clock::now();
     child.signal(signal);
-    CHECK(child.wait() == 128 + signal);
+    const auto ran = finish(child);
+    CHECK_MESSAGE(ran.code == 128 + signal, ran.out);
     CHECK(std::chrono::steady_clock::now() - sent < 2s);
   }
   lock->release();

@@ -8,6 +8,8 @@
 #include <soci/soci.h>
 #include <soci/mysql/soci-mysql.h>
 
+#include <mutex>
+
 namespace dlock::test {
 namespace DLOCK_DIALECT {
 namespace {
@@ -74,6 +76,7 @@ class DatabasePlace final : public ServerPlace {
     auto sql = server_.connect(name_);
     long long id = 0;
     *sql << "SELECT connection_id()", soci::into(id);
+    const std::lock_guard guard(mutex_);
     administrative_ += "," + std::to_string(id);
     return sql;
   }
@@ -153,6 +156,7 @@ class DatabasePlace final : public ServerPlace {
   const Server server_;
   const std::string name_;
   std::unique_ptr<soci::session> watching_, gate_;
+  mutable std::mutex mutex_;  // of administrative_
   mutable std::string administrative_;
   std::vector<std::string> roles_;
   bool zone_changed_ = false;
