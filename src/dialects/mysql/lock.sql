@@ -131,14 +131,15 @@ SELECT name, node, owner, label, meta, token,
 SELECT token FROM {{lock}} WHERE name = '';
 
 -- name: raise_floor(retention)
--- The table itself may not be read in an UPDATE's sub-select; a derived table may.
-UPDATE {{lock}}
-   SET token = GREATEST(token, (SELECT top.token FROM (
-         SELECT COALESCE(MAX(c.token), 0) AS token FROM {{lock}} c
-          WHERE c.name <> ''
-            AND GREATEST(c.expires_at, c.reopens_at)
-                <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention) top))
- WHERE name = '';
+-- An INSERT … SELECT at READ COMMITTED reads without locking; a sub-select of an UPDATE would lock every row, and wait
+-- for each that is locked elsewhere. The floor row is only ever found here, never made.
+INSERT INTO {{lock}} (name, token)
+SELECT f.name, MAX(c.token) FROM {{lock}} f JOIN {{lock}} c
+ WHERE f.name = '' AND c.name <> ''
+   AND GREATEST(c.expires_at, c.reopens_at)
+       <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention
+ GROUP BY f.name
+ON DUPLICATE KEY UPDATE token = GREATEST({{lock}}.token, VALUES(token));
 
 -- name: remove_idle(floor, retention, limit) -> patient
 -- Candidates are read without a lock; what is locked elsewhere is left for another time.
