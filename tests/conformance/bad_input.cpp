@@ -26,8 +26,8 @@ void check_misuse(const Thrown& thrown, std::initializer_list<std::string_view> 
 TEST_CASE("a lease below a millisecond or above ten years is refused with the value and the range") {
   Database database;
   auto engine = database.engine();
-  for (const Duration lease : {Duration{0}, Duration{-1}, Duration{999}, Duration{24h * 3653}, Duration::max(),
-                               Duration::min()}) {
+  for (const Duration lease :
+       {Duration{0}, Duration{-1}, Duration{999}, Duration{24h * 3653}, Duration::max(), Duration::min()}) {
     const auto value = std::to_string(lease.count());
     check_misuse(thrown_by([&] { engine.try_lock("job", {.lease = lease}); }), {"lease", value});
     check_misuse(thrown_by([&] { engine.try_lock_for("job", 1s, {.lease = lease}); }), {"lease", value});

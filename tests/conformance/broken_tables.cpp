@@ -75,9 +75,8 @@ TEST_CASE("a table that vanishes under an open engine is an error of every call 
   auto engine = database.engine();
   database.admin().run("DROP VIEW resource_lock_status");
   database.admin().run("ALTER TABLE resource_lock RENAME TO elsewhere");
-  for (const auto& thrown :
-       {thrown_by([&] { engine.try_lock("job"); }), thrown_by([&] { engine.inspect("job"); }),
-        thrown_by([&] { engine.list(); }), thrown_by([&] { engine.reap(); })})
+  for (const auto& thrown : {thrown_by([&] { engine.try_lock("job"); }), thrown_by([&] { engine.inspect("job"); }),
+                             thrown_by([&] { engine.list(); }), thrown_by([&] { engine.reap(); })})
     check_names_the_command(thrown);
   database.admin().run("ALTER TABLE elsewhere RENAME TO resource_lock");
   CHECK(engine.try_lock("job").has_value());

@@ -69,7 +69,8 @@ TEST_CASE("a list has every row but the floor, ordered by name, and a pattern ch
   Database database;
   auto engine = database.engine();
   CHECK(engine.list().empty());
-  for (const char* name : {"order/2", "order/1", "order/10", "report", "rep", "x*y", "xay"}) engine.try_lock(name).reset();
+  for (const char* name : {"order/2", "order/1", "order/10", "report", "rep", "x*y", "xay"})
+    engine.try_lock(name).reset();
   using All = std::vector<std::string>;
   CHECK(names(engine.list()) == All{"order/1", "order/10", "order/2", "rep", "report", "x*y", "xay"});
   CHECK(names(engine.list("order/*")) == All{"order/1", "order/10", "order/2"});

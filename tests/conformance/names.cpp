@@ -14,13 +14,50 @@ using namespace std::string_literals;
 TEST_CASE("names that anything but a comparison of bytes would mix up are different locks") {
   Database database;
   auto engine = database.engine();
-  std::vector<std::string> names{
-      "a", "A", "a ", " a", "a  ", "a\t", "a\n", "E", "e", "\xC3\x89" /* É */, "E\xCC\x81" /* E and an accent */,
-      "\xC3\xA9" /* é */, "ss", "\xC3\x9F" /* ß */, "i", "I", "\xC4\xB1" /* dotless i */, "'", "''", "\"", "`", "\\",
-      "\\'", "%", "_", "*", "?", "[a]", "; DROP TABLE resource_lock; --", "$1", ":name", "?1", "NULL", "0", "00",
-      "\xF0\x9F\x98\x80" /* an emoji */, "\xF0\x9F\x98\x81", "\xE2\x80\x8B" /* no width */, "\x01", "\x7F",
-      std::string(255, 'x'), std::string(254, 'x'), std::string(254, 'x') + "y",
-      std::string(252, 'z') + "\xE2\x82\xAC" /* a euro sign that ends on the last byte */};
+  std::vector<std::string> names{"a",
+                                 "A",
+                                 "a ",
+                                 " a",
+                                 "a  ",
+                                 "a\t",
+                                 "a\n",
+                                 "E",
+                                 "e",
+                                 "\xC3\x89" /* É */,
+                                 "E\xCC\x81" /* E and an accent */,
+                                 "\xC3\xA9" /* é */,
+                                 "ss",
+                                 "\xC3\x9F" /* ß */,
+                                 "i",
+                                 "I",
+                                 "\xC4\xB1" /* dotless i */,
+                                 "'",
+                                 "''",
+                                 "\"",
+                                 "`",
+                                 "\\",
+                                 "\\'",
+                                 "%",
+                                 "_",
+                                 "*",
+                                 "?",
+                                 "[a]",
+                                 "; DROP TABLE resource_lock; --",
+                                 "$1",
+                                 ":name",
+                                 "?1",
+                                 "NULL",
+                                 "0",
+                                 "00",
+                                 "\xF0\x9F\x98\x80" /* an emoji */,
+                                 "\xF0\x9F\x98\x81",
+                                 "\xE2\x80\x8B" /* no width */,
+                                 "\x01",
+                                 "\x7F",
+                                 std::string(255, 'x'),
+                                 std::string(254, 'x'),
+                                 std::string(254, 'x') + "y",
+                                 std::string(252, 'z') + "\xE2\x82\xAC" /* a euro sign that ends on the last byte */};
   std::vector<Lock> locks;
   for (const auto& name : names) {
     auto lock = engine.try_lock(name);
@@ -56,12 +93,12 @@ TEST_CASE("a name that is no name is refused before anything is sent, with the r
                                        "\xF4\x90\x80\x80"s /* above U+10FFFF */,
                                        "\xFF"s};
   for (const auto& name : wrong) {
-    for (const auto& thrown : {thrown_by([&] { engine.try_lock(name); }),
-                               thrown_by([&] { engine.try_lock_for(name, std::chrono::seconds{1}); }),
-                               thrown_by([&] { engine.wait_free(name, std::chrono::seconds{1}); }),
-                               thrown_by([&] { engine.adopt(name, Token{1}); }),
-                               thrown_by([&] { engine.inspect(name); }),
-                               thrown_by([&] { engine.force_release(name, Token{1}); })}) {
+    for (const auto& thrown :
+         {thrown_by([&] { engine.try_lock(name); }),
+          thrown_by([&] { engine.try_lock_for(name, std::chrono::seconds{1}); }),
+          thrown_by([&] { engine.wait_free(name, std::chrono::seconds{1}); }),
+          thrown_by([&] { engine.adopt(name, Token{1}); }), thrown_by([&] { engine.inspect(name); }),
+          thrown_by([&] { engine.force_release(name, Token{1}); })}) {
       CHECK(thrown.fault == Fault::misuse);
       CHECK_MESSAGE(thrown.names("name"), thrown.text);
       CHECK(thrown.text.find('\n') == std::string::npos);

@@ -48,7 +48,9 @@ TEST_CASE("of sixteen that race for an expired lease exactly one wins") {
     const auto before = gone->detach();
     database.admin().expire("job");
     std::vector<std::optional<Lock>> locks(16);
-    in_parallel(16, [&](int i) { locks[static_cast<std::size_t>(i)] = engines[static_cast<std::size_t>(i % 4)].try_lock("job"); });
+    in_parallel(16, [&](int i) {
+      locks[static_cast<std::size_t>(i)] = engines[static_cast<std::size_t>(i % 4)].try_lock("job");
+    });
     REQUIRE(std::count_if(locks.begin(), locks.end(), [](const auto& lock) { return lock.has_value(); }) == 1);
     const auto winner = std::find_if(locks.begin(), locks.end(), [](const auto& lock) { return lock.has_value(); });
     CHECK(number((*winner)->token()) == number(before) + 1);

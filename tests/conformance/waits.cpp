@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <future>
+#include <vector>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -68,23 +69,25 @@ TEST_CASE("many waiters end on their own deadlines") {
   });
 }
 
-TEST_CASE("a stop ends a wait at once") {
+TEST_CASE("a stop ends a wait at once, also between two looks that are far apart") {
   Database database;
   auto holder = database.engine();
-  auto engine = database.engine();
+  auto engine = database.engine({.poll_floor = 60s});
   const auto lock = holder.try_lock("job");
   REQUIRE(lock);
-  for (int i = 0; i < 5; ++i) {
-    std::stop_source stop;
-    std::promise<void> started;
-    auto wait = waiting(engine, stop.get_token(), started);
-    started.get_future().wait();
-    if (i > 0) CHECK(wait.wait_for(20ms * i) == std::future_status::timeout);  // in different moments of polling
-    const Stopwatch time;
-    stop.request_stop();
-    CHECK_FALSE(wait.get());
-    CHECK(time.elapsed() < 1s);
+  std::stop_source stop;
+  std::vector<std::promise<void>> started(5);
+  std::vector<std::future<std::optional<Lock>>> waits;
+  for (auto& begun : started) {
+    waits.push_back(waiting(engine, stop.get_token(), begun));
+    begun.get_future().wait();
   }
+  // Looks are now about a second apart, and each waiter is somewhere between two.
+  CHECK(waits.front().wait_for(2s) == std::future_status::timeout);
+  const Stopwatch time;
+  stop.request_stop();
+  for (auto& wait : waits) CHECK_FALSE(wait.get());
+  CHECK(time.elapsed() < 400ms);
 }
 
 TEST_CASE("a wait that was stopped before it began takes nothing, also if the lock is free") {

@@ -26,8 +26,7 @@ class News {
   std::function<void(const Event&)> observer() const {
     return [state = state_](const Event& event) {
       const std::lock_guard guard(state->mutex);
-      state->items.push_back(
-          {event.kind, std::string(event.name), std::string(event.text), event.token, event.took});
+      state->items.push_back({event.kind, std::string(event.name), std::string(event.text), event.token, event.took});
     };
   }
 

@@ -71,11 +71,14 @@ class ServerPlace : public Place {
   // The zone new connections begin with.
   virtual void use_time_zone(std::string_view zone) = 0;
 
+  // From now on new connections begin with defaults that a careless statement would trip over.
+  virtual void use_odd_defaults() = 0;
+
   // Sets the server so that it may forget in a crash what it has acknowledged; answers the setting's name.
   virtual std::string make_forgetful() = 0;
 
-  // The URL of a new role with all rights. From hold_back() on, each of its acquires stops between reading its token
-  // and inserting its row, until let_go().
+  // Another URL of the same place. From hold_back() on, each acquire through it stops between reading its token and
+  // inserting its row, until let_go().
   virtual std::string url_to_hold_back() = 0;
   virtual void hold_back() = 0;
   virtual void let_go() = 0;

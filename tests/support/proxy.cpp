@@ -146,8 +146,8 @@ struct Proxy::State {
       }
       auto pair = pairs.begin();
       for (std::size_t i = 2; i + 1 < watched.size(); i += 2) {
-        const bool alive = (watched[i].revents == 0 || forward(*pair, true)) &&
-                           (watched[i + 1].revents == 0 || forward(*pair, false));
+        const bool alive =
+            (watched[i].revents == 0 || forward(*pair, true)) && (watched[i + 1].revents == 0 || forward(*pair, false));
         if (alive) {
           ++pair;
           continue;

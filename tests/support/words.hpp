@@ -3,8 +3,8 @@
 
 #include "store/lock_table.hpp"
 
-#include <dlock/dlock.hpp>
 #include <doctest/doctest.h>
+#include <dlock/dlock.hpp>
 
 #include <optional>
 #include <ostream>
@@ -33,7 +33,7 @@ struct StringMaker<std::chrono::duration<Rep, Period>> {
 template <class T>
 struct StringMaker<std::optional<T>> {
   static String convert(const std::optional<T>& value) {
-    if constexpr (requires(std::ostream& out) { out << *value; }) return value ? toString(*value) : "nothing";
+    if constexpr (requires(std::ostream & out) { out << *value; }) return value ? toString(*value) : "nothing";
     else return value ? "something" : "nothing";
   }
 };

@@ -2,10 +2,10 @@
 #include "connection.hpp"
 
 #include "faults.hpp"
+#include "literals.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,54 +13,18 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
-constexpr std::string_view row_mark = "/*rows*/";
-constexpr std::size_t packet_size = 4'000'000;  // of a list of rows: a quarter of the servers' usual limit
+constexpr std::size_t longest_list = 2'000'000;  // in bytes
 
 bool is_integer(enum_field_types type) {
   return type == MYSQL_TYPE_TINY || type == MYSQL_TYPE_SHORT || type == MYSQL_TYPE_LONG || type == MYSQL_TYPE_INT24 ||
          type == MYSQL_TYPE_LONGLONG || type == MYSQL_TYPE_YEAR;
 }
 
-// Text as hexadecimal digits, numbers as they are: nothing here needs quotes, so nothing can break out of them.
-void append_tuple(std::string& list, std::span<const Argument> row) {
-  list += list.empty() ? "(" : ",(";
-  bool first = true;
-  for (const auto& argument : row) {
-    if (!first) list += ',';
-    first = false;
-    if (const auto* number = std::get_if<std::int64_t>(&argument)) {
-      fmt::format_to(std::back_inserter(list), "{}", *number);
-    } else if (const auto* text = std::get_if<std::string_view>(&argument)) {
-      if (text->empty()) {
-        list += "''";
-        continue;
-      }
-      list += "0x";
-      for (const char c : *text) fmt::format_to(std::back_inserter(list), "{:02x}", static_cast<unsigned char>(c));
-    } else {
-      list += "NULL";
-    }
-  }
-  list += ')';
-}
-
-std::string with_rows(std::string_view sql, const std::string& list) {
-  std::string result;
-  for (auto at = sql.find(row_mark); at != std::string_view::npos; at = sql.find(row_mark)) {
-    result += sql.substr(0, at);
-    result += list;
-    sql.remove_prefix(at + row_mark.size());
-  }
-  return result += sql;
-}
-
 }  // namespace
 
-ServerConnection::~ServerConnection() {
-  // A server that does not answer must not hold up the farewell.
-  if (!usable_) ::shutdown(mysql_get_socket(connection_), SHUT_RDWR);
-  mysql_close(connection_);
-  for (auto& [text, prepared] : prepared_) mysql_stmt_close(prepared.handle);
+void ServerConnection::check_sendable(Deadline deadline) const {
+  if (!usable_) throw Failure(Cause::disconnected, "MySQL: the connection had failed before");
+  if (BootClock::now() >= deadline) throw Failure(Cause::timed_out, "MySQL: there was no time left to ask");
 }
 
 int ServerConnection::wait(int status, Deadline deadline) {
@@ -105,28 +69,26 @@ void ServerConnection::fail(MYSQL_STMT* statement, bool sent) {
   fail(mysql_stmt_errno(statement), mysql_stmt_error(statement), sent);
 }
 
-void ServerConnection::be_patient(bool patient, Deadline deadline) {
-  if (mariadb_) query(fmt::format("SET SESSION innodb_lock_wait_timeout = {}", patient ? 1 : 0), deadline);
-}
-
 ServerConnection::Prepared& ServerConnection::prepared(const Statement& statement, Deadline deadline) {
   auto& entry = prepared_[statement.sql];
   if (entry.handle != nullptr) return entry;
   auto* handle = mysql_stmt_init(connection_);
-  if (handle == nullptr) fail(false);
+  if (handle == nullptr) fail(2008, "out of memory", false);
   int result = 0;
   try {
-    finish(mysql_stmt_prepare_start(&result, handle, statement.sql.data(), statement.sql.size()), deadline,
+    finish(mysql_stmt_prepare_start(&result, handle, statement.sql.data(), statement.sql.size()), deadline, false,
            [&](int happened) { return mysql_stmt_prepare_cont(&result, handle, happened); });
     if (result != 0) fail(handle, false);
   } catch (...) {
-    if (usable_) mysql_stmt_close(handle);
-    else entry.handle = handle;  // closed after its connection, so that nothing is sent any more
-    if (usable_) prepared_.erase(statement.sql);
+    if (usable_) {
+      mysql_stmt_close(handle);
+      prepared_.erase(statement.sql);
+    } else {
+      entry.handle = handle;  // closed after its connection, so that nothing is sent any more
+    }
     throw;
   }
   entry.handle = handle;
-  entry.answers_rows = mysql_stmt_field_count(handle) > 0;
   entry.binds.resize(statement.markers.size());
   entry.numbers.resize(statement.markers.size());
   entry.lengths.resize(statement.markers.size());
@@ -159,7 +121,7 @@ void ServerConnection::bind(Prepared& prepared, const Statement& statement, std:
 void ServerConnection::fetch(Prepared& prepared, Deadline deadline) {
   auto* handle = prepared.handle;
   int result = 0;
-  finish(mysql_stmt_store_result_start(&result, handle), deadline,
+  finish(mysql_stmt_store_result_start(&result, handle), deadline, true,
          [&](int happened) { return mysql_stmt_store_result_cont(&result, handle, happened); });
   if (result != 0) fail(handle, true);
   const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> meta(mysql_stmt_result_metadata(handle), &mysql_free_result);
@@ -206,57 +168,69 @@ void ServerConnection::fetch(Prepared& prepared, Deadline deadline) {
   mysql_stmt_free_result(handle);
 }
 
-const Answer& ServerConnection::run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
-  const bool patient = statement.hint == "patient";
-  if (patient) be_patient(true, deadline);
+void ServerConnection::run_prepared(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
   auto& entry = prepared(statement, deadline);
   bind(entry, statement, arguments);
   answer_.reset(0);
   int result = 0;
-  finish(mysql_stmt_execute_start(&result, entry.handle), deadline,
+  finish(mysql_stmt_execute_start(&result, entry.handle), deadline, true,
          [&](int happened) { return mysql_stmt_execute_cont(&result, entry.handle, happened); });
   if (result != 0) fail(entry.handle, true);
-  if (mysql_stmt_field_count(entry.handle) > 0) {
-    fetch(entry, deadline);
-  } else {
-    answer_.affected = static_cast<std::int64_t>(mysql_stmt_affected_rows(entry.handle));
-  }
+  if (mysql_stmt_field_count(entry.handle) > 0) fetch(entry, deadline);
+  else answer_.affected = static_cast<std::int64_t>(mysql_stmt_affected_rows(entry.handle));
+  insert_id_ = mysql_stmt_insert_id(entry.handle);
+}
+
+const Answer& ServerConnection::run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
+  check_sendable(deadline);
+  if (statement.hint == "patient") query_patiently(with_settings(statement, with_literals(statement, arguments)), deadline);
+  else if (prepare_) run_prepared(statement, arguments, deadline);
+  else query(with_settings(statement, with_literals(statement, arguments)), deadline);
   if (statement.hint == "insert_id") {
-    answer_.reset(1);
-    if (const auto id = mysql_stmt_insert_id(entry.handle); id != 0) answer_.next() = static_cast<std::int64_t>(id);
-  }
-  if (patient) {
     const auto affected = answer_.affected;
-    be_patient(false, deadline);
+    answer_.reset(1);
     answer_.affected = affected;
+    if (insert_id_ != 0) answer_.next() = static_cast<std::int64_t>(insert_id_);
   }
   return answer_;
 }
 
 const Answer& ServerConnection::run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                                          Deadline deadline) {
-  // The text has the list twice; each piece of it is a packet and a transaction of its own.
+  check_sendable(deadline);
+  // The text has the list twice. Each piece of it is a packet and a transaction of its own, well below the limit.
+  const auto piece = std::min(longest_list, largest_packet_ / 4);
   Answer whole;
   whole.reset(2);
-  try {
-    for (std::size_t at = 0; at < rows.size();) {
-      std::string list;
-      for (; at < rows.size() && list.size() < packet_size / 2; at += columns) append_tuple(list, rows.subspan(at, columns));
-      auto sql = with_rows(statement.sql, list);
-      if (mariadb_)
-        sql = "SET SESSION innodb_lock_wait_timeout = 1;" + sql + ";SET SESSION innodb_lock_wait_timeout = 0";
-      query(sql, deadline);
-      for (std::size_t row = 0; row < answer_.rows(); ++row) {
-        whole.next() = answer_.text(row, 0);
-        whole.next() = answer_.integer(row, 1);
-      }
+  for (std::size_t at = 0; at < rows.size();) {
+    query_patiently(with_settings(statement, with_rows(statement, tuples(rows, columns, piece, at))), deadline);
+    for (std::size_t row = 0; row < answer_.rows(); ++row) {
+      whole.next() = answer_.text(row, 0);
+      whole.next() = answer_.integer(row, 1);
     }
-  } catch (...) {
-    usable_ = false;  // its settings are those of a packet that broke off
-    throw;
   }
   answer_ = std::move(whole);
   return answer_;
+}
+
+// Where the session has no settings of its own, a statement that writes brings those along that it needs. They hold for
+// it alone: SET TRANSACTION is for the next transaction, and SET STATEMENT for one statement.
+std::string ServerConnection::with_settings(const Statement& statement, std::string sql) const {
+  if (prepare_ || sql.starts_with("SELECT")) return sql;
+  if (statement.hint == "insert_id" && mariadb_)
+    sql = fmt::format("SET STATEMENT sql_mode = '{}', innodb_lock_wait_timeout = 0 FOR {}", sql_mode, sql);
+  return "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;" + sql;
+}
+
+// MariaDB cannot skip locked rows in a session that never waits for them: it gives error 1180 and undoes the transaction.
+void ServerConnection::query_patiently(std::string sql, Deadline deadline) {
+  if (!prepare_ || !mariadb_) return query(sql, deadline);
+  try {
+    query("SET SESSION innodb_lock_wait_timeout = 1;" + sql + ";SET SESSION innodb_lock_wait_timeout = 0", deadline);
+  } catch (...) {
+    usable_ = false;  // the packet broke off before its last statement
+    throw;
+  }
 }
 
 void ServerConnection::read(MYSQL_RES* result) {
@@ -276,28 +250,36 @@ void ServerConnection::read(MYSQL_RES* result) {
 
 void ServerConnection::query(const std::string& sql, Deadline deadline) {
   answer_.reset(0);
+  std::int64_t affected = 0;
   int result = 0;
-  finish(mysql_real_query_start(&result, connection_, sql.data(), sql.size()), deadline,
+  finish(mysql_real_query_start(&result, connection_, sql.data(), sql.size()), deadline, true,
          [&](int happened) { return mysql_real_query_cont(&result, connection_, happened); });
   if (result != 0) fail(true);
   for (;;) {
     MYSQL_RES* rows = nullptr;
-    finish(mysql_store_result_start(&rows, connection_), deadline,
+    finish(mysql_store_result_start(&rows, connection_), deadline, true,
            [&](int happened) { return mysql_store_result_cont(&rows, connection_, happened); });
     if (rows != nullptr) {
       read(rows);
       mysql_free_result(rows);
     } else if (mysql_field_count(connection_) > 0) {
       fail(true);
+    } else {
+      affected += static_cast<std::int64_t>(mysql_affected_rows(connection_));
+      insert_id_ = mysql_insert_id(connection_);
     }
-    if (mysql_more_results(connection_) == 0) return;
-    finish(mysql_next_result_start(&result, connection_), deadline,
+    if (mysql_more_results(connection_) == 0) break;
+    finish(mysql_next_result_start(&result, connection_), deadline, true,
            [&](int happened) { return mysql_next_result_cont(&result, connection_, happened); });
     if (result > 0) fail(true);
   }
+  answer_.affected = affected;
 }
 
-void ServerConnection::script(std::string_view sql, Deadline deadline) { query(std::string(sql), deadline); }
+void ServerConnection::script(std::string_view sql, Deadline deadline) {
+  check_sendable(deadline);
+  query(std::string(sql), deadline);
+}
 
 std::string ServerConnection::default_schema(Deadline deadline) {
   query("SELECT DATABASE()", deadline);

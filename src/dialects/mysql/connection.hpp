@@ -16,8 +16,10 @@ namespace dlock::dialects::DLOCK_DIALECT {
 class ServerConnection final : public Connection {
  public:
   // Connects and makes the session's settings. Throws Failure.
-  ServerConnection(const Server& server, Deadline deadline);
-  ~ServerConnection() override;
+  // Without prepared statements (behind a transaction pooler) everything is sent as text, and no setting is made for the
+  // session: what a statement must have it brings along.
+  ServerConnection(const Server& server, bool prepared_statements, Deadline deadline);
+  ~ServerConnection() override { close(); }
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;
 
@@ -33,44 +35,57 @@ class ServerConnection final : public Connection {
  private:
   struct Prepared {
     MYSQL_STMT* handle = nullptr;
-    bool answers_rows = false;
     std::vector<MYSQL_BIND> binds;
     std::vector<std::int64_t> numbers;
     std::vector<unsigned long> lengths;
   };
 
+  void choose_options(const Server& server);
+  void insist_on_tls(const Server& server, Deadline deadline);
   void open(const Server& server, Deadline deadline);
   void make_settings(Deadline deadline);
-  // Lets one of the library's suspended calls go on until it is done. `status` is what its start answered.
+  void check_settings();
+  void close() noexcept;
+  void check_sendable(Deadline deadline) const;
+  // Lets one of the library's suspended calls go on until it is done. `status` is what its start answered; `runs`: what
+  // it sends is done by the server, whether or not there is an answer.
   template <class Continue>
-  void finish(int status, Deadline deadline, Continue proceed);
+  void finish(int status, Deadline deadline, bool runs, Continue proceed);
   int wait(int status, Deadline deadline);
   [[noreturn]] void fail(unsigned number, const std::string& text, bool sent);
   [[noreturn]] void fail(bool sent);
   [[noreturn]] void fail(MYSQL_STMT* statement, bool sent);
   Prepared& prepared(const Statement& statement, Deadline deadline);
+  void run_prepared(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
   void bind(Prepared& prepared, const Statement& statement, std::span<const Argument> arguments);
   void fetch(Prepared& prepared, Deadline deadline);
-  // Sends a text of one or more statements; answer_ is the last result with rows.
+  // Sends a text of one or more statements; answer_ is the last result with rows, and all rows changed.
   void query(const std::string& sql, Deadline deadline);
   void read(MYSQL_RES* result);
-  void be_patient(bool patient, Deadline deadline);
+  std::string with_settings(const Statement& statement, std::string sql) const;
+  // The same, with SKIP LOCKED in it.
+  void query_patiently(std::string sql, Deadline deadline);
 
+  static constexpr std::string_view sql_mode = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO";
+
+  const bool prepare_;
   const std::string user_;
   MYSQL* connection_ = nullptr;
   bool mariadb_ = false;
+  std::size_t largest_packet_ = 1'000'000;  // the server's limit, or the smallest that was ever a default
   std::unordered_map<std::string, Prepared> prepared_;  // by text
   Answer answer_;
+  std::uint64_t insert_id_ = 0;  // of the last statement that answered without rows
   bool usable_ = true;
 };
 
 template <class Continue>
-void ServerConnection::finish(int status, Deadline deadline, Continue proceed) {
+void ServerConnection::finish(int status, Deadline deadline, bool runs, Continue proceed) {
   while (status != 0) {
     const int happened = wait(status, deadline);
     if (happened < 0) {
       usable_ = false;
-      throw Failure(Cause::timed_out, "MySQL: no answer in time", {}, true);
+      throw Failure(Cause::timed_out, "MySQL: no answer in time", {}, runs);
     }
     status = proceed(happened);
   }

@@ -13,14 +13,15 @@ namespace {
 class ServerConnector final : public Connector {
  public:
   ServerConnector(const Url& url, const ConnectOptions& options)
-      : server_(server_of(url, options.application)) {}
+      : server_(server_of(url, options.application)), prepared_statements_(options.prepared_statements) {}
   std::unique_ptr<Connection> connect(Deadline deadline) const override {
-    return std::make_unique<ServerConnection>(server_, deadline);
+    return std::make_unique<ServerConnection>(server_, prepared_statements_, deadline);
   }
   const std::string& target() const noexcept override { return server_.target; }
 
  private:
   const Server server_;
+  const bool prepared_statements_;
 };
 
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};

@@ -7,6 +7,9 @@
 
 namespace dlock::dialects::DLOCK_DIALECT {
 
+// TLS could not be set up, or broke.
+inline constexpr unsigned tls_failed = 2026;
+
 // The failure behind an error number; `text` is the server's or the client library's own, `user` the account.
 // `may_have_run`: the statement had been sent when the connection broke.
 Failure failure_of(unsigned number, const std::string& text, const std::string& user, bool may_have_run);

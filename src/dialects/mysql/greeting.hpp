@@ -1,14 +1,24 @@
 // This file knows what a server says of itself before anything is sent to it.
 #pragma once
 
-#include "server.hpp"
 #include "types/clock.hpp"
+
+#include <string_view>
 
 namespace dlock::dialects::DLOCK_DIALECT {
 
-// Whether the server offers TLS: connects, reads its greeting, and hangs up without having sent a byte. For those who
-// ask for TLS without checking certificates: Connector/C 3.3 would go on in the clear there, and say so to nobody.
-// Throws Failure{refused} if there is no server, or no greeting in time.
-bool offers_tls(const Server& server, Deadline deadline);
+enum class Greeting {
+  incomplete,   // more of it is still to come
+  offers_tls,
+  without_tls,  // or not this protocol at all
+  refusal,      // an error instead of a greeting: for the client library to read
+};
+
+// What the first bytes of a connection say: "Initial Handshake Packet" of the MySQL and MariaDB manuals.
+Greeting read_greeting(std::string_view bytes);
+
+// Waits for the greeting on a connected socket and looks at it without taking it from there, so that whoever reads
+// next finds all of it. `incomplete` if it did not come in time, or the server hung up.
+Greeting peek_greeting(int socket, Deadline deadline);
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

@@ -124,7 +124,7 @@ SELECT name, node, owner, label, meta, token,
        CASE WHEN owner IS NULL THEN 0 WHEN entries = '' THEN 1
             ELSE CHAR_LENGTH(entries) - CHAR_LENGTH(REPLACE(entries, ';', '')) - 1 END,
        lease_us
-  FROM {{lock}} WHERE name <> '' AND LEFT(name, LENGTH(:prefix)) = :prefix
+  FROM {{lock}} WHERE name <> '' AND name >= :prefix AND LEFT(name, LENGTH(:prefix)) = :prefix
  ORDER BY name;
 
 -- name: floor()
@@ -142,13 +142,16 @@ SELECT f.name, MAX(c.token) FROM {{lock}} f JOIN {{lock}} c
 ON DUPLICATE KEY UPDATE token = GREATEST({{lock}}.token, VALUES(token));
 
 -- name: remove_idle(floor, retention, limit) -> patient
--- Candidates are read without a lock; what is locked elsewhere is left for another time.
-DELETE l FROM {{lock}} l
-  JOIN (SELECT c.name FROM {{lock}} c
+-- Sent as text, in one packet with the patience that SKIP LOCKED needs. The inner SELECT locks what is to go, in key
+-- order, and leaves what is locked elsewhere for another time; rows that do not match are let go of at once. The order
+-- of the join is given: the other way round it would begin by locking every row, and wait for each.
+DELETE l
+  FROM (SELECT c.name FROM {{lock}} c
          WHERE c.name <> '' AND c.token <= :floor
            AND GREATEST(c.expires_at, c.reopens_at)
                <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention
-         ORDER BY c.name LIMIT :limit FOR UPDATE SKIP LOCKED) idle ON idle.name = l.name
+         ORDER BY c.name LIMIT :limit FOR UPDATE SKIP LOCKED) idle
+  STRAIGHT_JOIN {{lock}} l FORCE INDEX (PRIMARY) ON l.name = idle.name
  WHERE l.token <= :floor
    AND GREATEST(l.expires_at, l.reopens_at)
        <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention;

@@ -47,13 +47,15 @@ void read_place(Server& server, std::string_view place) {
     const auto close = place.find(']');
     if (close == std::string_view::npos) refuse(fmt::format("the host {} has no closing bracket", in_quotes(place)));
     server.host = place.substr(1, close - 1);
-    if (place.substr(close + 1).starts_with(':')) port = place.substr(close + 2);
+    port = place.substr(close + 1);
+    if (!port.empty() && !port.starts_with(':'))
+      refuse(fmt::format("the host {} has something after its closing bracket", in_quotes(place)));
   } else {
     const auto colon = std::min(place.find(':'), place.size());
     server.host = percent_decoded(place.substr(0, colon));
-    if (colon < place.size()) port = place.substr(colon + 1);
+    port = place.substr(colon);
   }
-  if (!port.empty()) server.port = port_of(std::string(port));
+  if (!port.empty()) server.port = port_of(std::string(port.substr(1)));
 }
 
 }  // namespace
@@ -90,8 +92,13 @@ Server server_of(const Url& url, const std::string& application) {
   }
   // Who names an authority wants the server checked against it.
   if (!chosen && !server.ssl_ca.empty()) server.tls = Tls::verified;
-  if (server.tls == Tls::required && server.host.empty() && server.socket.empty())
-    refuse("ssl-mode=REQUIRED needs the host in the URL: whether TLS is offered is found out before anything is sent");
+  // Without these the client library would choose one of them, and say so to nobody.
+  if (!server.socket.empty() && ((!server.host.empty() && server.host != "localhost") || server.port != 0))
+    refuse(fmt::format("the URL has both the host {} and the option socket={}; one is possible", in_quotes(url.hosts),
+                       in_quotes(server.socket)));
+  if (server.tls == Tls::required && (server.host.empty() || !server.socket.empty()))
+    refuse("ssl-mode=REQUIRED needs a host in the URL, and no socket: whether TLS is offered is found out on the network, "
+           "before anything is sent");
   server.target = fmt::format("{}://{}{}{}", url.scheme, server.user.empty() ? "" : server.user + "@", url.hosts, url.path);
   return server;
 }

@@ -1,5 +1,5 @@
-// This file knows what a database of one file with one writer promises in the place of a server: no second acquire comes
-// between the reading of a token and the insert, and the file may be away, or no database, or told to forget.
+// This file knows what a database of one file with one writer promises in the place of a server: no second acquire
+// comes between the reading of a token and the insert, and the file may be away, or no database, or told to forget.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/news.hpp"

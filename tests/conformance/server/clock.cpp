@@ -17,9 +17,7 @@ PrivateServer& clocked() {
   return *server;
 }
 
-Duration here() {
-  return std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch());
-}
+Duration here() { return std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch()); }
 
 // A step takes effect at once or almost: waits until a grant shows it.
 void step(Database& database, Engine& engine, std::chrono::seconds offset) {

@@ -60,6 +60,21 @@ TEST_CASE("connections that the server ends are no loss") {
   CHECK_FALSE(network.engine.try_lock("job"));
 }
 
+TEST_CASE("a lease whose row a transaction keeps locked does not keep the others from being renewed") {
+  Network network;
+  auto& admin = network.database->admin();
+  const auto blocked = network.engine.try_lock("blocked", {.lease = 10min, .renew_every = 100ms});
+  const auto lock = network.engine.try_lock("job", {.lease = 2s, .renew_every = 100ms});
+  REQUIRE(blocked);
+  REQUIRE(lock);
+  const auto begun = admin.acquired_at("job");
+  admin.block("blocked");
+  CHECK(eventually([&] { return Admin(network.database.server()).expires_at("job") > begun + 3 * 2s; }));
+  CHECK(lock->valid());
+  CHECK(blocked->valid());
+  admin.unblock();
+}
+
 TEST_CASE("a network that swallows everything is warned of early, and a loss before the lease is over") {
   Network network;
   const auto lock = network.engine.try_lock("job", {.lease = 3s});

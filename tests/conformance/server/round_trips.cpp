@@ -93,7 +93,9 @@ TEST_CASE("an engine renews its fifty leases by one statement a round") {
   std::vector<Lock> locks;
   for (int i = 0; i < 50; ++i) locks.push_back(counted.engine.lock("job " + std::to_string(i), {.lease = 6s}));
   auto& admin = counted.database->admin();
-  const auto least_renewed = [&] { return admin.number("SELECT min(expires_at) FROM resource_lock WHERE owner IS NOT NULL"); };
+  const auto least_renewed = [&] {
+    return admin.number("SELECT min(expires_at) FROM resource_lock WHERE owner IS NOT NULL");
+  };
   const auto begun = least_renewed();
   const auto before = counted.proxy.requests();
   CHECK(eventually([&] { return least_renewed() > begun + Duration{3s}.count(); }));  // at least one round for each

@@ -11,8 +11,7 @@ TEST_CASE("TLS that is asked for and not offered is an error, and nothing was se
   ServerDatabase database;
   Proxy proxy(database.server());
   const auto url = database.server().url_with_tls_at(proxy.address());
-  for (const auto& thrown :
-       {thrown_by([&] { Engine engine(url); }), thrown_by([&] { Engine::install_schema(url); })}) {
+  for (const auto& thrown : {thrown_by([&] { Engine engine(url); }), thrown_by([&] { Engine::install_schema(url); })}) {
     CHECK(thrown.fault);
     CHECK_MESSAGE((thrown.names("SSL") || thrown.names("TLS")), thrown.text);
   }

@@ -5,8 +5,8 @@
 #include "support/server_url.hpp"
 #include "types/url.hpp"
 
-#include <soci/soci.h>
 #include <soci/mysql/soci-mysql.h>
+#include <soci/soci.h>
 
 #include <mutex>
 
@@ -36,7 +36,9 @@ struct Server {
     const std::string where = "host=" + address.host + " port=" + std::to_string(address.port) + " user=" + user +
                               (password.empty() ? "" : " password='" + password + "'") + " db=" + to +
                               " charset=utf8mb4";
-    return std::make_unique<soci::session>(soci::mysql, where);
+    auto sql = std::make_unique<soci::session>(soci::mysql, where);
+    *sql << "SET SESSION autocommit = 1, sql_safe_updates = 0, sql_mode = ''";
+    return sql;
   }
 
   std::string url(const Address& door, const std::string& to, const std::string& as, const std::string& secret) const {
@@ -57,6 +59,7 @@ class DatabasePlace final : public ServerPlace {
     try {
       if (zone_changed_) *watching_ << "SET GLOBAL time_zone = 'SYSTEM'";
       for (const auto& role : roles_) *watching_ << "DROP USER " + role;
+      *watching_ << "DROP DATABASE IF EXISTS " + name_ + "_views";
       *watching_ << "DROP DATABASE " + name_;
     } catch (const std::exception&) {  // the server is gone, and the place with it
     }
@@ -126,28 +129,45 @@ class DatabasePlace final : public ServerPlace {
     *watching_ << sql, soci::use(value, "zone");
   }
 
+  void use_odd_defaults() override {
+    for (const char* setting :
+         {"sql_mode = 'SIMULTANEOUS_ASSIGNMENT,NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PIPES_AS_CONCAT,TRADITIONAL'",
+          "tx_isolation = 'SERIALIZABLE'", "autocommit = 0", "sql_safe_updates = 1", "sql_auto_is_null = 1",
+          "character_set_client = 'latin1'", "collation_connection = 'latin1_swedish_ci'", "last_insert_id = 77"})
+      try {
+        *watching_ << std::string("SET GLOBAL ") + setting;
+      } catch (const std::exception&) {  // not every server has a global one of it
+      }
+  }
+
   std::string make_forgetful() override {
     *watching_ << "SET GLOBAL innodb_flush_log_at_trx_commit = 2";
     return "innodb_flush_log_at_trx_commit";
   }
 
-  std::string url_to_hold_back() override { return url_of_role({"ALL"}); }
-  // A trigger would do, if it did not change what the acquire answers. A view that waits when a row has been read, for
-  // the reading of the floor in an acquire: the rows to be inserted are collected before the first is inserted.
+  // A trigger would do, if it did not change what the acquire answers. Instead, a database of views: the one of the
+  // lock table waits whenever a row has been read, so that an acquire through it stops when it has read the floor (the
+  // rows to be inserted are collected before the first is inserted).
+  std::string url_to_hold_back() override {
+    const auto views = name_ + "_views", gate = "concat('" + name_ + "', left(token, 0))";
+    *watching_ << "CREATE DATABASE " + views;
+    *watching_ << "CREATE VIEW " + views + ".resource_lock_schema_history AS SELECT * FROM " + name_ +
+                      ".resource_lock_schema_history";
+    *watching_ << "CREATE VIEW " + views + ".resource_lock_status AS SELECT * FROM " + name_ + ".resource_lock_status";
+    *watching_ << "CREATE VIEW " + views + ".resource_lock AS SELECT * FROM " + name_ +
+                      ".resource_lock WHERE get_lock(" + gate + ", 60) + release_lock(" + gate + ") > 0";
+    return server_.url(server_.address, views, server_.user, server_.password);
+  }
   void hold_back() override {
     gate_ = server_.connect(name_);
     long long taken = 0;
     *gate_ << "SELECT get_lock('" + name_ + "', 10)", soci::into(taken);
-    *watching_ << "RENAME TABLE resource_lock TO resource_lock_base";
-    *watching_ << "CREATE VIEW resource_lock AS SELECT * FROM resource_lock_base WHERE IF(user() LIKE '" +
-                      roles_.back().substr(1, roles_.back().find('@') - 2) + "@%', get_lock(concat('" + name_ +
-                      "', left(token, 0)), 60) + release_lock(concat('" + name_ + "', left(token, 0))), 1)";
   }
   void let_go() override { gate_.reset(); }
   bool holding_back() override {
     long long waiting = 0;
     *watching_ << "SELECT count(*) FROM information_schema.processlist WHERE db = '" + name_ +
-                      "' AND state = 'User lock'",
+                      "_views' AND state = 'User lock'",
         soci::into(waiting);
     return waiting > 0;
   }
@@ -167,7 +187,9 @@ std::optional<std::string> missing() {
   return "no MariaDB or MySQL server: set DLOCK_TEST_MYSQL, or let the tests start one";
 }
 
-std::unique_ptr<ServerPlace> place_at(const std::string& url) { return std::make_unique<DatabasePlace>(Server::at(url)); }
+std::unique_ptr<ServerPlace> place_at(const std::string& url) {
+  return std::make_unique<DatabasePlace>(Server::at(url));
+}
 std::unique_ptr<ServerPlace> server_place() { return place_at(server_url("DLOCK_TEST_MYSQL").value()); }
 std::unique_ptr<Place> place() { return server_place(); }
 std::unique_ptr<PrivateServer> private_server() {

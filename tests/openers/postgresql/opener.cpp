@@ -6,8 +6,8 @@
 #include "support/server_url.hpp"
 #include "types/url.hpp"
 
-#include <soci/soci.h>
 #include <soci/postgresql/soci-postgresql.h>
+#include <soci/soci.h>
 
 #include <algorithm>
 #include <mutex>
@@ -160,6 +160,14 @@ class DatabasePlace final : public ServerPlace {
     *watching_ << "ALTER DATABASE " + name_ + " SET timezone = '" + std::string(zone) + "'";
   }
 
+  void use_odd_defaults() override {
+    for (const char* setting : {"default_transaction_isolation = 'serializable'", "standard_conforming_strings = off",
+                                "datestyle = 'SQL, DMY'", "intervalstyle = 'sql_standard'", "bytea_output = 'escape'",
+                                "plan_cache_mode = 'force_generic_plan'", "enable_indexscan = off",
+                                "synchronous_commit = off", "client_encoding = 'LATIN1'", "statement_timeout = '7s'"})
+      *watching_ << "ALTER DATABASE " + name_ + " SET " + setting;
+  }
+
   std::string make_forgetful() override {
     *watching_ << "ALTER SYSTEM SET fsync = off";
     *watching_ << "DO $$ BEGIN PERFORM pg_reload_conf(); END $$";
@@ -170,10 +178,11 @@ class DatabasePlace final : public ServerPlace {
   void hold_back() override {
     *watching_ << "CREATE TABLE dlock_test_gate (open boolean)";
     *watching_ << "GRANT SELECT ON dlock_test_gate TO " + roles_.back();
-    *watching_ << "CREATE FUNCTION dlock_test_wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN LOOP EXIT WHEN "
-                  "session_user <> '" +
-                      roles_.back() +
-                      "' OR EXISTS (SELECT FROM dlock_test_gate); PERFORM pg_sleep(0.005); END LOOP; RETURN NEW; END $$";
+    *watching_
+        << "CREATE FUNCTION dlock_test_wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN LOOP EXIT WHEN "
+           "session_user <> '" +
+               roles_.back() +
+               "' OR EXISTS (SELECT FROM dlock_test_gate); PERFORM pg_sleep(0.005); END LOOP; RETURN NEW; END $$";
     *watching_ << "CREATE TRIGGER dlock_test_wait BEFORE INSERT ON resource_lock FOR EACH ROW "
                   "EXECUTE FUNCTION dlock_test_wait()";
   }
@@ -190,9 +199,10 @@ class DatabasePlace final : public ServerPlace {
     *watching_ << "SET client_min_messages = error";
     *watching_ << "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() "
                   "AND pid <> pg_backend_pid()";
-    *watching_ << "DO $$ DECLARE s name; BEGIN FOR s IN SELECT nspname FROM pg_namespace WHERE nspname <> "
-                  "'information_schema' AND left(nspname, 3) <> 'pg_' LOOP EXECUTE format('DROP SCHEMA %I CASCADE', s); "
-                  "END LOOP; END $$";
+    *watching_
+        << "DO $$ DECLARE s name; BEGIN FOR s IN SELECT nspname FROM pg_namespace WHERE nspname <> "
+           "'information_schema' AND left(nspname, 3) <> 'pg_' LOOP EXECUTE format('DROP SCHEMA %I CASCADE', s); "
+           "END LOOP; END $$";
     *watching_ << "CREATE SCHEMA public";
     *watching_ << "GRANT USAGE ON SCHEMA public TO PUBLIC";
     *watching_ << "ALTER DATABASE " + name_ + " RESET ALL";
@@ -214,7 +224,9 @@ std::optional<std::string> missing() {
   return "no PostgreSQL server: set DLOCK_TEST_PG, or let the tests start one";
 }
 
-std::unique_ptr<ServerPlace> place_at(const std::string& url) { return std::make_unique<DatabasePlace>(Server::at(url)); }
+std::unique_ptr<ServerPlace> place_at(const std::string& url) {
+  return std::make_unique<DatabasePlace>(Server::at(url));
+}
 std::unique_ptr<ServerPlace> server_place() { return place_at(server_url("DLOCK_TEST_PG").value()); }
 std::unique_ptr<Place> place() { return server_place(); }
 std::unique_ptr<PrivateServer> private_server() {

@@ -1,0 +1,82 @@
+// This file knows the promise that a row which some transaction keeps locked delays nobody but those who want it.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("a try on a free lock whose row is locked is busy, soon") {
+  ServerDatabase database;
+  auto engine = database->engine();
+  engine.try_lock("job").reset();
+  database->admin().block("job");
+  const Stopwatch time;
+  CHECK_FALSE(engine.try_lock("job"));
+  CHECK(time.elapsed() < 1s);
+  database->admin().unblock();
+  CHECK(engine.try_lock("job").has_value());
+}
+
+TEST_CASE("other locks are granted, renewed and released at once while one row is locked") {
+  ServerDatabase database;
+  auto engine = database->engine();
+  engine.try_lock("job").reset();
+  engine.try_lock("old").reset();
+  database->admin().block("job");
+  const Stopwatch time;
+  for (const char* name : {"old", "new"}) {
+    auto lock = engine.try_lock(name);
+    REQUIRE(lock);
+    lock->extend(1min);
+    CHECK(lock->release() == Released::freed);
+  }
+  CHECK(time.elapsed() < 1s);
+  database->admin().unblock();
+}
+
+TEST_CASE("of a batch of renewals the locked row is not known yet, and the others are renewed at once") {
+  ServerDatabase database;
+  auto engine = database->engine();
+  const auto table = database->table();
+  std::vector<Lock> locks;
+  std::vector<store::Claim> claims;
+  for (const char* name : {"a", "b", "c"}) locks.push_back(engine.lock(name, {.renew = false}));
+  for (const auto& lock : locks) claims.push_back({lock.name(), lock.owner(), lock.token()});
+  database->admin().block("b");
+  const auto end = Admin(database.server()).expires_at("c");
+  using store::Renewed;
+  const Stopwatch time;
+  CHECK(table->renew(claims, later(BootClock::now(), 10s)) ==
+        std::vector<Renewed>{Renewed::yes, Renewed::not_known_yet, Renewed::yes});
+  CHECK(time.elapsed() < 1s);
+  CHECK(Admin(database.server()).expires_at("c") > end);
+  database->admin().unblock();
+  CHECK(table->renew(claims, later(BootClock::now(), 10s)) == std::vector<Renewed>(3, Renewed::yes));
+}
+
+TEST_CASE("the reaper goes around a locked row and comes back for it") {
+  ServerDatabase database;
+  auto engine = database->engine({.retention = 50ms, .grace = 50ms});
+  for (const char* name : {"a", "b"}) {
+    engine.try_lock(name).reset();
+    database->admin().make_idle_for_days(name);
+  }
+  engine.reap();
+  Admin other(database.server());
+  database->admin().block("a");
+  CHECK(eventually([&] {
+    engine.reap();
+    return !other.exists("b");
+  }));
+  CHECK(other.exists("a"));
+  database->admin().unblock();
+  CHECK(eventually([&] {
+    engine.reap();
+    return !other.exists("a");
+  }));
+}
