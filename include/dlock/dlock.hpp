@@ -9,4 +9,5 @@
 #include <dlock/lock.hpp>
 #include <dlock/options.hpp>
 #include <dlock/token.hpp>
+#include <dlock/transaction.hpp>
 #include <dlock/version.hpp>

@@ -5,6 +5,7 @@
 #include <dlock/holder.hpp>
 #include <dlock/lock.hpp>
 #include <dlock/options.hpp>
+#include <dlock/transaction.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -43,6 +44,23 @@ class DLOCK_EXPORT Engine {
 
   // Waits until granted or stopped. Empty: stopped.
   std::optional<Lock> lock(std::stop_token stop, std::string_view name, const LockOptions& options = {});
+
+  // Locks the name inside the caller's own open transaction on the same database (SELECT … FOR UPDATE), until it ends by
+  // commit, rollback or the end of its connection. Excludes leases on the same name, and is excluded by them. Waits at
+  // most `wait` (0: one attempt), without holding anything up meanwhile. Empty: busy.
+  // The connection keeps its settings, and the transaction its savepoints and writes, whatever the answer. On PostgreSQL
+  // the server ends the transaction when its client is silent for longer than EngineOptions::lease (see bound_idle).
+  // At REPEATABLE READ and SERIALIZABLE lock first: what was committed since the transaction's snapshot is conflict. On
+  // MySQL and MariaDB a row that was taken in the last moment stays locked until the transaction ends. On SQLite the
+  // transaction becomes the one writer of the file; one that writes already does not wait for a lease.
+  // Fails: conflict (roll back and run the transaction again), misuse (no transaction is open, a failed one, a result
+  // left to read), unavailable, timeout, schema, permission.
+  std::optional<Token> try_lock_in(TransactionRef transaction, std::string_view name, Duration wait = {});
+
+  // The same, and leaves a lease behind: it begins with the transaction's commit, or never if that fails. Take charge of
+  // it with adopt(name, token) after the commit, here or in another process; until then nobody renews it.
+  std::optional<Token> try_lock_in(TransactionRef transaction, std::string_view name, Duration wait,
+                                   const LockOptions& lease);
 
   // Waits until the name can be taken, without taking it. False: time is up, or stopped.
   bool wait_free(std::string_view name, Duration wait, std::stop_token stop = {});

@@ -4,7 +4,9 @@
 #include <dlock/duration.hpp>
 #include <dlock/export.hpp>
 #include <dlock/token.hpp>
+#include <dlock/transaction.hpp>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -32,6 +34,15 @@ enum class Released {
 
 DLOCK_EXPORT std::string_view to_string(Loss loss) noexcept;
 DLOCK_EXPORT std::string_view to_string(Released released) noexcept;
+
+// How a transaction is fenced.
+struct FenceOptions {
+  // Whether a refused fence also makes the transaction impossible to commit, so that a swallowed exception stores
+  // nothing. PostgreSQL aborts it by itself; on MySQL and MariaDB the caller's connection is killed; on SQLite a commit
+  // hook refuses until the rollback, which takes it away again (and with it other hooks of that connection).
+  bool doom = true;
+  unsigned attempts = 10;  // with_fence: runs of the transaction at most, while each ends in conflict
+};
 
 // One granted lease.
 // Threads: lost, valid, remaining, check, loss, name, token and owner from any; the rest one thread at a time.
@@ -79,10 +90,35 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // Fails: lost, unavailable, timeout, in_doubt, misuse.
   void extend(Duration lease);
 
+  // Proves, inside the caller's open transaction on the same database, that the lease is still this grant's, by writing
+  // its row: nobody else can be granted the lock until the transaction ends, and nobody was before. What is committed in
+  // it was written under this lock. Make it the transaction's first statement: at REPEATABLE READ and SERIALIZABLE (and
+  // in a deferred transaction on SQLite) a renewal since the transaction's snapshot ends it with conflict.
+  // The lease is renewed on the way, for others; this process counts on that only after with_fence. Until the
+  // transaction ends the keeper cannot renew the lease. On PostgreSQL the server ends the transaction when its client is
+  // silent for longer than the lease (EngineOptions::bound_idle); elsewhere a transaction that hangs keeps the lock.
+  // The connection keeps its settings; it waits for the database as its owner has set it up to.
+  // Fails: lost, conflict (roll back and run the transaction again), misuse (no transaction is open, a failed one, a
+  // result left to read), unavailable, schema, permission. Do not commit then: see FenceOptions::doom.
+  void fence(TransactionRef transaction, const FenceOptions& options = {});
+
+  // Begins a transaction on the connection, fences it, runs the work, and commits; rolls back if the work throws.
+  // Repeats all of it on conflict, so the work must be able to run again; to have it repeated after a serialization
+  // failure of its own, it throws Error{conflict}. On MariaDB too the server ends the transaction when its client is
+  // silent for longer than the lease.
+  // Fails: as fence(); in_doubt if the connection broke during the commit; and with whatever the work throws.
+  void with_fence(TransactionRef transaction, const std::function<void()>& work, const FenceOptions& options = {});
+
+  // The fence as one statement of literal SQL, for transactions of other drivers or languages. It must be the first
+  // statement of the transaction, and the lease is lost unless it answers one row with the number 1 (PostgreSQL, where
+  // it fails otherwise) or changes one row (elsewhere).
+  std::string fence_sql() const;
+
  private:
   friend class Engine;
   struct Grant;
   explicit Lock(std::shared_ptr<Grant> grant) noexcept;
+  Grant& here() const;
   std::shared_ptr<Grant> grant_;
 };
 

@@ -38,6 +38,7 @@ struct EngineOptions {
   Duration poll_floor = std::chrono::milliseconds{500}; // a waiter looks at least this often, ±25 %
   Duration retention = std::chrono::hours{24};          // the reaper removes rows idle for longer; not below `grace`
   Duration grace = std::chrono::seconds{60};            // between the reaper's two steps; the same for all users of a table
+  bool bound_idle = true;                // bound the idle time of transactions with a lock or a fence in them (see there)
   bool prepared_statements = true;       // off behind a pooler in transaction mode
   std::function<void(const Event&)> observer{};         // called on a thread of its own; exceptions are swallowed
 };

@@ -80,6 +80,16 @@ std::optional<Lock> Engine::lock(std::stop_token stop, std::string_view name, co
   return try_lock_for(name, Duration::max(), options, std::move(stop));
 }
 
+std::optional<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, Duration wait) {
+  return handle_->here().try_lock_in(transaction, Name(name), deadline_of(wait), nullptr);
+}
+
+std::optional<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, Duration wait,
+                                         const LockOptions& lease) {
+  api::check(lease);
+  return handle_->here().try_lock_in(transaction, Name(name), deadline_of(wait), &lease);
+}
+
 bool Engine::wait_free(std::string_view name, Duration wait, std::stop_token stop) {
   return handle_->here().wait_free(Name(name), {deadline_of(wait), std::move(stop), true});
 }

@@ -35,7 +35,7 @@ Lock::~Lock() {
 }
 
 Released Lock::release() {
-  if (grant_->birthplace.forked()) throw Error(Fault::misuse, "the lock belongs to the parent of this process");
+  static_cast<void>(here());
   if (!grant_->released)
     grant_->released = grant_->core->release(grant_->held, grant_->core->options().request_timeout);
   return *grant_->released;
@@ -71,8 +71,28 @@ std::optional<Loss> Lock::loss() const noexcept {
   return std::nullopt;
 }
 
-void Lock::extend(Duration lease) {
+Lock::Grant& Lock::here() const {
   if (grant_->birthplace.forked()) throw Error(Fault::misuse, "the lock belongs to the parent of this process");
+  return *grant_;
+}
+
+void Lock::fence(TransactionRef transaction, const FenceOptions& options) {
+  auto& grant = here();
+  grant.core->fence(grant.held, transaction, options);
+}
+
+void Lock::with_fence(TransactionRef transaction, const std::function<void()>& work, const FenceOptions& options) {
+  auto& grant = here();
+  grant.core->with_fence(grant.held, transaction, work, options);
+}
+
+std::string Lock::fence_sql() const {
+  auto& grant = here();
+  return grant.core->fence_sql(*grant.held);
+}
+
+void Lock::extend(Duration lease) {
+  static_cast<void>(here());
   LockOptions options;
   options.lease = lease;
   api::check(options);

@@ -1,6 +1,7 @@
 // This file knows what a database must be able to do to carry dlock. Each folder beside this file is one database.
 #pragma once
 
+#include "dialects/guest.hpp"
 #include "dialects/statement.hpp"
 #include "types/clock.hpp"
 #include "types/failure.hpp"
@@ -8,6 +9,7 @@
 #include "types/url.hpp"
 
 #include <dlock/duration.hpp>
+#include <dlock/transaction.hpp>
 
 #include <memory>
 #include <span>
@@ -89,7 +91,12 @@ class Dialect {
   // Throws Error{misuse} that names what is wrong with the URL.
   virtual std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const = 0;
 
+  // A caller's own transaction, of this dialect.
+  virtual std::unique_ptr<Guest> guest(const TransactionRef& transaction) const = 0;
+
   virtual Marker marker() const noexcept = 0;
+  // Writes an argument into the text of a statement, so that it means the same under every setting of a session.
+  virtual void append_literal(std::string& sql, const Argument& argument) const = 0;
   virtual std::string quote(std::string_view identifier) const = 0;
 
   // The texts of the folder: statements on the lock table, and statements of the migrator.

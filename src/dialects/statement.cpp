@@ -62,6 +62,7 @@ std::size_t past_quoted(std::string_view sql, std::size_t from) {
 
 // Turns :name into the database's own marker.
 void place_markers(Statement& statement, std::string_view sql, Marker marker) {
+  statement.marker = marker;
   for (std::size_t i = 0; i < sql.size();) {
     if (const auto past = past_quoted(sql, i); past != i) {
       statement.sql += sql.substr(i, past - i);
@@ -114,6 +115,30 @@ std::string fill_in(std::string_view sql, const TableNames& names, const Quote& 
     else defect("{{" + std::string(word) + "}}", "no such name");
     sql.remove_prefix(close + 2);
   }
+}
+
+std::string with_literals(const Statement& statement, std::span<const Argument> arguments, const AppendLiteral& append) {
+  const std::string_view sql = statement.sql;
+  std::string result;
+  auto marker = statement.markers.begin();
+  for (std::size_t i = 0; i < sql.size();) {
+    if (const auto past = past_quoted(sql, i); past != i) {
+      result += sql.substr(i, past - i);
+      i = past;
+    } else if (statement.marker == Marker::question && sql[i] == '?' && marker != statement.markers.end()) {
+      append(result, arguments[*marker++]);
+      ++i;
+    } else if (statement.marker == Marker::dollar && sql[i] == '$' && i + 1 < sql.size() && sql[i + 1] >= '1' &&
+               sql[i + 1] <= '9') {
+      std::size_t number = 0;
+      for (++i; i < sql.size() && sql[i] >= '0' && sql[i] <= '9'; ++i)
+        number = 10 * number + static_cast<std::size_t>(sql[i] - '0');
+      append(result, arguments[number - 1]);
+    } else {
+      result += sql[i++];
+    }
+  }
+  return result;
 }
 
 Statements::Statements(std::string_view text, const TableNames& names, Marker marker, const Quote& quote) {

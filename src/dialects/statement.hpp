@@ -12,9 +12,12 @@
 // the names of tables, fully qualified and quoted: {{lock}}, {{status}}, {{history}}, {{waiter}}, and {{schema}}.
 #pragma once
 
+#include "types/row.hpp"
+
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +44,7 @@ struct Statement {
   std::string name;
   std::string sql;
   std::vector<std::string> arguments;  // as in the header
+  Marker marker = Marker::dollar;
   std::vector<std::size_t> markers;    // for Marker::question: which argument each ? stands for
   std::string hint;                    // the word after "->" in the header, or empty
   std::size_t slot = 0;                // its number in the file, for tables of prepared statements
@@ -50,6 +54,10 @@ using Quote = std::function<std::string(std::string_view identifier)>;
 
 // Fills in the names of tables; `quote` turns a plain identifier into one that may stand in SQL.
 std::string fill_in(std::string_view sql, const TableNames& names, const Quote& quote);
+
+// The statement's text with every marker replaced by its argument, which `append` writes at the end of the text.
+using AppendLiteral = std::function<void(std::string& sql, const Argument& argument)>;
+std::string with_literals(const Statement& statement, std::span<const Argument> arguments, const AppendLiteral& append);
 
 // The statements of one .sql file.
 class Statements {

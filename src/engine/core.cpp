@@ -1,9 +1,11 @@
 // This file knows the order of things in one call: ask, look again, wait, hand out, give back.
 #include "engine/core.hpp"
 
+#include "engine/actor.hpp"
 #include "engine/backoff.hpp"
 #include "engine/faults.hpp"
 #include "engine/pause.hpp"
+#include "engine/persist.hpp"
 #include "engine/trust.hpp"
 #include "types/owner.hpp"
 
@@ -27,15 +29,6 @@ constexpr Duration locked_patience = std::chrono::milliseconds{50};
 constexpr Duration locked_pause = std::chrono::milliseconds{5};
 
 constexpr Duration time_to_answer = std::chrono::milliseconds{500};
-
-constexpr Duration longest_backoff = std::chrono::seconds{1};
-
-// The job behind a grant, as far as this engine can see it: the thread that asked. Not std::thread::id, which is
-// used again for another thread.
-const std::string& actor_of_this_thread() {
-  thread_local const std::string actor = random_identity();
-  return actor;
-}
 
 // The part of a shell pattern that every match begins with.
 std::string literal_prefix(const std::string& glob) { return glob.substr(0, glob.find_first_of("*?[\\")); }
@@ -84,31 +77,6 @@ Held::Terms Core::terms_of(const LockOptions& options) const {
   return {lease, margin, options.renew_every, options.renew};
 }
 
-// Puts a question until it is answered, the deadline has passed, or asking again is useless. One attempt takes at most
-// request_timeout, so that a connection that hangs does not use up a long wait.
-template <class Ask>
-auto Core::persist(Deadline deadline, const std::stop_token& stop, bool& in_doubt, Ask ask) -> decltype(ask(deadline)) {
-  engine::Backoff backoff(longest_backoff);
-  for (;;) {
-    try {
-      return ask(std::min(deadline, soon()));
-    } catch (const Failure& failure) {
-      in_doubt = in_doubt || failure.may_have_run();
-      if (!engine::passing(failure.cause())) throw engine::told(failure, in_doubt);
-      const auto again = later(BootClock::now(), backoff.next());
-      if (again >= deadline) throw engine::told(failure, in_doubt);
-      reporter_->tell(Event::Kind::retried, {}, {}, {}, failure.what());
-      if (engine::pause_until(again, stop)) throw engine::told(failure, in_doubt);
-    }
-  }
-}
-
-template <class Ask>
-auto Core::persist(Deadline deadline, Ask ask) -> decltype(ask(deadline)) {
-  bool in_doubt = false;
-  return persist(deadline, {}, in_doubt, std::move(ask));
-}
-
 std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options, const Patience& patience) {
   Request request{name, options, terms_of(options)};
   engine::Polling polling(options_.poll_floor);
@@ -153,7 +121,7 @@ std::shared_ptr<Held> Core::try_once(Request& request, Deadline deadline, std::s
       sent = BootClock::now();
       const store::Ask ask{request.name, request.owner, options_.node,
                            request.options.label ? std::string_view{*request.options.label} : options_.label,
-                           actor_of_this_thread(), request.terms.lease, request.options.at_least,
+                           engine::actor_of_this_thread(), request.terms.lease, request.options.at_least,
                            request.options.metadata};
       return table_->acquire({&ask, 1}, until).front();
     });

@@ -9,7 +9,9 @@
 
 #include <dlock/engine.hpp>
 #include <dlock/options.hpp>
+#include <dlock/transaction.hpp>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -44,6 +46,15 @@ class Core {
   void detach(const std::shared_ptr<engine::Held>& held) noexcept;
   void extend(const std::shared_ptr<engine::Held>& held, Duration lease);
 
+  // In a caller's transaction. With `lease` a lease begins with its commit; without, the lock lasts as long as it does.
+  // Empty: busy, or out of patience.
+  std::optional<Token> try_lock_in(const TransactionRef& transaction, const Name& name, Deadline deadline,
+                                   const LockOptions* lease);
+  void fence(const std::shared_ptr<engine::Held>& held, const TransactionRef& transaction, const FenceOptions& options);
+  void with_fence(const std::shared_ptr<engine::Held>& held, const TransactionRef& transaction,
+                  const std::function<void()>& work, const FenceOptions& options);
+  std::string fence_sql(const engine::Held& held) const { return table_->fence_sql(held.claim()); }
+
   bool wait_free(const Name& name, const Patience& patience);
   std::optional<Holder> inspect(const Name& name);
   std::vector<Holder> list(const std::string& glob);
@@ -58,6 +69,7 @@ class Core {
   engine::Held::Terms terms_of(const LockOptions& options) const;
   std::shared_ptr<engine::Held> try_once(Request& request, Deadline deadline, std::stop_token stop);
   bool above_floor(Token token, Deadline deadline);
+  void prove(store::Visit& visit, const std::shared_ptr<engine::Held>& held, const FenceOptions& options);
   template <class Ask>
   auto persist(Deadline deadline, const std::stop_token& stop, bool& in_doubt, Ask ask) -> decltype(ask(deadline));
   template <class Ask>

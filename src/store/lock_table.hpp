@@ -8,8 +8,10 @@
 #include <dlock/duration.hpp>
 #include <dlock/holder.hpp>
 #include <dlock/token.hpp>
+#include <dlock/transaction.hpp>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,6 +51,16 @@ struct Outlook {
   Duration opens_in{};  // if not free: when it opens by itself, by the database's clock
 };
 
+// What is known of a name before it is locked inside a transaction.
+struct Peeked {
+  bool there = false;  // false: there is no row
+  bool free = false;
+  Duration opens_in{};  // if not free
+  Token floor{};        // read not before the row
+};
+
+class Visit;  // store/visit.hpp
+
 // A lease that had expired without release and has been settled.
 struct Abandoned {
   std::string name, node, label;
@@ -75,6 +87,14 @@ class LockTable {
   virtual bool force_release(std::string_view name, Token seen, Deadline deadline) = 0;
 
   virtual Outlook look(std::string_view name, Deadline deadline) = 0;
+  virtual Peeked peek(std::string_view name, Deadline deadline) = 0;
+  // Makes a free row, where one must be there before a transaction can lock it.
+  virtual void make(std::string_view name, Deadline deadline) = 0;
+  // A caller's own transaction, for the time of one call. Throws Failure{rejected} if it is another database's.
+  virtual std::unique_ptr<Visit> visit(const TransactionRef& transaction) = 0;
+  // What a visit's fence sends, as text.
+  virtual std::string fence_sql(const Claim& claim) const = 0;
+
   virtual std::optional<Holder> inspect(std::string_view name, Deadline deadline) = 0;
   // Rows whose name begins with `prefix`, ordered by name.
   virtual std::vector<Holder> list(std::string_view prefix, Deadline deadline) = 0;

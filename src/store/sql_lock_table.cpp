@@ -3,6 +3,7 @@
 
 #include "store/compatibility.hpp"
 #include "store/pool.hpp"
+#include "store/sql_visit.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -46,10 +47,16 @@ struct LockStatements {
         raise_floor(all.at("raise_floor", {"retention"})),
         remove_idle(all.at("remove_idle", {"floor", "retention", "limit"})),
         abandoned(all.at("abandoned", {"limit"})),
-        settle(all.at("settle", {"name", "token"})) {}
+        settle(all.at("settle", {"name", "token"})),
+        peek(all.at("peek", {"name"})),
+        make(all.at("make", {"name"})) {}
   const Statement &acquire, &release, &withdraw, &renew, &extend, &force_release, &look, &inspect, &list, &floor,
-      &raise_floor, &remove_idle, &abandoned, &settle;
+      &raise_floor, &remove_idle, &abandoned, &settle, &peek, &make;
 };
+
+Failure no_floor() {
+  return {Cause::schema, "the floor row of the lock table is missing; run \"dlock-migrate check\""};
+}
 
 State state_of(std::string_view word) {
   for (const State state : {State::free, State::held, State::closed, State::expired})
@@ -177,6 +184,24 @@ class SqlLockTable final : public LockTable {
     });
   }
 
+  Peeked peek(std::string_view name, Deadline deadline) override {
+    return asked(ask_->peek, {name}, deadline, [](const Answer& answer) {
+      if (answer.rows() == 0) throw no_floor();
+      return Peeked{answer.integer(0, 0) != 0, answer.integer(0, 1) != 0, Duration{answer.integer(0, 2)},
+                    Token{answer.integer(0, 3)}};
+    });
+  }
+
+  void make(std::string_view name, Deadline deadline) override {
+    affected(ask_->make, {name}, deadline);
+  }
+
+  std::unique_ptr<Visit> visit(const TransactionRef& transaction) override {
+    return store::visit(dialect_, statements_, transaction);
+  }
+
+  std::string fence_sql(const Claim& claim) const override { return fence_text(dialect_, statements_, claim); }
+
   std::optional<Holder> inspect(std::string_view name, Deadline deadline) override {
     return asked(ask_->inspect, {name}, deadline, [](const Answer& answer) -> std::optional<Holder> {
       if (answer.rows() == 0) return std::nullopt;
@@ -195,8 +220,7 @@ class SqlLockTable final : public LockTable {
 
   Token floor(Deadline deadline) override {
     return asked(ask_->floor, {}, deadline, [](const Answer& answer) {
-      if (answer.rows() == 0)
-        throw Failure(Cause::schema, "the floor row of the lock table is missing; run \"dlock-migrate check\"");
+      if (answer.rows() == 0) throw no_floor();
       return Token{answer.integer(0, 0)};
     });
   }

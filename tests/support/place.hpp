@@ -16,6 +16,13 @@ class session;
 
 namespace dlock::test {
 
+// A way to begin a transaction.
+struct Beginning {
+  std::string name{};
+  std::vector<std::string> statements{};
+  bool early_snapshot = false;  // what it reads first decides what it sees; else each statement sees what is committed
+};
+
 // An empty database of its own for one test case. Removed, with all that is in it, by the destructor.
 class Place {
  public:
@@ -32,6 +39,15 @@ class Place {
 
   // The statement that opens a transaction which is going to write.
   virtual std::string begin_writing() const = 0;
+
+  // Every way a caller's transaction can be begun; the first is the recommended one.
+  virtual std::vector<Beginning> beginnings() const = 0;
+
+  // A query whose answer is everything in a session that a guest must leave alone, in one text.
+  virtual std::string session_state() const = 0;
+
+  // Settings an application may have made in its session, which a careless guest would trip over.
+  virtual std::vector<std::string> odd_session() const = 0;
 
   // The statement that names every column of the lock table, in a form that can be compared.
   virtual std::string row_of(std::string_view literal_name) const = 0;

@@ -10,8 +10,8 @@
 
 namespace dlock::dialects::DLOCK_DIALECT {
 
-// The statement's text with every marker replaced by its argument. Text is utf8mb4, as a bound one would be.
-std::string with_literals(const Statement& statement, std::span<const Argument> arguments);
+// Text is utf8mb4, as a bound one would be.
+void append_literal(std::string& sql, const Argument& argument);
 
 // Tuples of `columns` arguments each, from `at` on, until the list has `size` bytes or more; `at` is moved past them.
 // Text is bytes here.

@@ -166,3 +166,49 @@ SELECT name, node, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TI
 UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = '', actor = '', entries = '', meta = ''
  WHERE name = :name AND owner IS NOT NULL AND token = :token
    AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+
+-- name: fence(name, owner, token)
+-- In the caller's transaction: proves the lease by writing its row; no row changed: the lease is not the caller's any
+-- more. No test of time: as long as nobody took the row, it may be fenced. The expiry always moves, since an update that
+-- changes nothing counts as none.
+UPDATE {{lock}}
+   SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + lease_us)
+ WHERE name = :name AND owner = :owner AND token = :token;
+
+-- name: peek(name)
+-- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
+-- and the floor, read not before the row.
+SELECT r.name IS NOT NULL,
+       COALESCE(r.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                AND (r.owner IS NULL OR r.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 1),
+       COALESCE(GREATEST(0, GREATEST(r.reopens_at, IF(r.owner IS NULL, 0, r.expires_at)) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0),
+       f.token
+  FROM {{lock}} f LEFT JOIN {{lock}} r ON r.name = :name
+ WHERE f.name = '';
+
+-- name: make(name)
+-- A free row, in a commit of its own: an insert in a caller's transaction would stall everybody else's.
+INSERT INTO {{lock}} (name, token, expires_at)
+SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} f WHERE f.name = ''
+ON DUPLICATE KEY UPDATE token = {{lock}}.token;
+
+-- name: take(name, floor, owner, node, label, actor, lease, at_least, meta)
+-- In the caller's transaction: locks the row if it is free and nobody else has it locked, and answers its next token.
+SELECT GREATEST(token, :floor) + 1 FROM {{lock}}
+ WHERE name = :name AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+   AND (owner IS NULL OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+   FOR UPDATE SKIP LOCKED;
+
+-- name: taken(name, token, owner, node, label, actor, lease, at_least, meta)
+-- Writes the row that was locked. Not by LAST_INSERT_ID(…), whose value in the caller's session is the caller's. Without
+-- an owner the row is as good as free for others, once the transaction has ended; with one it is a lease.
+UPDATE {{lock}}
+   SET token = :token, owner = :owner, node = :node, label = :label, actor = :actor, entries = '', meta = :meta,
+       acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
+       reopens_at = IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least),
+       lease_us = :lease
+ WHERE name = :name;
+
+-- name: sees(name)
+SELECT 1 FROM {{lock}} WHERE name = :name;

@@ -1,6 +1,7 @@
 // This file knows what makes PostgreSQL a dialect.
 #include "connection.hpp"
 #include "dialects/embedded.hpp"
+#include "guest.hpp"
 #include "server.hpp"
 
 namespace dlock::dialects::DLOCK_DIALECT {
@@ -32,6 +33,13 @@ class ServerDialect final : public EmbeddedDialect {
   ServerDialect() : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::dollar, '"', clock_margin}, embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
+  }
+  std::unique_ptr<Guest> guest(const TransactionRef& transaction) const override {
+    if (const auto* runner = transaction.runner()) return std::make_unique<TransactionGuest>(runner->run);
+    return std::make_unique<TransactionGuest>(static_cast<PGconn*>(transaction.native()));
+  }
+  void append_literal(std::string& sql, const Argument& argument) const override {
+    DLOCK_DIALECT::append_literal(sql, argument);
   }
 };
 

@@ -142,3 +142,50 @@ SELECT s.name, s.node, s.label, s.token, s.now - s.expires_at
 UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = '', actor = '', entries = '', meta = ''
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
    AND expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+
+-- name: fence(name, owner, token)
+-- In the caller's transaction: proves the lease by writing its row, and fails, which aborts the transaction, if the
+-- lease is not the caller's any more. No test of time: as long as nobody took the row, it may be fenced.
+WITH f AS (
+  UPDATE {{lock}} AS l
+     SET expires_at = greatest(l.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + l.lease_us)
+   WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint RETURNING 1)
+SELECT CASE WHEN count(*) = 1 THEN 1 ELSE ('dlock: lease lost' || left(count(*)::text, 0))::int END FROM f;
+
+-- name: peek(name)
+-- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
+-- and the floor, read not before the row.
+SELECT (r.name IS NOT NULL)::int::bigint,
+       coalesce((r.reopens_at <= n.now AND (r.owner IS NULL OR r.expires_at <= n.now)), true)::int::bigint,
+       coalesce(greatest(0, greatest(r.reopens_at, CASE WHEN r.owner IS NULL THEN 0 ELSE r.expires_at END) - n.now), 0),
+       f.token
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n,
+       {{lock}} AS f LEFT JOIN {{lock}} AS r ON r.name = :name::text
+ WHERE f.name = '';
+
+-- name: make(name)
+-- A free row, in a commit of its own: an insert in a caller's transaction would stall everybody else's.
+INSERT INTO {{lock}} (name, token, expires_at)
+SELECT :name::text, f.token + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+  FROM {{lock}} AS f WHERE f.name = ''
+ON CONFLICT (name) DO NOTHING;
+
+-- name: take(name, floor, owner, node, label, actor, lease, at_least, meta)
+-- In the caller's transaction: locks the row if it is free and nobody else has it locked, and answers its next token.
+SELECT greatest(token, :floor::bigint) + 1 FROM {{lock}}
+ WHERE name = :name::text AND reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+   AND (owner IS NULL OR expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+   FOR UPDATE SKIP LOCKED;
+
+-- name: taken(name, token, owner, node, label, actor, lease, at_least, meta)
+-- Writes the row that was locked. Without an owner it is as good as free for others, once the transaction has ended;
+-- with one it is a lease.
+UPDATE {{lock}} AS l
+   SET token = :token::bigint, owner = :owner::text, node = :node::text, label = :label::text, actor = :actor::text,
+       entries = '', meta = :meta::text, acquired_at = n.now, expires_at = n.now + :lease::bigint,
+       reopens_at = CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END, lease_us = :lease::bigint
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+ WHERE l.name = :name::text;
+
+-- name: sees(name)
+SELECT 1::bigint FROM {{lock}} WHERE name = :name::text;

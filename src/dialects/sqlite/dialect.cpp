@@ -1,6 +1,7 @@
 // This file knows what makes SQLite a dialect.
 #include "connection.hpp"
 #include "dialects/embedded.hpp"
+#include "guest.hpp"
 #include "file.hpp"
 
 namespace dlock::dialects::DLOCK_DIALECT {
@@ -34,6 +35,13 @@ class FileDialect final : public EmbeddedDialect {
   FileDialect() : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '"', clock_margin}, embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<FileConnector>(url, options);
+  }
+  std::unique_ptr<Guest> guest(const TransactionRef& transaction) const override {
+    if (const auto* runner = transaction.runner()) return std::make_unique<TransactionGuest>(runner->run);
+    return std::make_unique<TransactionGuest>(static_cast<sqlite3*>(transaction.native()));
+  }
+  void append_literal(std::string& sql, const Argument& argument) const override {
+    DLOCK_DIALECT::append_literal(sql, argument);
   }
 };
 

@@ -125,3 +125,47 @@ UPDATE {{lock}}
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner IS NOT NULL AND token = :token
    AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
+
+-- name: fence(name, owner, token)
+-- In the caller's transaction: proves the lease by writing its row; no row changed: the lease is not the caller's any
+-- more. No test of time: as long as nobody took the row, it may be fenced.
+UPDATE {{lock}}
+   SET expires_at = max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + lease_us)
+ WHERE name = :name AND owner = :owner AND token = :token;
+
+-- name: peek(name)
+-- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
+-- and the floor.
+SELECT r.name IS NOT NULL, coalesce(r.reopens_at <= t.now AND (r.owner IS NULL OR r.expires_at <= t.now), 1),
+       coalesce(max(0, max(r.reopens_at, CASE WHEN r.owner IS NULL THEN 0 ELSE r.expires_at END) - t.now), 0), f.token
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS f
+       LEFT JOIN {{lock}} AS r ON r.name = :name
+ WHERE f.name = '';
+
+-- name: make(name)
+-- Nothing: the row is made in the caller's transaction, which is the one writer then.
+SELECT 1 FROM {{lock}} WHERE name = :name AND name = '';
+
+-- name: take(name, floor, owner, node, label, actor, lease, at_least, meta)
+-- In the caller's transaction, which from here on is the one writer: makes the row, or finds it free, and answers its
+-- next token.
+INSERT INTO {{lock}} AS l (name, token)
+SELECT :name, max((SELECT f.token FROM {{lock}} AS f WHERE f.name = ''), :floor) WHERE true
+ON CONFLICT (name) DO UPDATE SET entries = ''
+ WHERE l.reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+   AND (l.owner IS NULL OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
+RETURNING max(token, :floor) + 1;
+
+-- name: taken(name, token, owner, node, label, actor, lease, at_least, meta)
+-- Without an owner the row is as good as free for others, once the transaction has ended; with one it is a lease.
+UPDATE {{lock}}
+   SET token = :token, owner = :owner, node = :node, label = :label, actor = :actor, entries = '', meta = :meta,
+       acquired_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000,
+       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease,
+       reopens_at = CASE WHEN :at_least = 0 THEN 0
+                         ELSE strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :at_least END,
+       lease_us = :lease
+ WHERE name = :name;
+
+-- name: sees(name)
+SELECT 1 FROM {{lock}} WHERE name = :name;

@@ -92,6 +92,21 @@ class DatabasePlace final : public ServerPlace {
     return position;
   }
 
+  std::vector<Beginning> beginnings() const override {
+    const auto at = [](const std::string& level, bool snapshot) {
+      return Beginning{level, {"SET TRANSACTION ISOLATION LEVEL " + level, "START TRANSACTION"}, snapshot};
+    };
+    return {at("READ COMMITTED", false), at("REPEATABLE READ", true), at("SERIALIZABLE", true)};
+  }
+  std::vector<std::string> odd_session() const override {
+    return {"SET SESSION innodb_lock_wait_timeout = 0", "SET SESSION sql_safe_updates = 1",
+            "SET SESSION sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'", "SET NAMES latin1"};
+  }
+  std::string session_state() const override {
+    return "SELECT CONCAT_WS(',', @@session.innodb_lock_wait_timeout, @@session.sql_mode, LAST_INSERT_ID(), "
+           "@@session.lock_wait_timeout, @@session.autocommit, @@session.character_set_client, @@session.sql_safe_updates)";
+  }
+
   std::string row_of(std::string_view literal_name) const override {
     return "SELECT concat_ws('|', name, coalesce(owner, '-'), token, acquired_at, expires_at, reopens_at, lease_us, "
            "meta, label, actor, node, entries) FROM resource_lock WHERE name = '" +

@@ -138,6 +138,19 @@ class DatabasePlace final : public ServerPlace {
     return position;
   }
 
+  std::vector<Beginning> beginnings() const override {
+    return {{"read committed", {"BEGIN ISOLATION LEVEL READ COMMITTED"}, false},
+            {"repeatable read", {"BEGIN ISOLATION LEVEL REPEATABLE READ"}, true},
+            {"serializable", {"BEGIN ISOLATION LEVEL SERIALIZABLE"}, true}};
+  }
+  std::vector<std::string> odd_session() const override {
+    return {"SET lock_timeout = '1ms'", "SET standard_conforming_strings = off", "SET client_encoding = 'LATIN1'",
+            "SET datestyle = 'SQL, DMY'", "SET intervalstyle = 'sql_standard'"};
+  }
+  std::string session_state() const override {
+    return "SELECT string_agg(name || '=' || setting, ',' ORDER BY name) FROM pg_settings WHERE source = 'session'";
+  }
+
   std::string row_of(std::string_view literal_name) const override {
     return "SELECT CAST(l AS text) FROM resource_lock l WHERE name = '" + std::string(literal_name) + "'";
   }

@@ -25,6 +25,13 @@ class FilePlace final : public Place {
   std::string url() const override { return DLOCK_DIALECT_NAME ":" + path_; }
   std::unique_ptr<soci::session> connect() const override { return open(path_); }
   std::string begin_writing() const override { return "BEGIN IMMEDIATE"; }
+  std::vector<Beginning> beginnings() const override {
+    return {{"immediate", {"BEGIN IMMEDIATE"}, false}, {"deferred", {"BEGIN"}, true}};
+  }
+  std::vector<std::string> odd_session() const override {
+    return {"PRAGMA busy_timeout = 0", "PRAGMA case_sensitive_like = on", "PRAGMA reverse_unordered_selects = on"};
+  }
+  std::string session_state() const override { return "SELECT timeout || '' FROM pragma_busy_timeout"; }
 
   // The version of the data as another connection sees it, the change counter in the file's header, and the log's size.
   std::string written() override {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "store/lock_table.hpp"
+#include "store/visit.hpp"
 
 #include <atomic>
 #include <deque>
@@ -101,6 +102,13 @@ class FakeLockTable final : public store::LockTable {
       return store::Outlook{false, std::chrono::ceil<Duration>(opens - now)};
     });
   }
+
+  store::Peeked peek(std::string_view, Deadline) override { throw Failure(Cause::rejected, "no transactions here"); }
+  void make(std::string_view, Deadline) override {}
+  std::unique_ptr<store::Visit> visit(const TransactionRef&) override {
+    throw Failure(Cause::rejected, "no transactions here");
+  }
+  std::string fence_sql(const store::Claim&) const override { return {}; }
 
   std::optional<Holder> inspect(std::string_view name, Deadline) override {
     return with_mishaps([&]() -> std::optional<Holder> {

@@ -1,0 +1,20 @@
+// This file knows how the questions of a visit are put: as text, since the connection is not ours to prepare on.
+#pragma once
+
+#include "dialects/dialect.hpp"
+#include "store/visit.hpp"
+
+#include <memory>
+#include <string>
+
+namespace dlock::store {
+
+// `statements` is the dialect's lock.sql, and outlives the visit. Throws Failure{rejected} for a transaction of another
+// dialect.
+std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::Statements& statements,
+                             const TransactionRef& transaction);
+
+// The fence as one statement of text.
+std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements, const Claim& claim);
+
+}  // namespace dlock::store

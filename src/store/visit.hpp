@@ -1,0 +1,52 @@
+// This file knows which questions can be put to the lock table inside a caller's own transaction.
+#pragma once
+
+#include "store/lock_table.hpp"
+
+#include <dlock/duration.hpp>
+#include <dlock/token.hpp>
+
+#include <optional>
+#include <string_view>
+
+namespace dlock::store {
+
+// How a row is taken inside a transaction. Without an owner it is held for as long as the transaction lasts; with one,
+// a lease begins with its commit.
+struct TakeAsk {
+  std::string_view name;
+  Token floor;
+  std::optional<std::string_view> owner{};
+  std::string_view node{}, label{}, actor{};
+  Duration lease{}, at_least{};
+  std::string_view metadata{};
+};
+
+// One transaction of a caller's. Threads: the caller's. Owns: nothing. Commits nothing, except by commit().
+// Fails: members throw Failure; what a caller's own runner throws goes through.
+class Visit {
+ public:
+  virtual ~Visit() = default;
+
+  // Throws Failure{rejected} unless a transaction is open and can be used.
+  virtual void check() = 0;
+
+  // Takes the row if it is free and nobody has it locked. Empty: not now.
+  virtual std::optional<Token> take(const TakeAsk& ask) = 0;
+  // Whether the transaction sees a row of that name at all.
+  virtual bool sees(std::string_view name) = 0;
+  // See dialects::Guest.
+  virtual bool writes_alone() = 0;
+
+  // Writes the claim's row, waiting at most about `wait` for it. False: the lease is not this claim's any more.
+  virtual bool fence(const Claim& claim, Duration wait) = 0;
+
+  // See dialects::Guest.
+  virtual void bound_idle(Duration bound) = 0;
+  virtual void doom() noexcept = 0;
+  virtual void begin(Duration wait) = 0;
+  virtual void commit() = 0;
+  virtual void roll_back() noexcept = 0;
+};
+
+}  // namespace dlock::store

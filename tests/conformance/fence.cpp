@@ -1,0 +1,258 @@
+// This file knows the promise of the fence: what is committed behind it was written under the lock, and a lost lock
+// cannot commit.
+#include "support/caller.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/news.hpp"
+#include "support/slowness.hpp"
+
+#include <doctest/doctest.h>
+
+#include <exception>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Scene {
+  Database database{};
+  Engine engine = database.engine();
+  Engine other = database.engine({.request_timeout = 300ms * slowness});
+  Scene() { database.admin().run("CREATE TABLE app (n bigint)"); }
+
+  long long stored() { return database.admin().number("SELECT count(*) FROM app"); }
+  std::vector<Beginning> beginnings() { return database.place().beginnings(); }
+};
+
+// What a careless caller does: goes on to the commit, whatever was thrown.
+void commit_anyway(Caller& caller) {
+  try {
+    caller.run("COMMIT");
+  } catch (const std::exception&) {  // it was made impossible
+  }
+}
+
+constexpr auto unrenewed = 400ms * slowness;
+
+}  // namespace
+
+TEST_CASE("while a fenced transaction is open nobody else is granted the lock, although its lease has expired") {
+  Scene scene;
+  auto engine = scene.database.engine({.bound_idle = false});
+  for (const auto& beginning : scene.beginnings()) {
+    INFO(beginning.name);
+    Caller caller(scene.database.place());
+    auto lock = engine.lock("a", {.lease = unrenewed, .renew = false});
+    caller.begin(beginning);
+    lock.fence(caller.native());
+    caller.run("INSERT INTO app VALUES (1)");
+    CHECK(eventually([&] { return lock.remaining() == Duration{}; }));
+    // The lease has been over for a while by the database's clock too.
+    CHECK_FALSE(scene.other.try_lock_for("a", 2 * unrenewed));
+    const auto before = scene.stored();
+    caller.run("COMMIT");
+    CHECK(scene.stored() == before + 1);
+    const auto next = scene.other.try_lock_for("a", 10s);
+    REQUIRE(next);
+    CHECK(next->token() > lock.token());
+  }
+}
+
+TEST_CASE("a lost lock cannot commit: the fence throws, and not even a swallowed exception stores anything") {
+  Scene scene;
+  for (const auto& beginning : scene.beginnings()) {
+    for (const bool forced : {false, true}) {
+      INFO(beginning.name << ", forced: " << forced);
+      Caller caller(scene.database.place());
+      auto lock = scene.engine.lock("a", {.lease = unrenewed, .renew = false});
+      if (forced) CHECK(scene.other.force_release("a", lock.token()));
+      else scene.database.admin().expire("a");
+      auto next = scene.other.try_lock_for("a", 10s);
+      REQUIRE(next);
+      caller.begin(beginning);
+      caller.run("INSERT INTO app VALUES (1)");
+      const auto refused = thrown_by([&] { lock.fence(caller.native()); });
+      CHECK(refused.fault == Fault::lost);
+      CHECK(refused.names("roll the transaction back"));
+      CHECK_FALSE(lock.valid());
+      CHECK(lock.loss());
+      commit_anyway(caller);
+      CHECK(scene.stored() == 0);
+      CHECK(next->release() == Released::freed);
+    }
+  }
+}
+
+TEST_CASE("after a refused fence and a rollback the lock can be taken and fenced anew") {
+  Scene scene;
+  for (const auto& beginning : scene.beginnings()) {
+    INFO(beginning.name);
+    auto caller = std::make_unique<Caller>(scene.database.place());
+    auto lock = scene.engine.lock("a");
+    CHECK(scene.other.force_release("a", lock.token()));
+    caller->begin(beginning);
+    CHECK(thrown_by([&] { lock.fence(caller->native()); }).fault == Fault::lost);
+    try {
+      caller->run("ROLLBACK");
+      caller->number("SELECT 1");
+    } catch (const std::exception&) {  // the connection was ended to make sure: the application opens another one
+      caller = std::make_unique<Caller>(scene.database.place());
+    }
+    auto again = scene.engine.lock("a");
+    const auto before = scene.stored();
+    caller->begin(beginning);
+    again.fence(caller->native());
+    caller->run("INSERT INTO app VALUES (1)");
+    caller->run("COMMIT");
+    CHECK(scene.stored() == before + 1);
+  }
+}
+
+TEST_CASE("a renewal after the transaction's snapshot is conflict or fenced, and the transaction can be run again") {
+  Scene scene;
+  for (const auto& beginning : scene.beginnings()) {
+    if (!beginning.early_snapshot) continue;
+    INFO(beginning.name);
+    Caller caller(scene.database.place());
+    auto lock = scene.engine.lock("a", {.renew = false});
+    caller.begin(beginning);
+    caller.number("SELECT count(*) FROM app");
+    lock.extend(20s);
+    const auto first = thrown_by([&] { lock.fence(caller.native(), {.doom = false}); });
+    if (first.fault) {
+      CHECK(first.fault == Fault::conflict);
+      caller.run("ROLLBACK");
+      caller.begin(beginning);
+      lock.fence(caller.native());
+    }
+    caller.run("INSERT INTO app VALUES (1)");
+    caller.run("COMMIT");
+    CHECK(lock.valid());
+  }
+}
+
+TEST_CASE("a conflict does not let anything be stored either") {
+  Scene scene;
+  for (const auto& beginning : scene.beginnings()) {
+    if (!beginning.early_snapshot) continue;
+    INFO(beginning.name);
+    Caller caller(scene.database.place());
+    auto lock = scene.engine.lock("a", {.renew = false});
+    caller.begin(beginning);
+    caller.number("SELECT count(*) FROM app");
+    lock.extend(20s);
+    const auto first = thrown_by([&] { lock.fence(caller.native()); });
+    if (!first.fault) {  // this database shows the fence what is committed
+      caller.run("ROLLBACK");
+      continue;
+    }
+    CHECK(first.fault == Fault::conflict);
+    try {
+      caller.run("INSERT INTO app VALUES (1)");
+    } catch (const std::exception&) {
+    }
+    commit_anyway(caller);
+    CHECK(scene.stored() == 0);
+  }
+}
+
+TEST_CASE("with_fence begins, fences, works and commits, and counts the renewal on the way") {
+  Scene scene;
+  Caller caller(scene.database.place());
+  const auto settings = caller.text(scene.database.place().session_state());
+  auto lock = scene.engine.lock("a", {.lease = 10s, .renew = false});
+  CHECK(eventually([&] { return lock.remaining() < 9s; }));
+  lock.with_fence(caller.native(), [&] { caller.run("INSERT INTO app VALUES (1)"); });
+  CHECK(scene.stored() == 1);
+  CHECK(lock.remaining() > 9s);
+  lock.with_fence(caller.runner(), [&] { caller.run("INSERT INTO app VALUES (2)"); });
+  CHECK(scene.stored() == 2);
+  CHECK(caller.text(scene.database.place().session_state()) == settings);
+}
+
+TEST_CASE("with_fence rolls back what throws, and repeats what is in conflict") {
+  Scene scene;
+  Caller caller(scene.database.place());
+  auto lock = scene.engine.lock("a");
+  CHECK_THROWS_WITH_AS(lock.with_fence(caller.native(),
+                                       [&] {
+                                         caller.run("INSERT INTO app VALUES (1)");
+                                         throw std::runtime_error("mine");
+                                       }),
+                       "mine", std::runtime_error);
+  CHECK(scene.stored() == 0);
+  int runs = 0;
+  lock.with_fence(caller.native(), [&] {
+    caller.run("INSERT INTO app VALUES (1)");
+    if (++runs < 3) throw Error(Fault::conflict, "again");
+  });
+  CHECK(runs == 3);
+  CHECK(scene.stored() == 1);
+  runs = 0;
+  const auto given_up = thrown_by([&] {
+    lock.with_fence(
+        caller.native(),
+        [&] {
+          ++runs;
+          throw Error(Fault::conflict, "always");
+        },
+        {.attempts = 4});
+  });
+  CHECK(given_up.fault == Fault::conflict);
+  CHECK(runs == 4);
+  CHECK(lock.valid());
+}
+
+TEST_CASE("with_fence never runs the work under a lost lock") {
+  Scene scene;
+  Caller caller(scene.database.place());
+  auto lock = scene.engine.lock("a");
+  CHECK(scene.other.force_release("a", lock.token()));
+  bool ran = false;
+  CHECK(thrown_by([&] { lock.with_fence(caller.native(), [&] { ran = true; }); }).fault == Fault::lost);
+  CHECK_FALSE(ran);
+}
+
+TEST_CASE("the fence as text proves the lease for any other driver, and is refused for a lost one") {
+  Scene scene;
+  Caller caller(scene.database.place());
+  auto lock = scene.engine.lock("it's \\ \"ours\"");
+  const auto sql = lock.fence_sql();
+  for (const auto& beginning : scene.beginnings()) {
+    INFO(beginning.name);
+    caller.begin(beginning);
+    CHECK(caller.runner().run(sql) == std::vector<std::optional<std::string>>{"1"});
+    caller.run("COMMIT");
+  }
+  CHECK(scene.other.force_release(lock.name(), lock.token()));
+  caller.begin(scene.beginnings().front());
+  bool refused = false;
+  try {
+    refused = caller.runner().run(sql) == std::vector<std::optional<std::string>>{"0"};
+  } catch (const std::exception&) {
+    refused = true;
+  }
+  CHECK(refused);
+  caller.run("ROLLBACK");
+}
+
+TEST_CASE("a fence needs an open transaction of the same kind of database") {
+  Scene scene;
+  Caller caller(scene.database.place());
+  auto lock = scene.engine.lock("a");
+  const auto none = thrown_by([&] { lock.fence(caller.native()); });
+  CHECK(none.fault == Fault::misuse);
+  CHECK(none.names("no transaction is open"));
+  CHECK(thrown_by([&] { lock.fence({"oracle", caller.native().native()}); }).fault == Fault::misuse);
+  caller.begin(scene.beginnings().front());
+  const auto open = thrown_by([&] { lock.with_fence(caller.native(), [] {}); });
+  CHECK(open.fault == Fault::misuse);
+  CHECK(open.names("open already"));
+  // The caller's transaction is as it was.
+  caller.run("INSERT INTO app VALUES (1)");
+  caller.run("COMMIT");
+  CHECK(scene.stored() == 1);
+  CHECK(lock.valid());
+}

@@ -1,0 +1,60 @@
+// This file knows what a fenced transaction means for others where rows are locked one by one.
+#include "support/caller.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/slowness.hpp"
+
+#include <doctest/doctest.h>
+
+#include <future>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("a fence held open delays no renewal of another lease, and its own lease is kept by the transaction") {
+  ServerDatabase database;
+  auto engine = database->engine({.bound_idle = false});
+  auto other = database->engine();
+  constexpr auto lease = 900ms * slowness;
+  auto fenced = engine.lock("fenced", {.lease = lease});
+  auto free = engine.lock("free", {.lease = lease});
+  Caller caller(database.server());
+  caller.begin(database.server().beginnings().front());
+  fenced.fence(caller.native());
+  CHECK(eventually([&] { return fenced.lost().stop_requested(); }));
+  CHECK(fenced.loss() == Loss::unconfirmed);
+  CHECK(free.valid());
+  CHECK_FALSE(other.try_lock("fenced"));
+  caller.run("COMMIT");
+  CHECK(free.valid());
+  CHECK(free.release() == Released::freed);
+}
+
+TEST_CASE("a client that stops inside with_fence keeps others out no longer than the idle bound") {
+  ServerDatabase database;
+  auto engine = database->engine();
+  auto other = database->engine();
+  database->admin().run("CREATE TABLE app (n bigint)");
+  Caller caller(database.server());
+  auto lock = engine.lock("a", {.lease = 1s * slowness, .renew = false});
+  std::promise<void> go_on;
+  std::promise<void> inside;
+  auto stopped = std::async(std::launch::async, [&] {
+    return thrown_by([&] {
+      lock.with_fence(caller.native(), [&] {
+        caller.run("INSERT INTO app VALUES (1)");
+        inside.set_value();
+        go_on.get_future().wait();
+      });
+    });
+  });
+  inside.get_future().wait();
+  const auto next = other.try_lock_for("a", 60s);
+  go_on.set_value();
+  REQUIRE(next);
+  CHECK(next->token() > lock.token());
+  const auto end = stopped.get();
+  CHECK((end.fault == Fault::unavailable || end.fault == Fault::in_doubt || end.fault == Fault::lost));
+  CHECK(database->admin().number("SELECT count(*) FROM app") == 0);
+}
