@@ -1,123 +1,163 @@
-// This file knows fork, exec and process groups.
+// This file knows how a run talks to its guardian, and does without one that was killed.
 #include "child.hpp"
 
+#include "boot_clock.hpp"
+#include "guardian.hpp"
+#include "processes.hpp"
+
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
-#include <string_view>
-
-extern char** environ;
+#include <string>
+#include <utility>
 
 namespace dlock::tools::run {
 namespace {
 
-// The environment of the child, made before fork(): after it nothing may be allocated.
-std::vector<std::string> environment_for(const Command& command) {
-  std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view line(*entry);
-    const auto name = line.substr(0, line.find('='));
-    bool replaced = false;
-    for (const auto& [key, value] : command.environment) replaced = replaced || key == name;
-    if (!replaced) result.emplace_back(line);
+[[noreturn]] void fail(const std::string& what, int error) { throw std::runtime_error(what + ": " + std::strerror(error)); }
+
+struct Pipe {
+  Pipe() {
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail("pipe", errno);
   }
-  for (const auto& [key, value] : command.environment) result.push_back(key + "=" + value);
-  return result;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> result;
-  for (auto& word : words) result.push_back(word.data());
-  result.push_back(nullptr);
-  return result;
-}
-
-struct Start {
-  char* const* words;
-  char* const* environment;
-  const Command& command;
-  int report;
+  ~Pipe() {
+    for (const int end : ends)
+      if (end >= 0) ::close(end);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  int take(std::size_t end) { return std::exchange(ends[end], -1); }
+  std::array<int, 2> ends{-1, -1};
 };
 
-[[noreturn]] void give_up(int report) {
-  const int error = errno;
-  static_cast<void>(::write(report, &error, sizeof error));
-  ::_exit(error == ENOENT ? 127 : 126);
+std::int64_t nanoseconds_of(Duration moment) {
+  constexpr auto longest = std::chrono::floor<Duration>(std::chrono::nanoseconds::max());
+  return std::chrono::nanoseconds{std::min(moment, longest)}.count();
 }
 
-// In the child, between fork() and exec(), where the engine's threads are gone but their locks may be held: only
-// async-signal-safe calls.
-[[noreturn]] void become(const Start& start) {
-  ::setpgid(0, 0);
-  if (start.command.in_foreground) ::tcsetpgrp(STDIN_FILENO, ::getpgrp());  // SIGTTOU is blocked until further below
-  for (int number = 1; number < NSIG; ++number)
-    if (number != SIGHUP || !start.command.hangup_ignored) ::signal(number, SIG_DFL);
-  if (start.command.no_stdin) {
-    const int nothing = ::open("/dev/null", O_RDONLY);
-    if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0) give_up(start.report);
-    if (nothing != STDIN_FILENO) ::close(nothing);
-  }
-  ::sigprocmask(SIG_SETMASK, &start.command.mask, nullptr);
-  ::execvpe(start.words[0], start.words, start.environment);
-  give_up(start.report);
+void close_if_open(int& descriptor) {
+  if (descriptor >= 0) ::close(descriptor);
+  descriptor = -1;
 }
 
 }  // namespace
 
 Child::Child(const Command& command) {
-  auto words = command.words;
-  auto environment = environment_for(command);
-  const auto word_pointers = pointers_to(words);
-  const auto environment_pointers = pointers_to(environment);
-  std::array<int, 2> report{};
-  if (::pipe2(report.data(), O_CLOEXEC | O_NONBLOCK) != 0) throw std::runtime_error(std::string("pipe: ") + std::strerror(errno));
-  const Start start{word_pointers.data(), environment_pointers.data(), command, report[1]};
-  pid_ = ::fork();
-  if (pid_ == 0) become(start);
-  const int fork_error = errno;
-  ::close(report[1]);
-  report_ = report[0];
-  if (pid_ < 0) {
-    ::close(report_);
-    throw std::runtime_error(std::string("fork: ") + std::strerror(fork_error));
+  Pipe orders, news;
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // if the guardian is killed, its processes come here
+  guardian_ = ::fork();
+  if (guardian_ < 0) fail("fork", errno);
+  if (guardian_ == 0) {
+    ::close(orders.take(1));  // so that its end is this process's end
+    ::close(news.take(0));
+    ::fcntl(news.ends[1], F_SETFL, O_NONBLOCK);  // it never waits for a run that is stopped
+    guard(command, orders.ends[0], news.ends[1]);
   }
-  ::setpgid(pid_, pid_);  // in both processes: whoever comes first
+  ::setpgid(guardian_, guardian_);
+  orders_ = orders.take(1);
+  news_ = news.take(0);
 }
 
-Child::~Child() {
-  if (!reaped_) {
-    signal(SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
-  }
-  ::close(report_);
+Child::~Child() { finish(Rest::killed); }
+
+bool Child::send(const void* bytes, std::size_t size) const noexcept {
+  ssize_t count = 0;
+  while ((count = ::write(orders_, bytes, size)) < 0 && errno == EINTR) {}
+  return count == static_cast<ssize_t>(size);
 }
 
-void Child::signal(int number) const noexcept { ::kill(-pid_, number); }
+void Child::start(const Settings& settings, bool in_foreground, Duration deadline) {
+  std::string block;
+  for (const auto& setting : settings) block += setting + '\0';
+  deadline_ = nanoseconds_of(deadline);
+  const StartOrder order{deadline_, static_cast<std::uint32_t>(block.size()), in_foreground ? 1U : 0U};
+  run::News news;
+  // The command cannot be left to a guardian that does not answer.
+  started_ = true;
+  const bool sent = send(&order, sizeof order) && send(block.data(), block.size());
+  pollfd source{news_, POLLIN, 0};
+  const auto patience = std::chrono::ceil<std::chrono::milliseconds>(std::max(deadline - boot_now(), Duration{}));
+  if (!sent || ::poll(&source, 1, static_cast<int>(std::min<std::int64_t>(patience.count(), 60'000))) <= 0 ||
+      ::read(news_, &news, sizeof news) != static_cast<ssize_t>(sizeof news))
+    throw std::runtime_error("the guardian of the command does not answer: was it killed?");
+  group_ = news.value;
+  if (group_ < 0) fail("the command could not be started", news.error);
+  ::fcntl(orders_, F_SETFL, O_NONBLOCK);
+  ::fcntl(news_, F_SETFL, O_NONBLOCK);
+}
 
-bool Child::group_lives() const noexcept { return ::kill(-pid_, 0) == 0; }
+void Child::is_to_be_dead_at(Duration deadline) noexcept {
+  const auto order = nanoseconds_of(deadline);
+  constexpr std::int64_t noise = 1'000'000;  // from reading the clock twice
+  if (std::abs(order - deadline_) < noise || !guarded_) return;
+  if (send(&order, sizeof order)) deadline_ = order;  // the pipe is full only if the guardian is stopped
+}
+
+void Child::signal(int number) const noexcept {
+  if (group_ > 0) ::kill(-group_, number);
+}
+
+bool Child::group_lives() const { return run::group_lives(group_); }
 
 Child::News Child::look() {
-  if (reaped_) return News::none;
-  int status = 0;
-  pid_t changed = 0;
-  while ((changed = ::waitpid(pid_, &status, WNOHANG | WUNTRACED)) < 0 && errno == EINTR) {}
-  if (changed < 0) throw std::runtime_error(std::string("waitpid: ") + std::strerror(errno));
-  if (changed == 0) return News::none;
-  if (WIFSTOPPED(status)) {
-    stopped_by_ = WSTOPSIG(status);
-    return News::stopped;
+  if (!guarded_) return look_without_guardian();
+  for (;;) {
+    run::News news;
+    const auto count = ::read(news_, &news, sizeof news);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return News::none;
+    if (count == static_cast<ssize_t>(sizeof news)) {
+      if (news.kind == run::News::Kind::stopped) {
+        stopped_by_ = news.value;
+        return News::stopped;
+      }
+      ended_ = {news.value, news.signal, news.error, news.at_deadline != 0};
+      reported_ = true;
+      return News::ended;
+    }
+    guarded_ = false;
+    signal(SIGKILL);
+    while (::waitpid(guardian_, nullptr, 0) < 0 && errno == EINTR) {}  // now its children are this process's
+    guardian_ = -1;
+    return look_without_guardian();
   }
-  reaped_ = true;
-  if (WIFSIGNALED(status)) ended_ = {128 + WTERMSIG(status), WTERMSIG(status)};
-  else ended_ = {WEXITSTATUS(status)};
-  int error = 0;
-  if (::read(report_, &error, sizeof error) == static_cast<ssize_t>(sizeof error)) ended_.exec_error = error;
+}
+
+// The command stays unreaped, as the guardian would leave it.
+Child::News Child::look_without_guardian() {
+  if (reported_) return News::none;
+  siginfo_t info{};
+  const bool known = ::waitid(P_PID, static_cast<id_t>(group_), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+  if (known && info.si_pid == 0) return News::none;
+  reported_ = true;
+  const bool exited = known && info.si_code == CLD_EXITED;
+  ended_.signal = exited ? 0 : known ? info.si_status : SIGKILL;
+  ended_.status = exited ? info.si_status : 128 + ended_.signal;
   return News::ended;
+}
+
+void Child::finish(Rest rest) noexcept {
+  if (orders_ < 0) return;
+  if (rest == Rest::left_alone) send(&dismissal, sizeof dismissal);
+  close_if_open(orders_);
+  if (guardian_ > 0) {
+    ::kill(guardian_, SIGCONT);
+    while (::waitpid(guardian_, nullptr, 0) < 0 && errno == EINTR) {}
+  }
+  if (rest == Rest::killed && started_) kill_all(group_);
+  close_if_open(news_);
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {}
+  group_ = -1;
 }
 
 }  // namespace dlock::tools::run

@@ -1,58 +1,68 @@
-// This file knows the command that runs under the lock: one process group, and how it ended.
+// This file knows the run's side of its command: started and guarded by the guardian, signalled from here.
 #pragma once
 
-#include <csignal>
-#include <string>
-#include <utility>
-#include <vector>
+#include "command.hpp"
+
+#include <dlock/duration.hpp>
 
 #include <sys/types.h>
 
-namespace dlock::tools::run {
+#include <cstdint>
 
-struct Command {
-  std::vector<std::string> words;                                // executed directly, never through a shell
-  std::vector<std::pair<std::string, std::string>> environment;  // replacing inherited values
-  bool no_stdin = false;
-  bool in_foreground = false;  // of the terminal at its standard input
-  bool hangup_ignored = false;
-  sigset_t mask{};             // the signal mask it starts with
-};
+namespace dlock::tools::run {
 
 // How a process ended.
 struct Ended {
-  int status = 0;      // 0 to 255, or 128 + signal
-  int signal = 0;      // that ended it; 0: it exited
-  int exec_error = 0;  // errno, if the command could not be executed
+  int status = 0;            // 0 to 255, or 128 + signal
+  int signal = 0;            // that ended it; 0: it exited
+  int exec_error = 0;        // errno, if the command could not be executed
+  bool at_deadline = false;  // the guardian had killed it
 };
 
-// One child in a process group of its own. Owns: the group; destroying it while the child lives kills the group.
-// Threads: one.
+// One command under a guardian. Owns: the guardian, the command, and all processes of its group; destroying it kills
+// them. Threads: one.
 class Child {
  public:
-  // Starts it. Throws std::runtime_error.
+  // Makes the guardian. Only while this process has one thread. Throws std::runtime_error.
   explicit Child(const Command& command);
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  pid_t group() const noexcept { return pid_; }
+  // Starts the command, which is to be dead at `deadline`, a moment of CLOCK_BOOTTIME. Throws std::runtime_error.
+  void start(const Settings& settings, bool in_foreground, Duration deadline);
+
+  // A new deadline, for the guardian.
+  void is_to_be_dead_at(Duration deadline) noexcept;
+
+  pid_t group() const noexcept { return group_; }
   // To every process of the group.
   void signal(int number) const noexcept;
-  // Whether there is any process of the group left, also after the child itself has ended.
-  bool group_lives() const noexcept;
+  // Whether there is any process of the group left, also after the command itself has ended.
+  bool group_lives() const;
 
-  // Whether the child has ended or was stopped since the last look.
+  // Readable when look() has news.
+  int news() const noexcept { return news_; }
+  // Whether the command has ended or was stopped since the last look. If the guardian is gone, what is left is killed.
   enum class News { none, stopped, ended };
   News look();
   const Ended& ended() const noexcept { return ended_; }
   int stopped_by() const noexcept { return stopped_by_; }
+  bool guarded() const noexcept { return guarded_; }
+
+  // Ends the guardian, and with it what the command has left behind, or not.
+  enum class Rest { left_alone, killed };
+  void finish(Rest rest) noexcept;
 
  private:
-  pid_t pid_ = -1;
-  int report_ = -1;  // says errno if exec failed; closed by a successful exec
+  bool send(const void* bytes, std::size_t size) const noexcept;
+  News look_without_guardian();
+
+  pid_t guardian_ = -1, group_ = -1;
+  int orders_ = -1, news_ = -1;
+  std::int64_t deadline_ = 0;
   int stopped_by_ = 0;
-  bool reaped_ = false;
+  bool started_ = false, guarded_ = true, reported_ = false;
   Ended ended_;
 };
 

@@ -2,6 +2,7 @@
 #include "course.hpp"
 
 #include "asking.hpp"
+#include "boot_clock.hpp"
 #include "show.hpp"
 #include "waiting.hpp"
 
@@ -125,29 +126,28 @@ class Course {
     return std::nullopt;
   }
 
-  Command& command() {
-    auto outer = variable(owners_variable);
-    plan_.command.environment = {{"DLOCK_NAME", plan_.name},
-                                 {"DLOCK_TOKEN", std::to_string(number(lock_->token()))},
-                                 {"DLOCK_OWNER", lock_->owner()},
-                                 {"DLOCK_TTL_MS", std::to_string(plan_.rules.times.ttl.count() / 1000)},
-                                 {owners_variable, outer.empty() ? lock_->owner() : outer + " " + lock_->owner()}};
-    plan_.command.mask = signals_.mask_before();
-    plan_.command.hangup_ignored = signals_.hangup_ignored();
-    return plan_.command;
+  static const Command& command(Plan& plan, const Signals& signals) {
+    plan.command.mask = signals.mask_before();
+    plan.command.hangup_ignored = signals.hangup_ignored();
+    return plan.command;
+  }
+
+  Settings settings() const {
+    const auto outer = variable(owners_variable);
+    const auto owners = outer.empty() ? lock_->owner() : outer + " " + lock_->owner();
+    return {"DLOCK_NAME=" + plan_.name, fmt::format("DLOCK_TOKEN={}", number(lock_->token())), "DLOCK_OWNER=" + lock_->owner(),
+            fmt::format("DLOCK_TTL_MS={}", plan_.rules.times.ttl.count() / 1000), fmt::format("{}={}", owners_variable, owners)};
   }
 
   int run_command() {
     const auto started = std::chrono::steady_clock::now();
     const Terminal terminal;
-    command().in_foreground = terminal.to_be_given();
+    const bool in_foreground = terminal.to_be_given();
+    const auto trusted_until = boot_now() + lock_->remaining();
     if (!lock_->valid()) throw std::runtime_error("the lock was lost before the command could be started");
-    Outcome outcome;
-    {
-      Child child(plan_.command);
-      if (plan_.command.in_foreground) terminal.give(child.group());
-      outcome = supervise(child, *lock_, terminal, plan_.rules, signals_.descriptor(), console_);
-    }
+    child_.start(settings(), in_foreground, trusted_until);
+    if (in_foreground) terminal.give(child_.group());
+    const auto outcome = supervise(child_, *lock_, terminal, plan_.rules, signals_.descriptor(), console_);
     if (outcome.lost) lock_.reset();  // there may be nothing to release, and nobody to ask: takes a second at most
     else if (lock_->release() == Released::unconfirmed)
       console_.warning(fmt::format("the release of {} could not be confirmed; it ends with its lease", in_quotes(plan_.name)));
@@ -178,6 +178,7 @@ class Course {
   Report report_;
   std::optional<Engine> engine_;
   std::optional<Lock> lock_;
+  Child child_{command(plan_, signals_)};  // before any thread; ended before the lock is released
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 // This file knows the order in which a lost lock ends its command: told at the soft deadline, killed at the hard one.
 #include "supervise.hpp"
 
+#include "boot_clock.hpp"
+
 #include "tools/shared/usage.hpp"
 
 #include <fmt/format.h>
@@ -8,14 +10,12 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <stdexcept>
 #include <stop_token>
 
@@ -24,17 +24,6 @@ namespace {
 
 // How often a group is looked at whose first process is gone: nobody tells when the last one goes.
 constexpr Duration look_again = std::chrono::milliseconds{10};
-
-// Now, on the clock that counts suspend: what trust is counted on.
-Duration now() {
-  timespec time{};
-  ::clock_gettime(CLOCK_BOOTTIME, &time);
-  return std::chrono::seconds{time.tv_sec} + std::chrono::floor<Duration>(std::chrono::nanoseconds{time.tv_nsec});
-}
-
-Duration after(Duration moment, Duration length) {
-  return length > Duration::max() - moment ? Duration::max() : moment + length;
-}
 
 class Descriptor {
  public:
@@ -69,22 +58,30 @@ class Watch {
       look_after_child();
       if (reaped_ && !group_is_ending()) break;
       arm();
-      std::array<pollfd, 3> sources{pollfd{signals_, POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0},
-                                    pollfd{bell_.get(), POLLIN, 0}};
+      // Without a guardian the command's end comes as SIGCHLD.
+      std::array<pollfd, 4> sources{pollfd{signals_, POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0},
+                                    pollfd{bell_.get(), POLLIN, 0}, pollfd{child_.guarded() ? child_.news() : -1, POLLIN, 0}};
       if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR) throw std::runtime_error(std::strerror(errno));
       heed_clock();
       timer_.drain();
       bell_.drain();
       pass_signals_on();
     }
+    const bool end_all = killed_ || outcome_.lost || outcome_.overtime;
+    child_.finish(end_all ? Child::Rest::killed : Child::Rest::left_alone);
     if (killed_) terminal_.restore_modes();
     return outcome_;
   }
 
  private:
-  // Ends the child where it is time, and says why.
+  // Ends the child where it is time, says why, and lets the guardian know when it is to be dead.
   void heed_clock() {
-    const auto moment = now();
+    heed_lock_and_runtime();
+    child_.is_to_be_dead_at(kill_at_ ? std::min(*kill_at_, trusted_until_) : trusted_until_);
+  }
+
+  void heed_lock_and_runtime() {
+    const auto moment = boot_now();
     const bool valid = lock_.valid();
     if (valid) trusted_until_ = after(moment, lock_.remaining());
     if (!valid && (moment >= trusted_until_ || lock_.loss() == Loss::unconfirmed)) {
@@ -130,12 +127,18 @@ class Watch {
   }
 
   void look_after_child() {
-    switch (child_.look()) {
+    const auto news = child_.look();
+    if (!child_.guarded() && !killed_) {
+      killed_ = true;
+      console_.warning("the guardian of the command was killed: the command is killed, too");
+    }
+    switch (news) {
       case Child::News::none: return;
       case Child::News::stopped: child_stopped(); return;
       case Child::News::ended:
-        if (!lock_.valid()) lose("was lost before the command had ended");
         outcome_.child = child_.ended();
+        // The guardian may not have known of the last renewal; then it was all too late.
+        if (!lock_.valid() || (outcome_.child.at_deadline && !kill_at_)) lose("was lost before the command had ended");
         reaped_ = true;
         terminal_.take_back(child_.group());
     }
@@ -171,19 +174,14 @@ class Watch {
     const auto at = [&](Duration when) { next = std::min(next, when); };
     if (!killed_) {
       if (lock_.valid()) at(trusted_until_);
+      // A renewal is not told: it is looked for early enough for the guardian.
+      if (lock_.valid()) at(boot_now() + std::max((trusted_until_ - boot_now()) / 2, look_again));
       if (lock_.valid() && !outcome_.lost) at(trusted_until_ - rules_.times.kill_after);
       if (kill_at_) at(*kill_at_);
       if (rules_.max_runtime && !outcome_.overtime) at(after(started_, *rules_.max_runtime));
-      if (reaped_) at(now() + look_again);
+      if (reaped_) at(boot_now() + look_again);
     }
-    itimerspec spec{};
-    if (next != Duration::max()) {
-      next = std::max(next, Duration{1});
-      const auto seconds = std::chrono::floor<std::chrono::seconds>(next);
-      spec.it_value.tv_sec = seconds.count();
-      spec.it_value.tv_nsec = std::chrono::nanoseconds{next - seconds}.count();
-    }
-    ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
+    ring_at(timer_.get(), next);
   }
 
   void pass_signals_on() {
@@ -204,7 +202,7 @@ class Watch {
   Console& console_;
   const Descriptor timer_{::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)};
   const Descriptor bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
-  const Duration started_ = now();
+  const Duration started_ = boot_now();
   Outcome outcome_;
   Duration trusted_until_ = started_;  // the last that was heard; renewals move it on
   std::optional<Duration> kill_at_;

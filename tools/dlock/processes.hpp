@@ -1,0 +1,17 @@
+// This file knows which processes there are, from /proc.
+#pragma once
+
+#include <sys/types.h>
+
+namespace dlock::tools::run {
+
+// Whether a process of that group is left that has not ended. Its first process, ended, may still wait to be reaped.
+bool group_lives(pid_t group);
+
+// Kills that group, and whatever the calling process has as children in its own session: with PR_SET_CHILD_SUBREAPER
+// these are, one generation after the other, all processes that descend from it, whatever group they moved to. Comes back
+// when none is left, except those it has no right to kill. The group's first process must not have been reaped, so
+// that its number cannot be another group's. `group` -1: none.
+void kill_all(pid_t group);
+
+}  // namespace dlock::tools::run
