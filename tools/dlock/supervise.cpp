@@ -25,6 +25,9 @@ namespace {
 // How often a group is looked at whose first process is gone: nobody tells when the last one goes.
 constexpr Duration look_again = std::chrono::milliseconds{10};
 
+// What a renewal takes, on most days.
+constexpr Duration latency = std::chrono::milliseconds{5};
+
 class Descriptor {
  public:
   explicit Descriptor(int descriptor) : descriptor_(descriptor) {
@@ -168,14 +171,23 @@ class Watch {
     child_.signal(SIGCONT);
   }
 
+  // Nobody tells of a renewal. It is looked for when it should have come, then ever again; near the deadline often, so
+  // that the guardian does not know less than this process.
+  Duration next_look() const {
+    const auto& times = rules_.times;
+    const auto moment = boot_now();
+    const auto expected = trusted_until_ - (times.ttl - times.safety) + times.renew_every + latency;
+    const auto again = std::max(expected, moment + times.renew_every / 20);
+    return std::max(std::min(again, moment + (trusted_until_ - moment) / 2), moment + look_again);
+  }
+
   // For the next moment at which something is due. Renewals move it on, so it may ring early.
   void arm() {
     Duration next = Duration::max();
     const auto at = [&](Duration when) { next = std::min(next, when); };
     if (!killed_) {
       if (lock_.valid()) at(trusted_until_);
-      // A renewal is not told: it is looked for early enough for the guardian.
-      if (lock_.valid()) at(boot_now() + std::max((trusted_until_ - boot_now()) / 2, look_again));
+      if (lock_.valid()) at(next_look());
       if (lock_.valid() && !outcome_.lost) at(trusted_until_ - rules_.times.kill_after);
       if (kill_at_) at(*kill_at_);
       if (rules_.max_runtime && !outcome_.overtime) at(after(started_, *rules_.max_runtime));

@@ -1,0 +1,192 @@
+// This file knows how a run ends, row by row: what was asked for, what the command did, what was done to it.
+#include "command.hpp"
+#include "processes.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <csignal>
+#include <fstream>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+pid_t next_pid(Child& child) { return static_cast<pid_t>(std::stol(child.line().value_or("0"))); }
+
+nlohmann::json json_in(const std::string& path) {
+  std::ifstream file(path);
+  return nlohmann::json::parse(file, nullptr, false);
+}
+
+Ran run(const Database& database, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "run");
+  return dlock_tool(database.url(), std::move(arguments));
+}
+
+}  // namespace
+
+TEST_CASE("the smallest ttl that would do is named, does, and nothing below it") {
+  Database database;
+  struct {
+    std::vector<std::string> rules;
+    std::string refused, smallest, named;
+  } const cases[]{
+      {{"--renew-every", "2s", "-k", "2s"}, "6.4s", "6.5s", "6.5s"},    // 2 x 2 s + 2 s + 500 ms
+      {{"-k", "10s"}, "30s", "35.3s", "35.3s"},                         // safety is ttl/20 from 10 s on, renewal ttl/3
+      {{"--renew-every", "500ms", "-k", "0"}, "1.1s", "1.2s", "1.2s"},  // safety is ttl/6 below 3 s
+  };
+  for (const auto& [rules, refused, smallest, named] : cases) {
+    auto arguments = rules;
+    arguments.insert(arguments.end(), {"--ttl", refused, "job", "--", "true"});
+    const auto ran = run(database, arguments);
+    CHECK(ran.code == 125);
+    CHECK_MESSAGE(ran.says("the smallest that would do is " + named), ran.out);
+    arguments[rules.size() + 1] = smallest;
+    const auto done = run(database, arguments);
+    CHECK_MESSAGE(done.code == 0, done.out);
+  }
+  for (const auto* ttl : {"1s", "2s", "5s", "1m", "1d"}) CHECK(run(database, {"--ttl", ttl, "job", "--", "true"}).code == 0);
+  CHECK(run(database, {"--ttl", "999ms", "job", "--", "true"}).code == 125);
+  CHECK(run(database, {"--renew-every", "0", "job", "--", "true"}).code == 125);
+  CHECK(run(database, {"--max-runtime", "0", "job", "--", "true"}).code == 125);
+}
+
+TEST_CASE("a standard input that is a pipe reaches the command, and its end does") {
+  Database database;
+  Child pipe({"/bin/sh", "-c", "echo x | \"$0\" run job -- cat", DLOCK_TEST_BIN "/dlock"}, {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
+  CHECK(pipe.line() == "x");
+  CHECK_FALSE(pipe.line());
+  CHECK(pipe.wait() == 0);
+}
+
+TEST_CASE("TERM to a run leaves no process of its command") {
+  Database database;
+  auto child = dlock_at(database.url(), {"run", "job", "--", "sh", "-c", "echo $$; sleep 60; :"});
+  const auto shell = next_pid(child);
+  REQUIRE(eventually([&] { return children_of(shell).size() == 1; }));
+  const auto sleeper = children_of(shell).front();
+  child.signal(SIGTERM);
+  CHECK(child.wait() == 128 + SIGTERM);
+  CHECK_FALSE(running(shell));
+  CHECK(eventually([&] { return !running(sleeper); }));
+  CHECK(database.admin().held() == 0);
+}
+
+TEST_CASE("every signal that is passed on reaches the command, which starts with none blocked or ignored") {
+  Database database;
+  // Started by somebody who blocks nothing, but ignores some.
+  Child child({"/bin/sh", "-c", "trap '' INT QUIT USR1; exec \"$0\" run job -- sh -c '"
+                                "for s in HUP INT QUIT TERM USR1 USR2 WINCH CONT; do trap \"echo $s\" $s; done; "
+                                "grep -E \"Sig(Blk|Ign)\" /proc/self/status; "
+                                "echo ready; while :; do sleep 0.02; done' 2>&1", DLOCK_TEST_BIN "/dlock"},
+              {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
+  for (const std::string title : {"SigBlk:", "SigIgn:"}) {
+    const auto line = child.line().value_or("");
+    REQUIRE_MESSAGE(line.starts_with(title), line);
+    CHECK_MESSAGE((std::stoull(line.substr(title.size()), nullptr, 16) & 0x7fff'ffff) == 0, line);  // signals 1 to 31
+  }
+  REQUIRE(child.line() == "ready");
+  const std::vector<std::pair<int, std::string>> signals{{SIGHUP, "HUP"}, {SIGINT, "INT"}, {SIGQUIT, "QUIT"}, {SIGTERM, "TERM"},
+                                                         {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}, {SIGWINCH, "WINCH"}, {SIGCONT, "CONT"}};
+  for (const auto& [signal, name] : signals) {
+    child.signal(signal);
+    auto line = child.line();  // the shell may say that its sleep was hit, too
+    while (line && *line != name) line = child.line();
+    CHECK(line == name);
+  }
+  for (const auto process : children_of(child.pid())) ::kill(process, SIGKILL);  // the guardian
+  CHECK(child.wait() == 128 + SIGKILL);
+}
+
+TEST_CASE("under nohup neither the run nor its command hears HUP") {
+  Database database;
+  auto child = Child({"/bin/sh", "-c", "trap '' HUP; exec \"$0\" run job -- sh -c 'echo $$; read line; exit 4' 2>&1", DLOCK_TEST_BIN "/dlock"},
+                     {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
+  const auto command = next_pid(child);
+  child.signal(SIGHUP);
+  ::kill(command, SIGHUP);
+  child.tell("go");
+  CHECK(child.wait() == 4);
+}
+
+TEST_CASE("the lost-signal that was chosen is sent, also to a command that is stopped; its end by itself is 79 all the same") {
+  Database database;
+  auto engine = database.engine();
+  auto child = dlock_at(database.url(), {"run", "--lost-signal", "usr2", "job", "--", "sh", "-c",
+                                         "trap 'echo told; exit 0' USR2; echo $$; kill -STOP $$; while :; do sleep 0.02; done"});
+  const auto command = next_pid(child);
+  REQUIRE(eventually([&] { return stopped(command); }));
+  REQUIRE(engine.force_release("job", engine.inspect("job")->token));
+  REQUIRE(engine.inspect("job")->owner.empty());
+  const auto ran = finish(child);
+  CHECK(ran.code == 79);
+  CHECK_MESSAGE(ran.says("told"), ran.out);
+}
+
+TEST_CASE("a command that takes no notice of --max-runtime is killed with its group; the run ends with 124, the lock is free") {
+  Database database;
+  TemporaryFolder folder;
+  const auto path = folder.path() + "/status.json";
+  auto child = dlock_at(database.url(), {"run", "--max-runtime", "200ms", "-k", "200ms", "--status-file", path, "job", "--", "sh", "-c",
+                                         "trap '' TERM; sleep 60 & echo $!; wait; while :; do sleep 0.02; done"});
+  const auto sleeper = next_pid(child);
+  CHECK(finish(child).code == 124);
+  CHECK_FALSE(running(sleeper));
+  CHECK(database.admin().held() == 0);
+  CHECK(json_in(path)["outcome"] == "max_runtime");
+  CHECK(json_in(path)["child_signal"] == SIGKILL);
+}
+
+TEST_CASE("a run that was told to end waits for what is left of the group before it gives the lock back") {
+  Database database;
+  auto child = dlock_at(database.url(), {"run", "--max-runtime", "200ms", "-k", "3s", "job", "--", "sh", "-c",
+                                         "sh -c 'trap \"sleep 0.3; exit 0\" TERM; echo $$; while :; do sleep 0.02; done' & wait"});
+  const auto slow = next_pid(child);
+  REQUIRE(eventually([&] { return state_of(slow) != '-'; }));
+  CHECK(finish(child).code == 124);
+  CHECK_FALSE(running(slow));
+}
+
+TEST_CASE("the status file tells every outcome") {
+  Database database;
+  auto engine = database.engine();
+  TemporaryFolder folder;
+  const auto path = folder.path() + "/status.json";
+  const auto outcome = [&](int code, std::vector<std::string> arguments, const std::string& url = "") {
+    arguments.insert(arguments.begin(), {"run", "--status-file", path});
+    const auto ran = dlock_tool(url.empty() ? database.url() : url, arguments);
+    const auto json = json_in(path);
+    CHECK_MESSAGE(ran.code == code, ran.out);
+    CHECK(json["exit_code"] == code);
+    CHECK(json["format_version"] == 1);
+    return json;
+  };
+  CHECK(outcome(0, {"job", "--", "true"})["outcome"] == "done");
+  CHECK(outcome(137, {"job", "--", "sh", "-c", "kill -9 $$"})["outcome"] == "signalled");
+  CHECK(outcome(137, {"job", "--", "sh", "-c", "exit 137"})["child_signal"].is_null());
+  CHECK(outcome(127, {"job", "--", "/no/such/command"})["outcome"] == "not_executed");
+  CHECK(outcome(126, {"job", "--", "/etc/passwd"})["outcome"] == "not_executed");
+  CHECK(outcome(127, {"job", "--", "sh", "-c", "exit 127"})["outcome"] == "done");
+  const std::string away = "sqlite:/no/such/folder/app.db";
+  CHECK(outcome(125, {"-u", away, "job", "--", "true"})["outcome"] == "failed");
+  CHECK(outcome(75, {"--if-unavailable", "skip", "-u", "postgresql://127.0.0.1:1/app", "job", "--", "true"})["outcome"] == "unavailable");
+  auto lock = engine.try_lock("job");
+  REQUIRE(lock);
+  CHECK(outcome(75, {"-n", "job", "--", "true"})["outcome"] == "not_obtained");
+  CHECK(outcome(75, {"-w", "0", "job", "--", "true"})["outcome"] == "not_obtained");
+  CHECK(outcome(255, {"-w", "20ms", "-E", "255", "job", "--", "true"})["outcome"] == "not_obtained");
+  CHECK(outcome(0, {"-n", "-E", "0", "job", "--", "true"})["token"].is_null());
+  lock->release();
+  auto child = dlock_at(database.url(), {"run", "--status-file", path, "job", "--", "sh", "-c", "echo $$; exec sleep 60"});
+  REQUIRE(next_pid(child) > 0);
+  REQUIRE(engine.force_release("job", engine.inspect("job")->token));
+  CHECK(finish(child).code == 79);
+  CHECK(json_in(path)["outcome"] == "lost");
+  CHECK(json_in(path)["child_status"] == 128 + SIGTERM);
+  CHECK(json_in(path)["held_ms"].is_number());
+}

@@ -1,0 +1,221 @@
+// This file knows the promise that no command outlives its lease, though its run is killed or stopped.
+#include "command.hpp"
+#include "processes.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/slowness.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <set>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Prints its process id, and neither ends nor heeds what can be ignored.
+const std::string stubborn = "trap '' TERM HUP INT; echo $$; while :; do sleep 0.05; done";
+
+pid_t next_pid(Child& child) { return static_cast<pid_t>(std::stol(child.line().value_or("0"))); }
+
+// A run of a shell script, up to the process id that it prints first.
+struct Run {
+  Run(const Database& database, const std::string& script, const std::string& ttl = "30s", const std::string& shell = "sh")
+      : child(dlock_at(database.url(), {"run", "--ttl", ttl, "job", "--", shell, "-c", script})), command(next_pid(child)) {
+    REQUIRE(command > 0);
+    guardian = guardian_of(child.pid());
+    REQUIRE(guardian > 0);
+  }
+  Child child;
+  pid_t command, guardian = 0;
+};
+
+// Stops a run where it is not writing: on a database with one writer it would stop everybody.
+void stop_after_renewal(Database& database, const Run& run) {
+  const auto end = database.admin().expires_at("job");
+  REQUIRE(eventually([&] { return database.admin().expires_at("job") > end; }));
+  ::kill(run.child.pid(), SIGSTOP);
+  REQUIRE(eventually([&] { return stopped(run.child.pid()); }));
+}
+
+}  // namespace
+
+TEST_CASE("a run that is killed takes its command with it, and everything in the command's group") {
+  Database database;
+  Run run(database, "sh -c \"" + stubborn + "\" & echo $!; " + stubborn);
+  const auto other = run.command;  // the first one printed may be either
+  const auto second = next_pid(run.child), third = next_pid(run.child);
+  const Stopwatch time;
+  run.child.signal(SIGKILL);
+  CHECK(eventually([&] { return !running(other) && !running(second) && !running(third); }));
+  MESSAGE("gone after " << time.elapsed().count() << " us");
+  CHECK(time.elapsed() < 1s * slowness);
+  CHECK(eventually([&] { return !running(run.guardian); }));
+  run.child.wait();
+  auto engine = database.engine();
+  free_by_force(engine, "job");
+}
+
+TEST_CASE("a run that is stopped loses its command before the lease is over, and ends with 79 when it goes on") {
+  Database database;
+  auto engine = database.engine();
+  Run run(database, stubborn, "2s");
+  stop_after_renewal(database, run);
+  REQUIRE(eventually([&] { return !running(run.command); }));
+  const auto row = engine.inspect("job");
+  CHECK(stopped(run.child.pid()));
+  REQUIRE(row);
+  CHECK(row->state == State::held);
+  MESSAGE("the lease had " << row->left.count() << " us left");
+  CHECK(row->left > Duration{});
+  REQUIRE(eventually([&] { return engine.inspect("job")->state == State::expired; }));
+  run.child.signal(SIGCONT);
+  CHECK(finish(run.child).code == 79);
+  CHECK_FALSE(running(run.guardian));
+}
+
+TEST_CASE("a run that was stopped for less than its lease goes on as if nothing had been") {
+  Database database;
+  Run run(database, "echo $$; read line; exit 3", "3s");
+  stop_after_renewal(database, run);
+  run.child.signal(SIGCONT);
+  const auto end = database.admin().expires_at("job");
+  CHECK(eventually([&] { return database.admin().expires_at("job") > end; }));
+  CHECK(running(run.command));
+  run.child.tell("go");
+  CHECK(run.child.wait() == 3);
+}
+
+TEST_CASE("a command lives through many leases, renewed each time for its guardian, too") {
+  Database database;
+  Run run(database, "echo $$; read line; exit 3", "1s");
+  const auto begun = database.admin().acquired_at("job");
+  CHECK(eventually([&] { return database.admin().expires_at("job") > begun + 3s; }));
+  run.child.tell("go");
+  CHECK(run.child.wait() == 3);
+}
+
+TEST_CASE("a guardian that is killed ends the command, and the run says so; the lock is free at once") {
+  Database database;
+  Run run(database, stubborn + " & " + stubborn);
+  const auto second = next_pid(run.child);
+  ::kill(run.guardian, SIGKILL);
+  const auto ran = finish(run.child);
+  CHECK(ran.code == 128 + SIGKILL);
+  CHECK_MESSAGE(ran.says("the guardian of the command was killed"), ran.out);
+  CHECK_FALSE(running(run.command));
+  CHECK(eventually([&] { return !running(second); }));
+  CHECK(database.admin().held() == 0);
+}
+
+TEST_CASE("a guardian that is stopped does not keep the run from ending its command") {
+  Database database;
+  auto engine = database.engine();
+  Run run(database, stubborn, "1s");
+  ::kill(run.guardian, SIGSTOP);
+  REQUIRE(eventually([&] { return stopped(run.guardian); }));
+  REQUIRE(engine.force_release("job", engine.inspect("job")->token));
+  CHECK(eventually([&] { return !running(run.command); }));
+  ::kill(run.guardian, SIGCONT);
+  CHECK(finish(run.child).code == 79);
+}
+
+TEST_CASE("a command whose run and guardian are killed at one stroke is killed as well") {
+  Database database;
+  Run run(database, "trap '' TERM HUP INT; echo $$; exec sleep 60");
+  ::kill(run.child.pid(), SIGSTOP);  // so that it cannot notice
+  ::kill(run.guardian, SIGKILL);
+  ::kill(run.child.pid(), SIGKILL);
+  CHECK(eventually([&] { return !running(run.command); }));
+  run.child.wait();
+  auto engine = database.engine();
+  free_by_force(engine, "job");
+}
+
+TEST_CASE("what moved to another group of the session is killed, too, and what made its own session is left") {
+  Database database;
+  Run run(database, "echo $$; setsid sh -c 'echo $$; exec sleep 61' & read line; set -m; "
+                    "sh -c 'trap \"\" TERM; echo $$; sleep 62; :' & wait", "30s", "bash");
+  const auto daemon = next_pid(run.child);
+  run.child.tell("go on");
+  const auto moved = next_pid(run.child);
+  REQUIRE(running(daemon));
+  REQUIRE(running(moved));
+  CHECK(::getpgid(moved) != ::getpgid(run.command));
+  run.child.signal(SIGKILL);
+  CHECK(eventually([&] { return !running(moved) && !running(run.command) && !running(run.guardian); }));
+  CHECK(running(daemon));
+  ::kill(daemon, SIGKILL);
+  run.child.wait();
+  auto engine = database.engine();
+  free_by_force(engine, "job");
+}
+
+TEST_CASE("no signal but KILL and STOP reaches the guardian, and it is in nobody's group") {
+  Database database;
+  Run run(database, "echo $$; read line; exit 4");
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGPIPE, SIGALRM})
+    CHECK(::kill(run.guardian, signal) == 0);
+  CHECK(::getpgid(run.guardian) == run.guardian);
+  CHECK(::getpgid(run.command) == run.command);
+  CHECK(::getsid(run.guardian) == ::getsid(run.child.pid()));
+  CHECK(running(run.guardian));
+  run.child.tell("go");
+  CHECK(run.child.wait() == 4);
+}
+
+TEST_CASE("the command inherits what it would without a lock, and the guardian no connection") {
+  Database database;
+  Run run(database, "echo $$; read line");
+  Child plain({"/bin/sh", "-c", "echo $$; read line"});
+  REQUIRE(next_pid(plain) == plain.pid());
+  // "3 pipe:[4711]", beyond the standard streams.
+  const auto descriptors = [](pid_t pid) {
+    std::set<std::string> found;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", ignored))
+      if (std::stoi(entry.path().filename()) > 2)
+        found.insert(entry.path().filename().string() + " " + std::filesystem::read_symlink(entry.path(), ignored).string());
+    return found;
+  };
+  const auto without = descriptors(plain.pid());
+  CHECK(descriptors(run.command) == without);
+  for (const auto& one : descriptors(run.guardian)) {
+    const bool ours = one.find(" pipe:") != std::string::npos || one.find(" anon_inode:") != std::string::npos;
+    CHECK_MESSAGE((ours || without.contains(one)), one);
+  }
+  plain.tell("go");
+  CHECK(plain.wait() == 0);
+  run.child.tell("go");
+  CHECK(run.child.wait() == 0);
+}
+
+TEST_CASE("a command that ends as it should leaves its background processes alone, and no guardian") {
+  Database database;
+  Run run(database, "echo $$; sleep 63 >/dev/null 2>&1 & echo $!; exit 5");
+  const auto left = next_pid(run.child);
+  CHECK(finish(run.child).code == 5);
+  CHECK(running(left));
+  CHECK_FALSE(running(run.guardian));
+  CHECK(database.admin().held() == 0);
+  ::kill(left, SIGKILL);
+}
+
+TEST_CASE("a run that does not get its lock leaves no guardian behind") {
+  Database database;
+  auto engine = database.engine();
+  auto lock = engine.try_lock("job");
+  REQUIRE(lock);
+  auto waiting = dlock_at(database.url(), {"run", "job", "--", "true"});
+  pid_t guardian = 0;
+  REQUIRE(eventually([&] { return (guardian = guardian_of(waiting.pid())) > 0; }));
+  waiting.signal(SIGKILL);
+  CHECK(eventually([&] { return !running(guardian); }));
+  waiting.wait();
+  CHECK(dlock_tool(database.url(), {"run", "-n", "job", "--", "true"}).code == 75);
+  lock->release();
+}

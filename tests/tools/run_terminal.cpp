@@ -1,0 +1,177 @@
+// This file knows the promise that a command at a terminal behaves as it would without a lock.
+#include "command.hpp"
+#include "processes.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/pty.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+using namespace std::string_literals;
+
+namespace {
+
+const std::string dlock_command = DLOCK_TEST_BIN "/dlock";
+
+std::vector<std::string> settings(const Database& database) {
+  return {"DLOCK_URL=" + database.url(), "DLOCK_NAME=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "PS1=ready> ", "ENV=", "HISTFILE="};
+}
+
+// A person's shell at a terminal. `line` is typed when the shell is ready.
+struct Shell {
+  explicit Shell(const Database& database) : pty({"/bin/bash", "--norc", "--noprofile", "--noediting", "-i"}, settings(database)) {
+    REQUIRE(pty.shows("ready> "));
+  }
+  void line(const std::string& text) { pty.type(text + "\n"); }
+  bool shows(std::string_view text) {
+    const bool shown = pty.shows(text);
+    if (!shown) MESSAGE(pty.screen());
+    return shown;
+  }
+  // What a command printed as "pids $$ $PPID.": its own number, and its guardian's.
+  std::pair<pid_t, pid_t> pids() {
+    REQUIRE(shows("pids "));
+    const auto begin = pty.screen().rfind("pids ") + 5;
+    REQUIRE(shows("."));
+    std::istringstream numbers(pty.screen().substr(begin));
+    std::pair<pid_t, pid_t> both;
+    numbers >> both.first >> both.second;
+    return both;
+  }
+  void leave() {
+    line("exit 0");
+    CHECK(pty.wait() == 0);
+  }
+  Pty pty;
+};
+
+}  // namespace
+
+TEST_CASE("a command reads from the terminal, and the shell has it again afterwards") {
+  Database database;
+  Shell shell(database);
+  shell.line(dlock_command + " run job -- sh -c 'echo begun; read word; echo got-$word'; echo code-$?");
+  REQUIRE(shell.shows("begun"));
+  shell.line("hello");
+  CHECK(shell.shows("got-hello"));
+  CHECK(shell.shows("code-0"));
+  shell.line("echo still-$((40 + 2))");
+  CHECK(shell.shows("still-42"));
+  shell.leave();
+}
+
+TEST_CASE("^C ends the command, not the run before it has given the lock back; ^D ends its input") {
+  Database database;
+  Shell shell(database);
+  shell.line(dlock_command + " run job -- cat; echo code-$?");
+  shell.line("a line");
+  REQUIRE(shell.shows("a line"));
+  shell.pty.type("\x03");
+  CHECK(shell.shows("code-130"));
+  CHECK(eventually([&] { return database.admin().held() == 0; }));
+  shell.line(dlock_command + " run job -- sh -c 'trap \"echo caught; exit 7\" INT; echo begun; read word'; echo code-$?");
+  REQUIRE(shell.shows("begun"));
+  shell.pty.type("\x03");
+  CHECK(shell.shows("caught"));
+  CHECK(shell.shows("code-7"));
+  shell.line(dlock_command + " run job -- cat; echo code-$?");
+  shell.line("another line");
+  REQUIRE(shell.shows("another line"));
+  shell.pty.type("\x04");
+  CHECK(shell.shows("code-0"));
+  shell.leave();
+}
+
+TEST_CASE("^Z stops the command and the run, fg goes on with both") {
+  Database database;
+  Shell shell(database);
+  shell.line(dlock_command + " run job -- sh -c 'echo pids $$ $PPID.; exec cat'; echo code-$?");
+  const auto [command, guardian] = shell.pids();
+  shell.line("before");
+  REQUIRE(shell.shows("before"));
+  shell.pty.type("\x1a");
+  REQUIRE(shell.shows("Stopped"));
+  CHECK(stopped(command));
+  CHECK(running(guardian));
+  CHECK_FALSE(stopped(guardian));
+  shell.line("echo the-shell-$((40 + 2))");
+  CHECK(shell.shows("the-shell-42"));
+  shell.line("fg");
+  CHECK(eventually([&] { return !stopped(command); }));
+  shell.line("after");
+  CHECK(shell.shows("after"));
+  shell.pty.type("\x04");
+  CHECK(eventually([&] { return database.admin().held() == 0; }));
+  shell.leave();
+}
+
+TEST_CASE("^Z for longer than the lease: the command is killed where it stands, and fg ends with 79") {
+  Database database;
+  auto engine = database.engine();
+  Shell shell(database);
+  shell.line(dlock_command + " run --ttl 1s job -- sh -c 'echo pids $$ $PPID.; exec cat'");
+  const auto command = shell.pids().first;
+  shell.pty.type("\x1a");
+  REQUIRE(shell.shows("Stopped"));
+  REQUIRE(eventually([&] { return !running(command); }));
+  CHECK(engine.inspect("job")->state == State::held);
+  REQUIRE(eventually([&] { return engine.inspect("job")->state == State::expired; }));
+  shell.line("fg");
+  CHECK(shell.shows("could not be renewed in time"));
+  shell.line("echo code-$?");
+  CHECK(shell.shows("code-79"));
+  shell.leave();
+  free_by_force(engine, "job");
+}
+
+TEST_CASE("a command in the background that wants to read is stopped, and reads when it is put into the foreground") {
+  Database database;
+  Shell shell(database);
+  shell.line(dlock_command + " run job -- sh -c 'echo begun; read word; echo got-$word' &");
+  REQUIRE(shell.shows("begun"));
+  shell.line("");
+  REQUIRE(shell.shows("ready> "));
+  const auto row = [&] { return database.engine().inspect("job"); };
+  REQUIRE(row());
+  shell.line("fg");
+  shell.line("hello");
+  CHECK(shell.shows("got-hello"));
+  CHECK(eventually([&] { return database.admin().held() == 0; }));
+  shell.leave();
+}
+
+TEST_CASE("a terminal that is closed ends the command by HUP, and nothing is left") {
+  Database database;
+  pid_t command = 0, guardian = 0;
+  {
+    Shell shell(database);
+    shell.line(dlock_command + " run job -- sh -c 'echo pids $$ $PPID.; exec cat'");
+    std::tie(command, guardian) = shell.pids();
+  }
+  CHECK(eventually([&] { return !running(command) && !running(guardian); }));
+  CHECK(eventually([&] { return database.admin().held() == 0; }));
+}
+
+TEST_CASE("a command whose run is killed at a terminal is killed, and the shell has the terminal again") {
+  Database database;
+  Shell shell(database);
+  shell.line(dlock_command + " run job -- sh -c 'echo pids $$ $PPID.; trap \"\" INT TERM HUP; while :; do sleep 0.05; done'");
+  const auto [command, guardian] = shell.pids();
+  const auto run = parent_of(guardian);
+  REQUIRE(program_of(run) == "dlock");
+  ::kill(run, SIGKILL);
+  CHECK(eventually([&] { return !running(command) && !running(guardian); }));
+  shell.line("echo still-$((40 + 2))");
+  CHECK(shell.shows("still-42"));
+  shell.leave();
+  auto engine = database.engine();
+  free_by_force(engine, "job");
+}

@@ -1,0 +1,122 @@
+// This file knows the promise that a command is dead before its lease is over, whatever became of the network.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/proxy.hpp"
+#include "support/slowness.hpp"
+#include "tools/command.hpp"
+#include "tools/processes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Network {
+  ServerDatabase database{};
+  Proxy proxy{database.server()};
+  Engine engine = database->engine();  // another client, whose network is well
+
+  Child run(const std::string& ttl, const std::string& script) {
+    return dlock_at(database.server().url_at(proxy.address()), {"run", "--ttl", ttl, "job", "--", "sh", "-c", script});
+  }
+
+  // Waits for a renewal that was made after this call, and whose answer has come back.
+  void renewal() {
+    const auto end = database->admin().expires_at("job");
+    REQUIRE(eventually([&] { return database->admin().expires_at("job") > end; }));
+    const auto left = engine.inspect("job")->left;
+    REQUIRE(eventually([&] { return engine.inspect("job")->left < left - 100ms; }));
+  }
+};
+
+void dies_before_its_lease(Network& network, void (Proxy::*cut)()) {
+  auto child = network.run("2s", "trap 'echo told' TERM; echo $$; while :; do sleep 0.05; done");
+  const auto command = static_cast<pid_t>(std::stol(child.line().value_or("0")));
+  REQUIRE(command > 0);
+  network.renewal();
+  (network.proxy.*cut)();
+  CHECK(child.line().value_or("").find("is not being renewed") != std::string::npos);
+  CHECK(running(command));
+  REQUIRE(eventually([&] { return !running(command); }));
+  const auto row = network.engine.inspect("job");
+  REQUIRE(row);
+  CHECK(row->state == State::held);
+  CHECK(row->left > Duration{});
+  MESSAGE("the lease had " << row->left.count() << " us left");
+  const auto ran = finish(child);
+  CHECK(ran.code == 79);
+  CHECK_MESSAGE(ran.says("told"), ran.out);
+  CHECK_MESSAGE(ran.says("cannot be renewed"), ran.out);
+  network.proxy.refuse();
+  free_by_force(network.engine, "job");
+}
+
+}  // namespace
+
+TEST_CASE("a network that swallows everything: the command is told, then killed before the lease is over") {
+  Network network;
+  dies_before_its_lease(network, &Proxy::black_hole);
+}
+
+TEST_CASE("a network that refuses everything: the command is told, then killed before the lease is over") {
+  Network network;
+  dies_before_its_lease(network, &Proxy::refuse);
+}
+
+TEST_CASE("a network that comes back before the soft deadline is no reason to tell the command anything") {
+  Network network;
+  auto child = network.run("4s", "trap 'echo told' TERM; echo $$; read line; exit 3");
+  REQUIRE(child.line());
+  network.renewal();
+  network.proxy.refuse();
+  REQUIRE(eventually([&] { return network.engine.inspect("job")->left < 2300ms; }));
+  network.proxy.pass();
+  network.renewal();
+  child.tell("go");
+  const auto ran = finish(child);
+  CHECK(ran.code == 3);
+  CHECK_MESSAGE(!ran.says("told"), ran.out);
+}
+
+TEST_CASE("a command that heeds the lost-signal ends before it is killed, and the run still ends with 79") {
+  Network network;
+  auto child = network.run("2s", "trap 'echo told; exit 0' TERM; echo $$; while :; do sleep 0.02; done");
+  REQUIRE(child.line());
+  network.proxy.refuse();
+  const auto ran = finish(child);
+  CHECK(ran.code == 79);
+  CHECK_MESSAGE(ran.says("told"), ran.out);
+  free_by_force(network.engine, "job");
+}
+
+TEST_CASE("a network that is cut while the command ends: its own exit status, and a warning that the lease has to run out") {
+  Network network;
+  auto child = network.run("30s", "echo $$; read line; exit 3");
+  REQUIRE(child.line());
+  network.proxy.black_hole();
+  child.tell("go");
+  const auto ran = finish(child);
+  CHECK(ran.code == 3);
+  CHECK_MESSAGE(ran.says("could not be confirmed"), ran.out);
+  network.proxy.refuse();
+  free_by_force(network.engine, "job");
+}
+
+TEST_CASE("a signal ends the wait for a database that does not answer") {
+  Network network;
+  network.proxy.black_hole();
+  auto child = network.run("4s", "echo started");
+  REQUIRE(eventually([&] { return network.proxy.connections() > 0; }));
+  const Stopwatch time;
+  child.signal(SIGTERM);
+  const auto ran = finish(child);
+  MESSAGE("left after " << time.elapsed().count() << " us");
+  CHECK(ran.code == 128 + SIGTERM);
+  CHECK(time.elapsed() < 1s * slowness);
+  CHECK_MESSAGE(!ran.says("started"), ran.out);
+}
