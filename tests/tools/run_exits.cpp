@@ -117,7 +117,7 @@ TEST_CASE("under nohup neither the run nor its command hears HUP") {
 TEST_CASE("the lost-signal that was chosen is sent, also to a command that is stopped; its end by itself is 79 all the same") {
   Database database;
   auto engine = database.engine();
-  auto child = dlock_at(database.url(), {"run", "--lost-signal", "usr2", "job", "--", "sh", "-c",
+  auto child = dlock_at(database.url(), {"run", "--ttl", "1s", "--lost-signal", "usr2", "job", "--", "sh", "-c",
                                          "trap 'echo told; exit 0' USR2; echo $$; kill -STOP $$; while :; do sleep 0.02; done"});
   const auto command = next_pid(child);
   REQUIRE(eventually([&] { return stopped(command); }));
@@ -182,7 +182,7 @@ TEST_CASE("the status file tells every outcome") {
   CHECK(outcome(255, {"-w", "20ms", "-E", "255", "job", "--", "true"})["outcome"] == "not_obtained");
   CHECK(outcome(0, {"-n", "-E", "0", "job", "--", "true"})["token"].is_null());
   lock->release();
-  auto child = dlock_at(database.url(), {"run", "--status-file", path, "job", "--", "sh", "-c", "echo $$; exec sleep 60"});
+  auto child = dlock_at(database.url(), {"run", "--ttl", "1s", "--status-file", path, "job", "--", "sh", "-c", "echo $$; exec sleep 60"});
   REQUIRE(next_pid(child) > 0);
   REQUIRE(engine.force_release("job", engine.inspect("job")->token));
   CHECK(finish(child).code == 79);
