@@ -11,7 +11,7 @@
 #   fault/…                   the same for processes and servers that die     ctest fault.<database>.<promise>
 
 # These measure time, or what the whole server writes, or load the machine: they run with nothing beside them.
-set(dlock_alone exclusion waits keeper keeper_network busy_writes_nothing migrations_up pause)
+set(dlock_alone exclusion waits keeper keeper_network busy_writes_nothing migrations_up pause run_guardian run_network run_writer)
 
 add_executable(dlock_worker support/worker.cpp)
 target_link_libraries(dlock_worker PRIVATE dlock::dlock dlock_flags Threads::Threads)

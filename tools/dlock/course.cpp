@@ -12,7 +12,10 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -69,7 +72,13 @@ class Course {
   int run() {
     try {
       if (const auto code = obtain()) return *code;
-      return run_command();
+      const int code = run_command();
+      // The engine would wait for what it still has under way. All is said, and the lease ends by itself.
+      if (unconfirmed_) {
+        std::fflush(nullptr);
+        ::_exit(code);
+      }
+      return code;
     } catch (...) {
       report_.outcome = "failed";
       done(failed_code);
@@ -148,8 +157,9 @@ class Course {
     child_.start(settings(), in_foreground, trusted_until);
     if (in_foreground) terminal.give(child_.group());
     const auto outcome = supervise(child_, *lock_, terminal, plan_.rules, signals_.descriptor(), console_);
+    unconfirmed_ = outcome.lost || lock_->release() == Released::unconfirmed;
     if (outcome.lost) lock_.reset();  // there may be nothing to release, and nobody to ask: takes a second at most
-    else if (lock_->release() == Released::unconfirmed)
+    else if (unconfirmed_)
       console_.warning(fmt::format("the release of {} could not be confirmed; it ends with its lease", in_quotes(plan_.name)));
     report_.held = since(started);
     return finish(outcome);
@@ -178,6 +188,7 @@ class Course {
   Report report_;
   std::optional<Engine> engine_;
   std::optional<Lock> lock_;
+  bool unconfirmed_ = false;
   Child child_{command(plan_, signals_)};  // before any thread; ended before the lock is released
 };
 

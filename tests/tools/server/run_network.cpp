@@ -85,7 +85,7 @@ TEST_CASE("a network that comes back before the soft deadline is no reason to te
 
 TEST_CASE("a command that heeds the lost-signal ends before it is killed, and the run still ends with 79") {
   Network network;
-  auto child = network.run("2s", "trap 'echo told; exit 0' TERM; echo $$; while :; do sleep 0.02; done");
+  auto child = network.run("1s", "trap 'echo told; exit 0' TERM; echo $$; while :; do sleep 0.02; done");
   REQUIRE(child.line());
   network.proxy.refuse();
   const auto ran = finish(child);
