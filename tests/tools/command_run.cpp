@@ -163,7 +163,7 @@ TEST_CASE("a signal while waiting ends the wait at once, and the command never s
 TEST_CASE("a lock released by force ends the command with the lost-signal, and the run with 79") {
   Database database;
   auto engine = database.engine();
-  auto child = dlock_at(database.url(), {"run", "--ttl", "1s", "job", "--", "sh", "-c", "trap 'echo told; exit 3' TERM; echo $$; while :; do sleep 0.02; done"});
+  auto child = dlock_at(database.url(), {"run", "--ttl", "3s", "job", "--", "sh", "-c", "trap 'echo told; exit 3' TERM; echo $$; while :; do sleep 0.02; done"});
   const auto pid = first_pid(child);
   REQUIRE(pid > 0);
   REQUIRE(engine.force_release("job", engine.inspect("job")->token));
