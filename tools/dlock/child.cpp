@@ -105,6 +105,7 @@ void Child::is_to_be_dead_at(Duration deadline) noexcept {
 
 void Child::signal(int number) const noexcept {
   if (group_ > 0) ::kill(-group_, number);
+  if (number == SIGKILL && guardian_ > 0) ::kill(guardian_, SIGCONT);  // its report is waited for
 }
 
 bool Child::group_lives() const { return run::group_lives(group_); }
