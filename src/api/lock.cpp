@@ -64,11 +64,9 @@ void Lock::check() const {
 }
 
 std::optional<Loss> Lock::loss() const noexcept {
-  const auto& held = *grant_->held;
-  if (const auto loss = held.loss()) return loss;
   // Trust may have ended just now, before any thread of the engine could say so.
-  if (!held.ended() && BootClock::now() >= held.trusted_until()) return Loss::unconfirmed;
-  return std::nullopt;
+  if (valid()) return std::nullopt;
+  return grant_->held->loss();
 }
 
 Lock::Grant& Lock::here() const {

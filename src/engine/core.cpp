@@ -208,12 +208,11 @@ void Core::extend(const std::shared_ptr<Held>& held, Duration lease) {
     sent = BootClock::now();
     return table_->extend(held->claim(), lease, deadline);
   });
-  if (!still) {
+  if (!still || !held->confirmed(sent, terms)) {
     if (held->lose(Loss::refused)) reporter_->tell_loss(held, "it could not be extended: the lease is no longer ours");
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
                                          in_quotes(held->name()), number(held->token())));
   }
-  held->confirmed(sent, terms);
   timer_.watch(held);
   keeper_.watch(held);
 }

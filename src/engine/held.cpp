@@ -3,6 +3,8 @@
 
 #include "engine/trust.hpp"
 
+#include <algorithm>
+
 namespace dlock::engine {
 namespace {
 
@@ -25,33 +27,46 @@ Held::Terms Held::terms() const {
   return terms_;
 }
 
+bool Held::valid(Instant now) const noexcept {
+  if (ended()) return false;
+  if (now < trusted_until()) return true;
+  int expected = holding;
+  end_.compare_exchange_strong(expected, static_cast<int>(Loss::unconfirmed), std::memory_order_acq_rel);
+  return false;
+}
+
 Duration Held::remaining(Instant now) const noexcept {
   if (!valid(now)) return Duration{};
-  return std::chrono::floor<Duration>(trusted_until() - now);
+  return std::max(Duration{}, std::chrono::floor<Duration>(trusted_until() - now));
 }
 
-void Held::confirmed(Instant sent) {
+bool Held::confirmed(Instant sent) {
   const std::lock_guard guard(mutex_);
-  if (sent <= sent_) return;
+  if (!valid(BootClock::now())) return false;
+  if (sent <= sent_) return true;
   sent_ = sent;
   until_.store(trust_end(sent, terms_.lease, terms_.margin).time_since_epoch().count(), std::memory_order_release);
+  return true;
 }
 
-void Held::confirmed(Instant sent, const Terms& terms) {
+bool Held::confirmed(Instant sent, const Terms& terms) {
   const std::lock_guard guard(mutex_);
+  if (!valid(BootClock::now())) return false;
   terms_ = terms;
   sent_ = sent;
   until_.store(trust_end(sent, terms.lease, terms.margin).time_since_epoch().count(), std::memory_order_release);
+  return true;
 }
 
-Instant Held::next_renewal() const {
+Window Held::renewal(Share share) const {
   const std::lock_guard guard(mutex_);
-  return later(sent_, terms_.renew_every.value_or(terms_.lease / 3));
+  return renewal_window(sent_, terms_.lease, terms_.renew_every, share);
 }
 
 bool Held::lose(Loss loss) noexcept {
   int expected = holding;
-  return end_.compare_exchange_strong(expected, static_cast<int>(loss), std::memory_order_acq_rel);
+  end_.compare_exchange_strong(expected, static_cast<int>(loss), std::memory_order_acq_rel);
+  return this->loss() && !told_.exchange(true, std::memory_order_acq_rel);
 }
 
 bool Held::let_go() noexcept {

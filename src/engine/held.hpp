@@ -1,6 +1,7 @@
 // This file knows the state of one grant in this process: whose, how long it can be trusted, and how it ended.
 #pragma once
 
+#include "engine/renewal.hpp"
 #include "store/lock_table.hpp"
 #include "types/clock.hpp"
 #include "types/name.hpp"
@@ -8,6 +9,7 @@
 #include <dlock/lock.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,7 +24,7 @@ class Held;
 // Grants in the order of some instant. Guarded by its owner's mutex.
 using Schedule = std::multimap<Instant, std::shared_ptr<Held>>;
 
-// Threads: any, except the two schedule entries, which belong to the keeper and to the trust timer.
+// Threads: any, except what belongs to the keeper and to the trust timer.
 class Held {
  public:
   struct Terms {
@@ -42,14 +44,16 @@ class Held {
 
   // Trust.
   Instant trusted_until() const noexcept { return Instant{BootClock::duration{until_.load(std::memory_order_acquire)}}; }
-  bool valid(Instant now) const noexcept { return !ended() && now < trusted_until(); }
+  // Once somebody was told that trust is over, it stays over, whatever answer comes later.
+  bool valid(Instant now) const noexcept;
   Duration remaining(Instant now) const noexcept;
-  // A request sent at `sent` was confirmed. Never moves the end of trust back, except with a new length.
-  void confirmed(Instant sent);
-  void confirmed(Instant sent, const Terms& terms);
-  Instant next_renewal() const;
+  // A request sent at `sent` was confirmed. Never moves the end of trust back, except with a new length. False: too
+  // late, the grant has ended.
+  bool confirmed(Instant sent);
+  bool confirmed(Instant sent, const Terms& terms);
+  Window renewal(Share share) const;
 
-  // The end: lost, or let go by the holder. The first of them wins; true if it was this call.
+  // The end: lost, or let go by the holder; the first of them wins. True: it is lost, and this caller is to tell.
   bool lose(Loss loss) noexcept;
   bool let_go() noexcept;
   bool ended() const noexcept { return end_.load(std::memory_order_acquire) != holding; }
@@ -58,9 +62,16 @@ class Held {
   // Runs the callbacks registered on lost(): only on a thread that may block.
   void signal_loss() noexcept { lost_.request_stop(); }
 
-  // Where the keeper and the timer have it in their schedules. Each guarded by its own mutex.
-  std::optional<Schedule::iterator> in_keeper, in_timer;
-  bool warned = false;  // keeper: trust_low was told since the last confirmation
+  // What the keeper notes about it. Guarded by the keeper's mutex, `warned` apart, which is its thread's own.
+  struct Upkeep {
+    std::optional<Schedule::iterator> by_earliest, by_latest;
+    bool watched = false;     // to be renewed
+    bool in_round = false;    // a round under way will schedule it again
+    unsigned held_back = 0;   // by so many callers: not to be renewed now
+    std::uint64_t round = 0;  // the last one that it was in
+    bool warned = false;      // trust_low was told since the last confirmation
+  } upkeep;
+  std::optional<Schedule::iterator> in_timer;  // guarded by the trust timer's mutex
 
  private:
   static constexpr int holding = -1, gone = -2;
@@ -73,7 +84,8 @@ class Held {
   Terms terms_;   // guarded by mutex_
   Instant sent_;  // guarded by mutex_
   std::atomic<BootClock::rep> until_;
-  std::atomic<int> end_{holding};  // or a Loss
+  mutable std::atomic<int> end_{holding};  // or a Loss
+  std::atomic<bool> told_{false};          // somebody took it upon himself to tell of the loss
   std::stop_source lost_;
 };
 

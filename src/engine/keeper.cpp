@@ -1,14 +1,15 @@
 // This file knows the rounds of the keeper, and the three outcomes of a renewal.
 #include "engine/keeper.hpp"
 
+#include "engine/alarm.hpp"
 #include "engine/backoff.hpp"
+#include "engine/renewal.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <unordered_set>
 #include <vector>
 
 namespace dlock::engine {
@@ -23,17 +24,19 @@ struct Leftover {
 
 constexpr Duration least_patience = std::chrono::milliseconds{100};
 
-// How long before its time a lease may join a round that leaves anyway.
-Duration early(const Held& held) {
-  const auto terms = held.terms();
-  return std::min(terms.lease / 12, terms.renew_every.value_or(terms.lease) / 4);
-}
+// What a lease may take of a round's time: the database needs a part of it.
+constexpr Duration patience_a_lease = std::chrono::microseconds{50};
 
-Duration retry_pause(const Held& held) {
-  return jittered(std::min<Duration>(std::chrono::seconds{1}, held.terms().lease / 10));
-}
+// For what is not a renewal and must not hold one up.
+constexpr Duration most_aside = std::chrono::seconds{1}, least_aside = std::chrono::milliseconds{250};
 
 bool trust_low(const Held& held, Instant now) { return held.remaining(now) < held.terms().lease / 3; }
+
+Share new_share() {
+  constexpr Duration::rep steps = 1000;
+  return smallest_share + (largest_share - smallest_share) *
+                              static_cast<Share>(between(Duration{}, Duration{steps}).count()) / steps;
+}
 
 }  // namespace
 
@@ -44,169 +47,234 @@ struct Keeper::State {
   const std::shared_ptr<store::LockTable> table;
   const std::shared_ptr<Reporter> reporter;
   const Duration request_timeout;
+  Alarm alarm;
   std::mutex mutex;
-  std::condition_variable changed;
+  std::condition_variable round_over;
   // Guarded by mutex:
-  Schedule schedule;
-  std::unordered_set<Held*> in_round;  // taken out of the schedule while a round is under way
+  Schedule by_earliest, by_latest;  // the same leases: who may join a round, and when one must leave
+  std::uint64_t round = 0, over = 0;  // how many rounds have begun, and how many have ended
+  Share share = new_share();
   std::vector<Leftover> leftovers;
   Instant sleeping_until = Instant::min();  // min: awake, and about to look
   bool closing = false;
 
-  // Wakes the thread only if it would sleep too long: a wake-up costs more than the rest of an acquire.
+  // Makes the thread wake up in time; that it sleeps too short is no harm.
   void wake_for(Instant due) {
-    if (due < sleeping_until) changed.notify_one();
+    if (due >= sleeping_until) return;
+    sleeping_until = due;
+    alarm.set(due);
   }
 
+  Instant next_renewal() const { return by_latest.empty() ? Instant::max() : by_latest.begin()->first; }
+
   Instant next_due() const {
-    auto due = schedule.empty() ? Instant::max() : schedule.begin()->first;
+    auto due = next_renewal();
     for (const auto& leftover : leftovers) due = std::min(due, leftover.next);
     return due;
   }
 
-  // Takes out what is due, and what will be soon.
+  void schedule(const std::shared_ptr<Held>& held, const Window& window) {
+    auto& upkeep = held->upkeep;
+    if (!upkeep.watched || upkeep.held_back > 0) return;
+    upkeep.by_earliest = by_earliest.emplace(window.earliest, held);
+    upkeep.by_latest = by_latest.emplace(window.latest, held);
+    wake_for(window.latest);
+  }
+
+  void unschedule(Held& held) {
+    auto& upkeep = held.upkeep;
+    if (!upkeep.by_latest) return;
+    by_latest.erase(*upkeep.by_latest);
+    upkeep.by_latest.reset();
+    by_earliest.erase(*upkeep.by_earliest);
+    upkeep.by_earliest.reset();
+  }
+
+  // Takes out what may be renewed now, if anything must.
   Grants due_now(Instant now) {
     Grants due;
-    for (auto entry = schedule.begin(); entry != schedule.end();) {
-      auto& held = entry->second;
-      if (entry->first > now && entry->first - now > early(*held)) {
-        // Entries are ordered by their time, so one that is too early by an hour ends the search.
-        if (entry->first - now > std::chrono::hours{1}) break;
-        ++entry;
-        continue;
-      }
-      held->in_keeper.reset();
-      if (held->valid(now)) {
-        in_round.insert(held.get());
-        due.push_back(std::move(held));
-      }
-      entry = schedule.erase(entry);
+    if (next_renewal() > now) return due;
+    ++round;
+    while (!by_earliest.empty() && by_earliest.begin()->first <= now) {
+      const auto held = by_earliest.begin()->second;
+      unschedule(*held);
+      held->upkeep.round = round;
+      held->upkeep.in_round = true;
+      due.push_back(held);
     }
+    share = new_share();
     return due;
   }
 
-  void put_back(const std::shared_ptr<Held>& held, Instant when) {
+  void put_back(const std::shared_ptr<Held>& held, const Window& window) {
     const std::lock_guard guard(mutex);
-    if (in_round.erase(held.get()) == 0) return;  // forgotten meanwhile
-    held->in_keeper = schedule.emplace(when, held);
+    if (!held->upkeep.in_round) return;  // forgotten meanwhile, or scheduled anew
+    held->upkeep.in_round = false;
+    schedule(held, window);
   }
 
   void drop(const std::shared_ptr<Held>& held) {
     const std::lock_guard guard(mutex);
-    in_round.erase(held.get());
+    held->upkeep.in_round = held->upkeep.watched = false;
+  }
+
+  Share share_now() {
+    const std::lock_guard guard(mutex);
+    return share;
   }
 
   // A round that hangs takes a third of the trust that is left at most, so that there is time to warn and for others.
   Deadline round_deadline(const Grants& due, Instant now) const {
-    auto least = request_timeout;
-    for (const auto& held : due) least = std::min(least, std::max<Duration>(held->remaining(now) / 3, least_patience));
-    return later(now, least);
+    const auto least = least_patience + patience_a_lease * static_cast<Duration::rep>(due.size());
+    auto patience = request_timeout;
+    for (const auto& held : due) patience = std::min(patience, std::max<Duration>(held->remaining(now) / 3, least));
+    return later(now, patience);
   }
 
-  void renew(const Grants& due) {
+  void renew(Grants due) {
+    const auto sent = BootClock::now();
+    std::erase_if(due, [&](const auto& held) {
+      if (held->valid(sent)) return false;
+      drop(held);
+      lost(held, Loss::unconfirmed, "trust ran out before a renewal was confirmed");
+      return true;
+    });
+    if (due.empty()) return;
     std::vector<store::Claim> claims;
     claims.reserve(due.size());
     for (const auto& held : due) claims.push_back(held->claim());
-    const auto sent = BootClock::now();
     try {
       const auto outcomes = table->renew(claims, round_deadline(due, sent));
-      for (std::size_t i = 0; i < due.size(); ++i) settle(due[i], outcomes[i], sent);
+      Grants refused;
+      const auto next = share_now();
+      for (std::size_t i = 0; i < due.size(); ++i) settle(due[i], outcomes[i], sent, next, refused);
+      look_into(refused);
     } catch (const Failure& failure) {
       // Whatever it was: as long as trust lasts, a failed renewal only means "ask again".
       reporter->tell(Event::Kind::retried, {}, {}, {}, fmt::format("renewal: {}", failure.what()));
-      for (const auto& held : due) try_again(held, failure.what());
+      const auto next = share_now();
+      for (const auto& held : due) try_again(held, next, failure.what());
     }
   }
 
-  void settle(const std::shared_ptr<Held>& held, store::Renewed outcome, Instant sent) {
+  void settle(const std::shared_ptr<Held>& held, store::Renewed outcome, Instant sent, Share next, Grants& refused) {
     switch (outcome) {
       case store::Renewed::yes:
-        held->confirmed(sent);
-        held->warned = false;
-        put_back(held, held->next_renewal());
+        if (!held->confirmed(sent)) {
+          drop(held);
+          lost(held, Loss::unconfirmed, "trust ran out before a renewal was confirmed");
+          return;
+        }
+        held->upkeep.warned = false;
+        put_back(held, held->renewal(next));
         return;
       case store::Renewed::not_known_yet:
-        try_again(held, "the row is locked by another transaction");
+        try_again(held, next, "the row is locked by another transaction");
         return;
       case store::Renewed::lost:
         drop(held);
-        if (held->ended()) return;
-        lost(held);
+        if (!held->ended()) refused.push_back(held);
         return;
     }
   }
 
-  void try_again(const std::shared_ptr<Held>& held, const char* why) {
+  void try_again(const std::shared_ptr<Held>& held, Share next, const char* why) {
     const auto now = BootClock::now();
-    if (trust_low(*held, now) && held->valid(now) && !held->warned) {
-      held->warned = true;
+    if (held->valid(now) && trust_low(*held, now) && !held->upkeep.warned) {
+      held->upkeep.warned = true;
       reporter->tell(Event::Kind::trust_low, held->name(), held->token(), held->remaining(now), why);
     }
-    put_back(held, later(now, retry_pause(*held)));
+    put_back(held, retry_window(now, held->terms().lease, next));
   }
 
-  // Looks into a refused renewal: a release by force leaves the row free with its token moved on, and says so in it.
-  void lost(const std::shared_ptr<Held>& held) {
-    auto loss = Loss::refused;
-    std::string text = "the row is gone";
-    try {
-      const auto row = table->inspect(held->name(), later(BootClock::now(), request_timeout));
-      if (row && row->owner.empty()) {
-        text = fmt::format("the lock is free under token {}", number(row->token));
-        if (number(row->token) == number(held->token()) + 1 && row->label == forced_label) {
-          loss = Loss::forced;
-          text = "it was released by force";
-        }
-      } else if (row) {
-        text = fmt::format("it is held by {} ({}) under token {}", row->label, row->node, number(row->token));
-      }
-    } catch (const Failure& failure) {
-      text = fmt::format("renewal was refused ({})", failure.what());
-    }
+  void lost(const std::shared_ptr<Held>& held, Loss loss, std::string text) {
     if (held->lose(loss)) reporter->tell_loss(held, std::move(text));
+  }
+
+  // How long something that is not a renewal may take now.
+  Deadline aside() {
+    const std::lock_guard guard(mutex);
+    const auto now = BootClock::now();
+    const auto most = std::min(later(now, std::min(request_timeout, most_aside)), next_renewal());
+    return std::max(most, later(now, std::min(request_timeout, least_aside)));
+  }
+
+  // Looks into refused renewals, to tell why. What cannot be looked into in time is lost all the same.
+  void look_into(const Grants& refused) {
+    if (refused.empty()) return;
+    const auto deadline = aside();
+    for (const auto& held : refused) {
+      auto loss = Loss::refused;
+      std::string text = "renewal was refused";
+      try {
+        if (BootClock::now() < deadline) text = reason(*held, deadline, loss);
+      } catch (const Failure& failure) {
+        text = fmt::format("renewal was refused ({})", failure.what());
+      }
+      lost(held, loss, std::move(text));
+    }
+  }
+
+  // A release by force leaves the row free with its token moved on, and says so in it.
+  std::string reason(const Held& held, Deadline deadline, Loss& loss) const {
+    const auto row = table->inspect(held.name(), deadline);
+    if (!row) return "the row is gone";
+    if (!row->owner.empty())
+      return fmt::format("it is held by {} ({}) under token {}", row->label, row->node, number(row->token));
+    if (number(row->token) != number(held.token()) + 1 || row->label != forced_label)
+      return fmt::format("the lock is free under token {}", number(row->token));
+    loss = Loss::forced;
+    return "it was released by force";
   }
 
   static constexpr std::string_view forced_label = "released by force";
 
-  // Frees what could not be freed in time. Called without the mutex.
-  void free_leftovers() {
-    std::vector<Leftover> due;
+  // Frees one of those that could not be freed in time, so that the next renewal need not wait for all of them.
+  void free_leftover() {
+    std::optional<Leftover> due;
     {
       const std::lock_guard guard(mutex);
       const auto now = BootClock::now();
-      const auto ready = std::partition(leftovers.begin(), leftovers.end(),
-                                        [&](const Leftover& leftover) { return leftover.next > now; });
-      due.assign(std::make_move_iterator(ready), std::make_move_iterator(leftovers.end()));
-      leftovers.erase(ready, leftovers.end());
+      const auto found = std::find_if(leftovers.begin(), leftovers.end(),
+                                      [&](const Leftover& leftover) { return leftover.next <= now; });
+      if (found == leftovers.end()) return;
+      due = std::move(*found);
+      leftovers.erase(found);
     }
-    for (auto& leftover : due) {
-      try {
-        table->withdraw(leftover.name, leftover.owner, later(BootClock::now(), request_timeout));
-      } catch (const Failure&) {
-        leftover.next = later(BootClock::now(), jittered(std::chrono::seconds{1}));
-        if (leftover.next >= leftover.until) continue;  // its lease is over
-        const std::lock_guard guard(mutex);
-        leftovers.push_back(std::move(leftover));
-      }
+    try {
+      table->withdraw(due->name, due->owner, aside());
+    } catch (const Failure&) {
+      due->next = later(BootClock::now(), jittered(std::chrono::seconds{1}));
+      if (due->next >= due->until) return;  // its lease is over
+      const std::lock_guard guard(mutex);
+      leftovers.push_back(std::move(*due));
     }
   }
 
   void run() {
     for (;;) {
       Grants due;
+      bool early = false;
       {
-        std::unique_lock guard(mutex);
-        while (!closing && next_due() > BootClock::now()) {
-          sleeping_until = next_due();
-          if (sleeping_until == Instant::max()) changed.wait(guard);
-          else changed.wait_until(guard, sleeping_until);
-        }
-        sleeping_until = Instant::min();
+        const std::lock_guard guard(mutex);
         if (closing) return;
-        due = due_now(BootClock::now());
+        const auto now = BootClock::now();
+        early = next_due() > now;
+        sleeping_until = early ? next_due() : Instant::min();
+        if (early) alarm.set(sleeping_until);
+        else due = due_now(now);
       }
-      if (!due.empty()) renew(due);
-      free_leftovers();
+      if (early) {
+        alarm.wait();
+        continue;
+      }
+      if (!due.empty()) {
+        renew(std::move(due));
+        const std::lock_guard guard(mutex);
+        over = round;
+        round_over.notify_all();
+      }
+      free_leftover();
     }
   }
 };
@@ -215,11 +283,10 @@ Keeper::Keeper(std::shared_ptr<store::LockTable> table, std::shared_ptr<Reporter
     : state_(std::make_shared<State>(std::move(table), std::move(reporter), request_timeout)) {}
 
 Keeper::~Keeper() {
-  {
-    const std::lock_guard guard(state_->mutex);
-    state_->closing = true;
-  }
-  state_->changed.notify_all();
+  const std::lock_guard guard(state_->mutex);
+  state_->closing = true;
+  state_->alarm.ring();
+  state_->round_over.notify_all();
 }
 
 // Called with the state's mutex held.
@@ -230,26 +297,40 @@ void Keeper::ensure_running() {
 void Keeper::watch(const std::shared_ptr<Held>& held) {
   if (!held->renewable()) return;
   const std::lock_guard guard(state_->mutex);
-  state_->in_round.erase(held.get());  // a round under way finds it gone, and lets it be
-  if (held->in_keeper) state_->schedule.erase(*held->in_keeper);
-  held->in_keeper = state_->schedule.emplace(held->next_renewal(), held);
+  held->upkeep.watched = true;
+  held->upkeep.in_round = false;  // a round under way finds it gone, and lets it be
+  state_->unschedule(*held);
+  state_->schedule(held, held->renewal(state_->share));
   ensure_running();
-  state_->wake_for(held->next_renewal());
 }
 
 void Keeper::forget(const std::shared_ptr<Held>& held) {
   const std::lock_guard guard(state_->mutex);
-  state_->in_round.erase(held.get());
-  if (!held->in_keeper) return;
-  state_->schedule.erase(*held->in_keeper);
-  held->in_keeper.reset();
+  held->upkeep.watched = held->upkeep.in_round = false;
+  state_->unschedule(*held);
+}
+
+bool Keeper::hold_back(const std::shared_ptr<Held>& held, Deadline deadline) {
+  std::unique_lock guard(state_->mutex);
+  ++held->upkeep.held_back;
+  state_->unschedule(*held);
+  // The end of time itself overflows in the standard library's arithmetic; no round takes anything like a day.
+  const auto until = std::min(deadline, later(BootClock::now(), std::chrono::hours{24}));
+  return state_->round_over.wait_until(
+      guard, until, [&] { return state_->over >= held->upkeep.round || state_->closing; });
+}
+
+void Keeper::resume(const std::shared_ptr<Held>& held) {
+  const std::lock_guard guard(state_->mutex);
+  if (held->upkeep.held_back == 0 || --held->upkeep.held_back > 0 || held->upkeep.in_round) return;
+  state_->schedule(held, held->renewal(state_->share));
 }
 
 void Keeper::free_later(std::string name, std::string owner, Instant until) {
   const std::lock_guard guard(state_->mutex);
   state_->leftovers.push_back({std::move(name), std::move(owner), until, BootClock::now()});
+  state_->wake_for(BootClock::now());
   ensure_running();
-  state_->wake_for(Instant::min());
 }
 
 }  // namespace dlock::engine

@@ -23,6 +23,11 @@ class Keeper {
   void watch(const std::shared_ptr<Held>& held);
   void forget(const std::shared_ptr<Held>& held);
 
+  // Stops renewing this lease, and no other, until resume(); calls are counted, and each needs its resume(), whatever
+  // it answered. Waits until no renewal of it is on its way any more. False: one was until `deadline`.
+  bool hold_back(const std::shared_ptr<Held>& held, Deadline deadline);
+  void resume(const std::shared_ptr<Held>& held);
+
   // Tries on to free what `owner` may hold on `name`, until it worked or `until` has passed (the lease is over then).
   void free_later(std::string name, std::string owner, Instant until);
 

@@ -1,49 +1,25 @@
-// This file knows the timerfd behind the end of trust. A renewal does not touch the timer: when it fires early, the
+// This file knows how the end of trust is watched. A renewal does not touch the timer: when it fires early, the
 // grant is put back to where its trust ends now.
 #include "engine/trust_timer.hpp"
 
-#include <fmt/format.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
+#include "engine/alarm.hpp"
 
-#include <array>
-#include <cerrno>
 #include <mutex>
-#include <system_error>
 #include <vector>
 
 namespace dlock::engine {
 namespace {
 
-// Owns a file descriptor.
-class Descriptor {
- public:
-  Descriptor(int descriptor, const char* what) : descriptor_(descriptor) {
-    if (descriptor < 0) throw std::system_error(errno, std::generic_category(), what);
-  }
-  ~Descriptor() { ::close(descriptor_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const noexcept { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
-void drain(int descriptor) {
-  std::uint64_t count = 0;
-  while (::read(descriptor, &count, sizeof count) < 0 && errno == EINTR) {}
-}
+// How far ahead entries are looked at when the timer has fired: where thousands of leases were granted one after
+// another and are renewed together, each of them would fire once otherwise.
+constexpr Duration look_ahead = std::chrono::seconds{1};
 
 }  // namespace
 
 struct TrustTimer::State {
   explicit State(std::shared_ptr<Reporter> news) : reporter(std::move(news)) {}
   const std::shared_ptr<Reporter> reporter;
-  const Descriptor timer{::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC), "timerfd_create"};
-  const Descriptor bell{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd"};
+  Alarm alarm;
   std::mutex mutex;
   // Guarded by mutex:
   Schedule schedule;
@@ -57,15 +33,7 @@ struct TrustTimer::State {
 
   void arm(Instant at) {
     armed = at;
-    itimerspec spec{};
-    if (at != Instant::max()) {
-      const auto since = at.time_since_epoch();
-      const auto seconds = std::chrono::floor<std::chrono::seconds>(since);
-      spec.it_value.tv_sec = seconds.count();
-      spec.it_value.tv_nsec = (since - seconds).count();
-      if (spec.it_value.tv_sec == 0 && spec.it_value.tv_nsec == 0) spec.it_value.tv_nsec = 1;
-    }
-    ::timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
+    alarm.set(at);
   }
 
   // Takes out what has run out by now; what was renewed meanwhile goes back in.
@@ -73,12 +41,20 @@ struct TrustTimer::State {
     std::vector<std::shared_ptr<Held>> over;
     const std::lock_guard guard(mutex);
     const auto now = BootClock::now();
-    while (!schedule.empty() && schedule.begin()->first <= now) {
-      auto held = std::move(schedule.begin()->second);
-      schedule.erase(schedule.begin());
-      held->in_timer.reset();
-      if (held->trusted_until() > now) held->in_timer = schedule.emplace(held->trusted_until(), held);
-      else over.push_back(std::move(held));
+    const auto horizon = later(now, look_ahead);
+    for (auto entry = schedule.begin(); entry != schedule.end() && entry->first <= horizon;) {
+      auto& held = entry->second;
+      const auto until = held->trusted_until();
+      if (until <= now || (held->ended() && entry->first <= now)) {
+        held->in_timer.reset();
+        over.push_back(std::move(held));
+        entry = schedule.erase(entry);
+      } else if (until > entry->first) {
+        held->in_timer = schedule.emplace(until, held);
+        entry = schedule.erase(entry);
+      } else {
+        ++entry;
+      }
     }
     arm(schedule.empty() ? Instant::max() : schedule.begin()->first);
     return over;
@@ -86,10 +62,7 @@ struct TrustTimer::State {
 
   void run() {
     for (;;) {
-      std::array<pollfd, 2> sources{pollfd{timer.get(), POLLIN, 0}, pollfd{bell.get(), POLLIN, 0}};
-      ::poll(sources.data(), sources.size(), -1);
-      drain(timer.get());
-      drain(bell.get());
+      alarm.wait();
       {
         const std::lock_guard guard(mutex);
         if (closing) return;
@@ -108,8 +81,7 @@ TrustTimer::~TrustTimer() {
     const std::lock_guard guard(state_->mutex);
     state_->closing = true;
   }
-  const std::uint64_t one = 1;
-  static_cast<void>(::write(state_->bell.get(), &one, sizeof one));
+  state_->alarm.ring();
 }
 
 void TrustTimer::watch(const std::shared_ptr<Held>& held) {

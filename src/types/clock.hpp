@@ -1,6 +1,7 @@
 // This file knows the one clock that bounds trust and deadlines: CLOCK_BOOTTIME, which is steady and counts suspend.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <ctime>
 
@@ -16,8 +17,17 @@ struct BootClock {
   static time_point now() noexcept {
     timespec t{};
     ::clock_gettime(CLOCK_BOOTTIME, &t);
-    return time_point{std::chrono::seconds{t.tv_sec} + std::chrono::nanoseconds{t.tv_nsec}};
+    return time_point{std::chrono::seconds{t.tv_sec} + std::chrono::nanoseconds{t.tv_nsec} +
+                      std::chrono::nanoseconds{ahead.load(std::memory_order_relaxed)}};
   }
+
+  // What the kernel's own clock shows at `at`: the same, outside of unit tests.
+  static time_point of_the_kernel(time_point at) noexcept {
+    return at - std::chrono::nanoseconds{ahead.load(std::memory_order_relaxed)};
+  }
+
+  // How far the clock was put ahead, by unit tests alone: as a suspend does it, without anything having run meanwhile.
+  static inline std::atomic<rep> ahead{0};
 };
 
 using Instant = BootClock::time_point;

@@ -57,8 +57,9 @@ class FakeLockTable final : public store::LockTable {
     return with_mishaps([&] { return free(name, owner, 0); });
   }
 
-  std::vector<store::Renewed> renew(std::span<const store::Claim> claims, Deadline) override {
+  std::vector<store::Renewed> renew(std::span<const store::Claim> claims, Deadline deadline) override {
     ++renewals;
+    if (on_renew) on_renew(claims, deadline);
     return with_mishaps([&] {
       std::vector<store::Renewed> renewed;
       for (const auto& claim : claims) {
@@ -148,6 +149,7 @@ class FakeLockTable final : public store::LockTable {
   }
 
   std::atomic<int> renewals{0};
+  std::function<void(std::span<const store::Claim>, Deadline)> on_renew{};  // before anything happens; set before use
   std::atomic<bool> row_locked{false};
   std::atomic<bool> away{false};                // every call fails as if nobody listened
   std::atomic<bool> away_after_mishaps{false};  // the last mishap is followed by that
