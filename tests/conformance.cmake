@@ -11,7 +11,21 @@
 #   fault/…                   the same for processes and servers that die     ctest fault.<database>.<promise>
 
 # These measure time, or what the whole server writes, or load the machine: they run with nothing beside them.
-set(dlock_alone exclusion waits keeper keeper_network busy_writes_nothing migrations_up pause run_guardian run_network run_writer)
+set(dlock_alone
+  busy_writes_nothing
+  exclusion
+  keeper
+  keeper_network
+  many_leases
+  max_hold
+  migrations_up
+  pause
+  run_guardian
+  run_network
+  run_writer
+  stopped
+  stopped_hanging
+  waits)
 
 add_executable(dlock_worker support/worker.cpp)
 target_link_libraries(dlock_worker PRIVATE dlock::dlock dlock_flags Threads::Threads)

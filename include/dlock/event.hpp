@@ -15,7 +15,7 @@ struct Event {
     granted,          // a lease was granted; `took` is the time from the call to the grant
     released,         // a lease was released, or ends by itself because the release could not be confirmed (`text` says so)
     lost,             // a held lease is lost; `text` says how it was noticed
-    trust_low,        // renewal keeps failing and trust is running out; `took` is what is left of it
+    trust_low,        // renewal keeps failing, or has ended for max_hold, and trust is running out; `took` is what is left
     retried,          // a statement of the engine failed in passing and is sent again; `text` is the database's own
     abandoned,        // the reaper found a lease that expired without release; `text` says who held it
     reconnected,      // a connection was opened again after a failure

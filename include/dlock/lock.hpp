@@ -23,6 +23,7 @@ enum class Loss {
   refused,      // the database said that the lease is another owner's, or nobody's
   unconfirmed,  // trust ran out before a renewal was confirmed
   forced,       // somebody released it by force
+  max_hold,     // it was held as long as LockOptions::max_hold allows
 };
 
 // What became of a release.
@@ -87,6 +88,7 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   std::optional<Loss> loss() const noexcept;
 
   // Makes the lease end `lease` from now, by the database's clock, and renews it by that length from here on.
+  // Misuse where that is later than LockOptions::max_hold allows.
   // Fails: lost, unavailable, timeout, in_doubt, misuse.
   void extend(Duration lease);
 

@@ -15,6 +15,10 @@ inline namespace v0 {
 struct LockOptions {
   std::optional<Duration> lease{};     // 1 ms to 10 years; renewed automatically from 300 ms up
   Duration at_least{};                 // the lock stays closed this long after the grant, even if released or crashed; 0 = not
+  // Renewal stops so early that the lease is over, by the database's clock, at most this long after the grant; 0 = never.
+  // The lock is then held for at least max_hold less one lease. Cuts the engine's default lease short; a lease given
+  // here must not be longer, and Lock::extend must not go beyond.
+  Duration max_hold{};
   std::optional<Duration> renew_every{};  // unset: a third of the lease
   bool renew = true;                   // false: nobody renews it; it ends with its lease or by Lock::extend
   std::optional<std::string> label{};  // for people, at most 255 bytes of UTF-8

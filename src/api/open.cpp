@@ -67,6 +67,10 @@ void check(const EngineOptions& options) {
 void check(const LockOptions& options) {
   if (options.lease) check_lease("LockOptions::lease", *options.lease);
   check_range("LockOptions::at_least", options.at_least, Duration{}, longest_lease);
+  if (options.max_hold != Duration{}) check_lease("LockOptions::max_hold", options.max_hold);
+  if (options.lease && options.max_hold != Duration{} && *options.lease > options.max_hold)
+    throw Error(Fault::misuse, fmt::format("LockOptions::lease {} must not be longer than LockOptions::max_hold {}",
+                                           shown(*options.lease), shown(options.max_hold)));
   if (options.renew_every) check_positive("LockOptions::renew_every", *options.renew_every);
   if (options.label) check_text("LockOptions::label", *options.label, longest_text);
   check_text("LockOptions::metadata", options.metadata, longest_metadata);

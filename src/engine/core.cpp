@@ -65,7 +65,8 @@ Deadline Core::answer_by(Deadline deadline) const noexcept {
 }
 
 Held::Terms Core::terms_of(const LockOptions& options) const {
-  const auto lease = options.lease.value_or(options_.lease);
+  auto lease = options.lease.value_or(options_.lease);
+  if (options.max_hold > Duration{}) lease = std::min(lease, options.max_hold);
   const auto margin = engine::margin_of(lease, table_->smallest_margin(), options_.margin);
   if (options_.margin && margin >= lease)
     throw Error(Fault::misuse, fmt::format("EngineOptions::margin {} us must be shorter than the lease of {} us",
@@ -74,7 +75,7 @@ Held::Terms Core::terms_of(const LockOptions& options) const {
     throw Error(Fault::misuse, fmt::format("LockOptions::renew_every {} us must be shorter than the lease of {} us without "
                                            "its margin of {} us",
                                            options.renew_every->count(), lease.count(), margin.count()));
-  return {lease, margin, options.renew_every, options.renew};
+  return {lease, margin, options.renew_every, options.renew, options.max_hold};
 }
 
 std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options, const Patience& patience) {
@@ -201,6 +202,11 @@ void Core::detach(const std::shared_ptr<Held>& held) noexcept {
 
 void Core::extend(const std::shared_ptr<Held>& held, Duration lease) {
   auto terms = held->terms();
+  if (const auto now = BootClock::now(); later(now, lease) > held->ends())
+    throw Error(Fault::misuse,
+                fmt::format("the lease {} us is longer than the {} us that LockOptions::max_hold leaves the lock {}",
+                            lease.count(), std::chrono::floor<Duration>(std::max(held->ends(), now) - now).count(),
+                            in_quotes(held->name())));
   terms.lease = lease;
   terms.margin = engine::margin_of(lease, table_->smallest_margin(), options_.margin);
   Instant sent{};

@@ -18,9 +18,21 @@ Held::Held(Name name, std::string owner, Token token, const Terms& terms, Instan
       owner_(std::move(owner)),
       token_(token),
       renewable_(terms.renew && terms.lease >= shortest_renewed),
+      ends_(terms.max_hold > Duration{} ? later(sent, terms.max_hold) : Instant::max()),
       terms_(terms),
       sent_(sent),
-      until_(trust_end(sent, terms.lease, terms.margin).time_since_epoch().count()) {}
+      until_(trust_from(sent, terms).time_since_epoch().count()),
+      final_(later(sent, terms.lease) >= ends_) {}
+
+Instant Held::trust_from(Instant sent, const Terms& terms) const noexcept {
+  const auto until = trust_end(sent, terms.lease, terms.margin);
+  return ends_ == Instant::max() ? until : std::min(until, ends_ - terms.margin);
+}
+
+Instant Held::last_renewal() const {
+  const std::lock_guard guard(mutex_);
+  return ends_ == Instant::max() ? ends_ : ends_ - terms_.lease;
+}
 
 Held::Terms Held::terms() const {
   const std::lock_guard guard(mutex_);
@@ -31,7 +43,7 @@ bool Held::valid(Instant now) const noexcept {
   if (ended()) return false;
   if (now < trusted_until()) return true;
   int expected = holding;
-  end_.compare_exchange_strong(expected, static_cast<int>(Loss::unconfirmed), std::memory_order_acq_rel);
+  end_.compare_exchange_strong(expected, static_cast<int>(running_out()), std::memory_order_acq_rel);
   return false;
 }
 
@@ -45,7 +57,7 @@ bool Held::confirmed(Instant sent) {
   if (!valid(BootClock::now())) return false;
   if (sent <= sent_) return true;
   sent_ = sent;
-  until_.store(trust_end(sent, terms_.lease, terms_.margin).time_since_epoch().count(), std::memory_order_release);
+  until_.store(trust_from(sent, terms_).time_since_epoch().count(), std::memory_order_release);
   return true;
 }
 
@@ -54,7 +66,8 @@ bool Held::confirmed(Instant sent, const Terms& terms) {
   if (!valid(BootClock::now())) return false;
   terms_ = terms;
   sent_ = sent;
-  until_.store(trust_end(sent, terms.lease, terms.margin).time_since_epoch().count(), std::memory_order_release);
+  until_.store(trust_from(sent, terms).time_since_epoch().count(), std::memory_order_release);
+  final_.store(later(sent, terms.lease) >= ends_, std::memory_order_release);
   return true;
 }
 

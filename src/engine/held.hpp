@@ -31,6 +31,7 @@ class Held {
     Duration lease{}, margin{};
     std::optional<Duration> renew_every{};  // empty: a third of the lease
     bool renew = true;
+    Duration max_hold{};  // 0: none
   };
 
   Held(Name name, std::string owner, Token token, const Terms& terms, Instant sent);
@@ -52,6 +53,17 @@ class Held {
   bool confirmed(Instant sent);
   bool confirmed(Instant sent, const Terms& terms);
   Window renewal(Share share) const;
+
+  // When the lease must be over; Instant::max() without max_hold. Counted from the request that was granted.
+  Instant ends() const noexcept { return ends_; }
+  // After this no renewal may reach the database: the lease would be over too late.
+  Instant last_renewal() const;
+  // Nobody will renew it any more, for max_hold.
+  void keep_no_longer() noexcept { final_.store(true, std::memory_order_release); }
+  // What it is lost to when trust runs out.
+  Loss running_out() const noexcept {
+    return final_.load(std::memory_order_acquire) ? Loss::max_hold : Loss::unconfirmed;
+  }
 
   // The end: lost, or let go by the holder; the first of them wins. True: it is lost, and this caller is to tell.
   bool lose(Loss loss) noexcept;
@@ -76,17 +88,27 @@ class Held {
  private:
   static constexpr int holding = -1, gone = -2;
 
+  Instant trust_from(Instant sent, const Terms& terms) const noexcept;
+
   const Name name_;
   const std::string owner_;
   const Token token_;
   const bool renewable_;
+  const Instant ends_;
   mutable std::mutex mutex_;
   Terms terms_;   // guarded by mutex_
   Instant sent_;  // guarded by mutex_
   std::atomic<BootClock::rep> until_;
+  std::atomic<bool> final_;
   mutable std::atomic<int> end_{holding};  // or a Loss
   std::atomic<bool> told_{false};          // somebody took it upon himself to tell of the loss
   std::stop_source lost_;
 };
+
+// Why trust ran out, for people.
+inline const char* in_words(Loss running_out) {
+  return running_out == Loss::max_hold ? "it was held as long as LockOptions::max_hold allows"
+                                       : "trust ran out before a renewal was confirmed";
+}
 
 }  // namespace dlock::engine

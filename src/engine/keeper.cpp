@@ -124,27 +124,40 @@ struct Keeper::State {
   }
 
   // A round that hangs takes a third of the trust that is left at most, so that there is time to warn and for others.
-  Deadline round_deadline(const Grants& due, Instant now) const {
-    const auto least = least_patience + patience_a_lease * static_cast<Duration::rep>(due.size());
-    auto patience = request_timeout;
-    for (const auto& held : due) patience = std::min(patience, std::max<Duration>(held->remaining(now) / 3, least));
-    return later(now, patience);
+  Deadline round_deadline(const Held& held, Instant now, std::size_t size) const {
+    const auto least = least_patience + patience_a_lease * static_cast<Duration::rep>(size);
+    return later(now, std::min(request_timeout, std::max<Duration>(held.remaining(now) / 3, least)));
+  }
+
+  // Takes out what is not to be renewed any more.
+  void drop_ended(Grants& due, Instant now) {
+    std::erase_if(due, [&, size = due.size()](const auto& held) {
+      if (!held->valid(now)) {
+        drop(held);
+        run_out(held);
+        return true;
+      }
+      // Not before the round must be over, so that a renewal that arrives late is still early enough.
+      if (round_deadline(*held, now, size) <= held->last_renewal()) return false;
+      drop(held);
+      held->keep_no_longer();
+      reporter->tell(Event::Kind::trust_low, held->name(), held->token(), held->remaining(now),
+                     "renewal has ended: LockOptions::max_hold");
+      return true;
+    });
   }
 
   void renew(Grants due) {
     const auto sent = BootClock::now();
-    std::erase_if(due, [&](const auto& held) {
-      if (held->valid(sent)) return false;
-      drop(held);
-      lost(held, Loss::unconfirmed, "trust ran out before a renewal was confirmed");
-      return true;
-    });
+    drop_ended(due, sent);
     if (due.empty()) return;
+    auto deadline = Deadline::max();
+    for (const auto& held : due) deadline = std::min(deadline, round_deadline(*held, sent, due.size()));
     std::vector<store::Claim> claims;
     claims.reserve(due.size());
     for (const auto& held : due) claims.push_back(held->claim());
     try {
-      const auto outcomes = table->renew(claims, round_deadline(due, sent));
+      const auto outcomes = table->renew(claims, deadline);
       Grants refused;
       const auto next = share_now();
       for (std::size_t i = 0; i < due.size(); ++i) settle(due[i], outcomes[i], sent, next, refused);
@@ -162,7 +175,7 @@ struct Keeper::State {
       case store::Renewed::yes:
         if (!held->confirmed(sent)) {
           drop(held);
-          lost(held, Loss::unconfirmed, "trust ran out before a renewal was confirmed");
+          run_out(held);
           return;
         }
         held->upkeep.warned = false;
@@ -190,6 +203,8 @@ struct Keeper::State {
   void lost(const std::shared_ptr<Held>& held, Loss loss, std::string text) {
     if (held->lose(loss)) reporter->tell_loss(held, std::move(text));
   }
+
+  void run_out(const std::shared_ptr<Held>& held) { lost(held, held->running_out(), in_words(held->running_out())); }
 
   // How long something that is not a renewal may take now.
   Deadline aside() {

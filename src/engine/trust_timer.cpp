@@ -68,8 +68,7 @@ struct TrustTimer::State {
         if (closing) return;
       }
       for (auto& held : run_out())
-        if (held->lose(Loss::unconfirmed))
-          reporter->tell_loss(std::move(held), "trust ran out before a renewal was confirmed");
+        if (const auto loss = held->running_out(); held->lose(loss)) reporter->tell_loss(std::move(held), in_words(loss));
     }
   }
 };

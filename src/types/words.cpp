@@ -20,6 +20,7 @@ std::string_view to_string(Loss loss) noexcept {
     case Loss::refused: return "refused";
     case Loss::unconfirmed: return "unconfirmed";
     case Loss::forced: return "forced";
+    case Loss::max_hold: return "max_hold";
   }
   return "unknown";
 }

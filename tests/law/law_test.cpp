@@ -123,6 +123,9 @@ TEST_CASE("the rooms that decide about time read no wall clock and do not sleep"
   CHECK(clocks({{"src/store/pool.cpp", "clock_gettime(CLOCK_REALTIME, &t);\n"}}).size() == 1);
   CHECK(clocks({{"src/store/pool.cpp", "std::this_thread::sleep_for(1ms);\n"}}).size() == 1);
   CHECK(clocks({{"src/store/pool.cpp", "::usleep(5);\n"}}).size() == 1);
+  CHECK(clocks({{"src/engine/trust.hpp", "auto t = std::chrono::steady_clock::now();\n"}}).size() == 1);
+  CHECK(clocks({{"src/types/clock.hpp", "clock_gettime(CLOCK_MONOTONIC_RAW, &t);\n"}}).size() == 1);
+  CHECK(clocks({{"src/api/engine.cpp", "BootClock::ahead += 5;\n"}}).size() == 1);
   CHECK(clocks({{"src/types/clock.hpp", "clock_gettime(CLOCK_REALTIME, &t);\n"},
                 {"src/store/pool.cpp", "// system_clock\nint sleep = 1; auto time = later();\n"}})
             .empty());

@@ -90,6 +90,13 @@ class ServerPlace : public Place {
   // From now on new connections begin with defaults that a careless statement would trip over.
   virtual void use_odd_defaults() = 0;
 
+  // The next `times` rows written to the lock table fail with what the server says in that case.
+  enum class Mishap { deadlock, serialization, lock_wait };
+  virtual void fail_next_writes(Mishap mishap, int times) = 0;
+
+  // Whether the server takes writes from roles that may not override it. For the whole server: a private one.
+  virtual void take_writes(bool yes) = 0;
+
   // Sets the server so that it may forget in a crash what it has acknowledged; answers the setting's name.
   virtual std::string make_forgetful() = 0;
 

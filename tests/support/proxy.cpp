@@ -58,7 +58,7 @@ bool send_all(int fd, std::string_view bytes) {
 struct Pair {
   int client, server;
   std::unique_ptr<RequestCounter> counter;
-  bool losing = false;
+  bool losing = false, refuse_then = false;
 };
 
 }  // namespace
@@ -71,7 +71,7 @@ struct Proxy::State {
   mutable std::mutex mutex;
   // Guarded by mutex:
   Mode mode = Mode::pass;
-  bool cutting = false, closing = false, lose_next = false;
+  bool cutting = false, closing = false, lose_next = false, refuse_then = false, lose_request = false;
   std::size_t requests = 0, connections = 0;
   std::string sent;
   // The thread's own:
@@ -110,15 +110,26 @@ struct Proxy::State {
     const auto count = ::recv(from_client ? pair.client : pair.server, buffer.data(), buffer.size(), 0);
     if (count <= 0) return false;
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(count));
-    if (!from_client) return !pair.losing && send_all(pair.client, bytes);
+    if (!from_client) {
+      if (!pair.losing) return send_all(pair.client, bytes);
+      const std::lock_guard guard(mutex);
+      if (pair.refuse_then) mode = Mode::refuse;
+      return false;
+    }
     {
       const std::lock_guard guard(mutex);
       sent.append(bytes);
       const auto begun = pair.counter->feed(bytes);
       requests += begun;
+      if (begun > 0 && lose_request) {
+        lose_request = false;
+        return false;
+      }
       if (begun > 0 && lose_next) {
         lose_next = false;
         pair.losing = true;
+        pair.refuse_then = refuse_then;
+        refuse_then = false;
       }
     }
     return send_all(pair.server, bytes);
@@ -223,9 +234,15 @@ void Proxy::cut() {
 void Proxy::lose_next_answer() {
   state_->change([&] { state_->lose_next = true; });
 }
+void Proxy::lose_next_answer_and_refuse() {
+  state_->change([&] { state_->lose_next = state_->refuse_then = true; });
+}
+void Proxy::lose_next_request() {
+  state_->change([&] { state_->lose_request = true; });
+}
 bool Proxy::lost_it() const {
   const std::lock_guard guard(state_->mutex);
-  return !state_->lose_next;
+  return !state_->lose_next && !state_->lose_request;
 }
 
 }  // namespace dlock::test

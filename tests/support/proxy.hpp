@@ -37,6 +37,10 @@ class Proxy {
   void cut();
   // The next request reaches the server; its answer is lost, and with it the connection.
   void lose_next_answer();
+  // The same, and from then on as after refuse().
+  void lose_next_answer_and_refuse();
+  // The next request never reaches the server, and its connection ends.
+  void lose_next_request();
   bool lost_it() const;  // since then
 
  private:

@@ -5,6 +5,8 @@
 //                                                          killed inside, at entry DIES_AT of this process (0: never)
 //   worker hold URL NAME LEASE_MS AT_LEAST_MS              take a lock, say its token, and obey lines on stdin:
 //                                                          "check" says valid or lost; "release" says what came of it
+//   worker watch URL NAME LEASE_MS                         as hold, and says "lost TIME REASON TIMES" when told of the
+//                                                          loss: CLOCK_BOOTTIME in microseconds, and how often by then
 #include <dlock/dlock.hpp>
 
 #include <fcntl.h>
@@ -71,6 +73,32 @@ int hold(const std::string& url, const std::string& name, dlock::Duration lease,
   return 0;
 }
 
+int watch(const std::string& url, const std::string& name, dlock::Duration lease) {
+  dlock::EngineOptions options;
+  options.request_timeout = 2s;
+  dlock::Engine engine(url, options);
+  dlock::LockOptions held;
+  held.lease = lease;
+  auto lock = engine.lock(name, held);
+  std::atomic<int> times{0};
+  const std::stop_callback told(lock.lost(), [&] {
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    const auto loss = lock.loss();
+    const std::string line = "lost " + std::to_string(now.tv_sec * 1000000 + now.tv_nsec / 1000) + ' ' +
+                             std::string(loss ? dlock::to_string(*loss) : "without a reason") + ' ' +
+                             std::to_string(++times) + '\n';
+    if (::write(STDOUT_FILENO, line.data(), line.size()) < 0) std::_Exit(3);
+  });
+  std::cout << dlock::number(lock.token()) << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line == "check") std::cout << (lock.valid() ? "valid" : "lost") << std::endl;
+    if (line == "times") std::cout << times << std::endl;
+    if (line == "end") std::_Exit(0);  // as a crash: a network that swallows everything would be waited for
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -81,6 +109,7 @@ int main(int argc, char** argv) {
       return count(arguments.at(1), arguments.at(2), arguments.at(3), std::stoi(arguments.at(4)),
                    std::stoi(arguments.at(5)), ms(6), std::stoi(arguments.at(7)));
     if (arguments.at(0) == "hold") return hold(arguments.at(1), arguments.at(2), ms(3), ms(4));
+    if (arguments.at(0) == "watch") return watch(arguments.at(1), arguments.at(2), ms(3));
     std::cerr << "unknown: " << arguments.at(0) << '\n';
   } catch (const std::exception& error) {
     std::cerr << "worker: " << error.what() << '\n';

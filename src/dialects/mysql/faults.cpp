@@ -19,12 +19,17 @@ constexpr Row table[] = {
     {2005, Cause::refused},        // unknown host
     {1040, Cause::refused},        // too many connections
     {1203, Cause::refused},        // too many connections of this user
+    {3032, Cause::refused},        // offline mode
     {1053, Cause::disconnected},   // server shutdown in progress
     {1077, Cause::disconnected},
     {1079, Cause::disconnected},
     {2006, Cause::disconnected},   // server has gone away
     {2013, Cause::disconnected},   // lost during a query
     {2055, Cause::disconnected},
+    {1158, Cause::disconnected},   // reading or writing packets failed, or took too long
+    {1159, Cause::disconnected},
+    {1160, Cause::disconnected},
+    {1161, Cause::disconnected},
     {1927, Cause::disconnected},   // connection was killed
     {4031, Cause::disconnected},   // idle too long
     {1047, Cause::read_only},      // Galera: not prepared for use
@@ -34,6 +39,7 @@ constexpr Row table[] = {
     {1213, Cause::deadlock},
     {1614, Cause::deadlock},
     {1020, Cause::serialization},  // record has changed since last read
+    {3101, Cause::serialization},  // group replication: rolled back while committing
     {1290, Cause::read_only},      // --read-only, --super-read-only
     {1792, Cause::read_only},
     {1836, Cause::read_only},

@@ -30,6 +30,7 @@ bool reached(State state) {
 struct KeeperBench {
   struct Round {
     std::set<std::string, std::less<>> names{};
+    Instant at{};
     Duration patience{};
   };
   struct News {
@@ -57,7 +58,8 @@ struct KeeperBench {
     table->on_renew = [this](std::span<const store::Claim> claims, Deadline deadline) {
       Round round;
       for (const auto& claim : claims) round.names.emplace(claim.name);
-      round.patience = std::chrono::floor<Duration>(deadline - BootClock::now());
+      round.at = BootClock::now();
+      round.patience = std::chrono::floor<Duration>(deadline - round.at);
       {
         const std::lock_guard guard(mutex);
         rounds.push_back(std::move(round));

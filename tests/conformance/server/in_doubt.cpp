@@ -1,0 +1,141 @@
+// This file knows the promise that a lost request is asked again, and that what cannot be resolved is called in doubt:
+// then nothing is held that is not reported, or not for longer than its lease, and nothing is reported that is not held.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/news.hpp"
+#include "support/proxy.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Shaky {
+  ServerDatabase database{};
+  Proxy proxy{database.server()};
+  News news{};
+  Engine engine;
+
+  explicit Shaky(Duration patience = 10s)
+      : engine(database.server().url_at(proxy.address()),
+               {.connections = 1, .request_timeout = patience, .observer = news.observer()}) {
+    engine.try_lock("warm").reset();
+  }
+};
+
+constexpr Duration brief = 600ms;
+
+}  // namespace
+
+TEST_CASE("an acquire that never reached the database is asked again, and granted once") {
+  Shaky shaky;
+  for (const char* name : {"warm", "new"}) {
+    const auto before = number(shaky.database->admin().token(name));
+    shaky.proxy.lose_next_request();
+    auto lock = shaky.engine.try_lock(name);
+    CHECK(shaky.proxy.lost_it());
+    REQUIRE(lock);
+    CHECK(shaky.database->admin().owner(name) == lock->owner());
+    if (before > 0) CHECK(number(lock->token()) == before + 1);
+    CHECK(lock->release() == Released::freed);
+  }
+  CHECK(shaky.news.comes(Event::Kind::retried));
+}
+
+TEST_CASE("a release, an extension and a forced release that never reached the database are asked again") {
+  Shaky shaky;
+  auto lock = shaky.engine.try_lock("job", {.lease = 1min});
+  REQUIRE(lock);
+  shaky.proxy.lose_next_request();
+  lock->extend(1h);
+  CHECK(shaky.proxy.lost_it());
+  CHECK(shaky.engine.inspect("job")->lease == 1h);
+  shaky.proxy.lose_next_request();
+  CHECK(lock->release() == Released::freed);
+  CHECK(shaky.proxy.lost_it());
+  CHECK(shaky.database->admin().held() == 0);
+  auto other = shaky.database->engine();
+  const auto token = other.try_lock("job")->detach();
+  shaky.proxy.lose_next_request();
+  CHECK(shaky.engine.force_release("job", token));
+  CHECK(shaky.proxy.lost_it());
+  CHECK(number(shaky.database->admin().token("job")) == number(token) + 1);
+}
+
+TEST_CASE("renewals that never reach the database are no loss") {
+  Shaky shaky;
+  const auto lock = shaky.engine.try_lock("job", {.lease = 5s, .renew_every = 100ms});
+  REQUIRE(lock);
+  for (int i = 0; i < 3; ++i) {
+    shaky.proxy.lose_next_request();
+    CHECK(eventually([&] { return shaky.proxy.lost_it(); }));
+  }
+  CHECK(eventually([&] { return lock->remaining() > 4s; }));
+  CHECK_FALSE(lock->loss());
+}
+
+TEST_CASE("an acquire that stays without an answer is in doubt, keeps others out, and is given back") {
+  Shaky shaky(brief);
+  auto other = shaky.database->engine();
+  shaky.proxy.lose_next_answer_and_refuse();
+  const Stopwatch time;
+  CHECK(thrown_by([&] { shaky.engine.try_lock("job", {.lease = 10min}); }).fault == Fault::in_doubt);
+  CHECK(time.elapsed() < brief + 2s);
+  CHECK_FALSE(other.try_lock("job"));  // it was granted: nobody else has it
+  shaky.proxy.pass();
+  CHECK(eventually([&] { return shaky.database->admin().held() == 0; }));  // long before its lease
+}
+
+TEST_CASE("an acquire that stays without an answer and an engine that is gone hold for no longer than the lease") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  {
+    Engine engine(database.server().url_at(proxy.address()), {.connections = 1, .request_timeout = brief});
+    engine.try_lock("warm").reset();
+    proxy.lose_next_answer_and_refuse();
+    CHECK(thrown_by([&] { engine.try_lock("job", {.lease = 2s}); }).fault == Fault::in_doubt);
+  }
+  auto other = database->engine({.poll_floor = 50ms});
+  const Stopwatch time;
+  CHECK(other.try_lock_for("job", 60s));
+  CHECK(time.elapsed() < 2s + 2s);
+}
+
+TEST_CASE("a release that stays without an answer is unconfirmed, and is done once the database is back") {
+  Shaky shaky(brief);
+  auto lock = shaky.engine.try_lock("job", {.lease = 1h});
+  auto late = shaky.engine.try_lock("late", {.lease = 1h});
+  REQUIRE(lock);
+  REQUIRE(late);
+  shaky.proxy.lose_next_answer_and_refuse();
+  CHECK(lock->release() == Released::unconfirmed);  // it has freed, but nobody said so
+  CHECK(late->release() == Released::unconfirmed);  // it has not
+  CHECK_FALSE(lock->valid());
+  shaky.proxy.pass();
+  CHECK(eventually([&] { return shaky.database->admin().held() == 0; }));
+}
+
+TEST_CASE("an extension that stays without an answer is in doubt, and trust is what it was") {
+  Shaky shaky(brief);
+  auto lock = shaky.engine.try_lock("job", {.lease = 1h, .renew = false});
+  REQUIRE(lock);
+  shaky.proxy.lose_next_answer_and_refuse();
+  CHECK(thrown_by([&] { lock->extend(3h); }).fault == Fault::in_doubt);
+  CHECK(lock->valid());
+  CHECK(lock->remaining() < 1h);
+  shaky.proxy.pass();
+  lock->extend(2h);
+  CHECK(lock->remaining() > 1h);
+  CHECK(lock->release() == Released::freed);
+}
+
+TEST_CASE("a request that could not be sent is not in doubt") {
+  Shaky shaky(brief);
+  shaky.proxy.refuse();
+  CHECK(thrown_by([&] { shaky.engine.inspect("job"); }).fault);  // the connection is found to be gone
+  CHECK(thrown_by([&] { shaky.engine.try_lock("job"); }).fault == Fault::unavailable);
+  CHECK_FALSE(shaky.database->admin().exists("job"));
+}

@@ -1,0 +1,87 @@
+// This file knows that a server that takes no writes for a while, or is restarted, is waited for inside the caller's time.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/news.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <future>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// One server for the cases of this file: starting one takes seconds.
+PrivateServer& failing() {
+  static const auto server = opener().private_server();
+  return *server;
+}
+
+bool retried_for(const News& news, std::string_view words) {
+  return eventually([&] {
+    const auto all = news.of(Event::Kind::retried);
+    return std::any_of(all.begin(), all.end(),
+                       [&](const auto& item) { return item.text.find(words) != std::string::npos; });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a server that is read-only for a while is waited for, and costs no lease") {
+  ServerDatabase database(failing().place());
+  News news;
+  Engine engine(database.server().url_of_role({"ALL"}), {.request_timeout = 60s, .observer = news.observer()});
+  auto kept = engine.try_lock("kept", {.lease = 60s, .renew_every = 100ms});
+  REQUIRE(kept);
+  database.server().take_writes(false);
+  auto acquiring = std::async(std::launch::async, [&] { return engine.try_lock("job"); });
+  CHECK(retried_for(news, "read-only"));
+  CHECK(acquiring.wait_for(300ms) == std::future_status::timeout);
+  CHECK(kept->valid());
+  database.server().take_writes(true);
+  auto lock = acquiring.get();
+  REQUIRE(lock);
+  CHECK(lock->release() == Released::freed);
+  const auto end = database->admin().expires_at("kept");
+  CHECK(eventually([&] { return database->admin().expires_at("kept") > end; }));
+  CHECK_FALSE(kept->loss());
+}
+
+TEST_CASE("a server that stays read-only is said to be unavailable when the caller's time is over") {
+  ServerDatabase database(failing().place());
+  Engine engine(database.server().url_of_role({"ALL"}), {.request_timeout = 500ms});
+  database.server().take_writes(false);
+  const Stopwatch time;
+  const auto thrown = thrown_by([&] { engine.try_lock("job"); });
+  CHECK(thrown.fault == Fault::unavailable);
+  CHECK_MESSAGE(thrown.names("read-only"), thrown.text);
+  CHECK(time.elapsed() < 500ms + 2s);
+  database.server().take_writes(true);
+}
+
+TEST_CASE("callers with time live through a restart: no error reaches them, and nothing stays held") {
+  const auto place = failing().place();
+  Engine::install_schema(place->url());
+  Engine engine(place->url(), {.request_timeout = 60s});
+  std::atomic<int> rounds{0};
+  std::atomic<bool> done{false};
+  auto caller = std::async(std::launch::async, [&] {
+    while (!done) {
+      auto lock = engine.try_lock_for("job", 60s);
+      REQUIRE(lock);
+      CHECK(lock->release() != Released::unconfirmed);
+      ++rounds;
+    }
+  });
+  REQUIRE(eventually([&] { return rounds > 5; }));
+  failing().stop();
+  failing().start();
+  const int before = rounds;
+  CHECK(eventually([&] { return rounds > before + 5; }, 60s));
+  done = true;
+  CHECK_NOTHROW(caller.get());
+  CHECK(engine.inspect("job")->owner.empty());
+}

@@ -1,0 +1,75 @@
+// This file knows how a lease ends that may not be held for longer than LockOptions::max_hold.
+#include "engine/core.hpp"
+#include "engine/keeper_bench.hpp"
+
+#include <dlock/error.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace std::chrono_literals;
+using namespace dlock::test;
+using dlock::BootClock;
+using dlock::later;
+
+namespace {
+
+dlock::engine::Held::Terms held_at_most(dlock::Duration lease, dlock::Duration max_hold) {
+  dlock::engine::Held::Terms terms;
+  terms.lease = lease;
+  terms.max_hold = max_hold;
+  return terms;
+}
+
+}  // namespace
+
+TEST_CASE("renewal stops in time for max_hold, with a warning, and then the lease is lost to it") {
+  KeeperBench bench;
+  const auto asked = BootClock::now();
+  const auto held = bench.hold("n", held_at_most(900ms, 2s));
+  const auto granted = BootClock::now();
+  REQUIRE(reached([&] { return held->lost().stop_requested(); }));
+  CHECK(held->loss() == dlock::Loss::max_hold);
+  CHECK_FALSE(bench.rounds_of("n").empty());
+  CHECK(held->trusted_until() > later(asked, 900ms));  // it was renewed
+  CHECK(held->trusted_until() < later(granted, 2s));
+  REQUIRE(reached([&] { return !bench.told(dlock::Event::Kind::lost).empty(); }));
+  CHECK(bench.told(dlock::Event::Kind::lost).front().text == "it was held as long as LockOptions::max_hold allows");
+  REQUIRE(bench.told(dlock::Event::Kind::trust_low).size() == 1);
+  CHECK(bench.told(dlock::Event::Kind::trust_low).front().took > dlock::Duration{});
+}
+
+TEST_CASE("a lease as long as max_hold is not renewed at all") {
+  KeeperBench bench;
+  const auto held = bench.hold("n", held_at_most(500ms, 500ms));
+  REQUIRE(reached([&] { return held->lost().stop_requested(); }));
+  CHECK(held->loss() == dlock::Loss::max_hold);
+  CHECK(bench.rounds_of("n").empty());
+}
+
+TEST_CASE("a lease that cannot be renewed before max_hold is lost for that reason, not for max_hold") {
+  KeeperBench bench;
+  const auto held = bench.hold("n", held_at_most(600ms, 1h));
+  bench.table->away = true;
+  REQUIRE(reached([&] { return held->lost().stop_requested(); }));
+  CHECK(held->loss() == dlock::Loss::unconfirmed);
+}
+
+TEST_CASE("max_hold cuts the engine's own lease short, and no extension goes beyond it") {
+  dlock::Core core(std::make_shared<FakeLockTable>(), {});
+  dlock::LockOptions options;
+  options.max_hold = 10s;
+  const auto held = core.acquire(dlock::Name("n"), options, {});
+  REQUIRE(held);
+  CHECK(held->terms().lease == 10s);
+  try {
+    core.extend(held, 1min);
+    FAIL("it must throw");
+  } catch (const dlock::Error& error) {
+    CHECK(error.fault() == dlock::Fault::misuse);
+    CHECK(std::string(error.what()).find("60000000 us") != std::string::npos);
+  }
+  CHECK(held->valid(BootClock::now()));
+  core.extend(held, 2s);
+  CHECK(held->remaining(BootClock::now()) < 2s);
+  CHECK(core.release(held, 1s) == dlock::Released::freed);
+}
