@@ -8,6 +8,7 @@
 #include <dlock/holder.hpp>
 #include <dlock/lock.hpp>
 #include <dlock/options.hpp>
+#include <dlock/reaping.hpp>
 #include <dlock/token.hpp>
 #include <dlock/transaction.hpp>
 #include <dlock/version.hpp>

@@ -5,6 +5,7 @@
 #include <dlock/holder.hpp>
 #include <dlock/lock.hpp>
 #include <dlock/options.hpp>
+#include <dlock/reaping.hpp>
 #include <dlock/transaction.hpp>
 
 #include <cstddef>
@@ -78,13 +79,19 @@ class DLOCK_EXPORT Engine {
   // Frees a lock whose token is still `seen`, and makes every later renewal by its holder fail. False: it had moved on.
   bool force_release(std::string_view name, Token seen);
 
-  // One round of the reaper: settles leases that expired without release (each is reported once, as `abandoned`),
-  // and removes at most `batch` rows idle for longer than the retention. Removal takes two rounds at least `grace`
-  // apart, so that tokens never fall.
+  // One round of the reaper: settles at most `batch` leases that expired without release (each is reported once, as
+  // `abandoned`), and removes at most `batch` rows idle for longer than the retention. Removal takes two rounds of one
+  // engine at least `grace` apart, so that tokens never fall. One reaper works on a table at a time, whichever process
+  // it is in. EngineOptions::reap_every makes the engine do this by itself.
   struct Reaped {
     std::size_t removed = 0, abandoned = 0;
+    bool elsewhere = false;  // another reaper is at work: nothing was done
   };
   Reaped reap(std::size_t batch = 1000);
+
+  // One pass over the whole table: settles, raises the floor, waits out the grace, removes. Waits while another reaper
+  // is at work. Ends early, with what was done so far, when stopped.
+  Reaped reap_all(const Reaping& reaping = {}, std::stop_token stop = {});
 
   // Creates or upgrades the table: the same as `dlock-migrate up`.
   static void install_schema(std::string_view url, const EngineOptions& options = {});

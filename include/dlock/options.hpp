@@ -40,6 +40,7 @@ struct EngineOptions {
   Duration request_timeout = std::chrono::seconds{5};   // of one call that does not wait, and of one renewal
   Duration release_timeout = std::chrono::seconds{1};   // of a release in a destructor
   Duration poll_floor = std::chrono::milliseconds{500}; // a waiter looks at least this often, ±25 %
+  Duration reap_every{};                 // a thread of the engine reaps at this interval, ±25 %; 0: only Engine::reap does
   Duration retention = std::chrono::hours{24};          // the reaper removes rows idle for longer; not below `grace`
   Duration grace = std::chrono::seconds{60};            // between the reaper's two steps; the same for all users of a table
   bool bound_idle = true;                // bound the idle time of transactions with a lock or a fence in them (see there)

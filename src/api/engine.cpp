@@ -113,5 +113,11 @@ Engine::Reaped Engine::reap(std::size_t batch) {
   return handle_->here().reap(batch);
 }
 
+Engine::Reaped Engine::reap_all(const Reaping& reaping, std::stop_token stop) {
+  auto& core = handle_->here();
+  if (reaping.limit == 0) throw Error(Fault::misuse, "Reaping::limit 0 must be at least 1");
+  return core.reap_all(reaping, stop);
+}
+
 }  // namespace v0
 }  // namespace dlock

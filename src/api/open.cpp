@@ -18,6 +18,7 @@ namespace {
 
 constexpr Duration shortest_lease = std::chrono::milliseconds{1};
 constexpr Duration longest_lease = std::chrono::hours{24} * 3652;  // ten years
+constexpr Duration shortest_interval = std::chrono::milliseconds{1};
 constexpr std::size_t longest_text = 255;
 constexpr std::size_t longest_metadata = 4096;
 
@@ -59,6 +60,8 @@ void check(const EngineOptions& options) {
   check_positive("EngineOptions::release_timeout", options.release_timeout);
   check_positive("EngineOptions::poll_floor", options.poll_floor);
   check_positive("EngineOptions::grace", options.grace);
+  if (options.reap_every != Duration{})
+    check_range("EngineOptions::reap_every", options.reap_every, shortest_interval, longest_lease);
   if (options.retention < options.grace)
     throw Error(Fault::misuse, fmt::format("EngineOptions::retention {} must not be shorter than EngineOptions::grace {}",
                                            shown(options.retention), shown(options.grace)));

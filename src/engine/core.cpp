@@ -50,7 +50,9 @@ Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options)
       table_(std::move(table)),
       reporter_(std::make_shared<engine::Reporter>(options_.observer)),
       timer_(reporter_),
-      keeper_(table_, reporter_, options_.request_timeout) {
+      keeper_(table_, reporter_, options_.request_timeout),
+      reaper_(table_, reporter_,
+              {options_.reap_every, options_.retention, options_.grace, options_.request_timeout, options_.label}) {
   table_->on_reconnect([reporter = reporter_] { reporter->tell(Event::Kind::reconnected, {}); });
   for (auto& weakness : table_->weaknesses(later(BootClock::now(), options_.connect_timeout)))
     reporter_->tell(Event::Kind::weak_durability, {}, {}, {}, std::move(weakness));
@@ -264,24 +266,19 @@ bool Core::force_release(const Name& name, Token seen) {
 }
 
 Engine::Reaped Core::reap(std::size_t batch) {
-  const std::lock_guard guard(reaping_);
-  Engine::Reaped reaped;
-  for (const auto& lease :
-       persist(soon(), [&](Deadline deadline) { return table_->settle_abandoned(batch, deadline); })) {
-    ++reaped.abandoned;
-    reporter_->tell(Event::Kind::abandoned, lease.name, lease.token, lease.expired,
-                    fmt::format("held by {} ({}), expired without release", lease.label, lease.node));
+  try {
+    return reaper_.round(batch);
+  } catch (const Failure& failure) {
+    throw engine::told(failure, failure.may_have_run());
   }
-  if (floor_ && BootClock::now() - floor_raised_ >= options_.grace) {
-    reaped.removed = persist(
-        soon(), [&](Deadline deadline) { return table_->remove_idle(*floor_, options_.retention, batch, deadline); });
-    if (reaped.removed < batch) floor_.reset();  // all of that step's rows are gone
+}
+
+Engine::Reaped Core::reap_all(const Reaping& reaping, const std::stop_token& stop) {
+  try {
+    return reaper_.pass(reaping, stop);
+  } catch (const Failure& failure) {
+    throw engine::told(failure, failure.may_have_run());
   }
-  if (!floor_) {
-    floor_ = persist(soon(), [&](Deadline deadline) { return table_->raise_floor(options_.retention, deadline); });
-    floor_raised_ = BootClock::now();
-  }
-  return reaped;
 }
 
 }  // namespace v0

@@ -3,6 +3,7 @@
 
 #include "engine/held.hpp"
 #include "engine/keeper.hpp"
+#include "engine/reaper.hpp"
 #include "engine/reporter.hpp"
 #include "engine/trust_timer.hpp"
 #include "store/lock_table.hpp"
@@ -13,7 +14,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -60,6 +60,7 @@ class Core {
   std::vector<Holder> list(const std::string& glob);
   bool force_release(const Name& name, Token seen);
   Engine::Reaped reap(std::size_t batch);
+  Engine::Reaped reap_all(const Reaping& reaping, const std::stop_token& stop);
 
  private:
   struct Request;  // one acquire: its owner, and what is known of it
@@ -80,11 +81,7 @@ class Core {
   const std::shared_ptr<engine::Reporter> reporter_;
   engine::TrustTimer timer_;
   engine::Keeper keeper_;
-
-  std::mutex reaping_;
-  // Guarded by reaping_: step 1 of the reaper, done by this engine.
-  std::optional<Token> floor_;
-  Instant floor_raised_{};
+  engine::Reaper reaper_;
 };
 
 }  // namespace v0

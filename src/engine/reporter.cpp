@@ -72,7 +72,7 @@ void Reporter::tell(Event::Kind kind, const std::string& name, Token token, Dura
   const std::lock_guard guard(state_->mutex);
   if (state_->waiting.size() >= most_waiting) {
     for (auto news = state_->waiting.begin(); news != state_->waiting.end(); ++news) {
-      if (news->lost) continue;
+      if (news->lost || news->kind == Event::Kind::abandoned) continue;
       state_->waiting.erase(news);
       break;
     }

@@ -22,7 +22,8 @@ class Reporter {
 
   bool observed() const noexcept;
 
-  // Queues an event. Where an observer blocks for long, the oldest passing events are dropped, a loss never.
+  // Queues an event. Where an observer blocks for long, the oldest passing events are dropped, a loss or an
+  // abandoned lease never.
   void tell(Event::Kind kind, const std::string& name, Token token = {}, Duration took = {}, std::string text = {});
 
   // Tells of a loss, and fires the lock's lost().

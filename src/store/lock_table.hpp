@@ -61,11 +61,31 @@ struct Peeked {
 
 class Visit;  // store/visit.hpp
 
-// A lease that had expired without release and has been settled.
+// A lease that has expired without release, and who held it.
 struct Abandoned {
   std::string name, node, label;
   Token token{};
   Duration expired{};
+};
+
+// A row as it was seen idle.
+struct Idle {
+  std::string name;
+  Token token{};
+  Duration expires_at{};
+};
+
+// Some of the table: at most `limit` rows whose name begins with `prefix` and comes after `after`, in the names' order.
+struct Some {
+  std::string_view prefix{}, after{};
+  std::size_t limit = 1000;
+};
+
+// Who settled an abandoned lease.
+enum class Settled {
+  by_asker,
+  not_by_asker,
+  unclear,  // the name was granted again since, or its row is gone
 };
 
 // The lock table as questions and answers. Durations are exact to the microsecond; all times are the database's.
@@ -103,10 +123,24 @@ class LockTable {
   virtual Token floor(Deadline deadline) = 0;
   // Raises the floor to the largest token among rows idle for longer than `retention`; answers the floor after that.
   virtual Token raise_floor(Duration retention, Deadline deadline) = 0;
-  // Removes at most `limit` rows that are idle for longer than `retention` and whose token is not above `floor`.
-  virtual std::size_t remove_idle(Token floor, Duration retention, std::size_t limit, Deadline deadline) = 0;
-  // Settles at most `limit` leases that have expired without release: frees them, with the next token.
-  virtual std::vector<Abandoned> settle_abandoned(std::size_t limit, Deadline deadline) = 0;
+  // Rows that are idle for longer than `retention` and whose token is not above `floor`. Locks nothing.
+  virtual std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) = 0;
+  // Removes those of these rows that are as they were seen, and not locked by another transaction; answers how many.
+  virtual std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) = 0;
+  // Leases that have expired without release. Locks nothing.
+  virtual std::vector<Abandoned> abandoned(const Some& some, Deadline deadline) = 0;
+  // Frees such a lease, with the next token, and signs that with `settler`. True: it was this call. False: its holder,
+  // another settler or a new holder came first.
+  virtual bool settle(std::string_view name, Token token, std::string_view settler, Deadline deadline) = 0;
+  // What became of a settling that nobody answered.
+  virtual Settled settled(std::string_view name, Token token, std::string_view settler, Deadline deadline) = 0;
+
+  // Makes `reaper` the one that reaps for the length of `lease`, also if it is already. False: another one does, or the
+  // last one ended less than `pause` ago and said that none is needed yet.
+  virtual bool begin_reaping(std::string_view reaper, std::string_view label, Duration lease, Duration pause,
+                             Deadline deadline) = 0;
+  // Gives the turn back, and says for how long nobody needs another one (0: leaves that open).
+  virtual void end_reaping(std::string_view reaper, Duration pause, Deadline deadline) = 0;
 
   // Called, on some thread that asks, whenever a connection was opened again after one had failed. Set before use.
   virtual void on_reconnect(std::function<void()> hook) = 0;

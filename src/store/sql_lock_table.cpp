@@ -45,13 +45,17 @@ struct LockStatements {
         list(all.at("list", {"prefix"})),
         floor(all.at("floor", {})),
         raise_floor(all.at("raise_floor", {"retention"})),
-        remove_idle(all.at("remove_idle", {"floor", "retention", "limit"})),
-        abandoned(all.at("abandoned", {"limit"})),
-        settle(all.at("settle", {"name", "token"})),
+        idle(all.at("idle", {"prefix", "after", "floor", "retention", "limit"})),
+        remove_idle(all.at("remove_idle", {"name", "token", "expires_at"})),
+        abandoned(all.at("abandoned", {"prefix", "after", "limit"})),
+        settle(all.at("settle", {"name", "token", "settler"})),
+        settled(all.at("settled", {"name", "token", "settler"})),
+        begin_reaping(all.at("begin_reaping", {"reaper", "label", "lease", "pause"})),
+        end_reaping(all.at("end_reaping", {"reaper", "pause"})),
         peek(all.at("peek", {"name"})),
         make(all.at("make", {"name"})) {}
   const Statement &acquire, &release, &withdraw, &renew, &extend, &force_release, &look, &inspect, &list, &floor,
-      &raise_floor, &remove_idle, &abandoned, &settle, &peek, &make;
+      &raise_floor, &idle, &remove_idle, &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
 };
 
 Failure no_floor() {
@@ -230,33 +234,63 @@ class SqlLockTable final : public LockTable {
     return floor(deadline);
   }
 
-  std::size_t remove_idle(Token floor, Duration retention, std::size_t limit, Deadline deadline) override {
-    return static_cast<std::size_t>(affected(
-        ask_->remove_idle, {number(floor), retention.count(), static_cast<std::int64_t>(limit)}, deadline));
+  std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) override {
+    return asked(ask_->idle,
+                 {some.prefix, some.after, number(floor), retention.count(), static_cast<std::int64_t>(some.limit)},
+                 deadline, [](const Answer& answer) {
+                   std::vector<Idle> found;
+                   found.reserve(answer.rows());
+                   for (std::size_t row = 0; row < answer.rows(); ++row)
+                     found.push_back(
+                         {answer.text(row, 0), Token{answer.integer(row, 1)}, Duration{answer.integer(row, 2)}});
+                   return found;
+                 });
   }
 
-  std::vector<Abandoned> settle_abandoned(std::size_t limit, Deadline deadline) override {
-    auto candidates =
-        asked(ask_->abandoned, {static_cast<std::int64_t>(limit)}, deadline, [](const Answer& answer) {
-          std::vector<Abandoned> found;
-          found.reserve(answer.rows());
-          for (std::size_t row = 0; row < answer.rows(); ++row)
-            found.push_back({answer.text(row, 0), answer.text(row, 1), answer.text(row, 2),
-                             Token{answer.integer(row, 3)}, Duration{answer.integer(row, 4)}});
-          return found;
-        });
-    // Whoever moves the token on settles it: two reapers cannot both. What is settled is told, also if a later one fails.
-    std::vector<Abandoned> settled;
-    for (auto& lease : candidates) {
-      try {
-        if (affected(ask_->settle, {std::string_view{lease.name}, number(lease.token)}, deadline) > 0)
-          settled.push_back(std::move(lease));
-      } catch (const Failure&) {
-        if (settled.empty()) throw;
-        break;
-      }
+  std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) override {
+    if (rows.empty()) return 0;
+    std::vector<Argument> arguments;
+    arguments.reserve(rows.size() * 3);
+    for (const auto& row : rows) {
+      arguments.emplace_back(std::string_view{row.name});
+      arguments.emplace_back(number(row.token));
+      arguments.emplace_back(row.expires_at.count());
     }
-    return settled;
+    return on_connection(deadline, [&](dialects::Connection& connection) {
+      return static_cast<std::size_t>(connection.run_rows(ask_->remove_idle, arguments, 3, deadline).affected);
+    });
+  }
+
+  std::vector<Abandoned> abandoned(const Some& some, Deadline deadline) override {
+    return asked(ask_->abandoned, {some.prefix, some.after, static_cast<std::int64_t>(some.limit)}, deadline,
+                 [](const Answer& answer) {
+                   std::vector<Abandoned> found;
+                   found.reserve(answer.rows());
+                   for (std::size_t row = 0; row < answer.rows(); ++row)
+                     found.push_back({answer.text(row, 0), answer.text(row, 1), answer.text(row, 2),
+                                      Token{answer.integer(row, 3)}, Duration{answer.integer(row, 4)}});
+                   return found;
+                 });
+  }
+
+  bool settle(std::string_view name, Token token, std::string_view settler, Deadline deadline) override {
+    return affected(ask_->settle, {name, number(token), settler}, deadline) > 0;
+  }
+
+  Settled settled(std::string_view name, Token token, std::string_view settler, Deadline deadline) override {
+    return asked(ask_->settled, {name, number(token), settler}, deadline, [](const Answer& answer) {
+      if (answer.rows() == 0 || answer.integer(0, 0) == 2) return Settled::unclear;
+      return answer.integer(0, 0) == 1 ? Settled::by_asker : Settled::not_by_asker;
+    });
+  }
+
+  bool begin_reaping(std::string_view reaper, std::string_view label, Duration lease, Duration pause,
+                     Deadline deadline) override {
+    return affected(ask_->begin_reaping, {reaper, label, lease.count(), pause.count()}, deadline) > 0;
+  }
+
+  void end_reaping(std::string_view reaper, Duration pause, Deadline deadline) override {
+    affected(ask_->end_reaping, {reaper, pause.count()}, deadline);
   }
 
   void on_reconnect(std::function<void()> hook) override { pool_.on_reconnect(std::move(hook)); }

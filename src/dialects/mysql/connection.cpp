@@ -208,6 +208,7 @@ const Answer& ServerConnection::run_rows(const Statement& statement, std::span<c
       whole.next() = answer_.text(row, 0);
       whole.next() = answer_.integer(row, 1);
     }
+    whole.affected += answer_.affected;
   }
   answer_ = std::move(whole);
   return answer_;

@@ -141,29 +141,51 @@ SELECT f.name, MAX(c.token) FROM {{lock}} f JOIN {{lock}} c
  GROUP BY f.name
 ON DUPLICATE KEY UPDATE token = GREATEST({{lock}}.token, VALUES(token));
 
--- name: remove_idle(floor, retention, limit) -> patient
--- Sent as text, in one packet with the patience that SKIP LOCKED needs. The inner SELECT locks what is to go, in key
--- order, and leaves what is locked elsewhere for another time; rows that do not match are let go of at once. The order
--- of the join is given: the other way round it would begin by locking every row, and wait for each.
-DELETE l
-  FROM (SELECT c.name FROM {{lock}} c
-         WHERE c.name <> '' AND c.token <= :floor
-           AND GREATEST(c.expires_at, c.reopens_at)
-               <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention
-         ORDER BY c.name LIMIT :limit FOR UPDATE SKIP LOCKED) idle
-  STRAIGHT_JOIN {{lock}} l FORCE INDEX (PRIMARY) ON l.name = idle.name
- WHERE l.token <= :floor
-   AND GREATEST(l.expires_at, l.reopens_at)
-       <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention;
+-- name: begin_reaping(reaper, label, lease, pause)
+-- A turn of the reaper is a lease on the floor row. Times that no clock can have written are those of a clock that was
+-- stepped back, and bind nobody. Assignments run from left to right, and nothing is tested after it was changed.
+UPDATE {{lock}}
+   SET owner = :reaper, label = :label, expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease
+ WHERE name = ''
+   AND (owner IS NULL OR owner = :reaper OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+        OR expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+   AND (owner <=> :reaper OR reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+        OR reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :pause);
 
--- name: abandoned(limit)
-SELECT name, node, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - expires_at
+-- name: end_reaping(reaper, pause)
+UPDATE {{lock}}
+   SET owner = NULL, label = '', expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       reopens_at = IF(:pause = 0, reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :pause)
+ WHERE name = '' AND owner = :reaper;
+
+-- name: idle(prefix, after, floor, retention, limit)
+SELECT name, token, expires_at
   FROM {{lock}}
- WHERE owner IS NOT NULL AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE name > :after AND name >= :prefix AND LEFT(name, LENGTH(:prefix)) = :prefix AND token <= :floor
+   AND GREATEST(expires_at, reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention
  ORDER BY name LIMIT :limit;
 
--- name: settle(name, token)
-UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = '', actor = '', entries = '', meta = ''
+-- name: remove_idle(name, token, expires_at)
+-- One packet, with the rows as a list of tuples at /*rows*/: exactly what was seen idle, or nothing. The inner SELECT
+-- locks what is to go, in key order, and leaves what is locked elsewhere for another time. The order of the join is
+-- given: the other way round it would begin by locking every row, and wait for each.
+DELETE l
+  FROM (SELECT c.name FROM {{lock}} c FORCE INDEX (PRIMARY)
+         WHERE (c.name, c.token, c.expires_at) IN (/*rows*/) AND c.name <> ''
+         ORDER BY c.name FOR UPDATE SKIP LOCKED) idle
+  STRAIGHT_JOIN {{lock}} l FORCE INDEX (PRIMARY) ON l.name = idle.name;
+
+-- name: abandoned(prefix, after, limit)
+SELECT name, node, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - expires_at
+  FROM {{lock}}
+ WHERE name > :after AND name >= :prefix AND LEFT(name, LENGTH(:prefix)) = :prefix
+   AND owner IS NOT NULL AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ ORDER BY name LIMIT :limit;
+
+-- name: settle(name, token, settler)
+-- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
+UPDATE {{lock}}
+   SET owner = NULL, token = token + 1, node = '', label = '', actor = :settler, entries = '', meta = ''
  WHERE name = :name AND owner IS NOT NULL AND token = :token
    AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
@@ -212,3 +234,9 @@ UPDATE {{lock}}
 
 -- name: sees(name)
 SELECT 1 FROM {{lock}} WHERE name = :name;
+
+-- name: settled(name, token, settler)
+-- 1: by this settler. 0: not by it, since the next grant of a settled lease has a token of at least token + 2.
+-- 2, or no row: a later grant has taken the trace away.
+SELECT CASE WHEN owner IS NULL AND actor = :settler THEN 1 WHEN token <= :token + 1 THEN 0 ELSE 2 END
+  FROM {{lock}} WHERE name = :name;

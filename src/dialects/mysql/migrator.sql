@@ -96,7 +96,7 @@ DELETE FROM {{history}} WHERE version = :version AND owner = :owner AND state = 
 
 -- name: live_leases()
 SELECT count(*) FROM {{lock}}
- WHERE owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+ WHERE name <> '' AND owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
 -- name: floor_row()
 -- Every column of the table, so that a missing one is noticed.

@@ -123,23 +123,52 @@ UPDATE {{lock}}
                <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - :retention::bigint), 0))
  WHERE name = '';
 
--- name: remove_idle(floor, retention, limit)
-WITH idle AS MATERIALIZED (
-  SELECT c.name FROM {{lock}} AS c
-   WHERE c.name <> '' AND c.token <= :floor::bigint
-     AND greatest(c.expires_at, c.reopens_at)
-         <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - :retention::bigint
-   ORDER BY c.name LIMIT :limit::bigint FOR UPDATE SKIP LOCKED)
-DELETE FROM {{lock}} AS l USING idle WHERE l.name = idle.name;
+-- name: begin_reaping(reaper, label, lease, pause)
+-- A turn of the reaper is a lease on the floor row. Times that no clock can have written are those of a clock that was
+-- stepped back, and bind nobody.
+UPDATE {{lock}} AS f
+   SET owner = :reaper::text, label = :label::text, expires_at = n.now + :lease::bigint
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+ WHERE f.name = ''
+   AND (f.owner IS NULL OR f.owner = :reaper::text OR f.expires_at <= n.now OR f.expires_at > n.now + :lease::bigint)
+   AND (f.owner = :reaper::text OR f.reopens_at <= n.now OR f.reopens_at > n.now + :pause::bigint);
 
--- name: abandoned(limit)
-SELECT s.name, s.node, s.label, s.token, s.now - s.expires_at
-  FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now FROM {{lock}} AS l OFFSET 0) AS s
- WHERE s.owner IS NOT NULL AND s.expires_at <= s.now
- ORDER BY s.name LIMIT :limit::bigint;
+-- name: end_reaping(reaper, pause)
+UPDATE {{lock}}
+   SET owner = NULL, label = '', expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+       reopens_at = CASE WHEN :pause::bigint = 0 THEN reopens_at
+                         ELSE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :pause::bigint END
+ WHERE name = '' AND owner = :reaper::text;
 
--- name: settle(name, token)
-UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = '', actor = '', entries = '', meta = ''
+-- name: idle(prefix, after, floor, retention, limit)
+SELECT c.name, c.token, c.expires_at
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS c
+ WHERE c.name > :after::text AND c.name >= :prefix::text AND starts_with(c.name, :prefix::text)
+   AND c.token <= :floor::bigint AND greatest(c.expires_at, c.reopens_at) <= n.now - :retention::bigint
+ ORDER BY c.name LIMIT :limit::bigint;
+
+-- name: remove_idle(name, token, expires_at)
+-- Every argument is an array, an element a row: exactly what was seen idle, or nothing. A row that is locked elsewhere
+-- is left for another time.
+WITH wanted AS MATERIALIZED (
+  SELECT w.name, w.token, w.expires_at
+    FROM unnest(:name::text[], :token::bigint[], :expires_at::bigint[]) AS w (name, token, expires_at)),
+gone AS MATERIALIZED (
+  SELECT l.name FROM {{lock}} AS l JOIN wanted AS w
+      ON l.name = w.name AND l.token = w.token AND l.expires_at = w.expires_at
+   WHERE l.name <> '' ORDER BY l.name FOR UPDATE OF l SKIP LOCKED)
+DELETE FROM {{lock}} AS l USING gone WHERE l.name = gone.name;
+
+-- name: abandoned(prefix, after, limit)
+SELECT c.name, c.node, c.label, c.token, n.now - c.expires_at
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS c
+ WHERE c.name > :after::text AND c.name >= :prefix::text AND starts_with(c.name, :prefix::text)
+   AND c.owner IS NOT NULL AND c.expires_at <= n.now
+ ORDER BY c.name LIMIT :limit::bigint;
+
+-- name: settle(name, token, settler)
+-- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
+UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = '', actor = :settler::text, entries = '', meta = ''
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
    AND expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
@@ -189,3 +218,10 @@ UPDATE {{lock}} AS l
 
 -- name: sees(name)
 SELECT 1::bigint FROM {{lock}} WHERE name = :name::text;
+
+-- name: settled(name, token, settler)
+-- 1: by this settler. 0: not by it, since the next grant of a settled lease has a token of at least token + 2.
+-- 2, or no row: a later grant has taken the trace away.
+SELECT (CASE WHEN owner IS NULL AND actor = :settler::text THEN 1
+             WHEN token <= :token::bigint + 1 THEN 0 ELSE 2 END)::bigint
+  FROM {{lock}} WHERE name = :name::text;

@@ -109,7 +109,7 @@ LOCK TABLE {{lock}} IN EXCLUSIVE MODE;
 
 -- name: live_leases()
 SELECT count(*) FROM {{lock}}
- WHERE owner IS NOT NULL AND expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+ WHERE name <> '' AND owner IS NOT NULL AND expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: floor_row()
 -- Every column of the table, so that a missing one is noticed.

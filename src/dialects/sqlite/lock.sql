@@ -104,25 +104,47 @@ UPDATE {{lock}} AS f
                <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - :retention) AS top
  WHERE f.name = '' AND f.token < top.token;
 
--- name: remove_idle(floor, retention, limit)
-DELETE FROM {{lock}}
- WHERE name IN (SELECT c.name FROM {{lock}} AS c
-                 WHERE c.name <> '' AND c.token <= :floor
-                   AND max(c.expires_at, c.reopens_at)
-                       <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - :retention
-                 ORDER BY c.name LIMIT :limit);
+-- name: begin_reaping(reaper, label, lease, pause)
+-- A turn of the reaper is a lease on the floor row. Times that no clock can have written are those of a clock that was
+-- stepped back, and bind nobody.
+UPDATE {{lock}} AS f
+   SET owner = :reaper, label = :label, expires_at = n.now + :lease
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS n
+ WHERE f.name = ''
+   AND (f.owner IS NULL OR f.owner = :reaper OR f.expires_at <= n.now OR f.expires_at > n.now + :lease)
+   AND (f.owner IS :reaper OR f.reopens_at <= n.now OR f.reopens_at > n.now + :pause);
 
--- name: abandoned(limit)
+-- name: end_reaping(reaper, pause)
+UPDATE {{lock}}
+   SET owner = NULL, label = '', expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000,
+       reopens_at = CASE WHEN :pause = 0 THEN reopens_at
+                         ELSE strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :pause END
+ WHERE name = '' AND owner = :reaper;
+
+-- name: idle(prefix, after, floor, retention, limit)
+SELECT name, token, expires_at
+  FROM {{lock}}
+ WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT) AND token <= :floor
+   AND max(expires_at, reopens_at)
+       <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - :retention
+ ORDER BY name LIMIT :limit;
+
+-- name: remove_idle(name, token, expires_at)
+-- Once a row, all rows in one transaction: exactly what was seen idle, or nothing.
+DELETE FROM {{lock}} WHERE name = :name AND token = :token AND expires_at = :expires_at AND name <> '';
+
+-- name: abandoned(prefix, after, limit)
 SELECT name, node, label, token, now - expires_at
-  FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now FROM {{lock}})
+  FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
+          FROM {{lock}}
+         WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT))
  WHERE owner IS NOT NULL AND expires_at <= now
  ORDER BY name LIMIT :limit;
 
--- name: settle(name, token)
--- Like a release by force, unless the lease was renewed or taken meanwhile.
+-- name: settle(name, token, settler)
+-- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
 UPDATE {{lock}}
-   SET owner = NULL, token = token + 1, node = '', entries = '', meta = '', label = '', actor = '',
-       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+   SET owner = NULL, token = token + 1, node = '', entries = '', meta = '', label = '', actor = :settler
  WHERE name = :name AND owner IS NOT NULL AND token = :token
    AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
 
@@ -169,3 +191,9 @@ UPDATE {{lock}}
 
 -- name: sees(name)
 SELECT 1 FROM {{lock}} WHERE name = :name;
+
+-- name: settled(name, token, settler)
+-- 1: by this settler. 0: not by it, since the next grant of a settled lease has a token of at least token + 2.
+-- 2, or no row: a later grant has taken the trace away.
+SELECT CASE WHEN owner IS NULL AND actor = :settler THEN 1 WHEN token <= :token + 1 THEN 0 ELSE 2 END
+  FROM {{lock}} WHERE name = :name;

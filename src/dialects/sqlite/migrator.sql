@@ -80,7 +80,7 @@ DELETE FROM {{history}} WHERE version = :version AND owner = :owner AND state = 
 
 -- name: live_leases()
 SELECT count(*) FROM {{lock}}
- WHERE owner IS NOT NULL
+ WHERE name <> '' AND owner IS NOT NULL
    AND expires_at > strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000;
 
 -- name: floor_row()

@@ -36,6 +36,7 @@ class FakeLockTable final : public store::LockTable {
           row.reopens = later(now, ask.at_least);
         }
         row.owner = ask.owner;
+        row.settler.clear();
         row.label = ask.label;
         row.lease = ask.lease;
         row.expires = later(now, ask.lease);
@@ -129,8 +130,40 @@ class FakeLockTable final : public store::LockTable {
   std::vector<Holder> list(std::string_view, Deadline) override { return {}; }
   Token floor(Deadline) override { return with_mishaps([&] { return Token{floor_}; }); }
   Token raise_floor(Duration, Deadline) override { return with_mishaps([&] { return Token{floor_}; }); }
-  std::size_t remove_idle(Token, Duration, std::size_t, Deadline) override { return 0; }
-  std::vector<store::Abandoned> settle_abandoned(std::size_t, Deadline) override { return {}; }
+  std::vector<store::Idle> idle(const store::Some&, Token, Duration, Deadline) override { return {}; }
+  std::size_t remove_idle(std::span<const store::Idle>, Deadline) override { return 0; }
+
+  std::vector<store::Abandoned> abandoned(const store::Some& some, Deadline) override {
+    return with_mishaps([&] {
+      std::vector<store::Abandoned> found;
+      for (const auto& [name, row] : rows_)
+        if (name > some.after && !row.owner.empty() && row.expires <= BootClock::now())
+          found.push_back({name, "", row.label, Token{row.token}, {}});
+      return found;
+    });
+  }
+
+  bool settle(std::string_view name, Token token, std::string_view settler, Deadline) override {
+    return with_mishaps([&] {
+      auto& row = rows_[std::string(name)];
+      if (row.owner.empty() || row.token != number(token) || row.expires > BootClock::now()) return false;
+      row.owner.clear();
+      row.settler = settler;
+      ++row.token;
+      return true;
+    });
+  }
+
+  store::Settled settled(std::string_view name, Token token, std::string_view settler, Deadline) override {
+    return with_mishaps([&] {
+      const auto& row = rows_[std::string(name)];
+      if (row.owner.empty() && row.settler == settler) return store::Settled::by_asker;
+      return row.token <= number(token) + 1 ? store::Settled::not_by_asker : store::Settled::unclear;
+    });
+  }
+
+  bool begin_reaping(std::string_view, std::string_view, Duration, Duration, Deadline) override { return !reaped_elsewhere; }
+  void end_reaping(std::string_view, Duration, Deadline) override {}
   void on_reconnect(std::function<void()>) override {}
   std::vector<std::string> weaknesses(Deadline) override { return {}; }
   Duration smallest_margin() const noexcept override { return std::chrono::milliseconds{1}; }
@@ -151,12 +184,13 @@ class FakeLockTable final : public store::LockTable {
   std::atomic<int> renewals{0};
   std::function<void(std::span<const store::Claim>, Deadline)> on_renew{};  // before anything happens; set before use
   std::atomic<bool> row_locked{false};
+  std::atomic<bool> reaped_elsewhere{false};
   std::atomic<bool> away{false};                // every call fails as if nobody listened
   std::atomic<bool> away_after_mishaps{false};  // the last mishap is followed by that
 
  private:
   struct Row {
-    std::string owner, label;
+    std::string owner, label, settler;
     std::int64_t token = 0;
     Instant expires{}, reopens{};
     Duration lease{};

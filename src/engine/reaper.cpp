@@ -1,0 +1,364 @@
+// This file knows the rounds of the reaper, and how an abandoned lease is reported exactly once.
+#include "engine/reaper.hpp"
+
+#include "engine/backoff.hpp"
+#include "engine/faults.hpp"
+#include "engine/pause.hpp"
+#include "types/owner.hpp"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace dlock::engine {
+namespace {
+
+constexpr std::size_t batch_of_rows = 1000;
+
+// A reaper that died in its turn keeps the others waiting for so long. Renewed between batches.
+constexpr Duration turn = std::chrono::seconds{15};
+constexpr Duration longest_farewell = std::chrono::seconds{1};
+constexpr Duration turn_poll = std::chrono::milliseconds{200};
+constexpr Duration progress_step = std::chrono::milliseconds{250};
+constexpr Duration longest_backoff = std::chrono::minutes{1};
+// Between two batches, at least; otherwise as long as the batch took, so that half of the time belongs to others.
+constexpr Duration shortest_breath = std::chrono::milliseconds{2};
+
+constexpr Token any_floor{std::numeric_limits<std::int64_t>::max()};
+
+// The names one pass is about.
+struct Scope {
+  explicit Scope(std::string pattern) : glob(std::move(pattern)), prefix(glob.substr(0, glob.find_first_of("*?[\\"))) {}
+  bool has(const std::string& name) const { return glob == "*" || ::fnmatch(glob.c_str(), name.c_str(), 0) == 0; }
+  const std::string glob, prefix;
+};
+
+}  // namespace
+
+struct Reaper::State {
+  struct Seen {
+    Token floor{};
+    Instant when{};
+  };
+  using Progress = std::function<void(const ReapProgress&)>;
+
+  State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<Reporter> news, Terms the_terms)
+      : table(std::move(the_table)), reporter(std::move(news)), terms(std::move(the_terms)) {}
+
+  const std::shared_ptr<store::LockTable> table;
+  const std::shared_ptr<Reporter> reporter;
+  const Terms terms;
+  const std::string id = random_identity();
+  std::stop_source closing;
+  std::mutex working;
+  // Guarded by working:
+  Instant turn_begun{};
+  std::optional<Seen> seen;                 // a floor that has not been there for the grace yet
+  std::optional<Token> safe;                // one that has: below it rows may go
+  std::vector<store::Abandoned> doubtful;   // perhaps settled by this reaper: nobody answered
+
+  // Asks until there is an answer, request_timeout is over, or asking again is useless.
+  template <class Ask>
+  auto ask(const std::stop_token& stop, Ask question) -> decltype(question(Deadline{})) {
+    const auto deadline = later(BootClock::now(), terms.request_timeout);
+    Backoff backoff(std::chrono::seconds{1});
+    for (;;) {
+      try {
+        return question(deadline);
+      } catch (const Failure& failure) {
+        const auto again = later(BootClock::now(), backoff.next());
+        if (!passing(failure.cause()) || again >= deadline || stop.stop_requested()) throw;
+        reporter->tell(Event::Kind::retried, {}, {}, {}, fmt::format("reaper: {}", failure.what()));
+        if (pause_until(again, stop)) throw;
+      }
+    }
+  }
+
+  // ---- Turns
+
+  bool begin_turn(Duration pause, const std::stop_token& stop) {
+    const auto now = BootClock::now();
+    if (!ask(stop, [&](Deadline until) { return table->begin_reaping(id, terms.label, turn, pause, until); })) return false;
+    turn_begun = now;
+    return true;
+  }
+
+  // Between batches. False: the turn was so long ago that another reaper has it now.
+  bool still_my_turn(const std::stop_token& stop) {
+    return BootClock::now() - turn_begun < turn / 3 || begin_turn({}, stop);
+  }
+
+  void end_turn(Duration pause) noexcept {
+    try {
+      table->end_reaping(id, pause, later(BootClock::now(), std::min(terms.request_timeout, longest_farewell)));
+    } catch (...) {  // then it ends by its time
+    }
+  }
+
+  // False: it is another reaper's turn, or nobody's yet.
+  template <class Work>
+  bool in_turn(Duration pause, const std::stop_token& stop, Work work) {
+    if (!begin_turn(pause, stop)) return false;
+    try {
+      work();
+    } catch (...) {
+      if (!stop.stop_requested()) end_turn({});
+      throw;
+    }
+    end_turn(pause);
+    return true;
+  }
+
+  // ---- The two steps
+
+  void saw(Token floor) {
+    if (!seen) seen = Seen{floor, BootClock::now()};
+  }
+
+  std::optional<Token> below() {
+    if (seen && BootClock::now() - seen->when >= terms.grace) {
+      safe = seen->floor;
+      seen.reset();
+    }
+    return safe;
+  }
+
+  Token raise_floor(const std::stop_token& stop) {
+    const auto floor = ask(stop, [&](Deadline until) { return table->raise_floor(terms.retention, until); });
+    saw(floor);
+    return floor;
+  }
+
+  // Lets others at the database for as long as the batch took. True: it is time to stop.
+  bool breathe(Instant begun, const std::stop_token& stop) {
+    const auto now = BootClock::now();
+    return pause_until(later(now, std::max(std::chrono::floor<Duration>(now - begun), shortest_breath)), stop);
+  }
+
+  // Goes through the table in the order of names; `work` gets what matches of each batch, and answers false to stop.
+  template <class List, class Work>
+  void each_batch(const Scope& scope, std::size_t batch, const std::stop_token& stop, List list, Work work) {
+    std::string after;
+    for (;;) {
+      const auto begun = BootClock::now();
+      auto rows = ask(stop, [&](Deadline until) { return list(store::Some{scope.prefix, after, batch}, until); });
+      const bool last = rows.size() < batch;
+      if (!rows.empty()) after = rows.back().name;
+      std::erase_if(rows, [&](const auto& row) { return !scope.has(row.name); });
+      if (!work(rows) || last || breathe(begun, stop)) return;
+    }
+  }
+
+  template <class Work>
+  void each_idle(const Scope& scope, Token floor, std::size_t batch, const std::stop_token& stop, Work work) {
+    each_batch(
+        scope, batch, stop,
+        [&](const store::Some& some, Deadline until) { return table->idle(some, floor, terms.retention, until); }, work);
+  }
+
+  std::size_t remove(const Scope& scope, Token floor, std::size_t limit, std::size_t batch, const std::stop_token& stop,
+                     const Progress& progress, std::size_t total) {
+    std::size_t removed = 0;
+    each_idle(scope, floor, batch, stop, [&](std::vector<store::Idle>& rows) {
+      if (rows.size() > limit - removed) rows.resize(limit - removed);
+      // After an answer that was lost the rows are not there any more, and are not counted.
+      removed += ask(stop, [&](Deadline until) { return table->remove_idle(rows, until); });
+      if (progress) progress({ReapProgress::Phase::removing, removed, total, {}});
+      return removed < limit && still_my_turn(stop);
+    });
+    return removed;
+  }
+
+  // ---- Abandoned leases
+
+  static constexpr const char* unclear = "; the answer was lost, so another reaper may have told this too";
+
+  void report(const store::Abandoned& lease, const char* doubt = "") const {
+    reporter->tell(Event::Kind::abandoned, lease.name, lease.token, lease.expired,
+                   fmt::format("held by {} ({}), expired without release{}", lease.label, lease.node, doubt));
+  }
+
+  // What was settled without an answer is looked up by its signature. Once the name was granted again that is gone: then
+  // it is told with the doubt in words, since told twice is better than never.
+  bool resolve(const store::Abandoned& lease, const std::stop_token& stop) {
+    switch (ask(stop, [&](Deadline until) { return table->settled(lease.name, lease.token, id, until); })) {
+      case store::Settled::by_asker: report(lease); return true;
+      case store::Settled::not_by_asker: return false;
+      case store::Settled::unclear: report(lease, unclear); return true;
+    }
+    return false;
+  }
+
+  std::size_t resolve_doubts(const std::stop_token& stop) {
+    std::size_t settled = 0;
+    while (!doubtful.empty()) {
+      settled += resolve(doubtful.back(), stop) ? 1U : 0U;
+      doubtful.pop_back();
+    }
+    return settled;
+  }
+
+  // Reports it if it was this reaper that settled it: whoever moves the token on has settled it, and nobody else.
+  bool settle(const store::Abandoned& lease, const std::stop_token& stop) {
+    bool in_doubt = false;
+    try {
+      const bool settled = ask(stop, [&](Deadline until) {
+        try {
+          return table->settle(lease.name, lease.token, id, until);
+        } catch (const Failure& failure) {
+          in_doubt = in_doubt || failure.may_have_run();
+          if (failure.cause() != Cause::locked) throw;
+          return false;  // somebody is at it: the next round finds it, if it is still abandoned then
+        }
+      });
+      if (settled) report(lease);
+      if (settled || !in_doubt) return settled;
+    } catch (...) {
+      if (in_doubt) doubtful.push_back(lease);
+      throw;
+    }
+    doubtful.push_back(lease);
+    return resolve_doubts(stop) > 0;
+  }
+
+  std::size_t settle(const Scope& scope, std::size_t limit, std::size_t batch, const std::stop_token& stop,
+                     const Progress& progress) {
+    std::size_t settled = resolve_doubts(stop);
+    each_batch(
+        scope, batch, stop, [&](const store::Some& some, Deadline until) { return table->abandoned(some, until); },
+        [&](const std::vector<store::Abandoned>& leases) {
+          for (const auto& lease : leases) {
+            if (settled >= limit || stop.stop_requested() || !still_my_turn(stop)) return false;
+            settled += settle(lease, stop) ? 1U : 0U;
+          }
+          if (progress) progress({ReapProgress::Phase::settling, settled, 0, {}});
+          return settled < limit;
+        });
+    return settled;
+  }
+
+  // ---- By itself
+
+  // One in the interval for all engines: whoever comes first says that none is needed for most of it. The others only
+  // look at the floor, so that each can go on where another has stopped.
+  void automatic_round(const std::stop_token& stop) {
+    const std::lock_guard guard(working);
+    const Scope everything("*");
+    const bool mine = in_turn(terms.every / 4 * 3, stop, [&] {
+      settle(everything, Reaping::all, batch_of_rows, stop, {});
+      if (const auto floor = below()) remove(everything, *floor, Reaping::all, batch_of_rows, stop, {}, 0);
+      if (!stop.stop_requested()) raise_floor(stop);
+    });
+    if (!mine && !seen) saw(ask(stop, [&](Deadline until) { return table->floor(until); }));
+    below();
+  }
+
+  void run() {
+    const auto stop = closing.get_token();
+    std::optional<Backoff> backoff;
+    auto next = later(BootClock::now(), between({}, terms.every));
+    while (!pause_until(next, stop)) {
+      try {
+        automatic_round(stop);
+        backoff.reset();
+        next = later(BootClock::now(), jittered(terms.every));
+      } catch (const std::exception& failure) {
+        if (stop.stop_requested()) break;
+        reporter->tell(Event::Kind::retried, {}, {}, {}, fmt::format("reaper: {}", failure.what()));
+        if (!backoff) backoff.emplace(std::min(terms.every, longest_backoff));
+        next = later(BootClock::now(), std::max(backoff->next(), shortest_breath));
+      }
+    }
+    give_up_doubts();
+  }
+
+  // Nobody will look them up any more.
+  void give_up_doubts() {
+    const std::lock_guard guard(working);
+    for (const auto& lease : doubtful) report(lease, unclear);
+    doubtful.clear();
+  }
+};
+
+Reaper::Reaper(std::shared_ptr<store::LockTable> table, std::shared_ptr<Reporter> reporter, Terms terms)
+    : state_(std::make_shared<State>(std::move(table), std::move(reporter), std::move(terms))) {
+  if (state_->terms.every > Duration{}) thread_.start([state = state_] { state->run(); });
+}
+
+Reaper::~Reaper() {
+  state_->closing.request_stop();
+  if (!thread_.started()) state_->give_up_doubts();
+}
+
+Engine::Reaped Reaper::round(std::size_t batch) {
+  auto& state = *state_;
+  const std::unique_lock guard(state.working, std::try_to_lock);
+  if (!guard) return {0, 0, true};
+  const auto stop = state.closing.get_token();
+  const Scope everything("*");
+  Engine::Reaped reaped;
+  reaped.elsewhere = !state.in_turn({}, stop, [&] {
+    reaped.abandoned = state.settle(everything, batch, batch, stop, {});
+    if (const auto floor = state.below()) reaped.removed = state.remove(everything, *floor, batch, batch, stop, {}, 0);
+    state.raise_floor(stop);
+  });
+  return reaped;
+}
+
+Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop) {
+  auto& state = *state_;
+  const Scope scope(reaping.glob);
+  const auto& progress = reaping.progress;
+  Engine::Reaped reaped;
+  std::size_t candidates = 0;
+  const auto count = [&] {
+    state.each_idle(scope, any_floor, batch_of_rows, stop, [&](const std::vector<store::Idle>& rows) {
+      candidates += std::min(rows.size(), reaping.limit - candidates);
+      return candidates < reaping.limit;
+    });
+  };
+  if (reaping.dry_run) {
+    count();
+    reaped.removed = candidates;
+    state.each_batch(
+        scope, batch_of_rows, stop,
+        [&](const store::Some& some, Deadline until) { return state.table->abandoned(some, until); },
+        [&](const std::vector<store::Abandoned>& leases) {
+          reaped.abandoned += std::min(leases.size(), reaping.limit - reaped.abandoned);
+          return reaped.abandoned < reaping.limit;
+        });
+    return reaped;
+  }
+  const auto when_possible = [&](auto work) {
+    for (;;) {
+      {
+        const std::lock_guard guard(state.working);
+        if (state.in_turn({}, stop, work)) return true;
+      }
+      if (progress) progress({ReapProgress::Phase::turn, 0, 0, {}});
+      if (pause_until(later(BootClock::now(), jittered(turn_poll)), stop)) return false;
+    }
+  };
+  Token floor{};
+  const bool begun = when_possible([&] {
+    reaped.abandoned = state.settle(scope, reaping.limit, batch_of_rows, stop, progress);
+    count();
+    if (candidates > 0) floor = state.raise_floor(stop);
+  });
+  if (!begun || candidates == 0) return reaped;
+  const auto over = later(BootClock::now(), state.terms.grace);
+  for (auto now = BootClock::now(); now < over; now = BootClock::now()) {
+    if (progress) progress({ReapProgress::Phase::grace, 0, candidates, std::chrono::ceil<Duration>(over - now)});
+    if (pause_until(std::min(over, later(now, progress_step)), stop)) return reaped;
+  }
+  when_possible([&] {
+    reaped.removed = state.remove(scope, floor, reaping.limit, batch_of_rows, stop, progress, candidates);
+  });
+  return reaped;
+}
+
+}  // namespace dlock::engine
