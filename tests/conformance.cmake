@@ -20,6 +20,7 @@ set(dlock_alone
   max_hold
   migrations_up
   pause
+  reap_traffic
   run_guardian
   run_network
   run_writer

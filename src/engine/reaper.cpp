@@ -25,8 +25,10 @@ constexpr Duration longest_farewell = std::chrono::seconds{1};
 constexpr Duration turn_poll = std::chrono::milliseconds{200};
 constexpr Duration progress_step = std::chrono::milliseconds{250};
 constexpr Duration longest_backoff = std::chrono::minutes{1};
-// Between two batches, at least; otherwise as long as the batch took, so that half of the time belongs to others.
+// Between two batches as long as the batch took, so that half of the time belongs to others, within these bounds: a long
+// one has mostly waited for others.
 constexpr Duration shortest_breath = std::chrono::milliseconds{2};
+constexpr Duration longest_breath = std::chrono::milliseconds{100};
 
 constexpr Token any_floor{std::numeric_limits<std::int64_t>::max()};
 
@@ -133,10 +135,11 @@ struct Reaper::State {
     return floor;
   }
 
-  // Lets others at the database for as long as the batch took. True: it is time to stop.
+  // Lets others at the database. True: it is time to stop.
   bool breathe(Instant begun, const std::stop_token& stop) {
     const auto now = BootClock::now();
-    return pause_until(later(now, std::max(std::chrono::floor<Duration>(now - begun), shortest_breath)), stop);
+    const auto took = std::chrono::floor<Duration>(now - begun);
+    return pause_until(later(now, std::clamp(took, shortest_breath, longest_breath)), stop);
   }
 
   // Goes through the table in the order of names; `work` gets what matches of each batch, and answers false to stop.

@@ -123,7 +123,8 @@ class LockTable {
   virtual Token floor(Deadline deadline) = 0;
   // Raises the floor to the largest token among rows idle for longer than `retention`; answers the floor after that.
   virtual Token raise_floor(Duration retention, Deadline deadline) = 0;
-  // Rows that are idle for longer than `retention` and whose token is not above `floor`. Locks nothing.
+  // Rows that nobody holds, that are idle for longer than `retention`, and whose token is not above `floor`: what is
+  // abandoned is settled, and so reported, before it can go. Locks nothing.
   virtual std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) = 0;
   // Removes those of these rows that are as they were seen, and not locked by another transaction; answers how many.
   virtual std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) = 0;

@@ -161,7 +161,8 @@ UPDATE {{lock}}
 -- name: idle(prefix, after, floor, retention, limit)
 SELECT name, token, expires_at
   FROM {{lock}}
- WHERE name > :after AND name >= :prefix AND LEFT(name, LENGTH(:prefix)) = :prefix AND token <= :floor
+ WHERE name > :after AND name >= :prefix AND LEFT(name, LENGTH(:prefix)) = :prefix AND owner IS NULL
+   AND token <= :floor
    AND GREATEST(expires_at, reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention
  ORDER BY name LIMIT :limit;
 

@@ -144,7 +144,7 @@ UPDATE {{lock}}
 SELECT c.name, c.token, c.expires_at
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS c
  WHERE c.name > :after::text AND c.name >= :prefix::text AND starts_with(c.name, :prefix::text)
-   AND c.token <= :floor::bigint AND greatest(c.expires_at, c.reopens_at) <= n.now - :retention::bigint
+   AND c.owner IS NULL AND c.token <= :floor::bigint AND greatest(c.expires_at, c.reopens_at) <= n.now - :retention::bigint
  ORDER BY c.name LIMIT :limit::bigint;
 
 -- name: remove_idle(name, token, expires_at)

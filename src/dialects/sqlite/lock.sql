@@ -124,7 +124,8 @@ UPDATE {{lock}}
 -- name: idle(prefix, after, floor, retention, limit)
 SELECT name, token, expires_at
   FROM {{lock}}
- WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT) AND token <= :floor
+ WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT) AND owner IS NULL
+   AND token <= :floor
    AND max(expires_at, reopens_at)
        <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - :retention
  ORDER BY name LIMIT :limit;

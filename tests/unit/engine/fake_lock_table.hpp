@@ -150,7 +150,9 @@ class FakeLockTable final : public store::LockTable {
       row.owner.clear();
       row.settler = settler;
       ++row.token;
-      return true;
+      if (unanswered_settles == 0) return true;
+      if (--unanswered_settles == 0 && away_after_settles) away = true;
+      throw Failure(Cause::disconnected, "the answer is lost", "", true);
     });
   }
 
@@ -162,7 +164,9 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  bool begin_reaping(std::string_view, std::string_view, Duration, Duration, Deadline) override { return !reaped_elsewhere; }
+  bool begin_reaping(std::string_view, std::string_view, Duration, Duration, Deadline) override {
+    return with_mishaps([&] { return !reaped_elsewhere; }, false);
+  }
   void end_reaping(std::string_view, Duration, Deadline) override {}
   void on_reconnect(std::function<void()>) override {}
   std::vector<std::string> weaknesses(Deadline) override { return {}; }
@@ -185,6 +189,8 @@ class FakeLockTable final : public store::LockTable {
   std::function<void(std::span<const store::Claim>, Deadline)> on_renew{};  // before anything happens; set before use
   std::atomic<bool> row_locked{false};
   std::atomic<bool> reaped_elsewhere{false};
+  std::atomic<int> unanswered_settles{0};       // so many are carried out without an answer
+  std::atomic<bool> away_after_settles{false};  // the last of them is followed by that
   std::atomic<bool> away{false};                // every call fails as if nobody listened
   std::atomic<bool> away_after_mishaps{false};  // the last mishap is followed by that
 
@@ -197,10 +203,10 @@ class FakeLockTable final : public store::LockTable {
   };
 
   template <class Work>
-  auto with_mishaps(Work work) -> decltype(work()) {
+  auto with_mishaps(Work work, bool can_fail = true) -> decltype(work()) {
     const std::lock_guard guard(mutex_);
     if (away) throw Failure(Cause::refused, "nobody listens");
-    if (mishaps_.empty()) return work();
+    if (mishaps_.empty() || !can_fail) return work();
     const auto mishap = mishaps_.front();
     mishaps_.pop_front();
     if (mishaps_.empty() && away_after_mishaps) away = true;

@@ -1,0 +1,244 @@
+// This file knows the promises of the reaper: it works by itself when asked to, one at a time, and tells once.
+#include "support/child.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/news.hpp"
+#include "support/rows.hpp"
+#include "support/slowness.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+int rows(Admin& admin) { return static_cast<int>(admin.number("SELECT count(*) FROM resource_lock WHERE name <> ''")); }
+
+// How often each name was reported.
+using Reports = std::map<std::string, int>;
+
+void add(Reports& reports, const News& news) {
+  for (const auto& item : news.of(Event::Kind::abandoned)) ++reports[item.name];
+}
+
+void check_once_each(const Reports& reports, std::string_view prefix, int count) {
+  CHECK(reports.size() == static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    const auto found = reports.find(row_name(prefix, i));
+    CHECK_MESSAGE((found != reports.end() && found->second == 1), row_name(prefix, i));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an engine that is told to reaps by itself: it settles, removes, and goes on while there is more") {
+  Database database;
+  add_old_rows(database.admin(), "old ", 2500);
+  add_old_rows(database.admin(), "left ", 20, 1, true);
+  News news;
+  auto engine = database.engine({.reap_every = 50ms, .retention = 1h, .grace = 50ms, .observer = news.observer()});
+  const auto held = engine.try_lock("held");
+  engine.try_lock("young").reset();
+  CHECK(eventually([&] { return rows(database.admin()) == 2; }));
+  CHECK(database.admin().owner("held") == held->owner());
+  CHECK(database.admin().exists("young"));
+  CHECK(eventually([&] { return news.of(Event::Kind::abandoned).size() == 20; }));
+  const auto told = news.of(Event::Kind::abandoned).front();
+  CHECK(told.name == "left 000000");
+  CHECK(told.token == Token{1});
+  CHECK_MESSAGE(told.text.find("held by left 000000 (node 1)") != std::string::npos, told.text);
+  CHECK(engine.try_lock("left 000019")->token() > Token{20});
+  CHECK(engine.try_lock("old 002499")->token() > Token{2500});
+}
+
+TEST_CASE("an engine that is not told to does not reap") {
+  Database database;
+  add_old_rows(database.admin(), "old ", 3);
+  auto engine = database.engine({.retention = 1ms, .grace = 1ms});
+  auto other = database.engine({.reap_every = 1h, .retention = 1ms, .grace = 1ms});
+  for (int i = 0; i < 50; ++i) engine.try_lock("job").reset();
+  CHECK(rows(database.admin()) == 4);
+}
+
+TEST_CASE("of all engines that reap by themselves one does in an interval, and each can go on where another stopped") {
+  Database database;
+  constexpr auto interval = 400ms;
+  std::vector<Engine> engines;
+  for (int i = 0; i < 6; ++i)
+    engines.push_back(database.engine({.reap_every = interval, .retention = 1h, .grace = 100ms}));
+  // A turn writes the floor row; how often, its closed time tells.
+  std::vector<Duration> turns{database.admin().reopens_at("")};
+  const Stopwatch time;
+  while (turns.size() < 6) {
+    REQUIRE(time.elapsed() < 30s);
+    if (const auto next = database.admin().reopens_at(""); next != turns.back()) turns.push_back(next);
+  }
+  for (std::size_t i = 2; i < turns.size(); ++i) CHECK(turns[i] - turns[i - 1] >= interval / 4 * 3);
+  add_old_rows(database.admin(), "old ", 10);
+  CHECK(eventually([&] { return rows(database.admin()) == 0; }));
+}
+
+TEST_CASE("a reaper that died in its turn keeps the others waiting for seconds, not for ever") {
+  Database database;
+  const auto table = database.table();
+  add_old_rows(database.admin(), "left ", 1, 1, true);
+  auto engine = database.engine();
+  const auto soon = [] { return later(BootClock::now(), 10s); };
+  REQUIRE(table->begin_reaping("dead", "a dead one", 15s, {}, soon()));
+  CHECK(table->begin_reaping("dead", "a dead one", 15s, {}, soon()));  // asked again, as after a lost answer
+  const auto reaped = engine.reap();
+  CHECK(reaped.elsewhere);
+  CHECK(reaped.abandoned == 0);
+  CHECK(database.admin().expires_at("") > Duration{});
+  database.admin().run("UPDATE resource_lock SET expires_at = 1 WHERE name = ''");  // its time is over
+  CHECK(engine.reap().abandoned == 1);
+  // A clock that was stepped back by days since leaves times that nobody has to wait for.
+  REQUIRE(table->begin_reaping("dead", "a dead one", 15s, {}, soon()));
+  database.admin().run("UPDATE resource_lock SET expires_at = expires_at + 86400000000 WHERE name = ''");
+  CHECK_FALSE(engine.reap().elsewhere);
+}
+
+TEST_CASE("who settles a lease, and who removes a row, is decided once however many try") {
+  Database database;
+  constexpr int count = 60, reapers = 6;
+  add_old_rows(database.admin(), "left ", count, 1, true);
+  add_old_rows(database.admin(), "old ", count);
+  std::vector<std::unique_ptr<store::LockTable>> tables;
+  for (int i = 0; i < reapers; ++i) tables.push_back(database.table());
+  std::atomic<int> settled{0}, signed_by{0};
+  std::atomic<std::size_t> removed{0};
+  in_parallel(reapers, [&](int i) {
+    auto& table = *tables[static_cast<std::size_t>(i)];
+    const auto soon = [] { return later(BootClock::now(), 20s); };
+    const auto settler = "reaper " + std::to_string(i);
+    for (int row = 0; row < count; ++row) {
+      const Token token{1 + row};
+      for (bool asked = false; !asked;) {
+        try {
+          settled += table.settle(row_name("left ", row), token, settler, soon()) ? 1 : 0;
+          asked = true;
+        } catch (const Failure& failure) {
+          REQUIRE(failure.cause() == Cause::locked);
+        }
+      }
+      signed_by += table.settled(row_name("left ", row), token, settler, soon()) == store::Settled::by_asker ? 1 : 0;
+    }
+    const auto idle = table.idle({"old ", "", 1000}, Token{count}, 1h, soon());
+    removed += table.remove_idle(idle, soon());
+  });
+  CHECK(settled == count);
+  CHECK(signed_by == count);
+  CHECK(removed <= count);
+  const auto table = database.table();
+  const auto soon = later(BootClock::now(), 10s);
+  removed += table->remove_idle(table->idle({"old ", "", 1000}, Token{count}, 1h, soon), soon);  // what was skipped
+  CHECK(removed == count);
+}
+
+TEST_CASE("what an idle row was when it was seen decides: used meanwhile, it stays") {
+  Database database;
+  add_old_rows(database.admin(), "old ", 3);
+  const auto table = database.table();
+  auto engine = database.engine();
+  const auto soon = later(BootClock::now(), 10s);
+  const auto idle = table->idle({"old ", "", 1000}, Token{100}, 1h, soon);
+  REQUIRE(idle.size() == 3);
+  CHECK(table->idle({"old ", "old 000000", 1}, Token{100}, 1h, soon).front().name == "old 000001");
+  CHECK(table->idle({"old ", "", 1000}, Token{1}, 1h, soon).size() == 1);
+  const auto held = engine.try_lock("old 000000");
+  engine.try_lock("old 000001").reset();
+  CHECK(table->remove_idle(idle, soon) == 1);
+  CHECK(table->remove_idle(idle, soon) == 0);
+  CHECK(database.admin().owner("old 000000") == held->owner());
+  CHECK(database.admin().exists("old 000001"));
+}
+
+TEST_CASE("reapers of several processes report each abandoned lease exactly once in total") {
+  Database database;
+  constexpr int count = 300;
+  add_old_rows(database.admin(), "left ", count, 1, true);
+  std::vector<News> news(3);
+  std::vector<Child> children;
+  Reports reports;
+  {
+    std::vector<Engine> engines;
+    for (int i = 0; i < 3; ++i) {
+      engines.push_back(database.engine({.reap_every = 5ms, .retention = 1h, .grace = 1h,
+                                         .observer = news[static_cast<std::size_t>(i)].observer()}));
+      children.emplace_back(std::vector<std::string>{DLOCK_TEST_BIN "/dlock", "reap", "--format", "json", "--limit", "200",
+                                                     "--retention", "1ms", "--grace", "1ms"},
+                            std::vector<std::string>{"DLOCK_URL=" + database.url()});
+    }
+    CHECK(eventually([&] { return database.admin().held() == 0; }));
+    for (auto& child : children) {
+      std::string out;
+      while (const auto text = child.line()) out += *text;
+      CHECK(child.wait() == 0);
+      for (const auto& lease : nlohmann::json::parse(out)["settled"]) ++reports[lease["name"]];
+    }
+  }
+  for (const auto& heard : news) add(reports, heard);
+  check_once_each(reports, "left ", count);
+}
+
+TEST_CASE("an engine with a reaper closes at once") {
+  Database database;
+  add_old_rows(database.admin(), "old ", 3000);
+  for (const auto interval : {1ms, 20ms, 3600000ms}) {
+    auto engine = std::make_optional(database.engine({.reap_every = interval, .retention = 1h, .grace = 1ms}));
+    engine->try_lock("job").reset();
+    const Stopwatch time;
+    engine.reset();
+    CHECK(time.elapsed() < 1s * slowness);
+  }
+}
+
+TEST_CASE("a pass of the reaper does all of it: only what matches, not more than asked, and nothing when it is dry") {
+  Database database;
+  add_old_rows(database.admin(), "a/", 5);
+  add_old_rows(database.admin(), "b/", 5);
+  add_old_rows(database.admin(), "left/", 2, 1, true);
+  auto engine = database.engine({.retention = 1h, .grace = 100ms});
+  const auto dry = engine.reap_all({.dry_run = true});
+  CHECK(dry.removed == 10);
+  CHECK(dry.abandoned == 2);
+  CHECK(engine.reap_all({.glob = "a/*[23]", .dry_run = true}).removed == 2);
+  CHECK(rows(database.admin()) == 12);
+  CHECK(database.admin().floor() == Token{0});
+  const Stopwatch time;
+  CHECK(engine.reap_all({.glob = "a/*[23]"}).removed == 2);
+  CHECK(time.elapsed() >= 100ms);
+  CHECK_FALSE(database.admin().exists("a/000003"));
+  CHECK(engine.reap_all({.limit = 4}).removed == 4);
+  std::vector<ReapProgress::Phase> phases;
+  const auto rest = engine.reap_all({.progress = [&](const ReapProgress& now) { phases.push_back(now.phase); }});
+  CHECK(rest.removed == 6);
+  CHECK(rows(database.admin()) == 0);
+  CHECK(std::count(phases.begin(), phases.end(), ReapProgress::Phase::grace) > 0);
+  CHECK(phases.back() == ReapProgress::Phase::removing);
+  CHECK(engine.try_lock("a/000003")->token() > Token{5});
+  CHECK(thrown_by([&] { engine.reap_all({.limit = 0}); }).fault == Fault::misuse);
+}
+
+TEST_CASE("a pass that is stopped while it waits out the grace ends at once, and has removed nothing") {
+  Database database;
+  add_old_rows(database.admin(), "old ", 5);
+  auto engine = database.engine({.retention = 2h, .grace = 1h});
+  std::stop_source stop;
+  const Stopwatch time;
+  const auto reaped = engine.reap_all({.progress =
+                                           [&](const ReapProgress& now) {
+                                             if (now.phase == ReapProgress::Phase::grace) stop.request_stop();
+                                           }},
+                                      stop.get_token());
+  CHECK(reaped.removed == 0);
+  CHECK(time.elapsed() < 5s * slowness);
+  CHECK(rows(database.admin()) == 5);
+}

@@ -1,0 +1,165 @@
+// This file knows what the reaper makes of answers that are lost, and of a database that is away.
+#include "engine/fake_lock_table.hpp"
+#include "engine/reaper.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+using namespace std::chrono_literals;
+using dlock::Cause;
+using dlock::Event;
+using dlock::Token;
+using dlock::engine::Reaper;
+using dlock::test::FakeLockTable;
+
+namespace {
+
+struct Told {
+  std::string name, text;
+  Event::Kind kind{};
+};
+
+// A reaper on a table in memory, on which the lease "job" has been abandoned.
+struct Bench {
+  std::shared_ptr<FakeLockTable> table = std::make_shared<FakeLockTable>();
+  std::mutex mutex;
+  std::vector<Told> told;  // guarded by mutex
+  std::shared_ptr<dlock::engine::Reporter> reporter =
+      std::make_shared<dlock::engine::Reporter>([this](const Event& event) {
+        const std::lock_guard guard(mutex);
+        told.push_back({std::string(event.name), std::string(event.text), event.kind});
+      });
+  std::optional<Reaper> reaper;
+
+  explicit Bench(dlock::Duration every = {}, dlock::Duration patience = 5s) {
+    abandon();
+    reaper.emplace(table, reporter, Reaper::Terms{every, 1h, 1h, patience, "test"});
+  }
+  ~Bench() { end(); }
+
+  void abandon() {
+    const dlock::Name name("job");
+    const dlock::store::Ask ask{name, "owner", "", "label", "", dlock::Duration{1}, {}, ""};
+    table->acquire({&ask, 1}, dlock::Deadline::max());
+    const auto over = dlock::later(dlock::BootClock::now(), dlock::Duration{1});
+    while (dlock::BootClock::now() <= over) std::this_thread::yield();
+  }
+
+  // The name is granted again, and released.
+  void use() {
+    const dlock::Name name("job");
+    const dlock::store::Ask ask{name, "another", "", "", "", 1h, {}, ""};
+    const auto token = table->acquire({&ask, 1}, dlock::Deadline::max()).front().token;
+    const dlock::store::Claim claim{name.text(), "another", token.value_or(Token{})};
+    table->release({&claim, 1}, dlock::Deadline::max());
+  }
+
+  bool tells(Event::Kind kind, long count) {
+    return dlock::test::eventually([&] {
+      const std::lock_guard guard(mutex);
+      return std::count_if(told.begin(), told.end(), [&](const Told& one) { return one.kind == kind; }) >= count;
+    });
+  }
+
+  // Ends the reaper and delivers what it has told.
+  std::vector<Told> end() {
+    reaper.reset();
+    reporter.reset();
+    return told;
+  }
+
+  static std::vector<std::string> abandoned(const std::vector<Told>& all) {
+    std::vector<std::string> texts;
+    for (const auto& one : all)
+      if (one.kind == Event::Kind::abandoned) texts.push_back(one.text);
+    return texts;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a settled lease is told once, with who held it") {
+  Bench bench;
+  CHECK(bench.reaper->round(10).abandoned == 1);
+  CHECK(bench.reaper->round(10).abandoned == 0);
+  const auto texts = Bench::abandoned(bench.end());
+  REQUIRE(texts.size() == 1);
+  CHECK(texts.front().starts_with("held by label"));
+}
+
+TEST_CASE("a settling whose answer is lost is told once all the same") {
+  Bench bench;
+  bench.table->unanswered_settles = 1;
+  CHECK(bench.reaper->round(10).abandoned == 1);
+  CHECK(Bench::abandoned(bench.end()).size() == 1);
+}
+
+TEST_CASE("a settling that nobody answers is told when the database is back, once") {
+  Bench bench({}, 50ms);
+  bench.table->unanswered_settles = 1;
+  bench.table->away_after_settles = true;
+  CHECK_THROWS_AS(bench.reaper->round(10), dlock::Failure);
+  CHECK_THROWS_AS(bench.reaper->round(10), dlock::Failure);
+  bench.table->away = false;
+  CHECK(bench.reaper->round(10).abandoned == 1);
+  CHECK(bench.reaper->round(10).abandoned == 0);
+  CHECK(Bench::abandoned(bench.end()).size() == 1);
+}
+
+TEST_CASE("a settling without an answer is told with the doubt in words once the name was used again") {
+  Bench bench({}, 50ms);
+  bench.table->unanswered_settles = 1;
+  bench.table->away_after_settles = true;
+  CHECK_THROWS_AS(bench.reaper->round(10), dlock::Failure);
+  bench.table->away = false;
+  bench.use();
+  CHECK(bench.reaper->round(10).abandoned == 1);
+  const auto texts = Bench::abandoned(bench.end());
+  REQUIRE(texts.size() == 1);
+  CHECK(texts.front().find("the answer was lost") != std::string::npos);
+}
+
+TEST_CASE("a settling whose answer never came is told at the latest when the engine ends") {
+  Bench bench({}, 50ms);
+  bench.table->unanswered_settles = 1;
+  bench.table->away_after_settles = true;
+  CHECK_THROWS_AS(bench.reaper->round(10), dlock::Failure);
+  const auto texts = Bench::abandoned(bench.end());
+  REQUIRE(texts.size() == 1);
+  CHECK(texts.front().find("the answer was lost") != std::string::npos);
+}
+
+TEST_CASE("a settling that did not happen is not told") {
+  Bench bench;
+  bench.table->add_mishap(Cause::disconnected, true, false);  // the list of what is abandoned
+  CHECK(bench.reaper->round(10).abandoned == 1);
+  bench.abandon();
+  bench.use();  // taken over by another owner before anybody settled it
+  CHECK(bench.reaper->round(10).abandoned == 0);
+  CHECK(Bench::abandoned(bench.end()).size() == 1);
+}
+
+TEST_CASE("where another reaper is at work nothing is done") {
+  Bench bench;
+  bench.table->reaped_elsewhere = true;
+  CHECK(bench.reaper->round(10).elsewhere);
+  CHECK(bench.table->owner_of("job") == "owner");
+  bench.table->reaped_elsewhere = false;
+  CHECK_FALSE(bench.reaper->round(10).elsewhere);
+}
+
+TEST_CASE("a reaper that works by itself lives through a database that is away, says so, and goes on") {
+  Bench bench(1ms, 20ms);
+  CHECK(bench.tells(Event::Kind::abandoned, 1));
+  bench.table->away = true;
+  CHECK(bench.tells(Event::Kind::retried, 3));
+  bench.table->away = false;
+  bench.abandon();
+  CHECK(bench.tells(Event::Kind::abandoned, 2));
+}

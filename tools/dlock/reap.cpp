@@ -1,0 +1,154 @@
+// This file knows what `dlock reap` does, and how it shows that it is still at it.
+#include "reap.hpp"
+
+#include "asking.hpp"
+#include "waiting.hpp"
+
+#include "tools/shared/usage.hpp"
+
+#include <dlock/dlock.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+#include <vector>
+
+namespace dlock::tools {
+namespace {
+
+constexpr std::size_t longest_pattern = 4096;
+constexpr std::int64_t most_rows = 1'000'000'000;
+constexpr auto quiet_time = std::chrono::seconds{1};
+constexpr auto between_lines = std::chrono::milliseconds{200};
+
+struct Settled {
+  std::string name, text;
+  Token token{};
+  Duration expired{};
+};
+
+std::string counted(std::size_t number, const char* one, const char* many) {
+  return fmt::format("{} {}", number, number == 1 ? one : many);
+}
+
+std::string words_for(const ReapProgress& now) {
+  switch (now.phase) {
+    case ReapProgress::Phase::turn: return "another reaper is at work; waiting for its end";
+    case ReapProgress::Phase::settling: return fmt::format("settled {}", counted(now.done, "abandoned lease", "abandoned leases"));
+    case ReapProgress::Phase::grace:
+      return fmt::format("{} can go; waiting out the grace, {} left", counted(now.total, "row", "rows"), shown(now.left));
+    case ReapProgress::Phase::removing: return fmt::format("removed {} of {}", now.done, counted(now.total, "row", "rows"));
+  }
+  return {};
+}
+
+// One line on a terminal that is written over again and again, from the second second on.
+// Threads: one at a time.
+class ProgressLine {
+ public:
+  explicit ProgressLine(const Console& console) : wanted_(!console.quiet() && !console.json() && ::isatty(STDERR_FILENO) != 0) {}
+  ~ProgressLine() {
+    if (shown_) std::cerr << "\r\x1b[K" << std::flush;
+  }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const ReapProgress& progress) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!wanted_ || now < next_) return;
+    std::cerr << "\r\x1b[Kdlock: " << words_for(progress) << std::flush;
+    shown_ = true;
+    next_ = now + between_lines;
+  }
+
+ private:
+  const bool wanted_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + quiet_time;
+};
+
+}  // namespace
+
+Reap::Reap(CLI::App& app)
+    : command_(app.add_subcommand("reap", "remove rows that nobody has used for long, and settle abandoned leases")) {
+  command_->add_option("GLOB", glob_, "only names that match this shell pattern (*)")->type_name("");
+  add_value(*command_, "--retention", retention_, "D", "keep rows that were used within this time (24h); not shorter than the grace");
+  add_value(*command_, "--grace", grace_, "D", "wait between the two steps (60s); the same for all who use the table, see below");
+  command_->add_option("--limit", limit_, "remove at most so many rows, and settle at most so many leases (1000), or: all")->type_name("N");
+  command_->add_flag("--dry-run", dry_run_, "count what would be done, and write nothing");
+  command_->footer(
+      "Reaping is tidying up: an expired lock can be taken without it, and a fencing token never falls by it. A lease that\n"
+      "expired without release is settled: freed, and shown with who held it, once, whoever reaps. Free rows are removed in\n"
+      "two steps, both in this one call: first the floor under all new tokens is raised, then, if there is anything to\n"
+      "remove, the command waits out the grace and removes. So it takes a minute when it removes something, and no time when\n"
+      "it does not. What one call has raised another cannot use, since nothing about it is stored: for cron, call it as a\n"
+      "whole, as rarely as you like. Stopped while it waits, it has removed nothing.\n"
+      "--grace: whoever takes a lock looks again if the answer took longer than half of the grace it was given\n"
+      "(EngineOptions::grace, 60s). A shorter --grace here than theirs could hand them an old token.\n"
+      "One reaper works on a table at a time; others wait. -u URL and more: dlock --help\n"
+      "Example: dlock reap 'upload/*' --retention 7d --limit all");
+}
+
+std::size_t Reap::limit() const {
+  if (limit_ == "all") return Reaping::all;
+  try {
+    return static_cast<std::size_t>(parse_number("--limit", limit_, 1, most_rows));
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}, nor \"all\"", error.what()));
+  }
+}
+
+EngineOptions Reap::options(const ConnectionOptions& connection) const {
+  auto options = engine_options(connection);
+  if (grace_) options.grace = parse_positive_duration("--grace", *grace_);
+  if (retention_) options.retention = parse_positive_duration("--retention", *retention_);
+  if (options.retention < options.grace)
+    throw UsageError(fmt::format("--retention {} is shorter than the grace of {} (--grace): rows must be kept for at least that",
+                                 shown(options.retention), shown(options.grace)));
+  return options;
+}
+
+int Reap::operator()(const ConnectionOptions& connection, Console& console) const {
+  if (console.env()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
+  check_text("the pattern", glob_, longest_pattern);
+  auto engine_options = options(connection);
+  std::vector<Settled> settled;  // written by the engine's own thread until the engine is gone
+  engine_options.observer = [&](const Event& event) {
+    if (event.kind == Event::Kind::abandoned)
+      settled.push_back({std::string(event.name), std::string(event.text), event.token, event.took});
+  };
+  Reaping reaping;
+  reaping.glob = glob_;
+  reaping.limit = limit();
+  reaping.dry_run = dry_run_;
+  const auto url = connection.url({"DLOCK_URL"});
+  const Signals signals;
+  Engine::Reaped reaped;
+  const int ended_by = wait_for(signals, [&](const std::stop_token& stop) {
+    ProgressLine line(console);
+    reaping.progress = [&](const ReapProgress& progress) { line.show(progress); };
+    Engine engine(url, engine_options);
+    reaped = engine.reap_all(reaping, stop);
+  });
+  if (console.json()) {
+    auto leases = nlohmann::json::array();
+    for (const auto& lease : settled)
+      leases.push_back({{"name", lease.name}, {"token", number(lease.token)}, {"expired_us", lease.expired.count()}, {"text", lease.text}});
+    console.result(nlohmann::json{{"dry_run", dry_run_}, {"removed", reaped.removed}, {"abandoned", reaped.abandoned},
+                                  {"settled", std::move(leases)}});
+  } else {
+    for (const auto& lease : settled)
+      console.result(fmt::format("settled {} (token {}): {} {} ago", in_quotes(lease.name), number(lease.token),
+                                 printable(lease.text), shown(lease.expired)));
+    console.result(fmt::format("{} {} and {} {}", dry_run_ ? "would remove" : "removed",
+                               counted(reaped.removed, "row", "rows"), dry_run_ ? "settle" : "settled",
+                               counted(reaped.abandoned, "abandoned lease", "abandoned leases")));
+  }
+  return ended_by != 0 ? 128 + ended_by : number(Exit::ok);
+}
+
+}  // namespace dlock::tools
