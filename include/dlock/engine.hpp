@@ -22,7 +22,8 @@ inline namespace v0 {
 // The lock engine of one table in one database.
 // Threads: every member from any thread. After fork() the child's calls throw misuse.
 // Owns: its connections (at most EngineOptions::connections) and its threads (all signals blocked). Destroying it
-// does not release: held Locks stay valid and renewed.
+// does not release: held Locks stay valid and renewed. The last of the engine and its Locks to go ends the threads,
+// also inside a callback; with a database that hangs that takes at most request_timeout.
 // Names: 1 to 255 bytes of UTF-8 without NUL, compared as bytes. Anything else is misuse before any SQL.
 // Fails: every call may throw Error{unavailable, timeout, in_doubt, schema, permission, misuse}. Busy is no error.
 class DLOCK_EXPORT Engine {

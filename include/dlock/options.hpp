@@ -45,7 +45,9 @@ struct EngineOptions {
   Duration grace = std::chrono::seconds{60};            // between the reaper's two steps; the same for all users of a table
   bool bound_idle = true;                // bound the idle time of transactions with a lock or a fence in them (see there)
   bool prepared_statements = true;       // off behind a pooler in transaction mode
-  std::function<void(const Event&)> observer{};         // called on a thread of its own; exceptions are swallowed
+  // Called on a thread of its own; exceptions are swallowed. The end of the engine waits for a call under way, unless it
+  // comes from within it.
+  std::function<void(const Event&)> observer{};
 };
 
 }  // namespace v0

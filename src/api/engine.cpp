@@ -43,7 +43,12 @@ struct Engine::Handle {
 Engine::Engine(std::string_view url, EngineOptions options)
     : handle_(std::make_unique<Handle>(Handle{api::open(url, std::move(options))})) {}
 Engine::Engine(Engine&&) noexcept = default;
-Engine& Engine::operator=(Engine&&) noexcept = default;
+
+Engine& Engine::operator=(Engine&& other) noexcept {
+  const Engine old(std::move(*this));  // ends as an engine does, also after fork()
+  handle_ = std::move(other.handle_);
+  return *this;
+}
 
 Engine::~Engine() {
   // After fork() the connections and threads are the parent's: not even their copies may be destroyed here.

@@ -58,6 +58,8 @@ Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options)
     reporter_->tell(Event::Kind::weak_durability, {}, {}, {}, std::move(weakness));
 }
 
+Core::~Core() { keeper_.close(); }
+
 Deadline Core::soon() const noexcept { return later(BootClock::now(), options_.request_timeout); }
 
 // A statement that leaves just before its caller's deadline still gets time for its answer: cutting it off would turn

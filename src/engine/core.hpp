@@ -36,6 +36,9 @@ class Core {
 
   // `options` are complete and valid.
   Core(std::shared_ptr<store::LockTable> table, EngineOptions options);
+  ~Core();  // waits for statements that are under way, all at the same time: at most request_timeout
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
 
   const EngineOptions& options() const noexcept { return options_; }
 

@@ -297,7 +297,9 @@ struct Keeper::State {
 Keeper::Keeper(std::shared_ptr<store::LockTable> table, std::shared_ptr<Reporter> reporter, Duration request_timeout)
     : state_(std::make_shared<State>(std::move(table), std::move(reporter), request_timeout)) {}
 
-Keeper::~Keeper() {
+Keeper::~Keeper() { close(); }
+
+void Keeper::close() noexcept {
   const std::lock_guard guard(state_->mutex);
   state_->closing = true;
   state_->alarm.ring();

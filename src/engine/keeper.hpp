@@ -15,7 +15,7 @@ namespace dlock::engine {
 class Keeper {
  public:
   Keeper(std::shared_ptr<store::LockTable> table, std::shared_ptr<Reporter> reporter, Duration request_timeout);
-  ~Keeper();  // ends renewing; does not release
+  ~Keeper();  // ends renewing; does not release; waits for the statement that is under way
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
@@ -27,6 +27,9 @@ class Keeper {
   // it answered. Waits until no renewal of it is on its way any more. False: one was until `deadline`.
   bool hold_back(const std::shared_ptr<Held>& held, Deadline deadline);
   void resume(const std::shared_ptr<Held>& held);
+
+  // Says that the end is near: no further statement begins.
+  void close() noexcept;
 
   // Tries on to free what `owner` may hold on `name`, until it worked or `until` has passed (the lease is over then).
   void free_later(std::string name, std::string owner, Instant until);

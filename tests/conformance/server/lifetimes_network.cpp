@@ -1,0 +1,76 @@
+// This file knows the promise that locks and engines end in time when nothing comes through to the database any more,
+// and that the reaper outlives that.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/news.hpp"
+#include "support/proxy.hpp"
+#include "support/rows.hpp"
+#include "support/slowness.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("with a database that hangs a lock ends within release_timeout, and its engine within request_timeout") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  News news;
+  constexpr auto release_timeout = 300ms, request_timeout = 1500ms;
+  std::optional<Engine> engine;
+  engine.emplace(database.server().url_at(proxy.address()),
+                 EngineOptions{.connections = 4, .request_timeout = request_timeout, .release_timeout = release_timeout,
+                               .reap_every = 20ms, .observer = news.observer()});
+  std::vector<Lock> locks;
+  for (int i = 0; i < 8; ++i) locks.push_back(engine->lock(row_name("job ", i), {.lease = 30s, .renew_every = 20ms}));
+  proxy.black_hole();
+  REQUIRE(news.comes(Event::Kind::retried));  // renewals get no answer
+  const Stopwatch first;
+  locks.pop_back();
+  CHECK(first.elapsed() < release_timeout + 2s * slowness);
+  const Stopwatch others;
+  locks.clear();
+  CHECK(others.elapsed() < 7 * release_timeout + 2s * slowness);
+  const Stopwatch close;
+  engine.reset();
+  CHECK(close.elapsed() < request_timeout + 2s * slowness);
+  proxy.pass();
+  auto other = database->engine();
+  for (int i = 0; i < 8; ++i)
+    if (!database->admin().owner(row_name("job ", i)).empty()) free_by_force(other, row_name("job ", i));
+}
+
+TEST_CASE("a reaper goes on after the database was away, was silent, and lost its answers: each report comes once") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  constexpr int count = 400;
+  add_old_rows(database->admin(), "left ", count, 1, true);
+  News news;
+  {
+    Engine engine(database.server().url_at(proxy.address()),
+                  {.connections = 1, .connect_timeout = 2s, .request_timeout = 2s, .reap_every = 10ms,
+                   .retention = 1h, .grace = 1h, .observer = news.observer()});
+    for (int round = 0; round < 12 && database->admin().held() > 0; ++round) {
+      const auto held = database->admin().held();
+      const auto requests = proxy.requests();
+      if (round % 4 == 0) proxy.cut();
+      if (round % 4 == 1) proxy.lose_next_answer();
+      if (round % 4 == 2) proxy.refuse();
+      if (round % 4 == 3) proxy.black_hole();
+      if (round % 4 >= 2) CHECK(eventually([&, told = news.of(Event::Kind::retried).size()] {
+        return news.of(Event::Kind::retried).size() > told;
+      }));
+      proxy.pass();
+      CHECK(eventually([&] { return proxy.requests() > requests + 4 && database->admin().held() <= held; }));
+    }
+    CHECK(eventually([&] { return database->admin().held() == 0; }));
+  }
+  std::map<std::string, int> reports;
+  for (const auto& item : news.of(Event::Kind::abandoned)) ++reports[item.name];
+  CHECK(reports.size() == count);
+  for (const auto& [name, times] : reports) CHECK_MESSAGE(times == 1, name);
+  CHECK(news.has(Event::Kind::retried));
+}
