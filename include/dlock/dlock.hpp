@@ -7,6 +7,7 @@
 #include <dlock/event.hpp>
 #include <dlock/holder.hpp>
 #include <dlock/lock.hpp>
+#include <dlock/mutex.hpp>
 #include <dlock/options.hpp>
 #include <dlock/reaping.hpp>
 #include <dlock/token.hpp>

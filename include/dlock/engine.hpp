@@ -34,6 +34,8 @@ class DLOCK_EXPORT Engine {
   Engine& operator=(Engine&&) noexcept;
   ~Engine();
 
+  // A lock that is held already may be entered again: Reentrance in <dlock/options.hpp> says by whom.
+
   // One attempt. Empty: busy; then `busy`, if given, tells who holds it (one more statement).
   std::optional<Lock> try_lock(std::string_view name, const LockOptions& options = {}, Holder* busy = nullptr);
 
@@ -98,7 +100,10 @@ class DLOCK_EXPORT Engine {
   static void install_schema(std::string_view url, const EngineOptions& options = {});
 
  private:
+  friend class Mutex;
   struct Handle;
+  explicit Engine(std::unique_ptr<Handle> handle) noexcept;
+  Engine same() const;              // another handle on the same core
   std::unique_ptr<Handle> handle_;  // shares the core (pool, keeper, timer) with every Lock
 };
 

@@ -29,6 +29,7 @@ enum class Loss {
 // What became of a release.
 enum class Released {
   freed,        // the row is free
+  still_held,   // this entry has left, another one holds on (Reentrance)
   was_lost,     // the lease had been lost before; nobody else's was touched
   unconfirmed,  // no answer in time; the engine tries on, and at the latest the lease ends by itself
 };
@@ -45,8 +46,11 @@ struct FenceOptions {
   unsigned attempts = 10;  // with_fence: runs of the transaction at most, while each ends in conflict
 };
 
-// One granted lease.
+// One granted lease, or a further entry into one (Reentrance): then owner, token, trust and loss are those of the lease,
+// shared by all of its entries.
 // Threads: lost, valid, remaining, check, loss, name, token and owner from any; the rest one thread at a time.
+// A Lock moved to another thread stays the entry of the thread it was granted to: that one may re-enter it, the thread
+// that has it now may not.
 // Owns: the grant. It may outlive its Engine; renewal goes on until the last Lock is gone.
 // Time: trust runs on CLOCK_BOOTTIME from before the request was sent; no wall clock is read.
 class [[nodiscard]] DLOCK_EXPORT Lock {
@@ -63,7 +67,7 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // As the destructor, but tells. A second call answers what the first one did.
   Released release();
 
-  // Lets go of the lease without releasing it: nobody renews it any more, and it ends by its time unless it is
+  // Lets go of the lease, with all entries of its thread, without releasing it: nobody renews it any more, and it ends by its time unless it is
   // adopted (Engine::adopt) or renewed by its token. For grants that outlive the process.
   Token detach() noexcept;
 

@@ -11,6 +11,14 @@
 namespace dlock {
 inline namespace v0 {
 
+// Who may enter a lock that is held already. An entry shares owner and token of the grant, and what was chosen for the
+// grant stands (label, metadata, at-least time, renewal); the lock is free when the last entry has left.
+enum class Reentrance {
+  thread,  // the thread that was granted it, through the same engine: no round trip, at most one to refresh the lease
+  node,    // whoever has the same EngineOptions::node and asks for `node` too, also in another process
+  none,    // nobody: for tasks on thread pools, where the next task on a thread is somebody else
+};
+
 // How one lock is to be held. What is unset is the engine's default.
 struct LockOptions {
   std::optional<Duration> lease{};     // 1 ms to 10 years; renewed automatically from 300 ms up
@@ -21,6 +29,7 @@ struct LockOptions {
   Duration max_hold{};
   std::optional<Duration> renew_every{};  // unset: a third of the lease
   bool renew = true;                   // false: nobody renews it; it ends with its lease or by Lock::extend
+  std::optional<Reentrance> reentrance{};
   std::optional<std::string> label{};  // for people, at most 255 bytes of UTF-8
   std::string metadata{};              // for people, at most 4096 bytes of UTF-8
 };
@@ -34,6 +43,9 @@ struct EngineOptions {
   std::string label{};                   // for people; empty: host:pid
   std::string application = "dlock";     // how connections introduce themselves to the server
   Duration lease = std::chrono::seconds{30};
+  Reentrance reentrance = Reentrance::thread;
+  bool node_exclusive = false;           // with Reentrance::node: what another engine of the same node holds is replaced, not
+                                         // joined: a new token, and its renewals are refused. For one engine a node only
   std::optional<Duration> margin{};      // safety margin of trust; unset: lease/20, 1 ms (SQLite 3 ms) to 500 ms
   unsigned connections = 2;              // at most; opened when needed
   Duration connect_timeout = std::chrono::seconds{10};

@@ -42,6 +42,8 @@ struct Engine::Handle {
 
 Engine::Engine(std::string_view url, EngineOptions options)
     : handle_(std::make_unique<Handle>(Handle{api::open(url, std::move(options))})) {}
+Engine::Engine(std::unique_ptr<Handle> handle) noexcept : handle_(std::move(handle)) {}
+Engine Engine::same() const { return Engine(std::make_unique<Handle>(*handle_)); }
 Engine::Engine(Engine&&) noexcept = default;
 
 Engine& Engine::operator=(Engine&& other) noexcept {

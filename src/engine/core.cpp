@@ -40,6 +40,8 @@ struct Core::Request {
   const LockOptions& options;
   Held::Terms terms;
   std::string owner = random_identity();
+  std::string entry{};              // in node mode: the identity of this request's entry
+  engine::Owners::Mark mark{};      // in node mode: what is held by `owner` is ours
   Instant first_sent = BootClock::now();
   bool in_doubt = false;    // some attempt may have been granted without an answer
   bool row_locked = false;  // the last answer: busy only because the row was locked
@@ -83,9 +85,24 @@ Held::Terms Core::terms_of(const LockOptions& options) const {
 }
 
 std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options, const Patience& patience) {
-  Request request{name, options, terms_of(options)};
-  engine::Polling polling(options_.poll_floor);
+  const auto reentrance = options.reentrance.value_or(options_.reentrance);
   if (patience.stop.stop_requested()) return nullptr;
+  if (reentrance == Reentrance::thread)
+    if (auto held = reenter(name, options, patience.deadline)) return held;
+  Request request{name, options, terms_of(options)};
+  if (reentrance == Reentrance::node) {
+    request.entry = random_identity();
+    request.mark = owners_.mark(request.owner);
+  }
+  auto held = wait_for_grant(request, patience);
+  if (held && reentrance == Reentrance::thread) entries_.open_to_this_thread(held);
+  return held;
+}
+
+// Empty: busy, or out of patience.
+std::shared_ptr<Held> Core::wait_for_grant(Request& request, const Patience& patience) {
+  const auto& name = request.name;
+  engine::Polling polling(options_.poll_floor);
   try {
     const auto give_up_on_lock = std::min(patience.deadline, later(request.first_sent, locked_patience));
     for (;;) {
@@ -99,7 +116,7 @@ std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options
       // Wait until a look says that an attempt is worth it: at intervals, and when the lease ends by itself.
       for (auto until = later(now, polling.next());;) {
         if (engine::pause_until(std::min(until, patience.deadline), patience.stop)) break;
-        if (BootClock::now() >= patience.deadline) break;
+        if (BootClock::now() >= patience.deadline || !request.entry.empty()) break;  // its node may be inside by now
         const auto outlook = persist(answer_by(patience.deadline), patience.stop, request.in_doubt,
                                      [&](Deadline deadline) { return table_->look(name.text(), deadline); });
         if (outlook.free) break;
@@ -109,39 +126,56 @@ std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options
     }
   } catch (const Error&) {
     // Whatever an attempt without an answer may have been granted must not be held by nobody.
-    if (request.in_doubt) keeper_.free_later(name.text(), request.owner, later(BootClock::now(), request.terms.lease));
+    if (request.in_doubt) free_later(request);
     if (patience.stop.stop_requested()) return nullptr;
     throw;
   }
-  if (request.in_doubt) keeper_.free_later(name.text(), request.owner, later(BootClock::now(), request.terms.lease));
+  if (request.in_doubt) free_later(request);
   return nullptr;
+}
+
+void Core::free_later(const Request& request) {
+  keeper_.free_later(request.name.text(), request.owner, request.entry, later(BootClock::now(), request.terms.lease));
+}
+
+// Sends what it takes to be granted the lock, or to enter it where our node holds it.
+store::Entered Core::ask(const Request& request, bool again, Deadline until, Instant& sent) {
+  const store::Ask ask{request.name, request.owner, options_.node,
+                       request.options.label ? std::string_view{*request.options.label} : options_.label,
+                       engine::actor_of_this_thread(), request.terms.lease, request.options.at_least,
+                       request.options.metadata, request.entry};
+  sent = BootClock::now();
+  const auto granted = table_->acquire({&ask, 1}, until).front();
+  // A grant that is asked for again keeps its entries as they are by then, ours with the end it was first given.
+  const bool settled = granted.token ? !again && !request.in_doubt : granted.row_locked;
+  if (settled || request.entry.empty()) return {granted.token, request.owner, granted.row_locked};
+  sent = BootClock::now();
+  return table_->enter(
+      ask, [&](std::string_view owner) { return options_.node_exclusive && !owners_.ours(owner); }, until);
 }
 
 // Asks once, until there is an answer. Empty: busy.
 std::shared_ptr<Held> Core::try_once(Request& request, Deadline deadline, std::stop_token stop) {
   const auto bound = answer_by(deadline);
-  for (;;) {
+  for (bool again = false;; again = true) {
     Instant sent{};
-    const auto answer = persist(bound, stop, request.in_doubt, [&](Deadline until) {
-      sent = BootClock::now();
-      const store::Ask ask{request.name, request.owner, options_.node,
-                           request.options.label ? std::string_view{*request.options.label} : options_.label,
-                           engine::actor_of_this_thread(), request.terms.lease, request.options.at_least,
-                           request.options.metadata};
-      return table_->acquire({&ask, 1}, until).front();
-    });
+    const auto answer = persist(bound, stop, request.in_doubt,
+                                [&](Deadline until) { return ask(request, again, until, sent); });
     request.row_locked = answer.row_locked;
     if (!answer.token) return nullptr;
     request.in_doubt = false;
     const auto now = BootClock::now();
     // PROTOCOL, "Tokens that never fall": an answer this late may stem from a floor that the reaper has raised since.
-    if (now - request.first_sent > options_.grace / 2 && !above_floor(*answer.token, bound)) {
+    if (answer.owner == request.owner && now - request.first_sent > options_.grace / 2 &&
+        !above_floor(*answer.token, bound)) {
       persist(bound, [&](Deadline until) { return table_->withdraw(request.name.text(), request.owner, until); });
       request.owner = random_identity();
+      if (request.mark) request.mark = owners_.mark(request.owner);
       request.first_sent = BootClock::now();
       continue;
     }
-    auto held = std::make_shared<Held>(request.name, request.owner, *answer.token, request.terms, sent);
+    auto held = std::make_shared<Held>(request.name, answer.owner, *answer.token, request.terms, sent, request.entry);
+    if (request.mark) held->owner_mark = owners_.mark(answer.owner);
     // An answer that took longer than its own lease is worth another one: the same owner keeps the same token.
     if (!held->valid(now) && request.terms.lease > 4 * request.terms.margin && now < bound && !stop.stop_requested())
       continue;
@@ -178,20 +212,31 @@ std::shared_ptr<Held> Core::adopt(const Name& name, Token token, const LockOptio
 
 Released Core::release(const std::shared_ptr<Held>& held, Duration timeout) {
   const bool was_valid = held->valid(BootClock::now());
+  switch (entries_.leave(held)) {
+    case engine::Entries::Rest::nothing: break;
+    case engine::Entries::Rest::others: return was_valid ? Released::still_held : Released::was_lost;
+    case engine::Entries::Rest::detached: return Released::unconfirmed;
+  }
   const bool was_lost = !held->let_go();
-  detach(held);
+  forget(held);
   bool in_doubt = false;
   try {
-    const bool freed = persist(later(BootClock::now(), timeout), {}, in_doubt, [&](Deadline deadline) {
+    const auto left = persist(later(BootClock::now(), timeout), {}, in_doubt, [&](Deadline deadline) {
+      if (!held->entry().empty()) return table_->leave(held->name(), held->entry(), deadline);
       const auto claim = held->claim();
-      return static_cast<bool>(table_->release({&claim, 1}, deadline).front());
+      return store::Left{static_cast<bool>(table_->release({&claim, 1}, deadline).front()), {}};
     });
     // Nothing to free although it was ours when asked first: then an attempt without an answer has freed it.
-    if (was_lost || (!freed && !(in_doubt && was_valid))) return Released::was_lost;
+    if (was_lost) return Released::was_lost;
+    if (!left.was_there && !(in_doubt && was_valid)) {
+      reporter_->tell(Event::Kind::lost, held->name(), held->token(), {}, "it was no longer ours when it was released");
+      return Released::was_lost;
+    }
+    if (left.owner == held->owner()) return Released::still_held;
     reporter_->tell(Event::Kind::released, held->name(), held->token());
     return Released::freed;
   } catch (const Error& error) {
-    keeper_.free_later(held->name(), held->owner(), held->trusted_until());
+    keeper_.free_later(held->name(), held->owner(), held->entry(), held->trusted_until());
     reporter_->tell(Event::Kind::released, held->name(), held->token(), {},
                     fmt::format("not confirmed; at the latest it ends with its lease: {}", error.what()));
     return was_lost ? Released::was_lost : Released::unconfirmed;
@@ -199,12 +244,17 @@ Released Core::release(const std::shared_ptr<Held>& held, Duration timeout) {
 }
 
 void Core::detach(const std::shared_ptr<Held>& held) noexcept {
+  entries_.detach(held);
+  forget(held);
+}
+
+void Core::forget(const std::shared_ptr<Held>& held) noexcept {
   held->let_go();
   keeper_.forget(held);
   timer_.forget(held);
 }
 
-void Core::extend(const std::shared_ptr<Held>& held, Duration lease) {
+void Core::extend(const std::shared_ptr<Held>& held, Duration lease, Deadline by) {
   auto terms = held->terms();
   if (const auto now = BootClock::now(); later(now, lease) > held->ends())
     throw Error(Fault::misuse,
@@ -214,7 +264,7 @@ void Core::extend(const std::shared_ptr<Held>& held, Duration lease) {
   terms.lease = lease;
   terms.margin = engine::margin_of(lease, table_->smallest_margin(), options_.margin);
   Instant sent{};
-  const bool still = persist(soon(), [&](Deadline deadline) {
+  const bool still = persist(by, [&](Deadline deadline) {
     sent = BootClock::now();
     return table_->extend(held->claim(), lease, deadline);
   });

@@ -1,6 +1,7 @@
 // This file knows the engine as a whole: asking, waiting, holding, letting go.
 #pragma once
 
+#include "engine/entries.hpp"
 #include "engine/held.hpp"
 #include "engine/keeper.hpp"
 #include "engine/reaper.hpp"
@@ -47,7 +48,7 @@ class Core {
   std::shared_ptr<engine::Held> adopt(const Name& name, Token token, const LockOptions& options);
   Released release(const std::shared_ptr<engine::Held>& held, Duration timeout);
   void detach(const std::shared_ptr<engine::Held>& held) noexcept;
-  void extend(const std::shared_ptr<engine::Held>& held, Duration lease);
+  void extend(const std::shared_ptr<engine::Held>& held, Duration lease) { extend(held, lease, soon()); }
 
   // In a caller's transaction. With `lease` a lease begins with its commit; without, the lock lasts as long as it does.
   // Empty: busy, or out of patience.
@@ -71,6 +72,13 @@ class Core {
   Deadline soon() const noexcept;
   Deadline answer_by(Deadline deadline) const noexcept;
   engine::Held::Terms terms_of(const LockOptions& options) const;
+  std::shared_ptr<engine::Held> reenter(const Name& name, const LockOptions& options, Deadline deadline);
+  bool refresh(const std::shared_ptr<engine::Held>& held, const LockOptions& options, Deadline deadline);
+  void extend(const std::shared_ptr<engine::Held>& held, Duration lease, Deadline deadline);
+  void forget(const std::shared_ptr<engine::Held>& held) noexcept;
+  std::shared_ptr<engine::Held> wait_for_grant(Request& request, const Patience& patience);
+  void free_later(const Request& request);
+  store::Entered ask(const Request& request, bool again, Deadline until, Instant& sent);
   std::shared_ptr<engine::Held> try_once(Request& request, Deadline deadline, std::stop_token stop);
   bool above_floor(Token token, Deadline deadline);
   void prove(store::Visit& visit, const std::shared_ptr<engine::Held>& held, const FenceOptions& options);
@@ -82,6 +90,8 @@ class Core {
   const EngineOptions options_;
   const std::shared_ptr<store::LockTable> table_;
   const std::shared_ptr<engine::Reporter> reporter_;
+  engine::Entries entries_;
+  engine::Owners owners_;
   engine::TrustTimer timer_;
   engine::Keeper keeper_;
   engine::Reaper reaper_;

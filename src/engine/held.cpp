@@ -13,9 +13,10 @@ constexpr Duration shortest_renewed = std::chrono::milliseconds{300};
 
 }  // namespace
 
-Held::Held(Name name, std::string owner, Token token, const Terms& terms, Instant sent)
+Held::Held(Name name, std::string owner, Token token, const Terms& terms, Instant sent, std::string entry)
     : name_(std::move(name)),
       owner_(std::move(owner)),
+      entry_(std::move(entry)),
       token_(token),
       renewable_(terms.renew && terms.lease >= shortest_renewed),
       ends_(terms.max_hold > Duration{} ? later(sent, terms.max_hold) : Instant::max()),

@@ -34,12 +34,16 @@ class Held {
     Duration max_hold{};  // 0: none
   };
 
-  Held(Name name, std::string owner, Token token, const Terms& terms, Instant sent);
+  using Actor = std::uint64_t;
+
+  // `entry`: its identity in the row, in node mode.
+  Held(Name name, std::string owner, Token token, const Terms& terms, Instant sent, std::string entry = {});
 
   const std::string& name() const noexcept { return name_.text(); }
   const std::string& owner() const noexcept { return owner_; }
   Token token() const noexcept { return token_; }
-  store::Claim claim() const noexcept { return {name_.text(), owner_, token_}; }
+  const std::string& entry() const noexcept { return entry_; }
+  store::Claim claim() const { return {name_.text(), owner_, token_, entry_, terms().lease}; }
   bool renewable() const noexcept { return renewable_; }
   Terms terms() const;
 
@@ -85,6 +89,13 @@ class Held {
   } upkeep;
   std::optional<Schedule::iterator> in_timer;  // guarded by the trust timer's mutex
 
+  // Guarded by the mutex of Entries: how many Locks share this grant, the thread that may enter it again, and whether it
+  // was let go of without being released.
+  int entries = 1;
+  Actor actor = 0;
+  bool detached = false;
+  std::shared_ptr<const std::string> owner_mark;  // in node mode: see Owners; set before the grant is shared
+
  private:
   static constexpr int holding = -1, gone = -2;
 
@@ -92,6 +103,7 @@ class Held {
 
   const Name name_;
   const std::string owner_;
+  const std::string entry_;
   const Token token_;
   const bool renewable_;
   const Instant ends_;

@@ -148,7 +148,8 @@ void Core::with_fence(const std::shared_ptr<Held>& held, const TransactionRef& t
         prove(*visit, held, options);
         work();
         commit(*visit);
-        held->confirmed(sent);  // committed, and with it the renewal in the fence
+        // Committed, and with it the renewal in the fence: of the row, not of a node's single entry.
+        if (held->entry().empty()) held->confirmed(sent);
         return;
       } catch (...) {
         visit->roll_back();

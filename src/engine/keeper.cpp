@@ -18,7 +18,7 @@ namespace {
 using Grants = std::vector<std::shared_ptr<Held>>;
 
 struct Leftover {
-  std::string name, owner;
+  std::string name, owner, entry;
   Instant until, next;
 };
 
@@ -257,7 +257,8 @@ struct Keeper::State {
       leftovers.erase(found);
     }
     try {
-      table->withdraw(due->name, due->owner, aside());
+      if (due->entry.empty()) table->withdraw(due->name, due->owner, aside());
+      else table->leave(due->name, due->entry, aside());
     } catch (const Failure&) {
       due->next = later(BootClock::now(), jittered(std::chrono::seconds{1}));
       if (due->next >= due->until) return;  // its lease is over
@@ -343,9 +344,9 @@ void Keeper::resume(const std::shared_ptr<Held>& held) {
   state_->schedule(held, held->renewal(state_->share));
 }
 
-void Keeper::free_later(std::string name, std::string owner, Instant until) {
+void Keeper::free_later(std::string name, std::string owner, std::string entry, Instant until) {
   const std::lock_guard guard(state_->mutex);
-  state_->leftovers.push_back({std::move(name), std::move(owner), until, BootClock::now()});
+  state_->leftovers.push_back({std::move(name), std::move(owner), std::move(entry), until, BootClock::now()});
   state_->wake_for(BootClock::now());
   ensure_running();
 }

@@ -31,8 +31,9 @@ class Keeper {
   // Says that the end is near: no further statement begins.
   void close() noexcept;
 
-  // Tries on to free what `owner` may hold on `name`, until it worked or `until` has passed (the lease is over then).
-  void free_later(std::string name, std::string owner, Instant until);
+  // Tries on to free what `owner` (in node mode: `entry`) may hold on `name`, until it worked or `until` has passed (the
+  // lease is over then).
+  void free_later(std::string name, std::string owner, std::string entry, Instant until);
 
  private:
   struct State;

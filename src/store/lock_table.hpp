@@ -26,6 +26,7 @@ struct Ask {
   std::string_view owner, node, label, actor;
   Duration lease, at_least;
   std::string_view metadata;
+  std::string_view entry{};  // identity of a node's entry; empty: a plain grant, which nobody enters
 };
 
 struct Granted {
@@ -37,6 +38,21 @@ struct Granted {
 struct Claim {
   std::string_view name, owner;
   Token token;
+  std::string_view entry{};  // of a node's entry, which lives as long as its own last renewal says
+  Duration lease{};          // of that entry
+};
+
+// What became of the wish to enter a row that the asker's node holds.
+struct Entered {
+  std::optional<Token> token;  // empty: busy
+  std::string owner{};         // whose grant it is now
+  bool row_locked = false;     // as in Granted
+};
+
+// What an entry has left behind.
+struct Left {
+  bool was_there = false;  // false: it was not, or not any more
+  std::string owner{};     // who holds the row now; empty: nobody
 };
 
 enum class Renewed {
@@ -100,6 +116,12 @@ class LockTable {
   virtual std::vector<bool> release(std::span<const Claim> claims, Deadline deadline) = 0;
   // Frees whatever `owner` holds on `name`, for asks whose answer never came.
   virtual bool withdraw(std::string_view name, std::string_view owner, Deadline deadline) = 0;
+  // Enters a row held by live entries of the asker's node; asking twice with the same entry enters once. Where
+  // `replaces(owner)` says so, the row is taken over instead: the next token, the asker's owner and no entry but its own.
+  using Replaces = std::function<bool(std::string_view owner)>;
+  virtual Entered enter(const Ask& ask, const Replaces& replaces, Deadline deadline) = 0;
+  // Takes an entry out of its row, which is free when no live one is left.
+  virtual Left leave(std::string_view name, std::string_view entry, Deadline deadline) = 0;
   virtual std::vector<Renewed> renew(std::span<const Claim> claims, Deadline deadline) = 0;
   // Gives a claim a new length, beginning now. False: lost.
   virtual bool extend(const Claim& claim, Duration lease, Deadline deadline) = 0;

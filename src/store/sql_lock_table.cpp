@@ -2,10 +2,13 @@
 #include "store/sql_lock_table.hpp"
 
 #include "store/compatibility.hpp"
+#include "store/node_entries.hpp"
 #include "store/pool.hpp"
 #include "store/sql_visit.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <unordered_map>
 
 namespace dlock::store {
@@ -34,7 +37,7 @@ bool harmless(Cause cause) {
 // The statements of lock.sql, looked up once.
 struct LockStatements {
   explicit LockStatements(const dialects::Statements& all)
-      : acquire(all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"})),
+      : acquire(all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry"})),
         release(all.at("release", {"name", "owner", "token"})),
         withdraw(all.at("withdraw", {"name", "owner"})),
         renew(all.at("renew", {"name", "owner", "token"})),
@@ -128,6 +131,13 @@ class SqlLockTable final : public LockTable {
     statements_ = dialects::Statements(dialect_.lock_sql(), names, dialect_.marker(),
                                        [this](std::string_view identifier) { return dialect_.quote(identifier); });
     ask_ = std::make_unique<LockStatements>(statements_);
+    node_.emplace(statements_, [this](const Statement& statement, std::span<const Argument> arguments, Deadline until,
+                                      const NodeEntries::Read& read) {
+      on_connection(until, [&](dialects::Connection& peer) {
+        read(peer.run(statement, arguments, until));
+        return true;
+      });
+    });
     pool_.adopt(std::move(connection));
   }
 
@@ -150,30 +160,50 @@ class SqlLockTable final : public LockTable {
     return affected(ask_->withdraw, {name, owner}, deadline) > 0;
   }
 
-  std::vector<Renewed> renew(std::span<const Claim> claims, Deadline deadline) override {
-    std::vector<Argument> rows;
-    rows.reserve(claims.size() * 3);
-    for (const auto& claim : claims) {
-      rows.emplace_back(claim.name);
-      rows.emplace_back(claim.owner);
-      rows.emplace_back(number(claim.token));
+  Entered enter(const Ask& ask, const Replaces& replaces, Deadline deadline) override {
+    try {
+      return node_->enter(ask, replaces, deadline);
+    } catch (const Failure& failure) {
+      if (failure.cause() != Cause::locked) throw;
+      return {std::nullopt, {}, true};
     }
-    return on_connection(deadline, [&](dialects::Connection& connection) {
-      const Answer& answer = connection.run_rows(ask_->renew, rows, 3, deadline);
-      std::unordered_map<std::string_view, Renewed> by_owner(answer.rows());
-      for (std::size_t row = 0; row < answer.rows(); ++row)
-        by_owner.emplace(answer.text(row, 0), answer.integer(row, 1) != 0 ? Renewed::yes : Renewed::not_known_yet);
-      std::vector<Renewed> renewed;
-      renewed.reserve(claims.size());
-      for (const auto& claim : claims) {
-        const auto found = by_owner.find(claim.owner);
-        renewed.push_back(found == by_owner.end() ? Renewed::lost : found->second);
+  }
+
+  Left leave(std::string_view name, std::string_view entry, Deadline deadline) override {
+    return node_->leave(name, entry, deadline);
+  }
+
+  // The plain leases in one statement, and then each entry of a node in one of its own.
+  std::vector<Renewed> renew(std::span<const Claim> claims, Deadline deadline) override {
+    std::vector<Claim> plain;
+    plain.reserve(claims.size());
+    std::copy_if(claims.begin(), claims.end(), std::back_inserter(plain),
+                 [](const Claim& claim) { return claim.entry.empty(); });
+    auto renewed = plain.empty() ? std::vector<Renewed>{} : renew_plain(plain, deadline);
+    if (plain.size() == claims.size()) return renewed;
+    bool answered = !renewed.empty();
+    std::vector<Renewed> all;
+    all.reserve(claims.size());
+    auto next = renewed.begin();
+    for (const auto& claim : claims) {
+      if (claim.entry.empty()) {
+        all.push_back(*next++);
+        continue;
       }
-      return renewed;
-    });
+      try {
+        all.push_back(node_->renew(claim, claim.lease, deadline) ? Renewed::yes : Renewed::lost);
+        answered = true;
+      } catch (const Failure& failure) {
+        // What the others were answered must not be forgotten over it.
+        if (failure.cause() != Cause::locked && !answered) throw;
+        all.push_back(Renewed::not_known_yet);
+      }
+    }
+    return all;
   }
 
   bool extend(const Claim& claim, Duration lease, Deadline deadline) override {
+    if (!claim.entry.empty()) return node_->renew(claim, lease, deadline);
     return affected(ask_->extend, {claim.name, claim.owner, number(claim.token), lease.count()}, deadline) > 0;
   }
 
@@ -303,11 +333,34 @@ class SqlLockTable final : public LockTable {
   Duration smallest_margin() const noexcept override { return dialect_.smallest_margin(); }
 
  private:
+  std::vector<Renewed> renew_plain(std::span<const Claim> claims, Deadline deadline) {
+    std::vector<Argument> rows;
+    rows.reserve(claims.size() * 3);
+    for (const auto& claim : claims) {
+      rows.emplace_back(claim.name);
+      rows.emplace_back(claim.owner);
+      rows.emplace_back(number(claim.token));
+    }
+    return on_connection(deadline, [&](dialects::Connection& connection) {
+      const Answer& answer = connection.run_rows(ask_->renew, rows, 3, deadline);
+      std::unordered_map<std::string_view, Renewed> by_owner(answer.rows());
+      for (std::size_t row = 0; row < answer.rows(); ++row)
+        by_owner.emplace(answer.text(row, 0), answer.integer(row, 1) != 0 ? Renewed::yes : Renewed::not_known_yet);
+      std::vector<Renewed> renewed;
+      renewed.reserve(claims.size());
+      for (const auto& claim : claims) {
+        const auto found = by_owner.find(claim.owner);
+        renewed.push_back(found == by_owner.end() ? Renewed::lost : found->second);
+      }
+      return renewed;
+    });
+  }
+
   Granted acquire_one(const Ask& ask, Deadline deadline) {
     try {
       return asked(ask_->acquire,
                    {std::string_view{ask.name.text()}, ask.owner, ask.node, ask.label, ask.actor, ask.lease.count(),
-                    ask.at_least.count(), ask.metadata},
+                    ask.at_least.count(), ask.metadata, ask.entry},
                    deadline, [](const Answer& answer) {
                      if (answer.rows() == 0) return Granted{};
                      return Granted{Token{answer.integer(0, 0)}, false};
@@ -322,6 +375,7 @@ class SqlLockTable final : public LockTable {
   const std::unique_ptr<dialects::Connector> connector_;
   dialects::Statements statements_;
   std::unique_ptr<const LockStatements> ask_;
+  std::optional<const NodeEntries> node_;
   Pool pool_;  // last: its connections go first
 };
 

@@ -28,6 +28,7 @@ std::string_view to_string(Loss loss) noexcept {
 std::string_view to_string(Released released) noexcept {
   switch (released) {
     case Released::freed: return "freed";
+    case Released::still_held: return "still_held";
     case Released::was_lost: return "was_lost";
     case Released::unconfirmed: return "unconfirmed";
   }

@@ -7,6 +7,7 @@
 //                                                          "check" says valid or lost; "release" says what came of it
 //   worker watch URL NAME LEASE_MS                         as hold, and says "lost TIME REASON TIMES" when told of the
 //                                                          loss: CLOCK_BOOTTIME in microseconds, and how often by then
+//   worker enter URL NAME NODE LEASE_MS                    likewise, as a process of that node
 #include <dlock/dlock.hpp>
 
 #include <fcntl.h>
@@ -59,8 +60,9 @@ int count(const std::string& url, const std::string& name, const std::string& fo
   return 0;
 }
 
-int hold(const std::string& url, const std::string& name, dlock::Duration lease, dlock::Duration at_least) {
-  dlock::Engine engine(url);
+int hold(const std::string& url, const std::string& name, dlock::Duration lease, dlock::Duration at_least,
+         const dlock::EngineOptions& engine_options = {}) {
+  dlock::Engine engine(url, engine_options);
   dlock::LockOptions options;
   options.lease = lease;
   options.at_least = at_least;
@@ -110,6 +112,12 @@ int main(int argc, char** argv) {
                    std::stoi(arguments.at(5)), ms(6), std::stoi(arguments.at(7)));
     if (arguments.at(0) == "hold") return hold(arguments.at(1), arguments.at(2), ms(3), ms(4));
     if (arguments.at(0) == "watch") return watch(arguments.at(1), arguments.at(2), ms(3));
+    if (arguments.at(0) == "enter") {
+      dlock::EngineOptions options;
+      options.node = arguments.at(3);
+      options.reentrance = dlock::Reentrance::node;
+      return hold(arguments.at(1), arguments.at(2), ms(4), {}, options);
+    }
     std::cerr << "unknown: " << arguments.at(0) << '\n';
   } catch (const std::exception& error) {
     std::cerr << "worker: " << error.what() << '\n';

@@ -5,7 +5,7 @@
 -- one moment for all of it, which errs on the safe side. A row can be taken when it is the asker's own, or when
 -- reopens_at <= now and (owner IS NULL or expires_at <= now).
 
--- name: acquire(name, owner, node, label, actor, lease, at_least, meta) -> insert_id
+-- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry) -> insert_id
 -- The answer is the insert id: the token, or 0 for busy. A busy row makes the SELECT empty, so that nothing is written;
 -- the assignments say the same of the row as it is once it is locked. They run from left to right on columns already
 -- changed, so their order is everything: the token first, then what still needs the old owner and the old expiry, then
@@ -14,7 +14,10 @@
 -- from an old floor must not be granted with the next small one.
 INSERT INTO {{lock}}
        (name, owner, node, label, actor, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta)
-SELECT :name, :owner, :node, :label, :actor, '', LAST_INSERT_ID(f.token + 1),
+SELECT :name, :owner, :node, :label, :actor,
+       IF(:entry = '', '', CONCAT(';', :entry, '=', LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
+                                                         16, '0'), ';')),
+       LAST_INSERT_ID(f.token + 1),
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
        IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease, :meta
@@ -36,7 +39,7 @@ ON DUPLICATE KEY UPDATE
                    VALUES(acquired_at), {{lock}}.acquired_at)),
   entries = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.entries,
             IF({{lock}}.reopens_at <= VALUES(acquired_at)
-               AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at)), '', {{lock}}.entries)),
+               AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at)), VALUES(entries), {{lock}}.entries)),
   owner = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.owner,
           IF({{lock}}.reopens_at <= VALUES(acquired_at)
              AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at)),
@@ -241,3 +244,49 @@ SELECT 1 FROM {{lock}} WHERE name = :name;
 -- 2, or no row: a later grant has taken the trace away.
 SELECT CASE WHEN owner IS NULL AND actor = :settler THEN 1 WHEN token <= :token + 1 THEN 0 ELSE 2 END
   FROM {{lock}} WHERE name = :name;
+
+-- The entries of a node: ;<id>=<end>;<id>=<end>; with ends of 16 digits. They are written only as long as they are what
+-- was read (:seen), so that two who write at once do not undo each other. The number of matched rows is the answer.
+
+-- name: entries(name)
+SELECT owner, node, entries, token, COALESCE((SELECT f.token FROM {{lock}} f WHERE f.name = ''), 0),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+  FROM {{lock}} WHERE name = :name AND name <> '';
+
+-- name: add_entry(name, owner, token, seen, before, lease)
+-- :before is all of the text that comes before the end of the new entry.
+UPDATE {{lock}}
+   SET entries = CONCAT(:before, LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease, 16, '0'), ';'),
+       expires_at = GREATEST(expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+ WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
+
+-- name: replace(name, owner, token, seen, new_owner, new_token, label, actor, mark, lease, at_least, meta)
+UPDATE {{lock}}
+   SET owner = :new_owner, token = :new_token, label = :label, actor = :actor,
+       entries = CONCAT(:mark, LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease, 16, '0'), ';'),
+       acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
+       reopens_at = IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least),
+       lease_us = :lease, meta = :meta
+ WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
+
+-- name: drop_entry(name, owner, token, seen, others)
+UPDATE {{lock}} SET entries = :others
+ WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
+
+-- name: drop_last_entry(name, owner, token, seen)
+UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
+
+-- name: renew_entry(name, owner, token, mark, lease)
+-- :mark is ;<id>= and the end after it is written over, whatever the other entries are. The row lives as long as the
+-- longest of them; an entry that is alone may make it shorter.
+UPDATE {{lock}}
+   SET expires_at = IF(CHAR_LENGTH(entries) = CHAR_LENGTH(:mark) + 17,
+                       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
+                       GREATEST(expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)),
+       entries = INSERT(entries, LOCATE(:mark, entries) + CHAR_LENGTH(:mark), 16,
+                        LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease, 16, '0'))
+ WHERE name = :name AND owner = :owner AND token = :token AND LOCATE(:mark, entries) > 0;

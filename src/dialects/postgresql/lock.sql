@@ -4,7 +4,7 @@
 -- statement runs, never the beginning of a transaction. A row can be taken when it is the asker's own, or when
 -- reopens_at <= now and (owner IS NULL or expires_at <= now).
 
--- name: acquire(name, owner, node, label, actor, lease, at_least, meta)
+-- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry)
 -- A busy row makes the SELECT empty, so that nothing is written; the WHERE of the upsert says the same of the row as it
 -- is once it is locked, and the times of a grant are read after that, once, so that its columns agree to the microsecond.
 -- The same owner keeps its token and the beginning of its grant. A takeover begins above the floor too
@@ -12,7 +12,9 @@
 -- next small one.
 INSERT INTO {{lock}} AS l
        (name, owner, node, label, actor, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta)
-SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, '',
+SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text,
+       CASE WHEN :entry::text = '' THEN ''
+            ELSE ';' || :entry::text || '=' || lpad((n.now + :lease::bigint)::text, 16, '0') || ';' END,
        (SELECT f.token FROM {{lock}} AS f WHERE f.name = '') + 1,
        n.now, n.now + :lease::bigint, CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END,
        :lease::bigint, :meta::text
@@ -28,7 +30,7 @@ ON CONFLICT (name) DO UPDATE SET
                 CASE WHEN :at_least::bigint = 0 THEN 0 ELSE g.begun + :at_least::bigint END
            FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n,
                 LATERAL (SELECT CASE WHEN l.owner = excluded.owner THEN l.acquired_at ELSE n.now END AS begun) AS g),
-       entries = CASE WHEN l.owner = excluded.owner THEN l.entries ELSE '' END,
+       entries = CASE WHEN l.owner = excluded.owner THEN l.entries ELSE excluded.entries END,
        owner = excluded.owner, node = excluded.node, label = excluded.label, actor = excluded.actor,
        lease_us = excluded.lease_us, meta = excluded.meta
  WHERE l.owner = excluded.owner
@@ -225,3 +227,51 @@ SELECT 1::bigint FROM {{lock}} WHERE name = :name::text;
 SELECT (CASE WHEN owner IS NULL AND actor = :settler::text THEN 1
              WHEN token <= :token::bigint + 1 THEN 0 ELSE 2 END)::bigint
   FROM {{lock}} WHERE name = :name::text;
+
+-- The entries of a node: ;<id>=<end>;<id>=<end>; with ends of 16 digits. They are written only as long as they are what
+-- was read (:seen), so that two who write at once do not undo each other.
+
+-- name: entries(name)
+SELECT s.owner, s.node, s.entries, s.token, coalesce((SELECT f.token FROM {{lock}} AS f WHERE f.name = ''), 0), s.now,
+       (s.owner IS NOT NULL AND s.expires_at > s.now)::int::bigint
+  FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
+          FROM {{lock}} AS l WHERE l.name = :name::text AND l.name <> '' OFFSET 0) AS s;
+
+-- name: add_entry(name, owner, token, seen, before, lease)
+-- :before is all of the text that comes before the end of the new entry.
+UPDATE {{lock}} AS l
+   SET entries = :before::text || lpad((n.now + :lease::bigint)::text, 16, '0') || ';',
+       expires_at = greatest(l.expires_at, n.now + :lease::bigint)
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+ WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.entries = :seen::text;
+
+-- name: replace(name, owner, token, seen, new_owner, new_token, label, actor, mark, lease, at_least, meta)
+UPDATE {{lock}} AS l
+   SET owner = :new_owner::text, token = :new_token::bigint, label = :label::text, actor = :actor::text,
+       entries = :mark::text || lpad((n.now + :lease::bigint)::text, 16, '0') || ';',
+       acquired_at = n.now, expires_at = n.now + :lease::bigint,
+       reopens_at = CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END,
+       lease_us = :lease::bigint, meta = :meta::text
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+ WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.entries = :seen::text;
+
+-- name: drop_entry(name, owner, token, seen, others)
+UPDATE {{lock}} SET entries = :others::text
+ WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND entries = :seen::text;
+
+-- name: drop_last_entry(name, owner, token, seen)
+UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+       expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+ WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND entries = :seen::text;
+
+-- name: renew_entry(name, owner, token, mark, lease)
+-- :mark is ;<id>= and the end after it is written over, whatever the other entries are. The row lives as long as the
+-- longest of them; an entry that is alone may make it shorter.
+UPDATE {{lock}} AS l
+   SET entries = overlay(l.entries placing lpad((n.now + :lease::bigint)::text, 16, '0')
+                         from strpos(l.entries, :mark::text) + length(:mark::text) for 16),
+       expires_at = CASE WHEN length(l.entries) = length(:mark::text) + 17 THEN n.now + :lease::bigint
+                         ELSE greatest(l.expires_at, n.now + :lease::bigint) END
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+ WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint
+   AND strpos(l.entries, :mark::text) > 0;

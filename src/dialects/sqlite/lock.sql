@@ -5,12 +5,14 @@
 -- 'now' is one moment for the whole of a statement, and a statement that writes reads it when it is the one writer.
 -- A row can be taken when it is the asker's own, or when reopens_at <= now and (owner IS NULL or expires_at <= now).
 
--- name: acquire(name, owner, node, label, actor, lease, at_least, meta)
+-- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry)
 -- One row, the token; no row: busy, and nothing was written. The same owner keeps its token and the beginning of its
 -- grant. Without the floor row the token of a new row would be NULL, which the table refuses.
 INSERT INTO {{lock}} AS l
        (name, node, owner, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta, label, actor)
-SELECT :name, :node, :owner, '', (SELECT f.token FROM {{lock}} AS f WHERE f.name = '') + 1, t.now, t.now + :lease,
+SELECT :name, :node, :owner,
+       CASE WHEN :entry = '' THEN '' ELSE ';' || :entry || '=' || printf('%016d', t.now + :lease) || ';' END,
+       (SELECT f.token FROM {{lock}} AS f WHERE f.name = '') + 1, t.now, t.now + :lease,
        CASE WHEN :at_least = 0 THEN 0 ELSE t.now + :at_least END, :lease, :meta, :label, :actor
   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
  WHERE NOT EXISTS (SELECT 1 FROM {{lock}} AS b
@@ -19,7 +21,7 @@ SELECT :name, :node, :owner, '', (SELECT f.token FROM {{lock}} AS f WHERE f.name
 ON CONFLICT (name) DO UPDATE SET
        node = excluded.node, owner = excluded.owner, expires_at = excluded.expires_at, lease_us = excluded.lease_us,
        meta = excluded.meta, label = excluded.label, actor = excluded.actor,
-       entries = CASE WHEN l.owner IS excluded.owner THEN l.entries ELSE '' END,
+       entries = CASE WHEN l.owner IS excluded.owner THEN l.entries ELSE excluded.entries END,
        token = CASE WHEN l.owner IS excluded.owner THEN l.token ELSE max(l.token + 1, excluded.token) END,
        acquired_at = CASE WHEN l.owner IS excluded.owner THEN l.acquired_at ELSE excluded.acquired_at END,
        reopens_at = CASE WHEN l.owner IS excluded.owner AND :at_least <> 0 THEN l.acquired_at + :at_least
@@ -198,3 +200,52 @@ SELECT 1 FROM {{lock}} WHERE name = :name;
 -- 2, or no row: a later grant has taken the trace away.
 SELECT CASE WHEN owner IS NULL AND actor = :settler THEN 1 WHEN token <= :token + 1 THEN 0 ELSE 2 END
   FROM {{lock}} WHERE name = :name;
+
+-- The entries of a node: ;<id>=<end>;<id>=<end>; with ends of 16 digits. They are written only as long as they are what
+-- was read (:seen), so that two who write at once do not undo each other.
+
+-- name: entries(name)
+SELECT owner, node, entries, token, coalesce((SELECT f.token FROM {{lock}} AS f WHERE f.name = ''), 0), now,
+       owner IS NOT NULL AND expires_at > now
+  FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
+          FROM {{lock}} WHERE name = :name AND name <> '');
+
+-- name: add_entry(name, owner, token, seen, before, lease)
+-- :before is all of the text that comes before the end of the new entry.
+UPDATE {{lock}}
+   SET entries = :before || printf('%016d', strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease) || ';',
+       expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+ WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
+
+-- name: replace(name, owner, token, seen, new_owner, new_token, label, actor, mark, lease, at_least, meta)
+UPDATE {{lock}}
+   SET owner = :new_owner, token = :new_token, label = :label, actor = :actor,
+       entries = :mark || printf('%016d', strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease) || ';',
+       acquired_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000,
+       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease,
+       reopens_at = CASE WHEN :at_least = 0 THEN 0
+                         ELSE strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :at_least END,
+       lease_us = :lease, meta = :meta
+ WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
+
+-- name: drop_entry(name, owner, token, seen, others)
+UPDATE {{lock}} SET entries = :others
+ WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
+
+-- name: drop_last_entry(name, owner, token, seen)
+UPDATE {{lock}}
+   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = '',
+       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+ WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
+
+-- name: renew_entry(name, owner, token, mark, lease)
+-- :mark is ;<id>= and the end after it is written over, whatever the other entries are. The row lives as long as the
+-- longest of them; an entry that is alone may make it shorter.
+UPDATE {{lock}}
+   SET entries = substr(entries, 1, instr(entries, :mark) + length(:mark) - 1)
+                 || printf('%016d', strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+                 || substr(entries, instr(entries, :mark) + length(:mark) + 16),
+       expires_at = CASE WHEN length(entries) = length(:mark) + 17
+                         THEN strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease
+                         ELSE max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease) END
+ WHERE name = :name AND owner = :owner AND token = :token AND instr(entries, :mark) > 0;

@@ -35,8 +35,11 @@ class FakeLockTable final : public store::LockTable {
           row.token = row.token == 0 ? floor_ + 1 : row.token + 1;
           row.reopens = later(now, ask.at_least);
         }
+        if (!mine) row.ends.clear();
+        if (!mine && !ask.entry.empty()) row.ends[std::string(ask.entry)] = later(now, ask.lease);
         row.owner = ask.owner;
         row.settler.clear();
+        row.node = ask.node;
         row.label = ask.label;
         row.lease = ask.lease;
         row.expires = later(now, ask.lease);
@@ -58,6 +61,32 @@ class FakeLockTable final : public store::LockTable {
     return with_mishaps([&] { return free(name, owner, 0); });
   }
 
+  store::Entered enter(const store::Ask& ask, const Replaces& replaces, Deadline) override {
+    return with_mishaps([&]() -> store::Entered {
+      auto& row = rows_[ask.name.text()];
+      const auto now = BootClock::now();
+      if (row.owner.empty() || row.expires <= now || row.node != ask.node || row.ends.empty()) return {};
+      if (row.owner != ask.owner && replaces(row.owner)) {
+        row.owner = ask.owner;
+        row.ends.clear();
+        ++row.token;
+      }
+      row.ends[std::string(ask.entry)] = later(now, ask.lease);
+      row.expires = std::max(row.expires, later(now, ask.lease));
+      return {Token{row.token}, row.owner, false};
+    });
+  }
+
+  store::Left leave(std::string_view name, std::string_view entry, Deadline) override {
+    return with_mishaps([&]() -> store::Left {
+      auto& row = rows_[std::string(name)];
+      if (row.ends.erase(std::string(entry)) == 0) return {false, row.owner};
+      std::erase_if(row.ends, [now = BootClock::now()](const auto& end) { return end.second <= now; });
+      if (row.ends.empty()) row.owner.clear();
+      return {true, row.owner};
+    });
+  }
+
   std::vector<store::Renewed> renew(std::span<const store::Claim> claims, Deadline deadline) override {
     ++renewals;
     if (on_renew) on_renew(claims, deadline);
@@ -65,6 +94,11 @@ class FakeLockTable final : public store::LockTable {
       std::vector<store::Renewed> renewed;
       for (const auto& claim : claims) {
         auto* row = mine(claim);
+        if (row != nullptr && !claim.entry.empty()) {
+          const auto entry = row->ends.find(std::string(claim.entry));
+          if (entry == row->ends.end()) row = nullptr;
+          else if (!row_locked) entry->second = later(BootClock::now(), claim.lease);
+        }
         if (row != nullptr && !row_locked) row->expires = later(BootClock::now(), row->lease);
         renewed.push_back(row == nullptr ? store::Renewed::lost
                           : row_locked   ? store::Renewed::not_known_yet
@@ -75,6 +109,7 @@ class FakeLockTable final : public store::LockTable {
   }
 
   bool extend(const store::Claim& claim, Duration lease, Deadline) override {
+    ++extensions;
     return with_mishaps([&] {
       auto* row = mine(claim);
       if (row == nullptr) return false;
@@ -185,7 +220,7 @@ class FakeLockTable final : public store::LockTable {
     return rows_[name].owner;
   }
 
-  std::atomic<int> renewals{0};
+  std::atomic<int> renewals{0}, extensions{0};
   std::function<void(std::span<const store::Claim>, Deadline)> on_renew{};  // before anything happens; set before use
   std::atomic<bool> row_locked{false};
   std::atomic<bool> reaped_elsewhere{false};
@@ -196,7 +231,8 @@ class FakeLockTable final : public store::LockTable {
 
  private:
   struct Row {
-    std::string owner, label, settler;
+    std::string owner, node, label, settler;
+    std::map<std::string, Instant> ends;  // of a node's entries
     std::int64_t token = 0;
     Instant expires{}, reopens{};
     Duration lease{};

@@ -1,0 +1,68 @@
+// This file knows a lock as the standard library's guards want it.
+#pragma once
+
+#include <dlock/duration.hpp>
+#include <dlock/engine.hpp>
+#include <dlock/export.hpp>
+#include <dlock/lock.hpp>
+#include <dlock/options.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string_view>
+
+namespace dlock {
+inline namespace v0 {
+
+// One name as a mutex: TimedLockable, recursive per thread, for std::unique_lock, std::scoped_lock, std::lock. It shares
+// its entries with what the same thread holds of the name through the same engine (Reentrance::thread).
+// Threads: all members from any; unlock() and held() only from the thread that holds it.
+// Owns: what is locked through it (released by the destructor), and a share of the engine, which may go before it.
+// Fails: locking throws what Engine::try_lock throws; false is busy. After fork() the child's locking throws misuse,
+// its unlocking and destroying do nothing.
+class DLOCK_EXPORT Mutex {
+ public:
+  // Fails: misuse (a bad name or option, or another reentrance than `thread`). Nothing is sent.
+  Mutex(const Engine& engine, std::string_view name, LockOptions options = {});
+  ~Mutex();
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  void lock();
+  bool try_lock();
+  template <class Rep, class Period>
+  bool try_lock_for(std::chrono::duration<Rep, Period> wait) {
+    return try_for(in_microseconds(wait));
+  }
+  template <class Clock, class Length>
+  bool try_lock_until(std::chrono::time_point<Clock, Length> end) {
+    const auto now = Clock::now();
+    return end <= now ? try_for({}) : try_for(in_microseconds(end - now));
+  }
+
+  // Ends what the last successful lock() of this thread began. Never throws: that the lease was lost meanwhile, or that
+  // the release could not be confirmed, is told to the observer; held() tells before.
+  // Takes at most release_timeout. Without a lock() of this thread it does nothing.
+  void unlock() noexcept;
+
+  // The entry of this thread, for lost(), check(), token(). It lives until the matching unlock().
+  // Fails: misuse if this thread does not hold the mutex.
+  Lock& held();
+
+ private:
+  // Rounded up, saturating.
+  template <class Rep, class Period>
+  static Duration in_microseconds(std::chrono::duration<Rep, Period> wait) {
+    using Wide = std::chrono::duration<long double, Duration::period>;
+    if (wait <= wait.zero()) return {};
+    if (std::chrono::duration_cast<Wide>(wait) >= Wide{Duration::max()}) return Duration::max();
+    return std::chrono::ceil<Duration>(wait);
+  }
+  bool try_for(Duration wait);
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace v0
+}  // namespace dlock

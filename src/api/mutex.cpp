@@ -1,0 +1,95 @@
+// This file knows which thread holds a mutex, and how often.
+#include "api/open.hpp"
+#include "engine/entries.hpp"
+#include "types/name.hpp"
+#include "types/process.hpp"
+
+#include <dlock/error.hpp>
+#include <dlock/mutex.hpp>
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace dlock {
+inline namespace v0 {
+
+struct Mutex::State {
+  Engine engine;
+  std::string name;
+  LockOptions options;
+  Birthplace birthplace{};
+  std::mutex mutex{};
+  // Guarded by mutex; each list is touched by its own thread alone. More than one thread has one only if a lease was lost.
+  std::map<engine::Actor, std::list<Lock>> holders{};
+
+  void check_here() const {
+    if (birthplace.forked())
+      throw Error(Fault::misuse, fmt::format("the mutex {} belongs to the parent of this process", in_quotes(name)));
+  }
+
+  bool keep(std::optional<Lock> lock) {
+    if (!lock) return false;
+    const std::lock_guard guard(mutex);
+    holders[engine::this_actor()].push_back(std::move(*lock));
+    return true;
+  }
+};
+
+Mutex::Mutex(const Engine& engine, std::string_view name, LockOptions options) {
+  api::check(options);
+  if (options.reentrance.value_or(Reentrance::thread) != Reentrance::thread)
+    throw Error(Fault::misuse, fmt::format("the mutex {} is recursive per thread; LockOptions::reentrance must be thread or "
+                                           "left unset",
+                                           in_quotes(name)));
+  options.reentrance = Reentrance::thread;
+  state_.reset(new State{engine.same(), Name(name).text(), std::move(options)});
+}
+
+Mutex::~Mutex() {
+  // After fork() another thread of the parent may have been inside: not even the memory may be touched.
+  if (state_->birthplace.forked()) static_cast<void>(state_.release());
+}
+
+void Mutex::lock() {
+  state_->check_here();
+  state_->keep(state_->engine.lock(state_->name, state_->options));
+}
+
+bool Mutex::try_lock() {
+  state_->check_here();
+  return state_->keep(state_->engine.try_lock(state_->name, state_->options));
+}
+
+bool Mutex::try_for(Duration wait) {
+  state_->check_here();
+  return state_->keep(state_->engine.try_lock_for(state_->name, wait, state_->options));
+}
+
+void Mutex::unlock() noexcept {
+  if (state_->birthplace.forked()) return;
+  std::list<Lock> last;  // released without the mutex
+  const std::lock_guard guard(state_->mutex);
+  const auto found = state_->holders.find(engine::this_actor());
+  if (found == state_->holders.end()) return;
+  last.splice(last.end(), found->second, std::prev(found->second.end()));
+  if (found->second.empty()) state_->holders.erase(found);
+}
+
+Lock& Mutex::held() {
+  state_->check_here();
+  const std::lock_guard guard(state_->mutex);
+  const auto found = state_->holders.find(engine::this_actor());
+  if (found == state_->holders.end())
+    throw Error(Fault::misuse, fmt::format("the mutex {} is not held by this thread", in_quotes(state_->name)));
+  return found->second.back();
+}
+
+}  // namespace v0
+}  // namespace dlock

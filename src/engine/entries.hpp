@@ -1,0 +1,62 @@
+// This file knows which grants of this engine may be entered again, and how often each is entered.
+#pragma once
+
+#include "engine/held.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace dlock::engine {
+
+// A thread's number. No other thread ever gets it, as one could get the same std::thread::id. 0 is no thread's.
+using Actor = Held::Actor;
+Actor this_actor() noexcept;
+
+// Threads: any. Owns: a share of each grant that its thread may enter again.
+class Entries {
+ public:
+  // What is left of a grant after an entry has gone.
+  enum class Rest {
+    nothing,   // it was the last one
+    others,
+    detached,  // the grant was let go of without being released
+  };
+
+  // The calling thread may enter this grant from now on. It takes the place of one that was lost.
+  void open_to_this_thread(const std::shared_ptr<Held>& held);
+  // One more entry into what the calling thread may enter under `name`. Empty: nothing.
+  std::shared_ptr<Held> enter(const std::string& name);
+  Rest leave(const std::shared_ptr<Held>& held);
+  // Nobody enters it any more; who is inside stays an entry of it.
+  void close(const std::shared_ptr<Held>& held);
+  // As close(), and whoever leaves is told `detached`.
+  void detach(const std::shared_ptr<Held>& held);
+
+ private:
+  using Key = std::pair<Actor, std::string_view>;  // the view is of the grant's own name
+  void forget(const std::shared_ptr<Held>& held);  // with mutex_ held
+
+  std::mutex mutex_;
+  // Guarded by mutex_, as are the grants' entries, actor and detached:
+  std::map<Key, std::shared_ptr<Held>> open_;
+};
+
+// The owners as which this engine asks for or holds locks of its node: what the table says of another owner is another
+// process's. Threads: any.
+class Owners {
+ public:
+  using Mark = std::shared_ptr<const std::string>;
+  // The owner is one of ours until the last copy of its mark is gone.
+  Mark mark(const std::string& owner);
+  bool ours(std::string_view owner) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<const std::string>, std::less<>> marked_;  // guarded by mutex_
+};
+
+}  // namespace dlock::engine

@@ -1,0 +1,350 @@
+// This file knows the promise that the processes of one node share a lock, and that a dead one does not keep it.
+#include "support/child.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/slowness.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <set>
+#include <string>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+EngineOptions of_node(std::string node, bool exclusive = false) {
+  EngineOptions options;
+  options.node = std::move(node);
+  options.reentrance = Reentrance::node;
+  options.node_exclusive = exclusive;
+  return options;
+}
+
+// Another process of a node, that has taken "job".
+struct Process {
+  Child child;
+  Token token{};
+
+  Process(Database& database, const std::string& node, Duration lease)
+      : child(worker({"enter", database.url(), "job", node,
+                      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(lease).count())})) {
+    const auto line = child.line();
+    REQUIRE(line);
+    token = Token{std::stoll(*line)};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("engines of one node share owner and token, and the lock is free when the last entry has left") {
+  Database database;
+  auto one = database.engine(of_node("replica-0"));
+  auto two = database.engine(of_node("replica-0"));
+  auto stranger = database.engine(of_node("replica-1"));
+  auto first = one.try_lock("job");
+  REQUIRE(first);
+  const auto begun = database.admin().acquired_at("job");
+  auto second = two.try_lock("job");
+  auto third = one.try_lock("job");  // the same thread of the same engine is one more entry too
+  REQUIRE(second);
+  REQUIRE(third);
+  CHECK(second->token() == first->token());
+  CHECK(second->owner() == first->owner());
+  CHECK(database.admin().acquired_at("job") == begun);
+  CHECK(one.inspect("job")->entries == 3);
+  Holder busy;
+  CHECK_FALSE(stranger.try_lock("job", {}, &busy));
+  CHECK(busy.node == "replica-0");
+  CHECK(first->release() == Released::still_held);
+  CHECK(first->release() == Released::still_held);
+  CHECK(one.inspect("job")->entries == 2);
+  CHECK_FALSE(stranger.try_lock("job"));
+  CHECK(third->release() == Released::still_held);
+  CHECK(second->release() == Released::freed);
+  CHECK(stranger.try_lock("job"));
+}
+
+TEST_CASE("a lock that was not taken for the node is not entered, nor by who did not ask for it") {
+  Database database;
+  auto plain = database.engine({.node = "replica-0"});
+  auto node = database.engine(of_node("replica-0"));
+  {
+    const auto lock = plain.try_lock("job");
+    CHECK_FALSE(node.try_lock("job"));
+  }
+  {
+    const auto lock = node.try_lock("job");
+    CHECK_FALSE(plain.try_lock("job"));
+    CHECK_FALSE(node.try_lock("job", {.reentrance = Reentrance::none}));
+    CHECK(plain.try_lock("job", {.reentrance = Reentrance::node}));
+  }
+}
+
+TEST_CASE("an entry can be asked for and left repeatedly, and counts once") {
+  Database database;
+  const auto table = database.table();
+  const Name name("job");
+  const auto soon = [] { return later(BootClock::now(), 10s); };
+  const auto ask = [&](std::string_view owner, std::string_view entry) {
+    return store::Ask{name, owner, "node", "label", "actor", 30s, {}, "", entry};
+  };
+  const auto never = [](std::string_view) { return false; };
+  const auto first = ask("0123456789abcdef0123456789abcdef", "aa");
+  const auto granted = table->acquire({&first, 1}, soon()).front().token;
+  REQUIRE(granted);
+  CHECK(table->acquire({&first, 1}, soon()).front().token == granted);
+  const auto second = ask("ffffffffffffffffffffffffffffffff", "bb");
+  for (int i = 0; i < 3; ++i) {
+    const auto entered = table->enter(second, never, soon());
+    CHECK(entered.token == granted);
+    CHECK(entered.owner == first.owner);
+  }
+  CHECK(table->inspect("job", soon())->entries == 2);
+  const store::Claim claim{name.text(), first.owner, *granted, "bb", 30s};
+  for (int i = 0; i < 3; ++i) CHECK(table->renew({&claim, 1}, soon()).front() == store::Renewed::yes);
+  auto left = table->leave("job", "aa", soon());
+  CHECK(left.was_there);
+  CHECK(left.owner == first.owner);
+  left = table->leave("job", "aa", soon());
+  CHECK_FALSE(left.was_there);
+  CHECK(left.owner == first.owner);
+  CHECK(table->leave("job", "bb", soon()).was_there);
+  const auto row = database.admin().row("job");
+  CHECK_FALSE(table->leave("job", "bb", soon()).was_there);
+  CHECK(table->renew({&claim, 1}, soon()).front() == store::Renewed::lost);
+  CHECK_FALSE(table->extend(claim, 30s, soon()));
+  CHECK_FALSE(table->enter(second, never, soon()).token);
+  CHECK(database.admin().row("job") == row);
+}
+
+TEST_CASE("many who enter and leave at once are counted rightly") {
+  Database database;
+  auto one = database.engine(of_node("replica-0"));
+  auto two = database.engine(of_node("replica-0"));
+  auto keeps = one.try_lock("job");
+  REQUIRE(keeps);
+  in_parallel(6, [&](int i) {
+    for (int round = 0; round < 4; ++round) {
+      auto lock = (i % 2 == 0 ? one : two).lock("job");
+      CHECK(lock.token() == keeps->token());
+      CHECK(lock.valid());
+      CHECK(lock.release() == Released::still_held);
+    }
+  });
+  CHECK(one.inspect("job")->entries == 1);
+  CHECK(keeps->release() == Released::freed);
+}
+
+TEST_CASE("whoever races to be first, all of a node get in, with one token") {
+  Database database;
+  auto one = database.engine(of_node("replica-0"));
+  auto two = database.engine(of_node("replica-0"));
+  std::vector<std::optional<Lock>> locks(6);
+  in_parallel(6, [&](int i) {
+    locks[static_cast<std::size_t>(i)] = (i % 2 == 0 ? one : two).try_lock_for("job", 30s);
+  });
+  std::set<std::int64_t> tokens;
+  for (const auto& lock : locks) {
+    REQUIRE(lock);
+    CHECK(lock->valid());
+    tokens.insert(number(lock->token()));
+  }
+  CHECK(tokens.size() == 1);
+  CHECK(one.inspect("job")->entries == 6);
+}
+
+TEST_CASE("who waits enters as soon as its own node holds the lock, and need not wait until it is free") {
+  Database database;
+  auto stranger = database.engine(of_node("replica-1"));
+  auto one = database.engine(of_node("replica-0"));
+  auto two = database.engine(of_node("replica-0"));
+  auto held = stranger.try_lock("job");
+  std::optional<Lock> first, second;
+  in_parallel(3, [&](int i) {
+    if (i == 0) CHECK(held->release() == Released::freed);
+    if (i == 1) first = one.try_lock_for("job", 30s);
+    if (i == 2) second = two.try_lock_for("job", 30s);
+  });
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(first->token() == second->token());
+}
+
+TEST_CASE("every entry is renewed, beside plain leases and for longer than a lease") {
+  Database database;
+  auto one = database.engine(of_node("replica-0"));
+  auto two = database.engine(of_node("replica-0"));
+  const auto first = one.try_lock("job", {.lease = 900ms});
+  const auto second = two.try_lock("job", {.lease = 1200ms});
+  const auto plain = one.try_lock("plain", {.lease = 900ms, .reentrance = Reentrance::none});
+  REQUIRE(second);
+  REQUIRE(plain);
+  const auto begun = database.admin().acquired_at("job");
+  CHECK(eventually([&] { return database.admin().expires_at("job") > begun + 4 * 1200ms; }));
+  for (const auto* lock : {&first, &second, &plain}) CHECK((*lock)->valid());
+  CHECK(one.inspect("job")->entries == 2);
+}
+
+TEST_CASE("a killed process does not keep the lock: its entry ends by its own lease while another one is renewed") {
+  Database database;
+  auto engine = database.engine(of_node("replica-0"));
+  auto stranger = database.engine(of_node("replica-1"));
+  const auto lease = 1000ms * slowness;
+  Process process(database, "replica-0", lease);
+  auto mine = engine.try_lock("job", {.lease = lease});
+  REQUIRE(mine);
+  CHECK(mine->token() == process.token);
+  process.child.signal(SIGKILL);
+  CHECK(process.child.wait() == 128 + SIGKILL);
+  const auto killed = database.admin().expires_at("job");
+  // Whoever lives keeps it well beyond what the dead one had left.
+  CHECK(eventually([&] { return database.admin().expires_at("job") > killed + 2 * lease; }));
+  CHECK(mine->valid());
+  CHECK_FALSE(stranger.try_lock("job"));
+  CHECK(mine->release() == Released::freed);
+  CHECK(stranger.try_lock("job"));
+}
+
+TEST_CASE("the other way round: the living process leaves, and the entry of the killed one ends with its lease") {
+  Database database;
+  auto engine = database.engine(of_node("replica-0"));
+  auto stranger = database.engine(of_node("replica-1"));
+  Process process(database, "replica-0", 1500ms * slowness);
+  auto mine = engine.try_lock("job", {.lease = 1500ms * slowness});
+  REQUIRE(mine);
+  process.child.signal(SIGKILL);
+  CHECK(process.child.wait() == 128 + SIGKILL);
+  const auto released = mine->release();
+  CHECK((released == Released::still_held || released == Released::freed));  // freed: this machine was slow
+  CHECK(stranger.try_lock_for("job", 30s));
+}
+
+TEST_CASE("two processes of a node are inside together, and leave one after the other") {
+  Database database;
+  auto engine = database.engine(of_node("replica-0"));
+  Process one(database, "replica-0", 30s), two(database, "replica-0", 30s);
+  CHECK(one.token == two.token);
+  CHECK(engine.inspect("job")->entries == 2);
+  one.child.tell("release");
+  CHECK(one.child.line() == "still_held");
+  two.child.tell("check");
+  CHECK(two.child.line() == "valid");
+  two.child.tell("release");
+  CHECK(two.child.line() == "freed");
+}
+
+TEST_CASE("a restarted replica joins what its predecessor left behind, at once and with the same token") {
+  Database database;
+  auto stranger = database.engine(of_node("replica-1"));
+  Process process(database, "replica-0", 1h);
+  process.child.signal(SIGKILL);
+  CHECK(process.child.wait() == 128 + SIGKILL);
+  CHECK_FALSE(stranger.try_lock("job"));
+  auto engine = database.engine(of_node("replica-0"));
+  auto lock = engine.try_lock("job");
+  REQUIRE(lock);
+  CHECK(lock->token() == process.token);
+  // The predecessor's entry stays until its own end.
+  CHECK(lock->release() == Released::still_held);
+  free_by_force(engine, "job");
+}
+
+TEST_CASE("with node_exclusive a restarted replica replaces its predecessor: the next token, and its renewals are refused") {
+  Database database;
+  auto predecessor = database.engine(of_node("replica-0"));
+  auto old = predecessor.try_lock("job", {.lease = 900ms, .at_least = 1h});
+  auto older = predecessor.try_lock("job", {.lease = 900ms});
+  REQUIRE(older);
+  auto engine = database.engine(of_node("replica-0", true));
+  auto stranger = database.engine(of_node("replica-1", true));
+  CHECK_FALSE(stranger.try_lock("job"));
+  auto lock = engine.try_lock("job", {.lease = 30s, .metadata = "of the new one"});
+  REQUIRE(lock);
+  CHECK(number(lock->token()) == number(old->token()) + 1);
+  CHECK(lock->owner() != old->owner());
+  CHECK(eventually([&] { return !old->valid() && !older->valid(); }));
+  CHECK(old->release() == Released::was_lost);
+  CHECK(older->release() == Released::was_lost);
+  const auto row = engine.inspect("job");
+  REQUIRE(row);
+  CHECK(row->entries == 1);
+  CHECK(row->metadata == "of the new one");
+  // Its own threads join it, and are not replaced.
+  auto again = engine.try_lock("job");
+  REQUIRE(again);
+  CHECK(again->token() == lock->token());
+  CHECK(lock->valid());
+  CHECK(again->release() == Released::still_held);
+  CHECK(lock->release() == Released::freed);
+}
+
+TEST_CASE("threads of one exclusive engine that race to replace a predecessor get in with one token") {
+  Database database;
+  auto predecessor = database.engine(of_node("replica-0"));
+  auto old = predecessor.try_lock("job", {.lease = 1h});
+  REQUIRE(old);
+  auto engine = database.engine(of_node("replica-0", true));
+  std::vector<std::optional<Lock>> locks(4);
+  in_parallel(4, [&](int i) { locks[static_cast<std::size_t>(i)] = engine.try_lock_for("job", 30s); });
+  for (const auto& lock : locks) {
+    REQUIRE(lock);
+    CHECK(number(lock->token()) == number(old->token()) + 1);
+  }
+  CHECK(engine.inspect("job")->entries == 4);
+  CHECK(old->release() == Released::was_lost);
+}
+
+TEST_CASE("a released or expired lock of the node is granted anew, and its old entries are gone") {
+  Database database;
+  auto engine = database.engine(of_node("replica-0"));
+  auto late = engine.try_lock("job", {.lease = 1h, .renew = false});
+  REQUIRE(late);
+  database.admin().expire("job");
+  auto next = engine.try_lock("job");
+  REQUIRE(next);
+  CHECK(number(next->token()) == number(late->token()) + 1);
+  CHECK(engine.inspect("job")->entries == 1);
+  CHECK(late->release() == Released::was_lost);
+  CHECK(next->valid());
+}
+
+TEST_CASE("a forced release ends all entries") {
+  Database database;
+  auto one = database.engine(of_node("replica-0"));
+  auto two = database.engine(of_node("replica-0"));
+  auto first = one.try_lock("job", {.lease = 900ms});
+  auto second = two.try_lock("job", {.lease = 900ms});
+  REQUIRE(second);
+  CHECK(one.force_release("job", first->token()));
+  CHECK(eventually([&] { return first->loss() == Loss::forced && second->loss() == Loss::forced; }));
+}
+
+TEST_CASE("an extension is of one entry: the lock lives as long as the longest") {
+  Database database;
+  auto one = database.engine(of_node("replica-0"));
+  auto first = one.try_lock("job", {.lease = 30s});
+  REQUIRE(first);
+  first->extend(1h);
+  first->extend(20s);  // alone it may be made shorter
+  CHECK(one.inspect("job")->left <= 20s);
+  auto second = one.try_lock("job", {.lease = 10s});
+  REQUIRE(second);
+  second->extend(15s);
+  CHECK(second->remaining() <= 15s);
+  CHECK(one.inspect("job")->left > 15s - 5s * slowness);
+  CHECK(first->valid());
+}
+
+TEST_CASE("there is room for eighty-one entries; one more is busy until one leaves") {
+  Database database;
+  auto engine = database.engine(of_node("replica-0"));
+  std::vector<Lock> locks;
+  for (int i = 0; i < 81; ++i) locks.push_back(engine.lock("job"));
+  CHECK_FALSE(engine.try_lock("job"));
+  locks.pop_back();
+  CHECK(engine.try_lock("job"));
+}
