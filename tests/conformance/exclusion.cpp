@@ -96,13 +96,13 @@ TEST_CASE("of sixteen that race for a name nobody ever had exactly one wins") {
   }
 }
 
-TEST_CASE("what is held is busy for everybody else, the same thread of the same engine included") {
+TEST_CASE("what is held is busy for everybody else, and without reentrance for the same thread of the same engine too") {
   Database database;
   auto engine = database.engine();
   auto other = database.engine();
   const auto lock = engine.try_lock("one");
   REQUIRE(lock);
-  CHECK_FALSE(engine.try_lock("one"));
+  CHECK_FALSE(engine.try_lock("one", {.reentrance = Reentrance::none}));
   CHECK_FALSE(other.try_lock("one"));
 }
 

@@ -19,7 +19,7 @@ std::optional<Lock> expired_lease(Database& database, Engine& engine) {
 
 TEST_CASE("a late release does not free the next holder, and says that it was lost") {
   Database database;
-  auto engine = database.engine();
+  auto engine = database.engine({.reentrance = Reentrance::none});
   auto late = expired_lease(database, engine);
   REQUIRE(late);
   auto next = engine.try_lock("job");
@@ -32,7 +32,7 @@ TEST_CASE("a late release does not free the next holder, and says that it was lo
 
 TEST_CASE("a late destructor does not free the next holder") {
   Database database;
-  auto engine = database.engine();
+  auto engine = database.engine({.reentrance = Reentrance::none});
   auto late = expired_lease(database, engine);
   REQUIRE(late);
   const auto next = engine.try_lock("job");
@@ -44,7 +44,7 @@ TEST_CASE("a late destructor does not free the next holder") {
 
 TEST_CASE("a release after the lease, before anybody took it, still frees") {
   Database database;
-  auto engine = database.engine();
+  auto engine = database.engine({.reentrance = Reentrance::none});
   auto late = expired_lease(database, engine);
   REQUIRE(late);
   CHECK(late->release() == Released::freed);
@@ -52,7 +52,7 @@ TEST_CASE("a release after the lease, before anybody took it, still frees") {
 
 TEST_CASE("a release under another token or of another owner frees nothing") {
   Database database;
-  auto engine = database.engine();
+  auto engine = database.engine({.reentrance = Reentrance::none});
   const auto table = database.table();
   const auto deadline = later(BootClock::now(), std::chrono::seconds{10});
   const auto lock = engine.try_lock("job");

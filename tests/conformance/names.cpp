@@ -66,7 +66,7 @@ TEST_CASE("names that anything but a comparison of bytes would mix up are differ
     locks.push_back(std::move(*lock));
   }
   for (const auto& name : names) {
-    CHECK_FALSE(engine.try_lock(name));
+    CHECK_FALSE(engine.try_lock(name, {.reentrance = Reentrance::none}));
     const auto row = engine.inspect(name);
     REQUIRE(row);
     CHECK(row->name == name);

@@ -20,7 +20,7 @@ store::Renewed renew(store::LockTable& table, const store::Claim& claim) {
 
 TEST_CASE("a renewal of a released lease is refused and leaves the row free") {
   Database database;
-  auto engine = database.engine();
+  auto engine = database.engine({.reentrance = Reentrance::none});
   const auto table = database.table();
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
@@ -36,7 +36,7 @@ TEST_CASE("a renewal of a released lease is refused and leaves the row free") {
 
 TEST_CASE("a renewal after a takeover is refused and leaves the next holder's lease alone") {
   Database database;
-  auto engine = database.engine();
+  auto engine = database.engine({.reentrance = Reentrance::none});
   const auto table = database.table();
   auto old = engine.try_lock("job", {.renew = false});
   REQUIRE(old);
@@ -53,7 +53,7 @@ TEST_CASE("a renewal after a takeover is refused and leaves the next holder's le
 
 TEST_CASE("a renewal of a removed row does not make a new one") {
   Database database;
-  auto engine = database.engine();
+  auto engine = database.engine({.reentrance = Reentrance::none});
   const auto table = database.table();
   auto lock = engine.try_lock("job", {.renew = false});
   REQUIRE(lock);
@@ -67,7 +67,7 @@ TEST_CASE("a renewal of a removed row does not make a new one") {
 
 TEST_CASE("an expired lease that nobody took can still be renewed by its holder") {
   Database database;
-  auto engine = database.engine();
+  auto engine = database.engine({.reentrance = Reentrance::none});
   const auto table = database.table();
   const auto lock = engine.try_lock("job", {.renew = false});
   REQUIRE(lock);
@@ -78,7 +78,7 @@ TEST_CASE("an expired lease that nobody took can still be renewed by its holder"
 
 TEST_CASE("renewals that race with a release leave the row free") {
   Database database;
-  auto engine = database.engine();
+  auto engine = database.engine({.reentrance = Reentrance::none});
   const auto table = database.table();
   for (int round = 0; round < 20; ++round) {
     auto lock = engine.try_lock("job", {.renew = false});
@@ -99,7 +99,7 @@ TEST_CASE("renewals that race with a release leave the row free") {
 
 TEST_CASE("of a batch of renewals each is answered for itself") {
   Database database;
-  auto engine = database.engine();
+  auto engine = database.engine({.reentrance = Reentrance::none});
   const auto table = database.table();
   auto held = engine.try_lock("held", {.renew = false});
   auto freed = engine.try_lock("freed", {.renew = false});

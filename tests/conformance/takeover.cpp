@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 TEST_CASE("an expired lease is taken over by the next acquire, under the next token") {
   Database database;
-  auto engine = database.engine();
+  auto engine = database.engine({.reentrance = Reentrance::none});
   auto gone = engine.try_lock("job", {.renew = false});
   REQUIRE(gone);
   const auto before = gone->detach();
@@ -27,7 +27,7 @@ TEST_CASE("an expired lease is taken over by the next acquire, under the next to
 
 TEST_CASE("a lease ends by itself, not before its time") {
   Database database;
-  auto engine = database.engine();
+  auto engine = database.engine({.reentrance = Reentrance::none});
   auto other = database.engine({.poll_floor = 20ms});
   const Stopwatch since_before_the_grant;
   auto gone = engine.try_lock("job", {.lease = 300ms, .renew = false});

@@ -105,6 +105,7 @@ EngineOptions engine_options(const ConnectionOptions& connection) {
   options.history_table = connection.history_table();
   options.connect_timeout = connection.connect_timeout();
   options.application = "dlock";
+  options.reentrance = Reentrance::none;  // a command that asks twice means two holders
   return options;
 }
 

@@ -57,7 +57,7 @@ TEST_CASE("connections that the server ends are no loss") {
   }
   CHECK(eventually([&] { return lock->remaining() > 5s; }));
   CHECK_FALSE(lock->loss());
-  CHECK_FALSE(network.engine.try_lock("job"));
+  CHECK_FALSE(network.engine.try_lock("job", {.reentrance = Reentrance::none}));
 }
 
 TEST_CASE("a lease whose row a transaction keeps locked does not keep the others from being renewed") {

@@ -53,6 +53,32 @@ TEST_CASE("the destructor releases in one round trip") {
   CHECK(counted.round_trips([&] { lock.reset(); }) == 1);
 }
 
+TEST_CASE("to enter again what the thread holds is no round trip, and so is leaving it") {
+  Counted counted;
+  auto outer = counted.engine.try_lock("job");
+  std::optional<Lock> inner;
+  CHECK(counted.round_trips([&] { inner = counted.engine.try_lock("job"); }) == 0);
+  REQUIRE(inner);
+  CHECK(counted.round_trips([&] { CHECK(inner->release() == Released::still_held); }) == 0);
+  CHECK(counted.round_trips([&] { CHECK(outer->release() == Released::freed); }) == 1);
+}
+
+TEST_CASE("a node's first entry is one round trip, each further one three, and leaving two") {
+  Counted counted;
+  const LockOptions node{.reentrance = Reentrance::node};
+  counted.engine.try_lock("warm", node).reset();
+  auto first = counted.engine.try_lock("warm", node);
+  auto second = counted.engine.try_lock("warm", node);
+  second.reset();
+  first.reset();
+  CHECK(counted.round_trips([&] { first = counted.engine.try_lock("job", node); }) == 1);
+  REQUIRE(first);
+  CHECK(counted.round_trips([&] { second = counted.engine.try_lock("job", node); }) == 3);
+  REQUIRE(second);
+  CHECK(counted.round_trips([&] { CHECK(second->release() == Released::still_held); }) == 2);
+  CHECK(counted.round_trips([&] { CHECK(first->release() == Released::freed); }) == 2);
+}
+
 TEST_CASE("a takeover of an expired lease is one round trip") {
   Counted counted;
   counted.engine.try_lock("job", {.renew = false})->detach();
