@@ -408,6 +408,9 @@ end:
   :: d_step { tx == ORPHAN && committing -> commit(token); end_transaction() }
   :: d_step { tx == ORPHAN && committing -> commit(token); end_transaction(); live = true }
   :: d_step { tx != NOBODY -> end_transaction() }
+#ifdef SERVED
+  :: d_step { MAY_FORCE -> FORCE } /* not even when that is all that is left to do */
+#endif
   :: d_step { MAY_FORCE && present && owner != NOBODY && tx == NOBODY && token < TOKENS ->
        FORCE;
        printf("released by force from owner %d\n", owner);
