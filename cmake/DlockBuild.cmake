@@ -12,13 +12,13 @@ add_library(dlock_flags INTERFACE)
 if(PROJECT_IS_TOP_LEVEL)
   target_compile_options(dlock_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast
     -Wnon-virtual-dtor -Woverloaded-virtual)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # False alarms in std::string's operator+ (GCC bug 105651).
-    target_compile_options(dlock_flags INTERFACE -Wno-restrict)
-  endif()
   if(DLOCK_WERROR)
     target_compile_options(dlock_flags INTERFACE -Werror)
   endif()
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # False alarms in std::string's operator+ (GCC bug 105651), also under a host's -Wall.
+  target_compile_options(dlock_flags INTERFACE -Wno-restrict)
 endif()
 if(DLOCK_SANITIZE)
   target_compile_options(dlock_flags INTERFACE -fsanitize=${DLOCK_SANITIZE} -fno-omit-frame-pointer
@@ -28,3 +28,11 @@ if(DLOCK_SANITIZE)
   endif()
   target_link_options(dlock_flags INTERFACE -fsanitize=${DLOCK_SANITIZE})
 endif()
+
+# What a shared library shows is what its sources mark for export and cmake/exports.map lets through: the standard
+# library marks its templates as visible, so hidden visibility alone would let their instances out.
+function(dlock_export_marked_only target)
+  set(map ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map})
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
+endfunction()

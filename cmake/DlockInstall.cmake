@@ -1,4 +1,7 @@
-# This file knows what is installed, and how the installed package finds what it needs.
+# This file knows what is installed, and how the installed package finds what it needs. Everything in the installed tree
+# is found relative to where it stands, so the tree may be moved.
+#
+# All headers are installed, also the adapters of databases that were not built: each includes its own vendor only.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS dlock EXPORT dlockTargets
@@ -6,15 +9,59 @@ install(TARGETS dlock EXPORT dlockTargets
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/dlock ${PROJECT_BINARY_DIR}/include/dlock
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
 
-# A static library passes its own needs on to whoever links it.
+# Beside share/doc/dlock/README.md, where its links to them point.
+set(DLOCK_INSTALL_DOCDIR ${CMAKE_INSTALL_DATAROOTDIR}/doc/dlock)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/LICENSE
+  DESTINATION ${DLOCK_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/schema DESTINATION ${DLOCK_INSTALL_DOCDIR})
+
+# For CMake. A static library passes its own needs on to whoever links it.
 set(DLOCK_FIND_DEPENDENCIES "")
 if(NOT BUILD_SHARED_LIBS)
   list(JOIN DLOCK_PACKAGE_LINES "\n" lines)
   set(DLOCK_FIND_DEPENDENCIES "find_dependency(Threads)\nfind_dependency(fmt)\n${lines}")
 endif()
+list(JOIN DLOCK_DIALECTS " " DLOCK_COMPONENTS)
+set(DLOCK_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/dlock)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/dlockConfig.cmake.in
-  ${PROJECT_BINARY_DIR}/dlockConfig.cmake INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dlock)
+  ${PROJECT_BINARY_DIR}/dlockConfig.cmake INSTALL_DESTINATION ${DLOCK_INSTALL_CMAKEDIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/dlockConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/dlockConfig.cmake ${PROJECT_BINARY_DIR}/dlockConfigVersion.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dlock)
-install(EXPORT dlockTargets NAMESPACE dlock:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/dlock)
+  DESTINATION ${DLOCK_INSTALL_CMAKEDIR})
+install(EXPORT dlockTargets NAMESPACE dlock:: DESTINATION ${DLOCK_INSTALL_CMAKEDIR})
+
+# For pkg-config: one file for both kinds of library. The client libraries are named as they are linked dynamically;
+# asking for their modules instead would, with --static, ask for all that they themselves are made of.
+find_package(PkgConfig REQUIRED)
+set(DLOCK_PC_LIBS_PRIVATE "")
+foreach(module IN LISTS DLOCK_PKG_CONFIG_MODULES)
+  string(MAKE_C_IDENTIFIER "DLOCK_PC_${module}" prefix)
+  pkg_check_modules(${prefix} QUIET ${module})
+  if(NOT ${prefix}_FOUND)
+    message(STATUS "dlock: dlock.pc cannot say how ${module} is linked: it has no file for pkg-config")
+  endif()
+  list(APPEND DLOCK_PC_LIBS_PRIVATE ${${prefix}_LDFLAGS})
+endforeach()
+foreach(folder IN LISTS CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)  # every linker looks there
+  list(REMOVE_ITEM DLOCK_PC_LIBS_PRIVATE -L${folder} -L${folder}/)
+endforeach()
+list(APPEND DLOCK_PC_LIBS_PRIVATE -pthread)
+list(REMOVE_DUPLICATES DLOCK_PC_LIBS_PRIVATE)
+list(JOIN DLOCK_PC_LIBS_PRIVATE " " DLOCK_PC_LIBS_PRIVATE)
+cmake_path(IS_ABSOLUTE CMAKE_INSTALL_LIBDIR libdir_is_absolute)
+if(libdir_is_absolute)
+  set(DLOCK_PC_UP "")
+  set(DLOCK_PC_LIBDIR ${CMAKE_INSTALL_LIBDIR})
+else()
+  file(RELATIVE_PATH DLOCK_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  string(REGEX REPLACE "/$" "" DLOCK_PC_UP ${DLOCK_PC_UP})
+  set(DLOCK_PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+endif()
+cmake_path(IS_ABSOLUTE CMAKE_INSTALL_INCLUDEDIR includedir_is_absolute)
+if(libdir_is_absolute OR includedir_is_absolute)
+  set(DLOCK_PC_INCLUDEDIR ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+else()
+  set(DLOCK_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/dlock.pc.in ${PROJECT_BINARY_DIR}/dlock.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/dlock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

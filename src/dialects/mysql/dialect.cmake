@@ -7,5 +7,4 @@ if(NOT DLOCK_MARIADB_FOUND)
   set(DLOCK_MARIADB_FOUND OFF)
 endif()
 dlock_dialect(FOUND ${DLOCK_MARIADB_FOUND} LIBRARIES PkgConfig::DLOCK_MARIADB MISSING libmariadb-dev SCHEMES mariadb
-  PACKAGE "find_dependency(PkgConfig)" "pkg_check_modules(DLOCK_MARIADB REQUIRED IMPORTED_TARGET GLOBAL libmariadb)"
-  PKG_CONFIG libmariadb)
+  PACKAGE "dlock_find_module(DLOCK_MARIADB libmariadb)" PKG_CONFIG libmariadb)
