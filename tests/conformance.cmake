@@ -26,6 +26,8 @@ set(dlock_alone
   run_writer
   stopped
   stopped_hanging
+  transfers
+  unfenced
   waits)
 
 add_executable(dlock_worker support/worker.cpp)
@@ -34,6 +36,7 @@ set_target_properties(dlock_worker PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT
 
 file(GLOB_RECURSE dlock_promises CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} conformance/*.cpp fault/*.cpp
   tools/*.cpp)
+list(FILTER dlock_promises EXCLUDE REGEX "^fault/suite/")
 file(GLOB dlock_support CONFIGURE_DEPENDS support/*.cpp)
 list(FILTER dlock_support EXCLUDE REGEX "/(main|worker)\\.cpp$")
 
@@ -49,6 +52,11 @@ foreach(tool dlock-command dlock-migrate)
     add_dependencies(conformance ${tool})
   endif()
 endforeach()
+
+if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/fault/suite/suite.cmake)
+  include(fault/suite/suite.cmake)
+  dlock_teller()
+endif()
 
 function(dlock_opener)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "KIND;FIXTURE" "LIBRARIES")
@@ -79,12 +87,16 @@ foreach(database IN LISTS DLOCK_DIALECTS)
   endif()
   include(${folder}/opener.cmake)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/application\\.cpp$")
   add_library(dlock_opener_${database} OBJECT ${sources})
   target_include_directories(dlock_opener_${database} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${folder})
   target_compile_definitions(dlock_opener_${database} PRIVATE DLOCK_DIALECT=${database} DLOCK_DIALECT_NAME="${database}"
     DLOCK_TEST_SERVERS="${CMAKE_CURRENT_SOURCE_DIR}/servers")
   target_link_libraries(dlock_opener_${database} PRIVATE dlock_headers dlock_flags dlock_test_soci ${dlock_opener_libraries})
   target_link_libraries(conformance PRIVATE dlock_opener_${database} ${dlock_opener_libraries})
+  if(TARGET dlock_teller)
+    dlock_teller_of(${database} LIBRARIES ${dlock_opener_libraries})
+  endif()
   foreach(promise IN LISTS dlock_promises)
     if(NOT promise MATCHES "/(server|file)/" OR promise MATCHES "/${dlock_opener_kind}/")
       dlock_add_promise(${database} ${promise})

@@ -81,7 +81,7 @@ class ServerPlace : public Place {
   // The URL of a new role that has nothing but these rights on the tables ("SELECT", "INSERT", …).
   virtual std::string url_of_role(const std::vector<std::string>& rights) = 0;
 
-  // Ends every connection to this place but the administrative one it asks with.
+  // Ends every connection to this place but the administrative ones. Works after a crash of the server, too.
   virtual void disconnect_everybody() = 0;
 
   // The zone new connections begin with.
@@ -116,8 +116,10 @@ class PrivateServer {
   virtual std::unique_ptr<ServerPlace> place() = 0;
   // Makes the server's clock differ by this much from the true one.
   virtual void step_clock(std::chrono::seconds offset) = 0;
-  virtual void stop() = 0;   // as a crash would
-  virtual void start() = 0;  // again, at the same address
+  virtual void stop() = 0;    // as a crash would
+  virtual void start() = 0;   // again, at the same address
+  virtual void freeze() = 0;  // its processes are stopped, its connections stay
+  virtual void thaw() = 0;
 };
 
 // One database under test. An opener defines one constant object of this type, which enters itself into a list.

@@ -10,8 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <deque>
 #include <list>
 #include <mutex>
 #include <system_error>
@@ -21,7 +23,9 @@
 namespace dlock::test {
 namespace {
 
-enum class Mode { pass, black_hole, refuse };
+enum class Mode { pass, black_hole, refuse, swallow_answers };
+
+using Clock = std::chrono::steady_clock;
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -55,10 +59,22 @@ bool send_all(int fd, std::string_view bytes) {
   return true;
 }
 
+// Bytes that are not to arrive yet.
+struct Late {
+  Clock::time_point due;
+  bool from_client;
+  std::string bytes;
+};
+
 struct Pair {
   int client, server;
   std::unique_ptr<RequestCounter> counter;
+<<<<<<< HEAD
   bool losing = false, refuse_then = false;
+=======
+  bool losing = false, told_the_end = false;
+  std::deque<Late> late{};
+>>>>>>> 4281e87 (The fault suite: transfers under locks while clients, networks, servers and files fail, and a checker of their histories)
 };
 
 }  // namespace
@@ -71,14 +87,21 @@ struct Proxy::State {
   mutable std::mutex mutex;
   // Guarded by mutex:
   Mode mode = Mode::pass;
+<<<<<<< HEAD
   bool cutting = false, closing = false, lose_next = false, refuse_then = false, lose_request = false;
+=======
+  bool cutting = false, closing = false, lose_next = false, halving = false;
+  std::chrono::milliseconds delay{};
+>>>>>>> 4281e87 (The fault suite: transfers under locks while clients, networks, servers and files fail, and a checker of their histories)
   std::size_t requests = 0, connections = 0;
   std::string sent;
   // The thread's own:
   std::list<Pair> pairs;
   std::jthread thread;
+  const bool keep_sent;
 
-  explicit State(const ServerPlace& server) : place(server), target(socket_address(server.address())) {}
+  State(const ServerPlace& server, bool keep)
+      : place(server), target(socket_address(server.address())), keep_sent(keep) {}
 
   void drop_all() {
     for (auto& pair : pairs) {
@@ -110,15 +133,34 @@ struct Proxy::State {
     const auto count = ::recv(from_client ? pair.client : pair.server, buffer.data(), buffer.size(), 0);
     if (count <= 0) return false;
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(count));
+<<<<<<< HEAD
     if (!from_client) {
       if (!pair.losing) return send_all(pair.client, bytes);
       const std::lock_guard guard(mutex);
       if (pair.refuse_then) mode = Mode::refuse;
       return false;
     }
+=======
+    if (!from_client && pair.losing) return false;
+    std::chrono::milliseconds by{};
+>>>>>>> 4281e87 (The fault suite: transfers under locks while clients, networks, servers and files fail, and a checker of their histories)
     {
       const std::lock_guard guard(mutex);
-      sent.append(bytes);
+      by = delay;
+      if (!from_client && (mode == Mode::swallow_answers || pair.told_the_end)) return true;
+    }
+    if (by.count() > 0 || !pair.late.empty()) {
+      pair.late.push_back({Clock::now() + by, from_client, std::string(bytes)});
+      return true;
+    }
+    return deliver(pair, from_client, bytes);
+  }
+
+  bool deliver(Pair& pair, bool from_client, std::string_view bytes) {
+    if (!from_client) return send_all(pair.client, bytes);
+    {
+      const std::lock_guard guard(mutex);
+      if (keep_sent) sent.append(bytes);
       const auto begun = pair.counter->feed(bytes);
       requests += begun;
       if (begun > 0 && lose_request) {
@@ -135,6 +177,33 @@ struct Proxy::State {
     return send_all(pair.server, bytes);
   }
 
+  // False: this connection is over.
+  bool deliver_late(Pair& pair) {
+    for (; !pair.late.empty() && pair.late.front().due <= Clock::now(); pair.late.pop_front())
+      if (!deliver(pair, pair.late.front().from_client, pair.late.front().bytes)) return false;
+    return true;
+  }
+
+  // Milliseconds until the next late bytes are due; -1 if there are none.
+  int patience() const {
+    int least = -1;
+    for (const auto& pair : pairs) {
+      if (pair.late.empty()) continue;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(pair.late.front().due - Clock::now()).count();
+      const int ms = std::max(0, static_cast<int>(left));
+      least = least < 0 ? ms : std::min(least, ms);
+    }
+    return least;
+  }
+
+  // Called with the mutex held.
+  void tell_the_end() {
+    for (auto& pair : pairs) {
+      ::shutdown(pair.client, SHUT_WR);
+      pair.told_the_end = true;
+    }
+  }
+
   void run() {
     for (;;) {
       std::vector<pollfd> watched{{wake, POLLIN, 0}, {listener, POLLIN, 0}};
@@ -143,13 +212,16 @@ struct Proxy::State {
         if (closing) break;
         if (cutting || mode == Mode::refuse) drop_all();
         cutting = false;
+        if (halving) tell_the_end();
+        halving = false;
         if (mode != Mode::black_hole)
           for (const auto& pair : pairs) {
             watched.push_back({pair.client, POLLIN, 0});
             watched.push_back({pair.server, POLLIN, 0});
           }
       }
-      if (::poll(watched.data(), watched.size(), -1) < 0) continue;
+      const bool holding = watched.size() == 2;  // in a black hole, what is late stays late
+      if (::poll(watched.data(), watched.size(), holding ? -1 : patience()) < 0) continue;
       if (watched[0].revents != 0) {
         std::uint64_t ignored = 0;
         if (::read(wake, &ignored, sizeof ignored) < 0) continue;
@@ -157,8 +229,8 @@ struct Proxy::State {
       }
       auto pair = pairs.begin();
       for (std::size_t i = 2; i + 1 < watched.size(); i += 2) {
-        const bool alive =
-            (watched[i].revents == 0 || forward(*pair, true)) && (watched[i + 1].revents == 0 || forward(*pair, false));
+        const bool alive = deliver_late(*pair) && (watched[i].revents == 0 || forward(*pair, true)) &&
+                           (watched[i + 1].revents == 0 || forward(*pair, false));
         if (alive) {
           ++pair;
           continue;
@@ -183,7 +255,7 @@ struct Proxy::State {
   }
 };
 
-Proxy::Proxy(const ServerPlace& server) : state_(std::make_unique<State>(server)) {
+Proxy::Proxy(const ServerPlace& server, bool keep_sent) : state_(std::make_unique<State>(server, keep_sent)) {
   state_->listener = new_socket();
   sockaddr_in at = socket_address({"127.0.0.1", 0});
   socklen_t size = sizeof at;
@@ -220,7 +292,10 @@ std::size_t Proxy::connections() const {
 }
 
 void Proxy::pass() {
-  state_->change([&] { state_->mode = Mode::pass; });
+  state_->change([&] {
+    state_->mode = Mode::pass;
+    state_->delay = {};
+  });
 }
 void Proxy::black_hole() {
   state_->change([&] { state_->mode = Mode::black_hole; });
@@ -230,6 +305,15 @@ void Proxy::refuse() {
 }
 void Proxy::cut() {
   state_->change([&] { state_->cutting = true; });
+}
+void Proxy::swallow_answers() {
+  state_->change([&] { state_->mode = Mode::swallow_answers; });
+}
+void Proxy::half_close() {
+  state_->change([&] { state_->halving = true; });
+}
+void Proxy::delay(std::chrono::milliseconds length) {
+  state_->change([&] { state_->delay = length; });
 }
 void Proxy::lose_next_answer() {
   state_->change([&] { state_->lose_next = true; });

@@ -1,9 +1,9 @@
-// This file knows how to stand between an engine and its server: it counts, delays, cuts and swallows.
+// This file knows how to stand between a client and its server: it counts, delays, cuts and swallows.
 #pragma once
 
 #include "support/place.hpp"
 
-#include <functional>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -13,7 +13,8 @@ namespace dlock::test {
 // Threads: any. Owns: a thread.
 class Proxy {
  public:
-  explicit Proxy(const ServerPlace& server);
+  // `keep_sent`: whether sent() is asked for.
+  explicit Proxy(const ServerPlace& server, bool keep_sent = true);
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
@@ -35,6 +36,12 @@ class Proxy {
   void refuse();
   // Connections end once; new ones are served.
   void cut();
+  // What clients send goes through; no answer does. What was swallowed never comes: cut() before pass().
+  void swallow_answers();
+  // Clients of the present connections are told that nothing more will come; what they send still goes through.
+  void half_close();
+  // Each direction takes this much longer, until pass().
+  void delay(std::chrono::milliseconds length);
   // The next request reaches the server; its answer is lost, and with it the connection.
   void lose_next_answer();
   // The same, and from then on as after refuse().

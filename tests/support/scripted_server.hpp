@@ -22,6 +22,8 @@ class ScriptedServer final : public PrivateServer {
   void step_clock(std::chrono::seconds offset) override;
   void stop() override;
   void start() override;
+  void freeze() override { run({"signal", folder_.path(), "STOP"}); }
+  void thaw() override { run({"signal", folder_.path(), "CONT"}); }
 
  private:
   std::string run(std::initializer_list<std::string> arguments);

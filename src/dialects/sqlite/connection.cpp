@@ -15,7 +15,10 @@ FileConnection::FileConnection(const File& file, bool create, Deadline deadline)
 
 void FileConnection::fail(int code) {
   auto failure = failure_of(db_.get(), code, file_.path);
-  if (failure.cause() == Cause::disconnected || failure.cause() == Cause::timed_out) usable_ = false;
+  // A file that could not be written when it was opened stays so for this connection, whatever is permitted later.
+  if (failure.cause() == Cause::disconnected || failure.cause() == Cause::timed_out ||
+      failure.cause() == Cause::permission)
+    usable_ = false;
   throw failure;
 }
 

@@ -52,7 +52,7 @@ class DatabasePlace final : public ServerPlace {
   explicit DatabasePlace(Server server) : server_(std::move(server)), name_("dlock_test_" + unique_suffix()) {
     auto sql = server_.connect("mysql");
     *sql << "CREATE DATABASE " + name_ + " CHARACTER SET utf8mb4";
-    watching_ = server_.connect(name_);
+    watching_ = connect();
   }
 
   ~DatabasePlace() override {
@@ -124,14 +124,15 @@ class DatabasePlace final : public ServerPlace {
   }
 
   void disconnect_everybody() override {
+    const auto killer = server_.connect(name_);
     const std::string sql = "SELECT coalesce(max(id), 0) FROM information_schema.processlist WHERE db = '" + name_ +
                             "' AND id NOT IN (connection_id()" + administrative_ + ")";
     for (;;) {
       long long id = 0;
-      *watching_ << sql, soci::into(id);
+      *killer << sql, soci::into(id);
       if (id == 0) return;
       try {
-        *watching_ << "KILL CONNECTION " + std::to_string(id);
+        *killer << "KILL CONNECTION " + std::to_string(id);
       } catch (const std::exception&) {  // it has just ended by itself
       }
     }

@@ -101,8 +101,9 @@ const Afterwards afterwards{[] { shelf().clear(); }};
 
 class DatabasePlace final : public ServerPlace {
  public:
-  explicit DatabasePlace(Server server)
-      : server_(std::move(server)), name_(shelf().take(server_)), watching_(server_.connect(name_)) {}
+  explicit DatabasePlace(Server server) : server_(std::move(server)), name_(shelf().take(server_)) {
+    watching_ = connect();
+  }
 
   ~DatabasePlace() override {
     try {
@@ -164,9 +165,10 @@ class DatabasePlace final : public ServerPlace {
   }
 
   void disconnect_everybody() override {
-    *watching_ << "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() "
-                  "AND pid NOT IN (pg_backend_pid()" +
-                      administrative_ + ")";
+    const auto sql = server_.connect(name_);
+    *sql << "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND pid NOT IN (pg_backend_pid()" +
+                administrative_ + ")";
   }
 
   void use_time_zone(std::string_view zone) override {

@@ -1,0 +1,52 @@
+// This file knows how the tellers' tables are made and read.
+#include "fault/suite/bank.hpp"
+
+#include "support/admin.hpp"
+
+#include <soci/soci.h>
+
+namespace dlock::test {
+namespace {
+
+constexpr long long accounts_per_name = 4, opening = 100;
+
+long long integer(const soci::row& row, std::size_t column) {
+  return row.get_properties(column).get_data_type() == soci::dt_integer ? row.get<int>(column)
+                                                                        : row.get<long long>(column);
+}
+
+}  // namespace
+
+void open_bank(const Place& place, const std::vector<std::string>& names) {
+  Admin admin(place);
+  admin.run("CREATE TABLE till (name VARCHAR(64) NOT NULL PRIMARY KEY, seq BIGINT NOT NULL)");
+  admin.run("CREATE TABLE account (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(64) NOT NULL, balance BIGINT NOT NULL)");
+  admin.run(
+      "CREATE TABLE transfer (id VARCHAR(64) NOT NULL PRIMARY KEY, name VARCHAR(64) NOT NULL, seq BIGINT NOT NULL, "
+      "token BIGINT NOT NULL, source BIGINT NOT NULL, target BIGINT NOT NULL, amount BIGINT NOT NULL)");
+  long long id = 0;
+  for (const auto& name : names) {
+    admin.run("INSERT INTO till (name, seq) VALUES ('" + name + "', 0)");
+    for (long long i = 0; i < accounts_per_name; ++i)
+      admin.run("INSERT INTO account (id, name, balance) VALUES (" + std::to_string(++id) + ", '" + name + "', " +
+                std::to_string(opening) + ")");
+  }
+}
+
+Books read_books(const Place& place, const std::vector<std::string>& names) {
+  Books books;
+  const auto sql = place.connect();
+  const std::string transfers = "SELECT id, name, seq, token, source, target, amount FROM transfer ORDER BY id";
+  const soci::rowset<soci::row> rows = (sql->prepare << transfers);
+  for (const auto& row : rows)
+    books.transfers.push_back({row.get<std::string>(0), row.get<std::string>(1), integer(row, 2), integer(row, 3),
+                               integer(row, 4), integer(row, 5), integer(row, 6)});
+  const std::string accounts = "SELECT id, balance FROM account ORDER BY id";
+  const soci::rowset<soci::row> balances = (sql->prepare << accounts);
+  for (const auto& row : balances) books.accounts.push_back({integer(row, 0), opening, integer(row, 1)});
+  Admin admin(place);
+  for (const auto& name : names) books.tokens[name] = number(admin.token(name));
+  return books;
+}
+
+}  // namespace dlock::test

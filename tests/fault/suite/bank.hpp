@@ -1,0 +1,18 @@
+// This file knows the tables that tellers transfer money in: accounts, transfers, and a till for each lock.
+#pragma once
+
+#include "fault/suite/checker.hpp"
+#include "support/place.hpp"
+
+#include <string>
+#include <vector>
+
+namespace dlock::test {
+
+// Makes the tables, with accounts that have money.
+void open_bank(const Place& place, const std::vector<std::string>& names);
+
+// What they say, and the lock table's tokens. Throws std::exception.
+Books read_books(const Place& place, const std::vector<std::string>& names);
+
+}  // namespace dlock::test

@@ -1,0 +1,202 @@
+// This file knows the order of a run: set up, torment, let recover, stop, check.
+#include "fault/suite/campaign.hpp"
+
+#include "fault/suite/bank.hpp"
+#include "fault/suite/torments.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+#include <sstream>
+
+namespace dlock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::seconds recovery = 60s;  // nobody is stuck this long
+
+const std::vector<std::string>& names() {
+  static const std::vector<std::string> list{"till/a", "till/b"};
+  return list;
+}
+
+// A server takes seconds to start: one for all runs of a program.
+PrivateServer* machine() {
+  static const auto server =
+      opener().private_server == nullptr ? std::unique_ptr<PrivateServer>() : opener().private_server();
+  return server.get();
+}
+
+// The database of a run, and a way to it for each teller.
+struct Ground {
+  explicit Ground(const Plan& plan) {
+    if (machine() != nullptr) {
+      auto place = machine()->place();
+      server = place.get();
+      for (std::size_t i = 0; i < plan.tellers; ++i) {
+        proxies.push_back(std::make_unique<Proxy>(*server, false));
+        urls.push_back(server->url_at(proxies.back()->address()));
+      }
+      database = std::make_unique<Database>(std::move(place));
+    } else {
+      database = std::make_unique<Database>();
+      urls.assign(plan.tellers, database->url());
+    }
+    open_bank(database->place(), names());
+  }
+
+  ServerPlace* server = nullptr;
+  std::vector<std::unique_ptr<Proxy>> proxies;
+  std::vector<std::string> urls;
+  std::unique_ptr<Database> database;
+};
+
+class Run {
+ public:
+  explicit Run(const Plan& plan)
+      : plan_(plan),
+        ground_(plan),
+        troupe_({ground_.urls, ground_.database->place().begin_writing(),
+                 std::chrono::duration_cast<std::chrono::milliseconds>(plan.lease).count(), plan.fenced, names(),
+                 histories_.path()}),
+        victims_{troupe_, ground_.database->place(), plan.lease, ground_.server, machine(),
+                 ground_.server == nullptr ? nullptr : &ground_.proxies} {}
+
+  Report operator()() {
+    begin();
+    if (plan_.paused_enough) pause_holders();
+    else torment();
+    finish();
+    return std::move(report_);
+  }
+
+ private:
+  void begin() {
+    if (!eventually([&] { return everybody_commits(std::vector<std::size_t>(troupe_.size(), 0)); }, recovery))
+      report_.troubles.push_back("not every teller got to work");
+  }
+
+  bool everybody_commits(const std::vector<std::size_t>& before) const {
+    for (std::size_t i = 0; i < troupe_.size(); ++i)
+      if (troupe_.commits_of(i) <= before[i]) return false;
+    return true;
+  }
+
+  void inflict(const Torment& torment) {
+    const auto begun = boottime();
+    try {
+      torment.inflict();
+    } catch (const std::exception& error) {  // one fault may come in the way of the next
+      troupe_.note({boottime(), What::trouble, "-", 0, begun, torment.name + ": " + error.what()});
+      return;
+    }
+    troupe_.note({boottime(), What::fault, "-", 0, begun, torment.name});
+    ++report_.faults[torment.name];
+    // Whatever was done, work goes on.
+    const auto commits = troupe_.times(What::commit);
+    if (!eventually([&] { return troupe_.times(What::commit) > commits; }, recovery))
+      report_.troubles.push_back("nobody commits after: " + torment.name);
+  }
+
+  void tell() {
+    count();
+    if (plan_.progress) plan_.progress(report_);
+  }
+
+  void count() {
+    for (int i = 0; i <= static_cast<int>(What::fault); ++i)
+      report_.times[static_cast<What>(i)] = troupe_.times(static_cast<What>(i));
+  }
+
+  void torment() {
+    auto deck = torments(victims_);
+    std::mt19937 random{std::random_device{}()};
+    const auto end = boottime() + std::chrono::nanoseconds(plan_.length).count();
+    do {
+      std::shuffle(deck.begin(), deck.end(), random);
+      for (const auto& torment : deck) {
+        inflict(torment);
+        tell();
+        if (!report_.troubles.empty()) return;
+      }
+    } while (boottime() < end);
+    // What only chance brings about is waited for.
+    const auto seen = [&] {
+      count();
+      return std::all_of(std::begin(wanted), std::end(wanted), [&](What what) { return report_.count(what) > 0; });
+    };
+    for (int i = 0; i < 20 && !seen(); ++i) inflict({"pause", [&] { pause_past_lease(victims_); }});
+  }
+
+  static constexpr What wanted[]{What::grant, What::busy, What::loss, What::refused};
+
+  void pause_holders() {
+    const auto end = boottime() + std::chrono::nanoseconds(plan_.length).count();
+    do {
+      inflict({"pause", [&] {
+                 eventually([&] { return troupe_.inside().about_to_write; });
+                 pause_past_lease(victims_);
+               }});
+      count();
+      report_.violations = violations(troupe_.history(), read_books(ground_.database->place(), names()));
+    } while (!plan_.paused_enough(report_) && boottime() < end);
+  }
+
+  void finish() {
+    std::vector<std::size_t> before;
+    for (std::size_t i = 0; i < troupe_.size(); ++i) before.push_back(troupe_.commits_of(i));
+    if (report_.troubles.empty() && !eventually([&] { return everybody_commits(before); }, recovery))
+      report_.troubles.push_back("not every teller works again when all is well");
+    troupe_.dismiss();
+    report_.troubles.insert(report_.troubles.end(), troupe_.broken().begin(), troupe_.broken().end());
+    count();
+    {
+      Engine engine(ground_.database->url());
+      for (const auto& name : names()) free_by_force(engine, name);  // of those who were killed
+    }
+    report_.violations = violations(troupe_.history(), read_books(ground_.database->place(), names()));
+    if (plan_.fenced ? report_.violations.empty() && report_.troubles.empty() : report_.troubles.empty()) return;
+    report_.kept = (std::filesystem::temp_directory_path() / ("dlock-history-" + std::string(opener().name) + '-' +
+                                                              std::to_string(boottime())))
+                       .string();
+    std::filesystem::copy(histories_.path(), report_.kept, std::filesystem::copy_options::recursive);
+  }
+
+  const Plan& plan_;
+  const TemporaryFolder histories_{true};
+  Report report_;
+  Ground ground_;
+  Troupe troupe_;
+  Victims victims_;
+};
+
+}  // namespace
+
+std::size_t Report::count(What what) const {
+  const auto found = times.find(what);
+  return found == times.end() ? 0 : found->second;
+}
+
+std::string Report::text() const {
+  std::ostringstream out;
+  std::size_t all = 0;
+  for (const auto& [kind, times_done] : faults) all += times_done;
+  out << "faults " << all;
+  for (const auto what : {What::grant, What::busy, What::loss, What::commit, What::refused, What::failed, What::doubt,
+                          What::trouble})
+    out << ", " << to_string(what) << ' ' << count(what);
+  out << ", violations " << violations.size() << "\n ";
+  for (const auto& [kind, times_done] : faults) out << ' ' << kind << ": " << times_done << ';';
+  out << '\n';
+  for (const auto& violation : violations) out << "  violation: " << violation << '\n';
+  for (const auto& trouble : troubles) out << "  trouble: " << trouble << '\n';
+  if (!kept.empty()) out << "  histories: " << kept << '\n';
+  return out.str();
+}
+
+Report run(const Plan& plan) { return Run(plan)(); }
+
+}  // namespace dlock::test

@@ -1,0 +1,41 @@
+// This file knows a whole run: tellers, torments, and what is proved in the end.
+#pragma once
+
+#include "fault/suite/checker.hpp"
+
+#include <dlock/duration.hpp>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace dlock::test {
+
+// What a run has come to, so far or in the end.
+struct Report {
+  std::map<std::string, std::size_t> faults;  // inflicted, by kind
+  std::map<What, std::size_t> times;
+  std::vector<Violation> violations;
+  std::vector<std::string> troubles;  // of the suite itself: who is stuck, or ended otherwise than told
+  std::string kept;                   // where the histories are, if there is a violation or a trouble
+
+  std::size_t count(What what) const;
+  std::string text() const;
+};
+
+struct Plan {
+  bool fenced = true;
+  std::size_t tellers = 4;
+  Duration lease{};
+  std::chrono::milliseconds length{};  // at least; and each kind of fault at least once
+  // Only holders are paused, just before they write, until this is enough; then the run ends. Empty: every fault there is.
+  std::function<bool(const Report&)> paused_enough{};
+  std::function<void(const Report&)> progress{};  // after every fault
+};
+
+// On the database that DLOCK_TEST_DATABASE names: on a server of its own, or in a file.
+Report run(const Plan& plan);
+
+}  // namespace dlock::test

@@ -1,0 +1,61 @@
+// This file knows how what happened in a run of the fault suite is written down, a line for each event.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::test {
+
+// Nanoseconds of CLOCK_BOOTTIME: one clock for all processes of a host, and the one that bounds trust.
+using Nanoseconds = std::int64_t;
+
+inline Nanoseconds boottime() noexcept {
+  timespec t{};
+  ::clock_gettime(CLOCK_BOOTTIME, &t);
+  return Nanoseconds{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+enum class What {
+  // A teller's. `token` is the lease's.
+  grant,    // the lock was granted; `time`: before it was asked for
+  busy,     // it was not
+  held,     // the lease was trusted without a gap from the grant until `time`
+  loss,     // it was lost; `text` is the reason
+  release,  // it was released; `text` is what came of it; `time`: before it was asked for
+  intent,   // a transfer is about to begin; `text` is its id. Nothing after it: nobody knows how it ended
+  commit,   // the database acknowledged it
+  refused,  // the fence refused it
+  failed,   // it failed before its commit was sent
+  doubt,    // its commit was sent, and never answered
+  trouble,  // a call failed; `text` says how
+  // The tormentor's, from `time` to `at`.
+  step,   // the database's clock was stepped
+  force,  // the lease was released by force
+  fault,  // something else was done; `text` is what
+};
+
+std::string_view to_string(What what) noexcept;
+
+// One event. A line of it is written by one call, before anything that depends on it: what a killed process has
+// acknowledged is in its history, and what it may have done is there as an intent.
+struct Record {
+  Nanoseconds at = 0;
+  What what{};
+  std::string name = "-";  // of the lock, without blanks
+  long long token = 0;
+  Nanoseconds time = 0;
+  std::string text{};
+  std::string who{};  // whose history it is in: not part of the line
+
+  std::string line() const;  // with its end
+  // Empty: not a whole line of a history.
+  static std::optional<Record> parse(std::string_view line);
+};
+
+using History = std::vector<Record>;
+
+}  // namespace dlock::test

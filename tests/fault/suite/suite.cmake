@@ -1,0 +1,27 @@
+# This file knows how the tellers of the fault suite are built: a program that uses the library as an application does,
+# with a session of its own for each database (openers/<database>/application.cpp).
+#
+#   dlock_teller()                          before the databases
+#   dlock_teller_of(database LIBRARIES …)   for each
+
+function(dlock_teller)
+  set(suite ${CMAKE_CURRENT_SOURCE_DIR}/fault/suite)
+  add_executable(dlock_teller ${suite}/teller.cpp ${suite}/application.cpp ${suite}/history.cpp)
+  set_target_properties(dlock_teller PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  target_include_directories(dlock_teller PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(dlock_teller PRIVATE dlock_internal dlock_flags dlock_test_soci Threads::Threads)
+  target_compile_definitions(conformance PRIVATE DLOCK_TEST_TELLER="$<TARGET_FILE:dlock_teller>")
+  target_sources(conformance PRIVATE ${suite}/bank.cpp ${suite}/campaign.cpp ${suite}/checker.cpp ${suite}/history.cpp
+    ${suite}/torments.cpp ${suite}/troupe.cpp)
+  add_dependencies(conformance dlock_teller)
+endfunction()
+
+function(dlock_teller_of database)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES")
+  add_library(dlock_application_${database} OBJECT ${CMAKE_CURRENT_SOURCE_DIR}/openers/${database}/application.cpp)
+  target_include_directories(dlock_application_${database} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_definitions(dlock_application_${database} PRIVATE DLOCK_DIALECT=${database}
+    DLOCK_DIALECT_NAME="${database}")
+  target_link_libraries(dlock_application_${database} PRIVATE dlock_headers dlock_flags dlock_test_soci ${arg_LIBRARIES})
+  target_link_libraries(dlock_teller PRIVATE dlock_application_${database} ${arg_LIBRARIES})
+endfunction()

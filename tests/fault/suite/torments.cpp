@@ -1,0 +1,183 @@
+// This file knows how each fault is brought about, and ended.
+#include "fault/suite/torments.hpp"
+
+#include "support/admin.hpp"
+#include "support/eventually.hpp"
+
+#include <dlock/dlock.hpp>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+namespace dlock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A fault lasts for a time: what it is about is what happens meanwhile.
+void last(Duration length) { std::this_thread::sleep_for(length); }
+
+// Past any trust and any lease that was granted before.
+Duration past_lease(const Victims& victims) { return victims.lease * 3 / 2; }
+
+void force_release(Victims& victims) {
+  Engine engine(victims.place.url());
+  const auto inside = victims.troupe.inside();
+  if (inside.name.empty()) return;
+  const auto begun = boottime();
+  // Noted as done even if it was not, or is not known to be: it excuses one lease, and the fence none.
+  const auto done = [&] { victims.troupe.note({boottime(), What::force, inside.name, inside.token, begun}); };
+  try {
+    engine.force_release(inside.name, Token{inside.token});
+  } catch (const Error&) {
+    done();
+    throw;
+  }
+  done();
+}
+
+void step_clock(Victims& victims, std::chrono::seconds offset) {
+  const auto begun = boottime();
+  victims.machine->step_clock(offset);
+  victims.troupe.note({boottime(), What::step, "-", 0, begun});
+}
+
+void on_tellers(Victims& victims, std::vector<Torment>& all) {
+  auto& troupe = victims.troupe;
+  all.push_back({"kill", [&] { troupe.replace(troupe.inside().teller); }});
+  all.push_back({"pause", [&] { pause_past_lease(victims); }});
+  all.push_back({"hiccup", [&] {
+                   const auto teller = troupe.inside().teller;
+                   troupe.signal(teller, SIGSTOP);
+                   last(victims.lease / 2);
+                   troupe.signal(teller, SIGCONT);
+                 }});
+  all.push_back({"kill while stopped", [&] {
+                   pause_past_lease(victims);
+                   troupe.replace(troupe.inside().teller);
+                 }});
+  all.push_back({"force", [&] { force_release(victims); }});
+}
+
+void on_network(Victims& victims, std::vector<Torment>& all) {
+  auto& proxies = *victims.proxies;
+  const auto one = [&]() -> Proxy& { return *proxies[victims.troupe.inside().teller]; };
+  all.push_back({"cut", [=] {
+                   for (int i = 0; i < 3; ++i) {
+                     one().cut();
+                     last(20ms);
+                   }
+                 }});
+  all.push_back({"half close", [=] { one().half_close(); }});
+  all.push_back({"delay", [=, &victims] {
+                   auto& proxy = one();
+                   proxy.delay(100ms);
+                   last(past_lease(victims));
+                   proxy.pass();
+                 }});
+  all.push_back({"black hole, delivered late", [=, &victims] {
+                   auto& proxy = one();
+                   proxy.black_hole();
+                   last(past_lease(victims));
+                   proxy.pass();
+                 }});
+  all.push_back({"black hole, cut", [=, &victims] {
+                   auto& proxy = one();
+                   proxy.black_hole();
+                   last(past_lease(victims));
+                   proxy.cut();
+                   proxy.pass();
+                 }});
+  all.push_back({"answers swallowed", [=, &victims] {
+                   auto& proxy = one();
+                   proxy.swallow_answers();
+                   last(victims.lease);
+                   proxy.cut();
+                   proxy.pass();
+                 }});
+  all.push_back({"answer lost", [=] {
+                   auto& proxy = one();
+                   proxy.lose_next_answer();
+                   eventually([&] { return proxy.lost_it(); }, 2s);
+                 }});
+  all.push_back({"no network", [=, &victims] {
+                   auto& proxy = one();
+                   proxy.refuse();
+                   last(past_lease(victims));
+                   proxy.pass();
+                 }});
+}
+
+void on_server(Victims& victims, std::vector<Torment>& all) {
+  auto& machine = *victims.machine;
+  all.push_back({"connections terminated", [&] { victims.server->disconnect_everybody(); }});
+  all.push_back({"server killed", [&] {
+                   machine.stop();
+                   machine.start();
+                 }});
+  all.push_back({"server frozen", [&] {
+                   machine.freeze();
+                   last(past_lease(victims));
+                   machine.thaw();
+                 }});
+  all.push_back({"clock stepped", [&] {
+                   step_clock(victims, 2s);
+                   last(victims.lease);
+                   step_clock(victims, 0s);
+                 }});
+}
+
+void on_file(Victims& victims, std::vector<Torment>& all) {
+  auto& troupe = victims.troupe;
+  const auto path = victims.place.url().substr(victims.place.url().find(':') + 1);
+  all.push_back({"foreign transaction", [&] {
+                   Admin admin(victims.place);
+                   admin.run(victims.place.begin_writing());
+                   last(past_lease(victims));
+                   admin.run("ROLLBACK");
+                 }});
+  all.push_back({"full disk", [&] {
+                   const auto pid = troupe.pid(troupe.inside().teller);
+                   rlimit before{};
+                   const rlimit full{4096, RLIM_INFINITY};
+                   ::prlimit(pid, RLIMIT_FSIZE, &full, &before);
+                   last(past_lease(victims));
+                   ::prlimit(pid, RLIMIT_FSIZE, &before, nullptr);
+                 }});
+  all.push_back({"read-only file", [&troupe, &victims, path] {
+                   const auto set = [&](mode_t mode) {
+                     for (const auto* part : {"", "-wal", "-shm"}) ::chmod((path + part).c_str(), mode);
+                   };
+                   set(0400);
+                   troupe.replace(troupe.inside().teller);  // who opens it now may not write
+                   last(past_lease(victims));
+                   set(0600);
+                 }});
+}
+
+}  // namespace
+
+bool pause_past_lease(Victims& victims) {
+  auto& troupe = victims.troupe;
+  const auto inside = troupe.inside();
+  troupe.signal(inside.teller, SIGSTOP);
+  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(victims.lease * 3 + 1s);
+  const bool written = eventually([&] { return troupe.newest_commit(inside.name) > inside.token; }, limit);
+  troupe.signal(inside.teller, SIGCONT);
+  return written;
+}
+
+std::vector<Torment> torments(Victims& victims) {
+  std::vector<Torment> all;
+  on_tellers(victims, all);
+  if (victims.proxies != nullptr) on_network(victims, all);
+  if (victims.machine != nullptr) on_server(victims, all);
+  else on_file(victims, all);
+  return all;
+}
+
+}  // namespace dlock::test

@@ -1,0 +1,41 @@
+// This file knows what can be done to tellers and their database.
+#pragma once
+
+#include "fault/suite/troupe.hpp"
+#include "support/place.hpp"
+#include "support/proxy.hpp"
+
+#include <dlock/duration.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dlock::test {
+
+// One kind of fault. When inflict() has returned, it is over.
+struct Torment {
+  std::string name;
+  std::function<void()> inflict;
+};
+
+// What they are done to.
+struct Victims {
+  Troupe& troupe;
+  Place& place;
+  Duration lease{};
+  // Where there is a server; else nullptr, and empty.
+  ServerPlace* server = nullptr;
+  PrivateServer* machine = nullptr;
+  std::vector<std::unique_ptr<Proxy>>* proxies = nullptr;  // one a teller
+};
+
+// Stops a teller that holds a lock until another one has written under it, but not forever: who is stopped inside a
+// transaction may keep the others out. True: another one has.
+bool pause_past_lease(Victims& victims);
+
+// All that make sense on this database, in any order.
+std::vector<Torment> torments(Victims& victims);
+
+}  // namespace dlock::test

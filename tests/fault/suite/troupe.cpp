@@ -1,0 +1,152 @@
+// This file knows how tellers are started, listened to and ended.
+#include "fault/suite/troupe.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+
+namespace dlock::test {
+namespace {
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const auto& name : names) all += (all.empty() ? "" : ",") + name;
+  return all;
+}
+
+}  // namespace
+
+Troupe::Troupe(Orders orders) : orders_(std::move(orders)) {
+  for (std::size_t i = 0; i < orders_.urls.size(); ++i) {
+    players_.push_back(nullptr);
+    start(i);
+  }
+}
+
+Troupe::~Troupe() {
+  for (auto& player : players_) {
+    player->child->signal(SIGKILL);
+    end(*player, 128 + SIGKILL);
+  }
+}
+
+void Troupe::start(std::size_t teller) {
+  auto player = std::make_unique<Player>();
+  player->who = "teller" + std::to_string(teller) + '.' + std::to_string(++started_);
+  player->child = std::make_unique<Child>(std::vector<std::string>{
+      DLOCK_TEST_TELLER, orders_.urls[teller], orders_.begin, player->who, std::to_string(orders_.lease_ms),
+      orders_.fenced ? "fenced" : "unfenced", joined(orders_.names)});
+  player->reader = std::jthread([this, one = player.get()] { read(*one); });
+  players_[teller] = std::move(player);
+}
+
+void Troupe::read(Player& player) {
+  std::ofstream file(orders_.folder + '/' + player.who);
+  while (const auto line = player.child->line()) {
+    file << *line << '\n' << std::flush;
+    auto record = Record::parse(*line);
+    if (!record) continue;
+    record->who = player.who;
+    const std::lock_guard guard(mutex_);
+    ++times_[record->what];
+    if (record->what != What::held) player.last = record->what;
+    if (record->what == What::commit) {
+      ++player.commits;
+      auto& newest = newest_commit_[record->name];
+      newest = std::max(newest, record->token);
+    }
+    if (record->what == What::grant) {
+      player.name = record->name;
+      player.token = record->token;
+      auto& newest = newest_token_[record->name];
+      newest = std::max(newest, record->token);
+    }
+    if (record->what == What::release) player.name.clear();
+    history_.push_back(std::move(*record));
+  }
+}
+
+void Troupe::end(Player& player, int expected) {
+  if (player.child->pid() < 0) return;
+  player.reader.join();
+  if (const int status = player.child->wait(); status != expected)
+    broken_.push_back(player.who + " ended with " + std::to_string(status));
+}
+
+pid_t Troupe::pid(std::size_t teller) const { return players_[teller]->child->pid(); }
+
+void Troupe::signal(std::size_t teller, int number) { players_[teller]->child->signal(number); }
+
+void Troupe::replace(std::size_t teller) {
+  signal(teller, SIGKILL);
+  end(*players_[teller], 128 + SIGKILL);
+  start(teller);
+}
+
+Troupe::Inside Troupe::inside() const {
+  const std::lock_guard guard(mutex_);
+  Inside found;
+  for (std::size_t i = 0; i < players_.size(); ++i) {
+    const auto& player = *players_[i];
+    if (player.name.empty() || newest_token_.at(player.name) != player.token) continue;
+    if (found.name.empty() || player.token % 2 == 0) found = {i, player.name, player.token, player.last == What::intent};
+  }
+  return found;
+}
+
+void Troupe::note(Record record) {
+  record.who = "tormentor";
+  const std::lock_guard guard(mutex_);
+  std::ofstream(orders_.folder + "/tormentor", std::ios::app) << record.line();
+  ++times_[record.what];
+  history_.push_back(std::move(record));
+}
+
+std::size_t Troupe::times(What what) const {
+  const std::lock_guard guard(mutex_);
+  const auto found = times_.find(what);
+  return found == times_.end() ? 0 : found->second;
+}
+
+std::size_t Troupe::commits_of(std::size_t teller) const {
+  const std::lock_guard guard(mutex_);
+  return players_[teller]->commits;
+}
+
+long long Troupe::newest_token(const std::string& name) const {
+  const std::lock_guard guard(mutex_);
+  const auto found = newest_token_.find(name);
+  return found == newest_token_.end() ? 0 : found->second;
+}
+
+long long Troupe::newest_commit(const std::string& name) const {
+  const std::lock_guard guard(mutex_);
+  const auto found = newest_commit_.find(name);
+  return found == newest_commit_.end() ? 0 : found->second;
+}
+
+void Troupe::dismiss() {
+  for (auto& player : players_) {
+    try {
+      player->child->tell("stop");
+    } catch (const std::exception&) {  // it has ended by itself: its status tells
+    }
+  }
+  for (auto& player : players_) {
+    std::jthread watchdog([pid = player->child->pid()](const std::stop_token& stop) {
+      const auto end = boottime() + 30'000'000'000;
+      while (!stop.stop_requested() && boottime() < end) std::this_thread::sleep_for(std::chrono::milliseconds{10});
+      if (!stop.stop_requested()) ::kill(pid, SIGKILL);
+    });
+    end(*player, 0);
+    watchdog.request_stop();
+  }
+}
+
+History Troupe::history() const {
+  const std::lock_guard guard(mutex_);
+  return history_;
+}
+
+}  // namespace dlock::test

@@ -1,0 +1,39 @@
+// This file knows the promise that a lost lock cannot write, whatever happens to processes, networks and servers.
+//
+// DLOCK_SOAK_SECONDS makes the run longer, and tells how it gets on: tools/soak.
+#include "fault/suite/campaign.hpp"
+#include "support/slowness.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("fenced transfers stay in the order of tokens and keep every sum, while everything else goes wrong") {
+  const char* soak = std::getenv("DLOCK_SOAK_SECONDS");
+  Plan plan;
+  plan.lease = 400ms * slowness;
+  plan.length = 5s;
+  std::size_t told = 0;
+  const Nanoseconds begun = boottime();
+  if (soak != nullptr) {
+    plan.length = std::chrono::seconds{std::stoll(soak)};
+    plan.progress = [&](const Report& report) {
+      constexpr Nanoseconds every = 10'000'000'000;
+      if (const auto now = static_cast<std::size_t>((boottime() - begun) / every); now > told) {
+        told = now;
+        std::cout << now * 10 << " s: " << report.text() << std::flush;
+      }
+    };
+  }
+  const auto report = run(plan);
+  if (soak != nullptr) std::cout << "in the end: " << report.text() << std::flush;
+  INFO(report.text());
+  CHECK(report.violations.empty());
+  CHECK(report.troubles.empty());
+  for (const auto what : {What::grant, What::busy, What::loss, What::commit, What::refused, What::fault})
+    CHECK_MESSAGE(report.count(what) > 0, to_string(what));
+}
