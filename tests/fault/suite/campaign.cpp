@@ -23,18 +23,19 @@ const std::vector<std::string>& names() {
   return list;
 }
 
-// A server takes seconds to start: one for all runs of a program.
-PrivateServer* machine() {
-  static const auto server =
-      opener().private_server == nullptr ? std::unique_ptr<PrivateServer>() : opener().private_server();
+// A server of the suite's own, where there are servers, since it is going to be killed. It takes seconds to start: one for
+// all runs of a program.
+PrivateServer* machine(const Plan& plan) {
+  if (plan.paused_enough || opener().private_server == nullptr) return nullptr;
+  static const auto server = opener().private_server();
   return server.get();
 }
 
 // The database of a run, and a way to it for each teller.
 struct Ground {
   explicit Ground(const Plan& plan) {
-    if (machine() != nullptr) {
-      auto place = machine()->place();
+    if (machine(plan) != nullptr) {
+      auto place = machine(plan)->place();
       server = place.get();
       for (std::size_t i = 0; i < plan.tellers; ++i) {
         proxies.push_back(std::make_unique<Proxy>(*server, false));
@@ -62,7 +63,7 @@ class Run {
         troupe_({ground_.urls, ground_.database->place().begin_writing(),
                  std::chrono::duration_cast<std::chrono::milliseconds>(plan.lease).count(), plan.fenced, names(),
                  histories_.path()}),
-        victims_{troupe_, ground_.database->place(), plan.lease, ground_.server, machine(),
+        victims_{troupe_, ground_.database->place(), plan.lease, ground_.server, machine(plan),
                  ground_.server == nullptr ? nullptr : &ground_.proxies} {}
 
   Report operator()() {

@@ -148,6 +148,9 @@ class Teller {
 
   std::size_t chance(std::size_t outcomes) { return std::uniform_int_distribution<std::size_t>(0, outcomes - 1)(random_); }
 
+  // Half of all work takes no time, so that locks also change hands in quick succession.
+  int busyness() { return chance(2) == 0 ? 0 : static_cast<int>(chance(20)); }
+
   void serve(const std::string& name) {
     LockOptions options;
     const bool late = chance(8) == 0;  // works past its lease, as a holder does who has forgotten it
@@ -160,7 +163,7 @@ class Teller {
     }
     Watch watch(*lock, asked);
     for (auto transfers = late ? 1 : 1 + chance(3); transfers > 0; --transfers)
-      if (!transfer(*lock, watch, late ? orders_.lease * 3 / 2 : orders_.lease / 40 * static_cast<int>(chance(20)))) break;
+      if (!transfer(*lock, watch, late ? orders_.lease * 3 / 2 : orders_.lease / 40 * busyness())) break;
     watch.release();
   }
 
