@@ -100,8 +100,8 @@ struct Proxy::State {
   std::jthread thread;
   const bool keep_sent;
 
-  State(const ServerPlace& server, bool keep)
-      : place(server), target(socket_address(server.address())), keep_sent(keep) {}
+  State(const ServerPlace& server, const Address& door, bool keep)
+      : place(server), target(socket_address(door)), keep_sent(keep) {}
 
   void drop_all() {
     for (auto& pair : pairs) {
@@ -255,7 +255,15 @@ struct Proxy::State {
   }
 };
 
-Proxy::Proxy(const ServerPlace& server, bool keep_sent) : state_(std::make_unique<State>(server, keep_sent)) {
+Proxy::Proxy(const ServerPlace& server) : state_(std::make_unique<State>(server, server.address(), true)) {
+  listen();
+}
+
+Proxy::Proxy(const ServerPlace& server, const Address& door) : state_(std::make_unique<State>(server, door, false)) {
+  listen();
+}
+
+void Proxy::listen() {
   state_->listener = new_socket();
   sockaddr_in at = socket_address({"127.0.0.1", 0});
   socklen_t size = sizeof at;

@@ -13,8 +13,9 @@ namespace dlock::test {
 // Threads: any. Owns: a thread.
 class Proxy {
  public:
-  // `keep_sent`: whether sent() is asked for.
-  explicit Proxy(const ServerPlace& server, bool keep_sent = true);
+  explicit Proxy(const ServerPlace& server);
+  // To another door of the server; without a record of what was sent.
+  Proxy(const ServerPlace& server, const Address& door);
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
@@ -51,6 +52,7 @@ class Proxy {
   bool lost_it() const;  // since then
 
  private:
+  void listen();
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -26,7 +26,7 @@ const std::vector<std::string>& names() {
 // A server of the suite's own, where there are servers, since it is going to be killed. It takes seconds to start: one for
 // all runs of a program.
 PrivateServer* machine(const Plan& plan) {
-  if (plan.paused_enough || opener().private_server == nullptr) return nullptr;
+  if (plan.paused_enough || Nodes::of_environment() || opener().private_server == nullptr) return nullptr;
   static const auto server = opener().private_server();
   return server.get();
 }
@@ -34,11 +34,11 @@ PrivateServer* machine(const Plan& plan) {
 // The database of a run, and a way to it for each teller.
 struct Ground {
   explicit Ground(const Plan& plan) {
-    if (machine(plan) != nullptr) {
-      auto place = machine(plan)->place();
+    if (opener().server_place != nullptr) {
+      auto place = machine(plan) != nullptr ? machine(plan)->place() : opener().server_place();
       server = place.get();
       for (std::size_t i = 0; i < plan.tellers; ++i) {
-        proxies.push_back(std::make_unique<Proxy>(*server, false));
+        proxies.push_back(std::make_unique<Proxy>(*server, nodes ? nodes->address(i % nodes->size()) : server->address()));
         urls.push_back(server->url_at(proxies.back()->address()));
       }
       database = std::make_unique<Database>(std::move(place));
@@ -49,6 +49,7 @@ struct Ground {
     open_bank(database->place(), names());
   }
 
+  const std::optional<Nodes> nodes = Nodes::of_environment();
   ServerPlace* server = nullptr;
   std::vector<std::unique_ptr<Proxy>> proxies;
   std::vector<std::string> urls;
@@ -64,6 +65,7 @@ class Run {
                  std::chrono::duration_cast<std::chrono::milliseconds>(plan.lease).count(), plan.fenced, names(),
                  histories_.path()}),
         victims_{troupe_, ground_.database->place(), plan.lease, ground_.server, machine(plan),
+                 ground_.nodes ? &*ground_.nodes : nullptr,
                  ground_.server == nullptr ? nullptr : &ground_.proxies} {}
 
   Report operator()() {

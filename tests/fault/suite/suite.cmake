@@ -12,7 +12,7 @@ function(dlock_teller)
   target_link_libraries(dlock_teller PRIVATE dlock_internal dlock_flags dlock_test_soci Threads::Threads)
   target_compile_definitions(conformance PRIVATE DLOCK_TEST_TELLER="$<TARGET_FILE:dlock_teller>")
   target_sources(conformance PRIVATE ${suite}/bank.cpp ${suite}/campaign.cpp ${suite}/checker.cpp ${suite}/history.cpp
-    ${suite}/torments.cpp ${suite}/troupe.cpp)
+    ${suite}/nodes.cpp ${suite}/torments.cpp ${suite}/troupe.cpp)
   add_dependencies(conformance dlock_teller)
 endfunction()
 

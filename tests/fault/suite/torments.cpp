@@ -114,7 +114,6 @@ void on_network(Victims& victims, std::vector<Torment>& all) {
 
 void on_server(Victims& victims, std::vector<Torment>& all) {
   auto& machine = *victims.machine;
-  all.push_back({"connections terminated", [&] { victims.server->disconnect_everybody(); }});
   all.push_back({"server killed", [&] {
                    machine.stop();
                    machine.start();
@@ -128,6 +127,23 @@ void on_server(Victims& victims, std::vector<Torment>& all) {
                    step_clock(victims, 2s);
                    last(victims.lease);
                    step_clock(victims, 0s);
+                 }});
+}
+
+void on_nodes(Victims& victims, std::vector<Torment>& all) {
+  const auto& nodes = *victims.nodes;
+  for (std::size_t i = 1; i < nodes.size(); ++i) {  // what is proved in the end is read from the first
+    all.push_back({"node killed", [&, i] {
+                     nodes.signal(i, "KILL");
+                     last(past_lease(victims));
+                     nodes.start();
+                   }});
+  }
+  all.push_back({"node frozen", [&] {
+                   const auto node = static_cast<std::size_t>(boottime() / 1000) % nodes.size();
+                   nodes.signal(node, "STOP");
+                   last(past_lease(victims));
+                   nodes.signal(node, "CONT");
                  }});
 }
 
@@ -175,8 +191,11 @@ std::vector<Torment> torments(Victims& victims) {
   std::vector<Torment> all;
   on_tellers(victims, all);
   if (victims.proxies != nullptr) on_network(victims, all);
+  if (victims.server != nullptr)
+    all.push_back({"connections terminated", [&] { victims.server->disconnect_everybody(); }});
   if (victims.machine != nullptr) on_server(victims, all);
-  else on_file(victims, all);
+  if (victims.nodes != nullptr) on_nodes(victims, all);
+  if (victims.server == nullptr) on_file(victims, all);
   return all;
 }
 

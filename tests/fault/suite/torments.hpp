@@ -1,6 +1,7 @@
 // This file knows what can be done to tellers and their database.
 #pragma once
 
+#include "fault/suite/nodes.hpp"
 #include "fault/suite/troupe.hpp"
 #include "support/place.hpp"
 #include "support/proxy.hpp"
@@ -28,6 +29,7 @@ struct Victims {
   // Where there is a server; else nullptr, and empty.
   ServerPlace* server = nullptr;
   PrivateServer* machine = nullptr;
+  const Nodes* nodes = nullptr;  // or several that know the same
   std::vector<std::unique_ptr<Proxy>>* proxies = nullptr;  // one a teller
 };
 
