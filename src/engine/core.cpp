@@ -163,12 +163,13 @@ std::shared_ptr<Held> Core::try_once(Request& request, Deadline deadline, std::s
                                 [&](Deadline until) { return ask(request, again, until, sent); });
     request.row_locked = answer.row_locked;
     if (!answer.token) return nullptr;
-    request.in_doubt = false;
+    request.in_doubt = true;  // until it is in somebody's hands, whatever is thrown on the way
     const auto now = BootClock::now();
-    // PROTOCOL, "Tokens that never fall": an answer this late may stem from a floor that the reaper has raised since.
+    // Tokens never fall: an answer this late may stem from a floor that the reaper has raised since.
     if (answer.owner == request.owner && now - request.first_sent > options_.grace / 2 &&
         !above_floor(*answer.token, bound)) {
       persist(bound, [&](Deadline until) { return table_->withdraw(request.name.text(), request.owner, until); });
+      request.in_doubt = false;
       request.owner = random_identity();
       if (request.mark) request.mark = owners_.mark(request.owner);
       request.first_sent = BootClock::now();
@@ -179,6 +180,7 @@ std::shared_ptr<Held> Core::try_once(Request& request, Deadline deadline, std::s
     // An answer that took longer than its own lease is worth another one: the same owner keeps the same token.
     if (!held->valid(now) && request.terms.lease > 4 * request.terms.margin && now < bound && !stop.stop_requested())
       continue;
+    request.in_doubt = false;
     timer_.watch(held);
     keeper_.watch(held);
     reporter_->tell(Event::Kind::granted, held->name(), held->token(),

@@ -39,6 +39,23 @@ auto in_transaction(Work work) -> decltype(work()) {
   }
 }
 
+// Keeps the keeper from renewing a lease until the fence has answered: a renewal after the transaction's snapshot would
+// end it with conflict.
+class Announced {
+ public:
+  Announced(engine::Keeper& keeper, const std::shared_ptr<Held>& held, Duration patience) : keeper_(keeper), held_(held) {
+    // A renewal that hangs longer than that is no reason not to try: at worst the transaction runs again.
+    keeper_.hold_back(held_, later(BootClock::now(), patience));
+  }
+  ~Announced() { keeper_.resume(held_); }
+  Announced(const Announced&) = delete;
+  Announced& operator=(const Announced&) = delete;
+
+ private:
+  engine::Keeper& keeper_;
+  const std::shared_ptr<Held>& held_;
+};
+
 void commit(store::Visit& visit) {
   try {
     visit.commit();
@@ -132,6 +149,7 @@ void Core::prove(store::Visit& visit, const std::shared_ptr<Held>& held, const F
 
 void Core::fence(const std::shared_ptr<Held>& held, const TransactionRef& transaction, const FenceOptions& options) {
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
+  const Announced announced(keeper_, held, options_.request_timeout);
   in_transaction([&] { visit->check(); });
   prove(*visit, held, options);
 }
@@ -142,10 +160,12 @@ void Core::with_fence(const std::shared_ptr<Held>& held, const TransactionRef& t
   engine::Backoff backoff(std::chrono::milliseconds{200});
   for (unsigned attempt = 1;; ++attempt) {
     try {
+      std::optional<Announced> announced(std::in_place, keeper_, held, options_.request_timeout);
       in_transaction([&] { visit->begin(options_.request_timeout); });
       try {
         const auto sent = BootClock::now();
         prove(*visit, held, options);
+        announced.reset();
         work();
         commit(*visit);
         // Committed, and with it the renewal in the fence: of the row, not of a node's single entry.
