@@ -34,14 +34,19 @@ bool Core::refresh(const std::shared_ptr<Held>& held, const LockOptions& options
     return false;
   }
   const auto terms = held->terms();
-  const auto lease = std::max(terms.lease, options.lease.value_or(terms.lease));
-  const bool kept = held->renewable() && lease == terms.lease;
+  const auto wanted = std::max(terms.lease, options.lease.value_or(terms.lease));
+  const bool kept = held->renewable() && wanted == terms.lease;
   if (kept && held->remaining(now) >= (terms.lease - terms.margin) / 2) return true;
+  // Never beyond the grant's max_hold; a millisecond for the way to the question.
+  const auto room = std::chrono::floor<Duration>(held->ends() - now) - std::chrono::milliseconds{1};
+  const auto lease = std::min(wanted, room);
+  if (lease <= held->remaining(now)) return true;  // it has the longest it can have
   try {
     extend(held, lease, deadline);
   } catch (const Error& error) {
     if (error.fault() == Fault::lost) return false;
-    if (kept && held->valid(BootClock::now())) return true;  // the keeper asks on
+    // The keeper asks on; or max_hold has come too near.
+    if ((kept || error.fault() == Fault::misuse) && held->valid(BootClock::now())) return true;
     throw;
   }
   return true;

@@ -85,6 +85,24 @@ TEST_CASE("an entry into a lease that nobody renews refreshes it always, and say
   CHECK(bench.core->release(outer, 1s) == Released::freed);
 }
 
+TEST_CASE("an entry never takes a lease beyond the grant's max_hold") {
+  Bench bench;
+  dlock::LockOptions options;
+  options.lease = 10s;
+  options.max_hold = 11s;
+  options.renew = false;
+  const auto outer = bench.try_lock(options);
+  REQUIRE(outer);
+  options.lease = 1h;
+  CHECK(bench.try_lock(options) == outer);
+  CHECK(bench.table->extensions == 1);
+  CHECK(outer->remaining(dlock::BootClock::now()) <= 11s);
+  CHECK(outer->remaining(dlock::BootClock::now()) > 10s - 5s);
+  CHECK(bench.try_lock(options) == outer);
+  for (int i = 0; i < 2; ++i) CHECK(bench.core->release(outer, 1s) == Released::still_held);
+  CHECK(bench.core->release(outer, 1s) == Released::freed);
+}
+
 TEST_CASE("while the database is away a renewed lease can be entered as long as it is trusted") {
   Bench bench;
   dlock::LockOptions options;
