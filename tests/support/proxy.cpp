@@ -69,12 +69,8 @@ struct Late {
 struct Pair {
   int client, server;
   std::unique_ptr<RequestCounter> counter;
-<<<<<<< HEAD
-  bool losing = false, refuse_then = false;
-=======
-  bool losing = false, told_the_end = false;
+  bool losing = false, refuse_then = false, told_the_end = false;
   std::deque<Late> late{};
->>>>>>> 4281e87 (The fault suite: transfers under locks while clients, networks, servers and files fail, and a checker of their histories)
 };
 
 }  // namespace
@@ -87,12 +83,8 @@ struct Proxy::State {
   mutable std::mutex mutex;
   // Guarded by mutex:
   Mode mode = Mode::pass;
-<<<<<<< HEAD
-  bool cutting = false, closing = false, lose_next = false, refuse_then = false, lose_request = false;
-=======
-  bool cutting = false, closing = false, lose_next = false, halving = false;
+  bool cutting = false, closing = false, lose_next = false, refuse_then = false, lose_request = false, halving = false;
   std::chrono::milliseconds delay{};
->>>>>>> 4281e87 (The fault suite: transfers under locks while clients, networks, servers and files fail, and a checker of their histories)
   std::size_t requests = 0, connections = 0;
   std::string sent;
   // The thread's own:
@@ -133,17 +125,12 @@ struct Proxy::State {
     const auto count = ::recv(from_client ? pair.client : pair.server, buffer.data(), buffer.size(), 0);
     if (count <= 0) return false;
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(count));
-<<<<<<< HEAD
-    if (!from_client) {
-      if (!pair.losing) return send_all(pair.client, bytes);
+    if (!from_client && pair.losing) {
       const std::lock_guard guard(mutex);
       if (pair.refuse_then) mode = Mode::refuse;
       return false;
     }
-=======
-    if (!from_client && pair.losing) return false;
     std::chrono::milliseconds by{};
->>>>>>> 4281e87 (The fault suite: transfers under locks while clients, networks, servers and files fail, and a checker of their histories)
     {
       const std::lock_guard guard(mutex);
       by = delay;
