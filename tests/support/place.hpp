@@ -90,9 +90,10 @@ class ServerPlace : public Place {
   // From now on new connections begin with defaults that a careless statement would trip over.
   virtual void use_odd_defaults() = 0;
 
-  // The next `times` rows written to the lock table fail with what the server says in that case.
+  // Whatever is written to the lock table fails with what the server says in that case, until fail_no_more().
   enum class Mishap { deadlock, serialization, lock_wait };
-  virtual void fail_next_writes(Mishap mishap, int times) = 0;
+  virtual void fail_writes(Mishap mishap) = 0;
+  virtual void fail_no_more() = 0;
 
   // Whether the server takes writes from roles that may not override it. For the whole server: a private one.
   virtual void take_writes(bool yes) = 0;

@@ -122,6 +122,7 @@ TEST_CASE("an extension that stays without an answer is in doubt, and trust is w
   Shaky shaky(brief);
   auto lock = shaky.engine.try_lock("job", {.lease = 1h, .renew = false});
   REQUIRE(lock);
+  lock->extend(1h);  // prepared by that: what is lost next is the answer of an extension
   shaky.proxy.lose_next_answer_and_refuse();
   CHECK(thrown_by([&] { lock->extend(3h); }).fault == Fault::in_doubt);
   CHECK(lock->valid());

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <future>
+
 using namespace dlock;
 using namespace dlock::test;
 using namespace std::chrono_literals;
@@ -15,22 +17,32 @@ namespace {
 constexpr ServerPlace::Mishap every_mishap[] = {ServerPlace::Mishap::deadlock, ServerPlace::Mishap::serialization,
                                                 ServerPlace::Mishap::lock_wait};
 
+// Lets `call` meet the mishap for a while, and answers what comes of it.
+template <class Call>
+auto through(ServerPlace& server, ServerPlace::Mishap mishap, Call call) {
+  server.fail_writes(mishap);
+  auto calling = std::async(std::launch::async, call);
+  CHECK(calling.wait_for(100ms) == std::future_status::timeout);  // it does not give up, nor get through
+  server.fail_no_more();
+  return calling.get();
+}
+
 }  // namespace
 
 TEST_CASE("an acquire, an extension and a release that fail in passing are asked again inside the caller's time") {
   ServerDatabase database;
   News news;
-  auto engine = database->engine({.observer = news.observer()});
+  auto engine = database->engine({.request_timeout = 60s, .observer = news.observer()});
   engine.try_lock("old").reset();
   for (const auto mishap : every_mishap)
     for (const char* name : {"old", "new"}) {
-      database.server().fail_next_writes(mishap, 2);
-      auto lock = engine.try_lock(name);
+      auto lock = through(database.server(), mishap, [&] { return engine.try_lock_for(name, 60s); });
       REQUIRE(lock);
-      database.server().fail_next_writes(mishap, 2);
-      lock->extend(1h);
-      database.server().fail_next_writes(mishap, 2);
-      CHECK(lock->release() == Released::freed);
+      through(database.server(), mishap, [&] {
+        lock->extend(1h);
+        return true;
+      });
+      CHECK(through(database.server(), mishap, [&] { return lock->release(); }) == Released::freed);
       database->admin().run("DELETE FROM resource_lock WHERE name = 'new'");
     }
   CHECK(news.comes(Event::Kind::retried));
@@ -38,11 +50,15 @@ TEST_CASE("an acquire, an extension and a release that fail in passing are asked
 
 TEST_CASE("a renewal that fails in passing is no loss") {
   ServerDatabase database;
-  auto engine = database->engine();
-  const auto lock = engine.try_lock("job", {.lease = 6s, .renew_every = 100ms});
+  News news;
+  auto engine = database->engine({.observer = news.observer()});
+  const auto lock = engine.try_lock("job", {.lease = 20s, .renew_every = 100ms});
   REQUIRE(lock);
   for (const auto mishap : every_mishap) {
-    database.server().fail_next_writes(mishap, 2);
+    const auto seen = news.of(Event::Kind::retried).size();
+    database.server().fail_writes(mishap);
+    CHECK(eventually([&] { return news.of(Event::Kind::retried).size() > seen + 1; }));
+    database.server().fail_no_more();
     const auto end = database->admin().expires_at("job");
     CHECK(eventually([&] { return database->admin().expires_at("job") > end; }));
   }
@@ -54,11 +70,12 @@ TEST_CASE("one that does not pass is told when the caller's time is over") {
   ServerDatabase database;
   auto engine = database->engine({.request_timeout = 500ms});
   engine.try_lock("job").reset();
-  database.server().fail_next_writes(ServerPlace::Mishap::deadlock, 1000000);
+  database.server().fail_writes(ServerPlace::Mishap::deadlock);
   const Stopwatch time;
   const auto thrown = thrown_by([&] { engine.try_lock("job"); });
   CHECK(thrown.fault == Fault::timeout);
   CHECK(thrown.names("a mishap"));
   CHECK(time.elapsed() < 500ms + 2s);
   CHECK(database->admin().held() == 0);
+  database.server().fail_no_more();
 }

@@ -156,21 +156,16 @@ class DatabasePlace final : public ServerPlace {
       }
   }
 
-  // What a table without transactions counts is not undone with the statement that failed.
-  void fail_next_writes(Mishap mishap, int times) override {
+  void fail_writes(Mishap mishap) override {
     const char* const error = mishap == Mishap::deadlock        ? "'40001' SET MYSQL_ERRNO = 1213"
                               : mishap == Mishap::serialization ? "'HY000' SET MYSQL_ERRNO = 1020"
                                                                 : "'HY000' SET MYSQL_ERRNO = 1205";
-    *watching_ << "CREATE TABLE IF NOT EXISTS dlock_test_mishap (n INT) ENGINE = MyISAM";
-    for (const std::string event : {"INSERT", "UPDATE"}) {
-      *watching_ << "DROP TRIGGER IF EXISTS dlock_test_mishap_" + event;
+    for (const std::string event : {"INSERT", "UPDATE"})
       *watching_ << "CREATE TRIGGER dlock_test_mishap_" + event + " BEFORE " + event +
-                        " ON resource_lock FOR EACH ROW BEGIN UPDATE dlock_test_mishap SET n = n - 1 WHERE n > 0; "
-                        "IF ROW_COUNT() > 0 THEN SIGNAL SQLSTATE " +
-                        error + ", MESSAGE_TEXT = 'a mishap'; END IF; END";
-    }
-    *watching_ << "DELETE FROM dlock_test_mishap";
-    *watching_ << "INSERT INTO dlock_test_mishap VALUES (" + std::to_string(times) + ")";
+                        " ON resource_lock FOR EACH ROW SIGNAL SQLSTATE " + error + ", MESSAGE_TEXT = 'a mishap'";
+  }
+  void fail_no_more() override {
+    for (const std::string event : {"INSERT", "UPDATE"}) *watching_ << "DROP TRIGGER dlock_test_mishap_" + event;
   }
 
   void take_writes(bool yes) override {

@@ -183,20 +183,15 @@ class DatabasePlace final : public ServerPlace {
       *watching_ << "ALTER DATABASE " + name_ + " SET " + setting;
   }
 
-  // A sequence goes on although the transaction is rolled back.
-  void fail_next_writes(Mishap mishap, int times) override {
+  void fail_writes(Mishap mishap) override {
     const char* const code = mishap == Mishap::deadlock ? "40P01" : mishap == Mishap::serialization ? "40001" : "55P03";
-    *watching_ << "SET client_min_messages = error";
-    *watching_ << "DROP SEQUENCE IF EXISTS dlock_test_mishap";
-    *watching_ << "CREATE SEQUENCE dlock_test_mishap";
-    *watching_ << "CREATE OR REPLACE FUNCTION dlock_test_mishap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-                  "IF nextval('dlock_test_mishap') <= " +
-                      std::to_string(times) + " THEN RAISE EXCEPTION 'a mishap' USING ERRCODE = '" + code +
-                      "'; END IF; RETURN NEW; END $$";
-    *watching_ << "DROP TRIGGER IF EXISTS dlock_test_mishap ON resource_lock";
+    *watching_ << std::string("CREATE OR REPLACE FUNCTION dlock_test_mishap() RETURNS trigger LANGUAGE plpgsql AS $$ "
+                              "BEGIN RAISE EXCEPTION 'a mishap' USING ERRCODE = '") +
+                      code + "'; END $$";
     *watching_ << "CREATE TRIGGER dlock_test_mishap BEFORE INSERT OR UPDATE ON resource_lock FOR EACH ROW "
                   "EXECUTE FUNCTION dlock_test_mishap()";
   }
+  void fail_no_more() override { *watching_ << "DROP TRIGGER dlock_test_mishap ON resource_lock"; }
 
   void take_writes(bool yes) override {
     *watching_ << std::string("ALTER SYSTEM SET default_transaction_read_only = ") + (yes ? "off" : "on");
