@@ -51,7 +51,7 @@ TEST_CASE("a reaper goes on after the database was away, was silent, and lost it
   News news;
   {
     Engine engine(database.server().url_at(proxy.address()),
-                  {.connections = 1, .connect_timeout = 2s, .request_timeout = 2s, .reap_every = 10ms,
+                  {.connections = 1, .connect_timeout = 1s * slowness, .request_timeout = 1s * slowness, .reap_every = 10ms,
                    .retention = 1h, .grace = 1h, .observer = news.observer()});
     for (int round = 0; round < 12 && database->admin().held() > 0; ++round) {
       const auto held = database->admin().held();
