@@ -67,6 +67,15 @@ TEST_CASE("an engine that is not told to does not reap") {
   CHECK(rows(database.admin()) == 4);
 }
 
+TEST_CASE("an interval that makes no sense is refused by name") {
+  Database database;
+  for (const Duration interval : {Duration{-1}, Duration{1}}) {
+    const auto thrown = thrown_by([&] { database.engine({.reap_every = interval}); });
+    CHECK(thrown.fault == Fault::misuse);
+    CHECK_MESSAGE((thrown.names("EngineOptions::reap_every") && thrown.names(std::to_string(interval.count()))), thrown.text);
+  }
+}
+
 TEST_CASE("of all engines that reap by themselves one does in an interval, and each can go on where another stopped") {
   Database database;
   constexpr auto interval = 400ms;
