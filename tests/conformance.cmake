@@ -16,6 +16,8 @@ set(dlock_alone
   exclusion
   keeper
   keeper_network
+  lifetimes
+  lifetimes_network
   many_leases
   max_hold
   migrations_up
