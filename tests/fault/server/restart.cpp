@@ -25,7 +25,7 @@ TEST_CASE("a server that crashes and comes back remembers every grant, and engin
   const auto place = mortal().place();
   News news;
   Engine::install_schema(place->url());
-  Engine engine(place->url(), {.request_timeout = 1s, .observer = news.observer()});
+  Engine engine(place->url(), {.reentrance = Reentrance::none, .request_timeout = 1s, .observer = news.observer()});
   auto kept = engine.try_lock("kept", {.lease = 10min, .renew_every = 100ms});
   auto granted = engine.try_lock("granted a moment before", {.lease = 10min, .renew = false});
   REQUIRE(kept);

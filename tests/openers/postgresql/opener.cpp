@@ -197,6 +197,10 @@ class DatabasePlace final : public ServerPlace {
     *watching_ << std::string("ALTER SYSTEM SET default_transaction_read_only = ") + (yes ? "off" : "on");
     *watching_ << "SET default_transaction_read_only = off";  // of this session
     *watching_ << "SELECT CAST(pg_reload_conf() AS text)";
+    // The server reads it when it comes to it, and each session when it likes: new ones do from the first on that did.
+    for (std::string now; now != (yes ? "off" : "on");)
+      *server_.connect(name_) << "SHOW default_transaction_read_only", soci::into(now);
+    disconnect_everybody();
   }
 
   std::string make_forgetful() override {
