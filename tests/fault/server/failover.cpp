@@ -37,8 +37,8 @@ TEST_CASE("a server that is read-only for a while is waited for, and costs no le
   auto kept = engine.try_lock("kept", {.lease = 60s, .renew_every = 100ms});
   REQUIRE(kept);
   database.server().take_writes(false);
+  CHECK(retried_for(news, "read-only"));  // by the keeper: from here on the server takes no writes
   auto acquiring = std::async(std::launch::async, [&] { return engine.try_lock("job"); });
-  CHECK(retried_for(news, "read-only"));
   CHECK(acquiring.wait_for(300ms) == std::future_status::timeout);
   CHECK(kept->valid());
   database.server().take_writes(true);
@@ -54,12 +54,18 @@ TEST_CASE("a server that stays read-only is said to be unavailable when the call
   ServerDatabase database(failing().place());
   Engine engine(database.server().url_of_role({"ALL"}), {.request_timeout = 500ms});
   database.server().take_writes(false);
-  const Stopwatch time;
-  const auto thrown = thrown_by([&] { engine.try_lock("job"); });
+  Thrown thrown;
+  Duration took{};
+  CHECK(eventually([&] {  // a server may need a moment until it takes no more
+    const Stopwatch time;
+    thrown = thrown_by([&] { engine.try_lock("job"); });
+    took = time.elapsed();
+    return thrown.names("read-only");  // or that it could not connect anew in what was left of the time
+  }));
   CHECK(thrown.fault == Fault::unavailable);
-  CHECK_MESSAGE(thrown.names("read-only"), thrown.text);
-  CHECK(time.elapsed() < 500ms + 2s);
+  CHECK(took < 500ms + 2s);
   database.server().take_writes(true);
+  CHECK(eventually([&] { return database->admin().held() == 0; }));  // what was granted in that moment is given back
 }
 
 TEST_CASE("callers with time live through a restart: no error reaches them, and nothing stays held") {
