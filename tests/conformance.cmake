@@ -78,7 +78,7 @@ function(dlock_add_promise database promise)
     set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED ${dlock_opener_fixture})
   endif()
   if(word IN_LIST dlock_alone)
-    set_tests_properties(${test} PROPERTIES RUN_SERIAL TRUE)
+    set_tests_properties(${test} PROPERTIES RUN_SERIAL TRUE LABELS "${group};${database};alone")
   endif()
 endfunction()
 

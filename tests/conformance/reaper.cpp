@@ -1,17 +1,15 @@
 // This file knows the promises of the reaper: it works by itself when asked to, one at a time, and tells once.
-#include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/news.hpp"
+#include "support/reports.hpp"
 #include "support/rows.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -20,21 +18,6 @@ using namespace std::chrono_literals;
 namespace {
 
 int rows(Admin& admin) { return static_cast<int>(admin.number("SELECT count(*) FROM resource_lock WHERE name <> ''")); }
-
-// How often each name was reported.
-using Reports = std::map<std::string, int>;
-
-void add(Reports& reports, const News& news) {
-  for (const auto& item : news.of(Event::Kind::abandoned)) ++reports[item.name];
-}
-
-void check_once_each(const Reports& reports, std::string_view prefix, int count) {
-  CHECK(reports.size() == static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) {
-    const auto found = reports.find(row_name(prefix, i));
-    CHECK_MESSAGE((found != reports.end() && found->second == 1), row_name(prefix, i));
-  }
-}
 
 }  // namespace
 
@@ -167,34 +150,6 @@ TEST_CASE("what an idle row was when it was seen decides: used meanwhile, it sta
   CHECK(table->remove_idle(idle, soon) == 0);
   CHECK(database.admin().owner("old 000000") == held->owner());
   CHECK(database.admin().exists("old 000001"));
-}
-
-TEST_CASE("reapers of several processes report each abandoned lease exactly once in total") {
-  Database database;
-  constexpr int count = 300;
-  add_old_rows(database.admin(), "left ", count, 1, true);
-  std::vector<News> news(3);
-  std::vector<Child> children;
-  Reports reports;
-  {
-    std::vector<Engine> engines;
-    for (int i = 0; i < 3; ++i) {
-      engines.push_back(database.engine({.reap_every = 5ms, .retention = 1h, .grace = 1h,
-                                         .observer = news[static_cast<std::size_t>(i)].observer()}));
-      children.emplace_back(std::vector<std::string>{DLOCK_TEST_BIN "/dlock", "reap", "--format", "json", "--limit", "200",
-                                                     "--retention", "1ms", "--grace", "1ms"},
-                            std::vector<std::string>{"DLOCK_URL=" + database.url()});
-    }
-    CHECK(eventually([&] { return database.admin().held() == 0; }));
-    for (auto& child : children) {
-      std::string out;
-      while (const auto text = child.line()) out += *text;
-      CHECK(child.wait() == 0);
-      for (const auto& lease : nlohmann::json::parse(out)["settled"]) ++reports[lease["name"]];
-    }
-  }
-  for (const auto& heard : news) add(reports, heard);
-  check_once_each(reports, "left ", count);
 }
 
 TEST_CASE("an engine with a reaper closes at once") {

@@ -1,0 +1,42 @@
+// This file knows that reapers in engines and commands share the work.
+#include "support/child.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/reports.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <vector>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("reapers of several processes report each abandoned lease exactly once in total") {
+  Database database;
+  constexpr int count = 300;
+  add_old_rows(database.admin(), "left ", count, 1, true);
+  std::vector<News> news(3);
+  std::vector<Child> children;
+  Reports reports;
+  {
+    std::vector<Engine> engines;
+    for (int i = 0; i < 3; ++i) {
+      engines.push_back(database.engine({.reap_every = 5ms, .retention = 1h, .grace = 1h,
+                                         .observer = news[static_cast<std::size_t>(i)].observer()}));
+      children.emplace_back(std::vector<std::string>{DLOCK_TEST_BIN "/dlock", "reap", "--format", "json", "--limit", "200",
+                                                     "--retention", "1ms", "--grace", "1ms"},
+                            std::vector<std::string>{"DLOCK_URL=" + database.url()});
+    }
+    CHECK(eventually([&] { return database.admin().held() == 0; }));
+    for (auto& child : children) {
+      std::string out;
+      while (const auto text = child.line()) out += *text;
+      CHECK(child.wait() == 0);
+      for (const auto& lease : nlohmann::json::parse(out)["settled"]) ++reports[lease["name"]];
+    }
+  }
+  for (const auto& heard : news) add(reports, heard);
+  check_once_each(reports, "left ", count);
+}
