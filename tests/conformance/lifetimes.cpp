@@ -106,9 +106,11 @@ TEST_CASE("locks and the engine may end inside the observer") {
     const std::lock_guard guard(mutex);
     engine = database.engine({.reap_every = 5ms, .observer = [&](const Event& event) {
       if (event.kind != Event::Kind::granted || ++granted < 2) return;
-      const std::lock_guard mine(mutex);
-      lock.reset();
-      engine.reset();
+      {
+        const std::lock_guard mine(mutex);
+        lock.reset();
+        engine.reset();
+      }
       ended = true;
     }});
     lock = engine->try_lock("first", {.lease = 600ms});

@@ -34,7 +34,8 @@ TEST_CASE("reapers of several processes report each abandoned lease exactly once
       std::string out;
       while (const auto text = child.line()) out += *text;
       CHECK(child.wait() == 0);
-      for (const auto& lease : nlohmann::json::parse(out)["settled"]) ++reports[lease["name"]];
+      const auto answer = nlohmann::json::parse(out);
+      for (const auto& lease : answer["settled"]) ++reports[lease["name"]];
     }
   }
   for (const auto& heard : news) add(reports, heard);
