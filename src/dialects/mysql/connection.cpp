@@ -183,8 +183,7 @@ void ServerConnection::run_prepared(const Statement& statement, std::span<const 
 
 const Answer& ServerConnection::run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
   check_sendable(deadline);
-  if (statement.hint == "patient") query_patiently(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
-  else if (prepare_) run_prepared(statement, arguments, deadline);
+  if (prepare_) run_prepared(statement, arguments, deadline);
   else query(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
   if (statement.hint == "insert_id") {
     const auto affected = answer_.affected;
