@@ -129,6 +129,7 @@ class DatabasePlace final : public ServerPlace {
     auto sql = server_.connect(name_);
     long long pid = 0;
     *sql << "SELECT pg_backend_pid()", soci::into(pid);
+    const std::lock_guard guard(mutex_);
     administrative_ += "," + std::to_string(pid);
     return sql;
   }
@@ -250,6 +251,7 @@ class DatabasePlace final : public ServerPlace {
   const Server server_;
   const std::string name_;
   std::unique_ptr<soci::session> watching_;
+  mutable std::mutex mutex_;  // of administrative_
   mutable std::string administrative_;
   std::vector<std::string> roles_;
 };
