@@ -5,6 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <random>
+#include <string>
+#include <vector>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -49,4 +52,38 @@ TEST_CASE("an engine can be moved, and its locks outlive it") {
   }
   REQUIRE(lock);
   CHECK(lock->release() == Released::freed);
+}
+
+TEST_CASE("a pool of one connection carries a thousand random operations on twenty names to their end") {
+  Database database;
+  auto engine = database.engine({.connections = 1});
+  constexpr int threads = 8, operations = 125, names = 20;
+  std::atomic<int> granted{0}, busy{0};
+  in_parallel(threads, [&](int thread) {
+    std::minstd_rand random(static_cast<unsigned>(thread) + 1);
+    std::vector<Lock> held;
+    for (int i = 0; i < operations; ++i) {
+      const auto name = "name " + std::to_string(random() % names);
+      switch (random() % 4) {
+        case 0:
+          if (!held.empty()) held.erase(held.begin() + static_cast<std::ptrdiff_t>(random() % held.size()));
+          break;
+        case 1: engine.inspect(name); break;
+        case 2:
+          held.clear();  // who waits holds nothing, so that nobody waits for ever
+          held.push_back(engine.lock(name));
+          ++granted;
+          break;
+        default:
+          if (auto lock = engine.try_lock(name)) {
+            held.push_back(std::move(*lock));
+            ++granted;
+          } else {
+            ++busy;
+          }
+      }
+    }
+  });
+  CHECK(granted > threads);
+  CHECK(busy > 0);
 }

@@ -58,3 +58,22 @@ TEST_CASE("a client that stops inside with_fence keeps others out no longer than
   CHECK((end.fault == Fault::unavailable || end.fault == Fault::in_doubt || end.fault == Fault::lost));
   CHECK(database->admin().number("SELECT count(*) FROM app") == 0);
 }
+
+TEST_CASE("a row that another transaction has locked is busy, and costs the caller's transaction nothing it wrote") {
+  ServerDatabase database;
+  auto engine = database->engine();
+  database->admin().run("CREATE TABLE app (n bigint)");
+  Caller first(database.server()), second(database.server());
+  first.begin(database.server().beginnings().front());
+  REQUIRE(engine.try_lock_in(first.native(), "a"));
+  for (const auto& setting : database.server().odd_session()) second.run(setting);
+  second.begin(database.server().beginnings().front());
+  second.run("INSERT INTO app VALUES (1)");
+  CHECK_FALSE(engine.try_lock_in(second.native(), "a"));
+  CHECK_FALSE(engine.try_lock_in(second.native(), "a", 200ms));
+  second.run("INSERT INTO app VALUES (2)");
+  first.run("COMMIT");
+  CHECK(engine.try_lock_in(second.native(), "a", 5s));
+  second.run("COMMIT");
+  CHECK(database->admin().number("SELECT count(*) FROM app") == 2);
+}
