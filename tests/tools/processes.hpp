@@ -12,10 +12,13 @@
 
 namespace dlock::test {
 
-// What /proc says, or nothing if the process is gone.
+// What /proc says, or nothing if the process is gone, also if it goes while it is read (read() then fails with ESRCH,
+// which a stream's iterators throw and its operator<< does not).
 inline std::string process_file(pid_t pid, const std::string& name) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/" + name);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 // 'R', 'S', 'T' (stopped), 'Z' (ended, and not reaped yet), …; '-' if it is gone.
@@ -25,7 +28,10 @@ inline char state_of(pid_t pid) {
   return name == std::string::npos ? '-' : stat[name + 2];
 }
 
-inline bool running(pid_t pid) { return pid > 0 && state_of(pid) != '-' && state_of(pid) != 'Z'; }
+inline bool running(pid_t pid) {
+  const auto state = pid > 0 ? state_of(pid) : '-';
+  return state != '-' && state != 'Z';
+}
 inline bool stopped(pid_t pid) { return state_of(pid) == 'T'; }
 
 inline std::string program_of(pid_t pid) {
