@@ -1,6 +1,7 @@
 // This file knows what a database must be able to do to carry dlock. Each folder beside this file is one database.
 #pragma once
 
+#include "dialects/bell.hpp"
 #include "dialects/guest.hpp"
 #include "dialects/statement.hpp"
 #include "types/clock.hpp"
@@ -60,6 +61,12 @@ class Connector {
  public:
   virtual ~Connector() = default;
   virtual std::unique_ptr<Connection> connect(Deadline deadline) const = 0;
+  // Listens for releases of locks in this table, from its return on. Null: this database, or the way it is reached, has
+  // nothing to listen to. Throws Failure.
+  virtual std::unique_ptr<Bell> bell(const TableNames&, Deadline) const { return nullptr; }
+  // Rings for `engine`, the first 16 characters of every actor in its grants. Null: the statements ring by themselves,
+  // or those who wait see it without. Nothing is sent here.
+  virtual std::unique_ptr<Ringer> ringer(const TableNames&, std::string_view /*engine*/) const { return nullptr; }
   // The target for messages: the URL without its password.
   virtual const std::string& target() const noexcept = 0;
 };

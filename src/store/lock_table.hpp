@@ -1,6 +1,7 @@
 // This file knows which questions can be put to the lock table, and what the answers mean.
 #pragma once
 
+#include "dialects/bell.hpp"
 #include "types/clock.hpp"
 #include "types/failure.hpp"
 #include "types/name.hpp"
@@ -164,6 +165,10 @@ class LockTable {
                              Deadline deadline) = 0;
   // Gives the turn back, and says for how long nobody needs another one (0: leaves that open).
   virtual void end_reaping(std::string_view reaper, Duration pause, Deadline deadline) = 0;
+
+  // Listens for releases by others, on a connection of its own. Null: there is nothing to listen to, so that those who
+  // wait have to look. Throws Failure.
+  virtual std::unique_ptr<dialects::Bell> open_bell(Deadline) { return nullptr; }
 
   // Called, on some thread that asks, whenever a connection was opened again after one had failed. Set before use.
   virtual void on_reconnect(std::function<void()> hook) = 0;

@@ -118,17 +118,15 @@ class SqlLockTable final : public LockTable {
                const TableOptions& options)
       : dialect_(dialect),
         connector_(std::move(connector)),
-        pool_([this, limit = options.connect_timeout](
-                  Deadline deadline) { return connector_->connect(std::min(deadline, later(BootClock::now(), limit))); },
-              options.connections) {
+        connect_timeout_(options.connect_timeout),
+        pool_([this](Deadline deadline) { return connector_->connect(to_connect(deadline)); }, options.connections) {
     const auto deadline = later(BootClock::now(), options.connect_timeout);
     auto connection = connector_->connect(deadline);
-    dialects::TableNames names;
-    names.schema = options.schema.empty() ? connection->default_schema(deadline) : options.schema;
-    names.lock = options.table;
-    names.history = options.history_table.empty() ? options.table + "_schema_history" : options.history_table;
-    check_compatible(*connection, dialect_, names, deadline);
-    statements_ = dialects::Statements(dialect_.lock_sql(), names, dialect_.marker(),
+    names_.schema = options.schema.empty() ? connection->default_schema(deadline) : options.schema;
+    names_.lock = options.table;
+    names_.history = options.history_table.empty() ? options.table + "_schema_history" : options.history_table;
+    check_compatible(*connection, dialect_, names_, deadline);
+    statements_ = dialects::Statements(dialect_.lock_sql(), names_, dialect_.marker(),
                                        [this](std::string_view identifier) { return dialect_.quote(identifier); });
     ask_ = std::make_unique<LockStatements>(statements_);
     node_.emplace(statements_, [this](const Statement& statement, std::span<const Argument> arguments, Deadline until,
@@ -323,6 +321,10 @@ class SqlLockTable final : public LockTable {
     affected(ask_->end_reaping, {reaper, pause.count()}, deadline);
   }
 
+  std::unique_ptr<dialects::Bell> open_bell(Deadline deadline) override {
+    return connector_->bell(names_, to_connect(deadline));
+  }
+
   void on_reconnect(std::function<void()> hook) override { pool_.on_reconnect(std::move(hook)); }
 
   std::vector<std::string> weaknesses(Deadline deadline) override {
@@ -333,6 +335,10 @@ class SqlLockTable final : public LockTable {
   Duration smallest_margin() const noexcept override { return dialect_.smallest_margin(); }
 
  private:
+  Deadline to_connect(Deadline deadline) const {
+    return std::min(deadline, later(BootClock::now(), connect_timeout_));
+  }
+
   std::vector<Renewed> renew_plain(std::span<const Claim> claims, Deadline deadline) {
     std::vector<Argument> rows;
     rows.reserve(claims.size() * 3);
@@ -373,6 +379,8 @@ class SqlLockTable final : public LockTable {
 
   const dialects::Dialect& dialect_;
   const std::unique_ptr<dialects::Connector> connector_;
+  const Duration connect_timeout_;
+  dialects::TableNames names_;
   dialects::Statements statements_;
   std::unique_ptr<const LockStatements> ask_;
   std::optional<const NodeEntries> node_;
