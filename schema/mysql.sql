@@ -1,4 +1,4 @@
--- This file knows the lock table as it is today, version 1. The road to it: ../migrations/mysql/.
+-- This file knows the lock table as it is today, version 2. The road to it: ../migrations/mysql/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -14,11 +14,29 @@ CREATE TABLE resource_lock (
   meta VARCHAR(4096) NOT NULL DEFAULT '',
   label VARCHAR(255) NOT NULL DEFAULT '',
   actor CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+  next_ticket BIGINT NOT NULL DEFAULT 0,
+  served_ticket BIGINT NOT NULL DEFAULT 0,
+  wanted_until BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (name)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- The floor row: every new name begins above its token. Never to be deleted.
 INSERT INTO resource_lock (name, token) VALUES ('', 0);
+
+-- Those who wait: one row a name and waiter.
+CREATE TABLE resource_lock_waiter (
+  name VARBINARY(255) NOT NULL,
+  owner CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  actor CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+  node VARCHAR(255) NOT NULL DEFAULT '',
+  label VARCHAR(255) NOT NULL DEFAULT '',
+  mode VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  ticket BIGINT NOT NULL DEFAULT 0,
+  since BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  wants_until BIGINT NOT NULL DEFAULT 0,
+  PRIMARY KEY (name, owner)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- For people and dashboards: native times, the state in words.
 CREATE SQL SECURITY INVOKER VIEW resource_lock_status AS
@@ -33,5 +51,8 @@ SELECT CONVERT(l.name USING utf8mb4) AS name,
        TIMESTAMP('1970-01-01') + INTERVAL l.expires_at MICROSECOND AS expires_at_utc,
        CASE WHEN l.reopens_at > 0 THEN TIMESTAMP('1970-01-01') + INTERVAL l.reopens_at MICROSECOND END AS reopens_at_utc,
        l.lease_us / 1000000 AS lease_seconds,
-       l.meta AS metadata
+       l.meta AS metadata,
+       (SELECT COUNT(*) FROM resource_lock_waiter w
+         WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+           AND (w.ticket = 0 OR w.ticket > l.served_ticket)) AS waiters
   FROM resource_lock l WHERE l.name <> '';

@@ -1,4 +1,4 @@
--- This file knows the lock table as it is today, version 1. The road to it: ../migrations/postgresql/.
+-- This file knows the lock table as it is today, version 2. The road to it: ../migrations/postgresql/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -13,7 +13,10 @@ CREATE TABLE resource_lock (
   lease_us bigint NOT NULL DEFAULT 0,
   meta text NOT NULL DEFAULT '' CHECK (octet_length(meta) <= 4096),
   label text NOT NULL DEFAULT '' CHECK (octet_length(label) <= 255),
-  actor text NOT NULL DEFAULT ''
+  actor text NOT NULL DEFAULT '',
+  next_ticket bigint NOT NULL DEFAULT 0,
+  served_ticket bigint NOT NULL DEFAULT 0,
+  wanted_until bigint NOT NULL DEFAULT 0
 ) WITH (
   -- Room on each page for updates in place, and no index on what changes, so that they stay HOT.
   fillfactor = 60,
@@ -24,6 +27,26 @@ CREATE TABLE resource_lock (
 
 -- The floor row: every new name begins above its token. Never to be deleted.
 INSERT INTO resource_lock (name, token) VALUES ('', 0);
+
+-- Those who wait: one row a name and waiter.
+CREATE TABLE resource_lock_waiter (
+  name text COLLATE "C" NOT NULL CHECK (octet_length(name) <= 255),
+  owner text NOT NULL,
+  actor text NOT NULL DEFAULT '',
+  node text NOT NULL DEFAULT '' CHECK (octet_length(node) <= 255),
+  label text NOT NULL DEFAULT '' CHECK (octet_length(label) <= 255),
+  mode text NOT NULL,
+  ticket bigint NOT NULL DEFAULT 0,
+  since bigint NOT NULL,
+  expires_at bigint NOT NULL,
+  wants_until bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (name, owner)
+) WITH (
+  -- Few rows that come, are renewed in place, and go: vacuum soon, and never truncate, which takes an exclusive lock.
+  fillfactor = 60,
+  autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.2,
+  vacuum_truncate = off
+);
 
 -- For people and dashboards: native times, the state in words.
 CREATE VIEW resource_lock_status AS
@@ -37,5 +60,7 @@ SELECT l.name,
        timestamp '1970-01-01' + l.expires_at * interval '1 microsecond' AS expires_at_utc,
        CASE WHEN l.reopens_at > 0 THEN timestamp '1970-01-01' + l.reopens_at * interval '1 microsecond' END AS reopens_at_utc,
        l.lease_us * interval '1 microsecond' AS lease,
-       l.meta AS metadata
+       l.meta AS metadata,
+       (SELECT count(*) FROM resource_lock_waiter w
+         WHERE w.name = l.name AND w.expires_at > l.now AND (w.ticket = 0 OR w.ticket > l.served_ticket)) AS waiters
   FROM (SELECT r.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now FROM resource_lock r WHERE r.name <> '') l;

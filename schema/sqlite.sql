@@ -1,4 +1,4 @@
--- This file knows the lock table as it is today, version 1. The road to it: ../migrations/sqlite/.
+-- This file knows the lock table as it is today, version 2. The road to it: ../migrations/sqlite/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -13,11 +13,29 @@ CREATE TABLE resource_lock (
   lease_us INTEGER NOT NULL DEFAULT 0,
   meta TEXT NOT NULL DEFAULT '' CHECK (length(CAST(meta AS BLOB)) <= 4096),
   label TEXT NOT NULL DEFAULT '',
-  actor TEXT NOT NULL DEFAULT ''
+  actor TEXT NOT NULL DEFAULT '',
+  next_ticket INTEGER NOT NULL DEFAULT 0,
+  served_ticket INTEGER NOT NULL DEFAULT 0,
+  wanted_until INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
 -- The floor row: every new name begins above its token. Never to be deleted.
 INSERT INTO resource_lock (name, token) VALUES ('', 0);
+
+-- Those who wait: one row a name and waiter.
+CREATE TABLE resource_lock_waiter (
+  name TEXT NOT NULL CHECK (typeof(name) = 'text' AND length(CAST(name AS BLOB)) <= 255),
+  owner TEXT NOT NULL,
+  actor TEXT NOT NULL DEFAULT '',
+  node TEXT NOT NULL DEFAULT '',
+  label TEXT NOT NULL DEFAULT '',
+  mode TEXT NOT NULL,
+  ticket INTEGER NOT NULL DEFAULT 0 CHECK (typeof(ticket) = 'integer'),
+  since INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  wants_until INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (name, owner)
+) WITHOUT ROWID;
 
 -- For people and dashboards: native times, the state in words.
 CREATE VIEW resource_lock_status AS
@@ -35,6 +53,8 @@ SELECT l.name,
             THEN strftime('%Y-%m-%d %H:%M:%S', l.reopens_at / 1000000, 'unixepoch')
                  || printf('.%06d', l.reopens_at % 1000000) END AS reopens_at_utc,
        l.lease_us / 1000000.0 AS lease_seconds,
-       l.meta AS metadata
+       l.meta AS metadata,
+       (SELECT count(*) FROM resource_lock_waiter AS w
+         WHERE w.name = l.name AND w.expires_at > l.now AND (w.ticket = 0 OR w.ticket > l.served_ticket)) AS waiters
   FROM (SELECT *, strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 AS now
           FROM resource_lock WHERE name <> '') AS l;

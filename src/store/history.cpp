@@ -79,8 +79,9 @@ Found History::find(Deadline deadline) {
 bool History::has_floor(Deadline deadline) { return run("floor_row", {}, {}, deadline).rows() == 1; }
 
 std::vector<std::string> History::lines(std::string_view name, Deadline deadline) {
-  const auto status = names_.status();
-  const auto& rows = run(name, {"schema", "lock", "status"}, {names_.schema, names_.lock, status}, deadline);
+  const auto status = names_.status(), waiter = names_.waiter();
+  const auto& rows =
+      run(name, {"schema", "lock", "status", "waiter"}, {names_.schema, names_.lock, status, waiter}, deadline);
   std::vector<std::string> result;
   for (std::size_t i = 0; i < rows.rows(); ++i) result.push_back(rows.text(i, 0));
   return result;
@@ -131,8 +132,9 @@ bool History::remove(int version, const Migrator& who, Deadline deadline) {
 std::optional<std::int64_t> History::probe(bool up, int version, std::size_t step, Deadline deadline) {
   const auto name = probe_name(up, version, step);
   if (!has(name)) return std::nullopt;
-  const auto status = names_.status();
-  return run(name, {"schema", "lock", "status", "history"}, {names_.schema, names_.lock, status, names_.history}, deadline)
+  const auto status = names_.status(), waiter = names_.waiter();
+  return run(name, {"schema", "lock", "status", "history", "waiter"},
+             {names_.schema, names_.lock, status, names_.history, waiter}, deadline)
       .integer(0, 0);
 }
 

@@ -54,11 +54,11 @@ class History {
   // Looks into the catalog, and reads the history only if it is there. Creates nothing.
   Found find(Deadline deadline);
 
-  // The floor row is there. Reads every column of the table, so that a missing one is a Failure{schema}.
+  // The floor row is there. Reads every column of both tables, so that a missing one is a Failure{schema}.
   bool has_floor(Deadline deadline);
-  // What differs from the table of today, one sentence each.
+  // What differs from the tables of today, one sentence each.
   std::vector<std::string> differences(Deadline deadline);
-  // Everything that makes the table and the view what they are, one line each, to be compared.
+  // Everything that makes the tables and the view what they are, one line each, to be compared.
   std::vector<std::string> structure(Deadline deadline);
   std::int64_t live_leases(Deadline deadline);
 

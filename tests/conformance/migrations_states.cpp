@@ -45,6 +45,25 @@ TEST_CASE("a structure that differs is drift, and named") {
   CHECK_MESSAGE(names(status.message, "extra"), status.message);
 }
 
+TEST_CASE("the table of those who wait is compared too, and refused at open when it is missing") {
+  Database database;
+  database.admin().run("DROP VIEW resource_lock_status");
+  database.admin().run("ALTER TABLE resource_lock_waiter ADD COLUMN extra INTEGER");
+  auto status = schema::check(database.url());
+  CHECK(status.verdict == Verdict::drift);
+  CHECK(status.differences.size() == 2);
+  CHECK_MESSAGE(names(status.message, "resource_lock_waiter.extra"), status.message);
+
+  database.admin().run("DROP TABLE resource_lock_waiter");
+  status = schema::check(database.url());
+  CHECK(status.verdict == Verdict::drift);
+  CHECK(status.differences.size() == 2);
+  CHECK_MESSAGE(names(status.message, "the table resource_lock_waiter is missing"), status.message);
+  const auto thrown = thrown_by([&] { database.engine(); });
+  CHECK(thrown.fault == Fault::schema);
+  CHECK(thrown.names("dlock-migrate check"));
+}
+
 TEST_CASE("a missing floor row is drift, and named") {
   Database database;
   database.admin().run("DELETE FROM resource_lock WHERE name = ''");
@@ -82,10 +101,11 @@ TEST_CASE("while another migrator is at work, one waits for it, and says who it 
 
 TEST_CASE("a newer table that fits is left alone, one that does not is refused") {
   Database database;
+  const auto next = std::to_string(schema::status(database.url()).latest + 1);
   const auto add = [&](const std::string& min_client) {
     database.admin().run(
         "INSERT INTO resource_lock_schema_history (version, name, checksum, state, steps_done, steps_total, min_client, "
-        "started_at, tool_version, applied_by) VALUES (2, 'of_the_future', 's1:1', 'applied', 1, 1, '" + min_client +
+        "started_at, tool_version, applied_by) VALUES (" + next + ", 'of_the_future', 's1:1', 'applied', 1, 1, '" + min_client +
         "', 0, '9.0.0', 'somebody')");
   };
   add("0.0.1");
@@ -96,7 +116,7 @@ TEST_CASE("a newer table that fits is left alone, one that does not is refused")
   CHECK_FALSE(thrown_by([&] { database.engine(); }).fault);
   CHECK(schema::down(database.url(), 0).verdict == Verdict::incompatible);
 
-  database.admin().run("DELETE FROM resource_lock_schema_history WHERE version = 2");
+  database.admin().run("DELETE FROM resource_lock_schema_history WHERE version = " + next);
   add("99.0.0");
   CHECK(schema::up(database.url()).verdict == Verdict::incompatible);
   CHECK(schema::check(database.url()).verdict == Verdict::incompatible);

@@ -51,6 +51,41 @@ TEST_CASE("the migrations lead exactly to the table that schema/ shows") {
   CHECK(other.history().differences(soon()).empty());
 }
 
+TEST_CASE("an upgrade keeps every row with its token, and so does the way back") {
+  const auto place = opener().place(), fresh = opener().place();
+  for (const auto* which : {place.get(), fresh.get()})
+    REQUIRE(schema::up(which->url(), {}, 1).verdict == schema::Verdict::good);
+  const int latest = schema::latest(View(*place).door.dialect.name());
+  {
+    Admin admin(*place);
+    admin.run("INSERT INTO resource_lock (name, owner, token, expires_at, meta) VALUES "
+              "('held', '00000000000000000000000000000001', 41, 9000000000000000, 'kept')");
+    admin.run("INSERT INTO resource_lock (name, token) VALUES ('free', 17)");
+  }
+  for (const bool up : {true, false}) {
+    const auto report = up ? schema::up(place->url()) : schema::down(place->url(), 1, {}, true);
+    CHECK_MESSAGE(report.verdict == schema::Verdict::good, report.message);
+    CHECK(report.to == (up ? latest : 1));
+    Admin admin(*place);
+    CHECK(admin.number("SELECT token FROM resource_lock WHERE name = 'held'") == 41);
+    CHECK(admin.text("SELECT meta FROM resource_lock WHERE name = 'held'") == "kept");
+    CHECK(admin.number("SELECT token FROM resource_lock WHERE name = 'free'") == (up ? 17 : 18));
+    CHECK(admin.text("SELECT state FROM resource_lock_status WHERE name = 'held'") == "held");
+    if (up) {
+      CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
+      CHECK(admin.number("SELECT next_ticket + served_ticket + wanted_until FROM resource_lock WHERE name = 'held'") == 0);
+      CHECK(admin.number("SELECT waiters FROM resource_lock_status WHERE name = 'held'") == 0);
+      Engine engine(place->url());
+      CHECK_FALSE(engine.try_lock("held"));
+      auto lock = engine.try_lock("free");
+      REQUIRE(lock);
+      CHECK(lock->token() == Token{18});
+      CHECK(lock->release() == Released::freed);
+    }
+  }
+  CHECK(View(*place).history().structure(soon()) == View(*fresh).history().structure(soon()));
+}
+
 TEST_CASE("a table made by hand from schema/ can be used") {
   const auto place = opener().place();
   View view(*place, true);

@@ -69,8 +69,8 @@ std::string advice(unsigned number, const std::string& user) {
     case 1054: return "; run \"dlock-migrate up\"";
     case 1142:
     case 1143:
-      return fmt::format("; the account needs: GRANT SELECT, INSERT, UPDATE, DELETE ON the lock table TO {} (the history "
-                         "table and the view: SELECT)",
+      return fmt::format("; the account needs: GRANT SELECT, INSERT, UPDATE, DELETE ON the lock table and its table of "
+                         "those who wait (…_waiter) TO {} (the history table and the view: SELECT)",
                          user);
     default: return {};
   }

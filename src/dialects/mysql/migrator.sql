@@ -99,39 +99,67 @@ SELECT count(*) FROM {{lock}}
  WHERE name <> '' AND owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
 -- name: floor_row()
--- Every column of the table, so that a missing one is noticed.
-SELECT token, node, owner, entries, acquired_at, expires_at, reopens_at, lease_us, meta, label, actor
-  FROM {{lock}} WHERE name = '';
+-- Every column of both tables, so that a missing one is noticed. Nobody waits for the floor row.
+SELECT l.token, l.node, l.owner, l.entries, l.acquired_at, l.expires_at, l.reopens_at, l.lease_us, l.meta, l.label, l.actor,
+       l.next_ticket, l.served_ticket, l.wanted_until,
+       w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until
+  FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name WHERE l.name = '';
 
--- name: verify(schema, lock, status)
--- What differs from the table as it should be today; no row if nothing does.
-SELECT CONCAT('column ', e.name, ' should be ', e.type, IF(e.nullable = 'NO', ' not null', ''), ' and is ',
+-- name: verify(schema, lock, status, waiter)
+-- What differs from the tables as they should be today; no row if nothing does.
+-- Columns of the table of those who wait are named with it.
+SELECT CONCAT('column ', IF(e.part = 'lock', '', CONCAT(:waiter, '.')), e.name, ' should be ', e.type, IF(e.nullable = 'NO', ' not null', ''), ' and is ',
               COALESCE(CONCAT(c.data_type, IF(c.is_nullable = 'NO', ' not null', '')), 'absent'))
-  FROM (SELECT 'name' AS name, 'varbinary' AS type, 'NO' AS nullable
-        UNION ALL SELECT 'node', 'varchar', 'NO' UNION ALL SELECT 'owner', 'char', 'YES'
-        UNION ALL SELECT 'entries', 'varchar', 'NO' UNION ALL SELECT 'token', 'bigint', 'NO'
-        UNION ALL SELECT 'acquired_at', 'bigint', 'NO' UNION ALL SELECT 'expires_at', 'bigint', 'NO'
-        UNION ALL SELECT 'reopens_at', 'bigint', 'NO' UNION ALL SELECT 'lease_us', 'bigint', 'NO'
-        UNION ALL SELECT 'meta', 'varchar', 'NO' UNION ALL SELECT 'label', 'varchar', 'NO'
-        UNION ALL SELECT 'actor', 'char', 'NO') e
+  FROM (SELECT 'lock' AS part, 'name' AS name, 'varbinary' AS type, 'NO' AS nullable
+        UNION ALL SELECT 'lock', 'node', 'varchar', 'NO' UNION ALL SELECT 'lock', 'owner', 'char', 'YES'
+        UNION ALL SELECT 'lock', 'entries', 'varchar', 'NO' UNION ALL SELECT 'lock', 'token', 'bigint', 'NO'
+        UNION ALL SELECT 'lock', 'acquired_at', 'bigint', 'NO' UNION ALL SELECT 'lock', 'expires_at', 'bigint', 'NO'
+        UNION ALL SELECT 'lock', 'reopens_at', 'bigint', 'NO' UNION ALL SELECT 'lock', 'lease_us', 'bigint', 'NO'
+        UNION ALL SELECT 'lock', 'meta', 'varchar', 'NO' UNION ALL SELECT 'lock', 'label', 'varchar', 'NO'
+        UNION ALL SELECT 'lock', 'actor', 'char', 'NO' UNION ALL SELECT 'lock', 'next_ticket', 'bigint', 'NO'
+        UNION ALL SELECT 'lock', 'served_ticket', 'bigint', 'NO' UNION ALL SELECT 'lock', 'wanted_until', 'bigint', 'NO'
+        UNION ALL SELECT 'waiter', 'name', 'varbinary', 'NO' UNION ALL SELECT 'waiter', 'owner', 'char', 'NO'
+        UNION ALL SELECT 'waiter', 'actor', 'char', 'NO' UNION ALL SELECT 'waiter', 'node', 'varchar', 'NO'
+        UNION ALL SELECT 'waiter', 'label', 'varchar', 'NO' UNION ALL SELECT 'waiter', 'mode', 'varchar', 'NO'
+        UNION ALL SELECT 'waiter', 'ticket', 'bigint', 'NO' UNION ALL SELECT 'waiter', 'since', 'bigint', 'NO'
+        UNION ALL SELECT 'waiter', 'expires_at', 'bigint', 'NO'
+        UNION ALL SELECT 'waiter', 'wants_until', 'bigint', 'NO') e
   LEFT JOIN information_schema.columns c
-         ON c.table_schema = :schema AND c.table_name = :lock
+         ON c.table_schema = :schema AND c.table_name = IF(e.part = 'lock', :lock, :waiter)
         AND CONVERT(c.column_name USING utf8mb4) COLLATE utf8mb4_bin = e.name
- WHERE c.data_type IS NULL OR CONVERT(c.data_type USING utf8mb4) COLLATE utf8mb4_bin <> e.type
-    OR CONVERT(c.is_nullable USING utf8mb4) COLLATE utf8mb4_bin <> e.nullable
+ WHERE (c.data_type IS NULL OR CONVERT(c.data_type USING utf8mb4) COLLATE utf8mb4_bin <> e.type
+        OR CONVERT(c.is_nullable USING utf8mb4) COLLATE utf8mb4_bin <> e.nullable)
+   AND (e.part = 'lock' OR EXISTS (SELECT 1 FROM information_schema.tables
+                                    WHERE table_schema = :schema AND table_name = :waiter))
 UNION ALL
-SELECT CONCAT('column ', CONVERT(column_name USING utf8mb4), ' should be absent')
+SELECT CONCAT('the table ', :waiter, ' is missing') FROM (SELECT 1) one
+ WHERE NOT EXISTS (SELECT 1 FROM information_schema.tables WHERE table_schema = :schema AND table_name = :waiter)
+UNION ALL
+SELECT CONCAT('column ', IF(table_name = :lock, '', CONCAT(:waiter, '.')), CONVERT(column_name USING utf8mb4),
+              ' should be absent')
   FROM information_schema.columns
- WHERE table_schema = :schema AND table_name = :lock
-   AND column_name NOT IN ('name', 'node', 'owner', 'entries', 'token', 'acquired_at', 'expires_at', 'reopens_at',
-                           'lease_us', 'meta', 'label', 'actor')
+ WHERE (table_schema = :schema AND table_name = :lock
+        AND column_name NOT IN ('name', 'node', 'owner', 'entries', 'token', 'acquired_at', 'expires_at', 'reopens_at',
+                                'lease_us', 'meta', 'label', 'actor', 'next_ticket', 'served_ticket', 'wanted_until'))
+    OR (table_schema = :schema AND table_name = :waiter
+        AND column_name NOT IN ('name', 'owner', 'actor', 'node', 'label', 'mode', 'ticket', 'since', 'expires_at',
+                                'wants_until'))
 UNION ALL
-SELECT CONCAT('column name should hold 255 bytes and holds ', character_octet_length)
+SELECT CONCAT('column ', IF(table_name = :lock, '', CONCAT(:waiter, '.')), 'name should hold 255 bytes and holds ',
+              character_octet_length)
   FROM information_schema.columns
- WHERE table_schema = :schema AND table_name = :lock AND column_name = 'name' AND character_octet_length <> 255
+ WHERE table_schema = :schema AND table_name IN (:lock, :waiter) AND column_name = 'name' AND character_octet_length <> 255
 UNION ALL
-SELECT CONCAT('the engine of the table should be InnoDB and is ', engine)
-  FROM information_schema.tables WHERE table_schema = :schema AND table_name = :lock AND engine <> 'InnoDB'
+SELECT CONCAT('the engine of the table', IF(table_name = :lock, '', CONCAT(' ', :waiter)), ' should be InnoDB and is ', engine)
+  FROM information_schema.tables
+ WHERE table_schema = :schema AND table_name IN (:lock, :waiter) AND engine <> 'InnoDB'
+UNION ALL
+SELECT CONCAT('the primary key of the table ', :waiter, ' should be (name, owner)')
+  FROM information_schema.tables t
+ WHERE t.table_schema = :schema AND t.table_name = :waiter
+   AND COALESCE((SELECT GROUP_CONCAT(s.column_name ORDER BY s.seq_in_index) FROM information_schema.statistics s
+                  WHERE s.table_schema = :schema AND s.table_name = :waiter AND s.index_name = 'PRIMARY'
+                    AND s.sub_part IS NULL), '') <> 'name,owner'
 UNION ALL
 SELECT 'the primary key should be (name)' FROM (SELECT 1) one
  WHERE (SELECT GROUP_CONCAT(column_name) FROM information_schema.statistics
@@ -143,23 +171,23 @@ SELECT CONCAT('the view ', :status, ' is missing') FROM (SELECT 1) one
  WHERE NOT EXISTS (SELECT 1 FROM information_schema.tables
                     WHERE table_schema = :schema AND table_name = :status AND table_type = 'VIEW');
 
--- name: structure(schema, lock, status)
--- Everything that makes the table and the view what they are, one line each, in order.
+-- name: structure(schema, lock, status, waiter)
+-- Everything that makes the tables and the view what they are, one line each, in order.
 SELECT line FROM (
   SELECT CONVERT(CONCAT_WS(' ', table_name, table_type, engine, row_format, table_collation, create_options) USING utf8mb4) AS line
-    FROM information_schema.tables WHERE table_schema = :schema AND table_name IN (:lock, :status)
+    FROM information_schema.tables WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
   UNION ALL
   SELECT CONVERT(CONCAT_WS(' ', table_name, 'column', ordinal_position, column_name, column_type, collation_name,
                            IF(is_nullable = 'NO', 'not null', 'null'), CONCAT('default ', column_default), extra) USING utf8mb4)
-    FROM information_schema.columns WHERE table_schema = :schema AND table_name IN (:lock, :status)
+    FROM information_schema.columns WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
   UNION ALL
   SELECT CONVERT(CONCAT_WS(' ', table_name, 'index', index_name, seq_in_index, column_name, sub_part,
                            IF(non_unique, 'not unique', 'unique'), index_type) USING utf8mb4)
-    FROM information_schema.statistics WHERE table_schema = :schema AND table_name IN (:lock, :status)
+    FROM information_schema.statistics WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
   UNION ALL
   SELECT CONVERT(CONCAT_WS(' ', table_name, 'view', security_type,
                            REPLACE(view_definition, CONCAT('`', :schema, '`.'), '')) USING utf8mb4)
-    FROM information_schema.views WHERE table_schema = :schema AND table_name IN (:lock, :status)) found
+    FROM information_schema.views WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)) found
  ORDER BY line;
 
 -- name: needed_to_migrate()
@@ -168,4 +196,4 @@ GRANT CREATE, ALTER, DROP, INDEX, CREATE VIEW, SHOW VIEW, SELECT, INSERT, UPDATE
 
 -- name: needed_to_read()
 -- Never run: printed where a right is missing.
-GRANT SELECT ON {{lock}} TO the user; GRANT SELECT ON {{history}} TO the user;
+GRANT SELECT ON {{lock}} TO the user; GRANT SELECT ON {{waiter}} TO the user; GRANT SELECT ON {{history}} TO the user;

@@ -112,54 +112,70 @@ SELECT count(*) FROM {{lock}}
  WHERE name <> '' AND owner IS NOT NULL AND expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: floor_row()
--- Every column of the table, so that a missing one is noticed.
-SELECT token, node, owner, entries, acquired_at, expires_at, reopens_at, lease_us, meta, label, actor
-  FROM {{lock}} WHERE name = '';
+-- Every column of both tables, so that a missing one is noticed. Nobody waits for the floor row.
+SELECT l.token, l.node, l.owner, l.entries, l.acquired_at, l.expires_at, l.reopens_at, l.lease_us, l.meta, l.label, l.actor,
+       l.next_ticket, l.served_ticket, l.wanted_until,
+       w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until
+  FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name WHERE l.name = '';
 
--- name: verify(schema, lock, status)
--- What differs from the table as it should be today; no row if nothing does.
-WITH expected (name, type, required) AS (VALUES
-  ('name', 'text', true), ('node', 'text', true), ('owner', 'text', false), ('entries', 'text', true),
-  ('token', 'bigint', true), ('acquired_at', 'bigint', true), ('expires_at', 'bigint', true),
-  ('reopens_at', 'bigint', true), ('lease_us', 'bigint', true), ('meta', 'text', true), ('label', 'text', true),
-  ('actor', 'text', true)),
-lock_table AS (
-  SELECT c.oid, c.relkind, c.relpersistence
+-- name: verify(schema, lock, status, waiter)
+-- What differs from the tables as they should be today; no row if nothing does.
+-- Columns of the table of those who wait are named with it.
+WITH expected (part, name, type, required) AS (VALUES
+  ('', 'name', 'text', true), ('', 'node', 'text', true), ('', 'owner', 'text', false), ('', 'entries', 'text', true),
+  ('', 'token', 'bigint', true), ('', 'acquired_at', 'bigint', true), ('', 'expires_at', 'bigint', true),
+  ('', 'reopens_at', 'bigint', true), ('', 'lease_us', 'bigint', true), ('', 'meta', 'text', true),
+  ('', 'label', 'text', true), ('', 'actor', 'text', true), ('', 'next_ticket', 'bigint', true),
+  ('', 'served_ticket', 'bigint', true), ('', 'wanted_until', 'bigint', true),
+  (:waiter::text || '.', 'name', 'text', true), (:waiter::text || '.', 'owner', 'text', true),
+  (:waiter::text || '.', 'actor', 'text', true), (:waiter::text || '.', 'node', 'text', true),
+  (:waiter::text || '.', 'label', 'text', true), (:waiter::text || '.', 'mode', 'text', true),
+  (:waiter::text || '.', 'ticket', 'bigint', true), (:waiter::text || '.', 'since', 'bigint', true),
+  (:waiter::text || '.', 'expires_at', 'bigint', true), (:waiter::text || '.', 'wants_until', 'bigint', true)),
+tables AS (
+  SELECT c.oid, c.relkind, c.relpersistence, CASE c.relname WHEN :lock::text THEN '' ELSE :waiter::text || '.' END AS part,
+         CASE c.relname WHEN :lock::text THEN 'the table' ELSE 'the table ' || :waiter::text END AS called,
+         CASE c.relname WHEN :lock::text THEN 'name' ELSE 'name, owner' END AS key
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-   WHERE n.nspname = :schema::text AND c.relname = :lock::text),
+   WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :waiter::text)),
 found AS (
-  SELECT a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
-         a.attcollation
-    FROM pg_catalog.pg_attribute a JOIN lock_table t ON t.oid = a.attrelid
+  SELECT t.part, a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type,
+         a.attnotnull AS required, a.attcollation
+    FROM pg_catalog.pg_attribute a JOIN tables t ON t.oid = a.attrelid
    WHERE a.attnum > 0 AND NOT a.attisdropped)
-SELECT format('column %s should be %s and is %s', coalesce(e.name, f.name),
+SELECT format('column %s%s should be %s and is %s', coalesce(e.part, f.part), coalesce(e.name, f.name),
               coalesce(e.type || CASE WHEN e.required THEN ' not null' ELSE '' END, 'absent'),
               coalesce(f.type || CASE WHEN f.required THEN ' not null' ELSE '' END, 'absent'))
-  FROM expected e FULL JOIN found f ON f.name = e.name
+  FROM expected e FULL JOIN found f ON f.part = e.part AND f.name = e.name
  WHERE (e.type, e.required) IS DISTINCT FROM (f.type, f.required)
+   AND (coalesce(e.part, f.part) = '' OR EXISTS (SELECT FROM tables t WHERE t.part <> ''))
 UNION ALL
-SELECT 'column name should have the collation "C"'
+SELECT 'the table ' || :waiter::text || ' is missing' WHERE NOT EXISTS (SELECT FROM tables t WHERE t.part <> '')
+UNION ALL
+SELECT format('column %sname should have the collation "C"', f.part)
   FROM found f JOIN pg_catalog.pg_collation c ON c.oid = f.attcollation
  WHERE f.name = 'name' AND c.collname <> 'C'
 UNION ALL
-SELECT 'the table should be an ordinary, logged table' FROM lock_table WHERE relkind <> 'r' OR relpersistence <> 'p'
+SELECT called || ' should be an ordinary, logged table' FROM tables WHERE relkind <> 'r' OR relpersistence <> 'p'
 UNION ALL
-SELECT 'the primary key should be (name)'
-  FROM lock_table t
- WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a
-                      ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-                    WHERE i.indrelid = t.oid AND i.indisprimary AND i.indisvalid AND i.indnkeyatts = 1 AND a.attname = 'name')
+SELECT format('the primary key of %s should be (%s)', t.called, t.key)
+  FROM tables t
+ WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index i
+                    WHERE i.indrelid = t.oid AND i.indisprimary AND i.indisvalid
+                      AND t.key = (SELECT string_agg(a.attname::text, ', ' ORDER BY k.place)
+                                     FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attnum, place)
+                                     JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum))
 UNION ALL
 SELECT 'the view ' || :status::text || ' is missing'
  WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
                     WHERE n.nspname = :schema::text AND c.relname = :status::text AND c.relkind = 'v');
 
--- name: structure(schema, lock, status)
--- Everything that makes the table and the view what they are, one line each, in order.
+-- name: structure(schema, lock, status, waiter)
+-- Everything that makes the tables and the view what they are, one line each, in order.
 WITH relation AS (
   SELECT c.oid, c.relname::text AS name, c.relkind, c.relpersistence, c.reloptions
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-   WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :status::text))
+   WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :status::text, :waiter::text))
 SELECT line FROM (
   SELECT format('%s: kind %s, persistence %s, options %s', name, relkind, relpersistence,
                 (SELECT string_agg(o, ' ' ORDER BY o) FROM unnest(reloptions) o)) AS line
@@ -188,4 +204,4 @@ GRANT USAGE, CREATE ON SCHEMA {{schema}} TO the role; an existing table must bel
 
 -- name: needed_to_read()
 -- Never run: printed where a right is missing.
-GRANT USAGE ON SCHEMA {{schema}} TO the role; GRANT SELECT ON {{lock}}, {{history}} TO the role;
+GRANT USAGE ON SCHEMA {{schema}} TO the role; GRANT SELECT ON {{lock}}, {{waiter}}, {{history}} TO the role;

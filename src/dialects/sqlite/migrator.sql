@@ -84,38 +84,59 @@ SELECT count(*) FROM {{lock}}
    AND expires_at > strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000;
 
 -- name: floor_row()
--- Every column of the table, so that a missing one is noticed.
-SELECT token, node, owner, entries, acquired_at, expires_at, reopens_at, lease_us, meta, label, actor
-  FROM {{lock}} WHERE name = '';
+-- Every column of both tables, so that a missing one is noticed. Nobody waits for the floor row.
+SELECT l.token, l.node, l.owner, l.entries, l.acquired_at, l.expires_at, l.reopens_at, l.lease_us, l.meta, l.label, l.actor,
+       l.next_ticket, l.served_ticket, l.wanted_until,
+       w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until
+  FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name WHERE l.name = '';
 
--- name: verify(schema, lock, status)
--- What differs from the table as it should be today; no row if nothing does.
-WITH expected (name, type, required, key) AS (VALUES
-  ('name', 'TEXT', 1, 1), ('node', 'TEXT', 1, 0), ('owner', 'TEXT', 0, 0), ('entries', 'TEXT', 1, 0),
-  ('token', 'INTEGER', 1, 0), ('acquired_at', 'INTEGER', 1, 0), ('expires_at', 'INTEGER', 1, 0),
-  ('reopens_at', 'INTEGER', 1, 0), ('lease_us', 'INTEGER', 1, 0), ('meta', 'TEXT', 1, 0), ('label', 'TEXT', 1, 0),
-  ('actor', 'TEXT', 1, 0)),
-found AS (SELECT name, upper(type) AS type, "notnull" AS required, pk AS key FROM pragma_table_info(:lock, :schema))
-SELECT 'column ' || e.name || ' should be ' || e.type || CASE WHEN e.required THEN ' not null' ELSE '' END || ' and is '
+-- name: verify(schema, lock, status, waiter)
+-- What differs from the tables as they should be today; no row if nothing does.
+-- Columns of the table of those who wait are named with it.
+WITH expected (part, name, type, required, key) AS (VALUES
+  ('', 'name', 'TEXT', 1, 1), ('', 'node', 'TEXT', 1, 0), ('', 'owner', 'TEXT', 0, 0), ('', 'entries', 'TEXT', 1, 0),
+  ('', 'token', 'INTEGER', 1, 0), ('', 'acquired_at', 'INTEGER', 1, 0), ('', 'expires_at', 'INTEGER', 1, 0),
+  ('', 'reopens_at', 'INTEGER', 1, 0), ('', 'lease_us', 'INTEGER', 1, 0), ('', 'meta', 'TEXT', 1, 0),
+  ('', 'label', 'TEXT', 1, 0), ('', 'actor', 'TEXT', 1, 0), ('', 'next_ticket', 'INTEGER', 1, 0),
+  ('', 'served_ticket', 'INTEGER', 1, 0), ('', 'wanted_until', 'INTEGER', 1, 0),
+  (:waiter || '.', 'name', 'TEXT', 1, 1), (:waiter || '.', 'owner', 'TEXT', 1, 2), (:waiter || '.', 'actor', 'TEXT', 1, 0),
+  (:waiter || '.', 'node', 'TEXT', 1, 0), (:waiter || '.', 'label', 'TEXT', 1, 0), (:waiter || '.', 'mode', 'TEXT', 1, 0),
+  (:waiter || '.', 'ticket', 'INTEGER', 1, 0), (:waiter || '.', 'since', 'INTEGER', 1, 0),
+  (:waiter || '.', 'expires_at', 'INTEGER', 1, 0), (:waiter || '.', 'wants_until', 'INTEGER', 1, 0)),
+found AS (
+  SELECT '' AS part, name, upper(type) AS type, "notnull" AS required, pk AS key FROM pragma_table_info(:lock, :schema)
+  UNION ALL
+  SELECT :waiter || '.', name, upper(type), "notnull", pk FROM pragma_table_info(:waiter, :schema))
+SELECT 'column ' || e.part || e.name || ' should be ' || e.type || CASE WHEN e.required THEN ' not null' ELSE '' END || ' and is '
        || coalesce(f.type || CASE WHEN f.required THEN ' not null' ELSE '' END, 'absent')
-  FROM expected e LEFT JOIN found f ON f.name = e.name
- WHERE f.type IS NOT e.type OR f.required IS NOT e.required
+  FROM expected e LEFT JOIN found f ON f.part = e.part AND f.name = e.name
+ WHERE (f.type IS NOT e.type OR f.required IS NOT e.required)
+   AND (e.part = '' OR EXISTS (SELECT 1 FROM found w WHERE w.part <> ''))
 UNION ALL
-SELECT 'the primary key should be (name)' FROM expected e JOIN found f ON f.name = e.name WHERE f.key <> e.key
+SELECT 'the table ' || :waiter || ' is missing' WHERE NOT EXISTS (SELECT 1 FROM found w WHERE w.part <> '')
 UNION ALL
-SELECT 'column ' || f.name || ' should be absent and is ' || f.type FROM found f WHERE f.name NOT IN (SELECT name FROM expected)
+SELECT DISTINCT 'the primary key of ' || CASE f.part WHEN '' THEN 'the table should be (name)'
+                                         ELSE 'the table ' || :waiter || ' should be (name, owner)' END
+  FROM expected e JOIN found f ON f.part = e.part AND f.name = e.name WHERE f.key <> e.key
+UNION ALL
+SELECT 'column ' || f.part || f.name || ' should be absent and is ' || f.type
+  FROM found f LEFT JOIN expected e ON e.part = f.part AND e.name = f.name WHERE e.name IS NULL
 UNION ALL
 SELECT 'the view ' || :status || ' is missing'
  WHERE NOT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'view' AND name = :status);
 
--- name: structure(schema, lock, status)
--- Everything that makes the table and the view what they are, one line each, in order. SQLite keeps the text of the
+-- name: structure(schema, lock, status, waiter)
+-- Everything that makes the tables and the view what they are, one line each, in order. SQLite keeps the text of the
 -- statement; quotes, the schema and blanks do not matter in it.
 SELECT name || ': ' || type || ' ' ||
        replace(replace(replace(replace(sql, '"' || :schema || '".', ''), '"', ''), char(10), ''), ' ', '')
-  FROM main.sqlite_master WHERE tbl_name IN (:lock, :status) AND sql IS NOT NULL
+  FROM main.sqlite_master WHERE tbl_name IN (:lock, :status, :waiter) AND sql IS NOT NULL
 UNION ALL
 SELECT :lock || '.' || name || ': column ' || cid || ', ' || type || iif("notnull", ' not null', '')
        || coalesce(' default ' || dflt_value, '') || iif(pk > 0, ' key ' || pk, '')
   FROM pragma_table_info(:lock, :schema)
+UNION ALL
+SELECT :waiter || '.' || name || ': column ' || cid || ', ' || type || iif("notnull", ' not null', '')
+       || coalesce(' default ' || dflt_value, '') || iif(pk > 0, ' key ' || pk, '')
+  FROM pragma_table_info(:waiter, :schema)
  ORDER BY 1;
