@@ -5,6 +5,7 @@
 #include <dlock/export.hpp>
 #include <dlock/token.hpp>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,7 @@ struct Holder {
   Duration left{};     // of the lease; for a closed row, until it opens; negative: expired since
   Duration lease{};    // the length a renewal gives
   int entries = 0;     // entries of reentrant holders; 1 for a plain grant, 0 when not held
+  std::size_t waiters = 0;  // those whose waiting is written down: in order of arrival, or while holding something else
 };
 
 }  // namespace v0

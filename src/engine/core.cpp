@@ -118,7 +118,7 @@ std::shared_ptr<Held> Core::wait_for_grant(Request& request, const Patience& pat
         if (engine::pause_until(std::min(until, patience.deadline), patience.stop)) break;
         if (BootClock::now() >= patience.deadline || !request.entry.empty()) break;  // its node may be inside by now
         const auto outlook = persist(answer_by(patience.deadline), patience.stop, request.in_doubt,
-                                     [&](Deadline deadline) { return table_->look(name.text(), deadline); });
+                                     [&](Deadline deadline) { return table_->look(name.text(), 0, deadline); });
         if (outlook.free) break;
         until = later(BootClock::now(), std::min(polling.next(), std::max(outlook.opens_in, Duration{1})));
       }
@@ -286,7 +286,7 @@ bool Core::wait_free(const Name& name, const Patience& patience) {
     store::Outlook outlook;
     try {
       outlook = persist(answer_by(patience.deadline), patience.stop, in_doubt,
-                        [&](Deadline deadline) { return table_->look(name.text(), deadline); });
+                        [&](Deadline deadline) { return table_->look(name.text(), 0, deadline); });
     } catch (const Error&) {
       if (patience.stop.stop_requested()) return false;
       throw;

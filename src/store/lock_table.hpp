@@ -11,6 +11,7 @@
 #include <dlock/token.hpp>
 #include <dlock/transaction.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +29,7 @@ struct Ask {
   Duration lease, at_least;
   std::string_view metadata;
   std::string_view entry{};  // identity of a node's entry; empty: a plain grant, which nobody enters
+  std::int64_t ticket = 0;   // drawn for the asker in the WaitingRoom; 0: none, and any live ticket comes before it
 };
 
 struct Granted {
@@ -64,8 +66,10 @@ enum class Renewed {
 
 // When a name could be taken.
 struct Outlook {
-  bool free = false;
+  bool free = false;    // an attempt is worth it: nobody holds it, it is open, and no live ticket comes first
   Duration opens_in{};  // if not free: when it opens by itself, by the database's clock
+  bool queued = false;  // a live ticket comes first
+  std::string holder{};  // the actor of who holds it; empty: nobody
 };
 
 // What is known of a name before it is locked inside a transaction.
@@ -76,7 +80,8 @@ struct Peeked {
   Token floor{};        // read not before the row
 };
 
-class Visit;  // store/visit.hpp
+class Visit;        // store/visit.hpp
+class WaitingRoom;  // store/waiting_room.hpp
 
 // A lease that has expired without release, and who held it.
 struct Abandoned {
@@ -129,7 +134,8 @@ class LockTable {
   // Frees a name whose token is still `seen` and moves its token on. False: it was free or had moved on.
   virtual bool force_release(std::string_view name, Token seen, Deadline deadline) = 0;
 
-  virtual Outlook look(std::string_view name, Deadline deadline) = 0;
+  // For one who has that ticket, or none (0).
+  virtual Outlook look(std::string_view name, std::int64_t ticket, Deadline deadline) = 0;
   virtual Peeked peek(std::string_view name, Deadline deadline) = 0;
   // Makes a free row, where one must be there before a transaction can lock it.
   virtual void make(std::string_view name, Deadline deadline) = 0;
@@ -149,7 +155,8 @@ class LockTable {
   // Rows that nobody holds, that are idle for longer than `retention`, and whose token is not above `floor`: what is
   // abandoned is settled, and so reported, before it can go. Locks nothing.
   virtual std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) = 0;
-  // Removes those of these rows that are as they were seen, and not locked by another transaction; answers how many.
+  // Removes those of these rows that are as they were seen, not locked by another transaction, and not marked by
+  // somebody who waits; answers how many.
   virtual std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) = 0;
   // Leases that have expired without release. Locks nothing.
   virtual std::vector<Abandoned> abandoned(const Some& some, Deadline deadline) = 0;
@@ -169,6 +176,9 @@ class LockTable {
   // Listens for releases by others, on a connection of its own. Null: there is nothing to listen to, so that those who
   // wait have to look. Throws Failure.
   virtual std::unique_ptr<dialects::Bell> open_bell(Deadline) { return nullptr; }
+
+  // Those who wait for a lock of this table.
+  virtual WaitingRoom& waiting() noexcept = 0;
 
   // Called, on some thread that asks, whenever a connection was opened again after one had failed. Set before use.
   virtual void on_reconnect(std::function<void()> hook) = 0;

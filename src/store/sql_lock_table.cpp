@@ -2,9 +2,11 @@
 #include "store/sql_lock_table.hpp"
 
 #include "store/compatibility.hpp"
+#include "store/holder_rows.hpp"
 #include "store/node_entries.hpp"
 #include "store/pool.hpp"
 #include "store/sql_visit.hpp"
+#include "store/sql_waiting_room.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -37,13 +39,14 @@ bool harmless(Cause cause) {
 // The statements of lock.sql, looked up once.
 struct LockStatements {
   explicit LockStatements(const dialects::Statements& all)
-      : acquire(all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry"})),
+      : acquire(all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry",
+                                "ticket"})),
         release(all.at("release", {"name", "owner", "token"})),
         withdraw(all.at("withdraw", {"name", "owner"})),
         renew(all.at("renew", {"name", "owner", "token"})),
         extend(all.at("extend", {"name", "owner", "token", "lease"})),
         force_release(all.at("force_release", {"name", "token"})),
-        look(all.at("look", {"name"})),
+        look(all.at("look", {"name", "ticket"})),
         inspect(all.at("inspect", {"name"})),
         list(all.at("list", {"prefix"})),
         floor(all.at("floor", {})),
@@ -63,28 +66,6 @@ struct LockStatements {
 
 Failure no_floor() {
   return {Cause::schema, "the floor row of the lock table is missing; run \"dlock-migrate check\""};
-}
-
-State state_of(std::string_view word) {
-  for (const State state : {State::free, State::held, State::closed, State::expired})
-    if (to_string(state) == word) return state;
-  throw std::logic_error("a statement answered a state that does not exist");
-}
-
-Holder holder_of(const Answer& answer, std::size_t row) {
-  Holder holder;
-  holder.name = answer.text(row, 0);
-  holder.node = answer.text(row, 1);
-  holder.owner = answer.text(row, 2);
-  holder.label = answer.text(row, 3);
-  holder.metadata = answer.text(row, 4);
-  holder.token = Token{answer.integer(row, 5)};
-  holder.state = state_of(answer.text(row, 6));
-  holder.held = Duration{answer.integer(row, 7)};
-  holder.left = Duration{answer.integer(row, 8)};
-  holder.entries = static_cast<int>(answer.integer(row, 9));
-  holder.lease = Duration{answer.integer(row, 10)};
-  return holder;
 }
 
 class SqlLockTable final : public LockTable {
@@ -133,6 +114,12 @@ class SqlLockTable final : public LockTable {
                                       const NodeEntries::Read& read) {
       on_connection(until, [&](dialects::Connection& peer) {
         read(peer.run(statement, arguments, until));
+        return true;
+      });
+    });
+    waiting_.emplace(statements_, [this](Deadline until, const SqlWaitingRoom::Work& work) {
+      on_connection(until, [&](dialects::Connection& peer) {
+        work(peer);
         return true;
       });
     });
@@ -209,10 +196,11 @@ class SqlLockTable final : public LockTable {
     return affected(ask_->force_release, {name, number(seen)}, deadline) > 0;
   }
 
-  Outlook look(std::string_view name, Deadline deadline) override {
-    return asked(ask_->look, {name}, deadline, [](const Answer& answer) {
+  Outlook look(std::string_view name, std::int64_t ticket, Deadline deadline) override {
+    return asked(ask_->look, {name, ticket}, deadline, [](const Answer& answer) {
       if (answer.rows() == 0) return Outlook{true, {}};
-      return Outlook{answer.integer(0, 0) != 0, Duration{answer.integer(0, 1)}};
+      return Outlook{answer.integer(0, 0) != 0, Duration{answer.integer(0, 1)}, answer.integer(0, 2) != 0,
+                     answer.text(0, 3)};
     });
   }
 
@@ -325,6 +313,7 @@ class SqlLockTable final : public LockTable {
     return connector_->bell(names_, to_connect(deadline));
   }
 
+  WaitingRoom& waiting() noexcept override { return *waiting_; }
   void on_reconnect(std::function<void()> hook) override { pool_.on_reconnect(std::move(hook)); }
 
   std::vector<std::string> weaknesses(Deadline deadline) override {
@@ -366,7 +355,7 @@ class SqlLockTable final : public LockTable {
     try {
       return asked(ask_->acquire,
                    {std::string_view{ask.name.text()}, ask.owner, ask.node, ask.label, ask.actor, ask.lease.count(),
-                    ask.at_least.count(), ask.metadata, ask.entry},
+                    ask.at_least.count(), ask.metadata, ask.entry, ask.ticket},
                    deadline, [](const Answer& answer) {
                      if (answer.rows() == 0) return Granted{};
                      return Granted{Token{answer.integer(0, 0)}, false};
@@ -384,6 +373,7 @@ class SqlLockTable final : public LockTable {
   dialects::Statements statements_;
   std::unique_ptr<const LockStatements> ask_;
   std::optional<const NodeEntries> node_;
+  std::optional<SqlWaitingRoom> waiting_;
   Pool pool_;  // last: its connections go first
 };
 

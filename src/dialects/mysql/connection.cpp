@@ -183,7 +183,9 @@ void ServerConnection::run_prepared(const Statement& statement, std::span<const 
 
 const Answer& ServerConnection::run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
   check_sendable(deadline);
-  if (prepare_) run_prepared(statement, arguments, deadline);
+  if (statement.hint == "packet")
+    run_packet(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
+  else if (prepare_) run_prepared(statement, arguments, deadline);
   else query(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
   if (statement.hint == "insert_id") {
     const auto affected = answer_.affected;
@@ -201,8 +203,11 @@ const Answer& ServerConnection::run_rows(const Statement& statement, std::span<c
   const auto piece = std::min(longest_list, largest_packet_ / 4);
   Answer whole;
   whole.reset(2);
+  // An argument that stands outside of the list is the same in all rows, and the last of each.
+  const auto listed = statement.markers.empty() ? columns : columns - 1;
+  const auto text = listed == columns ? statement.sql : with_literals(statement, rows.first(columns), append_literal);
   for (std::size_t at = 0; at < rows.size();) {
-    query_patiently(with_settings(statement, with_rows(statement, tuples(rows, columns, piece, at))), deadline);
+    query_patiently(with_settings(statement, with_rows(text, tuples(rows, columns, listed, piece, at))), deadline);
     for (std::size_t row = 0; row < answer_.rows(); ++row) {
       whole.next() = answer_.text(row, 0);
       whole.next() = answer_.integer(row, 1);
@@ -229,6 +234,22 @@ void ServerConnection::query_patiently(std::string sql, Deadline deadline) {
     query("SET SESSION innodb_lock_wait_timeout = 1;" + sql + ";SET SESSION innodb_lock_wait_timeout = 0", deadline);
   } catch (...) {
     usable_ = false;  // the packet broke off before its last statement
+    throw;
+  }
+}
+
+// Several statements that begin and end a transaction. Where one fails, what came before it must not stay open.
+void ServerConnection::run_packet(const std::string& sql, Deadline deadline) {
+  const bool patient = prepare_ && mariadb_;
+  const std::string impatient = patient ? ";SET SESSION innodb_lock_wait_timeout = 0" : "";
+  try {
+    query((patient ? "SET SESSION innodb_lock_wait_timeout = 1;" : "") + sql + impatient, deadline);
+  } catch (const Failure&) {
+    try {
+      if (usable_) query("ROLLBACK" + impatient, deadline);
+    } catch (const Failure&) {
+      usable_ = false;
+    }
     throw;
   }
 }

@@ -61,6 +61,7 @@ class ServerConnection final : public Connection {
   void fetch(Prepared& prepared, Deadline deadline);
   // Sends a text of one or more statements; answer_ is the last result with rows, and all rows changed.
   void query(const std::string& sql, Deadline deadline);
+  void run_packet(const std::string& sql, Deadline deadline);
   void read(MYSQL_RES* result);
   std::string with_settings(const Statement& statement, std::string sql) const;
   // The same, with SKIP LOCKED in it.

@@ -30,11 +30,12 @@ void append(std::string& sql, const Argument& argument, std::string_view introdu
 
 void append_literal(std::string& sql, const Argument& argument) { append(sql, argument, "_utf8mb4 "); }
 
-std::string tuples(std::span<const Argument> rows, std::size_t columns, std::size_t size, std::size_t& at) {
+std::string tuples(std::span<const Argument> rows, std::size_t columns, std::size_t listed, std::size_t size,
+                   std::size_t& at) {
   std::string list;
   for (; at < rows.size() && list.size() < size; at += columns) {
     list += list.empty() ? "(" : ",(";
-    for (std::size_t column = 0; column < columns; ++column) {
+    for (std::size_t column = 0; column < listed; ++column) {
       if (column > 0) list += ',';
       append(list, rows[at + column], {});
     }
@@ -43,8 +44,7 @@ std::string tuples(std::span<const Argument> rows, std::size_t columns, std::siz
   return list;
 }
 
-std::string with_rows(const Statement& statement, const std::string& list) {
-  std::string_view sql = statement.sql;
+std::string with_rows(std::string_view sql, const std::string& list) {
   std::string result;
   for (auto at = sql.find(row_mark); at != std::string_view::npos; at = sql.find(row_mark)) {
     result += sql.substr(0, at);

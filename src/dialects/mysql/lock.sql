@@ -5,44 +5,60 @@
 -- one moment for all of it, which errs on the safe side. A row can be taken when it is the asker's own, or when
 -- reopens_at <= now and (owner IS NULL or expires_at <= now).
 
--- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry) -> insert_id
+-- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry, ticket) -> insert_id
 -- The answer is the insert id: the token, or 0 for busy. A busy row makes the SELECT empty, so that nothing is written;
 -- the assignments say the same of the row as it is once it is locked. They run from left to right on columns already
 -- changed, so their order is everything: the token first, then what still needs the old owner and the old expiry, then
 -- the owner, and after it, where it is the asker's now, the rest. The same owner keeps its token and the beginning of
 -- its grant. A takeover begins above the floor too (VALUES(token)): a row that was given back because its token came
 -- from an old floor must not be granted with the next small one.
+-- Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for; a ticket
+-- that is over counts as none. All of them were there before this one's was drawn; who has none is granted the row only
+-- if no ticket was drawn since (next_ticket is what was read). The grant ends its ticket, or all that were passed over;
+-- once more by the same owner, it ends nothing.
 INSERT INTO {{lock}}
-       (name, owner, node, label, actor, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta)
+       (name, owner, node, label, actor, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta,
+        next_ticket, served_ticket)
 SELECT :name, :owner, :node, :label, :actor,
        IF(:entry = '', '', CONCAT(';', :entry, '=', LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
                                                          16, '0'), ';')),
        LAST_INSERT_ID(f.token + 1),
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
-       IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease, :meta
-  FROM {{lock}} f
+       IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease, :meta,
+       GREATEST(COALESCE(b.next_ticket, 0), :ticket),
+       CASE WHEN b.owner <=> :owner THEN b.served_ticket WHEN :ticket > COALESCE(b.served_ticket, 0) THEN :ticket
+            ELSE COALESCE(b.next_ticket, 0) END
+  FROM {{lock}} f LEFT JOIN {{lock}} b ON b.name = :name
  WHERE f.name = ''
-   AND NOT EXISTS (SELECT 1 FROM {{lock}} b
-                    WHERE b.name = :name AND NOT (b.owner <=> :owner)
-                      AND (b.reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-                           OR (b.owner IS NOT NULL
-                               AND b.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))))
+   AND (b.name IS NULL OR b.owner <=> :owner
+        OR (b.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            AND (b.owner IS NULL OR b.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+            AND (b.next_ticket <= b.served_ticket
+                 OR NOT EXISTS (SELECT 1 FROM {{waiter}} w
+                                 WHERE w.name = :name AND w.ticket > b.served_ticket
+                                   AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                                   AND (:ticket <= b.served_ticket OR w.ticket < :ticket)))))
 ON DUPLICATE KEY UPDATE
   token = IF({{lock}}.owner <=> VALUES(owner), LAST_INSERT_ID({{lock}}.token),
           IF({{lock}}.reopens_at <= VALUES(acquired_at)
-             AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at)),
+             AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
+             AND ({{lock}}.next_ticket = VALUES(next_ticket) OR :ticket > {{lock}}.served_ticket),
              LAST_INSERT_ID(GREATEST({{lock}}.token + 1, VALUES(token))), {{lock}}.token + LAST_INSERT_ID(0))),
   acquired_at = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.acquired_at,
                 IF({{lock}}.reopens_at <= VALUES(acquired_at)
-                   AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at)),
+                   AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
+                   AND ({{lock}}.next_ticket = VALUES(next_ticket) OR :ticket > {{lock}}.served_ticket),
                    VALUES(acquired_at), {{lock}}.acquired_at)),
   entries = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.entries,
             IF({{lock}}.reopens_at <= VALUES(acquired_at)
-               AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at)), VALUES(entries), {{lock}}.entries)),
+               AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
+               AND ({{lock}}.next_ticket = VALUES(next_ticket) OR :ticket > {{lock}}.served_ticket),
+               VALUES(entries), {{lock}}.entries)),
   owner = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.owner,
           IF({{lock}}.reopens_at <= VALUES(acquired_at)
-             AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at)),
+             AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
+             AND ({{lock}}.next_ticket = VALUES(next_ticket) OR :ticket > {{lock}}.served_ticket),
              VALUES(owner), {{lock}}.owner)),
   expires_at = IF({{lock}}.owner <=> VALUES(owner), VALUES(expires_at), {{lock}}.expires_at),
   reopens_at = IF({{lock}}.owner <=> VALUES(owner),
@@ -52,7 +68,11 @@ ON DUPLICATE KEY UPDATE
   label = IF({{lock}}.owner <=> VALUES(owner), VALUES(label), {{lock}}.label),
   actor = IF({{lock}}.owner <=> VALUES(owner), VALUES(actor), {{lock}}.actor),
   lease_us = IF({{lock}}.owner <=> VALUES(owner), VALUES(lease_us), {{lock}}.lease_us),
-  meta = IF({{lock}}.owner <=> VALUES(owner), VALUES(meta), {{lock}}.meta);
+  meta = IF({{lock}}.owner <=> VALUES(owner), VALUES(meta), {{lock}}.meta),
+  next_ticket = IF({{lock}}.owner <=> VALUES(owner),
+                   GREATEST({{lock}}.next_ticket, VALUES(next_ticket)), {{lock}}.next_ticket),
+  served_ticket = IF({{lock}}.owner <=> VALUES(owner),
+                     GREATEST({{lock}}.served_ticket, VALUES(served_ticket)), {{lock}}.served_ticket);
 
 -- name: release(name, owner, token)
 UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
@@ -88,12 +108,19 @@ UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = 'release
        meta = '', expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
--- name: look(name)
-SELECT GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at))
-         <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       GREATEST(0, GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at))
-                   - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
-  FROM {{lock}} WHERE name = :name;
+-- name: look(name, ticket)
+-- Free, when it opens by itself, whether a live ticket comes first, and the actor of who holds it.
+SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       GREATEST(0, GREATEST(s.opens_at, s.queued_until) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       s.queued_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       IF(s.owner IS NOT NULL AND s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), s.actor, '')
+  FROM (SELECT l.owner, l.expires_at, l.actor, GREATEST(l.reopens_at, IF(l.owner IS NULL, 0, l.expires_at)) AS opens_at,
+               IF(l.next_ticket <= l.served_ticket, 0,
+                  COALESCE((SELECT MAX(w.expires_at) FROM {{waiter}} w
+                             WHERE w.name = :name AND w.ticket > l.served_ticket
+                               AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                               AND (:ticket <= l.served_ticket OR w.ticket < :ticket)), 0)) AS queued_until
+          FROM {{lock}} l WHERE l.name = :name) s;
 
 -- name: inspect(name)
 SELECT name, node, owner, label, meta, token,
@@ -109,8 +136,11 @@ SELECT name, node, owner, label, meta, token,
             ELSE 0 END,
        CASE WHEN owner IS NULL THEN 0 WHEN entries = '' THEN 1
             ELSE CHAR_LENGTH(entries) - CHAR_LENGTH(REPLACE(entries, ';', '')) - 1 END,
-       lease_us
-  FROM {{lock}} WHERE name = :name AND name <> '';
+       lease_us,
+       (SELECT COUNT(*) FROM {{waiter}} w
+         WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+           AND (w.ticket = 0 OR w.ticket > l.served_ticket))
+  FROM {{lock}} l WHERE name = :name AND name <> '';
 
 -- name: list(prefix)
 SELECT name, node, owner, label, meta, token,
@@ -126,8 +156,11 @@ SELECT name, node, owner, label, meta, token,
             ELSE 0 END,
        CASE WHEN owner IS NULL THEN 0 WHEN entries = '' THEN 1
             ELSE CHAR_LENGTH(entries) - CHAR_LENGTH(REPLACE(entries, ';', '')) - 1 END,
-       lease_us
-  FROM {{lock}} WHERE name <> '' AND name >= :prefix AND LEFT(name, LENGTH(:prefix)) = :prefix
+       lease_us,
+       (SELECT COUNT(*) FROM {{waiter}} w
+         WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+           AND (w.ticket = 0 OR w.ticket > l.served_ticket))
+  FROM {{lock}} l WHERE name <> '' AND name >= :prefix AND LEFT(name, LENGTH(:prefix)) = :prefix
  ORDER BY name;
 
 -- name: floor()
@@ -170,12 +203,14 @@ SELECT name, token, expires_at
  ORDER BY name LIMIT :limit;
 
 -- name: remove_idle(name, token, expires_at)
--- One packet, with the rows as a list of tuples at /*rows*/: exactly what was seen idle, or nothing. The inner SELECT
+-- One packet, with the rows as a list of tuples at /*rows*/: exactly what was seen idle, or nothing,
+-- and nothing while somebody waits for it. The inner SELECT
 -- locks what is to go, in key order, and leaves what is locked elsewhere for another time. The order of the join is
 -- given: the other way round it would begin by locking every row, and wait for each.
 DELETE l
   FROM (SELECT c.name FROM {{lock}} c FORCE INDEX (PRIMARY)
          WHERE (c.name, c.token, c.expires_at) IN (/*rows*/) AND c.name <> ''
+           AND c.wanted_until <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
          ORDER BY c.name FOR UPDATE SKIP LOCKED) idle
   STRAIGHT_JOIN {{lock}} l FORCE INDEX (PRIMARY) ON l.name = idle.name;
 
@@ -290,3 +325,134 @@ UPDATE {{lock}}
        entries = INSERT(entries, LOCATE(:mark, entries) + CHAR_LENGTH(:mark), 16,
                         LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease, 16, '0'))
  WHERE name = :name AND owner = :owner AND token = :token AND LOCATE(:mark, entries) > 0;
+
+-- Those who wait. A ticket is live while it is larger than served_ticket and its row has not expired.
+
+-- name: want(name, mark)
+-- The mark is written on the lock's own row, so that it and a release cannot miss each other. A fresh one stays.
+UPDATE {{lock}} SET wanted_until = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :mark
+ WHERE name = :name AND wanted_until < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :mark DIV 2;
+
+-- name: draw(name, owner, node, label, actor, mode, ttl, wants) -> packet
+-- One packet of several statements. The number is drawn and the waiter's row written while the lock's row is locked: in
+-- one transaction, so that whoever has a ticket sees all smaller ones. Above those that are left from before the lock's
+-- row was made. LAST_INSERT_ID() carries the number from one statement to the next; 0: none was drawn.
+BEGIN;
+DO LAST_INSERT_ID(0);
+INSERT INTO {{lock}} (name, token, expires_at, next_ticket, wanted_until)
+SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       LAST_INSERT_ID(COALESCE((SELECT MAX(w.ticket) FROM {{waiter}} w WHERE w.name = :name), 0) + 1),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl
+  FROM {{lock}} f
+ WHERE f.name = ''
+   AND NOT EXISTS (SELECT 1 FROM {{waiter}} x LEFT JOIN {{lock}} y ON y.name = x.name
+                    WHERE x.name = :name AND x.owner = :owner
+                      AND x.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                      AND x.ticket > COALESCE(y.served_ticket, 0))
+ON DUPLICATE KEY UPDATE
+  next_ticket = LAST_INSERT_ID(GREATEST({{lock}}.next_ticket + 1, VALUES(next_ticket))),
+  wanted_until = GREATEST({{lock}}.wanted_until, VALUES(wanted_until));
+INSERT INTO {{waiter}} (name, owner, node, label, actor, mode, ticket, since, expires_at, wants_until)
+SELECT :name, :owner, :node, :label, :actor, :mode, LAST_INSERT_ID(),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl,
+       IF(:wants = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :wants)
+  FROM {{lock}} f
+ WHERE f.name = '' AND LAST_INSERT_ID() > 0
+ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALUES(actor), mode = VALUES(mode),
+  ticket = VALUES(ticket), expires_at = VALUES(expires_at), wants_until = VALUES(wants_until);
+COMMIT;
+SELECT ticket FROM {{waiter}} WHERE name = :name AND owner = :owner;
+
+-- name: enroll(name, owner, node, label, actor, mode, ttl, wants)
+INSERT INTO {{waiter}} (name, owner, node, label, actor, mode, ticket, since, expires_at, wants_until)
+VALUES (:name, :owner, :node, :label, :actor, :mode, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl,
+        IF(:wants = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :wants))
+ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALUES(actor), mode = VALUES(mode),
+  ticket = 0, expires_at = VALUES(expires_at), wants_until = VALUES(wants_until);
+
+-- name: renew_waiters(name, owner, ttl)
+-- One packet, with the waiters as a list of tuples at /*rows*/; the answer names those that live. An update, never an
+-- upsert, and only of what has not expired: the dead stay dead, and a ticket that was served is dead whenever its row
+-- expires.
+UPDATE {{waiter}}
+   SET expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl
+ WHERE (name, owner) IN (/*rows*/) AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+SELECT CONCAT(CAST(w.owner AS BINARY), w.name), 1
+  FROM {{waiter}} w LEFT JOIN {{lock}} l ON l.name = w.name
+ WHERE (w.name, w.owner) IN (/*rows*/) AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+   AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0));
+
+-- name: discard(name, owner)
+DELETE FROM {{waiter}} WHERE name = :name AND owner = :owner;
+
+-- name: dead_waiters(limit)
+SELECT name, owner FROM {{waiter}}
+ WHERE expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 60000000
+ ORDER BY name, owner LIMIT :limit;
+
+-- name: forget_waiters(name, owner)
+-- With the waiters as a list of tuples at /*rows*/: those that went unrenewed for a minute.
+DELETE FROM {{waiter}}
+ WHERE (name, owner) IN (/*rows*/)
+   AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 60000000;
+
+-- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
+-- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
+-- here. Once more after an answer that was lost: the row is the new owner's already, under that token. Without a ticket
+-- served_ticket stays: one may have been drawn since it was seen that none is live. Assignments run from left to right:
+-- what still needs the old owner comes before the owner. The number of matched rows is the answer.
+UPDATE {{lock}} l
+   SET l.token = :token + 1,
+       l.acquired_at = IF(l.owner = :new_owner, l.acquired_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       l.owner = :new_owner, l.node = :node, l.label = :label, l.actor = :actor, l.entries = '', l.meta = :meta,
+       l.lease_us = :lease, l.expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
+       l.reopens_at = IF(:at_least = 0, 0, l.acquired_at + :at_least),
+       l.next_ticket = GREATEST(l.next_ticket, :ticket), l.served_ticket = GREATEST(l.served_ticket, :ticket)
+ WHERE l.name = :name
+   AND ((l.owner = :new_owner AND l.token = :token + 1)
+        OR (l.owner = :owner AND l.token = :token AND l.entries = ''
+            AND l.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            AND (l.next_ticket <= l.served_ticket
+                 OR NOT EXISTS (SELECT 1 FROM {{waiter}} w
+                                 WHERE w.name = :name AND w.ticket > l.served_ticket
+                                   AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                                   AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))));
+
+-- name: chain(actor, owner)
+-- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
+-- at once counts for the last it came to. The thread is what waits and holds: the last 16 digits of an actor.
+WITH RECURSIVE step AS (
+  SELECT 1 AS depth, w.name, w.owner AS waiter, w.label AS waiter_label, w.ticket, w.since, l.owner AS holder,
+         l.actor AS holder_actor, l.label AS holder_label, l.token
+    FROM {{waiter}} w JOIN {{lock}} l ON l.name = w.name
+   WHERE w.owner = :owner AND w.actor = :actor AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+     AND (w.ticket = 0 OR w.ticket > l.served_ticket)
+     AND l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+  UNION ALL
+  SELECT s.depth + 1, w.name, w.owner, w.label, w.ticket, w.since, l.owner, l.actor, l.label, l.token
+    FROM step s JOIN {{waiter}} w ON RIGHT(w.actor, 16) = RIGHT(s.holder_actor, 16) JOIN {{lock}} l ON l.name = w.name
+   WHERE s.depth < 64 AND s.holder_actor <> '' AND RIGHT(s.holder_actor, 16) <> RIGHT(:actor, 16)
+     AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND (w.ticket = 0 OR w.ticket > l.served_ticket)
+     AND NOT EXISTS (SELECT 1 FROM {{waiter}} x LEFT JOIN {{lock}} y ON y.name = x.name
+                      WHERE RIGHT(x.actor, 16) = RIGHT(w.actor, 16)
+                        AND x.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                        AND (x.ticket = 0 OR x.ticket > COALESCE(y.served_ticket, 0))
+                        AND (x.since > w.since OR (x.since = w.since AND x.owner < w.owner)))
+     AND l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token FROM step ORDER BY depth;
+
+-- name: waiters(prefix)
+SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - w.since,
+       IF(w.wants_until = 0, -1, GREATEST(0, w.wants_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))),
+       COALESCE(h.actor, ''), COALESCE(h.label, ''), COALESCE(h.token, 0)
+  FROM {{waiter}} w
+       LEFT JOIN {{lock}} l ON l.name = w.name
+       LEFT JOIN {{lock}} h ON h.name = w.name AND h.owner IS NOT NULL
+                          AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE w.name >= :prefix AND LEFT(w.name, LENGTH(:prefix)) = :prefix
+   AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+   AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0))
+ ORDER BY w.name, w.ticket, w.since, w.owner;

@@ -65,11 +65,12 @@ sqlite3_stmt* FileConnection::prepared(const Statement& statement) {
   return cached.statement.get();
 }
 
-void FileConnection::bind(sqlite3_stmt* to, const Statement& statement, std::span<const Argument> arguments) {
+void FileConnection::bind(sqlite3_stmt* to, std::span<const std::size_t> markers, const Statement& statement,
+                          std::span<const Argument> arguments) {
   if (arguments.size() != statement.arguments.size())
     throw std::logic_error("statement " + statement.name + " was given another number of arguments than it takes");
   int at = 0;
-  for (const auto marker : statement.markers) {
+  for (const auto marker : markers) {
     ++at;
     const auto& argument = arguments[marker];
     int code = SQLITE_OK;
@@ -110,13 +111,40 @@ void FileConnection::step_through(sqlite3_stmt* statement) {
 
 const Answer& FileConnection::run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
   begin(deadline);
+  if (statement.hint == "packet") {
+    run_packet(statement, arguments);
+    return answer_;
+  }
   auto* const ready = prepared(statement);
   if (sqlite3_stmt_readonly(ready) == 0) before_write();
   answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready)));
   const Use use(ready);
-  bind(ready, statement, arguments);
+  bind(ready, statement.markers, statement, arguments);
   step_through(ready);
   return answer_;
+}
+
+// Several statements that write, in one transaction; the answer is of the last.
+void FileConnection::run_packet(const Statement& statement, std::span<const Argument> arguments) {
+  before_write();
+  const bool own = !in_transaction();
+  if (own) control(begin_, "BEGIN IMMEDIATE");
+  try {
+    std::span<const std::size_t> markers = statement.markers;
+    for (std::string_view sql = statement.sql; !sql.empty();) {
+      const auto ready = prepare(sql, 0, &sql);
+      if (!ready) break;  // blanks at the end
+      const auto used = static_cast<std::size_t>(sqlite3_bind_parameter_count(ready.get()));
+      answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready.get())));
+      bind(ready.get(), markers.first(used), statement, arguments);
+      markers = markers.subspan(used);
+      step_through(ready.get());
+    }
+    if (own) control(commit_, "COMMIT");
+  } catch (...) {
+    if (own) roll_back();
+    throw;
+  }
 }
 
 const Answer& FileConnection::run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
@@ -132,7 +160,7 @@ const Answer& FileConnection::run_rows(const Statement& statement, std::span<con
   try {
     for (std::size_t at = 0; at < rows.size(); at += columns) {
       const Use use(ready);
-      bind(ready, statement, rows.subspan(at, columns));
+      bind(ready, statement.markers, statement, rows.subspan(at, columns));
       step_through(ready);
     }
     if (own) control(commit_, "COMMIT");

@@ -36,7 +36,10 @@ class FileConnection final : public Connection {
   [[noreturn]] void fail(int code);
   Prepared prepare(std::string_view sql, unsigned flags, std::string_view* rest);
   sqlite3_stmt* prepared(const Statement& statement);
-  void bind(sqlite3_stmt* to, const Statement& statement, std::span<const Argument> arguments);
+  // `markers`: those of the statement's markers that `to` has.
+  void bind(sqlite3_stmt* to, std::span<const std::size_t> markers, const Statement& statement,
+            std::span<const Argument> arguments);
+  void run_packet(const Statement& statement, std::span<const Argument> arguments);
   // Steps to the end: a statement whose rows are not all read is not committed.
   void step_through(sqlite3_stmt* statement);
   void read_row(sqlite3_stmt* statement);

@@ -5,19 +5,28 @@
 -- 'now' is one moment for the whole of a statement, and a statement that writes reads it when it is the one writer.
 -- A row can be taken when it is the asker's own, or when reopens_at <= now and (owner IS NULL or expires_at <= now).
 
--- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry)
+-- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry, ticket)
 -- One row, the token; no row: busy, and nothing was written. The same owner keeps its token and the beginning of its
 -- grant. Without the floor row the token of a new row would be NULL, which the table refuses.
+-- Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for; a ticket
+-- that is over counts as none. The grant ends its ticket, or all that were passed over.
 INSERT INTO {{lock}} AS l
-       (name, node, owner, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta, label, actor)
+       (name, node, owner, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta, label, actor,
+        next_ticket, served_ticket)
 SELECT :name, :node, :owner,
        CASE WHEN :entry = '' THEN '' ELSE ';' || :entry || '=' || printf('%016d', t.now + :lease) || ';' END,
        (SELECT f.token FROM {{lock}} AS f WHERE f.name = '') + 1, t.now, t.now + :lease,
-       CASE WHEN :at_least = 0 THEN 0 ELSE t.now + :at_least END, :lease, :meta, :label, :actor
+       CASE WHEN :at_least = 0 THEN 0 ELSE t.now + :at_least END, :lease, :meta, :label, :actor,
+       max(coalesce(b.next_ticket, 0), :ticket),
+       CASE WHEN :ticket > coalesce(b.served_ticket, 0) THEN :ticket ELSE coalesce(b.next_ticket, 0) END
   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
- WHERE NOT EXISTS (SELECT 1 FROM {{lock}} AS b
-                    WHERE b.name = :name AND b.owner IS NOT :owner
-                      AND (b.reopens_at > t.now OR (b.owner IS NOT NULL AND b.expires_at > t.now)))
+       LEFT JOIN {{lock}} AS b ON b.name = :name
+ WHERE b.name IS NULL OR b.owner = :owner
+    OR (b.reopens_at <= t.now AND (b.owner IS NULL OR b.expires_at <= t.now)
+        AND (b.next_ticket <= b.served_ticket
+             OR NOT EXISTS (SELECT 1 FROM {{waiter}} AS w
+                             WHERE w.name = :name AND w.ticket > b.served_ticket AND w.expires_at > t.now
+                               AND (:ticket <= b.served_ticket OR w.ticket < :ticket))))
 ON CONFLICT (name) DO UPDATE SET
        node = excluded.node, owner = excluded.owner, expires_at = excluded.expires_at, lease_us = excluded.lease_us,
        meta = excluded.meta, label = excluded.label, actor = excluded.actor,
@@ -25,7 +34,10 @@ ON CONFLICT (name) DO UPDATE SET
        token = CASE WHEN l.owner IS excluded.owner THEN l.token ELSE max(l.token + 1, excluded.token) END,
        acquired_at = CASE WHEN l.owner IS excluded.owner THEN l.acquired_at ELSE excluded.acquired_at END,
        reopens_at = CASE WHEN l.owner IS excluded.owner AND :at_least <> 0 THEN l.acquired_at + :at_least
-                         ELSE excluded.reopens_at END
+                         ELSE excluded.reopens_at END,
+       next_ticket = excluded.next_ticket,
+       served_ticket = CASE WHEN l.owner IS excluded.owner THEN l.served_ticket
+                            ELSE max(l.served_ticket, excluded.served_ticket) END
 RETURNING token;
 
 -- name: release(name, owner, token)
@@ -60,24 +72,33 @@ UPDATE {{lock}}
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
--- name: look(name)
-SELECT opens_at <= now, max(opens_at - now, 0)
-  FROM (SELECT max(reopens_at, CASE WHEN owner IS NULL THEN 0 ELSE expires_at END) AS opens_at,
-               strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
-          FROM {{lock}} WHERE name = :name);
+-- name: look(name, ticket)
+-- Free, when it opens by itself, whether a live ticket comes first, and the actor of who holds it.
+SELECT max(opens_at, queued_until) <= now, max(opens_at - now, queued_until - now, 0), queued_until > now,
+       CASE WHEN owner IS NOT NULL AND expires_at > now THEN actor ELSE '' END
+  FROM (SELECT l.owner, l.expires_at, l.actor, t.now,
+               max(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END) AS opens_at,
+               CASE WHEN l.next_ticket <= l.served_ticket THEN 0
+                    ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w
+                                    WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > t.now
+                                      AND (:ticket <= l.served_ticket OR w.ticket < :ticket)), 0) END AS queued_until
+          FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS l
+         WHERE l.name = :name);
 
 -- name: inspect(name)
 SELECT name, node, owner, label, meta, token, state, now - acquired_at,
        CASE state WHEN 'free' THEN 0 WHEN 'closed' THEN reopens_at - now ELSE expires_at - now END,
        CASE WHEN state IN ('free', 'closed') THEN 0 WHEN entries = '' THEN 1
             ELSE length(entries) - length(replace(entries, ';', '')) - 1 END,
-       lease_us
+       lease_us,
+       (SELECT count(*) FROM {{waiter}} AS w
+         WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket))
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
                          ELSE 'free' END AS state
           FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
-                  FROM {{lock}} WHERE name = :name AND name <> '') AS r);
+                  FROM {{lock}} WHERE name = :name AND name <> '') AS r) AS s;
 
 -- name: list(prefix)
 -- No byte of UTF-8 is FF, so every name that begins with the prefix is below prefix + FF.
@@ -85,13 +106,15 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
        CASE state WHEN 'free' THEN 0 WHEN 'closed' THEN reopens_at - now ELSE expires_at - now END,
        CASE WHEN state IN ('free', 'closed') THEN 0 WHEN entries = '' THEN 1
             ELSE length(entries) - length(replace(entries, ';', '')) - 1 END,
-       lease_us
+       lease_us,
+       (SELECT count(*) FROM {{waiter}} AS w
+         WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket))
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
                          ELSE 'free' END AS state
           FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
-                  FROM {{lock}} WHERE name <> '' AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT)) AS r)
+                  FROM {{lock}} WHERE name <> '' AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT)) AS r) AS s
  ORDER BY name;
 
 -- name: floor()
@@ -133,8 +156,10 @@ SELECT name, token, expires_at
  ORDER BY name LIMIT :limit;
 
 -- name: remove_idle(name, token, expires_at)
--- Once a row, all rows in one transaction: exactly what was seen idle, or nothing.
-DELETE FROM {{lock}} WHERE name = :name AND token = :token AND expires_at = :expires_at AND name <> '';
+-- Once a row, all rows in one transaction: exactly what was seen idle, or nothing, and nothing while somebody waits for it.
+DELETE FROM {{lock}}
+ WHERE name = :name AND token = :token AND expires_at = :expires_at AND name <> ''
+   AND wanted_until <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
 
 -- name: abandoned(prefix, after, limit)
 SELECT name, node, label, token, now - expires_at
@@ -249,3 +274,115 @@ UPDATE {{lock}}
                          THEN strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease
                          ELSE max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease) END
  WHERE name = :name AND owner = :owner AND token = :token AND instr(entries, :mark) > 0;
+
+-- Those who wait. A ticket is live while it is larger than served_ticket and its row has not expired.
+
+-- name: want(name, mark)
+-- The mark is written on the lock's own row, so that it and a release cannot miss each other. A fresh one stays.
+UPDATE {{lock}} AS l SET wanted_until = t.now + :mark
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+ WHERE l.name = :name AND l.wanted_until < t.now + :mark / 2;
+
+-- name: draw(name, owner, node, label, actor, mode, ttl, wants) -> packet
+-- The number is drawn and the waiter's row written in one transaction, so that whoever has a ticket sees all smaller
+-- ones. Above those that are left from before the lock's row was made.
+INSERT INTO {{lock}} AS l (name, token, expires_at, next_ticket, wanted_until)
+SELECT :name, f.token + 1, t.now,
+       coalesce((SELECT max(w.ticket) FROM {{waiter}} AS w WHERE w.name = :name), 0) + 1, t.now + :ttl
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS f
+ WHERE f.name = ''
+   AND NOT EXISTS (SELECT 1 FROM {{waiter}} AS w LEFT JOIN {{lock}} AS x ON x.name = w.name
+                    WHERE w.name = :name AND w.owner = :owner AND w.expires_at > t.now
+                      AND w.ticket > coalesce(x.served_ticket, 0))
+ON CONFLICT (name) DO UPDATE SET next_ticket = max(l.next_ticket + 1, excluded.next_ticket),
+       wanted_until = max(l.wanted_until, excluded.wanted_until);
+INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, ticket, since, expires_at, wants_until)
+SELECT :name, :owner, :node, :label, :actor, :mode, l.next_ticket, t.now, t.now + :ttl,
+       CASE WHEN :wants = 0 THEN 0 ELSE t.now + :wants END
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS l
+ WHERE l.name = :name AND changes() > 0
+ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
+       mode = excluded.mode, ticket = excluded.ticket, expires_at = excluded.expires_at, wants_until = excluded.wants_until;
+SELECT ticket FROM {{waiter}} WHERE name = :name AND owner = :owner;
+
+-- name: enroll(name, owner, node, label, actor, mode, ttl, wants)
+INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, since, expires_at, wants_until)
+SELECT :name, :owner, :node, :label, :actor, :mode, t.now, t.now + :ttl, CASE WHEN :wants = 0 THEN 0 ELSE t.now + :wants END
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+ WHERE true
+ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
+       mode = excluded.mode, ticket = 0, expires_at = excluded.expires_at, wants_until = excluded.wants_until;
+
+-- name: renew_waiters(name, owner, ttl)
+-- Once a waiter, all in one transaction; the answer names those that live. An update, never an upsert, and only of what
+-- is live: the dead stay dead.
+UPDATE {{waiter}} AS w
+   SET expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :ttl
+ WHERE w.name = :name AND w.owner = :owner
+   AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+   AND (w.ticket = 0 OR w.ticket > coalesce((SELECT l.served_ticket FROM {{lock}} AS l WHERE l.name = :name), 0))
+RETURNING owner || name, 1;
+
+-- name: discard(name, owner)
+DELETE FROM {{waiter}} WHERE name = :name AND owner = :owner;
+
+-- name: dead_waiters(limit)
+SELECT name, owner FROM {{waiter}}
+ WHERE expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - 60000000
+ ORDER BY name, owner LIMIT :limit;
+
+-- name: forget_waiters(name, owner)
+-- Once a waiter, that went unrenewed for a minute, all in one transaction.
+DELETE FROM {{waiter}}
+ WHERE name = :name AND owner = :owner
+   AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - 60000000;
+
+-- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
+-- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
+-- here. Once more after an answer that was lost: the row is the new owner's already, under that token.
+UPDATE {{lock}} AS l
+   SET token = :token + 1, owner = :new_owner, node = :node, label = :label, actor = :actor, entries = '', meta = :meta,
+       lease_us = :lease, acquired_at = CASE WHEN l.owner = :new_owner THEN l.acquired_at ELSE t.now END,
+       expires_at = t.now + :lease,
+       reopens_at = CASE WHEN :at_least = 0 THEN 0 WHEN l.owner = :new_owner THEN l.acquired_at + :at_least
+                         ELSE t.now + :at_least END,
+       next_ticket = max(l.next_ticket, :ticket), served_ticket = max(l.served_ticket, :ticket)
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+ WHERE l.name = :name
+   AND ((l.owner = :new_owner AND l.token = :token + 1)
+        OR (l.owner = :owner AND l.token = :token AND l.entries = '' AND l.reopens_at <= t.now
+            AND (l.next_ticket <= l.served_ticket
+                 OR NOT EXISTS (SELECT 1 FROM {{waiter}} AS w
+                                 WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > t.now
+                                   AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))));
+
+-- name: chain(actor, owner)
+-- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
+-- at once counts for the last it came to. The thread is what waits and holds: the last 16 digits of an actor.
+WITH RECURSIVE t AS (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now),
+step (depth, name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token) AS (
+  SELECT 1, w.name, w.owner, w.label, w.ticket, w.since, l.owner, l.actor, l.label, l.token
+    FROM t, {{waiter}} AS w JOIN {{lock}} AS l ON l.name = w.name
+   WHERE w.owner = :owner AND w.actor = :actor AND w.expires_at > t.now
+     AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND l.owner IS NOT NULL AND l.expires_at > t.now
+  UNION ALL
+  SELECT s.depth + 1, w.name, w.owner, w.label, w.ticket, w.since, l.owner, l.actor, l.label, l.token
+    FROM step AS s, t, {{waiter}} AS w JOIN {{lock}} AS l ON l.name = w.name
+   WHERE s.depth < 64 AND s.holder_actor <> '' AND substr(s.holder_actor, -16) <> substr(:actor, -16)
+     AND (w.name, w.owner) = (SELECT x.name, x.owner FROM {{waiter}} AS x LEFT JOIN {{lock}} AS y ON y.name = x.name
+                               WHERE substr(x.actor, -16) = substr(s.holder_actor, -16) AND x.expires_at > t.now
+                                 AND (x.ticket = 0 OR x.ticket > coalesce(y.served_ticket, 0))
+                               ORDER BY x.since DESC, x.owner LIMIT 1)
+     AND l.owner IS NOT NULL AND l.expires_at > t.now)
+SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token FROM step ORDER BY depth;
+
+-- name: waiters(prefix)
+SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.since,
+       CASE WHEN w.wants_until = 0 THEN -1 ELSE max(0, w.wants_until - t.now) END,
+       coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0)
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{waiter}} AS w
+       LEFT JOIN {{lock}} AS l ON l.name = w.name
+       LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL AND h.expires_at > t.now
+ WHERE w.name >= :prefix AND w.name < CAST(:prefix || x'FF' AS TEXT) AND w.expires_at > t.now
+   AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))
+ ORDER BY w.name, w.ticket, w.since, w.owner;

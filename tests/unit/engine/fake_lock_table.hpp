@@ -2,6 +2,7 @@
 // fail. It answers like the real ones, which the conformance suite checks.
 #pragma once
 
+#include "engine/fake_waiting_room.hpp"
 #include "store/lock_table.hpp"
 #include "store/visit.hpp"
 
@@ -130,7 +131,7 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  store::Outlook look(std::string_view name, Deadline) override {
+  store::Outlook look(std::string_view name, std::int64_t, Deadline) override {
     return with_mishaps([&] {
       const auto& row = rows_[std::string(name)];
       const auto now = BootClock::now();
@@ -203,6 +204,7 @@ class FakeLockTable final : public store::LockTable {
     return with_mishaps([&] { return !reaped_elsewhere; }, false);
   }
   void end_reaping(std::string_view, Duration, Deadline) override {}
+  store::WaitingRoom& waiting() noexcept override { return waiting_; }
   void on_reconnect(std::function<void()>) override {}
   std::vector<std::string> weaknesses(Deadline) override { return {}; }
   Duration smallest_margin() const noexcept override { return std::chrono::milliseconds{1}; }
@@ -266,6 +268,7 @@ class FakeLockTable final : public store::LockTable {
   std::map<std::string, Row> rows_;
   std::deque<Mishap> mishaps_;
   std::int64_t floor_ = 0;
+  FakeWaitingRoom waiting_;
 };
 
 }  // namespace dlock::test

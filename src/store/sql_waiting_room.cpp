@@ -1,0 +1,147 @@
+// This file knows which named statement answers which question about those who wait, and how its answer reads.
+#include "store/sql_waiting_room.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+
+namespace dlock::store {
+namespace {
+
+std::string_view word(Wait::Mode mode) {
+  switch (mode) {
+    case Wait::Mode::barging: return "barging";
+    case Wait::Mode::fifo: return "fifo";
+    case Wait::Mode::transaction: return "transaction";
+  }
+  throw std::logic_error("a mode of waiting that does not exist");
+}
+
+// As it is written: 0 is for ever.
+std::int64_t wants(const Wait& wait) { return wait.wants ? std::max<std::int64_t>(1, wait.wants->count()) : 0; }
+
+}  // namespace
+
+SqlWaitingRoom::SqlWaitingRoom(const dialects::Statements& all, OnConnection on_connection)
+    : on_connection_(std::move(on_connection)),
+      want_(all.at("want", {"name", "mark"})),
+      draw_(all.at("draw", {"name", "owner", "node", "label", "actor", "mode", "ttl", "wants"})),
+      enroll_(all.at("enroll", {"name", "owner", "node", "label", "actor", "mode", "ttl", "wants"})),
+      renew_waiters_(all.at("renew_waiters", {"name", "owner", "ttl"})),
+      discard_(all.at("discard", {"name", "owner"})),
+      dead_waiters_(all.at("dead_waiters", {"limit"})),
+      forget_waiters_(all.at("forget_waiters", {"name", "owner"})),
+      hand_over_(all.at("hand_over", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "at_least",
+                                      "meta", "ticket"})),
+      chain_(all.at("chain", {"actor", "owner"})),
+      waiters_(all.at("waiters", {"prefix"})) {}
+
+void SqlWaitingRoom::ask(const dialects::Statement& statement, std::initializer_list<Argument> arguments,
+                         Deadline deadline, const Read& read) const {
+  on_connection_(deadline, [&](dialects::Connection& connection) {
+    read(connection.run(statement, {arguments.begin(), arguments.size()}, deadline));
+  });
+}
+
+void SqlWaitingRoom::want(std::string_view name, Duration mark, Deadline deadline) {
+  ask(want_, {name, mark.count()}, deadline, [](const Answer&) {});
+}
+
+std::int64_t SqlWaitingRoom::draw(const Wait& wait, Deadline deadline) {
+  std::int64_t ticket = 0;
+  ask(draw_, {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.mode), wait.ttl.count(), wants(wait)},
+      deadline, [&](const Answer& answer) {
+        if (answer.rows() > 0) ticket = answer.integer(0, 0);
+      });
+  if (ticket <= 0)
+    throw Failure(Cause::schema, "no ticket was drawn: the floor row of the lock table is missing; run \"dlock-migrate check\"");
+  return ticket;
+}
+
+void SqlWaitingRoom::enroll(const Wait& wait, Deadline deadline) {
+  ask(enroll_, {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.mode), wait.ttl.count(), wants(wait)},
+      deadline, [](const Answer&) {});
+}
+
+std::vector<bool> SqlWaitingRoom::renew_waiters(std::span<const Place> places, Duration ttl, Deadline deadline) {
+  if (places.empty()) return {};
+  std::vector<Argument> rows;
+  rows.reserve(places.size() * 3);
+  for (const auto& place : places) {
+    rows.emplace_back(place.name);
+    rows.emplace_back(place.owner);
+    rows.emplace_back(ttl.count());
+  }
+  std::unordered_set<std::string> living;  // by owner, which has one length, and name
+  on_connection_(deadline, [&](dialects::Connection& connection) {
+    const Answer& answer = connection.run_rows(renew_waiters_, rows, 3, deadline);
+    for (std::size_t row = 0; row < answer.rows(); ++row) living.insert(answer.text(row, 0));
+  });
+  std::vector<bool> renewed;
+  renewed.reserve(places.size());
+  for (const auto& place : places) renewed.push_back(living.count(std::string(place.owner).append(place.name)) > 0);
+  return renewed;
+}
+
+void SqlWaitingRoom::discard(std::string_view name, std::string_view owner, Deadline deadline) {
+  ask(discard_, {name, owner}, deadline, [](const Answer&) {});
+}
+
+std::size_t SqlWaitingRoom::forget_waiters(std::size_t limit, Deadline deadline) {
+  std::size_t forgotten = 0;
+  on_connection_(deadline, [&](dialects::Connection& connection) {
+    std::vector<std::string> dead;
+    {
+      const Argument most = static_cast<std::int64_t>(limit);
+      const Answer& answer = connection.run(dead_waiters_, {&most, 1}, deadline);
+      for (std::size_t row = 0; row < answer.rows(); ++row) {
+        dead.push_back(answer.text(row, 0));
+        dead.push_back(answer.text(row, 1));
+      }
+    }
+    if (dead.empty()) return;
+    const std::vector<Argument> rows(dead.begin(), dead.end());
+    forgotten = static_cast<std::size_t>(connection.run_rows(forget_waiters_, rows, 2, deadline).affected);
+  });
+  return forgotten;
+}
+
+std::optional<Token> SqlWaitingRoom::hand_over(const Claim& from, const Ask& to, Deadline deadline) {
+  bool handed = false;
+  ask(hand_over_,
+      {from.name, from.owner, number(from.token), to.owner, to.node, to.label, to.actor, to.lease.count(),
+       to.at_least.count(), to.metadata, to.ticket},
+      deadline, [&](const Answer& answer) { handed = answer.affected > 0; });
+  if (!handed) return std::nullopt;
+  return Token{number(from.token) + 1};
+}
+
+std::vector<Link> SqlWaitingRoom::chain(std::string_view actor, std::string_view owner, Deadline deadline) {
+  std::vector<Link> links;
+  ask(chain_, {actor, owner}, deadline, [&](const Answer& answer) {
+    for (std::size_t row = 0; row < answer.rows(); ++row)
+      links.push_back({answer.text(row, 0), answer.text(row, 1), answer.text(row, 2), answer.integer(row, 3),
+                       answer.integer(row, 4), answer.text(row, 5), answer.text(row, 6), answer.text(row, 7),
+                       Token{answer.integer(row, 8)}});
+  });
+  return links;
+}
+
+std::vector<Waiter> SqlWaitingRoom::waiters(std::string_view prefix, Deadline deadline) {
+  std::vector<Waiter> found;
+  ask(waiters_, {prefix}, deadline, [&](const Answer& answer) {
+    for (std::size_t row = 0; row < answer.rows(); ++row) {
+      Waiter waiter{answer.text(row, 0), answer.text(row, 1), answer.text(row, 2), answer.text(row, 3),
+                    answer.text(row, 4), answer.text(row, 5), answer.integer(row, 6), Duration{answer.integer(row, 7)}};
+      if (const auto left = answer.integer(row, 8); left >= 0) waiter.left = Duration{left};
+      waiter.holder_actor = answer.text(row, 9);
+      waiter.holder_label = answer.text(row, 10);
+      waiter.holder_token = Token{answer.integer(row, 11)};
+      found.push_back(std::move(waiter));
+    }
+  });
+  return found;
+}
+
+}  // namespace dlock::store
