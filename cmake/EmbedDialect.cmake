@@ -16,6 +16,7 @@ function(literal out path)
 endfunction()
 
 literal(lock ${ROOT}/src/dialects/${NAME}/lock.sql)
+literal(waiting ${ROOT}/src/dialects/${NAME}/waiting.sql)
 literal(migrator ${ROOT}/src/dialects/${NAME}/migrator.sql)
 literal(schema ${ROOT}/schema/${NAME}.sql)
 
@@ -42,7 +43,7 @@ const Embedded& embedded() noexcept {
   static const Migration migrations[] = {
 ${rows}  };
   static const Embedded texts{
-${lock},
+${lock}${waiting},
 ${migrator},
 ${schema},
       migrations};

@@ -106,7 +106,7 @@ class Dialect {
   virtual void append_literal(std::string& sql, const Argument& argument) const = 0;
   virtual std::string quote(std::string_view identifier) const = 0;
 
-  // The texts of the folder: statements on the lock table, and statements of the migrator.
+  // The texts of the folder: statements on the lock table (lock.sql and waiting.sql), and those of the migrator.
   virtual std::string_view lock_sql() const noexcept = 0;
   virtual std::string_view migrator_sql() const noexcept = 0;
   // The road (migrations/<name>/), in order, and the table as it is today (schema/<name>.sql).

@@ -28,17 +28,15 @@ std::string_view first_comment(std::string_view text) {
   return {};
 }
 
-}  // namespace
-
-Breaches statements(const Tree& tree) {
+// What the files of that name in the dialects' folders say differently.
+void compare(const Tree& tree, std::string_view file, Breaches& found) {
   // What MySQL does not know, or knows otherwise than MariaDB.
   static const std::regex mariadb_only(R"(\bRETURNING\b|\bSET\s+STATEMENT\b)", std::regex::icase);
-  Breaches found;
   const Source* first = nullptr;
   std::map<std::string, std::string> expected;
   for (const auto& source : tree) {
-    if (!source.in("src/dialects/") || !source.ends({"/lock.sql"})) continue;
-    if (source.path == "src/dialects/mysql/lock.sql") {
+    if (!source.in("src/dialects/") || !source.ends({file})) continue;
+    if (source.in("src/dialects/mysql/")) {
       const auto sql = sql_without_comments(source.text);
       for (std::sregex_iterator at(sql.begin(), sql.end(), mariadb_only), end; at != end; ++at)
         found.push_back(
@@ -60,6 +58,13 @@ Breaches statements(const Tree& tree) {
       if (!expected.contains(name))
         found.push_back({first->path, 1, name + " is missing, which " + source.path + " has"});
   }
+}
+
+}  // namespace
+
+Breaches statements(const Tree& tree) {
+  Breaches found;
+  for (const std::string_view file : {"/lock.sql", "/waiting.sql"}) compare(tree, file, found);
   return found;
 }
 

@@ -1,0 +1,132 @@
+-- This file knows what is asked about those who wait on MySQL and MariaDB. schema/README.md says what the columns mean; lock.sql
+-- beside this one how now is read. A ticket is live while it is larger than served_ticket and its row has not expired.
+-- Nothing here may need MariaDB: no RETURNING, no SET STATEMENT.
+
+-- name: want(name, mark)
+-- The mark is written on the lock's own row, so that it and a release cannot miss each other. A fresh one stays.
+UPDATE {{lock}} SET wanted_until = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :mark
+ WHERE name = :name AND wanted_until < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :mark DIV 2;
+
+-- name: draw(name, owner, node, label, actor, mode, ttl, wants) -> packet
+-- One packet of several statements. The number is drawn and the waiter's row written while the lock's row is locked: in
+-- one transaction, so that whoever has a ticket sees all smaller ones. Above those that are left from before the lock's
+-- row was made. LAST_INSERT_ID() carries the number from one statement to the next; 0: none was drawn.
+BEGIN;
+DO LAST_INSERT_ID(0);
+INSERT INTO {{lock}} (name, token, expires_at, next_ticket, wanted_until)
+SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       LAST_INSERT_ID(COALESCE((SELECT MAX(w.ticket) FROM {{waiter}} w WHERE w.name = :name), 0) + 1),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl
+  FROM {{lock}} f
+ WHERE f.name = ''
+   AND NOT EXISTS (SELECT 1 FROM {{waiter}} x LEFT JOIN {{lock}} y ON y.name = x.name
+                    WHERE x.name = :name AND x.owner = :owner
+                      AND x.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                      AND x.ticket > COALESCE(y.served_ticket, 0))
+ON DUPLICATE KEY UPDATE
+  next_ticket = LAST_INSERT_ID(GREATEST({{lock}}.next_ticket + 1, VALUES(next_ticket))),
+  wanted_until = GREATEST({{lock}}.wanted_until, VALUES(wanted_until));
+INSERT INTO {{waiter}} (name, owner, node, label, actor, mode, ticket, since, expires_at, wants_until)
+SELECT :name, :owner, :node, :label, :actor, :mode, LAST_INSERT_ID(),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl,
+       IF(:wants = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :wants)
+  FROM {{lock}} f
+ WHERE f.name = '' AND LAST_INSERT_ID() > 0
+ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALUES(actor), mode = VALUES(mode),
+  ticket = VALUES(ticket), expires_at = VALUES(expires_at), wants_until = VALUES(wants_until);
+COMMIT;
+SELECT ticket FROM {{waiter}} WHERE name = :name AND owner = :owner;
+
+-- name: enroll(name, owner, node, label, actor, mode, ttl, wants)
+INSERT INTO {{waiter}} (name, owner, node, label, actor, mode, ticket, since, expires_at, wants_until)
+VALUES (:name, :owner, :node, :label, :actor, :mode, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl,
+        IF(:wants = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :wants))
+ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALUES(actor), mode = VALUES(mode),
+  ticket = 0, expires_at = VALUES(expires_at), wants_until = VALUES(wants_until);
+
+-- name: renew_waiters(name, owner, ttl)
+-- One packet, with the waiters as a list of tuples at /*rows*/; the answer names those that live. An update, never an
+-- upsert, and only of what has not expired: the dead stay dead, and a ticket that was served is dead whenever its row
+-- expires.
+UPDATE {{waiter}}
+   SET expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl
+ WHERE (name, owner) IN (/*rows*/) AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+SELECT CONCAT(CAST(w.owner AS BINARY), w.name), 1
+  FROM {{waiter}} w LEFT JOIN {{lock}} l ON l.name = w.name
+ WHERE (w.name, w.owner) IN (/*rows*/) AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+   AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0));
+
+-- name: discard(name, owner)
+DELETE FROM {{waiter}} WHERE name = :name AND owner = :owner;
+
+-- name: dead_waiters(limit)
+SELECT name, owner FROM {{waiter}}
+ WHERE expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 60000000
+ ORDER BY name, owner LIMIT :limit;
+
+-- name: forget_waiters(name, owner)
+-- With the waiters as a list of tuples at /*rows*/: those that went unrenewed for a minute.
+DELETE FROM {{waiter}}
+ WHERE (name, owner) IN (/*rows*/)
+   AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 60000000;
+
+-- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
+-- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
+-- here. Once more after an answer that was lost: the row is the new owner's already, under that token. Without a ticket
+-- served_ticket stays: one may have been drawn since it was seen that none is live. Assignments run from left to right:
+-- what still needs the old owner comes before the owner. The number of matched rows is the answer.
+UPDATE {{lock}} l
+   SET l.token = :token + 1,
+       l.acquired_at = IF(l.owner = :new_owner, l.acquired_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       l.owner = :new_owner, l.node = :node, l.label = :label, l.actor = :actor, l.entries = '', l.meta = :meta,
+       l.lease_us = :lease, l.expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
+       l.reopens_at = IF(:at_least = 0, 0, l.acquired_at + :at_least),
+       l.next_ticket = GREATEST(l.next_ticket, :ticket), l.served_ticket = GREATEST(l.served_ticket, :ticket)
+ WHERE l.name = :name
+   AND ((l.owner = :new_owner AND l.token = :token + 1)
+        OR (l.owner = :owner AND l.token = :token AND l.entries = ''
+            AND l.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            AND (l.next_ticket <= l.served_ticket
+                 OR NOT EXISTS (SELECT 1 FROM {{waiter}} w
+                                 WHERE w.name = :name AND w.ticket > l.served_ticket
+                                   AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                                   AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))));
+
+-- name: chain(actor, owner)
+-- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
+-- at once counts for the last it came to. The thread is what waits and holds: the last 16 digits of an actor.
+WITH RECURSIVE step AS (
+  SELECT 1 AS depth, w.name, w.owner AS waiter, w.label AS waiter_label, w.ticket, w.since, l.owner AS holder,
+         l.actor AS holder_actor, l.label AS holder_label, l.token
+    FROM {{waiter}} w JOIN {{lock}} l ON l.name = w.name
+   WHERE w.owner = :owner AND w.actor = :actor AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+     AND (w.ticket = 0 OR w.ticket > l.served_ticket)
+     AND l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+  UNION ALL
+  SELECT s.depth + 1, w.name, w.owner, w.label, w.ticket, w.since, l.owner, l.actor, l.label, l.token
+    FROM step s JOIN {{waiter}} w ON RIGHT(w.actor, 16) = RIGHT(s.holder_actor, 16) JOIN {{lock}} l ON l.name = w.name
+   WHERE s.depth < 64 AND s.holder_actor <> '' AND RIGHT(s.holder_actor, 16) <> RIGHT(:actor, 16)
+     AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND (w.ticket = 0 OR w.ticket > l.served_ticket)
+     AND NOT EXISTS (SELECT 1 FROM {{waiter}} x LEFT JOIN {{lock}} y ON y.name = x.name
+                      WHERE RIGHT(x.actor, 16) = RIGHT(w.actor, 16)
+                        AND x.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                        AND (x.ticket = 0 OR x.ticket > COALESCE(y.served_ticket, 0))
+                        AND (x.since > w.since OR (x.since = w.since AND x.owner < w.owner)))
+     AND l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token FROM step ORDER BY depth;
+
+-- name: waiters(prefix)
+SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - w.since,
+       IF(w.wants_until = 0, -1, GREATEST(0, w.wants_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))),
+       COALESCE(h.actor, ''), COALESCE(h.label, ''), COALESCE(h.token, 0)
+  FROM {{waiter}} w
+       LEFT JOIN {{lock}} l ON l.name = w.name
+       LEFT JOIN {{lock}} h ON h.name = w.name AND h.owner IS NOT NULL
+                          AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE w.name >= :prefix AND LEFT(w.name, LENGTH(:prefix)) = :prefix
+   AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+   AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0))
+ ORDER BY w.name, w.ticket, w.since, w.owner;

@@ -1,0 +1,122 @@
+-- This file knows what is asked about those who wait on PostgreSQL. schema/README.md says what the columns mean; lock.sql
+-- beside this one how now is read. A ticket is live while it is larger than served_ticket and its row has not expired.
+
+-- name: want(name, mark)
+-- The mark is written on the lock's own row, so that it and a release cannot miss each other. A fresh one stays.
+UPDATE {{lock}} AS l SET wanted_until = n.now + :mark::bigint
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+ WHERE l.name = :name::text AND l.wanted_until < n.now + :mark::bigint / 2;
+
+-- name: draw(name, owner, node, label, actor, mode, ttl, wants)
+-- The number is drawn and the waiter's row written while the lock's row is locked: in one transaction, so that whoever
+-- has a ticket sees all smaller ones. Above those that are left from before the lock's row was made.
+WITH n AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
+held AS MATERIALIZED (
+  SELECT w.ticket FROM n, {{waiter}} AS w LEFT JOIN {{lock}} AS l ON l.name = w.name
+   WHERE w.name = :name::text AND w.owner = :owner::text AND w.expires_at > n.now
+     AND w.ticket > coalesce(l.served_ticket, 0)),
+drawn AS (
+  INSERT INTO {{lock}} AS l (name, token, expires_at, next_ticket, wanted_until)
+  SELECT :name::text, f.token + 1, n.now,
+         coalesce((SELECT max(w.ticket) FROM {{waiter}} AS w WHERE w.name = :name::text), 0) + 1, n.now + :ttl::bigint
+    FROM n, {{lock}} AS f WHERE f.name = '' AND NOT EXISTS (SELECT FROM held)
+  ON CONFLICT (name) DO UPDATE SET next_ticket = greatest(l.next_ticket + 1, excluded.next_ticket),
+         wanted_until = greatest(l.wanted_until, excluded.wanted_until)
+  RETURNING l.next_ticket),
+written AS (
+  INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, ticket, since, expires_at, wants_until)
+  SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, :mode::text, d.next_ticket, n.now,
+         n.now + :ttl::bigint, CASE WHEN :wants::bigint = 0 THEN 0 ELSE n.now + :wants::bigint END
+    FROM drawn AS d, (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+  ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
+         mode = excluded.mode, ticket = excluded.ticket, expires_at = excluded.expires_at,
+         wants_until = excluded.wants_until
+  RETURNING w.ticket)
+SELECT ticket FROM written UNION ALL SELECT ticket FROM held;
+
+-- name: enroll(name, owner, node, label, actor, mode, ttl, wants)
+INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, since, expires_at, wants_until)
+SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, :mode::text, n.now, n.now + :ttl::bigint,
+       CASE WHEN :wants::bigint = 0 THEN 0 ELSE n.now + :wants::bigint END
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
+       mode = excluded.mode, ticket = 0, expires_at = excluded.expires_at, wants_until = excluded.wants_until;
+
+-- name: renew_waiters(name, owner, ttl)
+-- Every argument is an array, an element a waiter; the answer names those that live. An update, never an upsert, and
+-- only of what is live: the dead stay dead.
+UPDATE {{waiter}} AS w SET expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + x.ttl
+  FROM unnest(:name::text[], :owner::text[], :ttl::bigint[]) AS x (name, owner, ttl)
+ WHERE w.name = x.name AND w.owner = x.owner AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+   AND (w.ticket = 0
+        OR w.ticket > coalesce((SELECT l.served_ticket FROM {{lock}} AS l WHERE l.name = x.name), 0))
+RETURNING w.owner || w.name, 1::bigint;
+
+-- name: discard(name, owner)
+DELETE FROM {{waiter}} WHERE name = :name::text AND owner = :owner::text;
+
+-- name: dead_waiters(limit)
+SELECT name, owner FROM {{waiter}}
+ WHERE expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 60000000
+ ORDER BY name, owner LIMIT :limit::bigint;
+
+-- name: forget_waiters(name, owner)
+-- Every argument is an array, an element a waiter, that went unrenewed for a minute.
+DELETE FROM {{waiter}} AS w USING unnest(:name::text[], :owner::text[]) AS x (name, owner)
+ WHERE w.name = x.name AND w.owner = x.owner AND w.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 60000000;
+
+-- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
+-- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
+-- here. Once more after an answer that was lost: the row is the new owner's already, under that token. Without a ticket
+-- served_ticket stays: one may have been drawn since it was seen that none is live.
+UPDATE {{lock}} AS l
+   SET token = :token::bigint + 1, owner = :new_owner::text, node = :node::text, label = :label::text,
+       actor = :actor::text, entries = '', meta = :meta::text, lease_us = :lease::bigint,
+       acquired_at = CASE WHEN l.owner = :new_owner::text THEN l.acquired_at ELSE n.now END,
+       expires_at = n.now + :lease::bigint,
+       reopens_at = CASE WHEN :at_least::bigint = 0 THEN 0
+                         WHEN l.owner = :new_owner::text THEN l.acquired_at + :at_least::bigint
+                         ELSE n.now + :at_least::bigint END,
+       next_ticket = greatest(l.next_ticket, :ticket::bigint),
+       served_ticket = greatest(l.served_ticket, :ticket::bigint)
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+ WHERE l.name = :name::text
+   AND ((l.owner = :new_owner::text AND l.token = :token::bigint + 1)
+        OR (l.owner = :owner::text AND l.token = :token::bigint AND l.entries = '' AND l.reopens_at <= n.now
+            AND (l.next_ticket <= l.served_ticket
+                 OR NOT EXISTS (SELECT FROM {{waiter}} AS w
+                                 WHERE w.name = :name::text AND w.ticket > l.served_ticket AND w.expires_at > n.now
+                                   AND (:ticket::bigint <= l.served_ticket OR w.ticket < :ticket::bigint)))));
+
+-- name: chain(actor, owner)
+-- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
+-- at once counts for the last it came to. The thread is what waits and holds: the last 16 digits of an actor.
+WITH RECURSIVE n AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
+step (depth, name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token) AS (
+  SELECT 1, w.name, w.owner, w.label, w.ticket, w.since, l.owner, l.actor, l.label, l.token
+    FROM n, {{waiter}} AS w JOIN {{lock}} AS l ON l.name = w.name
+   WHERE w.owner = :owner::text AND w.actor = :actor::text AND w.expires_at > n.now
+     AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND l.owner IS NOT NULL AND l.expires_at > n.now
+  UNION ALL
+  SELECT s.depth + 1, w.name, w.owner, w.label, w.ticket, w.since, l.owner, l.actor, l.label, l.token
+    FROM step AS s, n,
+         LATERAL (SELECT x.* FROM {{waiter}} AS x LEFT JOIN {{lock}} AS y ON y.name = x.name
+                   WHERE right(x.actor, 16) = right(s.holder_actor, 16) AND x.expires_at > n.now
+                     AND (x.ticket = 0 OR x.ticket > coalesce(y.served_ticket, 0))
+                   ORDER BY x.since DESC, x.owner LIMIT 1) AS w
+         JOIN {{lock}} AS l ON l.name = w.name
+   WHERE s.depth < 64 AND s.holder_actor <> '' AND right(s.holder_actor, 16) <> right(:actor::text, 16)
+     AND l.owner IS NOT NULL AND l.expires_at > n.now)
+SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token FROM step ORDER BY depth;
+
+-- name: waiters(prefix)
+SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, n.now - w.since,
+       CASE WHEN w.wants_until = 0 THEN -1 ELSE greatest(0, w.wants_until - n.now) END,
+       coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0)
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{waiter}} AS w
+       LEFT JOIN {{lock}} AS l ON l.name = w.name
+       LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL
+                               AND h.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+ WHERE starts_with(w.name, :prefix::text) AND w.expires_at > n.now
+   AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))
+ ORDER BY w.name, w.ticket, w.since, w.owner;

@@ -1,0 +1,112 @@
+-- This file knows what is asked about those who wait on SQLite. schema/README.md says what the columns mean; lock.sql
+-- beside this one how now is read. A ticket is live while it is larger than served_ticket and its row has not expired.
+
+-- name: want(name, mark)
+-- The mark is written on the lock's own row, so that it and a release cannot miss each other. A fresh one stays.
+UPDATE {{lock}} AS l SET wanted_until = t.now + :mark
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+ WHERE l.name = :name AND l.wanted_until < t.now + :mark / 2;
+
+-- name: draw(name, owner, node, label, actor, mode, ttl, wants) -> packet
+-- The number is drawn and the waiter's row written in one transaction, so that whoever has a ticket sees all smaller
+-- ones. Above those that are left from before the lock's row was made.
+INSERT INTO {{lock}} AS l (name, token, expires_at, next_ticket, wanted_until)
+SELECT :name, f.token + 1, t.now,
+       coalesce((SELECT max(w.ticket) FROM {{waiter}} AS w WHERE w.name = :name), 0) + 1, t.now + :ttl
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS f
+ WHERE f.name = ''
+   AND NOT EXISTS (SELECT 1 FROM {{waiter}} AS w LEFT JOIN {{lock}} AS x ON x.name = w.name
+                    WHERE w.name = :name AND w.owner = :owner AND w.expires_at > t.now
+                      AND w.ticket > coalesce(x.served_ticket, 0))
+ON CONFLICT (name) DO UPDATE SET next_ticket = max(l.next_ticket + 1, excluded.next_ticket),
+       wanted_until = max(l.wanted_until, excluded.wanted_until);
+INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, ticket, since, expires_at, wants_until)
+SELECT :name, :owner, :node, :label, :actor, :mode, l.next_ticket, t.now, t.now + :ttl,
+       CASE WHEN :wants = 0 THEN 0 ELSE t.now + :wants END
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS l
+ WHERE l.name = :name AND changes() > 0
+ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
+       mode = excluded.mode, ticket = excluded.ticket, expires_at = excluded.expires_at, wants_until = excluded.wants_until;
+SELECT ticket FROM {{waiter}} WHERE name = :name AND owner = :owner;
+
+-- name: enroll(name, owner, node, label, actor, mode, ttl, wants)
+INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, since, expires_at, wants_until)
+SELECT :name, :owner, :node, :label, :actor, :mode, t.now, t.now + :ttl, CASE WHEN :wants = 0 THEN 0 ELSE t.now + :wants END
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+ WHERE true
+ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
+       mode = excluded.mode, ticket = 0, expires_at = excluded.expires_at, wants_until = excluded.wants_until;
+
+-- name: renew_waiters(name, owner, ttl)
+-- Once a waiter, all in one transaction; the answer names those that live. An update, never an upsert, and only of what
+-- is live: the dead stay dead.
+UPDATE {{waiter}} AS w
+   SET expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :ttl
+ WHERE w.name = :name AND w.owner = :owner
+   AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+   AND (w.ticket = 0 OR w.ticket > coalesce((SELECT l.served_ticket FROM {{lock}} AS l WHERE l.name = :name), 0))
+RETURNING owner || name, 1;
+
+-- name: discard(name, owner)
+DELETE FROM {{waiter}} WHERE name = :name AND owner = :owner;
+
+-- name: dead_waiters(limit)
+SELECT name, owner FROM {{waiter}}
+ WHERE expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - 60000000
+ ORDER BY name, owner LIMIT :limit;
+
+-- name: forget_waiters(name, owner)
+-- Once a waiter, that went unrenewed for a minute, all in one transaction.
+DELETE FROM {{waiter}}
+ WHERE name = :name AND owner = :owner
+   AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - 60000000;
+
+-- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
+-- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
+-- here. Once more after an answer that was lost: the row is the new owner's already, under that token.
+UPDATE {{lock}} AS l
+   SET token = :token + 1, owner = :new_owner, node = :node, label = :label, actor = :actor, entries = '', meta = :meta,
+       lease_us = :lease, acquired_at = CASE WHEN l.owner = :new_owner THEN l.acquired_at ELSE t.now END,
+       expires_at = t.now + :lease,
+       reopens_at = CASE WHEN :at_least = 0 THEN 0 WHEN l.owner = :new_owner THEN l.acquired_at + :at_least
+                         ELSE t.now + :at_least END,
+       next_ticket = max(l.next_ticket, :ticket), served_ticket = max(l.served_ticket, :ticket)
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+ WHERE l.name = :name
+   AND ((l.owner = :new_owner AND l.token = :token + 1)
+        OR (l.owner = :owner AND l.token = :token AND l.entries = '' AND l.reopens_at <= t.now
+            AND (l.next_ticket <= l.served_ticket
+                 OR NOT EXISTS (SELECT 1 FROM {{waiter}} AS w
+                                 WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > t.now
+                                   AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))));
+
+-- name: chain(actor, owner)
+-- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
+-- at once counts for the last it came to. The thread is what waits and holds: the last 16 digits of an actor.
+WITH RECURSIVE t AS (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now),
+step (depth, name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token) AS (
+  SELECT 1, w.name, w.owner, w.label, w.ticket, w.since, l.owner, l.actor, l.label, l.token
+    FROM t, {{waiter}} AS w JOIN {{lock}} AS l ON l.name = w.name
+   WHERE w.owner = :owner AND w.actor = :actor AND w.expires_at > t.now
+     AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND l.owner IS NOT NULL AND l.expires_at > t.now
+  UNION ALL
+  SELECT s.depth + 1, w.name, w.owner, w.label, w.ticket, w.since, l.owner, l.actor, l.label, l.token
+    FROM step AS s, t, {{waiter}} AS w JOIN {{lock}} AS l ON l.name = w.name
+   WHERE s.depth < 64 AND s.holder_actor <> '' AND substr(s.holder_actor, -16) <> substr(:actor, -16)
+     AND (w.name, w.owner) = (SELECT x.name, x.owner FROM {{waiter}} AS x LEFT JOIN {{lock}} AS y ON y.name = x.name
+                               WHERE substr(x.actor, -16) = substr(s.holder_actor, -16) AND x.expires_at > t.now
+                                 AND (x.ticket = 0 OR x.ticket > coalesce(y.served_ticket, 0))
+                               ORDER BY x.since DESC, x.owner LIMIT 1)
+     AND l.owner IS NOT NULL AND l.expires_at > t.now)
+SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token FROM step ORDER BY depth;
+
+-- name: waiters(prefix)
+SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.since,
+       CASE WHEN w.wants_until = 0 THEN -1 ELSE max(0, w.wants_until - t.now) END,
+       coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0)
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{waiter}} AS w
+       LEFT JOIN {{lock}} AS l ON l.name = w.name
+       LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL AND h.expires_at > t.now
+ WHERE w.name >= :prefix AND w.name < CAST(:prefix || x'FF' AS TEXT) AND w.expires_at > t.now
+   AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))
+ ORDER BY w.name, w.ticket, w.since, w.owner;
