@@ -4,6 +4,7 @@
 #include "engine/backoff.hpp"
 #include "engine/faults.hpp"
 #include "engine/pause.hpp"
+#include "store/waiting_room.hpp"
 #include "types/owner.hpp"
 
 #include <fmt/format.h>
@@ -127,6 +128,11 @@ struct Reaper::State {
       seen.reset();
     }
     return safe;
+  }
+
+  // What was left behind by those who died while they waited.
+  void forget_waiters(const std::stop_token& stop) {
+    ask(stop, [&](Deadline until) { return table->waiting().forget_waiters(batch_of_rows, until); });
   }
 
   Token raise_floor(const std::stop_token& stop) {
@@ -255,6 +261,7 @@ struct Reaper::State {
       settle(everything, Reaping::all, batch_of_rows, stop, {});
       if (const auto floor = below()) remove(everything, *floor, Reaping::all, batch_of_rows, stop, {}, 0);
       if (!stop.stop_requested()) raise_floor(stop);
+      if (!stop.stop_requested()) forget_waiters(stop);
     });
     if (!mine && !seen) saw(ask(stop, [&](Deadline until) { return table->floor(until); }));
     below();
@@ -308,6 +315,7 @@ Engine::Reaped Reaper::round(std::size_t batch) {
     reaped.abandoned = state.settle(everything, batch, batch, stop, {});
     if (const auto floor = state.below()) reaped.removed = state.remove(everything, *floor, batch, batch, stop, {}, 0);
     state.raise_floor(stop);
+    state.forget_waiters(stop);
   });
   return reaped;
 }

@@ -1,6 +1,7 @@
 // This file knows the promise that looking at a busy lock writes nothing: no page, no log, no transaction number.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/hands.hpp"
 
 #include <doctest/doctest.h>
 
@@ -65,4 +66,18 @@ TEST_CASE("waiting, and asking who holds a lock, write nothing") {
     CHECK(engine.inspect("job"));
     CHECK(engine.list().size() == 1);
   }));
+}
+
+TEST_CASE("a try that stands behind a queue writes nothing") {
+  Database database;
+  auto engine = database.engine();
+  const auto table = database.table();
+  Hand waiter(*table, 1);
+  waiter.draw();
+  CHECK_FALSE(engine.try_lock("job"));
+  CHECK(writes_nothing(database, [&] {
+    for (int i = 0; i < 50; ++i) CHECK_FALSE(engine.try_lock("job"));
+    CHECK(waiter.draw() == 1);
+  }));
+  waiter.discard();
 }

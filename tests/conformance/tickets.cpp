@@ -1,0 +1,258 @@
+// This file knows the promise that tickets are numbered as they are drawn, and that a lock goes to the smallest live one.
+#include "support/eventually.hpp"
+#include "support/hands.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// As if a waiter had not renewed its row for that long.
+void let_die(Database& database, const Hand& waiter) {
+  database.admin().run("UPDATE resource_lock_waiter SET expires_at = 1 WHERE owner = '" + waiter.owner() + "'");
+}
+
+std::int64_t column(Database& database, const std::string& name) {
+  return database.admin().number("SELECT " + name + " FROM resource_lock WHERE name = 'job'");
+}
+
+}  // namespace
+
+TEST_CASE("tickets drawn by eight at once have one number after the other, and whoever has one sees all smaller ones") {
+  constexpr int threads = 8, each = 5;
+  Database database;
+  const auto table = open_table(database.url(), threads);
+  std::vector<std::int64_t> drawn(threads * each);
+  in_parallel(threads, [&](int thread) {
+    for (int i = 0; i < each; ++i) {
+      Hand waiter(*table, 1 + thread * each + i);
+      const auto ticket = waiter.draw();
+      drawn[static_cast<std::size_t>(thread * each + i)] = ticket;
+      const auto seen = table->waiting().waiters("job", soon());
+      const auto before = std::count_if(seen.begin(), seen.end(), [&](const auto& other) { return other.ticket <= ticket; });
+      if (before != ticket) throw std::runtime_error(fmt::format("{} of {} seen", before, ticket));
+    }
+  });
+  std::sort(drawn.begin(), drawn.end());
+  for (std::size_t i = 0; i < drawn.size(); ++i) CHECK(drawn[i] == static_cast<std::int64_t>(i) + 1);
+  CHECK(column(database, "next_ticket") == threads * each);
+  CHECK(column(database, "served_ticket") == 0);
+  const auto holder = table->inspect("job", soon());
+  REQUIRE(holder);
+  CHECK(holder->waiters == threads * each);
+  CHECK(holder->state == State::free);
+  CHECK(database.admin().number("SELECT waiters FROM resource_lock_status WHERE name = 'job'") == threads * each);
+}
+
+TEST_CASE("asked again, the same owner has the same ticket; one that is dead gets a larger one") {
+  Database database;
+  const auto table = database.table();
+  Hand first(*table, 1), second(*table, 2);
+  CHECK(first.draw() == 1);
+  CHECK(second.draw() == 2);
+  CHECK(first.draw() == 1);
+  CHECK(column(database, "next_ticket") == 2);
+  let_die(database, first);
+  CHECK_FALSE(first.lives());
+  CHECK(first.draw() == 3);
+  CHECK(first.lives());
+  CHECK(second.lives());
+  CHECK(column(database, "next_ticket") == 3);
+}
+
+TEST_CASE("the lock goes from ticket to ticket, whoever asks first") {
+  Database database;
+  const auto table = database.table();
+  Hand first(*table, 1), second(*table, 2), third(*table, 3);
+  first.draw();
+  second.draw();
+  third.draw();
+  CHECK_FALSE(third.acquire());
+  CHECK_FALSE(second.acquire());
+  CHECK(first.acquire());
+  CHECK(column(database, "served_ticket") == 1);
+  CHECK_FALSE(second.acquire());
+  CHECK(first.release());
+  CHECK_FALSE(third.acquire());
+  CHECK(second.look().free);
+  CHECK_FALSE(third.look().free);
+  CHECK(third.look().queued);
+  CHECK(second.acquire());
+  CHECK(second.release());
+  CHECK(third.acquire());
+  CHECK(third.release());
+  CHECK(column(database, "served_ticket") == column(database, "next_ticket"));
+}
+
+TEST_CASE("a dead ticket blocks nobody, and stays dead once it was passed over") {
+  Database database;
+  const auto table = database.table();
+  Hand first(*table, 1), second(*table, 2);
+  first.draw();
+  second.draw();
+  let_die(database, first);
+  CHECK(second.look().free);
+  CHECK(second.acquire());
+  CHECK(column(database, "served_ticket") == 2);
+  // A renewal that was on its way while the lock was granted.
+  database.admin().run("UPDATE resource_lock_waiter SET expires_at = 9000000000000000 WHERE owner = '" + first.owner() + "'");
+  CHECK_FALSE(first.lives());
+  CHECK_FALSE(first.acquire());
+  CHECK(second.release());
+  CHECK(table->inspect("job", soon())->waiters == 0);
+  CHECK(first.draw() == 3);
+  CHECK(first.acquire());
+  CHECK(first.release());
+}
+
+TEST_CASE("who has no ticket passes no live one, and all dead ones") {
+  Database database;
+  const auto table = database.table();
+  Hand first(*table, 1), second(*table, 2), barger(*table, 3);
+  first.draw();
+  second.draw();
+  CHECK_FALSE(barger.barge());
+  const auto busy = barger.look();
+  CHECK_FALSE(busy.free);
+  CHECK(busy.queued);
+  CHECK(busy.holder.empty());
+  CHECK(busy.opens_in > 30min);
+  let_die(database, first);
+  CHECK_FALSE(barger.barge());
+  let_die(database, second);
+  CHECK(barger.look().free);
+  CHECK(barger.barge());
+  CHECK(column(database, "served_ticket") == 2);
+  const auto held = second.look();
+  CHECK_FALSE(held.free);
+  CHECK_FALSE(held.queued);
+  CHECK(held.holder == barger.actor());
+  database.admin().run("UPDATE resource_lock_waiter SET expires_at = 9000000000000000");
+  CHECK_FALSE(first.lives());
+  CHECK_FALSE(second.lives());
+  CHECK(barger.release());
+}
+
+TEST_CASE("a holder that asks again ends no ticket that was drawn since") {
+  Database database;
+  const auto table = database.table();
+  Hand holder(*table, 1), waiter(*table, 2);
+  CHECK(holder.barge());
+  waiter.draw();
+  const auto token = holder.token();
+  CHECK(holder.barge());
+  CHECK(holder.token() == token);
+  CHECK(waiter.lives());
+  CHECK(column(database, "served_ticket") == 0);
+  CHECK(holder.release());
+  CHECK_FALSE(holder.barge());
+  CHECK(waiter.acquire());
+  CHECK(waiter.release());
+}
+
+TEST_CASE("who leaves the queue is out of the way at once") {
+  Database database;
+  const auto table = database.table();
+  Hand first(*table, 1), second(*table, 2);
+  first.draw();
+  second.draw();
+  first.discard();
+  CHECK(second.acquire());
+  CHECK(second.release());
+  CHECK_FALSE(first.lives());
+}
+
+TEST_CASE("waiters are listed by name and ticket, with who they wait for") {
+  Database database;
+  const auto table = database.table();
+  Hand holder(*table, 1), second(*table, 2), third(*table, 3), elsewhere(*table, 4, "other"), enrolled(*table, 5);
+  CHECK(holder.barge());
+  second.draw();
+  third.draw();
+  elsewhere.enroll();
+  enrolled.enroll();
+  auto all = table->waiting().waiters("", soon());
+  REQUIRE(all.size() == 4);
+  CHECK(all[0].owner == enrolled.owner());
+  CHECK(all[0].mode == "barging");
+  CHECK(all[0].ticket == 0);
+  CHECK(all[1].owner == second.owner());
+  CHECK(all[1].mode == "fifo");
+  CHECK(all[1].ticket == 1);
+  CHECK_FALSE(all[1].left);
+  CHECK(all[1].waited >= 0s);
+  CHECK(all[1].holder_actor == holder.actor());
+  CHECK(all[1].holder_label == "label");
+  CHECK(all[1].holder_token == holder.token());
+  CHECK(all[2].owner == third.owner());
+  CHECK(all[3].name == "other");
+  CHECK(all[3].actor == elsewhere.actor());
+  CHECK(all[3].holder_actor.empty());
+  CHECK(table->waiting().waiters("jo", soon()).size() == 3);
+  CHECK(table->waiting().waiters("x", soon()).empty());
+  CHECK(table->list("", soon()).size() == 1);
+  CHECK(table->list("", soon()).at(0).waiters == 3);
+  CHECK(holder.release());
+}
+
+TEST_CASE("a name that somebody wants is not removed, and a fresh mark is not written again") {
+  Database database;
+  const auto table = database.table();
+  auto& admin = database.admin();
+  Hand holder(*table, 1);
+  CHECK(holder.barge());
+  CHECK(holder.release());
+  admin.make_idle_for_days("job");
+  table->waiting().want("job", 1h, soon());
+  const auto marked = column(database, "wanted_until");
+  CHECK(marked > 0);
+  table->waiting().want("job", 1h, soon());
+  CHECK(column(database, "wanted_until") == marked);
+  table->waiting().want("job", 3h, soon());
+  CHECK(column(database, "wanted_until") > marked);
+  const auto idle = table->idle({}, Token{1'000'000}, 1h, soon());
+  REQUIRE(idle.size() == 1);
+  CHECK(table->remove_idle(idle, soon()) == 0);
+  admin.run("UPDATE resource_lock SET wanted_until = 1 WHERE name = 'job'");
+  CHECK(table->remove_idle(idle, soon()) == 1);
+  table->waiting().want("job", 1h, soon());
+  CHECK_FALSE(admin.exists("job"));
+}
+
+TEST_CASE("tickets of a name whose row is new begin above those that are left") {
+  Database database;
+  const auto table = database.table();
+  Hand first(*table, 1), second(*table, 2), third(*table, 3);
+  first.draw();
+  second.draw();
+  database.admin().run("DELETE FROM resource_lock WHERE name = 'job'");
+  CHECK(first.lives());
+  CHECK(third.draw() == 3);
+  CHECK_FALSE(third.acquire());
+  CHECK_FALSE(second.acquire());
+  CHECK(first.acquire());
+  CHECK(first.release());
+  CHECK(second.acquire());
+  CHECK(second.release());
+}
+
+TEST_CASE("the reaper forgets who has been dead for a minute, and nobody else") {
+  Database database;
+  auto engine = database.engine();
+  const auto table = database.table();
+  Hand living(*table, 1), dead(*table, 2), enrolled(*table, 3);
+  living.draw();
+  dead.draw();
+  enrolled.enroll();
+  let_die(database, dead);
+  let_die(database, enrolled);
+  engine.reap();
+  CHECK(database.admin().number("SELECT count(*) FROM resource_lock_waiter") == 1);
+  CHECK(living.lives());
+  living.discard();
+}

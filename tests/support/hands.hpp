@@ -1,0 +1,120 @@
+// This file knows how a test asks the store for one name on behalf of several who want it.
+#pragma once
+
+#include "store/waiting_room.hpp"
+#include "support/database.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace dlock::test {
+
+inline Deadline soon() { return later(BootClock::now(), std::chrono::seconds{30}); }
+
+// A row that is locked just now, and what else passes by itself, is asked for again, as the engine does.
+template <class Work>
+auto patiently(Work work) -> decltype(work()) {
+  for (const auto until = soon();;) {
+    try {
+      return work();
+    } catch (const Failure& failure) {
+      const bool passes = failure.cause() == Cause::locked || failure.cause() == Cause::deadlock ||
+                          failure.cause() == Cause::serialization;
+      if (!passes || BootClock::now() >= until) throw;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+  }
+}
+
+// 32 hexadecimal digits.
+inline std::string identity(int number) { return fmt::format("{:032x}", number); }
+
+// Somebody who waits for a name and takes it, with an owner and an actor of its own, both made from a number.
+// Threads: one at a time; the table is shared.
+class Hand {
+ public:
+  Hand(store::LockTable& table, int number, std::string name = "job")
+      : table_(table), name_(name), owner_(identity(number)), actor_(identity(10'000 + number)) {}
+
+  const std::string& owner() const { return owner_; }
+  const std::string& actor() const { return actor_; }
+  // Another owner of the same thread: for another name.
+  Hand& as(std::string owner) {
+    owner_ = std::move(owner);
+    return *this;
+  }
+  Hand& acting(std::string actor) {
+    actor_ = std::move(actor);
+    return *this;
+  }
+
+  std::int64_t draw(Duration ttl = std::chrono::hours{1}) {
+    return ticket_ = patiently([&] { return table_.waiting().draw(wait(store::Wait::Mode::fifo, ttl), soon()); });
+  }
+  void enroll(Duration ttl = std::chrono::hours{1}) {
+    patiently([&] {
+      table_.waiting().enroll(wait(store::Wait::Mode::barging, ttl), soon());
+      return true;
+    });
+  }
+  // With the ticket that was drawn, if there is one.
+  bool acquire(Duration at_least = {}) { return acquire_with(ticket_, at_least); }
+  bool barge() { return acquire_with(0, {}); }
+  bool release() {
+    const store::Claim claim{name_.text(), owner_, token_};
+    return patiently([&]() -> bool { return table_.release({&claim, 1}, soon()).at(0); });
+  }
+  bool lives(Duration ttl = std::chrono::hours{1}) {
+    const store::Place place{name_.text(), owner_};
+    return patiently([&]() -> bool { return table_.waiting().renew_waiters({&place, 1}, ttl, soon()).at(0); });
+  }
+  void discard() {
+    patiently([&] {
+      table_.waiting().discard(name_.text(), owner_, soon());
+      return true;
+    });
+  }
+  store::Outlook look() { return table_.look(name_.text(), ticket_, soon()); }
+  std::optional<Token> hand_over(Hand& to, Duration at_least = {}) {
+    const store::Claim from{name_.text(), owner_, token_};
+    const auto token = patiently([&] { return table_.waiting().hand_over(from, to.ask(to.ticket_, at_least), soon()); });
+    if (token) to.token_ = *token;
+    return token;
+  }
+  std::vector<store::Link> chain() { return table_.waiting().chain(actor_, owner_, soon()); }
+
+  std::int64_t ticket() const { return ticket_; }
+  Token token() const { return token_; }
+
+ private:
+  store::Wait wait(store::Wait::Mode mode, Duration ttl) const {
+    return {name_.text(), owner_, "node", "label", actor_, mode, ttl};
+  }
+  store::Ask ask(std::int64_t ticket, Duration at_least) const {
+    store::Ask ask{name_, owner_, "node", "label", actor_, std::chrono::hours{1}, at_least, "meta"};
+    ask.ticket = ticket;
+    return ask;
+  }
+  bool acquire_with(std::int64_t ticket, Duration at_least) {
+    const auto wanted = ask(ticket, at_least);
+    const auto granted = patiently([&] {
+      auto answer = table_.acquire({&wanted, 1}, soon()).at(0);
+      if (answer.row_locked) throw Failure(Cause::locked, "the row is locked");
+      return answer;
+    });
+    if (granted.token) token_ = *granted.token;
+    return granted.token.has_value();
+  }
+
+  store::LockTable& table_;
+  const Name name_;
+  std::string owner_, actor_;
+  std::int64_t ticket_ = 0;
+  Token token_{};
+};
+
+}  // namespace dlock::test
