@@ -9,7 +9,8 @@
 // After the list the header may carry "-> word", a hint that only the dialect itself understands.
 // A statement goes from its header to the next one; a final ';' is cut. Arguments are written :name, outside of quotes
 // and comments (:: is a cast, not an argument), and each must be in the header's list. The only things filled in are
-// the names of tables, fully qualified and quoted: {{lock}}, {{status}}, {{history}}, {{waiter}}, and {{schema}}.
+// the names of tables, fully qualified and quoted: {{lock}}, {{status}}, {{history}}, {{waiter}}, and {{schema}};
+// and {{bell}}, TableNames::bell() as it is.
 #pragma once
 
 #include "types/row.hpp"
@@ -31,6 +32,8 @@ struct TableNames {
   std::string history = "resource_lock_schema_history";
   std::string status() const { return lock + "_status"; }
   std::string waiter() const { return lock + "_waiter"; }
+  // 16 hexadecimal digits that stand for the lock table where its name cannot: in channels and in names of other things.
+  std::string bell() const;
 };
 
 // How a database writes argument number i (counted from 0, in the order of the header).

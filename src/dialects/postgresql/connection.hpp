@@ -25,6 +25,9 @@ class ServerConnection final : public Connection {
   bool usable() const noexcept override { return usable_; }
   std::string server() const override;
 
+  // For what only this dialect does.
+  PGconn* native() const noexcept { return connection_.get(); }
+
  private:
   // What becomes of a request that has no answer.
   enum class Sent { statement, nothing_that_runs };

@@ -1,4 +1,5 @@
 // This file knows what makes PostgreSQL a dialect.
+#include "bell.hpp"
 #include "connection.hpp"
 #include "dialects/embedded.hpp"
 #include "guest.hpp"
@@ -17,6 +18,10 @@ class ServerConnector final : public Connector {
       : server_(server_of(url, options.application)), prepared_statements_(options.prepared_statements) {}
   std::unique_ptr<Connection> connect(Deadline deadline) const override {
     return std::make_unique<ServerConnection>(server_, prepared_statements_, deadline);
+  }
+  // Without prepared statements there is a pooler in between, which lends connections for a transaction.
+  std::unique_ptr<Bell> bell(const TableNames& names, Deadline deadline) const override {
+    return prepared_statements_ ? open_bell(server_, names, deadline) : nullptr;
   }
   const std::string& target() const noexcept override { return server_.target; }
 

@@ -52,14 +52,28 @@ ON CONFLICT (name) DO UPDATE SET
 RETURNING l.token;
 
 -- name: release(name, owner, token)
-UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+-- As in every statement that frees a row: while somebody waits for it (wanted_until), the commit rings, with the owner of
+-- the ticket that is next, or dashes, and the name. Else nothing but the update is done.
+UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
        expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
- WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
+ WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
+RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+       (pg_notify('dlock_{{bell}}', coalesce(
+          (SELECT w.owner FROM {{waiter}} AS w
+            WHERE w.name = l.name AND w.ticket > l.served_ticket
+              AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
 -- name: withdraw(name, owner)
-UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
        expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
- WHERE name = :name::text AND owner = :owner::text;
+ WHERE name = :name::text AND owner = :owner::text
+RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+       (pg_notify('dlock_{{bell}}', coalesce(
+          (SELECT w.owner FROM {{waiter}} AS w
+            WHERE w.name = l.name AND w.ticket > l.served_ticket
+              AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
 -- name: renew(name, owner, token)
 -- Every argument is an array, an element a lease. A row that is locked elsewhere is skipped, and told from a lost one
@@ -88,9 +102,15 @@ UPDATE {{lock}}
 
 -- name: force_release(name, token)
 -- The token moves on, so that the holder's next renewal is refused; the label says why.
-UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = 'released by force', actor = '', entries = '',
+UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, node = '', label = 'released by force', actor = '', entries = '',
        meta = '', expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
- WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint;
+ WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
+RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+       (pg_notify('dlock_{{bell}}', coalesce(
+          (SELECT w.owner FROM {{waiter}} AS w
+            WHERE w.name = l.name AND w.ticket > l.served_ticket
+              AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, and the actor of who holds it.
@@ -198,9 +218,15 @@ SELECT c.name, c.node, c.label, c.token, n.now - c.expires_at
 
 -- name: settle(name, token, settler)
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
-UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = '', actor = :settler::text, entries = '', meta = ''
+UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, node = '', label = '', actor = :settler::text, entries = '', meta = ''
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
-   AND expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+   AND expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+       (pg_notify('dlock_{{bell}}', coalesce(
+          (SELECT w.owner FROM {{waiter}} AS w
+            WHERE w.name = l.name AND w.ticket > l.served_ticket
+              AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
 -- name: fence(name, owner, token)
 -- In the caller's transaction: proves the lease by writing its row, and fails, which aborts the transaction, if the
@@ -288,9 +314,15 @@ UPDATE {{lock}} SET entries = :others::text
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND entries = :seen::text;
 
 -- name: drop_last_entry(name, owner, token, seen)
-UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
        expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
- WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND entries = :seen::text;
+ WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND entries = :seen::text
+RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+       (pg_notify('dlock_{{bell}}', coalesce(
+          (SELECT w.owner FROM {{waiter}} AS w
+            WHERE w.name = l.name AND w.ticket > l.served_ticket
+              AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
 -- name: renew_entry(name, owner, token, mark, lease)
 -- :mark is ;<id>= and the end after it is written over, whatever the other entries are. The row lives as long as the
