@@ -56,7 +56,7 @@ struct NodeEntries::Row {
   bool live = false;
 };
 
-NodeEntries::NodeEntries(const dialects::Statements& all, Run run)
+NodeEntries::NodeEntries(const dialects::Statements& all, Run run, Freed freed)
     : entries_(all.at("entries", {"name"})),
       add_entry_(all.at("add_entry", {"name", "owner", "token", "seen", "before", "lease"})),
       replace_(all.at("replace", {"name", "owner", "token", "seen", "new_owner", "new_token", "label", "actor", "mark",
@@ -64,7 +64,8 @@ NodeEntries::NodeEntries(const dialects::Statements& all, Run run)
       drop_entry_(all.at("drop_entry", {"name", "owner", "token", "seen", "others"})),
       drop_last_entry_(all.at("drop_last_entry", {"name", "owner", "token", "seen"})),
       renew_entry_(all.at("renew_entry", {"name", "owner", "token", "mark", "lease"})),
-      run_(std::move(run)) {}
+      run_(std::move(run)),
+      freed_(std::move(freed)) {}
 
 std::optional<NodeEntries::Row> NodeEntries::read(std::string_view name, Deadline deadline) const {
   std::optional<Row> row;
@@ -81,7 +82,10 @@ bool NodeEntries::changed(const dialects::Statement& statement, std::initializer
                           Deadline deadline) const {
   bool changed = false;
   run_(statement, {arguments.begin(), arguments.size()}, deadline,
-       [&](const Answer& answer) { changed = answer.affected > 0; });
+       [&](const Answer& answer) {
+         changed = answer.affected > 0;
+         if (&statement == &drop_last_entry_) freed_(answer);
+       });
   return changed;
 }
 

@@ -45,7 +45,10 @@ class NodeEntries {
   using Read = std::function<void(const Answer&)>;
   using Run = std::function<void(const dialects::Statement&, std::span<const Argument>, Deadline, const Read& read)>;
 
-  NodeEntries(const dialects::Statements& all, Run run);
+  // Is shown the answer of every statement that frees a row.
+  using Freed = std::function<void(const Answer&)>;
+
+  NodeEntries(const dialects::Statements& all, Run run, Freed freed);
 
   Entered enter(const Ask& ask, const LockTable::Replaces& replaces, Deadline deadline) const;
   Left leave(std::string_view name, std::string_view entry, Deadline deadline) const;
@@ -59,6 +62,7 @@ class NodeEntries {
 
   const dialects::Statement &entries_, &add_entry_, &replace_, &drop_entry_, &drop_last_entry_, &renew_entry_;
   const Run run_;
+  const Freed freed_;
 };
 
 }  // namespace dlock::store

@@ -9,6 +9,23 @@
 
 namespace dlock::store {
 
+bool harmless(Cause cause) noexcept {
+  switch (cause) {
+    case Cause::locked:
+    case Cause::deadlock:
+    case Cause::serialization:
+    case Cause::schema:
+    case Cause::permission:
+    case Cause::rejected: return true;
+    case Cause::refused:
+    case Cause::disconnected:
+    case Cause::timed_out:
+    case Cause::read_only:
+    case Cause::stale_statement: return false;
+  }
+  return false;
+}
+
 Pool::~Pool() {
   if (!birthplace_.forked()) return;
   for (auto& connection : idle_) static_cast<void>(connection.release());

@@ -13,6 +13,9 @@
 
 namespace dlock::store {
 
+// Whether a connection is as good as before such a failure.
+bool harmless(Cause cause) noexcept;
+
 // Threads: any. Owns: its connections. After fork() the child leaves them alone: they are the parent's.
 class Pool {
  public:

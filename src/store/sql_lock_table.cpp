@@ -5,6 +5,7 @@
 #include "store/holder_rows.hpp"
 #include "store/node_entries.hpp"
 #include "store/pool.hpp"
+#include "store/ringing.hpp"
 #include "store/sql_visit.hpp"
 #include "store/sql_waiting_room.hpp"
 
@@ -17,24 +18,6 @@ namespace dlock::store {
 namespace {
 
 using dialects::Statement;
-
-// Whether the connection is as good as before such a failure.
-bool harmless(Cause cause) {
-  switch (cause) {
-    case Cause::locked:
-    case Cause::deadlock:
-    case Cause::serialization:
-    case Cause::schema:
-    case Cause::permission:
-    case Cause::rejected: return true;
-    case Cause::refused:
-    case Cause::disconnected:
-    case Cause::timed_out:
-    case Cause::read_only:
-    case Cause::stale_statement: return false;
-  }
-  return false;
-}
 
 // The statements of lock.sql, looked up once.
 struct LockStatements {
@@ -94,6 +77,14 @@ class SqlLockTable final : public LockTable {
     return asked(statement, arguments, deadline, [](const Answer& answer) { return answer.affected; });
   }
 
+  // Of a statement that frees a row.
+  bool freed(const Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline) {
+    return asked(statement, arguments, deadline, [this](const Answer& answer) {
+      ringing_->heed(answer);
+      return answer.affected > 0;
+    });
+  }
+
  public:
   SqlLockTable(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
                const TableOptions& options)
@@ -116,13 +107,14 @@ class SqlLockTable final : public LockTable {
         read(peer.run(statement, arguments, until));
         return true;
       });
-    });
+    }, [this](const Answer& answer) { ringing_->heed(answer); });
     waiting_.emplace(statements_, [this](Deadline until, const SqlWaitingRoom::Work& work) {
       on_connection(until, [&](dialects::Connection& peer) {
         work(peer);
         return true;
       });
     });
+    ringing_.emplace(connector_->ringer(names_, options.engine));
     pool_.adopt(std::move(connection));
   }
 
@@ -134,15 +126,15 @@ class SqlLockTable final : public LockTable {
   }
 
   std::vector<bool> release(std::span<const Claim> claims, Deadline deadline) override {
-    std::vector<bool> freed;
-    freed.reserve(claims.size());
+    std::vector<bool> all;
+    all.reserve(claims.size());
     for (const auto& claim : claims)
-      freed.push_back(affected(ask_->release, {claim.name, claim.owner, number(claim.token)}, deadline) > 0);
-    return freed;
+      all.push_back(freed(ask_->release, {claim.name, claim.owner, number(claim.token)}, deadline));
+    return all;
   }
 
   bool withdraw(std::string_view name, std::string_view owner, Deadline deadline) override {
-    return affected(ask_->withdraw, {name, owner}, deadline) > 0;
+    return freed(ask_->withdraw, {name, owner}, deadline);
   }
 
   Entered enter(const Ask& ask, const Replaces& replaces, Deadline deadline) override {
@@ -193,7 +185,7 @@ class SqlLockTable final : public LockTable {
   }
 
   bool force_release(std::string_view name, Token seen, Deadline deadline) override {
-    return affected(ask_->force_release, {name, number(seen)}, deadline) > 0;
+    return freed(ask_->force_release, {name, number(seen)}, deadline);
   }
 
   Outlook look(std::string_view name, std::int64_t ticket, Deadline deadline) override {
@@ -290,7 +282,7 @@ class SqlLockTable final : public LockTable {
   }
 
   bool settle(std::string_view name, Token token, std::string_view settler, Deadline deadline) override {
-    return affected(ask_->settle, {name, number(token), settler}, deadline) > 0;
+    return freed(ask_->settle, {name, number(token), settler}, deadline);
   }
 
   Settled settled(std::string_view name, Token token, std::string_view settler, Deadline deadline) override {
@@ -374,6 +366,7 @@ class SqlLockTable final : public LockTable {
   std::unique_ptr<const LockStatements> ask_;
   std::optional<const NodeEntries> node_;
   std::optional<SqlWaitingRoom> waiting_;
+  std::optional<Ringing> ringing_;
   Pool pool_;  // last: its connections go first
 };
 

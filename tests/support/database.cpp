@@ -42,10 +42,11 @@ Database::~Database() {
 
 std::unique_ptr<store::LockTable> Database::table() const { return open_table(url()); }
 
-std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned connections) {
+std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned connections, const std::string& engine) {
   auto door = api::find_door(url, {});
   store::TableOptions options;
   options.connections = connections;
+  options.engine = engine;
   return store::open_lock_table(door.dialect, std::move(door.connector), options);
 }
 

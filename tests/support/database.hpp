@@ -53,7 +53,9 @@ class ServerDatabase {
 };
 
 // The room below the engine, behind any URL.
-std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned connections = 2);
+// `engine`: see store::TableOptions.
+std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned connections = 2,
+                                             const std::string& engine = {});
 
 // Frees a lock that a test has left held on purpose.
 void free_by_force(Engine& engine, std::string_view name);

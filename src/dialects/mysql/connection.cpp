@@ -187,7 +187,7 @@ const Answer& ServerConnection::run(const Statement& statement, std::span<const 
     run_packet(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
   else if (prepare_) run_prepared(statement, arguments, deadline);
   else query(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
-  if (statement.hint == "insert_id") {
+  if (statement.hint == "insert_id" || statement.hint == "wanted") {
     const auto affected = answer_.affected;
     answer_.reset(1);
     answer_.affected = affected;
@@ -300,6 +300,12 @@ void ServerConnection::query(const std::string& sql, Deadline deadline) {
 void ServerConnection::script(std::string_view sql, Deadline deadline) {
   check_sendable(deadline);
   query(std::string(sql), deadline);
+}
+
+const Answer& ServerConnection::ask(const std::string& sql, Deadline deadline) {
+  check_sendable(deadline);
+  query(sql, deadline);
+  return answer_;
 }
 
 std::string ServerConnection::default_schema(Deadline deadline) {

@@ -32,6 +32,10 @@ class ServerConnection final : public Connection {
   bool usable() const noexcept override { return usable_; }
   std::string server() const override;
 
+  // For what only this dialect does: a text that was written here, and the answer of its last result with rows.
+  const Answer& ask(const std::string& sql, Deadline deadline);
+  MYSQL* native() const noexcept { return connection_; }
+
  private:
   struct Prepared {
     MYSQL_STMT* handle = nullptr;

@@ -1,8 +1,10 @@
 // This file knows what makes MySQL and MariaDB a dialect.
+#include "bell.hpp"
 #include "connection.hpp"
 #include "dialects/embedded.hpp"
 #include "guest.hpp"
 #include "literals.hpp"
+#include "ringer.hpp"
 #include "server.hpp"
 
 namespace dlock::dialects::DLOCK_DIALECT {
@@ -18,6 +20,13 @@ class ServerConnector final : public Connector {
       : server_(server_of(url, options.application)), prepared_statements_(options.prepared_statements) {}
   std::unique_ptr<Connection> connect(Deadline deadline) const override {
     return std::make_unique<ServerConnection>(server_, prepared_statements_, deadline);
+  }
+  // Without prepared statements there is a pooler in between, which lends connections for a transaction.
+  std::unique_ptr<Bell> bell(const TableNames& names, Deadline deadline) const override {
+    return prepared_statements_ ? open_bell(server_, names, deadline) : nullptr;
+  }
+  std::unique_ptr<Ringer> ringer(const TableNames& names, std::string_view engine) const override {
+    return prepared_statements_ ? make_ringer(server_, engine, names.bell()) : nullptr;
   }
   const std::string& target() const noexcept override { return server_.target; }
 

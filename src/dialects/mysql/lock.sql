@@ -74,14 +74,19 @@ ON DUPLICATE KEY UPDATE
   served_ticket = IF({{lock}}.owner <=> VALUES(owner),
                      GREATEST({{lock}}.served_ticket, VALUES(served_ticket)), {{lock}}.served_ticket);
 
--- name: release(name, owner, token)
+-- name: release(name, owner, token) -> wanted
+-- As in every statement that frees a row, the insert id says whether somebody waits for it: 1, or else 0.
 UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
-       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       wanted_until = wanted_until
+                      + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner = :owner AND token = :token;
 
--- name: withdraw(name, owner)
+-- name: withdraw(name, owner) -> wanted
 UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
-       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       wanted_until = wanted_until
+                      + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner = :owner;
 
 -- name: renew(name, owner, token)
@@ -102,10 +107,12 @@ UPDATE {{lock}}
    SET lease_us = :lease, expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease
  WHERE name = :name AND owner = :owner AND token = :token;
 
--- name: force_release(name, token)
+-- name: force_release(name, token) -> wanted
 -- The token moves on, so that the holder's next renewal is refused; the label says why.
 UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = 'released by force', actor = '', entries = '',
-       meta = '', expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+       meta = '', expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       wanted_until = wanted_until
+                      + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
 -- name: look(name, ticket)
@@ -221,10 +228,12 @@ SELECT name, node, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TI
    AND owner IS NOT NULL AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
  ORDER BY name LIMIT :limit;
 
--- name: settle(name, token, settler)
+-- name: settle(name, token, settler) -> wanted
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
 UPDATE {{lock}}
-   SET owner = NULL, token = token + 1, node = '', label = '', actor = :settler, entries = '', meta = ''
+   SET owner = NULL, token = token + 1, node = '', label = '', actor = :settler, entries = '', meta = '',
+       wanted_until = wanted_until
+                      + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner IS NOT NULL AND token = :token
    AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
@@ -310,9 +319,11 @@ UPDATE {{lock}}
 UPDATE {{lock}} SET entries = :others
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
--- name: drop_last_entry(name, owner, token, seen)
+-- name: drop_last_entry(name, owner, token, seen) -> wanted
 UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
-       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       wanted_until = wanted_until
+                      + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
 -- name: renew_entry(name, owner, token, mark, lease)

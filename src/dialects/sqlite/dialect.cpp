@@ -1,4 +1,5 @@
 // This file knows what makes SQLite a dialect.
+#include "bell.hpp"
 #include "connection.hpp"
 #include "dialects/embedded.hpp"
 #include "guest.hpp"
@@ -18,6 +19,7 @@ class FileConnector final : public Connector {
   std::unique_ptr<Connection> connect(Deadline deadline) const override {
     return std::make_unique<FileConnection>(file_, create_, deadline);
   }
+  std::unique_ptr<Bell> bell(const TableNames&, Deadline deadline) const override { return open_bell(file_, deadline); }
   const std::string& target() const noexcept override { return target_; }
 
  private:

@@ -1,0 +1,105 @@
+// This file knows that a write is told before its commit can be seen, and how long it is looked for.
+#include "bell.hpp"
+
+#include "connection.hpp"
+#include "dialects/interrupt.hpp"
+#include "notices.hpp"
+#include "types/process.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+namespace dlock::dialects::DLOCK_DIALECT {
+namespace {
+
+using std::chrono::microseconds;
+
+// Between the write and the commit is a flush to the disk: microseconds in memory, and seconds on a disk in trouble.
+constexpr BootClock::duration first_pause = microseconds{200}, busy_pause = microseconds{2000},
+                              longest_pause = microseconds{20'000};
+constexpr BootClock::duration longest_flush = std::chrono::seconds{2};
+
+class FileBell final : public Bell {
+ public:
+  FileBell(const File& file, Deadline deadline)
+      : notices_(file.path), connection_(std::make_unique<FileConnection>(file, false, deadline)) {
+    seen_ = version(deadline);
+  }
+  ~FileBell() override {
+    if (birthplace_.forked()) static_cast<void>(connection_.release());  // it is the parent's
+  }
+  FileBell(const FileBell&) = delete;
+  FileBell& operator=(const FileBell&) = delete;
+
+  bool sound() const noexcept { return notices_.sound(); }
+
+  Rung wait(std::span<const Watched>, Deadline until) override {
+    for (;;) {
+      if (changed()) return {true, {}};
+      const auto now = BootClock::now();
+      if (now >= until) return {};
+      if (now >= give_up_) {
+        switch (interrupt_.wait(notices_.descriptor(), POLLIN, until)) {
+          case Interrupt::Ended::interrupted:
+          case Interrupt::Ended::late: return {};
+          case Interrupt::Ended::ready: break;
+        }
+        if (!notices_.take()) continue;
+        give_up_ = later(BootClock::now(), longest_flush);
+        pause_ = first_pause;
+        continue;
+      }
+      // However fast somebody writes, it is looked at only so often.
+      if (interrupt_.wait(-1, 0, std::min(until, later(now, pause_))) == Interrupt::Ended::interrupted) return {};
+      pause_ = std::min(pause_ + pause_ / 2, longest_pause);
+      if (!notices_.take()) continue;
+      give_up_ = later(BootClock::now(), longest_flush);
+      pause_ = std::min(pause_, busy_pause);
+    }
+  }
+
+  void interrupt() noexcept override { interrupt_.raise(); }
+
+ private:
+  std::int64_t version(Deadline deadline) {
+    const auto& answer = connection_->run(data_version_, {}, deadline);
+    return answer.integer(0, 0);
+  }
+
+  // Whether somebody has committed since this was last asked.
+  bool changed() {
+    try {
+      const auto now = version(BootClock::now());
+      return std::exchange(seen_, now) != now;
+    } catch (const Failure& failure) {
+      // Somebody writes, without a log, and will be through before long.
+      if (failure.cause() != Cause::locked) throw;
+      give_up_ = std::max(give_up_, later(BootClock::now(), longest_pause));
+      return false;
+    }
+  }
+
+  const Birthplace birthplace_;
+  const Statement data_version_{"data_version", "PRAGMA data_version", {}, Marker::question, {}, {}, 0};
+  Interrupt interrupt_;
+  Notices notices_;
+  std::unique_ptr<FileConnection> connection_;
+  std::int64_t seen_ = 0;
+  Deadline give_up_ = Deadline::min();  // until then a commit is looked for
+  BootClock::duration pause_ = first_pause;
+};
+
+}  // namespace
+
+std::unique_ptr<Bell> open_bell(const File& file, Deadline deadline) {
+  if (!network_file_system(file.path).empty()) return nullptr;
+  auto bell = std::make_unique<FileBell>(file, deadline);
+  if (!bell->sound()) return nullptr;
+  return bell;
+}
+
+}  // namespace dlock::dialects::DLOCK_DIALECT

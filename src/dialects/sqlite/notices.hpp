@@ -1,0 +1,31 @@
+// This file knows how the kernel tells that somebody writes to a database's files: inotify(7).
+#pragma once
+
+#include <string>
+
+namespace dlock::dialects::DLOCK_DIALECT {
+
+// The file, its log and its journal, also when they are made, or replaced, later.
+// Threads: one at a time. Owns: a descriptor, which no other program inherits.
+class Notices {
+ public:
+  explicit Notices(const std::string& path);
+  ~Notices();
+  Notices(const Notices&) = delete;
+  Notices& operator=(const Notices&) = delete;
+
+  // False: the kernel has no room for more watches.
+  bool sound() const noexcept { return sound_; }
+  int descriptor() const noexcept { return descriptor_; }
+  // Takes all there are. False: none is of these files.
+  bool take();
+
+ private:
+  void watch_files();
+
+  const std::string folder_, name_;  // with every link resolved
+  int descriptor_ = -1, folder_watch_ = -1;
+  bool sound_ = false;
+};
+
+}  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,0 +1,87 @@
+// This file knows the promise that a release which somebody waits for is heard by whoever listens, in any process.
+#include "support/bells.hpp"
+#include "support/process.hpp"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+using dialects::Watched;
+
+TEST_CASE("a release that somebody waits for is heard by every bell") {
+  Database database;
+  make_wanted(database, "job");
+  Ringside holder(database);
+  const Watched watched[] = {{"job", holder.actor()}};
+  const auto first = bell_of(database), second = bell_of(database);
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(holder.take_and_free_until("job", [&] { return heard(first->wait(watched, soon(100ms)), "job"); }));
+  CHECK(holder.take_and_free_until("job", [&] { return heard(second->wait(watched, soon(100ms)), "job"); }));
+}
+
+TEST_CASE("what rings while nobody is in wait() is heard by the next one") {
+  Database database;
+  make_wanted(database, "job");
+  Ringside holder(database);
+  const Watched watched[] = {{"job", holder.actor()}};
+  const auto bell = bell_of(database);
+  REQUIRE(bell);
+  REQUIRE(holder.take_and_free_until("job", [&] { return heard(bell->wait(watched, soon(100ms)), "job"); }));
+  for (int i = 0; i < 20; ++i) {
+    holder.take_and_free("job");
+    CHECK(heard(bell->wait(watched, soon()), "job"));
+  }
+}
+
+TEST_CASE("a wait ends at its deadline, and at once when it is interrupted, then or before") {
+  Database database;
+  make_wanted(database, "job");
+  Ringside holder(database);
+  const Watched watched[] = {{"job", holder.actor()}, {"other", ""}};
+  const auto bell = bell_of(database);
+  REQUIRE(bell);
+  const auto end = soon(50ms);
+  while (!bell->wait(watched, end).empty()) {}
+  CHECK(BootClock::now() >= end);
+  bell->interrupt();
+  CHECK(bell->wait(watched, Deadline::max()).empty());
+  CHECK(bell->wait({}, soon(1ms)).empty());
+  for (int i = 0; i < 20; ++i) {
+    const std::jthread other([&] { bell->interrupt(); });
+    CHECK(bell->wait(watched, Deadline::max()).empty());
+  }
+}
+
+TEST_CASE("releases that nobody waits for start nothing") {
+  Database database;
+  Ringside holder(database);
+  holder.take_and_free("job");
+  const auto threads = count_threads();
+  const auto open = count_descriptors();
+  for (int i = 0; i < 10; ++i) holder.take_and_free("job");
+  CHECK(count_threads() == threads);
+  CHECK(count_descriptors() == open);
+}
+
+TEST_CASE("bells that come and go leave nothing open, and no other program inherits any of it") {
+  Database database;
+  make_wanted(database, "job");
+  Ringside holder(database);
+  const Watched watched[] = {{"job", holder.actor()}};
+  const auto use_one = [&] {
+    const auto before = descriptors();
+    const auto bell = bell_of(database);
+    REQUIRE(bell);
+    static_cast<void>(bell->wait(watched, soon(5ms)));
+    for (const int descriptor : descriptors())
+      if (!before.contains(descriptor)) CHECK_MESSAGE(closed_on_exec(descriptor), target_of(descriptor));
+  };
+  use_one();
+  const auto open = count_descriptors();
+  for (int i = 0; i < 3; ++i) use_one();
+  CHECK(count_descriptors() == open);
+}

@@ -1,0 +1,63 @@
+// This file knows what is promised of bells where the database is a file: whoever commits is heard, in any process and
+// any mode, and a file that is away is said to be.
+#include "support/bells.hpp"
+#include "support/child.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool commits_are_heard(Database& database, dialects::Bell& bell) {
+  while (!bell.wait({}, BootClock::now()).empty()) {}
+  database.admin().run("UPDATE resource_lock SET wanted_until = wanted_until + 1 WHERE name = 'job'");
+  return bell.wait({}, soon()).everything;
+}
+
+}  // namespace
+
+TEST_CASE("a release in another process is heard") {
+  Database database;
+  Child holder(worker({"hold", database.url(), "job", "60000", "0"}));
+  REQUIRE(holder.line());
+  const auto bell = bell_of(database);
+  REQUIRE(bell);
+  while (!bell->wait({}, BootClock::now()).empty()) {}
+  holder.tell("release");
+  REQUIRE(holder.line());
+  CHECK(bell->wait({}, soon()).everything);
+  CHECK(database.admin().owner("job").empty());
+}
+
+TEST_CASE("commits are heard in every mode of the file, and when the mode changes") {
+  Database database;
+  make_wanted(database, "job");
+  auto bell = bell_of(database);
+  REQUIRE(bell);
+  for (int i = 0; i < 5; ++i) CHECK(commits_are_heard(database, *bell));
+  bell.reset();
+  for (const char* mode : {"DELETE", "TRUNCATE", "PERSIST", "WAL"}) {
+    INFO(mode);
+    CHECK(eventually([&] { return !database.admin().text(std::string("PRAGMA journal_mode=") + mode).empty(); }));
+    bell = bell_of(database);
+    REQUIRE(bell);
+    CHECK(commits_are_heard(database, *bell));
+    CHECK(commits_are_heard(database, *bell));
+    bell.reset();
+  }
+}
+
+TEST_CASE("a bell of a file that was moved away says so") {
+  Database database;
+  const auto bell = bell_of(database);
+  REQUIRE(bell);
+  const auto path = database.url().substr(database.url().find(':') + 1);
+  std::filesystem::rename(path, path + ".away");
+  CHECK_THROWS_AS(static_cast<void>(bell->wait({}, soon(10ms))), Failure);
+  std::filesystem::rename(path + ".away", path);
+}

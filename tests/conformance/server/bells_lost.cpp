@@ -1,0 +1,133 @@
+// This file knows what is promised of bells where there is a server: only what is wanted rings, a bell says when it is
+// cut off, and whoever rings and dies is heard.
+#include "api/open.hpp"
+#include "support/bells.hpp"
+#include "support/caller.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+using dialects::Watched;
+
+namespace {
+
+// Whether the bell has thrown, as it must before long.
+bool fails(dialects::Bell& bell, std::span<const Watched> watched) {
+  return eventually([&] {
+    try {
+      static_cast<void>(bell.wait(watched, soon(100ms)));
+      return false;
+    } catch (const Failure&) {
+      return true;
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("neither a release that nobody waits for nor a caller's transaction rings") {
+  ServerDatabase database;
+  make_wanted(*database, "loud");
+  make_wanted(*database, "transaction");
+  Ringside holder(*database);
+  auto engine = database->engine();
+  Caller caller(database->place());
+  const Watched watched[] = {{"loud", holder.actor()}};
+  const auto bell = bell_of(*database);
+  REQUIRE(bell);
+  for (int round = 0; round < 3; ++round) {
+    holder.take_and_free("quiet");
+    caller.begin(database->place().beginnings().front());
+    CHECK(engine.try_lock_in(caller.native(), "transaction", 2s));
+    caller.run("COMMIT");
+    CHECK(holder.take_and_free_until("loud", [&] {
+      const auto rung = bell->wait(watched, soon(100ms));
+      CHECK_FALSE(heard(rung, "quiet"));
+      CHECK_FALSE(heard(rung, "transaction"));
+      return heard(rung, "loud");
+    }));
+  }
+}
+
+TEST_CASE("where it is told who need wake, it is the queue's first") {
+  ServerDatabase database;
+  make_wanted(*database, "job");
+  const std::string gone(32, '1'), first(32, '2'), second(32, '3'), served(32, '4'), elsewhere(32, '5');
+  const auto wait = [&](const std::string& name, const std::string& owner, int ticket, const char* expires) {
+    database->admin().run("INSERT INTO resource_lock_waiter (name, owner, mode, ticket, since, expires_at) VALUES ('" +
+                          name + "', '" + owner + "', 'fifo', " + std::to_string(ticket) + ", 0, " + expires + ")");
+  };
+  database->admin().run("UPDATE resource_lock SET next_ticket = 5, served_ticket = 1 WHERE name = 'job'");
+  wait("job", served, 1, "9000000000000000");
+  wait("job", gone, 2, "1");
+  wait("job", second, 4, "9000000000000000");
+  wait("job", first, 3, "9000000000000000");
+  wait("elsewhere", elsewhere, 2, "9000000000000000");
+  // A grant of the first one's, as if it had been its turn.
+  const auto row = "UPDATE resource_lock SET owner = 'abc', expires_at = 9000000000000000, token = 100 WHERE name = 'job'";
+  Ringside holder(*database);
+  const Watched watched[] = {{"job", holder.actor()}};
+  const auto bell = bell_of(*database);
+  REQUIRE(bell);
+  CHECK(eventually([&] {
+    database->admin().run(row);
+    const store::Claim claim{"job", "abc", Token{100}};
+    if (!holder.table().release({&claim, 1}, soon()).at(0)) return false;
+    const auto rung = bell->wait(watched, soon(100ms));
+    for (const auto& one : rung.names) CHECK((one.head.empty() || one.head == first));
+    return heard(rung, "job");
+  }));
+}
+
+TEST_CASE("a bell whose connection has ended says so, and another one hears again") {
+  ServerDatabase database;
+  make_wanted(*database, "job");
+  Ringside holder(*database);
+  const Watched watched[] = {{"job", holder.actor()}};
+  auto bell = bell_of(*database);
+  REQUIRE(bell);
+  REQUIRE(holder.take_and_free_until("job", [&] { return heard(bell->wait(watched, soon(100ms)), "job"); }));
+  static_cast<void>(bell->wait(watched, soon(1ms)));
+  database.server().disconnect_everybody();
+  CHECK(fails(*bell, watched));
+  bell = bell_of(*database);
+  REQUIRE(bell);
+  Ringside next(*database);
+  const Watched other[] = {{"job", next.actor()}};
+  CHECK(next.take_and_free_until("job", [&] { return heard(bell->wait(other, soon(100ms)), "job"); }));
+}
+
+TEST_CASE("those who listen to a ringer hear that it has died") {
+  ServerDatabase database;
+  const std::string engine = "00112233445566aa";
+  const auto door = api::find_door(database->url(), {});
+  dialects::TableNames names;
+  names.schema = door.connector->connect(soon())->default_schema(soon());
+  auto ringer = door.connector->ringer(names, engine);
+  if (!ringer) return;  // here a statement rings by itself, so that nobody has to be alive for it
+  const Watched watched[] = {{"job", engine + "0000000000000000"}};
+  const auto bell = bell_of(*database);
+  REQUIRE(bell);
+  CHECK(eventually([&] {
+    static_cast<void>(bell->wait(watched, soon(20ms)));
+    return !bell->hears(watched[0]);
+  }));
+  ringer->ring(soon());
+  CHECK(eventually([&] { return bell->wait(watched, soon(100ms)).empty() && bell->hears(watched[0]); }));
+  ringer->ring(soon());
+  CHECK(heard(bell->wait(watched, soon()), "job"));
+  CHECK(eventually([&] { return bell->wait(watched, soon(100ms)).empty() && bell->hears(watched[0]); }));
+  ringer.reset();
+  CHECK(heard(bell->wait(watched, soon()), "job"));
+}
+
+TEST_CASE("behind a pooler there is no bell, and nothing to ring") {
+  ServerDatabase database;
+  dialects::ConnectOptions options;
+  options.prepared_statements = false;
+  const auto door = api::find_door(database->url(), options);
+  CHECK_FALSE(door.connector->bell({}, soon()));
+  CHECK_FALSE(door.connector->ringer({}, "00112233445566aa"));
+}
