@@ -13,3 +13,4 @@
 #include <dlock/token.hpp>
 #include <dlock/transaction.hpp>
 #include <dlock/version.hpp>
+#include <dlock/waiter.hpp>

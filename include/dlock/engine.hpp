@@ -7,6 +7,7 @@
 #include <dlock/options.hpp>
 #include <dlock/reaping.hpp>
 #include <dlock/transaction.hpp>
+#include <dlock/waiter.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -25,7 +26,8 @@ inline namespace v0 {
 // does not release: held Locks stay valid and renewed. The last of the engine and its Locks to go ends the threads,
 // also inside a callback; with a database that hangs that takes at most request_timeout.
 // Names: 1 to 255 bytes of UTF-8 without NUL, compared as bytes. Anything else is misuse before any SQL.
-// Fails: every call may throw Error{unavailable, timeout, in_doubt, schema, permission, misuse}. Busy is no error.
+// Fails: every call may throw Error{unavailable, timeout, in_doubt, schema, permission, misuse}, one that waits also
+// Error{deadlock}. Busy is no error.
 class DLOCK_EXPORT Engine {
  public:
   // Opens and checks the database behind `url`: postgresql://, mysql:// (mariadb://) or sqlite:PATH.
@@ -38,6 +40,12 @@ class DLOCK_EXPORT Engine {
 
   // One attempt. Empty: busy; then `busy`, if given, tells who holds it (one more statement).
   std::optional<Lock> try_lock(std::string_view name, const LockOptions& options = {}, Holder* busy = nullptr);
+
+  // Who waits: threads of one engine stand in line for a name, and only the first of them talks to the database; it is
+  // woken by a release (see "How waiters wake" in README.md), by the end of the lease, and by looking at intervals. A
+  // release hands the lock over to the first of its own engine, within EngineOptions::hand_overs and hand_over_time.
+  // Fairness in <dlock/options.hpp> says who comes first among processes. A deadlock among waiters that hold locks ends
+  // within about a second: the one that began to wait last gets Error{deadlock}, which names the cycle.
 
   // Waits at most `wait`, or until the token is stopped. Empty: time is up, or stopped. Never before `wait` has passed.
   std::optional<Lock> try_lock_for(std::string_view name, Duration wait, const LockOptions& options = {},
@@ -78,6 +86,10 @@ class DLOCK_EXPORT Engine {
 
   // All rows whose name matches the shell pattern, ordered by name.
   std::vector<Holder> list(std::string_view glob = "*");
+
+  // Those who wait for names that match the shell pattern, as far as they have a row (see <dlock/waiter.hpp>), ordered by
+  // name, ticket and time.
+  std::vector<Waiter> waiters(std::string_view glob = "*");
 
   // Frees a lock whose token is still `seen`, and makes every later renewal by its holder fail. False: it had moved on.
   bool force_release(std::string_view name, Token seen);

@@ -19,6 +19,13 @@ enum class Reentrance {
   none,    // nobody: for tasks on thread pools, where the next task on a thread is somebody else
 };
 
+// Who is first among those who wait for a name. A try that does not wait is busy while anybody queues. Who waits barging
+// and finds a queue joins it; so one waiter with `fifo` puts all of them in order, and none is passed by.
+enum class Fairness {
+  barging,  // whoever is quickest: the fastest for all together
+  fifo,     // in the order in which they began to wait, across processes: a ticket each, for one more write
+};
+
 // How one lock is to be held. What is unset is the engine's default.
 struct LockOptions {
   std::optional<Duration> lease{};     // 1 ms to 10 years; renewed automatically from 300 ms up
@@ -30,6 +37,10 @@ struct LockOptions {
   std::optional<Duration> renew_every{};  // unset: a third of the lease
   bool renew = true;                   // false: nobody renews it; it ends with its lease or by Lock::extend
   std::optional<Reentrance> reentrance{};
+  std::optional<Fairness> fairness{};
+  // On whose behalf: grants and waits of one job count as one when deadlocks are looked for, also in several processes.
+  // Empty: with Reentrance::thread the thread is the job; otherwise each grant is one of its own, and in no deadlock.
+  std::string job{};
   std::optional<std::string> label{};  // for people, at most 255 bytes of UTF-8
   std::string metadata{};              // for people, at most 4096 bytes of UTF-8
 };
@@ -44,6 +55,7 @@ struct EngineOptions {
   std::string application = "dlock";     // how connections introduce themselves to the server
   Duration lease = std::chrono::seconds{30};
   Reentrance reentrance = Reentrance::thread;
+  Fairness fairness = Fairness::barging;
   bool node_exclusive = false;           // with Reentrance::node: what another engine of the same node holds is replaced, not
                                          // joined: a new token, and its renewals are refused. For one engine a node only
   std::optional<Duration> margin{};      // safety margin of trust; unset: lease/20, 1 ms (SQLite 3 ms) to 500 ms
@@ -51,7 +63,12 @@ struct EngineOptions {
   Duration connect_timeout = std::chrono::seconds{10};
   Duration request_timeout = std::chrono::seconds{5};   // of one call that does not wait, and of one renewal
   Duration release_timeout = std::chrono::seconds{1};   // of a release in a destructor
-  Duration poll_floor = std::chrono::milliseconds{500}; // a waiter looks at least this often, ±25 %
+  Duration poll_first = std::chrono::milliseconds{20};  // a waiter looks again after this, and then ever less often,
+  Duration poll_floor = std::chrono::milliseconds{500}; // but at least this often, ±25 %, whatever wakes it besides
+  bool listen = true;                    // wake at releases by other processes (one connection while something waits)
+  Duration ticket = std::chrono::seconds{10};  // a waiter that died blocks a queue at most for so long; 300 ms or more
+  unsigned hand_overs = 16;              // a lock goes from thread to thread inside this engine so often in one go,
+  Duration hand_over_time = std::chrono::milliseconds{100};  // and for so long; then other processes get their turn
   Duration reap_every{};                 // a thread of the engine reaps at this interval, ±25 %; 0: only Engine::reap does
   Duration retention = std::chrono::hours{24};          // the reaper removes rows idle for longer; not below `grace`
   Duration grace = std::chrono::seconds{60};            // between the reaper's two steps; the same for all users of a table

@@ -111,6 +111,8 @@ std::optional<Holder> Engine::inspect(std::string_view name) { return handle_->h
 
 std::vector<Holder> Engine::list(std::string_view glob) { return handle_->here().list(std::string(glob)); }
 
+std::vector<Waiter> Engine::waiters(std::string_view glob) { return handle_->here().waiters(std::string(glob)); }
+
 bool Engine::force_release(std::string_view name, Token seen) {
   return handle_->here().force_release(Name(name), seen);
 }

@@ -1,6 +1,7 @@
 // This file knows the way from a URL and options to an engine, and which options are refused.
 #include "api/open.hpp"
 
+#include "engine/actor.hpp"
 #include "engine/faults.hpp"
 #include "store/sql_lock_table.hpp"
 #include "types/name.hpp"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr Duration shortest_lease = std::chrono::milliseconds{1};
 constexpr Duration longest_lease = std::chrono::hours{24} * 3652;  // ten years
+constexpr Duration shortest_ticket = std::chrono::milliseconds{300};
 constexpr Duration shortest_interval = std::chrono::milliseconds{1};
 constexpr std::size_t longest_text = 255;
 constexpr std::size_t longest_metadata = 4096;
@@ -58,8 +60,11 @@ void check(const EngineOptions& options) {
   check_positive("EngineOptions::connect_timeout", options.connect_timeout);
   check_positive("EngineOptions::request_timeout", options.request_timeout);
   check_positive("EngineOptions::release_timeout", options.release_timeout);
+  check_positive("EngineOptions::poll_first", options.poll_first);
   check_positive("EngineOptions::poll_floor", options.poll_floor);
   check_positive("EngineOptions::grace", options.grace);
+  check_range("EngineOptions::ticket", options.ticket, shortest_ticket, longest_lease);
+  check_range("EngineOptions::hand_over_time", options.hand_over_time, Duration{}, longest_lease);
   if (options.reap_every != Duration{})
     check_range("EngineOptions::reap_every", options.reap_every, shortest_interval, longest_lease);
   if (options.retention < options.grace)
@@ -76,6 +81,7 @@ void check(const LockOptions& options) {
                                            shown(*options.lease), shown(options.max_hold)));
   if (options.renew_every) check_positive("LockOptions::renew_every", *options.renew_every);
   if (options.label) check_text("LockOptions::label", *options.label, longest_text);
+  check_text("LockOptions::job", options.job, longest_text);
   check_text("LockOptions::metadata", options.metadata, longest_metadata);
 }
 
@@ -101,11 +107,12 @@ std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {
   connect.application = options.application;
   connect.prepared_statements = options.prepared_statements;
   auto door = find_door(url, connect);
+  auto half = engine::random_half();
   try {
     std::shared_ptr<store::LockTable> table = store::open_lock_table(
         door.dialect, std::move(door.connector),
-        {options.schema, options.table, options.history_table, options.connections, options.connect_timeout});
-    return std::make_shared<Core>(std::move(table), std::move(options));
+        {options.schema, options.table, options.history_table, options.connections, options.connect_timeout, half});
+    return std::make_shared<Core>(std::move(table), std::move(options), std::move(half));
   } catch (const Failure& failure) {
     throw engine::told(failure, false);
   }

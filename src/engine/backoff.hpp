@@ -33,6 +33,10 @@ class Backoff {
     last_ = std::min(longest_, between(shortest, last_ * 3));
     return last_;
   }
+  void begin_anew() {
+    first_ = true;
+    last_ = shortest;
+  }
 
  private:
   static constexpr Duration shortest = std::chrono::milliseconds{5};
@@ -41,10 +45,10 @@ class Backoff {
   bool first_ = true;
 };
 
-// Waits between looks at a busy lock: from 20 ms growing to `longest`, ±25 %.
+// Waits between looks at a busy lock: from `first` growing to `longest`, ±25 %.
 class Polling {
  public:
-  explicit Polling(Duration longest) : longest_(longest), current_(std::min<Duration>(longest, start)) {}
+  Polling(Duration first, Duration longest) : longest_(longest), current_(std::min(first, longest)) {}
 
   Duration next() {
     const auto pause = jittered(current_);
@@ -53,7 +57,6 @@ class Polling {
   }
 
  private:
-  static constexpr Duration start = std::chrono::milliseconds{20};
   const Duration longest_;
   Duration current_;
 };

@@ -1,11 +1,12 @@
 // This file knows the order of things in one call: ask, look again, wait, hand out, give back.
 #include "engine/core.hpp"
 
-#include "engine/actor.hpp"
 #include "engine/backoff.hpp"
 #include "engine/faults.hpp"
+#include "engine/glob.hpp"
 #include "engine/pause.hpp"
 #include "engine/persist.hpp"
+#include "engine/request.hpp"
 #include "engine/trust.hpp"
 #include "types/owner.hpp"
 
@@ -23,44 +24,43 @@ namespace {
 using engine::Held;
 using engine::between;
 
-// A row that is locked by another transaction is looked at again for this long before the answer is "busy":
-// it may have been a release on its way.
-constexpr Duration locked_patience = std::chrono::milliseconds{50};
-constexpr Duration locked_pause = std::chrono::milliseconds{5};
-
 constexpr Duration time_to_answer = std::chrono::milliseconds{500};
 
-// The part of a shell pattern that every match begins with.
-std::string literal_prefix(const std::string& glob) { return glob.substr(0, glob.find_first_of("*?[\\")); }
+// When a release has ended, however it did, those who wait in this process look for themselves.
+class Ringing {
+ public:
+  Ringing(engine::Lines& lines, const std::string& name, const bool& yields) : lines_(lines), name_(name), yields_(yields) {}
+  ~Ringing() { lines_.ring(name_, {}, yields_); }
+  Ringing(const Ringing&) = delete;
+  Ringing& operator=(const Ringing&) = delete;
+
+ private:
+  engine::Lines& lines_;
+  const std::string& name_;
+  const bool& yields_;
+};
 
 }  // namespace
 
-struct Core::Request {
-  const Name& name;
-  const LockOptions& options;
-  Held::Terms terms;
-  std::string owner = random_identity();
-  std::string entry{};              // in node mode: the identity of this request's entry
-  engine::Owners::Mark mark{};      // in node mode: what is held by `owner` is ours
-  Instant first_sent = BootClock::now();
-  bool in_doubt = false;    // some attempt may have been granted without an answer
-  bool row_locked = false;  // the last answer: busy only because the row was locked
-};
-
-Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options)
+Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string half)
     : options_(std::move(options)),
+      half_(std::move(half)),
       table_(std::move(table)),
       reporter_(std::make_shared<engine::Reporter>(options_.observer)),
       timer_(reporter_),
       keeper_(table_, reporter_, options_.request_timeout),
       reaper_(table_, reporter_,
-              {options_.reap_every, options_.retention, options_.grace, options_.request_timeout, options_.label}) {
+              {options_.reap_every, options_.retention, options_.grace, options_.request_timeout, options_.label}),
+      usher_(table_, reporter_, lines_, {options_.listen, options_.ticket, options_.request_timeout}) {
   table_->on_reconnect([reporter = reporter_] { reporter->tell(Event::Kind::reconnected, {}); });
   for (auto& weakness : table_->weaknesses(later(BootClock::now(), options_.connect_timeout)))
     reporter_->tell(Event::Kind::weak_durability, {}, {}, {}, std::move(weakness));
 }
 
-Core::~Core() { keeper_.close(); }
+Core::~Core() {
+  keeper_.close();
+  usher_.close();
+}
 
 Deadline Core::soon() const noexcept { return later(BootClock::now(), options_.request_timeout); }
 
@@ -89,7 +89,7 @@ std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options
   if (patience.stop.stop_requested()) return nullptr;
   if (reentrance == Reentrance::thread)
     if (auto held = reenter(name, options, patience.deadline)) return held;
-  Request request{name, options, terms_of(options)};
+  Request request(*this, name, options, reentrance);
   if (reentrance == Reentrance::node) {
     request.entry = random_identity();
     request.mark = owners_.mark(request.owner);
@@ -97,41 +97,6 @@ std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options
   auto held = wait_for_grant(request, patience);
   if (held && reentrance == Reentrance::thread) entries_.open_to_this_thread(held);
   return held;
-}
-
-// Empty: busy, or out of patience.
-std::shared_ptr<Held> Core::wait_for_grant(Request& request, const Patience& patience) {
-  const auto& name = request.name;
-  engine::Polling polling(options_.poll_floor);
-  try {
-    const auto give_up_on_lock = std::min(patience.deadline, later(request.first_sent, locked_patience));
-    for (;;) {
-      if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
-      const auto now = BootClock::now();
-      if (request.row_locked && now < give_up_on_lock) {
-        if (engine::pause_until(later(now, engine::jittered(locked_pause)), patience.stop)) break;
-        continue;
-      }
-      if (!patience.waits) return nullptr;
-      // Wait until a look says that an attempt is worth it: at intervals, and when the lease ends by itself.
-      for (auto until = later(now, polling.next());;) {
-        if (engine::pause_until(std::min(until, patience.deadline), patience.stop)) break;
-        if (BootClock::now() >= patience.deadline || !request.entry.empty()) break;  // its node may be inside by now
-        const auto outlook = persist(answer_by(patience.deadline), patience.stop, request.in_doubt,
-                                     [&](Deadline deadline) { return table_->look(name.text(), 0, deadline); });
-        if (outlook.free) break;
-        until = later(BootClock::now(), std::min(polling.next(), std::max(outlook.opens_in, Duration{1})));
-      }
-      if (patience.stop.stop_requested() || BootClock::now() >= patience.deadline) break;
-    }
-  } catch (const Error&) {
-    // Whatever an attempt without an answer may have been granted must not be held by nobody.
-    if (request.in_doubt) free_later(request);
-    if (patience.stop.stop_requested()) return nullptr;
-    throw;
-  }
-  if (request.in_doubt) free_later(request);
-  return nullptr;
 }
 
 void Core::free_later(const Request& request) {
@@ -142,8 +107,8 @@ void Core::free_later(const Request& request) {
 store::Entered Core::ask(const Request& request, bool again, Deadline until, Instant& sent) {
   const store::Ask ask{request.name, request.owner, options_.node,
                        request.options.label ? std::string_view{*request.options.label} : options_.label,
-                       engine::actor_of_this_thread(), request.terms.lease, request.options.at_least,
-                       request.options.metadata, request.entry};
+                       request.actor.view(), request.terms.lease, request.options.at_least, request.options.metadata,
+                       request.entry, request.ticket};
   sent = BootClock::now();
   const auto granted = table_->acquire({&ask, 1}, until).front();
   // A grant that is asked for again keeps its entries as they are by then, ours with the end it was first given.
@@ -181,12 +146,19 @@ std::shared_ptr<Held> Core::try_once(Request& request, Deadline deadline, std::s
     if (!held->valid(now) && request.terms.lease > 4 * request.terms.margin && now < bound && !stop.stop_requested())
       continue;
     request.in_doubt = false;
-    timer_.watch(held);
-    keeper_.watch(held);
-    reporter_->tell(Event::Kind::granted, held->name(), held->token(),
-                    std::chrono::floor<Duration>(now - request.first_sent));
+    held->passed.since = now;
+    hold(held, request.job, request.first_sent);
     return held;
   }
+}
+
+// A grant begins: it is kept, watched, counted and told of.
+void Core::hold(const std::shared_ptr<Held>& held, const std::shared_ptr<engine::Job>& job, Instant since) {
+  if (job) ++job->holds;
+  held->job = job;
+  timer_.watch(held);
+  keeper_.watch(held);
+  reporter_->tell(Event::Kind::granted, held->name(), held->token(), std::chrono::floor<Duration>(BootClock::now() - since));
 }
 
 bool Core::above_floor(Token token, Deadline deadline) {
@@ -221,9 +193,12 @@ Released Core::release(const std::shared_ptr<Held>& held, Duration timeout) {
   }
   const bool was_lost = !held->let_go();
   forget(held);
-  bool in_doubt = false;
+  const auto deadline_of_all = later(BootClock::now(), timeout);
+  bool in_doubt = false, yields = false;
+  const Ringing ringing(*lines_, held->name(), yields);
   try {
-    const auto left = persist(later(BootClock::now(), timeout), {}, in_doubt, [&](Deadline deadline) {
+    if (!was_lost && hand_over(held, deadline_of_all, in_doubt, yields)) return Released::freed;
+    const auto left = persist(deadline_of_all, {}, in_doubt, [&](Deadline deadline) {
       if (!held->entry().empty()) return table_->leave(held->name(), held->entry(), deadline);
       const auto claim = held->claim();
       return store::Left{static_cast<bool>(table_->release({&claim, 1}, deadline).front()), {}};
@@ -252,6 +227,7 @@ void Core::detach(const std::shared_ptr<Held>& held) noexcept {
 
 void Core::forget(const std::shared_ptr<Held>& held) noexcept {
   held->let_go();
+  if (const auto job = std::exchange(held->job, nullptr)) --job->holds;
   keeper_.forget(held);
   timer_.forget(held);
 }
@@ -279,32 +255,12 @@ void Core::extend(const std::shared_ptr<Held>& held, Duration lease, Deadline by
   keeper_.watch(held);
 }
 
-bool Core::wait_free(const Name& name, const Patience& patience) {
-  engine::Polling polling(options_.poll_floor);
-  while (!patience.stop.stop_requested()) {
-    bool in_doubt = false;
-    store::Outlook outlook;
-    try {
-      outlook = persist(answer_by(patience.deadline), patience.stop, in_doubt,
-                        [&](Deadline deadline) { return table_->look(name.text(), 0, deadline); });
-    } catch (const Error&) {
-      if (patience.stop.stop_requested()) return false;
-      throw;
-    }
-    if (outlook.free) return true;
-    if (BootClock::now() >= patience.deadline) return false;
-    const auto until = later(BootClock::now(), std::min(polling.next(), std::max(outlook.opens_in, Duration{1})));
-    engine::pause_until(std::min(until, patience.deadline), patience.stop);
-  }
-  return false;
-}
-
 std::optional<Holder> Core::inspect(const Name& name) {
   return persist(soon(), [&](Deadline deadline) { return table_->inspect(name.text(), deadline); });
 }
 
 std::vector<Holder> Core::list(const std::string& glob) {
-  auto holders = persist(soon(), [&](Deadline deadline) { return table_->list(literal_prefix(glob), deadline); });
+  auto holders = persist(soon(), [&](Deadline deadline) { return table_->list(engine::literal_prefix(glob), deadline); });
   std::erase_if(holders, [&](const Holder& holder) { return ::fnmatch(glob.c_str(), holder.name.c_str(), 0) != 0; });
   return holders;
 }

@@ -1,17 +1,21 @@
 // This file knows the engine as a whole: asking, waiting, holding, letting go.
 #pragma once
 
+#include "engine/actor.hpp"
 #include "engine/entries.hpp"
 #include "engine/held.hpp"
 #include "engine/keeper.hpp"
+#include "engine/lines.hpp"
 #include "engine/reaper.hpp"
 #include "engine/reporter.hpp"
 #include "engine/trust_timer.hpp"
+#include "engine/usher.hpp"
 #include "store/lock_table.hpp"
 
 #include <dlock/engine.hpp>
 #include <dlock/options.hpp>
 #include <dlock/transaction.hpp>
+#include <dlock/waiter.hpp>
 
 #include <functional>
 #include <memory>
@@ -35,8 +39,8 @@ class Core {
     bool waits = false;  // false: one answer is enough
   };
 
-  // `options` are complete and valid.
-  Core(std::shared_ptr<store::LockTable> table, EngineOptions options);
+  // `options` are complete and valid. `half`: the engine's half of the actor of all its grants.
+  Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string half = engine::random_half());
   ~Core();  // waits for statements that are under way, all at the same time: at most request_timeout
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -60,6 +64,7 @@ class Core {
   std::string fence_sql(const engine::Held& held) const { return table_->fence_sql(held.claim()); }
 
   bool wait_free(const Name& name, const Patience& patience);
+  std::vector<Waiter> waiters(const std::string& glob);
   std::optional<Holder> inspect(const Name& name);
   std::vector<Holder> list(const std::string& glob);
   bool force_release(const Name& name, Token seen);
@@ -67,7 +72,12 @@ class Core {
   Engine::Reaped reap_all(const Reaping& reaping, const std::stop_token& stop);
 
  private:
+  // How long a mark says that a name is wanted: a release rings meanwhile.
+  static constexpr Duration mark_length = std::chrono::seconds{10};
+
   struct Request;  // one acquire: its owner, and what is known of it
+  class Vigil;     // one acquire that waits in line
+  class Watch;     // one that waits for news of a name, and takes no part in its line
 
   Deadline soon() const noexcept;
   Deadline answer_by(Deadline deadline) const noexcept;
@@ -77,9 +87,15 @@ class Core {
   void extend(const std::shared_ptr<engine::Held>& held, Duration lease, Deadline deadline);
   void forget(const std::shared_ptr<engine::Held>& held) noexcept;
   std::shared_ptr<engine::Held> wait_for_grant(Request& request, const Patience& patience);
+  std::shared_ptr<engine::Held> try_first(Request& request, const Patience& patience);
+  bool hand_over(const std::shared_ptr<engine::Held>& held, Deadline deadline, bool& in_doubt, bool& yields);
+  void disown(const engine::Held& held, const std::string& heir);
+  void hold(const std::shared_ptr<engine::Held>& held, const std::shared_ptr<engine::Job>& job, Instant since);
   void free_later(const Request& request);
   store::Entered ask(const Request& request, bool again, Deadline until, Instant& sent);
   std::shared_ptr<engine::Held> try_once(Request& request, Deadline deadline, std::stop_token stop);
+  bool granted_here(const store::Outlook& outlook) const { return outlook.holder.starts_with(half_); }
+  void mark(const Name& name, Deadline deadline);
   bool above_floor(Token token, Deadline deadline);
   void prove(store::Visit& visit, const std::shared_ptr<engine::Held>& held, const FenceOptions& options);
   template <class Ask>
@@ -88,6 +104,7 @@ class Core {
   auto persist(Deadline deadline, Ask ask) -> decltype(ask(deadline));
 
   const EngineOptions options_;
+  const std::string half_;
   const std::shared_ptr<store::LockTable> table_;
   const std::shared_ptr<engine::Reporter> reporter_;
   engine::Entries entries_;
@@ -95,6 +112,8 @@ class Core {
   engine::TrustTimer timer_;
   engine::Keeper keeper_;
   engine::Reaper reaper_;
+  const std::shared_ptr<engine::Lines> lines_ = std::make_shared<engine::Lines>();
+  engine::Usher usher_;
 };
 
 }  // namespace v0

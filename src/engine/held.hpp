@@ -20,6 +20,7 @@
 namespace dlock::engine {
 
 class Held;
+struct Job;
 
 // Grants in the order of some instant. Guarded by its owner's mutex.
 using Schedule = std::multimap<Instant, std::shared_ptr<Held>>;
@@ -95,6 +96,14 @@ class Held {
   Actor actor = 0;
   bool detached = false;
   std::shared_ptr<const std::string> owner_mark;  // in node mode: see Owners; set before the grant is shared
+
+  // Whose grant it is, for as long as it is held; only the thread that hands it out or lets it go looks at it.
+  std::shared_ptr<Job> job;
+  // How it came from hand to hand in this process without having been free. Set before the grant is shared.
+  struct Passed {
+    unsigned times = 0;
+    Instant since{};  // the first of these grants
+  } passed;
 
  private:
   static constexpr int holding = -1, gone = -2;

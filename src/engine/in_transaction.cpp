@@ -3,6 +3,7 @@
 #include "engine/actor.hpp"
 #include "engine/core.hpp"
 #include "engine/persist.hpp"
+#include "engine/watch.hpp"
 #include "store/visit.hpp"
 #include "types/owner.hpp"
 
@@ -70,15 +71,16 @@ void commit(store::Visit& visit) {
 std::optional<Token> Core::try_lock_in(const TransactionRef& transaction, const Name& name, Deadline deadline,
                                        const LockOptions* lease) {
   store::TakeAsk ask{name.text(), Token{}};
-  std::string owner;
+  std::string owner = random_identity();
+  const auto& job = engine::job_of_this_thread();
+  const engine::ActorName actor(half_, job->half);
   auto idle_bound = options_.lease;
   if (lease != nullptr) {
-    owner = random_identity();
     idle_bound = terms_of(*lease).lease;
     ask.owner = owner;
     ask.node = options_.node;
     ask.label = lease->label ? std::string_view{*lease->label} : options_.label;
-    ask.actor = engine::actor_of_this_thread();
+    ask.actor = actor.view();
     ask.lease = idle_bound;
     ask.at_least = lease->at_least;
     ask.metadata = lease->metadata;
@@ -86,8 +88,10 @@ std::optional<Token> Core::try_lock_in(const TransactionRef& transaction, const 
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
   in_transaction([&] { visit->check(); });
 
-  engine::Polling polling(options_.poll_floor);
+  const Patience patience{deadline, {}, true};
+  std::optional<Watch> watch;
   for (bool attempted = false;;) {
+    if (watch) watch->attend();
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
     const auto asked_at = BootClock::now();
     const auto peeked = persist(answer_by(deadline), [&](Deadline until) { return table_->peek(name.text(), until); });
@@ -120,9 +124,12 @@ std::optional<Token> Core::try_lock_in(const TransactionRef& transaction, const 
     attempted = false;
     const auto now = BootClock::now();
     if (now >= deadline) return std::nullopt;
-    auto pause = polling.next();
-    if (!peeked.free) pause = std::min(pause, std::max(peeked.opens_in, Duration{1}));
-    engine::pause_until(std::min(later(now, pause), deadline), {});
+    if (!watch) {
+      watch.emplace(*this, name, patience, owner);
+      if (job->holds.load() > 0) watch->enroll(actor.view());
+    }
+    if (!peeked.free && watch->marks()) continue;  // and look again
+    watch->sleep(peeked.free ? Duration{} : std::max(peeked.opens_in, Duration{1}), {});
   }
 }
 

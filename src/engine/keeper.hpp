@@ -3,7 +3,7 @@
 
 #include "engine/held.hpp"
 #include "engine/reporter.hpp"
-#include "engine/thread.hpp"
+#include "types/thread.hpp"
 #include "store/lock_table.hpp"
 
 #include <memory>

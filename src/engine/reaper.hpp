@@ -7,7 +7,7 @@
 #pragma once
 
 #include "engine/reporter.hpp"
-#include "engine/thread.hpp"
+#include "types/thread.hpp"
 #include "store/lock_table.hpp"
 
 #include <dlock/engine.hpp>

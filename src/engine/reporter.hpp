@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/held.hpp"
-#include "engine/thread.hpp"
+#include "types/thread.hpp"
 
 #include <dlock/event.hpp>
 

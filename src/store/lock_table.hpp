@@ -70,6 +70,7 @@ struct Outlook {
   Duration opens_in{};  // if not free: when it opens by itself, by the database's clock
   bool queued = false;  // a live ticket comes first
   std::string holder{};  // the actor of who holds it; empty: nobody
+  Duration wanted_for{};  // for so long a release of it rings
 };
 
 // What is known of a name before it is locked inside a transaction.

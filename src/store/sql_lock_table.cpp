@@ -192,7 +192,7 @@ class SqlLockTable final : public LockTable {
     return asked(ask_->look, {name, ticket}, deadline, [](const Answer& answer) {
       if (answer.rows() == 0) return Outlook{true, {}};
       return Outlook{answer.integer(0, 0) != 0, Duration{answer.integer(0, 1)}, answer.integer(0, 2) != 0,
-                     answer.text(0, 3)};
+                     answer.text(0, 3), Duration{answer.integer(0, 4)}};
     });
   }
 

@@ -26,6 +26,7 @@ std::int64_t wants(const Wait& wait) { return wait.wants ? std::max<std::int64_t
 SqlWaitingRoom::SqlWaitingRoom(const dialects::Statements& all, OnConnection on_connection)
     : on_connection_(std::move(on_connection)),
       want_(all.at("want", {"name", "mark"})),
+      unwant_(all.at("unwant", {"name"})),
       draw_(all.at("draw", {"name", "owner", "node", "label", "actor", "mode", "ttl", "wants"})),
       enroll_(all.at("enroll", {"name", "owner", "node", "label", "actor", "mode", "ttl", "wants"})),
       renew_waiters_(all.at("renew_waiters", {"name", "owner", "ttl"})),
@@ -46,6 +47,10 @@ void SqlWaitingRoom::ask(const dialects::Statement& statement, std::initializer_
 
 void SqlWaitingRoom::want(std::string_view name, Duration mark, Deadline deadline) {
   ask(want_, {name, mark.count()}, deadline, [](const Answer&) {});
+}
+
+void SqlWaitingRoom::unwant(std::string_view name, Deadline deadline) {
+  ask(unwant_, {name}, deadline, [](const Answer&) {});
 }
 
 std::int64_t SqlWaitingRoom::draw(const Wait& wait, Deadline deadline) {
@@ -132,12 +137,20 @@ std::vector<Waiter> SqlWaitingRoom::waiters(std::string_view prefix, Deadline de
   std::vector<Waiter> found;
   ask(waiters_, {prefix}, deadline, [&](const Answer& answer) {
     for (std::size_t row = 0; row < answer.rows(); ++row) {
-      Waiter waiter{answer.text(row, 0), answer.text(row, 1), answer.text(row, 2), answer.text(row, 3),
-                    answer.text(row, 4), answer.text(row, 5), answer.integer(row, 6), Duration{answer.integer(row, 7)}};
+      Waiter waiter;
+      waiter.name = answer.text(row, 0);
+      waiter.owner = answer.text(row, 1);
+      waiter.actor = answer.text(row, 2);
+      waiter.node = answer.text(row, 3);
+      waiter.label = answer.text(row, 4);
+      waiter.in_transaction = answer.text(row, 5) == word(Wait::Mode::transaction);
+      waiter.ticket = answer.integer(row, 6);
+      waiter.waited = Duration{answer.integer(row, 7)};
       if (const auto left = answer.integer(row, 8); left >= 0) waiter.left = Duration{left};
-      waiter.holder_actor = answer.text(row, 9);
-      waiter.holder_label = answer.text(row, 10);
-      waiter.holder_token = Token{answer.integer(row, 11)};
+      waiter.holder_node = answer.text(row, 9);
+      waiter.holder_actor = answer.text(row, 10);
+      waiter.holder_label = answer.text(row, 11);
+      waiter.holder_token = Token{answer.integer(row, 12)};
       found.push_back(std::move(waiter));
     }
   });

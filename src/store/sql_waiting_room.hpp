@@ -19,6 +19,7 @@ class SqlWaitingRoom final : public WaitingRoom {
   SqlWaitingRoom(const dialects::Statements& all, OnConnection on_connection);
 
   void want(std::string_view name, Duration mark, Deadline deadline) override;
+  void unwant(std::string_view name, Deadline deadline) override;
   std::int64_t draw(const Wait& wait, Deadline deadline) override;
   void enroll(const Wait& wait, Deadline deadline) override;
   std::vector<bool> renew_waiters(std::span<const Place> places, Duration ttl, Deadline deadline) override;
@@ -34,7 +35,7 @@ class SqlWaitingRoom final : public WaitingRoom {
            const Read& read) const;
 
   const OnConnection on_connection_;
-  const dialects::Statement &want_, &draw_, &enroll_, &renew_waiters_, &discard_, &dead_waiters_, &forget_waiters_,
+  const dialects::Statement &want_, &unwant_, &draw_, &enroll_, &renew_waiters_, &discard_, &dead_waiters_, &forget_waiters_,
       &hand_over_, &chain_, &waiters_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <dlock/duration.hpp>
 #include <dlock/token.hpp>
+#include <dlock/waiter.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -35,16 +36,6 @@ struct Link {
   Token token{};
 };
 
-// A live waiter, for people.
-struct Waiter {
-  std::string name, owner, actor, node, label, mode;
-  std::int64_t ticket = 0;  // 0: none
-  Duration waited{};
-  std::optional<Duration> left{};                // until it gives up; empty: never
-  std::string holder_actor{}, holder_label{};  // empty if nobody holds it
-  Token holder_token{};
-};
-
 // Where somebody waits.
 struct Place {
   std::string_view name, owner;
@@ -60,6 +51,8 @@ class WaitingRoom {
 
   // Asks that who frees the name within `mark` says so to those who listen. A mark that is still fresh writes nothing.
   virtual void want(std::string_view name, Duration mark, Deadline deadline) = 0;
+  // Takes a mark away that nobody is known to need any more.
+  virtual void unwant(std::string_view name, Deadline deadline) = 0;
   // A place in the queue, and its ticket. The same owner keeps its ticket while it is live; then it gets a larger one.
   // Makes the lock's row where there is none, and marks it as want() does.
   virtual std::int64_t draw(const Wait& wait, Deadline deadline) = 0;

@@ -179,10 +179,10 @@ TEST_CASE("waiters are listed by name and ticket, with who they wait for") {
   auto all = table->waiting().waiters("", soon());
   REQUIRE(all.size() == 4);
   CHECK(all[0].owner == enrolled.owner());
-  CHECK(all[0].mode == "barging");
+  CHECK_FALSE(all[0].in_transaction);
   CHECK(all[0].ticket == 0);
   CHECK(all[1].owner == second.owner());
-  CHECK(all[1].mode == "fifo");
+  CHECK_FALSE(all[1].in_transaction);
   CHECK(all[1].ticket == 1);
   CHECK_FALSE(all[1].left);
   CHECK(all[1].waited >= 0s);

@@ -14,7 +14,7 @@ inline Child dlock_at(const std::string& url, std::vector<std::string> arguments
                          const std::string& streams = "2>&1") {
   std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, DLOCK_TEST_BIN "/dlock"};
   command.insert(command.end(), std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
-  return Child(command, {"DLOCK_URL=" + url, "SHELL=/bin/sh", "DLOCK_NAME=", "DLOCK_OWNER=", "DLOCK_OWNERS="});
+  return Child(command, {"DLOCK_URL=" + url, "SHELL=/bin/sh", "DLOCK_NAME=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "DLOCK_JOB="});
 }
 
 inline Ran dlock_tool(const std::string& url, std::vector<std::string> arguments,

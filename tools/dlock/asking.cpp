@@ -44,6 +44,7 @@ void Asking::add_to(CLI::App& app) {
   app.add_option("NAME", name_, "the lock's name")->type_name("")->required();
   app.add_flag("-n,--nonblock", nonblock_, "do not wait");
   add_value(app, "-w,--wait", wait_, "D", "wait at most this long (as long as it takes; 0 = -n)");
+  app.add_flag("--fifo", fifo_, "wait in turn: in order of arrival, and nobody who waits passes");
   add_value(app, "--at-least", at_least_, "D", "keep it closed this long from the grant on, however short the work is");
   add_value(app, "--label", label_, "TEXT", "who holds it, for people (host:pid)");
   app.add_option("--meta", metadata_, "for people, shown by inspect; may be repeated")->type_name("K=V")->allow_extra_args(false);
@@ -61,6 +62,7 @@ std::optional<Duration> Asking::wait() const {
 
 LockOptions Asking::lock_options() const {
   LockOptions options;
+  if (fifo_) options.fairness = Fairness::fifo;
   if (at_least_) {
     options.at_least = parse_duration("--at-least", *at_least_);
     if (options.at_least > longest_lease)

@@ -27,7 +27,7 @@ Duration parse_lease(std::string_view flag, std::string_view text, Duration shor
 CLI::Option* add_value(CLI::App& app, const std::string& names, std::optional<std::string>& value, const std::string& type,
                        const std::string& help);
 
-// -n, -w, --at-least, --label, --meta and NAME. Threads: one.
+// -n, -w, --fifo, --at-least, --label, --meta and NAME. Threads: one.
 class Asking {
  public:
   void add_to(CLI::App& app);
@@ -43,7 +43,7 @@ class Asking {
   std::string name_;
   std::optional<std::string> wait_, at_least_, label_;
   std::vector<std::string> metadata_;
-  bool nonblock_ = false;
+  bool nonblock_ = false, fifo_ = false;
 };
 
 // One try, or as many as the wait allows. Empty: busy, and `busy` tells who holds it; or stopped.

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <stdexcept>
 #include <string_view>
 
@@ -27,6 +28,10 @@ namespace {
 // The owners of this run and of all runs around it, outermost first: how a run knows those it is nested in, on whatever
 // database and in whatever depth, since owners are random.
 constexpr const char* owners_variable = "DLOCK_OWNERS";
+
+// The job that this run and all runs around it belong to: what they hold and wait for counts as one when deadlocks are
+// looked for.
+constexpr const char* job_variable = "DLOCK_JOB";
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -64,10 +69,18 @@ void tell(const Event& event, Console& console) {
   }
 }
 
+std::string random_job() {
+  std::random_device entropy;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", entropy(), entropy(), entropy(), entropy());
+}
+
 class Course {
  public:
   Course(Plan& plan, const StatusFile& status_file, Console& console)
-      : plan_(plan), status_file_(status_file), console_(console) {}
+      : plan_(plan), status_file_(status_file), console_(console) {
+    plan_.lock.job = variable(job_variable);
+    if (plan_.lock.job.empty()) plan_.lock.job = random_job();
+  }
 
   int run() {
     try {
@@ -145,7 +158,7 @@ class Course {
     const auto outer = variable(owners_variable);
     const auto owners = outer.empty() ? lock_->owner() : outer + " " + lock_->owner();
     return {"DLOCK_NAME=" + plan_.name, fmt::format("DLOCK_TOKEN={}", number(lock_->token())), "DLOCK_OWNER=" + lock_->owner(),
-            fmt::format("DLOCK_TTL_MS={}", plan_.rules.times.ttl.count() / 1000), fmt::format("{}={}", owners_variable, owners)};
+            fmt::format("DLOCK_TTL_MS={}", plan_.rules.times.ttl.count() / 1000), fmt::format("{}={}", owners_variable, owners), fmt::format("{}={}", job_variable, plan_.lock.job)};
   }
 
   int run_command() {

@@ -1,4 +1,5 @@
 // This file knows how dlock begins and ends.
+#include "queue.hpp"
 #include "reap.hpp"
 #include "run.hpp"
 #include "single.hpp"
@@ -29,7 +30,7 @@ void fill_standard_descriptors() {
 int usage_code(const std::vector<std::string>& words) {
   const auto command = std::find_if(words.begin(), words.end(), [](const std::string& word) {
     return word == "run" || word == "list" || word == "inspect" || word == "acquire" || word == "renew" || word == "release" ||
-           word == "reap";
+           word == "reap" || word == "wait" || word == "graph";
   });
   return command != words.end() && *command == "run" ? run_failed : dlock::tools::number(dlock::tools::Exit::usage);
 }
@@ -52,14 +53,16 @@ int main(int argc, char** argv) {
   console.add_to(app);
   Run run(app);
   Single single(app);
+  const Queue queue(app);
   const Reap reap(app);
   return run_tool(
       console, app, arguments.words,
       [&] {
         if (run.chosen()) return run(connection, console, arguments);
         if (app.get_subcommands().empty())
-          throw UsageError("no command is given: write run, list, inspect, acquire, renew, release or reap; see --help");
+          throw UsageError("no command is given: write run, list, inspect, acquire, renew, release, wait, graph or reap; see --help");
         if (arguments.cut) throw UsageError("only run takes a command after --");
+        if (queue.chosen()) return queue(connection, console);
         if (reap.chosen()) return reap(connection, console);
         return single(connection, console);
       },

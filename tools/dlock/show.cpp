@@ -31,11 +31,12 @@ std::size_t width(std::string_view text) {
 }  // namespace
 
 std::string as_table(const std::vector<Holder>& rows) {
-  std::vector<std::array<std::string, 6>> lines{{"NAME", "OWNER", "TOKEN", "HELD", "LEFT", "STATE"}};
+  std::vector<std::array<std::string, 7>> lines{{"NAME", "OWNER", "TOKEN", "HELD", "LEFT", "STATE", "WAITERS"}};
   for (const auto& row : rows)
     lines.push_back({printable(row.name), printable(who(row)), std::to_string(number(row.token)),
-                     has_holder(row) ? shown(row.held) : "-", left(row), std::string(to_string(row.state))});
-  std::array<std::size_t, 6> widths{};
+                     has_holder(row) ? shown(row.held) : "-", left(row), std::string(to_string(row.state)),
+                     std::to_string(row.waiters)});
+  std::array<std::size_t, 7> widths{};
   for (const auto& line : lines)
     for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
   std::string text;
@@ -56,17 +57,17 @@ std::string as_lines(const Holder& row) {
                         shown(row.left), row.entries);
   else if (row.state == State::closed)
     text += fmt::format("opens in:  {}\n", shown(row.left));
+  if (row.waiters > 0) text += fmt::format("waiters:   {}\n", row.waiters);
   if (!row.metadata.empty()) text += fmt::format("metadata:  {}\n", printable(row.metadata));
   text.pop_back();
   return text;
 }
 
-// Who waits is not known here.
 nlohmann::json as_json(const Holder& row) {
   return {{"name", row.name},       {"state", to_string(row.state)},   {"node", row.node},
           {"owner", row.owner},     {"label", row.label},              {"token", number(row.token)},
           {"held_us", has_holder(row) ? row.held.count() : 0},         {"left_us", row.left.count()},
-          {"entries", row.entries}, {"waiters", nullptr},              {"metadata", row.metadata}};
+          {"entries", row.entries}, {"waiters", row.waiters},          {"metadata", row.metadata}};
 }
 
 std::string why_busy(const Holder& row) {

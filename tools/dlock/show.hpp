@@ -12,7 +12,7 @@
 
 namespace dlock::tools {
 
-// NAME OWNER TOKEN HELD LEFT STATE, in columns.
+// NAME OWNER TOKEN HELD LEFT STATE WAITERS, in columns.
 std::string as_table(const std::vector<Holder>& rows);
 
 // Every field, a line each.

@@ -1,6 +1,7 @@
 // This file knows what the single commands take, and what they do.
 #include "single.hpp"
 
+#include "graph.hpp"
 #include "show.hpp"
 #include "waiting.hpp"
 
@@ -129,8 +130,18 @@ int Single::list(Engine& engine, Console& console) const {
 int Single::inspect(Engine& engine, Console& console) const {
   const auto row = engine.inspect(name_);
   if (!row) return say_no(fmt::format("{} is not held, and there is no row for it", in_quotes(name_)), console);
-  if (console.json()) console.result(as_json(*row));
-  else console.result(as_lines(*row));
+  std::vector<Waiter> queue;
+  if (row->waiters > 0) queue = engine.waiters(exactly(name_));
+  if (console.json()) {
+    auto object = as_json(*row);
+    object["queue"] = nlohmann::json::array();
+    for (const auto& waiter : queue) object["queue"].push_back(as_json(waiter));
+    console.result(std::move(object));
+  } else {
+    auto text = as_lines(*row);
+    for (const auto& waiter : queue) text += fmt::format("\n  {}", in_words(waiter));
+    console.result(text);
+  }
   return number(row->state == State::held ? Exit::ok : Exit::no);
 }
 

@@ -43,22 +43,26 @@ ON DUPLICATE KEY UPDATE
   token = IF({{lock}}.owner <=> VALUES(owner), LAST_INSERT_ID({{lock}}.token),
           IF({{lock}}.reopens_at <= VALUES(acquired_at)
              AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
-             AND ({{lock}}.next_ticket = VALUES(next_ticket) OR :ticket > {{lock}}.served_ticket),
+             AND (:ticket > {{lock}}.served_ticket
+                  OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
              LAST_INSERT_ID(GREATEST({{lock}}.token + 1, VALUES(token))), {{lock}}.token + LAST_INSERT_ID(0))),
   acquired_at = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.acquired_at,
                 IF({{lock}}.reopens_at <= VALUES(acquired_at)
                    AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
-                   AND ({{lock}}.next_ticket = VALUES(next_ticket) OR :ticket > {{lock}}.served_ticket),
+                   AND (:ticket > {{lock}}.served_ticket
+                  OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
                    VALUES(acquired_at), {{lock}}.acquired_at)),
   entries = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.entries,
             IF({{lock}}.reopens_at <= VALUES(acquired_at)
                AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
-               AND ({{lock}}.next_ticket = VALUES(next_ticket) OR :ticket > {{lock}}.served_ticket),
+               AND (:ticket > {{lock}}.served_ticket
+                  OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
                VALUES(entries), {{lock}}.entries)),
   owner = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.owner,
           IF({{lock}}.reopens_at <= VALUES(acquired_at)
              AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
-             AND ({{lock}}.next_ticket = VALUES(next_ticket) OR :ticket > {{lock}}.served_ticket),
+             AND (:ticket > {{lock}}.served_ticket
+                  OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
              VALUES(owner), {{lock}}.owner)),
   expires_at = IF({{lock}}.owner <=> VALUES(owner), VALUES(expires_at), {{lock}}.expires_at),
   reopens_at = IF({{lock}}.owner <=> VALUES(owner),
@@ -116,12 +120,14 @@ UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = 'release
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
 -- name: look(name, ticket)
--- Free, when it opens by itself, whether a live ticket comes first, and the actor of who holds it.
+-- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, and for how long it is
+-- marked as wanted.
 SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        GREATEST(0, GREATEST(s.opens_at, s.queued_until) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        s.queued_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       IF(s.owner IS NOT NULL AND s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), s.actor, '')
-  FROM (SELECT l.owner, l.expires_at, l.actor, GREATEST(l.reopens_at, IF(l.owner IS NULL, 0, l.expires_at)) AS opens_at,
+       IF(s.owner IS NOT NULL AND s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), s.actor, ''),
+       GREATEST(0, s.wanted_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+  FROM (SELECT l.owner, l.expires_at, l.actor, l.wanted_until, GREATEST(l.reopens_at, IF(l.owner IS NULL, 0, l.expires_at)) AS opens_at,
                IF(l.next_ticket <= l.served_ticket, 0,
                   COALESCE((SELECT MAX(w.expires_at) FROM {{waiter}} w
                              WHERE w.name = :name AND w.ticket > l.served_ticket

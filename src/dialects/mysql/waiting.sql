@@ -7,6 +7,12 @@
 UPDATE {{lock}} SET wanted_until = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :mark
  WHERE name = :name AND wanted_until < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :mark DIV 2;
 
+-- name: unwant(name)
+-- Takes the mark away, unless somebody who has a row waits; others mark again when they look.
+UPDATE {{lock}} SET wanted_until = 0
+ WHERE name = :name AND wanted_until > 0
+   AND NOT EXISTS (SELECT 1 FROM {{waiter}} w WHERE w.name = :name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)));
+
 -- name: draw(name, owner, node, label, actor, mode, ttl, wants) -> packet
 -- One packet of several statements. The number is drawn and the waiter's row written while the lock's row is locked: in
 -- one transaction, so that whoever has a ticket sees all smaller ones. Above those that are left from before the lock's
@@ -75,7 +81,8 @@ DELETE FROM {{waiter}}
 -- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
 -- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
 -- here. Once more after an answer that was lost: the row is the new owner's already, under that token. Without a ticket
--- served_ticket stays: one may have been drawn since it was seen that none is live. Assignments run from left to right:
+-- only while none is outstanding: one could be drawn between the reading of the tickets and the lock on the row.
+-- Assignments run from left to right:
 -- what still needs the old owner comes before the owner. The number of matched rows is the answer.
 UPDATE {{lock}} l
    SET l.token = :token + 1,
@@ -89,10 +96,10 @@ UPDATE {{lock}} l
         OR (l.owner = :owner AND l.token = :token AND l.entries = ''
             AND l.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
             AND (l.next_ticket <= l.served_ticket
-                 OR NOT EXISTS (SELECT 1 FROM {{waiter}} w
-                                 WHERE w.name = :name AND w.ticket > l.served_ticket
-                                   AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-                                   AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))));
+                 OR (:ticket > l.served_ticket
+                     AND NOT EXISTS (SELECT 1 FROM {{waiter}} w
+                                      WHERE w.name = :name AND w.ticket > l.served_ticket AND w.ticket < :ticket
+                                        AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))))));
 
 -- name: chain(actor, owner)
 -- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
@@ -121,7 +128,7 @@ SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_l
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - w.since,
        IF(w.wants_until = 0, -1, GREATEST(0, w.wants_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))),
-       COALESCE(h.actor, ''), COALESCE(h.label, ''), COALESCE(h.token, 0)
+       COALESCE(h.node, ''), COALESCE(h.actor, ''), COALESCE(h.label, ''), COALESCE(h.token, 0)
   FROM {{waiter}} w
        LEFT JOIN {{lock}} l ON l.name = w.name
        LEFT JOIN {{lock}} h ON h.name = w.name AND h.owner IS NOT NULL

@@ -48,7 +48,9 @@ ON CONFLICT (name) DO UPDATE SET
  WHERE l.owner = excluded.owner
     OR (l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
         AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-        AND (l.next_ticket = excluded.next_ticket OR :ticket::bigint > l.served_ticket))
+        AND (:ticket::bigint > l.served_ticket
+             OR (l.next_ticket = excluded.next_ticket
+                 AND (:ticket::bigint = 0 OR excluded.served_ticket > :ticket::bigint))))
 RETURNING l.token;
 
 -- name: release(name, owner, token)
@@ -113,11 +115,12 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
             ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
 -- name: look(name, ticket)
--- Free, when it opens by itself, whether a live ticket comes first, and the actor of who holds it.
+-- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, and for how long it is
+-- marked as wanted.
 SELECT (greatest(s.opens_at, s.queued_until) <= s.now)::int::bigint,
        greatest(0, s.opens_at - s.now, s.queued_until - s.now), (s.queued_until > s.now)::int::bigint,
-       CASE WHEN s.owner IS NOT NULL AND s.expires_at > s.now THEN s.actor ELSE '' END
-  FROM (SELECT l.owner, l.expires_at, l.actor, n.now,
+       CASE WHEN s.owner IS NOT NULL AND s.expires_at > s.now THEN s.actor ELSE '' END, greatest(0, s.wanted_until - s.now)
+  FROM (SELECT l.owner, l.expires_at, l.actor, l.wanted_until, n.now,
                greatest(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END) AS opens_at,
                CASE WHEN l.next_ticket <= l.served_ticket THEN 0
                     ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w

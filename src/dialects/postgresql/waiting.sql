@@ -7,6 +7,13 @@ UPDATE {{lock}} AS l SET wanted_until = n.now + :mark::bigint
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
  WHERE l.name = :name::text AND l.wanted_until < n.now + :mark::bigint / 2;
 
+-- name: unwant(name)
+-- Takes the mark away, unless somebody who has a row waits; others mark again when they look.
+UPDATE {{lock}} AS l SET wanted_until = 0
+ WHERE l.name = :name::text AND l.wanted_until > 0
+   AND NOT EXISTS (SELECT FROM {{waiter}} AS w
+                    WHERE w.name = :name::text AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+
 -- name: draw(name, owner, node, label, actor, mode, ttl, wants)
 -- The number is drawn and the waiter's row written while the lock's row is locked: in one transaction, so that whoever
 -- has a ticket sees all smaller ones. Above those that are left from before the lock's row was made.
@@ -68,7 +75,7 @@ DELETE FROM {{waiter}} AS w USING unnest(:name::text[], :owner::text[]) AS x (na
 -- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
 -- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
 -- here. Once more after an answer that was lost: the row is the new owner's already, under that token. Without a ticket
--- served_ticket stays: one may have been drawn since it was seen that none is live.
+-- only while none is outstanding: one could be drawn between the reading of the tickets and the lock on the row.
 UPDATE {{lock}} AS l
    SET token = :token::bigint + 1, owner = :new_owner::text, node = :node::text, label = :label::text,
        actor = :actor::text, entries = '', meta = :meta::text, lease_us = :lease::bigint,
@@ -84,9 +91,10 @@ UPDATE {{lock}} AS l
    AND ((l.owner = :new_owner::text AND l.token = :token::bigint + 1)
         OR (l.owner = :owner::text AND l.token = :token::bigint AND l.entries = '' AND l.reopens_at <= n.now
             AND (l.next_ticket <= l.served_ticket
-                 OR NOT EXISTS (SELECT FROM {{waiter}} AS w
-                                 WHERE w.name = :name::text AND w.ticket > l.served_ticket AND w.expires_at > n.now
-                                   AND (:ticket::bigint <= l.served_ticket OR w.ticket < :ticket::bigint)))));
+                 OR (:ticket::bigint > l.served_ticket
+                     AND NOT EXISTS (SELECT FROM {{waiter}} AS w
+                                      WHERE w.name = :name::text AND w.ticket > l.served_ticket
+                                        AND w.ticket < :ticket::bigint AND w.expires_at > n.now)))));
 
 -- name: chain(actor, owner)
 -- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
@@ -112,7 +120,7 @@ SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_l
 -- name: waiters(prefix)
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, n.now - w.since,
        CASE WHEN w.wants_until = 0 THEN -1 ELSE greatest(0, w.wants_until - n.now) END,
-       coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0)
+       coalesce(h.node, ''), coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0)
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{waiter}} AS w
        LEFT JOIN {{lock}} AS l ON l.name = w.name
        LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL

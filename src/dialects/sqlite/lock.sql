@@ -73,10 +73,11 @@ UPDATE {{lock}}
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
 -- name: look(name, ticket)
--- Free, when it opens by itself, whether a live ticket comes first, and the actor of who holds it.
+-- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, and for how long it is
+-- marked as wanted.
 SELECT max(opens_at, queued_until) <= now, max(opens_at - now, queued_until - now, 0), queued_until > now,
-       CASE WHEN owner IS NOT NULL AND expires_at > now THEN actor ELSE '' END
-  FROM (SELECT l.owner, l.expires_at, l.actor, t.now,
+       CASE WHEN owner IS NOT NULL AND expires_at > now THEN actor ELSE '' END, max(0, wanted_until - now)
+  FROM (SELECT l.owner, l.expires_at, l.actor, l.wanted_until, t.now,
                max(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END) AS opens_at,
                CASE WHEN l.next_ticket <= l.served_ticket THEN 0
                     ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w

@@ -7,6 +7,15 @@ UPDATE {{lock}} AS l SET wanted_until = t.now + :mark
   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
  WHERE l.name = :name AND l.wanted_until < t.now + :mark / 2;
 
+-- name: unwant(name)
+-- Takes the mark away, unless somebody who has a row waits; others mark again when they look.
+UPDATE {{lock}} SET wanted_until = 0
+ WHERE name = :name AND wanted_until > 0
+   AND NOT EXISTS (SELECT 1
+                     FROM {{waiter}} AS w,
+                          (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+                    WHERE w.name = :name AND w.expires_at > t.now);
+
 -- name: draw(name, owner, node, label, actor, mode, ttl, wants) -> packet
 -- The number is drawn and the waiter's row written in one transaction, so that whoever has a ticket sees all smaller
 -- ones. Above those that are left from before the lock's row was made.
@@ -76,9 +85,10 @@ UPDATE {{lock}} AS l
    AND ((l.owner = :new_owner AND l.token = :token + 1)
         OR (l.owner = :owner AND l.token = :token AND l.entries = '' AND l.reopens_at <= t.now
             AND (l.next_ticket <= l.served_ticket
-                 OR NOT EXISTS (SELECT 1 FROM {{waiter}} AS w
-                                 WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > t.now
-                                   AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))));
+                 OR (:ticket > l.served_ticket
+                     AND NOT EXISTS (SELECT 1 FROM {{waiter}} AS w
+                                      WHERE w.name = :name AND w.ticket > l.served_ticket AND w.ticket < :ticket
+                                        AND w.expires_at > t.now)))));
 
 -- name: chain(actor, owner)
 -- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
@@ -103,7 +113,7 @@ SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_l
 -- name: waiters(prefix)
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.since,
        CASE WHEN w.wants_until = 0 THEN -1 ELSE max(0, w.wants_until - t.now) END,
-       coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0)
+       coalesce(h.node, ''), coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0)
   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{waiter}} AS w
        LEFT JOIN {{lock}} AS l ON l.name = w.name
        LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL AND h.expires_at > t.now

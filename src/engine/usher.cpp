@@ -1,0 +1,223 @@
+// This file knows the rounds of the usher.
+#include "engine/usher.hpp"
+
+#include "engine/backoff.hpp"
+#include "engine/faults.hpp"
+#include "store/waiting_room.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <utility>
+
+namespace dlock::engine {
+namespace {
+
+// For so long after the last waiter has gone the thread stays, and listens: another one often comes soon.
+constexpr Duration linger = std::chrono::seconds{5};
+constexpr Duration longest_silence = std::chrono::seconds{10};  // a connection that listens is tried anew after failures
+constexpr Duration farewell = std::chrono::seconds{1};
+
+}  // namespace
+
+struct Usher::State {
+  State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<Reporter> news, std::shared_ptr<Lines> the_lines,
+        Terms the_terms)
+      : table(std::move(the_table)), reporter(std::move(news)), lines(std::move(the_lines)), terms(std::move(the_terms)) {}
+
+  const std::shared_ptr<store::LockTable> table;
+  const std::shared_ptr<Reporter> reporter;
+  const std::shared_ptr<Lines> lines;
+  const Terms terms;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  // Guarded by mutex:
+  bool closing = false, running = false, called = false;
+  std::shared_ptr<dialects::Bell> bell;
+  struct Leftover {
+    std::string name, owner;
+    Instant until;  // its row is dead then
+  };
+  std::deque<Leftover> leftovers;
+
+  // The thread's own:
+  Backoff silence{longest_silence};
+  Instant listen_again{};
+  bool deaf = false;  // there is nothing to listen to here
+  Instant renew_at = Instant::max();
+
+  Deadline soon() const { return later(BootClock::now(), terms.request_timeout); }
+
+  void call() {
+    std::shared_ptr<dialects::Bell> listening;
+    {
+      const std::lock_guard guard(mutex);
+      called = true;
+      listening = bell;
+    }
+    changed.notify_all();
+    if (listening) listening->interrupt();
+  }
+
+  // Listens if it can. What was released before it did is seen by looking again.
+  void open() {
+    if (!terms.listen || deaf || bell || BootClock::now() < listen_again) return;
+    try {
+      std::shared_ptr<dialects::Bell> opened = table->open_bell(soon());
+      deaf = !opened;
+      const std::lock_guard guard(mutex);
+      bell = std::move(opened);
+      silence.begin_anew();
+    } catch (const Failure& failure) {
+      fail(failure);
+    }
+    lines->ring_all();
+  }
+
+  void fail(const Failure& failure) {
+    listen_again = later(BootClock::now(), silence.next());
+    reporter->tell(Event::Kind::retried, {}, {}, {}, failure.what());
+  }
+
+  // Waits for news until `until`, and passes them on.
+  void listen(Instant until) {
+    if (!bell) {
+      std::unique_lock guard(mutex);
+      // In slices: a condition variable does not count suspend.
+      while (!called && !closing && BootClock::now() < until)
+        changed.wait_for(guard, std::min<BootClock::duration>(until - BootClock::now(), std::chrono::seconds{1}));
+      called = false;
+      return;
+    }
+    try {
+      const auto watched = lines->watched();
+      const auto rung = bell->wait(watched, until);
+      if (rung.everything) lines->ring_all();
+      for (const auto& one : rung.names) lines->ring(one.name, one.head);
+    } catch (const Failure& failure) {
+      {
+        const std::lock_guard guard(mutex);
+        bell.reset();
+      }
+      fail(failure);
+      lines->ring_all();
+    }
+    const std::lock_guard guard(mutex);
+    called = false;
+  }
+
+  // One statement for all rows of this engine. A row that has died in spite of it is told to its owner.
+  void renew() {
+    const auto rows = lines->rows();
+    if (rows.empty()) {
+      renew_at = Instant::max();
+      return;
+    }
+    const auto now = BootClock::now();
+    if (renew_at == Instant::max()) renew_at = later(now, terms.ticket / 4);
+    if (now < renew_at) return;
+    std::vector<store::Place> places;
+    places.reserve(rows.size());
+    for (const auto& row : rows) places.push_back({row.name, row.owner});
+    try {
+      const auto alive = table->waiting().renew_waiters(places, terms.ticket, std::min(soon(), later(now, terms.ticket / 4)));
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        if (!alive[i]) lines->died(rows[i].seat);
+      renew_at = later(now, terms.ticket / 3);
+    } catch (const Failure& failure) {
+      reporter->tell(Event::Kind::retried, {}, {}, {}, failure.what());
+      renew_at = later(BootClock::now(), terms.ticket / 20);
+    }
+  }
+
+  // False: some are left, because the database does not answer.
+  bool clear_away(Deadline deadline) {
+    for (;;) {
+      Leftover leftover;
+      {
+        const std::lock_guard guard(mutex);
+        if (leftovers.empty()) return true;
+        leftover = std::move(leftovers.front());
+        leftovers.pop_front();
+      }
+      if (BootClock::now() >= leftover.until) continue;
+      try {
+        table->waiting().discard(leftover.name, leftover.owner, deadline);
+      } catch (const Failure& failure) {
+        if (!passing(failure.cause())) continue;
+        const std::lock_guard guard(mutex);
+        leftovers.push_back(std::move(leftover));
+        return false;
+      }
+    }
+  }
+
+  void run() {
+    auto busy_until = later(BootClock::now(), linger);
+    for (;;) {
+      const bool cleared = clear_away(soon());
+      const auto now = BootClock::now();
+      if (lines->anybody() || !cleared) busy_until = later(now, linger);
+      {
+        const std::lock_guard guard(mutex);
+        if (closing || (now >= busy_until && !called && leftovers.empty())) {
+          running = false;
+          break;
+        }
+      }
+      open();
+      renew();
+      auto until = std::min(renew_at, busy_until);
+      if (lines->anybody()) until = std::min(renew_at, later(now, linger));
+      if (!bell && terms.listen && !deaf) until = std::min(until, listen_again);
+      if (!cleared) until = std::min(until, later(now, std::chrono::milliseconds{100}));
+      listen(until);
+    }
+    clear_away(later(BootClock::now(), farewell));
+    std::shared_ptr<dialects::Bell> last;  // closed without the mutex
+    const std::lock_guard guard(mutex);
+    last.swap(bell);
+  }
+};
+
+Usher::Usher(std::shared_ptr<store::LockTable> table, std::shared_ptr<Reporter> reporter, std::shared_ptr<Lines> lines,
+             Terms terms)
+    : state_(std::make_shared<State>(std::move(table), std::move(reporter), std::move(lines), std::move(terms))) {}
+
+Usher::~Usher() { close(); }
+
+void Usher::attend() {
+  const std::lock_guard starting(starting_);
+  {
+    const std::lock_guard guard(state_->mutex);
+    if (state_->closing) return;
+    if (state_->running) {
+      state_->called = true;
+    } else {
+      state_->running = true;
+      thread_.reset();  // the last one has ended, or is about to without another look
+      thread_ = std::make_unique<Thread>();
+      thread_->start([state = state_] { state->run(); });
+      return;
+    }
+  }
+  state_->call();
+}
+
+void Usher::discard_later(std::string name, std::string owner) {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->leftovers.push_back({std::move(name), std::move(owner), later(BootClock::now(), state_->terms.ticket)});
+  }
+  attend();
+}
+
+void Usher::close() noexcept {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->closing = true;
+  }
+  state_->call();
+}
+
+}  // namespace dlock::engine

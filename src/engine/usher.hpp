@@ -1,0 +1,45 @@
+// This file knows what one thread does for all who wait: it listens, keeps their rows alive, and clears away after them.
+#pragma once
+
+#include "engine/lines.hpp"
+#include "engine/reporter.hpp"
+#include "types/thread.hpp"
+#include "store/lock_table.hpp"
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace dlock::engine {
+
+// Threads: any. Its thread, and the connection it listens on, are there while something waits, and a little longer.
+// A missed ring costs time, never correctness: every waiter looks by itself at intervals.
+class Usher {
+ public:
+  struct Terms {
+    bool listen = true;
+    Duration ticket{};  // how long a row in the waiters' table lives without being renewed
+    Duration request_timeout{};
+  };
+
+  Usher(std::shared_ptr<store::LockTable> table, std::shared_ptr<Reporter> reporter, std::shared_ptr<Lines> lines,
+        Terms terms);
+  ~Usher();
+  Usher(const Usher&) = delete;
+  Usher& operator=(const Usher&) = delete;
+
+  // Somebody waits, or waits for something else.
+  void attend();
+  // Takes a row out of the waiters' table, when there is time for it.
+  void discard_later(std::string name, std::string owner);
+  // Says that the end is near: no further statement begins, but for rows to be discarded.
+  void close() noexcept;
+
+ private:
+  struct State;
+  const std::shared_ptr<State> state_;
+  std::mutex starting_;
+  std::unique_ptr<Thread> thread_;  // guarded by starting_
+};
+
+}  // namespace dlock::engine

@@ -1,0 +1,355 @@
+// This file knows how a call waits: in line, as the head looking and marking, until it is granted or out of patience.
+#include "engine/backoff.hpp"
+#include "engine/core.hpp"
+#include "engine/glob.hpp"
+#include "engine/pause.hpp"
+#include "engine/persist.hpp"
+#include "engine/request.hpp"
+#include "engine/suspicion.hpp"
+#include "engine/watch.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+namespace dlock {
+inline namespace v0 {
+namespace {
+
+using engine::Held;
+using engine::Lines;
+
+// A row that is locked by another transaction is looked at again for this long before the answer is "busy":
+// it may have been a release on its way.
+constexpr Duration locked_patience = std::chrono::milliseconds{50};
+constexpr Duration locked_pause = std::chrono::milliseconds{5};
+
+// A head that has waited for longer is shown to people: it has a row in the waiters' table.
+constexpr Duration shown_after = std::chrono::seconds{1};
+// For so long the head of a line lets others go first when its line has had enough in one go.
+constexpr Duration turn_of_others = std::chrono::milliseconds{20};
+constexpr Duration longest_marking = std::chrono::milliseconds{100};
+
+}  // namespace
+
+// Threads: one. Leaves nothing behind, however it ends.
+class Core::Vigil {
+  template <class Ask>
+  auto persist(Ask ask) {
+    bool ignored = false;
+    return core_.persist(core_.answer_by(patience_.deadline), patience_.stop, ignored, std::move(ask));
+  }
+
+ public:
+  Vigil(Core& core, Request& request, const Patience& patience)
+      : core_(core),
+        request_(request),
+        patience_(patience),
+        wish_(std::make_shared<engine::Wish>(request.name, request.options, request.terms, request.owner,
+                                             std::string(request.actor.view()), request.job)),
+        polling_(core.options_.poll_first, core.options_.poll_floor) {}
+
+  ~Vigil() {
+    if (seat_) {
+      // Only after a failure: what was handed over meanwhile has nobody any more.
+      if (const auto late = core_.lines_->leave(seat_)) core_.release(late, core_.options_.release_timeout);
+    }
+    if (has_row_) core_.usher_.discard_later(request_.name.text(), row_owner_);
+  }
+  Vigil(const Vigil&) = delete;
+  Vigil& operator=(const Vigil&) = delete;
+
+  // Empty: out of patience.
+  std::shared_ptr<Held> wait() {
+    if (request_.fairness == Fairness::fifo) draw();
+    sit();
+    if (has_row_) registered();
+    else if (request_.may_hold_something()) enroll();
+    for (;;) {
+      until_ = patience_.deadline;
+      const auto standing = core_.lines_->attend(seat_);
+      if (standing.dead) register_again();
+      if (standing.head)
+        if (auto held = lead(standing)) return held;
+      switch (core_.lines_->sleep(seat_, std::min(until_, suspicion_.next()), patience_.deadline, patience_.stop)) {
+        case Lines::Woken::handed:
+          if (auto held = accept(core_.lines_->leave(seat_))) return held;
+          sit();
+          break;
+        case Lines::Woken::stopped: return give_up();
+        case Lines::Woken::rung:
+        case Lines::Woken::head:
+        case Lines::Woken::time: break;
+      }
+      const auto now = BootClock::now();
+      if (now >= patience_.deadline) return give_up();
+      if (now >= suspicion_.next()) persist([&](Deadline until) { return suspicion_.look(*core_.table_, request_.actor.view(), request_.owner, until); });
+    }
+  }
+
+ private:
+  store::Wait wait_as(store::Wait::Mode mode) const {
+    const auto now = BootClock::now();
+    store::Wait wait{request_.name.text(), request_.owner, core_.options_.node,
+                     request_.options.label ? std::string_view{*request_.options.label} : core_.options_.label,
+                     request_.actor.view(), mode, core_.options_.ticket, std::nullopt};
+    if (patience_.deadline != Deadline::max()) wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, now) - now);
+    return wait;
+  }
+
+  void sit() {
+    seat_ = core_.lines_->join(wish_, request_.ticket, request_.entry.empty());
+    core_.usher_.attend();
+  }
+
+  // A row that may be there is there, for whoever has to take it away.
+  void has_row() {
+    has_row_ = true;
+    row_owner_ = request_.owner;
+  }
+
+  void registered() {
+    core_.lines_->registered(seat_, true);
+    core_.usher_.attend();
+    if (request_.may_hold_something()) suspicion_.begin();
+  }
+
+  void draw() {
+    has_row();
+    request_.ticket = persist([&](Deadline until) {
+      return core_.table_->waiting().draw(wait_as(store::Wait::Mode::fifo), until);
+    });
+    if (!seat_) return;
+    core_.lines_->give_ticket(seat_, request_.ticket);
+    registered();
+  }
+
+  void enroll() {
+    has_row();
+    persist([&](Deadline until) {
+      core_.table_->waiting().enroll(wait_as(store::Wait::Mode::barging), until);
+      return true;
+    });
+    registered();
+  }
+
+  void register_again() {
+    if (request_.ticket != 0) draw();
+    else enroll();
+    core_.lines_->revived(seat_);
+  }
+
+  store::Outlook look() {
+    return persist([&](Deadline until) { return core_.table_->look(request_.name.text(), request_.ticket, until); });
+  }
+
+  // What only the head of a line does: look, and take what it sees free. Sets until_ to when it should look again.
+  std::shared_ptr<Held> lead(const Lines::Standing& standing) {
+    const auto now = BootClock::now();
+    until_ = later(now, polling_.next());
+    if (!has_row_ && now - begun_ > shown_after) enroll();
+    if (standing.quiet) return nullptr;  // granted in this process just now: its release will be heard of
+    if (standing.ask || !request_.entry.empty()) {
+      request_.in_doubt = request_.in_doubt || standing.ask;  // and stays so: what was handed over may come late
+      if (auto held = attempt()) return held;
+      if (!request_.entry.empty()) return nullptr;  // its node may be inside by then: only asking tells
+    }
+    auto outlook = look();
+    if (outlook.queued && request_.ticket == 0) {  // who finds a queue joins it
+      draw();
+      outlook = look();
+    }
+    if (outlook.free && standing.yields && outlook.wanted_for > Duration{}) {
+      engine::pause_until(std::min(later(now, engine::jittered(turn_of_others)), patience_.deadline), patience_.stop);
+      outlook = look();
+    }
+    for (bool tried = false, marked = false;;) {
+      if (outlook.free && !tried) {
+        tried = true;
+        if (auto held = attempt()) return held;
+        if (request_.row_locked) return nullptr;
+        outlook = look();  // somebody was quicker
+      } else if (!outlook.free && !marked && !core_.granted_here(outlook) && outlook.wanted_for < mark_length / 4) {
+        // The mark is on the row before the look that decides to sleep: a release after that look rings.
+        marked = true;
+        mark();
+        outlook = look();
+      } else {
+        break;
+      }
+    }
+    if (core_.lines_->saw(seat_, outlook.holder)) core_.usher_.attend();
+    if (outlook.opens_in > Duration{}) until_ = std::min(until_, later(BootClock::now(), outlook.opens_in));
+    return nullptr;
+  }
+
+  void mark() {
+    marked_ = true;
+    core_.mark(request_.name, patience_.deadline);
+  }
+
+  std::shared_ptr<Held> attempt() {
+    auto held = core_.try_once(request_, patience_.deadline, patience_.stop);
+    if (held) {
+      core_.lines_->leave(seat_);
+      seat_ = nullptr;
+    } else if (request_.owner != wish_->owner) {
+      core_.lines_->rename(seat_, request_.owner);
+    }
+    return held;
+  }
+
+  // A grant that comes too late to be of use is asked for once more: the same owner has the same token.
+  std::shared_ptr<Held> accept(std::shared_ptr<Held> held) {
+    seat_ = nullptr;
+    if (!held || held->valid(BootClock::now())) return held;
+    core_.forget(held);
+    request_.in_doubt = true;
+    return core_.try_once(request_, patience_.deadline, patience_.stop);
+  }
+
+  std::shared_ptr<Held> give_up() {
+    if (auto late = accept(core_.lines_->leave(seat_))) return late;
+    const auto deadline = later(BootClock::now(), core_.options_.release_timeout);
+    try {
+      if (has_row_) {
+        core_.table_->waiting().discard(request_.name.text(), row_owner_, deadline);
+        has_row_ = false;
+      }
+      if (marked_ && !core_.lines_->anybody(request_.name.text()))
+        core_.table_->waiting().unwant(request_.name.text(), deadline);
+    } catch (const Failure&) {  // the usher tries again with the row; a mark is over in seconds
+    }
+    return nullptr;
+  }
+
+  Core& core_;
+  Request& request_;
+  const Patience& patience_;
+  const std::shared_ptr<engine::Wish> wish_;
+  engine::Polling polling_;
+  const Instant begun_ = BootClock::now();
+  Lines::Seat seat_{};
+  Instant until_{};
+  bool has_row_ = false, marked_ = false;
+  std::string row_owner_{};
+  engine::Suspicion suspicion_{};
+};
+
+// Empty: busy, or out of patience.
+std::shared_ptr<Held> Core::wait_for_grant(Request& request, const Patience& patience) {
+  try {
+    // Who is in line in this process comes first, but for those who do not wait.
+    std::shared_ptr<Held> held;
+    if (!patience.waits || !lines_->anybody(request.name.text())) held = try_first(request, patience);
+    const bool waits = patience.waits && !patience.stop.stop_requested() && BootClock::now() < patience.deadline;
+    if (!held && waits) held = Vigil(*this, request, patience).wait();
+    if (held) return held;
+  } catch (const Error&) {
+    // Whatever an attempt without an answer may have been granted must not be held by nobody.
+    if (request.in_doubt) free_later(request);
+    if (patience.stop.stop_requested()) return nullptr;
+    throw;
+  }
+  if (request.in_doubt) free_later(request);
+  return nullptr;
+}
+
+// Once, unless the row is only locked: then a little longer.
+std::shared_ptr<Held> Core::try_first(Request& request, const Patience& patience) {
+  const auto give_up_on_lock = std::min(patience.deadline, later(request.first_sent, locked_patience));
+  for (;;) {
+    if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
+    const auto now = BootClock::now();
+    if (!request.row_locked || now >= give_up_on_lock) return nullptr;
+    if (engine::pause_until(later(now, engine::jittered(locked_pause)), patience.stop)) return nullptr;
+  }
+}
+
+// A hand-over to somebody who has given up may still take effect. Once the row is free of its first holder it cannot;
+// then the heir's name is taken out of it.
+void Core::disown(const Held& held, const std::string& heir) {
+  keeper_.free_later(held.name(), held.owner(), held.entry(), held.trusted_until());
+  keeper_.free_later(held.name(), heir, {}, later(BootClock::now(), held.terms().lease));
+}
+
+// Gives what is held to the head of the line in this process, in one statement, so that it is never free in between.
+// False: it is still to be freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have
+// their turn.
+bool Core::hand_over(const std::shared_ptr<Held>& held, Deadline deadline, bool& in_doubt, bool& yields) {
+  if (!held->entry().empty() || !lines_->anybody(held->name())) return false;
+  const auto& passed = held->passed;
+  yields = passed.times >= options_.hand_overs || BootClock::now() - passed.since >= options_.hand_over_time;
+  if (yields) return false;
+  const auto seat = lines_->reserve(held->name());
+  if (!seat) return false;
+  const auto& wish = Lines::wish(seat);
+  const auto owner = wish.owner;
+  const store::Ask ask{wish.name, owner, options_.node,
+                       wish.options.label ? std::string_view{*wish.options.label} : options_.label,
+                       wish.actor, wish.terms.lease, wish.options.at_least, wish.options.metadata, {},
+                       Lines::ticket(seat)};
+  std::optional<Token> token;
+  Instant sent{};
+  try {
+    token = persist(deadline, {}, in_doubt, [&](Deadline until) {
+      sent = BootClock::now();
+      return table_->waiting().hand_over(held->claim(), ask, until);
+    });
+  } catch (...) {
+    if (!lines_->settle(seat, nullptr, true)) disown(*held, owner);
+    throw;
+  }
+  if (!token) {
+    if (!lines_->settle(seat, nullptr, in_doubt) && in_doubt) disown(*held, owner);
+    return false;
+  }
+  auto next = std::make_shared<Held>(wish.name, owner, *token, wish.terms, sent);
+  next->passed = {passed.times + 1, passed.since};
+  reporter_->tell(Event::Kind::released, held->name(), held->token());
+  hold(next, wish.job, sent);
+  // Who has given up in the meantime has said no: then it is the next one's, or free.
+  if (!lines_->settle(seat, next)) release(next, options_.release_timeout);
+  return true;
+}
+
+// Once, and not for long: without a mark nobody rings, and looking at intervals has to do.
+void Core::mark(const Name& name, Deadline deadline) {
+  try {
+    table_->waiting().want(name.text(), mark_length, std::min(answer_by(deadline), later(BootClock::now(), longest_marking)));
+  } catch (const Failure&) {  // its row is locked, or the database away: the next look says which
+  }
+}
+
+bool Core::wait_free(const Name& name, const Patience& patience) {
+  Watch watch(*this, name, patience);
+  while (!patience.stop.stop_requested()) {
+    watch.attend();
+    bool in_doubt = false;
+    store::Outlook outlook;
+    try {
+      outlook = persist(answer_by(patience.deadline), patience.stop, in_doubt, [&](Deadline deadline) {
+        return table_->look(name.text(), 0, deadline);
+      });
+    } catch (const Error&) {
+      if (patience.stop.stop_requested()) return false;
+      throw;
+    }
+    if (outlook.free) return true;
+    if (BootClock::now() >= patience.deadline) return false;
+    if (watch.marks()) continue;  // and look again
+    watch.sleep(outlook.opens_in, outlook.holder);
+  }
+  return false;
+}
+
+std::vector<Waiter> Core::waiters(const std::string& glob) {
+  auto waiters = persist(soon(), [&](Deadline deadline) { return table_->waiting().waiters(engine::literal_prefix(glob), deadline); });
+  std::erase_if(waiters, [&](const Waiter& waiter) { return ::fnmatch(glob.c_str(), waiter.name.c_str(), 0) != 0; });
+  return waiters;
+}
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,99 @@
+// This file knows how somebody waits for news of a name without standing in line for it.
+#pragma once
+
+#include "engine/backoff.hpp"
+#include "engine/core.hpp"
+#include "engine/persist.hpp"
+#include "engine/suspicion.hpp"
+
+#include <algorithm>
+
+namespace dlock {
+inline namespace v0 {
+
+// Threads: one. `owner` and `actor`: as whom it waits, where others are to see it.
+class Core::Watch {
+  template <class Ask>
+  auto ask(Ask question) {
+    bool ignored = false;
+    return core_.persist(core_.answer_by(patience_.deadline), patience_.stop, ignored, std::move(question));
+  }
+
+ public:
+  Watch(Core& core, const Name& name, const Patience& patience, std::string owner = {})
+      : core_(core),
+        name_(name),
+        patience_(patience),
+        owner_(std::move(owner)),
+        seat_(core.lines_->observe(name.text(), owner_)),
+        polling_(core.options_.poll_first, core.options_.poll_floor) {
+    core_.usher_.attend();
+  }
+  ~Watch() {
+    core_.lines_->leave(seat_);
+    if (has_row_) core_.usher_.discard_later(name_.text(), owner_);
+    if (marked_until_ == Instant{} || core_.lines_->anybody(name_.text())) return;
+    try {
+      core_.table_->waiting().unwant(name_.text(), later(BootClock::now(), core_.options_.release_timeout));
+    } catch (const Failure&) {  // it is over in seconds
+    }
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // Before each look: what rings from here on ends the next sleep().
+  void attend() { core_.lines_->attend(seat_); }
+
+  // Marks the name as wanted, if it does not know that it is. True: it did, and another look is due.
+  bool marks() {
+    const auto now = BootClock::now();
+    if (now < marked_until_) return false;
+    marked_until_ = later(now, mark_length / 2);
+    core_.mark(name_, patience_.deadline);
+    return true;
+  }
+
+  // Shows that `actor`, who holds something, waits here: from now on a deadlock is found. `label`: for people.
+  void enroll(std::string_view actor) {
+    actor_ = actor;
+    has_row_ = true;
+    ask([&](Deadline until) {
+      store::Wait wait{name_.text(), owner_, core_.options_.node, core_.options_.label, actor_,
+                       store::Wait::Mode::transaction, core_.options_.ticket, std::nullopt};
+      if (patience_.deadline != Deadline::max())
+        wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, BootClock::now()) - BootClock::now());
+      core_.table_->waiting().enroll(wait, until);
+      return true;
+    });
+    core_.lines_->registered(seat_, true);
+    core_.usher_.attend();
+    suspicion_.begin();
+  }
+  bool enrolled() const noexcept { return has_row_; }
+
+  // Until something may have changed. `opens_in`: when it does so by itself; 0: nobody knows. Throws Error{deadlock}.
+  void sleep(Duration opens_in, std::string holder) {
+    if (core_.lines_->saw(seat_, std::move(holder))) core_.usher_.attend();
+    auto pause = polling_.next();
+    if (opens_in > Duration{}) pause = std::min(pause, opens_in);
+    const auto until = std::min(later(BootClock::now(), pause), suspicion_.next());
+    core_.lines_->sleep(seat_, until, patience_.deadline, patience_.stop);
+    if (BootClock::now() >= suspicion_.next())
+      ask([&](Deadline deadline) { return suspicion_.look(*core_.table_, actor_, owner_, deadline); });
+  }
+
+ private:
+  Core& core_;
+  const Name& name_;
+  const Patience patience_;
+  const std::string owner_;
+  std::string actor_{};
+  const engine::Lines::Seat seat_;
+  engine::Polling polling_;
+  engine::Suspicion suspicion_{};
+  Instant marked_until_{};
+  bool has_row_ = false;
+};
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,69 @@
+// This file knows when a chain of waits is a deadlock, and who gives way.
+#include "engine/deadlock.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using dlock::Token;
+using dlock::engine::cycle_of;
+using dlock::store::Link;
+
+namespace {
+
+std::string actor(char engine, char job) { return std::string(16, engine) + std::string(16, job); }
+
+Link link(const std::string& name, const std::string& waiter, std::int64_t since, const std::string& holder, char job,
+          const std::string& label) {
+  Link link;
+  link.name = name;
+  link.waiter = waiter;
+  link.since = since;
+  link.holder = holder;
+  link.holder_actor = actor('e', job);
+  link.holder_label = label;
+  link.token = Token{7};
+  return link;
+}
+
+// a waits for y, which b holds; b waits for x, which a holds.
+std::vector<Link> two() { return {link("y", "a1", 10, "b2", 'b', "B"), link("x", "b1", 20, "a2", 'a', "A")}; }
+
+}  // namespace
+
+TEST_CASE("a chain that comes back to its beginning is a deadlock, whatever the engine its job asks through") {
+  CHECK(cycle_of(two(), actor('e', 'a')));
+  CHECK(cycle_of(two(), actor('f', 'a')));
+  CHECK_FALSE(cycle_of(two(), actor('e', 'c')));
+  CHECK_FALSE(cycle_of({}, actor('e', 'a')));
+  CHECK_FALSE(cycle_of(two(), ""));
+}
+
+TEST_CASE("who waits for what it holds itself is in no deadlock with another") {
+  CHECK_FALSE(cycle_of({link("x", "a1", 10, "a2", 'a', "A")}, actor('e', 'a')));
+}
+
+TEST_CASE("exactly one waiter of a cycle is the youngest, also among those who came at the same moment") {
+  auto links = two();
+  const auto cycle = *cycle_of(links, actor('e', 'a'));
+  CHECK(cycle.youngest("b1"));
+  CHECK_FALSE(cycle.youngest("a1"));
+  links[0].since = links[1].since;
+  const auto tie = *cycle_of(links, actor('e', 'a'));
+  CHECK(tie.youngest("b1") != tie.youngest("a1"));
+}
+
+TEST_CASE("a cycle is the same only if every wait and every grant in it is") {
+  const auto cycle = *cycle_of(two(), actor('e', 'a'));
+  CHECK(cycle.same_as(*cycle_of(two(), actor('e', 'a'))));
+  auto moved = two();
+  moved[1].token = Token{8};
+  CHECK_FALSE(cycle.same_as(*cycle_of(moved, actor('e', 'a'))));
+  auto again = two();
+  again[0].since = 11;
+  CHECK_FALSE(cycle.same_as(*cycle_of(again, actor('e', 'a'))));
+}
+
+TEST_CASE("a cycle is told with who holds and who waits") {
+  CHECK(cycle_of(two(), actor('e', 'a'))->in_words() == R"(A holds "x", waits for "y"; B holds "y", waits for "x")");
+}

@@ -1,0 +1,180 @@
+// This file knows what the lines of those who wait promise: one head, an order, and no wake-up lost.
+#include "engine/lines.hpp"
+
+#include <doctest/doctest.h>
+
+#include <future>
+#include <thread>
+
+using namespace std::chrono_literals;
+using dlock::BootClock;
+using dlock::Deadline;
+using dlock::Name;
+using dlock::engine::Held;
+using dlock::engine::Lines;
+using dlock::engine::Wish;
+using dlock::later;
+
+namespace {
+
+std::shared_ptr<Wish> wish(const std::string& owner, const std::string& name = "n") {
+  return std::make_shared<Wish>(Name(name), dlock::LockOptions{}, Held::Terms{}, owner, std::string(32, 'a'), nullptr);
+}
+
+std::shared_ptr<Held> grant(const std::string& owner) {
+  return std::make_shared<Held>(Name("n"), owner, dlock::Token{2}, Held::Terms{}, BootClock::now());
+}
+
+Deadline soon() { return later(BootClock::now(), 10s); }
+
+// Sleeps on a thread of its own, like a waiter, and has begun to when this returns.
+std::future<Lines::Woken> sleeping(Lines& lines, const Lines::Seat& seat, Deadline deadline = soon()) {
+  return std::async(std::launch::async, [&lines, seat, deadline] { return lines.sleep(seat, deadline, deadline, {}); });
+}
+
+Lines::Seat reserved(Lines& lines) {
+  for (const auto give_up = soon(); BootClock::now() < give_up; std::this_thread::yield())
+    if (auto seat = lines.reserve("n")) return seat;
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("the first in line is its head, and the next one when it leaves") {
+  Lines lines;
+  const auto first = lines.join(wish("1"), 0, true), second = lines.join(wish("2"), 0, true);
+  CHECK(lines.attend(first).head);
+  CHECK_FALSE(lines.attend(second).head);
+  CHECK(lines.anybody("n"));
+  CHECK_FALSE(lines.anybody("m"));
+  auto woken = sleeping(lines, second);
+  CHECK_FALSE(lines.leave(first));
+  CHECK(woken.get() == Lines::Woken::head);
+  CHECK(lines.attend(second).head);
+  lines.leave(second);
+  CHECK_FALSE(lines.anybody());
+}
+
+TEST_CASE("tickets come before those who have none, in their order, whenever they come") {
+  Lines lines;
+  const auto barger = lines.join(wish("b"), 0, true), five = lines.join(wish("5"), 5, true), three = lines.join(wish("3"), 3, true);
+  CHECK(lines.attend(three).head);
+  CHECK_FALSE(lines.attend(five).head);
+  CHECK_FALSE(lines.attend(barger).head);
+  lines.give_ticket(barger, 4);
+  lines.leave(three);
+  CHECK(lines.attend(barger).head);
+  lines.leave(barger);
+  CHECK(lines.attend(five).head);
+  lines.leave(five);
+}
+
+TEST_CASE("a ring before the sleep is heard in it, and one before the look is not") {
+  Lines lines;
+  const auto seat = lines.join(wish("1"), 0, true);
+  lines.attend(seat);
+  lines.ring("n");
+  CHECK(lines.sleep(seat, soon(), soon(), {}) == Lines::Woken::rung);
+  lines.ring("n");
+  lines.attend(seat);
+  CHECK(lines.sleep(seat, BootClock::now(), soon(), {}) == Lines::Woken::time);
+  lines.leave(seat);
+}
+
+TEST_CASE("a ring wakes the head and who observes, one for an owner only that owner") {
+  Lines lines;
+  const auto head = lines.join(wish("1"), 0, true), next = lines.join(wish("2"), 0, true);
+  const auto observer = lines.observe("n", "o");
+  const auto past = BootClock::now();
+  for (const auto& seat : {head, next, observer}) lines.attend(seat);
+  lines.ring("n");
+  CHECK(lines.sleep(head, soon(), soon(), {}) == Lines::Woken::rung);
+  CHECK(lines.sleep(observer, soon(), soon(), {}) == Lines::Woken::rung);
+  CHECK(lines.sleep(next, past, soon(), {}) == Lines::Woken::time);
+  for (const auto& seat : {head, next, observer}) lines.attend(seat);
+  lines.ring("n", "elsewhere");
+  CHECK(lines.sleep(head, past, soon(), {}) == Lines::Woken::time);
+  for (const auto& seat : {head, next, observer}) lines.leave(seat);
+}
+
+TEST_CASE("only a head that sleeps is reserved, and it wakes with what it was handed") {
+  Lines lines;
+  const auto head = lines.join(wish("1"), 0, true), next = lines.join(wish("2"), 0, true);
+  CHECK_FALSE(lines.reserve("n"));
+  lines.attend(head);
+  auto woken = sleeping(lines, head);
+  const auto seat = reserved(lines);
+  REQUIRE(seat == head);
+  CHECK_FALSE(lines.reserve("n"));
+  const auto held = grant("1");
+  CHECK(lines.settle(seat, held));
+  CHECK(woken.get() == Lines::Woken::handed);
+  CHECK(lines.leave(head) == held);
+  const auto standing = lines.attend(next);
+  CHECK(standing.head);
+  CHECK(standing.quiet);
+  lines.leave(next);
+}
+
+TEST_CASE("who gave up while it was reserved is handed nothing, and the releaser is told") {
+  Lines lines;
+  const auto head = lines.join(wish("1"), 0, true);
+  lines.attend(head);
+  auto woken = sleeping(lines, head, later(BootClock::now(), 100ms));
+  const auto seat = reserved(lines);
+  REQUIRE(seat);
+  CHECK(woken.get() == Lines::Woken::time);
+  CHECK_FALSE(lines.leave(head));
+  CHECK_FALSE(lines.settle(seat, grant("1")));
+}
+
+TEST_CASE("a hand-over that failed wakes the head to look for itself") {
+  Lines lines;
+  const auto head = lines.join(wish("1"), 0, true);
+  lines.attend(head);
+  auto woken = sleeping(lines, head);
+  const auto seat = reserved(lines);
+  REQUIRE(seat);
+  CHECK(lines.settle(seat, nullptr, true));
+  CHECK(woken.get() == Lines::Woken::rung);
+  CHECK(lines.attend(head).ask);
+  CHECK_FALSE(lines.attend(head).ask);
+  lines.leave(head);
+}
+
+TEST_CASE("a poll does not end the sleep of one who is reserved, a stop does") {
+  Lines lines;
+  const auto head = lines.join(wish("1"), 0, true);
+  lines.attend(head);
+  std::stop_source stop;
+  auto woken = std::async(std::launch::async, [&] { return lines.sleep(head, later(BootClock::now(), 50ms), soon(), stop.get_token()); });
+  const auto seat = reserved(lines);
+  if (seat) {  // else the poll came first, on a machine that was busy
+    CHECK(woken.wait_for(200ms) == std::future_status::timeout);
+    stop.request_stop();
+    CHECK(woken.get() == Lines::Woken::stopped);
+    lines.leave(head);
+    CHECK_FALSE(lines.settle(seat, nullptr));
+  } else {
+    CHECK(woken.get() == Lines::Woken::time);
+    lines.leave(head);
+  }
+}
+
+TEST_CASE("rows are listed while their places are there, and a dead one is told") {
+  Lines lines;
+  const auto one = lines.join(wish("1"), 7, true), two = lines.join(wish("2"), 0, true);
+  CHECK(lines.rows().empty());
+  lines.registered(one, true);
+  REQUIRE(lines.rows().size() == 1);
+  CHECK(lines.rows().front().owner == "1");
+  lines.attend(one);
+  lines.died(one);
+  CHECK(lines.sleep(one, soon(), soon(), {}) == Lines::Woken::rung);
+  CHECK(lines.attend(one).dead);
+  lines.give_ticket(one, 8);
+  CHECK_FALSE(lines.attend(one).dead);
+  lines.leave(one);
+  CHECK(lines.rows().empty());
+  lines.leave(two);
+}

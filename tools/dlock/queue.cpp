@@ -1,0 +1,84 @@
+// This file knows what `dlock wait` and `dlock graph` do.
+#include "queue.hpp"
+
+#include "asking.hpp"
+#include "graph.hpp"
+#include "show.hpp"
+#include "waiting.hpp"
+
+#include "tools/shared/usage.hpp"
+
+#include <dlock/dlock.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace dlock::tools {
+namespace {
+
+constexpr std::size_t longest_pattern = 4096;
+
+}  // namespace
+
+Queue::Queue(CLI::App& app)
+    : wait_(app.add_subcommand("wait", "wait until a lock is free, without taking it")),
+      graph_(app.add_subcommand("graph", "who waits for whom, as text or for Graphviz")) {
+  wait_->add_option("NAME", name_, "the lock's name")->type_name("")->required();
+  wait_->add_flag("-n,--nonblock", nonblock_, "do not wait: only say whether it is free");
+  add_value(*wait_, "-w,--wait", limit_, "D", "wait at most this long (as long as it takes; 0 = -n)");
+  wait_->footer("Exits 0 when it is free, 75 when time is up, 128+n by signal n. By then somebody else may have taken it: to do\n"
+                "something while nobody else does, take the lock with run. -u URL and more: dlock --help\n"
+                "Example: dlock wait -w 10m nightly && ./read-the-report.sh");
+  graph_->add_option("GLOB", glob_, "only names that match this shell pattern (*)")->type_name("");
+  graph_->add_flag("--dot", dot_, "print it in Graphviz's language");
+  graph_->footer("Shown are waiters that have a row in the table: those who wait in turn (--fifo), those who hold something\n"
+                 "else, and of the others the first of each process, after a second. Deadlocks are named; the engine ends\n"
+                 "them by itself. -u URL and more: dlock --help\n"
+                 "Example: dlock graph --dot | dot -Tsvg > waiting.svg");
+}
+
+int Queue::operator()(const ConnectionOptions& connection, Console& console) const {
+  if (console.env()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
+  return wait_->parsed() ? wait(connection, console) : graph(connection, console);
+}
+
+int Queue::wait(const ConnectionOptions& connection, Console& console) const {
+  check_name(name_);
+  const auto limit = limit_ ? parse_duration("--wait", *limit_) : Duration::max();
+  const auto options = engine_options(connection);
+  const auto url = connection.url({"DLOCK_URL"});
+  const Signals signals;
+  bool free = false;
+  Holder holder;
+  const int signal = wait_for(signals, [&](const std::stop_token& stop) {
+    Engine engine(url, options);
+    free = engine.wait_free(name_, nonblock_ ? Duration{} : limit, stop);
+    if (free || stop.stop_requested()) return;
+    if (auto row = engine.inspect(name_)) holder = std::move(*row);
+    holder.name = name_;
+  });
+  if (signal != 0) return 128 + signal;
+  if (!free) {
+    say_busy(holder, console);
+    return number(Exit::busy);
+  }
+  if (console.json()) console.result(nlohmann::json{{"name", name_}, {"free", true}});
+  return number(Exit::ok);
+}
+
+int Queue::graph(const ConnectionOptions& connection, Console& console) const {
+  check_text("the pattern", glob_, longest_pattern);
+  if (dot_ && console.json()) throw UsageError("--dot and --format json exclude each other");
+  Engine engine(connection.url({"DLOCK_URL"}), engine_options(connection));
+  const auto waiters = engine.waiters(glob_);
+  if (console.json()) {
+    auto list = nlohmann::json::array();
+    for (const auto& waiter : waiters) list.push_back(as_json(waiter));
+    console.result({{"waiters", std::move(list)}});
+  } else {
+    console.result(dot_ ? as_dot(waiters) : as_text(waiters));
+  }
+  return number(Exit::ok);
+}
+
+}  // namespace dlock::tools
