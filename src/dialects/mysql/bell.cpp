@@ -23,6 +23,8 @@ namespace {
 constexpr int at_once_s = 1;
 // The answer to such a statement is overdue then: the server or the network is gone.
 constexpr std::chrono::seconds longest_silence{10};
+// A lock that is free is had in less.
+constexpr std::chrono::milliseconds longest_answer{200};
 constexpr std::size_t most_remembered = 100;
 
 class SignalBell final : public Bell {
@@ -40,7 +42,7 @@ class SignalBell final : public Bell {
   Rung wait(std::span<const Watched> watched, Deadline until) override;
 
   bool hears(const Watched& watched) const override {
-    return asked_ && engine_of(watched.holder) == asked_->engine;
+    return asked_ && engine_of(watched.holder) == asked_->engine && blocked(*asked_);
   }
 
   void interrupt() noexcept override { interrupt_.raise(); }
@@ -49,7 +51,7 @@ class SignalBell final : public Bell {
   struct Asked {
     std::string engine, sql;
     int number = 0;
-    Deadline overdue{};
+    Instant since{};
     bool reading = false;  // the query is done, its rows are being read
     int status = 0;        // what the client library waits for
     int result = 0;
@@ -64,6 +66,10 @@ class SignalBell final : public Bell {
   };
 
   void ask(std::string_view engine);
+  // Whether the statement can be believed to wait: the engine's signal is known, or would have been shown free by now.
+  bool blocked(const Asked& asked) const {
+    return numbers_.find(asked.engine) != numbers_.end() || later(asked.since, longest_answer) < BootClock::now();
+  }
   // Goes on with the statement until it needs the network again; what it has shown once it is through.
   std::optional<Shown> proceed();
   short events() const noexcept;
@@ -96,7 +102,7 @@ void SignalBell::ask(std::string_view engine) {
     const int other = (number + i) % signals;
     asked.sql += fmt::format("IS_USED_LOCK({}) * 0 + {}{}", name(other), other, i < signals ? ", " : ")");
   }
-  asked.overdue = later(BootClock::now(), longest_silence);
+  asked.since = BootClock::now();
   asked.status =
       mysql_real_query_start(&asked.result, connection_->native(), asked.sql.data(), asked.sql.size());
 }
@@ -163,8 +169,7 @@ Rung SignalBell::wait(std::span<const Watched> watched, Deadline until) {
   };
   Deadline ask_again = Deadline::min();  // an engine without a signal may get one
   for (;;) {
-    const bool new_here = !asked_;
-    if (new_here && !engine.empty() && BootClock::now() >= ask_again) ask(engine);
+    if (!asked_ && !engine.empty() && BootClock::now() >= ask_again) ask(engine);
     if (!asked_) {
       if (interrupt_.wait(-1, 0, std::min(until, engine.empty() ? until : ask_again)) == Interrupt::Ended::interrupted)
         return {};
@@ -172,14 +177,15 @@ Rung SignalBell::wait(std::span<const Watched> watched, Deadline until) {
       continue;
     }
     while (asked_) {
+      const bool waited = blocked(*asked_);
       if (const auto shown = proceed()) {
         if (shown->free && !shown->now) ask_again = later(BootClock::now(), std::chrono::seconds{at_once_s});
         // Who was told that this engine is heard, and was not, must look.
-        const bool told = rang(*shown) || (shown->free && !new_here);
+        const bool told = rang(*shown) || (shown->free && waited);
         if (auto heard = of(shown->engine); told && !heard.empty()) return heard;
         break;
       }
-      const auto ended = interrupt_.wait(mysql_get_socket(connection_->native()), events(), std::min(until, asked_->overdue));
+      const auto ended = interrupt_.wait(mysql_get_socket(connection_->native()), events(), std::min(until, later(asked_->since, longest_silence)));
       if (ended == Interrupt::Ended::ready) continue;
       if (ended == Interrupt::Ended::interrupted || BootClock::now() >= until) return {};
       fail(Cause::timed_out, "no answer in time");

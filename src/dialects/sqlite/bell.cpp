@@ -39,7 +39,12 @@ class FileBell final : public Bell {
 
   Rung wait(std::span<const Watched>, Deadline until) override {
     for (;;) {
-      if (changed()) return {true, {}};
+      if (changed()) {
+        // What was written since may be another commit; if nothing was, there is none to look for.
+        if (notices_.take()) look_closely(first_pause);
+        else give_up_ = Deadline::min();
+        return {true, {}};
+      }
       const auto now = BootClock::now();
       if (now >= until) return {};
       if (now >= give_up_) {
@@ -48,17 +53,15 @@ class FileBell final : public Bell {
           case Interrupt::Ended::late: return {};
           case Interrupt::Ended::ready: break;
         }
-        if (!notices_.take()) continue;
-        give_up_ = later(BootClock::now(), longest_flush);
-        pause_ = first_pause;
+        if (notices_.take()) look_closely(first_pause);
         continue;
       }
       // However fast somebody writes, it is looked at only so often.
-      if (interrupt_.wait(-1, 0, std::min(until, later(now, pause_))) == Interrupt::Ended::interrupted) return {};
+      const bool patient = pause_ > busy_pause;
+      const auto next = std::min(until, later(now, pause_));
+      if (interrupt_.wait(patient ? notices_.descriptor() : -1, POLLIN, next) == Interrupt::Ended::interrupted) return {};
       pause_ = std::min(pause_ + pause_ / 2, longest_pause);
-      if (!notices_.take()) continue;
-      give_up_ = later(BootClock::now(), longest_flush);
-      pause_ = std::min(pause_, busy_pause);
+      if (notices_.take()) look_closely(patient ? first_pause : std::min(pause_, busy_pause));
     }
   }
 
@@ -68,6 +71,11 @@ class FileBell final : public Bell {
   std::int64_t version(Deadline deadline) {
     const auto& answer = connection_->run(data_version_, {}, deadline);
     return answer.integer(0, 0);
+  }
+
+  void look_closely(BootClock::duration pause) noexcept {
+    give_up_ = later(BootClock::now(), longest_flush);
+    pause_ = pause;
   }
 
   // Whether somebody has committed since this was last asked.
