@@ -167,6 +167,33 @@ TEST_CASE("who leaves the queue is out of the way at once") {
   CHECK_FALSE(first.lives());
 }
 
+TEST_CASE("all that is asked about waiters can be asked where nothing is prepared") {
+  Database database;
+  const auto table = open_table(database.url(), 2, {}, false);
+  Hand holder(*table, 1), first(*table, 2), second(*table, 3), enrolled(*table, 4);
+  CHECK(holder.barge());
+  table->waiting().want("job", 1h, soon());
+  CHECK(first.draw() == 1);
+  CHECK(second.draw() == 2);
+  CHECK(second.draw() == 2);
+  enrolled.enroll();
+  CHECK(first.lives());
+  CHECK(first.chain().size() == 1);
+  CHECK(table->waiting().waiters("", soon()).size() == 3);
+  CHECK_FALSE(holder.hand_over(second));
+  REQUIRE(holder.hand_over(first));
+  CHECK(first.release());
+  CHECK(second.look().free);
+  CHECK(second.acquire());
+  CHECK(second.release());
+  let_die(database, enrolled);
+  CHECK_FALSE(enrolled.lives());
+  CHECK(table->waiting().forget_waiters(10, soon()) == 1);
+  first.discard();
+  second.discard();
+  CHECK(database.admin().number("SELECT count(*) FROM resource_lock_waiter") == 0);
+}
+
 TEST_CASE("waiters are listed by name and ticket, with who they wait for") {
   Database database;
   const auto table = database.table();

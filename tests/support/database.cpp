@@ -42,8 +42,11 @@ Database::~Database() {
 
 std::unique_ptr<store::LockTable> Database::table() const { return open_table(url()); }
 
-std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned connections, const std::string& engine) {
-  auto door = api::find_door(url, {});
+std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned connections, const std::string& engine,
+                                             bool prepared) {
+  dialects::ConnectOptions connect;
+  connect.prepared_statements = prepared;
+  auto door = api::find_door(url, connect);
   store::TableOptions options;
   options.connections = connections;
   options.engine = engine;

@@ -53,9 +53,9 @@ class ServerDatabase {
 };
 
 // The room below the engine, behind any URL.
-// `engine`: see store::TableOptions.
+// `engine`: see store::TableOptions; `prepared`: see EngineOptions::prepared_statements.
 std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned connections = 2,
-                                             const std::string& engine = {});
+                                             const std::string& engine = {}, bool prepared = true);
 
 // Frees a lock that a test has left held on purpose.
 void free_by_force(Engine& engine, std::string_view name);

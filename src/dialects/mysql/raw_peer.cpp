@@ -35,7 +35,8 @@ class Peer final : public RawPeer {
     names.history = table + "_schema_history";
     const Statements statements(embedded().lock_sql, names, Marker::question,
                                 [](std::string_view identifier) { return '`' + std::string(identifier) + '`'; });
-    acquire_sql_ = statements.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"});
+    acquire_sql_ = statements.at(
+        "acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry", "ticket"});
     release_sql_ = statements.at("release", {"name", "owner", "token"});
     acquire_ = prepare(acquire_sql_);
     release_ = prepare(release_sql_);
@@ -49,15 +50,15 @@ class Peer final : public RawPeer {
   Peer& operator=(const Peer&) = delete;
 
   std::int64_t acquire(std::string_view name, std::string_view owner) override {
-    const std::array<std::string_view, 8> texts{name, owner, "bench", "bench", owner, {}, {}, ""};
-    std::array<std::int64_t, 8> numbers{0, 0, 0, 0, 0, 30'000'000, 0, 0};
+    const std::array<std::string_view, 10> texts{name, owner, "bench", "bench", owner, {}, {}, "", "", {}};
+    std::array<std::int64_t, 10> numbers{0, 0, 0, 0, 0, 30'000'000, 0, 0};
     execute(acquire_, acquire_sql_, texts, numbers);
     return static_cast<std::int64_t>(mysql_stmt_insert_id(acquire_));
   }
 
   void release(std::string_view name, std::string_view owner, std::int64_t token) override {
-    const std::array<std::string_view, 8> texts{name, owner};
-    std::array<std::int64_t, 8> numbers{0, 0, token};
+    const std::array<std::string_view, 10> texts{name, owner};
+    std::array<std::int64_t, 10> numbers{0, 0, token};
     execute(release_, release_sql_, texts, numbers);
   }
 
@@ -77,8 +78,8 @@ class Peer final : public RawPeer {
   }
 
   // An argument without text is a number.
-  static void execute(MYSQL_STMT* handle, const Statement& statement, const std::array<std::string_view, 8>& texts,
-                      std::array<std::int64_t, 8>& numbers) {
+  static void execute(MYSQL_STMT* handle, const Statement& statement, const std::array<std::string_view, 10>& texts,
+                      std::array<std::int64_t, 10>& numbers) {
     std::vector<MYSQL_BIND> binds(statement.markers.size());
     for (std::size_t i = 0; i < binds.size(); ++i) {
       const auto argument = statement.markers[i];

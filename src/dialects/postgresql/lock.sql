@@ -19,19 +19,19 @@ INSERT INTO {{lock}} AS l
 SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text,
        CASE WHEN :entry::text = '' THEN ''
             ELSE ';' || :entry::text || '=' || lpad((n.now + :lease::bigint)::text, 16, '0') || ';' END,
-       (SELECT f.token FROM {{lock}} AS f WHERE f.name = '') + 1,
-       n.now, n.now + :lease::bigint, CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END,
+       f.token + 1, n.now, n.now + :lease::bigint,
+       CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END,
        :lease::bigint, :meta::text, greatest(coalesce(b.next_ticket, 0), :ticket::bigint),
        CASE WHEN :ticket::bigint > coalesce(b.served_ticket, 0) THEN :ticket::bigint ELSE coalesce(b.next_ticket, 0) END
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
-       LEFT JOIN {{lock}} AS b ON b.name = :name::text
- WHERE (b.name IS NULL OR b.owner = :owner::text
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n,
+       {{lock}} AS f LEFT JOIN {{lock}} AS b ON b.name = :name::text
+ WHERE f.name = ''
+   AND (b.name IS NULL OR b.owner = :owner::text
         OR (b.reopens_at <= n.now AND (b.owner IS NULL OR b.expires_at <= n.now)
             AND (b.next_ticket <= b.served_ticket
                  OR NOT EXISTS (SELECT FROM {{waiter}} AS w
                                  WHERE w.name = :name::text AND w.ticket > b.served_ticket AND w.expires_at > n.now
                                    AND (:ticket::bigint <= b.served_ticket OR w.ticket < :ticket::bigint)))))
-   AND EXISTS (SELECT FROM {{lock}} AS f WHERE f.name = '')
 ON CONFLICT (name) DO UPDATE SET
        token = CASE WHEN l.owner = excluded.owner THEN l.token ELSE greatest(l.token + 1, excluded.token) END,
        (acquired_at, expires_at, reopens_at) = (

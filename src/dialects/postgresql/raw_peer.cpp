@@ -40,8 +40,8 @@ class Peer final : public RawPeer {
     names.history = table + "_schema_history";
     const Statements statements(embedded().lock_sql, names, Marker::dollar,
                                 [](std::string_view identifier) { return '"' + std::string(identifier) + '"'; });
-    const auto& acquire =
-        statements.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"});
+    const auto& acquire = statements.at(
+        "acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry", "ticket"});
     const auto& release = statements.at("release", {"name", "owner", "token"});
     checked(PQprepare(connection_, "acquire", acquire.sql.c_str(), 0, nullptr), PGRES_COMMAND_OK);
     checked(PQprepare(connection_, "release", release.sql.c_str(), 0, nullptr), PGRES_COMMAND_OK);
@@ -52,8 +52,8 @@ class Peer final : public RawPeer {
 
   std::int64_t acquire(std::string_view name, std::string_view owner) override {
     const std::string the_name(name), the_owner(owner);
-    const std::array<const char*, 8> values{the_name.c_str(), the_owner.c_str(), "bench", "bench",
-                                            the_owner.c_str(), "30000000", "0", ""};
+    const std::array<const char*, 10> values{the_name.c_str(), the_owner.c_str(), "bench", "bench", the_owner.c_str(),
+                                             "30000000", "0", "", "", "0"};
     const auto result = checked(
         PQexecPrepared(connection_, "acquire", static_cast<int>(values.size()), values.data(), nullptr, nullptr, 0),
         PGRES_TUPLES_OK);

@@ -28,7 +28,8 @@ class Peer final : public RawPeer {
     names.history = table + "_schema_history";
     const Statements statements(embedded().lock_sql, names, Marker::question,
                                 [](std::string_view identifier) { return '"' + std::string(identifier) + '"'; });
-    acquire_sql_ = statements.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"});
+    acquire_sql_ = statements.at(
+        "acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry", "ticket"});
     release_sql_ = statements.at("release", {"name", "owner", "token"});
     check(sqlite3_prepare_v3(db_, acquire_sql_.sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &acquire_, nullptr));
     check(sqlite3_prepare_v3(db_, release_sql_.sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &release_, nullptr));
@@ -42,12 +43,13 @@ class Peer final : public RawPeer {
   Peer& operator=(const Peer&) = delete;
 
   std::int64_t acquire(std::string_view name, std::string_view owner) override {
-    const std::string_view texts[] = {name, owner, "bench", "bench", owner, {}, {}, ""};
+    const std::string_view texts[] = {name, owner, "bench", "bench", owner, {}, {}, "", "", {}};
     const std::int64_t lease = 30'000'000;
     for (std::size_t i = 0; i < acquire_sql_.markers.size(); ++i) {
       const auto argument = acquire_sql_.markers[i];
       const int at = static_cast<int>(i) + 1;
-      if (argument == 5 || argument == 6) sqlite3_bind_int64(acquire_, at, argument == 5 ? lease : 0);
+      const bool number = argument == 5 || argument == 6 || argument == 9;
+      if (number) sqlite3_bind_int64(acquire_, at, argument == 5 ? lease : 0);
       else bind(acquire_, at, texts[argument]);
     }
     std::int64_t token = 0;
