@@ -129,7 +129,7 @@ std::optional<Token> Core::try_lock_in(const TransactionRef& transaction, const 
       if (job->holds.load() > 0) watch->enroll(actor.view());
     }
     if (!peeked.free && watch->marks()) continue;  // and look again
-    watch->sleep(peeked.free ? Duration{} : std::max(peeked.opens_in, Duration{1}), {});
+    watch->rest(peeked.free ? Duration{} : std::max(peeked.opens_in, Duration{1}), {});
   }
 }
 

@@ -8,6 +8,7 @@ namespace {
 
 // After a ring for somebody else: what it rang about is somebody's by then, or nobody's.
 constexpr Duration silence = std::chrono::milliseconds{20};
+constexpr Duration longest_rest = std::chrono::minutes{10};
 
 }  // namespace
 
@@ -84,7 +85,7 @@ Lines::Standing Lines::attend(const Seat& seat) {
 const Wish& Lines::wish(const Seat& seat) { return *seat->wish_; }
 std::int64_t Lines::ticket(const Seat& seat) { return seat->standing_.ticket; }
 
-Lines::Woken Lines::sleep(const Seat& seat, Instant until, Instant deadline, const std::stop_token& stop) {
+Lines::Woken Lines::rest(const Seat& seat, Instant until, Instant deadline, const std::stop_token& stop) {
   std::unique_lock guard(mutex_);
   auto& place = *seat;
   if (place.state_ == Place::State::awake) place.state_ = Place::State::asleep;
@@ -97,7 +98,8 @@ Lines::Woken Lines::sleep(const Seat& seat, Instant until, Instant deadline, con
     // Being reserved or not, or nudged, is worth another look at the bound, too.
     const auto state = place.state_;
     const auto nudge = place.nudge_;
-    place.changed_.wait_until(guard, stop, bound,
+    // In pieces: the end of time, as this clock counts, is beyond what the condition variable's clock can count to.
+    place.changed_.wait_until(guard, stop, std::min(bound, later(BootClock::now(), longest_rest)),
                               [&] { return news() || place.state_ != state || place.nudge_ != nudge; });
   }
   const auto state = place.state_;

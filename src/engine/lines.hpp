@@ -72,10 +72,10 @@ class Lines {
     bool dead = false;        // its row in the waiters' table has expired
     std::int64_t ticket = 0;
   };
-  // Begins a look at the world: what rings from now on wakes the next sleep().
+  // Begins a look at the world: what rings from now on wakes the next rest().
   Standing attend(const Seat& seat);
   // Until there is something to do for it, or `until`; until `deadline` while a releaser is about to hand over to it.
-  Woken sleep(const Seat& seat, Instant until, Instant deadline, const std::stop_token& stop);
+  Woken rest(const Seat& seat, Instant until, Instant deadline, const std::stop_token& stop);
   // What the place wishes, for whom it is reserved.
   static const Wish& wish(const Seat& seat);
   static std::int64_t ticket(const Seat& seat);

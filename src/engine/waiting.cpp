@@ -73,7 +73,7 @@ class Core::Vigil {
       if (standing.dead) register_again();
       if (standing.head)
         if (auto held = lead(standing)) return held;
-      switch (core_.lines_->sleep(seat_, std::min(until_, suspicion_.next()), patience_.deadline, patience_.stop)) {
+      switch (core_.lines_->rest(seat_, std::min(until_, suspicion_.next()), patience_.deadline, patience_.stop)) {
         case Lines::Woken::handed:
           if (auto held = accept(core_.lines_->leave(seat_))) return held;
           sit();
@@ -340,7 +340,7 @@ bool Core::wait_free(const Name& name, const Patience& patience) {
     if (outlook.free) return true;
     if (BootClock::now() >= patience.deadline) return false;
     if (watch.marks()) continue;  // and look again
-    watch.sleep(outlook.opens_in, outlook.holder);
+    watch.rest(outlook.opens_in, outlook.holder);
   }
   return false;
 }

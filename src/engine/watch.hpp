@@ -41,7 +41,7 @@ class Core::Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Before each look: what rings from here on ends the next sleep().
+  // Before each look: what rings from here on ends the next rest().
   void attend() { core_.lines_->attend(seat_); }
 
   // Marks the name as wanted, if it does not know that it is. True: it did, and another look is due.
@@ -72,12 +72,12 @@ class Core::Watch {
   bool enrolled() const noexcept { return has_row_; }
 
   // Until something may have changed. `opens_in`: when it does so by itself; 0: nobody knows. Throws Error{deadlock}.
-  void sleep(Duration opens_in, std::string holder) {
+  void rest(Duration opens_in, std::string holder) {
     if (core_.lines_->saw(seat_, std::move(holder))) core_.usher_.attend();
     auto pause = polling_.next();
     if (opens_in > Duration{}) pause = std::min(pause, opens_in);
     const auto until = std::min(later(BootClock::now(), pause), suspicion_.next());
-    core_.lines_->sleep(seat_, until, patience_.deadline, patience_.stop);
+    core_.lines_->rest(seat_, until, patience_.deadline, patience_.stop);
     if (BootClock::now() >= suspicion_.next())
       ask([&](Deadline deadline) { return suspicion_.look(*core_.table_, actor_, owner_, deadline); });
   }

@@ -29,7 +29,7 @@ Deadline soon() { return later(BootClock::now(), 10s); }
 
 // Sleeps on a thread of its own, like a waiter, and has begun to when this returns.
 std::future<Lines::Woken> sleeping(Lines& lines, const Lines::Seat& seat, Deadline deadline = soon()) {
-  return std::async(std::launch::async, [&lines, seat, deadline] { return lines.sleep(seat, deadline, deadline, {}); });
+  return std::async(std::launch::async, [&lines, seat, deadline] { return lines.rest(seat, deadline, deadline, {}); });
 }
 
 Lines::Seat reserved(Lines& lines) {
@@ -74,10 +74,10 @@ TEST_CASE("a ring before the sleep is heard in it, and one before the look is no
   const auto seat = lines.join(wish("1"), 0, true);
   lines.attend(seat);
   lines.ring("n");
-  CHECK(lines.sleep(seat, soon(), soon(), {}) == Lines::Woken::rung);
+  CHECK(lines.rest(seat, soon(), soon(), {}) == Lines::Woken::rung);
   lines.ring("n");
   lines.attend(seat);
-  CHECK(lines.sleep(seat, BootClock::now(), soon(), {}) == Lines::Woken::time);
+  CHECK(lines.rest(seat, BootClock::now(), soon(), {}) == Lines::Woken::time);
   lines.leave(seat);
 }
 
@@ -88,12 +88,12 @@ TEST_CASE("a ring wakes the head and who observes, one for an owner only that ow
   const auto past = BootClock::now();
   for (const auto& seat : {head, next, observer}) lines.attend(seat);
   lines.ring("n");
-  CHECK(lines.sleep(head, soon(), soon(), {}) == Lines::Woken::rung);
-  CHECK(lines.sleep(observer, soon(), soon(), {}) == Lines::Woken::rung);
-  CHECK(lines.sleep(next, past, soon(), {}) == Lines::Woken::time);
+  CHECK(lines.rest(head, soon(), soon(), {}) == Lines::Woken::rung);
+  CHECK(lines.rest(observer, soon(), soon(), {}) == Lines::Woken::rung);
+  CHECK(lines.rest(next, past, soon(), {}) == Lines::Woken::time);
   for (const auto& seat : {head, next, observer}) lines.attend(seat);
   lines.ring("n", "elsewhere");
-  CHECK(lines.sleep(head, past, soon(), {}) == Lines::Woken::time);
+  CHECK(lines.rest(head, past, soon(), {}) == Lines::Woken::time);
   for (const auto& seat : {head, next, observer}) lines.leave(seat);
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("a poll does not end the sleep of one who is reserved, a stop does") {
   const auto head = lines.join(wish("1"), 0, true);
   lines.attend(head);
   std::stop_source stop;
-  auto woken = std::async(std::launch::async, [&] { return lines.sleep(head, later(BootClock::now(), 50ms), soon(), stop.get_token()); });
+  auto woken = std::async(std::launch::async, [&] { return lines.rest(head, later(BootClock::now(), 50ms), soon(), stop.get_token()); });
   const auto seat = reserved(lines);
   if (seat) {  // else the poll came first, on a machine that was busy
     CHECK(woken.wait_for(200ms) == std::future_status::timeout);
@@ -170,7 +170,7 @@ TEST_CASE("rows are listed while their places are there, and a dead one is told"
   CHECK(lines.rows().front().owner == "1");
   lines.attend(one);
   lines.died(one);
-  CHECK(lines.sleep(one, soon(), soon(), {}) == Lines::Woken::rung);
+  CHECK(lines.rest(one, soon(), soon(), {}) == Lines::Woken::rung);
   CHECK(lines.attend(one).dead);
   lines.give_ticket(one, 8);
   CHECK_FALSE(lines.attend(one).dead);
