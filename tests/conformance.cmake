@@ -49,7 +49,7 @@ target_compile_definitions(conformance PRIVATE DLOCK_TEST_BIN="${PROJECT_BINARY_
   DLOCK_TEST_SERVERS_RUN="${DLOCK_TEST_SERVERS_RUN}" DLOCK_TEST_SERVERS="${CMAKE_CURRENT_SOURCE_DIR}/servers")
 target_link_libraries(conformance PRIVATE dlock_test_main dlock_internal dlock_flags dlock_test_soci Threads::Threads)
 add_dependencies(conformance dlock_worker)
-foreach(tool dlock-command dlock-migrate)
+foreach(tool dlock-command dlock-migrate dlock-bench)
   if(TARGET ${tool})
     add_dependencies(conformance ${tool})
   endif()

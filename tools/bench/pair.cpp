@@ -3,20 +3,15 @@
 
 #include "dialects/raw_peer.hpp"
 
-#include <dlock/dlock.hpp>
-
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
-#include <mutex>
 #include <stdexcept>
 
 namespace bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int slices = 20, warm_up = 50;
 constexpr auto name = "dlock-bench/pair";
@@ -43,24 +38,12 @@ void slice(Samples& samples, double seconds, Acquire acquire, Release release) {
 }
 
 void dlock_slice(const Options& options, double seconds, Samples& samples) {
-  dlock::EngineOptions engine_options;
-  engine_options.table = options.table;
-  engine_options.application = "dlock-bench";
-  dlock::Engine locks(options.url, engine_options);
-  slice(
-      samples, seconds,
-      [&] {
-        auto lock = locks.try_lock(name);
-        if (!lock) throw std::runtime_error(fmt::format("the lock \"{}\" is held by somebody else", name));
-        return std::move(*lock);
-      },
-      [](dlock::Lock&& lock) {
-        if (lock.release() != dlock::Released::freed) throw std::runtime_error("a release was not confirmed");
-      });
+  dlock::Engine locks(options.target.url, engine_options(options.target));
+  slice(samples, seconds, [&] { return take(locks, name); }, give_back);
 }
 
 void raw_slice(const Options& options, double seconds, Samples& samples) {
-  const auto peer = dlock::dialects::raw_peer(options.url, options.table);
+  const auto peer = dlock::dialects::raw_peer(options.target.url, options.target.table);
   const std::string owner = "00000000000000000000000000000000";
   slice(
       samples, seconds,
@@ -76,17 +59,8 @@ void raw_slice(const Options& options, double seconds, Samples& samples) {
 
 Result run_pair(const Options& options) {
   Result result;
-  std::mutex mutex;
-  {
-    dlock::EngineOptions engine_options;
-    engine_options.table = options.table;
-    engine_options.observer = [&](const dlock::Event& event) {
-      const std::lock_guard guard(mutex);
-      if (event.kind == dlock::Event::Kind::weak_durability) result.weaknesses.emplace_back(event.text);
-    };
-    const dlock::Engine look(options.url, engine_options);
-  }
-  result.database = dlock::dialects::raw_peer(options.url, options.table)->server();
+  result.weaknesses = weaknesses(options.target);
+  result.database = dlock::dialects::raw_peer(options.target.url, options.target.table)->server();
   const double each = options.seconds / slices / (options.raw ? 2 : 1);
   for (int i = 0; i < slices; ++i) {
     if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\rpair: {} %", 100 * i / slices);

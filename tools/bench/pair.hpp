@@ -1,18 +1,16 @@
 // This file knows the scenario "pair": one client, one uncontended name, acquire and release.
 #pragma once
 
-#include <dlock/duration.hpp>
+#include "samples.hpp"
+#include "target.hpp"
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace bench {
 
-using Nanoseconds = std::vector<std::int64_t>;
-
 struct Options {
-  std::string url, table = "resource_lock";
+  Target target;
   double seconds = 10;
   bool raw = false;
 };
@@ -30,5 +28,8 @@ struct Result {
 // Runs dlock and, if asked for, its raw peer in alternating slices, each slice on fresh connections: two connections
 // to one server can differ by more than what is to be measured.
 Result run_pair(const Options& options);
+
+std::string as_text(const Options& options, Result& result);
+std::string as_json(const Options& options, Result& result);
 
 }  // namespace bench

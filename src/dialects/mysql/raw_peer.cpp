@@ -8,6 +8,8 @@
 #include <mysql.h>
 
 #include <array>
+#include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
@@ -65,6 +67,23 @@ class Peer final : public RawPeer {
   std::string server() const override {
     const std::string text = mysql_get_server_info(connection_);
     return fmt::format("{} {}", mariadb_connection(connection_) != 0 ? "MariaDB" : "MySQL", text.substr(0, text.find('-')));
+  }
+
+  Load load() override {
+    if (mysql_query(connection_, "SHOW GLOBAL STATUS WHERE Variable_name IN"
+                                 " ('Questions', 'Innodb_os_log_written', 'Threads_connected')") != 0)
+      fail();
+    const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> rows(mysql_store_result(connection_),
+                                                                        mysql_free_result);
+    if (!rows) fail();
+    Load load;
+    while (const auto row = mysql_fetch_row(rows.get())) {
+      const auto number = std::strtoll(row[1], nullptr, 10);
+      if (std::string_view(row[0]) == "Questions") load.statements = number;
+      else if (std::string_view(row[0]) == "Threads_connected") load.connections = number;
+      else load.bytes_written = number;
+    }
+    return load;
   }
 
  private:

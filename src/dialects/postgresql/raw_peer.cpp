@@ -71,6 +71,16 @@ class Peer final : public RawPeer {
     return fmt::format("PostgreSQL {}", PQparameterStatus(connection_, "server_version"));
   }
 
+  Load load() override {
+    const auto counted = checked(
+        PQexec(connection_, "SELECT (xact_commit + xact_rollback)::bigint,"
+                            " (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint, numbackends"
+                            " FROM pg_catalog.pg_stat_database WHERE datname = current_database()"),
+        PGRES_TUPLES_OK);
+    const auto number = [&](int column) { return std::strtoll(PQgetvalue(counted.get(), 0, column), nullptr, 10); };
+    return {number(0), number(1), number(2)};
+  }
+
  private:
   Result checked(PGresult* raw, ExecStatusType expected) {
     Result result(raw);

@@ -1,20 +1,11 @@
-// This file knows percentiles and the two forms of a report.
-#include "report.hpp"
+// This file knows how the result of "pair" is told.
+#include "pair.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-
 namespace bench {
 namespace {
-
-double percentile_us(Nanoseconds& samples, double percent) {
-  if (samples.empty()) return 0;
-  const auto at = samples.begin() + static_cast<std::ptrdiff_t>(percent / 100 * static_cast<double>(samples.size() - 1));
-  std::nth_element(samples.begin(), at, samples.end());
-  return static_cast<double>(*at) / 1000;
-}
 
 double ratio(Result& result) { return percentile_us(result.dlock.pair, 50) / percentile_us(result.raw.pair, 50); }
 

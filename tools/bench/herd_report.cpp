@@ -1,0 +1,80 @@
+// This file knows how the result of "herd" is told.
+#include "herd.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace bench {
+namespace {
+
+std::string line(std::string_view when, const Rate& rate) {
+  const auto statements = rate.statements ? fmt::format("{:8.1f} statements/s", *rate.statements) : "   (statements are not counted)";
+  return fmt::format("{:<10}{}   {:9.0f} bytes of log/s   {:4} connections   {:5.1f} % of a processor\n", when, statements,
+                     rate.bytes_written, rate.connections, 100 * rate.processor);
+}
+
+std::string line(std::string_view who, Nanoseconds& samples) {
+  if (samples.empty()) return {};
+  return fmt::format("{:<10}{:5} waited after the release   p50 {:9.1f} ms   p99 {:9.1f} ms   max {:9.1f} ms\n", who,
+                     samples.size(), percentile_us(samples, 50) / 1e3, percentile_us(samples, 99) / 1e3,
+                     percentile_us(samples, 100) / 1e3);
+}
+
+nlohmann::json json_of(const Rate& rate) {
+  return {{"statements_per_s", rate.statements ? nlohmann::json(*rate.statements) : nlohmann::json()},
+          {"log_bytes_per_s", rate.bytes_written},
+          {"connections", rate.connections},
+          {"processor", rate.processor}};
+}
+
+nlohmann::json json_of(Nanoseconds& samples) {
+  return {{"waiters", samples.size()},
+          {"p50_us", percentile_us(samples, 50)},
+          {"p99_us", percentile_us(samples, 99)},
+          {"max_us", percentile_us(samples, 100)}};
+}
+
+// Of one grant after the other, while all had it.
+double each_us(const HerdResult& result) {
+  const auto grants = result.threads.size() + result.processes.size();
+  return grants == 0 ? 0 : result.all * 1e6 / static_cast<double>(grants);
+}
+
+}  // namespace
+
+std::string as_text(const HerdOptions& options, HerdResult& result) {
+  const auto commit = percentile_us(result.commits, 50);
+  auto text = fmt::format("herd on {}, {}: {} threads of one process and {} processes, {}\n", result.database,
+                          result.weaknesses.empty() ? "durable commits" : "NOT durable", options.threads,
+                          options.processes, options.fifo ? "fifo" : "barging");
+  for (const auto& weakness : result.weaknesses) text += fmt::format("  {}\n", weakness);
+  text += line("idle", result.idle) + line("held", result.held);
+  text += line("threads", result.threads) + line("processes", result.processes);
+  text += fmt::format("all had it within {:.2f} s: {:.1f} us each = {:.2f} commits of {:.1f} us; at most {} in a row inside one "
+                      "process while another one waited\n",
+                      result.all, each_us(result), each_us(result) / commit, commit, result.longest_row);
+  if (result.wrong.empty() && options.fifo) text += "all were granted in the order of their tickets\n";
+  return text;
+}
+
+std::string as_json(const HerdOptions& options, HerdResult& result) {
+  return nlohmann::json{{"format_version", 1},
+                        {"scenario", "herd"},
+                        {"database", result.database},
+                        {"durable", result.weaknesses.empty()},
+                        {"fifo", options.fifo},
+                        {"seconds", options.seconds},
+                        {"commit_p50_us", percentile_us(result.commits, 50)},
+                        {"idle", json_of(result.idle)},
+                        {"held", json_of(result.held)},
+                        {"threads", json_of(result.threads)},
+                        {"processes", json_of(result.processes)},
+                        {"all_s", result.all},
+                        {"each_us", each_us(result)},
+                        {"longest_row", result.longest_row},
+                        {"wrong", result.wrong}}
+             .dump(2) +
+         "\n";
+}
+
+}  // namespace bench
