@@ -64,7 +64,7 @@ class Peer final : public RawPeer {
     const std::string the_name(name), the_owner(owner), the_token = std::to_string(token);
     const std::array<const char*, 3> values{the_name.c_str(), the_owner.c_str(), the_token.c_str()};
     checked(PQexecPrepared(connection_, "release", static_cast<int>(values.size()), values.data(), nullptr, nullptr, 0),
-            PGRES_COMMAND_OK);
+            PGRES_TUPLES_OK);
   }
 
   std::string server() const override {
