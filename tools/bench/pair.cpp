@@ -20,11 +20,13 @@ std::int64_t nanoseconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
 }
 
-// Times `acquire` and `release` until the slice is over.
+// Times `acquire` and `release` until the slice is over, after a few that warm up, which take no longer than it.
 template <class Acquire, class Release>
 void slice(Samples& samples, double seconds, Acquire acquire, Release release) {
-  for (int i = 0; i < warm_up; ++i) release(acquire());
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  const std::chrono::duration<double> length(seconds);
+  const auto warm = Clock::now() + length;
+  for (int i = 0; i < warm_up && Clock::now() < warm; ++i) release(acquire());
+  const auto end = Clock::now() + length;
   while (Clock::now() < end) {
     const auto begin = Clock::now();
     auto grant = acquire();
