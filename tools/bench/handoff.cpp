@@ -32,6 +32,9 @@ milliseconds between(std::mt19937& random, int low, int high) {
   return milliseconds(std::uniform_int_distribution(low, high)(random));
 }
 
+// So long that a waiter that looks at intervals is anywhere between two looks.
+milliseconds a_while(std::mt19937& random) { return between(random, 50, 300); }
+
 // The process that waits.
 class Waiter {
  public:
@@ -109,8 +112,7 @@ class Contender {
     auto lock = take(locks, name_);
     helper_.line().say(wait_for_it);
     helper_.line().hear(waiting);
-    // So long that a waiter that looks at intervals is anywhere between two looks.
-    std::this_thread::sleep_for(between(random, 50, 300));
+    std::this_thread::sleep_for(a_while(random));
     const auto begin = now();
     give_back(std::move(lock));
     const auto released = now();
@@ -135,14 +137,16 @@ class Contender {
   Helper helper_;
 };
 
-void time_commits(dlock::Engine& locks, Nanoseconds& commits) {
+void time_commits(dlock::Engine& locks, std::mt19937& random, HandoffResult& result) {
   for (int i = 0; i < pairs; ++i) {
     const auto begin = now();
     auto lock = take(locks, commit_name);
+    result.commits.push_back(now() - begin);
+    const bool last = i == pairs - 1;
+    if (last) std::this_thread::sleep_for(a_while(random));
     const auto middle = now();
     give_back(std::move(lock));
-    commits.push_back(middle - begin);
-    commits.push_back(now() - middle);
+    (last ? result.paused_commits : result.commits).push_back(now() - middle);
   }
 }
 
@@ -164,9 +168,9 @@ HandoffResult run_handoff(const HandoffOptions& options) {
   do {
     if (people) fmt::print(stderr, "\rhandoff: {:.0f} %", 100 * std::chrono::duration<double>(Clock::now() - begin).count() / options.seconds);
     listening.handoff(locks, random, result.listening);
-    time_commits(locks, result.commits);
+    time_commits(locks, random, result);
     polling.handoff(locks, random, result.polling);
-    time_commits(locks, result.commits);
+    time_commits(locks, random, result);
     listening.cancel(locks, result);
   } while (Clock::now() < end);
   if (people) fmt::print(stderr, "\r               \r");

@@ -23,7 +23,9 @@ struct Handoff {
 struct HandoffResult {
   std::string database;
   std::vector<std::string> weaknesses;
-  Nanoseconds commits;         // an uncontended acquire or release is one durable commit
+  // An uncontended acquire or release is one durable commit: right after another one; and after as long a pause as the
+  // holder of a handoff makes, when processors and caches have turned to other things.
+  Nanoseconds commits, paused_commits;
   Handoff listening, polling;  // the waiter listens; it only looks at intervals
   Nanoseconds deadline, stop;  // how late a wait returned after its deadline, after a stop request
   bool early = false;          // one returned before

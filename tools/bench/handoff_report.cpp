@@ -12,10 +12,10 @@ std::string line(std::string_view who, Nanoseconds& samples) {
                      percentile_us(samples, 50), percentile_us(samples, 99), percentile_us(samples, 100));
 }
 
-std::string line(std::string_view who, Handoff& handoff, double commit) {
-  return line(who, handoff.acquired) + fmt::format("   p50 = {:.2f} commits, of it {:.1f} us in release\n",
-                                                   percentile_us(handoff.acquired, 50) / commit,
-                                                   percentile_us(handoff.release, 50));
+std::string line(std::string_view who, Handoff& handoff, double commit, double paused) {
+  const auto p50 = percentile_us(handoff.acquired, 50);
+  return line(who, handoff.acquired) + fmt::format("   p50 = {:.2f} commits, {:.2f} after a pause; of it {:.1f} us in release\n",
+                                                   p50 / commit, p50 / paused, percentile_us(handoff.release, 50));
 }
 
 nlohmann::json spread(Nanoseconds& samples) {
@@ -25,9 +25,10 @@ nlohmann::json spread(Nanoseconds& samples) {
           {"max_us", percentile_us(samples, 100)}};
 }
 
-nlohmann::json contender(Handoff& handoff, double commit) {
+nlohmann::json contender(Handoff& handoff, double commit, double paused) {
   auto json = spread(handoff.acquired);
   json["p50_commits"] = percentile_us(handoff.acquired, 50) / commit;
+  json["p50_paused_commits"] = percentile_us(handoff.acquired, 50) / paused;
   json["release_p50_us"] = percentile_us(handoff.release, 50);
   return json;
 }
@@ -38,25 +39,27 @@ std::string as_text(const HandoffOptions& options, HandoffResult& result) {
   auto text = fmt::format("handoff on {}, {}, {:g} s\n", result.database,
                           result.weaknesses.empty() ? "durable commits" : "NOT durable", options.seconds);
   for (const auto& weakness : result.weaknesses) text += fmt::format("  {}\n", weakness);
-  const auto commit = percentile_us(result.commits, 50);
-  text += line("one commit", result.commits) + "\n";
-  text += line("release to acquired", result.listening, commit);
-  text += line("the same, by polling only", result.polling, commit);
+  const auto commit = percentile_us(result.commits, 50), paused = percentile_us(result.paused_commits, 50);
+  text += line("one commit after another", result.commits) + "\n";
+  text += line("one commit after a pause", result.paused_commits) + "\n";
+  text += line("release to acquired", result.listening, commit, paused);
+  text += line("the same, by polling only", result.polling, commit, paused);
   text += line("a wait after its deadline", result.deadline) + "\n";
   text += line("a wait after a stop request", result.stop) + "\n";
   return text;
 }
 
 std::string as_json(const HandoffOptions& options, HandoffResult& result) {
-  const auto commit = percentile_us(result.commits, 50);
+  const auto commit = percentile_us(result.commits, 50), paused = percentile_us(result.paused_commits, 50);
   return nlohmann::json{{"format_version", 1},
                         {"scenario", "handoff"},
                         {"database", result.database},
                         {"durable", result.weaknesses.empty()},
                         {"seconds", options.seconds},
                         {"commit", spread(result.commits)},
-                        {"listening", contender(result.listening, commit)},
-                        {"polling", contender(result.polling, commit)},
+                        {"paused_commit", spread(result.paused_commits)},
+                        {"listening", contender(result.listening, commit, paused)},
+                        {"polling", contender(result.polling, commit, paused)},
                         {"deadline", spread(result.deadline)},
                         {"stop", spread(result.stop)},
                         {"early", result.early}}

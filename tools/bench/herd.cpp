@@ -145,11 +145,13 @@ HerdResult run_herd(const HerdOptions& options) {
   result.idle = counted(*peer, herd, settling);
   herd.tell(wait_for_it);
   herd.wait_until_all_have_asked();
-  Tickets tickets;
-  if (options.fifo) tickets = tickets_of(locks, herd.seats().size());
+  if (options.fifo) tickets_of(locks, herd.seats().size());
   // Until those who look at ever longer intervals have come to their longest.
   std::this_thread::sleep_for(std::chrono::duration<double>(settling));
   result.held = counted(*peer, herd, options.seconds);
+  // Only now: who was stopped for longer than its ticket lives has drawn another one.
+  Tickets tickets;
+  if (options.fifo) tickets = tickets_of(locks, herd.seats().size());
   const auto released = now();
   give_back(std::move(lock));
   herd.hear(done);
