@@ -75,8 +75,9 @@ void Lines::rename(const Seat& seat, const std::string& owner) {
 
 Lines::Standing Lines::attend(const Seat& seat) {
   const std::lock_guard guard(mutex_);
-  const auto standing = seat->standing_;
-  seat->rung_ = seat->promoted_ = false;
+  auto standing = seat->standing_;
+  standing.rung = seat->rung_ && !seat->everything_;
+  seat->rung_ = seat->promoted_ = seat->everything_ = false;
   seat->nudge_ = Instant::max();
   seat->standing_.quiet = seat->standing_.yields = seat->standing_.ask = false;
   return standing;
@@ -124,7 +125,7 @@ std::shared_ptr<Held> Lines::leave(const Seat& seat) {
   const std::lock_guard guard(mutex_);
   remove(seat, false);
   seat->state_ = Place::State::left;
-  seat->has_row_ = false;
+  seat->row_ = RowKind::none;
   return std::move(seat->grant_);
 }
 
@@ -189,7 +190,7 @@ void Lines::ring_all() {
       seat->changed_.notify_all();
     }
     if (!line.queue.empty()) {
-      line.queue.front()->rung_ = true;
+      line.queue.front()->rung_ = line.queue.front()->everything_ = true;
       line.queue.front()->changed_.notify_all();
     }
   }
@@ -212,18 +213,18 @@ bool Lines::saw(const Seat& seat, std::string holder) {
   return true;
 }
 
-void Lines::registered(const Seat& seat, bool has_row) {
+void Lines::registered(const Seat& seat, RowKind kind) {
   const std::lock_guard guard(mutex_);
-  seat->has_row_ = has_row;
+  seat->row_ = kind;
 }
 
-std::vector<Lines::Row> Lines::rows() const {
+std::vector<Lines::Row> Lines::rows(RowKind kind) const {
   std::vector<Row> rows;
   const std::lock_guard guard(mutex_);
   for (const auto& [name, line] : lines_)
     for (const auto* places : {&line.queue, &line.observers})
       for (const auto& seat : *places)
-        if (seat->has_row_) rows.push_back({seat, name, seat->owner_});
+        if (seat->row_ == kind) rows.push_back({seat, name, seat->owner_});
   return rows;
 }
 

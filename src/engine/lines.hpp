@@ -67,6 +67,7 @@ class Lines {
   struct Standing {
     bool head = false;
     bool quiet = false;       // it became the head because its name was granted in this process
+    bool rung = false;        // by a release of its name
     bool yields = false;      // others are to have their turn first
     bool ask = false;         // its owner may have been granted the wish already: looking is not enough
     bool dead = false;        // its row in the waiters' table has expired
@@ -102,13 +103,15 @@ class Lines {
   // Notes who holds what the place waits for. True: that is new.
   bool saw(const Seat& seat, std::string holder);
 
-  // Places that have a row in the waiters' table.
-  void registered(const Seat& seat, bool has_row);
+  // Places that have a row in the waiters' table. A row for people alone may last longer without being renewed than one
+  // on which others depend.
+  enum class RowKind { none, depended_on, for_people };
+  void registered(const Seat& seat, RowKind kind);
   struct Row {
     Seat seat;
     std::string name, owner;
   };
-  std::vector<Row> rows() const;
+  std::vector<Row> rows(RowKind kind) const;
   // The row has expired: its ticket is void. Until it has another one.
   void died(const Seat& seat);
   void revived(const Seat& seat);
@@ -139,8 +142,8 @@ class Lines::Place {
   Standing standing_;
   State state_ = State::awake;
   bool takes_ = false;
-  bool rung_ = false, promoted_ = false;
-  bool has_row_ = false;
+  bool rung_ = false, promoted_ = false, everything_ = false;
+  RowKind row_ = RowKind::none;
   std::string holder_;
   std::shared_ptr<Held> grant_;
   Instant nudge_ = Instant::max();

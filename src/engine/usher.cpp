@@ -44,7 +44,7 @@ struct Usher::State {
   Backoff silence{longest_silence};
   Instant listen_again{};
   bool deaf = false;  // there is nothing to listen to here
-  Instant renew_at = Instant::max();
+  Instant renew_at = Instant::max(), renew_shown_at = Instant::max();
 
   Deadline soon() const { return later(BootClock::now(), terms.request_timeout); }
 
@@ -106,28 +106,33 @@ struct Usher::State {
     called = false;
   }
 
-  // One statement for all rows of this engine. A row that has died in spite of it is told to its owner.
-  void renew() {
-    const auto rows = lines->rows();
+  // One statement for all rows of a kind. A row that has died in spite of it is told to its owner.
+  void renew(Lines::RowKind kind, Duration ttl, Instant& at) {
+    const auto rows = lines->rows(kind);
     if (rows.empty()) {
-      renew_at = Instant::max();
+      at = Instant::max();
       return;
     }
     const auto now = BootClock::now();
-    if (renew_at == Instant::max()) renew_at = later(now, terms.ticket / 4);
-    if (now < renew_at) return;
+    if (at == Instant::max()) at = later(now, ttl / 4);
+    if (now < at) return;
     std::vector<store::Place> places;
     places.reserve(rows.size());
     for (const auto& row : rows) places.push_back({row.name, row.owner});
     try {
-      const auto alive = table->waiting().renew_waiters(places, terms.ticket, std::min(soon(), later(now, terms.ticket / 4)));
+      const auto alive = table->waiting().renew_waiters(places, ttl, std::min(soon(), later(now, ttl / 4)));
       for (std::size_t i = 0; i < rows.size(); ++i)
         if (!alive[i]) lines->died(rows[i].seat);
-      renew_at = later(now, terms.ticket / 3);
+      at = later(now, ttl / 3);
     } catch (const Failure& failure) {
       reporter->tell(Event::Kind::retried, {}, {}, {}, failure.what());
-      renew_at = later(BootClock::now(), terms.ticket / 20);
+      at = later(BootClock::now(), ttl / 20);
     }
+  }
+
+  void renew() {
+    renew(Lines::RowKind::depended_on, terms.ticket, renew_at);
+    renew(Lines::RowKind::for_people, row_for_people, renew_shown_at);
   }
 
   // False: some are left, because the database does not answer.
@@ -167,8 +172,7 @@ struct Usher::State {
       }
       open();
       renew();
-      auto until = std::min(renew_at, busy_until);
-      if (lines->anybody()) until = std::min(renew_at, later(now, linger));
+      auto until = std::min({renew_at, renew_shown_at, lines->anybody() ? later(now, linger) : busy_until});
       if (!bell && terms.listen && !deaf) until = std::min(until, listen_again);
       if (!cleared) until = std::min(until, later(now, std::chrono::milliseconds{100}));
       listen(until);

@@ -12,6 +12,9 @@
 
 namespace dlock::engine {
 
+// How long a row that is only there for people lives without being renewed.
+constexpr Duration row_for_people = std::chrono::seconds{60};
+
 // Threads: any. Its thread, and the connection it listens on, are there while something waits, and a little longer.
 // A missed ring costs time, never correctness: every waiter looks by itself at intervals.
 class Usher {

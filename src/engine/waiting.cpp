@@ -94,10 +94,14 @@ class Core::Vigil {
     const auto now = BootClock::now();
     store::Wait wait{request_.name.text(), request_.owner, core_.options_.node,
                      request_.options.label ? std::string_view{*request_.options.label} : core_.options_.label,
-                     request_.actor.view(), mode, core_.options_.ticket, std::nullopt};
+                     request_.actor.view(), mode, mode == store::Wait::Mode::fifo || depended_on() ? core_.options_.ticket : engine::row_for_people,
+                     std::nullopt};
     if (patience_.deadline != Deadline::max()) wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, now) - now);
     return wait;
   }
+
+  // Whether others wait behind its ticket, or may be told of a deadlock with it in it.
+  bool depended_on() const { return request_.ticket != 0 || request_.may_hold_something(); }
 
   void sit() {
     seat_ = core_.lines_->join(wish_, request_.ticket, request_.entry.empty());
@@ -111,7 +115,7 @@ class Core::Vigil {
   }
 
   void registered() {
-    core_.lines_->registered(seat_, true);
+    core_.lines_->registered(seat_, depended_on() ? Lines::RowKind::depended_on : Lines::RowKind::for_people);
     core_.usher_.attend();
     if (request_.may_hold_something()) suspicion_.begin();
   }
@@ -151,6 +155,9 @@ class Core::Vigil {
     until_ = later(now, polling_.next());
     if (!has_row_ && now - begun_ > shown_after) enroll();
     if (standing.quiet) return nullptr;  // granted in this process just now: its release will be heard of
+    // Rung by name: a release, and most likely the row is free. A try in vain writes nothing.
+    if (standing.rung && !standing.yields && request_.entry.empty())
+      if (auto held = attempt()) return held;
     if (standing.ask || !request_.entry.empty()) {
       request_.in_doubt = request_.in_doubt || standing.ask;  // and stays so: what was handed over may come late
       if (auto held = attempt()) return held;

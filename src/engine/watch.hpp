@@ -65,7 +65,7 @@ class Core::Watch {
       core_.table_->waiting().enroll(wait, until);
       return true;
     });
-    core_.lines_->registered(seat_, true);
+    core_.lines_->registered(seat_, engine::Lines::RowKind::depended_on);
     core_.usher_.attend();
     suspicion_.begin();
   }

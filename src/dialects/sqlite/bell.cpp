@@ -40,9 +40,10 @@ class FileBell final : public Bell {
   Rung wait(std::span<const Watched>, Deadline until) override {
     for (;;) {
       if (changed()) {
-        // What was written since may be another commit; if nothing was, there is none to look for.
+        // What was written since may be another commit. If nothing was, there is hardly one to look for; but a notice
+        // may have come with that of this commit, and its own be on the way.
         if (notices_.take()) look_closely(first_pause);
-        else give_up_ = Deadline::min();
+        else pause_ = longest_pause;
         return {true, {}};
       }
       const auto now = BootClock::now();

@@ -164,10 +164,10 @@ TEST_CASE("a poll does not end the sleep of one who is reserved, a stop does") {
 TEST_CASE("rows are listed while their places are there, and a dead one is told") {
   Lines lines;
   const auto one = lines.join(wish("1"), 7, true), two = lines.join(wish("2"), 0, true);
-  CHECK(lines.rows().empty());
-  lines.registered(one, true);
-  REQUIRE(lines.rows().size() == 1);
-  CHECK(lines.rows().front().owner == "1");
+  CHECK(lines.rows(Lines::RowKind::depended_on).empty());
+  lines.registered(one, Lines::RowKind::depended_on);
+  REQUIRE(lines.rows(Lines::RowKind::depended_on).size() == 1);
+  CHECK(lines.rows(Lines::RowKind::depended_on).front().owner == "1");
   lines.attend(one);
   lines.died(one);
   CHECK(lines.rest(one, soon(), soon(), {}) == Lines::Woken::rung);
@@ -175,6 +175,6 @@ TEST_CASE("rows are listed while their places are there, and a dead one is told"
   lines.give_ticket(one, 8);
   CHECK_FALSE(lines.attend(one).dead);
   lines.leave(one);
-  CHECK(lines.rows().empty());
+  CHECK(lines.rows(Lines::RowKind::depended_on).empty());
   lines.leave(two);
 }
