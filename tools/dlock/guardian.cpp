@@ -118,8 +118,9 @@ class Guardian {
         return;
       }
       if (info.si_pid == child_.pid) tell({News::Kind::stopped, info.si_status});
+      // It may have gone on since, and ended: that is the next news, and must not be taken with this.
       siginfo_t taken{};
-      ::waitid(P_PID, static_cast<id_t>(info.si_pid), &taken, WEXITED | WSTOPPED | WNOHANG);
+      ::waitid(P_PID, static_cast<id_t>(info.si_pid), &taken, (info.si_pid == child_.pid ? 0 : WEXITED) | WSTOPPED | WNOHANG);
     }
   }
 
