@@ -63,7 +63,10 @@ void Pty::type(std::string_view keys) {
 
 bool Pty::read_more() {
   pollfd source{master_, POLLIN, 0};
-  if (::poll(&source, 1, patience_ms) <= 0) return false;
+  if (::poll(&source, 1, patience_ms) <= 0) {
+    silent_ = true;
+    return false;
+  }
   std::array<char, 4096> buffer{};
   const auto count = ::read(master_, buffer.data(), buffer.size());  // EIO: everybody has left
   if (count <= 0) return false;
@@ -84,6 +87,7 @@ bool Pty::shows(std::string_view text) {
 int Pty::wait() {
   while (read_more()) {
   }
+  if (silent_) ::kill(pid_, SIGKILL);  // it does not end: better a failure than a test without an end
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }

@@ -23,13 +23,14 @@ class Pty {
   bool shows(std::string_view text);
   // All that was read.
   const std::string& screen() const noexcept { return screen_; }
-  // Reads to the end; the exit status, or 128 + the signal.
+  // Reads to the end; the exit status, or 128 + the signal. What says nothing for far too long is killed.
   int wait();
 
  private:
   bool read_more();
   pid_t pid_ = -1;
   int master_ = -1;
+  bool silent_ = false;
   std::size_t seen_ = 0;
   std::string screen_;
 };

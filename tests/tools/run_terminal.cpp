@@ -141,12 +141,12 @@ TEST_CASE("^Z for longer than the lease: the command is killed where it stands, 
 TEST_CASE("a command in the background that wants to read is stopped, and reads when it is put into the foreground") {
   Database database;
   Shell shell(database);
-  shell.line(dlock_command + " run job -- sh -c 'echo begun; read word; echo got-$word' &");
-  REQUIRE(shell.shows("begun"));
-  shell.line("");
-  REQUIRE(shell.shows("ready> "));
-  const auto row = [&] { return database.engine().inspect("job"); };
-  REQUIRE(row());
+  shell.line(dlock_command + " run job -- sh -c 'echo pids $$ $PPID.; read word; echo got-$word' &");
+  const auto [command, guardian] = shell.pids();
+  const auto run = parent_of(guardian);
+  // Before that fg would be too early for a run that is about to stop.
+  REQUIRE(eventually([&, command = command] { return stopped(command) && stopped(run); }));
+  REQUIRE(database.engine().inspect("job"));
   shell.line("fg");
   shell.line("hello");
   CHECK(shell.shows("got-hello"));
