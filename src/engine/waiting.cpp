@@ -31,6 +31,7 @@ constexpr Duration shown_after = std::chrono::seconds{1};
 // For so long the head of a line lets others go first when its line has had enough in one go.
 constexpr Duration turn_of_others = std::chrono::milliseconds{20};
 constexpr Duration longest_marking = std::chrono::milliseconds{100};
+constexpr Duration longest_farewell = std::chrono::milliseconds{100};
 
 }  // namespace
 
@@ -85,7 +86,10 @@ class Core::Vigil {
       }
       const auto now = BootClock::now();
       if (now >= patience_.deadline) return give_up();
-      if (now >= suspicion_.next()) persist([&](Deadline until) { return suspicion_.look(*core_.table_, request_.actor.view(), request_.owner, until); });
+      if (now >= suspicion_.next())
+        persist([&](Deadline until) {
+          return suspicion_.look(*core_.table_, request_.actor.view(), request_.owner, until);
+        });
     }
   }
 
@@ -94,9 +98,10 @@ class Core::Vigil {
     const auto now = BootClock::now();
     store::Wait wait{request_.name.text(), request_.owner, core_.options_.node,
                      request_.options.label ? std::string_view{*request_.options.label} : core_.options_.label,
-                     request_.actor.view(), mode, mode == store::Wait::Mode::fifo || depended_on() ? core_.options_.ticket : engine::row_for_people,
-                     std::nullopt};
-    if (patience_.deadline != Deadline::max()) wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, now) - now);
+                     request_.actor.view(), mode, engine::row_for_people, std::nullopt};
+    if (mode == store::Wait::Mode::fifo || depended_on()) wait.ttl = core_.options_.ticket;
+    if (patience_.deadline != Deadline::max())
+      wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, now) - now);
     return wait;
   }
 
@@ -219,11 +224,12 @@ class Core::Vigil {
 
   std::shared_ptr<Held> give_up() {
     if (auto late = accept(core_.lines_->leave(seat_))) return late;
-    const auto deadline = later(BootClock::now(), core_.options_.release_timeout);
+    const auto deadline = later(BootClock::now(), std::min(core_.options_.release_timeout, longest_farewell));
     try {
       if (has_row_) {
         core_.table_->waiting().discard(request_.name.text(), row_owner_, deadline);
         has_row_ = false;
+        core_.lines_->ring(request_.name.text());  // the next in line may have seen the ticket still
       }
       if (marked_ && !core_.lines_->anybody(request_.name.text()))
         core_.table_->waiting().unwant(request_.name.text(), deadline);
