@@ -81,6 +81,7 @@ class Core {
 
   Deadline soon() const noexcept;
   Deadline answer_by(Deadline deadline) const noexcept;
+  Deadline shortly(Deadline deadline) const noexcept;
   engine::Held::Terms terms_of(const LockOptions& options) const;
   std::shared_ptr<engine::Held> reenter(const Name& name, const LockOptions& options, Deadline deadline);
   bool refresh(const std::shared_ptr<engine::Held>& held, const LockOptions& options, Deadline deadline);

@@ -64,15 +64,22 @@ class Core::Vigil {
 
   // Empty: out of patience.
   std::shared_ptr<Held> wait() {
-    if (request_.fairness == Fairness::fifo) draw();
+    const bool in_turn = request_.fairness == Fairness::fifo;
+    if (in_turn) draw();
     sit();
-    if (has_row_) registered();
-    else if (request_.may_hold_something()) enroll();
+    if (request_.ticket != 0) registered();
     for (;;) {
       until_ = patience_.deadline;
       const auto standing = core_.lines_->attend(seat_);
-      if (standing.dead) register_again();
-      if (standing.head)
+      if (standing.dead) row_ = Row::wanted;
+      if (row_ == Row::none && (in_turn || request_.may_hold_something())) row_ = Row::wanted;
+      if (row_ == Row::wanted) {
+        if (in_turn || request_.ticket != 0) draw();
+        else enroll();
+      }
+      // Nothing can be written just now: later, before anything else.
+      if (row_ == Row::wanted) until_ = later(BootClock::now(), polling_.next());
+      if (standing.head && !(in_turn && request_.ticket == 0))
         if (auto held = lead(standing)) return held;
       switch (core_.lines_->rest(seat_, std::min(until_, suspicion_.next()), patience_.deadline, patience_.stop)) {
         case Lines::Woken::handed:
@@ -120,34 +127,40 @@ class Core::Vigil {
   }
 
   void registered() {
+    row_ = Row::there;
+    core_.lines_->revived(seat_);
     core_.lines_->registered(seat_, depended_on() ? Lines::RowKind::depended_on : Lines::RowKind::for_people);
     core_.usher_.attend();
     if (request_.may_hold_something()) suspicion_.begin();
   }
 
+  // Nothing is drawn while the lock's row is locked by a transaction.
   void draw() {
     has_row();
-    request_.ticket = persist([&](Deadline until) {
-      return core_.table_->waiting().draw(wait_as(store::Wait::Mode::fifo), until);
+    const auto ticket = persist([&](Deadline until) -> std::int64_t {
+      try {
+        return core_.table_->waiting().draw(wait_as(store::Wait::Mode::fifo), until);
+      } catch (const Failure& failure) {
+        if (failure.cause() != Cause::locked) throw;
+        return 0;
+      }
     });
+    if (ticket == 0) return;
+    request_.ticket = ticket;
     if (!seat_) return;
-    core_.lines_->give_ticket(seat_, request_.ticket);
+    core_.lines_->give_ticket(seat_, ticket);
     registered();
   }
 
+  // Once, and not for long: without a row it waits as well, only unseen.
   void enroll() {
     has_row();
-    persist([&](Deadline until) {
-      core_.table_->waiting().enroll(wait_as(store::Wait::Mode::barging), until);
-      return true;
-    });
+    try {
+      core_.table_->waiting().enroll(wait_as(store::Wait::Mode::barging), core_.shortly(patience_.deadline));
+    } catch (const Failure&) {
+      return;
+    }
     registered();
-  }
-
-  void register_again() {
-    if (request_.ticket != 0) draw();
-    else enroll();
-    core_.lines_->revived(seat_);
   }
 
   store::Outlook look() {
@@ -158,7 +171,7 @@ class Core::Vigil {
   std::shared_ptr<Held> lead(const Lines::Standing& standing) {
     const auto now = BootClock::now();
     until_ = later(now, polling_.next());
-    if (!has_row_ && now - begun_ > shown_after) enroll();
+    if (row_ == Row::none && now - begun_ > shown_after) row_ = Row::wanted;
     if (standing.quiet) return nullptr;  // granted in this process just now: its release will be heard of
     // Rung by name: a release, and most likely the row is free. A try in vain writes nothing.
     if (standing.rung && !standing.yields && request_.entry.empty())
@@ -171,6 +184,7 @@ class Core::Vigil {
     auto outlook = look();
     if (outlook.queued && request_.ticket == 0) {  // who finds a queue joins it
       draw();
+      if (request_.ticket == 0) return nullptr;
       outlook = look();
     }
     if (outlook.free && standing.yields && outlook.wanted_for > Duration{}) {
@@ -183,7 +197,7 @@ class Core::Vigil {
         if (auto held = attempt()) return held;
         if (request_.row_locked) return nullptr;
         outlook = look();  // somebody was quicker
-      } else if (!outlook.free && !marked && !core_.granted_here(outlook) && outlook.wanted_for < mark_length / 4) {
+      } else if (core_.options_.listen && !outlook.free && !marked && !core_.granted_here(outlook) && outlook.wanted_for < mark_length / 4) {
         // The mark is on the row before the look that decides to sleep: a release after that look rings.
         marked = true;
         mark();
@@ -246,7 +260,8 @@ class Core::Vigil {
   const Instant begun_ = BootClock::now();
   Lines::Seat seat_{};
   Instant until_{};
-  bool has_row_ = false, marked_ = false;
+  bool has_row_ = false, marked_ = false;  // has_row_: or may have one
+  enum class Row { none, wanted, there } row_ = Row::none;
   std::string row_owner_{};
   engine::Suspicion suspicion_{};
 };
@@ -328,10 +343,15 @@ bool Core::hand_over(const std::shared_ptr<Held>& held, Deadline deadline, bool&
   return true;
 }
 
+// For what is not worth waiting for.
+Deadline Core::shortly(Deadline deadline) const noexcept {
+  return std::min(answer_by(deadline), later(BootClock::now(), longest_marking));
+}
+
 // Once, and not for long: without a mark nobody rings, and looking at intervals has to do.
 void Core::mark(const Name& name, Deadline deadline) {
   try {
-    table_->waiting().want(name.text(), mark_length, std::min(answer_by(deadline), later(BootClock::now(), longest_marking)));
+    table_->waiting().want(name.text(), mark_length, shortly(deadline));
   } catch (const Failure&) {  // its row is locked, or the database away: the next look says which
   }
 }

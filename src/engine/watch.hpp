@@ -44,10 +44,10 @@ class Core::Watch {
   // Before each look: what rings from here on ends the next rest().
   void attend() { core_.lines_->attend(seat_); }
 
-  // Marks the name as wanted, if it does not know that it is. True: it did, and another look is due.
+  // Marks the name as wanted, if it listens and does not know that it is. True: it did, and another look is due.
   bool marks() {
     const auto now = BootClock::now();
-    if (now < marked_until_) return false;
+    if (!core_.options_.listen || now < marked_until_) return false;
     marked_until_ = later(now, mark_length / 2);
     core_.mark(name_, patience_.deadline);
     return true;
@@ -57,14 +57,15 @@ class Core::Watch {
   void enroll(std::string_view actor) {
     actor_ = actor;
     has_row_ = true;
-    ask([&](Deadline until) {
-      store::Wait wait{name_.text(), owner_, core_.options_.node, core_.options_.label, actor_,
-                       store::Wait::Mode::transaction, core_.options_.ticket, std::nullopt};
-      if (patience_.deadline != Deadline::max())
-        wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, BootClock::now()) - BootClock::now());
-      core_.table_->waiting().enroll(wait, until);
-      return true;
-    });
+    store::Wait wait{name_.text(), owner_, core_.options_.node, core_.options_.label, actor_,
+                     store::Wait::Mode::transaction, core_.options_.ticket, std::nullopt};
+    if (patience_.deadline != Deadline::max())
+      wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, BootClock::now()) - BootClock::now());
+    try {
+      core_.table_->waiting().enroll(wait, core_.shortly(patience_.deadline));
+    } catch (const Failure&) {  // it waits as well, only unseen
+      return;
+    }
     core_.lines_->registered(seat_, engine::Lines::RowKind::depended_on);
     core_.usher_.attend();
     suspicion_.begin();
