@@ -89,6 +89,11 @@ struct Usher::State {
       called = false;
       return;
     }
+    {
+      // Who called while there was no bell to interrupt.
+      const std::lock_guard guard(mutex);
+      if (std::exchange(called, false) || closing) return;
+    }
     try {
       const auto watched = lines->watched();
       const auto rung = bell->wait(watched, until);
