@@ -120,7 +120,7 @@ TEST_CASE("who gave up while it was reserved is handed nothing, and the releaser
   Lines lines;
   const auto head = lines.join(wish("1"), 0, true);
   lines.attend(head);
-  auto woken = sleeping(lines, head, later(BootClock::now(), 100ms));
+  auto woken = sleeping(lines, head, later(BootClock::now(), 2s));
   const auto seat = reserved(lines);
   REQUIRE(seat);
   CHECK(woken.get() == Lines::Woken::time);
