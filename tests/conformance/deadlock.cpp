@@ -86,26 +86,6 @@ TEST_CASE("jobs with a name are found in a deadlock, whatever threads they use")
   check_one_victim(ring(database, 2, options));
 }
 
-TEST_CASE("a wait inside a transaction's lock call takes part") {
-  Database database;
-  auto one = database.engine(labelled("A")), two = database.engine(labelled("B"));
-  std::latch holding(2);
-  std::atomic<int> deadlocks = 0, granted = 0;
-  in_parallel(2, [&](int i) {
-    auto& engine = i == 0 ? one : two;
-    auto mine = engine.try_lock(i == 0 ? "x" : "y");
-    holding.arrive_and_wait();
-    if (!mine) return;
-    const auto thrown = thrown_by([&] {
-      if (engine.try_lock_for(i == 0 ? "y" : "x", 2min)) ++granted;
-    });
-    if (thrown.fault == Fault::deadlock) ++deadlocks;
-    mine->release();
-  });
-  CHECK(deadlocks == 1);
-  CHECK(granted == 1);
-}
-
 TEST_CASE("who always asks in the same order is never told of a deadlock") {
   Database database;
   std::atomic<int> alarms = 0, rounds = 0;
