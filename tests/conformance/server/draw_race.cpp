@@ -39,7 +39,7 @@ Race force(ServerDatabase& database, Duration grace) {
     quick.reap();
     return !database->admin().exists("job");
   }));
-  REQUIRE(database.server().holding_back());  // all of that fitted into the pause
+  REQUIRE(eventually([&] { return database.server().holding_back(); }));  // all of that fitted into the pause
   database.server().let_go();
   race.after = paused.get();
   REQUIRE(number(race.after) > 0);
