@@ -29,6 +29,8 @@ struct Options {
   unsigned ddl_retries = 10;                            // further tries, with jitter between them
   Duration statement_timeout{};                         // 0: none
   bool create_schema = false;                           // make a missing schema instead of refusing
+  bool lock = true;                                     // false: only the history's rows keep two migrators apart
+  bool dry_run = false;                                 // change nothing: Report::plan tells what would be run
   std::stop_token stop{};                               // finish or roll back the step under way, then leave
   std::function<void(std::string_view)> observer{};     // one sentence about each thing done
 };
@@ -55,6 +57,7 @@ struct Report {
   std::string code{};                     // the database's own, of a failed statement
   int from = 0, to = 0;                   // versions before and after, where the verdict is good
   std::vector<int> versions{};            // made, or taken back, in order
+  std::string plan{};                     // of a dry run: the statements, as a script with comments
 };
 
 // One version of the table, as the history or this library knows it.
@@ -88,6 +91,9 @@ struct Status {
 
 // Applies what is pending, up to version `to` (empty: the latest). Any number of callers may do so at once.
 DLOCK_EXPORT Report up(std::string_view url, const Options& options = {}, std::optional<int> to = {});
+
+// What up() would run now, statement by statement, in Report::plan. Writes nothing, takes no lock; needs only SELECT.
+DLOCK_EXPORT Report plan(std::string_view url, const Options& options = {}, std::optional<int> to = {});
 
 // Takes back every version above `to`. Refuses while a live lease exists, unless forced. Version 0 is the empty
 // database: all fencing tokens are forgotten with it.

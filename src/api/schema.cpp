@@ -66,7 +66,7 @@ Opened open(std::string_view url, const Options& options, bool writes) {
   dlock::dialects::ConnectOptions connect;
   connect.application = options.application;
   connect.prepared_statements = false;
-  connect.create = writes;
+  connect.create = writes && !options.dry_run;
   auto door = api::find_door(url, connect);
   store::MigrateOptions migrate;
   migrate.names = std::move(names);
@@ -78,6 +78,8 @@ Opened open(std::string_view url, const Options& options, bool writes) {
   migrate.ddl_retries = options.ddl_retries;
   migrate.statement_timeout = options.statement_timeout;
   migrate.create_schema = options.create_schema;
+  migrate.lock = options.lock;
+  migrate.dry_run = options.dry_run;
   migrate.stop = options.stop;
   migrate.observer = options.observer;
   std::string target = door.connector->target();
@@ -147,6 +149,7 @@ Report report_of(const store::Migrated& migrated) {
   report.from = migrated.from;
   report.to = migrated.to;
   for (const auto& leg : migrated.done) report.versions.push_back(leg.version);
+  report.plan = migrated.plan;
   return report;
 }
 
@@ -269,6 +272,12 @@ Report up(std::string_view url, const Options& options, std::optional<int> to) {
 Report down(std::string_view url, int to, const Options& options, bool force) {
   auto opened = open(url, options, false);
   return reported([&] { return report_of(opened.migrator.down(to, force)); });
+}
+
+Report plan(std::string_view url, const Options& options, std::optional<int> to) {
+  auto dry = options;
+  dry.dry_run = true;
+  return up(url, dry, to);
 }
 
 Status status(std::string_view url, const Options& options) { return survey(url, options, false); }

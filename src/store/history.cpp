@@ -30,13 +30,19 @@ std::string all_statements(const dialects::Dialect& dialect, const std::vector<L
 }  // namespace
 
 History::History(dialects::Connection& connection, const dialects::Dialect& dialect, const std::vector<Leg>& road,
-                 dialects::TableNames names)
+                 dialects::TableNames names, dialects::Connection* writes)
     : connection_(connection),
+      writes_(writes != nullptr ? *writes : connection),
       dialect_(dialect),
       names_(std::move(names)),
       statements_(all_statements(dialect, road), names_, dialect.marker(), quote_of(dialect)) {}
 
 const Answer& History::run(std::string_view name, std::initializer_list<std::string_view> header,
+                           std::initializer_list<Argument> arguments, Deadline deadline) {
+  return writes_.run(statements_.at(name, header), {arguments.begin(), arguments.size()}, deadline);
+}
+
+const Answer& History::ask(std::string_view name, std::initializer_list<std::string_view> header,
                            std::initializer_list<Argument> arguments, Deadline deadline) {
   return connection_.run(statements_.at(name, header), {arguments.begin(), arguments.size()}, deadline);
 }
@@ -45,7 +51,7 @@ Found History::find(Deadline deadline) {
   const auto status = names_.status();
   Found found;
   {
-    const auto& there = run("relations", {"schema", "lock", "status", "history"},
+    const auto& there = ask("relations", {"schema", "lock", "status", "history"},
                             {names_.schema, names_.lock, status, names_.history}, deadline);
     found.schema = there.integer(0, 0) != 0;
     found.lock = there.integer(0, 1) != 0;
@@ -53,7 +59,7 @@ Found History::find(Deadline deadline) {
     found.history = there.integer(0, 3) != 0;
   }
   if (!found.history) return found;
-  const auto& rows = run("read_history", {}, {}, deadline);
+  const auto& rows = ask("read_history", {}, {}, deadline);
   for (std::size_t i = 0; i < rows.rows(); ++i) {
     HistoryRow row;
     row.version = static_cast<int>(rows.integer(i, 0));
@@ -76,12 +82,12 @@ Found History::find(Deadline deadline) {
   return found;
 }
 
-bool History::has_floor(Deadline deadline) { return run("floor_row", {}, {}, deadline).rows() == 1; }
+bool History::has_floor(Deadline deadline) { return ask("floor_row", {}, {}, deadline).rows() == 1; }
 
 std::vector<std::string> History::lines(std::string_view name, Deadline deadline) {
   const auto status = names_.status(), waiter = names_.waiter();
   const auto& rows =
-      run(name, {"schema", "lock", "status", "waiter"}, {names_.schema, names_.lock, status, waiter}, deadline);
+      ask(name, {"schema", "lock", "status", "waiter"}, {names_.schema, names_.lock, status, waiter}, deadline);
   std::vector<std::string> result;
   for (std::size_t i = 0; i < rows.rows(); ++i) result.push_back(rows.text(i, 0));
   return result;
@@ -90,7 +96,7 @@ std::vector<std::string> History::lines(std::string_view name, Deadline deadline
 std::vector<std::string> History::differences(Deadline deadline) { return lines("verify", deadline); }
 std::vector<std::string> History::structure(Deadline deadline) { return lines("structure", deadline); }
 
-std::int64_t History::live_leases(Deadline deadline) { return run("live_leases", {}, {}, deadline).integer(0, 0); }
+std::int64_t History::live_leases(Deadline deadline) { return ask("live_leases", {}, {}, deadline).integer(0, 0); }
 
 void History::create(Deadline deadline) { script(text("create_history"), deadline); }
 void History::drop(Deadline deadline) { script(text("drop_history"), deadline); }
@@ -133,7 +139,7 @@ std::optional<std::int64_t> History::probe(bool up, int version, std::size_t ste
   const auto name = probe_name(up, version, step);
   if (!has(name)) return std::nullopt;
   const auto status = names_.status(), waiter = names_.waiter();
-  return run(name, {"schema", "lock", "status", "history", "waiter"},
+  return ask(name, {"schema", "lock", "status", "history", "waiter"},
              {names_.schema, names_.lock, status, names_.history, waiter}, deadline)
       .integer(0, 0);
 }

@@ -48,8 +48,9 @@ struct Migrator {
 // Threads: one at a time. Fails: Failure.
 class History {
  public:
+  // `writes`: where everything goes that is not a question; the same connection if there is none.
   History(dialects::Connection& connection, const dialects::Dialect& dialect, const std::vector<Leg>& road,
-          dialects::TableNames names);
+          dialects::TableNames names, dialects::Connection* writes = nullptr);
 
   // Looks into the catalog, and reads the history only if it is there. Creates nothing.
   Found find(Deadline deadline);
@@ -61,6 +62,10 @@ class History {
   // Everything that makes the tables and the view what they are, one line each, to be compared.
   std::vector<std::string> structure(Deadline deadline);
   std::int64_t live_leases(Deadline deadline);
+
+  // A transaction that can only read, so that questions are answered as of one moment; or nothing, before end_reading().
+  void begin_reading(Deadline deadline) { connection_.script(text("begin_reading"), deadline); }
+  void end_reading(Deadline deadline) { connection_.script(text("end_reading"), deadline); }
 
   void create(Deadline deadline);
   void drop(Deadline deadline);
@@ -80,15 +85,19 @@ class History {
   const std::string& text(std::string_view name) const { return statements_.at(name, {}).sql; }
   const Answer& run(std::string_view name, std::initializer_list<std::string_view> header,
                               std::initializer_list<Argument> arguments, Deadline deadline);
-  void script(std::string_view sql, Deadline deadline) { connection_.script(sql, deadline); }
+  void script(std::string_view sql, Deadline deadline) { writes_.script(sql, deadline); }
   void run_step(const Step& step, Deadline deadline);
 
   const dialects::TableNames& names() const noexcept { return names_; }
 
  private:
+  // A question, whose answer comes from the database whatever becomes of writes.
+  const Answer& ask(std::string_view name, std::initializer_list<std::string_view> header,
+                    std::initializer_list<Argument> arguments, Deadline deadline);
   std::vector<std::string> lines(std::string_view name, Deadline deadline);
 
   dialects::Connection& connection_;
+  dialects::Connection& writes_;
   const dialects::Dialect& dialect_;
   const dialects::TableNames names_;
   const dialects::Statements statements_;

@@ -42,17 +42,18 @@ Migrated TableMigrator::up(std::optional<int> to) {
   const int latest = static_cast<int>(road_.size());
   if (to && (*to < 1 || *to > latest))
     throw Error(Fault::misuse, fmt::format("the version {} does not exist; this dlock knows versions 1 to {}", *to, latest));
-  return run(true, to.value_or(latest), false);
+  return options_.dry_run ? rehearse(true, to.value_or(latest), false) : run(true, to.value_or(latest), false);
 }
 
 Migrated TableMigrator::down(int to, bool force) {
   if (to < 0) throw Error(Fault::misuse, fmt::format("the version {} does not exist; 0 is the empty database", to));
-  return run(false, to, force);
+  return options_.dry_run ? rehearse(false, to, force) : run(false, to, force);
 }
 
 Surveyed TableMigrator::survey(bool thorough) {
   open();
   try {
+    const Reading reading(*history_);
     Surveyed result{connection_->server(), history_->names(), history_->find(soon()), {}, {}};
     result.assessment = judge(result.found);
     if (!thorough || result.assessment.standing != Standing::good || result.assessment.current > result.assessment.latest)
@@ -91,7 +92,7 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
       refuse_missing_schema(found);
       stop_point();
 
-      Round round(*history_, [this](const std::string& text) { tell(text); });
+      Round round(*history_, options_.lock, [this](const std::string& text) { tell(text); });
       if (round.enter(options_.ddl_lock_timeout, options_.statement_timeout)) {
         found = history_->find(soon());
         assessment = judge(found);
@@ -193,10 +194,11 @@ void TableMigrator::walk_steps(const Walk& walk) {
                                  steps.size()),
                      "look with \"dlock-migrate status\"");
     const auto what = fmt::format("version {}, step {}/{}: {}", walk.leg->version, i + 1, steps.size(), steps[i].title);
-    if (!transactional()) {
+    if (!transactional() && !imagined_) {
       const auto state = history_->probe(walk.up, walk.leg->version, i, soon());
       if (state == 1) {
         tell(what + ": done before");
+        note(what + ": done before");
         continue;
       }
       if (state.value_or(0) != 0)
@@ -204,7 +206,9 @@ void TableMigrator::walk_steps(const Walk& walk) {
                        fmt::format("{}: what is there is neither the state before this step nor the one after it", what),
                        "compare with \"dlock-migrate sql\", put it right, and " + hint_command("up", table_));
     }
+    note(what);
     history_->run_step(steps[i], of_step());
+    imagined_ = recorder_ != nullptr;
     tell(what);
   }
   step_ = steps.size();

@@ -4,6 +4,7 @@
 #include "dialects/dialect.hpp"
 #include "store/assessment.hpp"
 #include "store/history.hpp"
+#include "store/recorder.hpp"
 #include "types/clock.hpp"
 
 #include <dlock/duration.hpp>
@@ -27,6 +28,8 @@ struct MigrateOptions {
   unsigned ddl_retries = 10;                              // further tries, with jitter between them
   Duration statement_timeout{};                           // 0: none
   bool create_schema = false;
+  bool lock = true;                                       // against other migrators; their rows in the history are left
+  bool dry_run = false;                                   // write down what would be sent, and change nothing
   std::stop_token stop{};                                 // finish or roll back the step under way, then leave
   std::function<void(std::string_view)> observer{};       // one sentence about each thing done, for -v
 };
@@ -35,6 +38,7 @@ struct MigrateOptions {
 struct Migrated {
   int from = 0, to = 0;
   std::vector<Leg> done;  // in the order they were walked
+  std::string plan;       // of a dry run: the statements, with what they are for as comments
   std::string message;
 };
 
@@ -76,6 +80,8 @@ class TableMigrator {
   };
 
   Migrated run(bool up, int target, bool force);
+  Migrated rehearse(bool up, int target, bool force);
+  bool open_to_rehearse();
   std::optional<Walk> next_walk(const Found& found, bool up, int target) const;
   void apply(const Walk& walk, const Found& found, bool force);
   void begin_version(const Walk& walk, const Found& found);
@@ -96,6 +102,8 @@ class TableMigrator {
   void stop_point() const;
   void pause(Duration longest) const;
   void tell(const std::string& text) const;
+  // Above the next statement of a dry run.
+  void note(const std::string& text) const;
   bool transactional() const { return history_->has("begin"); }
   Deadline of_step() const;
 
@@ -105,6 +113,8 @@ class TableMigrator {
   const std::vector<Leg> road_;
   const Migrator who_;
   std::unique_ptr<dialects::Connection> connection_;
+  std::unique_ptr<Recorder> recorder_;  // of a dry run
+  bool imagined_ = false;               // in a dry run: the database is not any more what it is taken to be
   std::unique_ptr<History> history_;
   std::string server_;
   Named table_;

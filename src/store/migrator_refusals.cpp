@@ -132,7 +132,8 @@ void TableMigrator::open() {
   if (names.schema.empty())
     throw Error(Fault::misuse, "no schema is selected on this connection; name a database in the URL, or pass --schema");
   table_ = named(names, default_schema);
-  history_ = std::make_unique<History>(*connection_, dialect_, road_, std::move(names));
+  if (options_.dry_run) recorder_ = std::make_unique<Recorder>(dialect_);
+  history_ = std::make_unique<History>(*connection_, dialect_, road_, std::move(names), recorder_.get());
 }
 
 Assessment TableMigrator::judge(const Found& found) const {
@@ -153,7 +154,11 @@ void TableMigrator::pause(Duration longest) const {
 }
 
 void TableMigrator::tell(const std::string& text) const {
-  if (options_.observer) options_.observer(text);
+  if (options_.observer && !recorder_) options_.observer(text);
+}
+
+void TableMigrator::note(const std::string& text) const {
+  if (recorder_) recorder_->comment(text);
 }
 
 Deadline TableMigrator::of_step() const {

@@ -15,7 +15,7 @@ std::int64_t milliseconds(Duration duration) {
 Round::~Round() {
   try {
     if (begun_) history_.script(history_.text("rollback"), soon());
-    if (entered_ && history_.has("unlock")) {
+    if (entered_ && locks_ && history_.has("unlock")) {
       const auto& answer = history_.run("unlock", {"key"}, {key_}, soon());
       if (answer.is_null(0, 0) || answer.integer(0, 0) != 1)
         tell_("the migrator's lock was no longer held at the end; the history's own guard was");
@@ -26,6 +26,13 @@ Round::~Round() {
       tell_(fmt::format("leaving the migrator's lock: {}", error.what()));
     } catch (...) {
     }
+  }
+}
+
+Reading::~Reading() {
+  try {
+    history_.end_reading(soon());
+  } catch (const std::exception&) {  // a broken connection, which ends the transaction by itself
   }
 }
 
@@ -45,7 +52,7 @@ bool Round::enter(Duration lock_timeout, Duration statement_timeout) {
   if (history_.has("set_timeouts") && fresh)
     history_.run("set_timeouts", {"lock_ms", "statement_ms"},
                  {milliseconds(lock_timeout), milliseconds(statement_timeout)}, soon());
-  if (!history_.has("try_lock")) return entered_ = true;
+  if (!locks_) return entered_ = true;
   const auto& answer = history_.run("try_lock", {"key"}, {key_}, soon());
   if (answer.is_null(0, 0))
     throw Failure(Cause::rejected, "the server refused the migrator's lock (it answered NULL)");

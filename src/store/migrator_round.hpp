@@ -16,9 +16,10 @@ inline Deadline soon() noexcept { return later(BootClock::now(), std::chrono::se
 // has "try_lock", that is the lock; else "begin" is. Never waits in the server for longer than a second.
 class Round {
  public:
-  // `tell` is for what goes wrong on the way out, where nothing can be thrown.
-  Round(History& history, std::function<void(const std::string&)> tell)
-      : history_(history), tell_(std::move(tell)), key_(sha256(history.names().schema + '\0' + history.names().lock).substr(0, 40)) {}
+  // Without `lock`, nobody is kept out but by "begin". `tell` is for what goes wrong on the way out, where nothing can be
+  // thrown.
+  Round(History& history, bool lock, std::function<void(const std::string&)> tell)
+      : history_(history), locks_(lock && history.has("try_lock")), tell_(std::move(tell)), key_(sha256(history.names().schema + '\0' + history.names().lock).substr(0, 40)) {}
   Round(const Round&) = delete;
   Round& operator=(const Round&) = delete;
   ~Round();
@@ -32,9 +33,22 @@ class Round {
  private:
   bool begin();
   History& history_;
+  const bool locks_;
   const std::function<void(const std::string&)> tell_;
   const std::string key_;
   bool begun_ = false, entered_ = false;
+};
+
+// A transaction that only reads, rolled back at its end.
+class Reading {
+ public:
+  explicit Reading(History& history) : history_(history) { history_.begin_reading(soon()); }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+  ~Reading();
+
+ private:
+  History& history_;
 };
 
 }  // namespace dlock::store

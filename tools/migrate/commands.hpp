@@ -4,21 +4,31 @@
 #include "tools/shared/connection.hpp"
 #include "tools/shared/console.hpp"
 
+#include <dlock/schema.hpp>
+
 #include <CLI/CLI.hpp>
 
-#include <memory>
+#include <optional>
 #include <string>
 
 namespace dlock::tools::migrate {
 
-// Everything on the command line, as text. Checked where it is used.
+// Everything on the command line, as text. Checked where it is used, by the members, which throw UsageError.
 struct Line {
   ConnectionOptions connection;
-  std::string to, from, wait = "0", dialect;
+  std::optional<std::string> from, to;
+  std::string wait = "0", dialect;
   std::string lock_timeout = "60s", ddl_lock_timeout = "3s", ddl_retries = "10", statement_timeout = "0";
-  bool create_schema = false, force = false, yes = false, exit_code = false, downwards = false, no_history = false;
-  bool to_given = false, from_given = false;
+  bool no_lock = false, dry_run = false, create_schema = false, force = false, yes = false;
+  bool exit_code = false, downwards = false, no_history = false;
+
+  schema::Options options(Console& console) const;
+  std::string url() const { return connection.url({"DLOCK_MIGRATE_URL", "DLOCK_URL"}); }
 };
+
+// A version as it was written behind `flag`.
+int version_of(std::string_view flag, const std::string& text);
+std::optional<int> version_of(std::string_view flag, const std::optional<std::string>& text);
 
 // Adds the subcommands to `app`; the one that was given runs as `run(console)` afterwards.
 class Commands {
@@ -27,14 +37,19 @@ class Commands {
   int run(Console& console);
 
  private:
+  void add_writing(CLI::App& app);
+  void add_reading(CLI::App& app);
+
   int up(Console& console);
   int down(Console& console);
   int status(Console& console);
+  int plan(Console& console);
   int check(Console& console);
   int sql(Console& console);
 
   Line line_;
-  CLI::App *up_, *down_, *status_, *check_, *sql_;
+  CLI::App *up_ = nullptr, *down_ = nullptr;
+  CLI::App *status_ = nullptr, *plan_ = nullptr, *check_ = nullptr, *sql_ = nullptr;
 };
 
 }  // namespace dlock::tools::migrate

@@ -72,7 +72,7 @@ Exit exit_code(schema::Verdict verdict, bool reading) noexcept {
   return Exit::database;
 }
 
-int print(Console& console, const schema::Report& report, bool up) {
+int print(Console& console, const schema::Report& report, bool dry_run, std::string_view done) {
   if (report.verdict == schema::Verdict::stopped) {
     console.error(Exit::database, report.message, report.hint, word_of(report.verdict));
     return 128 + Signals::received();
@@ -80,15 +80,25 @@ int print(Console& console, const schema::Report& report, bool up) {
   if (report.verdict != schema::Verdict::good)
     return console.error(exit_code(report.verdict, false), report.message, report.hint, word_of(report.verdict));
   if (console.json()) {
-    console.result(nlohmann::json{{"from", report.from}, {"to", report.to}, {"versions", report.versions},
-                                  {"message", report.message}});
+    nlohmann::json object{{"from", report.from}, {"to", report.to}, {"versions", report.versions},
+                          {"message", report.message}, {"dry_run", dry_run}};
+    if (dry_run) object["sql"] = report.plan;
+    console.result(std::move(object));
   } else if (report.versions.empty()) {
     console.note("nothing to do: " + report.message);
+  } else if (dry_run) {
+    print_script(console, report.plan);
   } else {
     for (const auto version : report.versions)
-      console.result(fmt::format("version {} {}", version, console.colored_result("32", up ? "applied" : "taken back")));
+      console.result(fmt::format("version {} {}", version, console.colored_result("32", done)));
   }
   return number(Exit::ok);
+}
+
+void print_script(Console& console, std::string_view text) {
+  while (text.starts_with('\n')) text.remove_prefix(1);
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  console.result(text);
 }
 
 void print(Console& console, const schema::Status& status) {

@@ -6,13 +6,18 @@
 
 #include <dlock/schema.hpp>
 
+#include <string_view>
+
 namespace dlock::tools::migrate {
 
 // `reading`: of a command that only looks; a migrator at work is then a version still pending.
 Exit exit_code(schema::Verdict verdict, bool reading) noexcept;
 
-// What up or down did. Answers the exit code.
-int print(Console& console, const schema::Report& report, bool up);
+// What was done to versions, in a word ("applied"), or what a dry run would do. Answers the exit code.
+int print(Console& console, const schema::Report& report, bool dry_run, std::string_view done);
+
+// Statements, without blank lines around them.
+void print_script(Console& console, std::string_view text);
 
 // The table of versions.
 void print(Console& console, const schema::Status& status);

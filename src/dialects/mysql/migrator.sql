@@ -9,6 +9,13 @@ SELECT (SELECT count(*) FROM information_schema.schemata WHERE schema_name = :sc
        (SELECT count(*) FROM information_schema.tables WHERE table_schema = :schema AND table_name = :status),
        (SELECT count(*) FROM information_schema.tables WHERE table_schema = :schema AND table_name = :history);
 
+-- name: begin_reading()
+-- Around questions alone.
+START TRANSACTION READ ONLY;
+
+-- name: end_reading()
+ROLLBACK;
+
 -- name: set_timeouts(lock_ms, statement_ms)
 -- In whole seconds here, for metadata and rows. A statement's time is bounded by the client.
 SET SESSION lock_wait_timeout = GREATEST(1, (:lock_ms + 999) DIV 1000),

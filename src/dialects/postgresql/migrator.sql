@@ -10,6 +10,13 @@ SELECT (SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = :schema::te
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
  WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :status::text, :history::text);
 
+-- name: begin_reading()
+-- Around questions alone.
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+
+-- name: end_reading()
+ROLLBACK;
+
 -- name: begin()
 -- READ COMMITTED whatever the server's default: the history is read again after the lock was obtained.
 BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;

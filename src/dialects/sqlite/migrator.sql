@@ -7,6 +7,13 @@ SELECT :schema = 'main',
        count(*) FILTER (WHERE name = :lock), count(*) FILTER (WHERE name = :status), count(*) FILTER (WHERE name = :history)
   FROM main.sqlite_master WHERE :schema = 'main' AND type IN ('table', 'view') AND name IN (:lock, :status, :history);
 
+-- name: begin_reading()
+-- Around questions alone.
+BEGIN;
+
+-- name: end_reading()
+ROLLBACK;
+
 -- name: begin()
 BEGIN IMMEDIATE;
 

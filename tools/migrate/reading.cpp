@@ -1,0 +1,125 @@
+// This file knows the commands that only look, or print what a database was not asked for.
+#include "tools/migrate/commands.hpp"
+#include "tools/migrate/report.hpp"
+#include "tools/migrate/signals.hpp"
+#include "tools/shared/usage.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+namespace dlock::tools::migrate {
+namespace {
+
+constexpr Duration look_again = std::chrono::milliseconds{250};
+
+// Sleeps unless a signal comes. False: it came.
+bool pause(Duration length, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock guard(mutex);
+  never.wait_for(guard, stop, length, [] { return false; });
+  return !stop.stop_requested();
+}
+
+}  // namespace
+
+void Commands::add_reading(CLI::App& app) {
+  status_ = app.add_subcommand("status", "show what is applied, and what is not");
+  status_->add_flag("--exit-code", line_.exit_code, "leave with the code that check would leave with");
+  status_->footer(
+      "Writes nothing, and needs only SELECT.\n"
+      "Examples:\n"
+      "  dlock-migrate status\n"
+      "  dlock-migrate status --exit-code --format json");
+
+  plan_ = app.add_subcommand("plan", "print what up would run now, statement by statement");
+  plan_->add_option("--to", line_.to, "stop at this version (the latest)")->type_name("N");
+  plan_->add_flag("--create-schema", line_.create_schema, "as if up had it");
+  plan_->footer(
+      "Writes nothing, and needs only SELECT. The same as up --dry-run.\n"
+      "Examples:\n"
+      "  dlock-migrate plan\n"
+      "  dlock-migrate plan --to 2 --format json");
+
+  check_ = app.add_subcommand("check", "is everything applied, unchanged and usable?");
+  check_->add_option("--wait", line_.wait, "wait this long until it is (0)")->type_name("D");
+  check_->footer(
+      "For deployments and readiness probes. Writes nothing, and needs only SELECT.\n"
+      "Examples:\n"
+      "  dlock-migrate check -q || exit 1\n"
+      "  dlock-migrate check --wait 2m && exec ./server");
+
+  const auto known = schema::dialects();
+  const auto example = known.empty() ? std::string("D") : known.front();
+  sql_ = app.add_subcommand("sql", "print the statements; needs no database");
+  sql_->add_option("--dialect", line_.dialect, fmt::format("{}", fmt::join(known, ", ")))
+      ->type_name("D")
+      ->required();
+  sql_->add_option("--from", line_.from, "the version to begin at (0, with --down the latest)")->type_name("A");
+  sql_->add_option("--to", line_.to, "the version to end at (the latest, with --down 0)")->type_name("B");
+  sql_->add_flag("--down", line_.downwards, "the way back");
+  sql_->add_flag("--no-history", line_.no_history, "without the history: the engine works, up and down do not");
+  sql_->footer(
+      "Examples:\n"
+      "  dlock-migrate sql --dialect " + example + " > lock_table.sql\n"
+      "  dlock-migrate sql --dialect " + example + " --from 1 --to 2");
+}
+
+int Commands::status(Console& console) {
+  const auto options = line_.options(console);
+  const auto status = schema::status(line_.url(), options);
+  if (status.verdict == schema::Verdict::failed) return report(console, status);
+  print(console, status);
+  return line_.exit_code ? number(exit_code(status.verdict, true)) : number(Exit::ok);
+}
+
+int Commands::plan(Console& console) {
+  const auto options = line_.options(console);
+  const auto to = version_of("--to", line_.to);
+  return print(console, schema::plan(line_.url(), options, to), true, {});
+}
+
+int Commands::check(Console& console) {
+  const auto options = line_.options(console);
+  const auto wait = parse_duration("--wait", line_.wait);
+  const auto url = line_.url();
+  const Signals signals;
+  const auto end = std::chrono::steady_clock::now() + std::min<Duration>(wait, std::chrono::hours{24 * 365});
+  for (;;) {
+    const bool last = std::chrono::steady_clock::now() >= end;
+    try {
+      const auto status = schema::check(url, options);
+      const bool may_change = status.verdict == schema::Verdict::pending || status.verdict == schema::Verdict::locked ||
+                              status.verdict == schema::Verdict::interrupted;
+      if (last || !may_change) return report(console, status);
+      console.detail(status.message);
+    } catch (const Error& error) {
+      const bool may_change = error.fault() == Fault::unavailable || error.fault() == Fault::timeout;
+      if (last || !may_change) throw;
+      console.detail(error.what());
+    }
+    if (!pause(look_again, signals.token())) return 128 + Signals::received();
+  }
+}
+
+int Commands::sql(Console& console) {
+  const auto options = line_.options(console);
+  const int latest = schema::latest(line_.dialect);
+  const int from = version_of("--from", line_.from).value_or(line_.downwards ? latest : 0);
+  const int to = version_of("--to", line_.to).value_or(line_.downwards ? 0 : latest);
+  if (line_.downwards ? to > from : to < from)
+    throw UsageError(fmt::format("--from {} --to {} {}", from, to,
+                                 line_.downwards ? "leads upwards: leave --down out" : "leads downwards: pass --down"));
+  const auto text = schema::sql(line_.dialect, from, to, options, !line_.no_history);
+  if (console.json())
+    console.result(nlohmann::json{{"dialect", line_.dialect}, {"from", from}, {"to", to}, {"sql", text}});
+  else print_script(console, text);
+  return number(Exit::ok);
+}
+
+}  // namespace dlock::tools::migrate
