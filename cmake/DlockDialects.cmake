@@ -60,6 +60,7 @@ function(dlock_add_dialect name)
   list(FILTER sources EXCLUDE REGEX "/raw_peer\\.cpp$")  # for dlock-bench only
   set(embedded ${CMAKE_CURRENT_BINARY_DIR}/embedded_${name}.cpp)
   file(GLOB_RECURSE texts CONFIGURE_DEPENDS ${folder}/*.sql ${PROJECT_SOURCE_DIR}/migrations/${name}/*.sql
+    ${PROJECT_SOURCE_DIR}/migrations/${name}/*.structure
     ${PROJECT_SOURCE_DIR}/schema/${name}.sql)
   add_custom_command(OUTPUT ${embedded}
     COMMAND ${CMAKE_COMMAND} -D NAME=${name} -D ROOT=${PROJECT_SOURCE_DIR} -D OUT=${embedded}

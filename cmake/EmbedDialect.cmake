@@ -1,5 +1,5 @@
 # This file knows how the .sql texts of one dialect become C++ constants. Run as a script with NAME, ROOT and OUT.
-# Migrations are files NNNN_name.up.sql with NNNN_name.down.sql beside them.
+# Migrations are files NNNN_name.up.sql with NNNN_name.down.sql and NNNN_name.structure beside them.
 
 function(literal out path)
   file(READ ${path} text)
@@ -30,8 +30,10 @@ foreach(up IN LISTS ups)
   string(REGEX REPLACE "^0+" "" version ${CMAKE_MATCH_1})
   string(REPLACE ".up.sql" ".down.sql" down ${up})
   literal(up_text ${up})
+  string(REPLACE ".up.sql" ".structure" structure ${up})
   literal(down_text ${down})
-  string(APPEND rows "    {${version}, \"${label}\",\n${up_text},\n${down_text}},\n")
+  literal(structure_text ${structure})
+  string(APPEND rows "    {${version}, \"${label}\",\n${up_text},\n${down_text},\n${structure_text}},\n")
 endforeach()
 
 file(WRITE ${OUT}.new "// This file knows the .sql texts of one dialect. Generated from them.

@@ -86,6 +86,16 @@ struct Status {
   std::vector<std::string> differences{}; // of check(): where the table is not what it should be
 };
 
+// What the tables and the view of a database are.
+struct Structure {
+  std::string target{}, server{};         // as in Status
+  std::string schema{}, table{};
+  int version = 0;                        // as the history says; 0: none
+  std::vector<std::string> lines{};       // "lock.token: bigint, not null", …; what check() compares: the same for the
+                                          // same tables, whatever they are called and in whatever order they were made
+  std::vector<std::string> details{};     // all that the server says of them, in its own words
+};
+
 // All of these connect, work and disconnect. Threads: any.
 // Fail: Error{unavailable, timeout, permission, misuse}; everything else is a verdict.
 
@@ -104,6 +114,9 @@ DLOCK_EXPORT Status status(std::string_view url, const Options& options = {});
 
 // As status(), and compares the structure of the table with what it should be. Needs only SELECT.
 DLOCK_EXPORT Status check(std::string_view url, const Options& options = {});
+
+// What is there, for reports and comparisons. Writes nothing; needs only SELECT.
+DLOCK_EXPORT Structure dump(std::string_view url, const Options& options = {});
 
 // The databases this library was built with.
 DLOCK_EXPORT std::vector<std::string> dialects();

@@ -83,6 +83,7 @@ struct Migration {
   int version = 0;
   std::string_view name;  // "create_resource_lock"
   std::string_view up, down;
+  std::string_view structure{};  // what it makes, one line each, as the migrator's statement of that name tells it
 };
 
 // A database. One constant object per folder; nothing outside the folder names it.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace dlock::store {
@@ -84,6 +85,8 @@ Found History::find(Deadline deadline) {
 
 bool History::has_floor(Deadline deadline) { return ask("floor_row", {}, {}, deadline).rows() == 1; }
 
+bool History::has_some_floor(Deadline deadline) { return ask("floors", {}, {}, deadline).integer(0, 0) == 1; }
+
 std::vector<std::string> History::lines(std::string_view name, Deadline deadline) {
   const auto status = names_.status(), waiter = names_.waiter();
   const auto& rows =
@@ -93,8 +96,13 @@ std::vector<std::string> History::lines(std::string_view name, Deadline deadline
   return result;
 }
 
-std::vector<std::string> History::differences(Deadline deadline) { return lines("verify", deadline); }
-std::vector<std::string> History::structure(Deadline deadline) { return lines("structure", deadline); }
+std::vector<std::string> History::structure(Deadline deadline) {
+  auto result = lines("structure", deadline);
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+std::vector<std::string> History::details(Deadline deadline) { return lines("details", deadline); }
 
 std::int64_t History::live_leases(Deadline deadline) { return ask("live_leases", {}, {}, deadline).integer(0, 0); }
 

@@ -55,12 +55,14 @@ class History {
   // Looks into the catalog, and reads the history only if it is there. Creates nothing.
   Found find(Deadline deadline);
 
-  // The floor row is there. Reads every column of both tables, so that a missing one is a Failure{schema}.
+  // The floor row is there. Reads every column of both tables of today, so that a missing one is a Failure{schema}.
   bool has_floor(Deadline deadline);
-  // What differs from the tables of today, one sentence each.
-  std::vector<std::string> differences(Deadline deadline);
-  // Everything that makes the tables and the view what they are, one line each, to be compared.
+  // Likewise, of any version.
+  bool has_some_floor(Deadline deadline);
+  // What the tables and the view are, one line each, in order: see store/structure.hpp.
   std::vector<std::string> structure(Deadline deadline);
+  // All that the server says of them, in its own words.
+  std::vector<std::string> details(Deadline deadline);
   std::int64_t live_leases(Deadline deadline);
 
   // A transaction that can only read, so that questions are answered as of one moment; or nothing, before end_reading().

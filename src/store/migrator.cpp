@@ -50,24 +50,6 @@ Migrated TableMigrator::down(int to, bool force) {
   return options_.dry_run ? rehearse(false, to, force) : run(false, to, force);
 }
 
-Surveyed TableMigrator::survey(bool thorough) {
-  open();
-  try {
-    const Reading reading(*history_);
-    Surveyed result{connection_->server(), history_->names(), history_->find(soon()), {}, {}};
-    result.assessment = judge(result.found);
-    if (!thorough || result.assessment.standing != Standing::good || result.assessment.current > result.assessment.latest)
-      return result;
-    result.differences = history_->differences(soon());
-    if (result.differences.empty() && !history_->has_floor(soon()))
-      result.differences.emplace_back("the floor row is missing: insert it with the empty name and a token at least as "
-                                      "large as every fencing token ever handed out");
-    return result;
-  } catch (const Failure& failure) {
-    rethrow_with_right(failure, "needed_to_read");
-  }
-}
-
 Migrated TableMigrator::run(bool up, int target, bool force) {
   const auto deadline = later(BootClock::now(), options_.lock_timeout);
   Migrated result;

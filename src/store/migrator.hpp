@@ -51,6 +51,14 @@ struct Surveyed {
   std::vector<std::string> differences;  // only of a thorough survey
 };
 
+// What the tables and the view are.
+struct Dumped {
+  std::string server;
+  dialects::TableNames names;
+  int version = 0;                              // as the history says
+  std::vector<std::string> structure, details;  // as in History
+};
+
 // The migrator of one table.
 // Threads: one at a time. Owns: its connection, opened at the first call.
 // Fails: Obstacle for what a person has to decide or wait for; Failure for the rest; Error{misuse} for a version that
@@ -70,6 +78,9 @@ class TableMigrator {
 
   // Reads only. `thorough` compares the structure of the table and looks for the floor row too.
   Surveyed survey(bool thorough);
+
+  // Reads only.
+  Dumped dump();
 
  private:
   // The next version to be made or taken back.
@@ -97,6 +108,8 @@ class TableMigrator {
   [[noreturn]] void rethrow_with_right(const Failure& failure, std::string_view statement) const;
 
   void open();
+  // What makes the tables differ from those of a version, one sentence each.
+  std::vector<std::string> differences_from(int version);
   Assessment judge(const Found& found) const;
   bool own(const HistoryRow& row) const { return row.owner == who_.owner; }
   void stop_point() const;

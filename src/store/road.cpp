@@ -2,6 +2,7 @@
 #include "store/road.hpp"
 
 #include "store/digest.hpp"
+#include "store/structure.hpp"
 
 #include <fmt/format.h>
 
@@ -73,7 +74,8 @@ std::vector<Leg> road_of(const dialects::Dialect& dialect) {
   for (const auto& migration : dialect.migrations()) {
     if (migration.version != static_cast<int>(road.size()) + 1) defect(migration, "versions must be 1, 2, 3, …");
     road.push_back({migration.version, std::string(migration.name), checksum(migration.up), min_client_of(migration),
-                    steps_of(migration.up, migration), steps_of(migration.down, migration)});
+                    steps_of(migration.up, migration), steps_of(migration.down, migration),
+                    structure_of(migration.structure)});
   }
   return road;
 }

@@ -28,6 +28,7 @@ struct Leg {
   std::string checksum;
   std::string min_client;
   std::vector<Step> up, down;
+  std::vector<std::string> structure;  // what is there at this version, in order; see store/structure.hpp
 };
 
 // The whole road of a dialect: versions 1, 2, … without a gap. Throws std::logic_error on a text that breaks the form.

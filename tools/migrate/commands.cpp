@@ -63,7 +63,8 @@ Commands::Commands(CLI::App& app) {
 int Commands::run(Console& console) {
   const std::pair<CLI::App*, int (Commands::*)(Console&)> commands[] = {
       {up_, &Commands::up},       {down_, &Commands::down},   {status_, &Commands::status},
-      {plan_, &Commands::plan},   {check_, &Commands::check}, {sql_, &Commands::sql}};
+      {plan_, &Commands::plan},   {check_, &Commands::check}, {dump_, &Commands::dump},
+      {sql_, &Commands::sql}};
   for (const auto& [app, run] : commands)
     if (app->parsed()) return (this->*run)(console);
   std::string names;

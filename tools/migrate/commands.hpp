@@ -45,11 +45,12 @@ class Commands {
   int status(Console& console);
   int plan(Console& console);
   int check(Console& console);
+  int dump(Console& console);
   int sql(Console& console);
 
   Line line_;
   CLI::App *up_ = nullptr, *down_ = nullptr;
-  CLI::App *status_ = nullptr, *plan_ = nullptr, *check_ = nullptr, *sql_ = nullptr;
+  CLI::App *status_ = nullptr, *plan_ = nullptr, *check_ = nullptr, *dump_ = nullptr, *sql_ = nullptr;
 };
 
 }  // namespace dlock::tools::migrate

@@ -54,6 +54,13 @@ void Commands::add_reading(CLI::App& app) {
       "  dlock-migrate check -q || exit 1\n"
       "  dlock-migrate check --wait 2m && exec ./server");
 
+  dump_ = app.add_subcommand("dump", "print what the tables are, for reports and comparisons");
+  dump_->footer(
+      "The same tables give the same lines, on every server. -v adds the server's own words.\n"
+      "Writes nothing, and needs only SELECT.\n"
+      "Examples:\n"
+      "  diff <(dlock-migrate dump -e STAGING_URL) <(dlock-migrate dump -e PRODUCTION_URL)");
+
   const auto known = schema::dialects();
   const auto example = known.empty() ? std::string("D") : known.front();
   sql_ = app.add_subcommand("sql", "print the statements; needs no database");
@@ -105,6 +112,22 @@ int Commands::check(Console& console) {
     }
     if (!pause(look_again, signals.token())) return 128 + Signals::received();
   }
+}
+
+int Commands::dump(Console& console) {
+  const auto options = line_.options(console);
+  const auto structure = schema::dump(line_.url(), options);
+  if (console.json()) {
+    console.result(nlohmann::json{{"target", structure.target}, {"server", structure.server}, {"schema", structure.schema},
+                                  {"table", structure.table}, {"version", structure.version},
+                                  {"structure", structure.lines}, {"details", structure.details}});
+    return number(Exit::ok);
+  }
+  console.note(fmt::format("{} ({}), table {}.{}, version {}", structure.target, structure.server, structure.schema,
+                           structure.table, structure.version));
+  for (const auto& line : structure.lines) console.result(line);
+  for (const auto& line : structure.details) console.detail(line);
+  return number(Exit::ok);
 }
 
 int Commands::sql(Console& console) {

@@ -112,74 +112,41 @@ SELECT l.token, l.node, l.owner, l.entries, l.acquired_at, l.expires_at, l.reope
        w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until
   FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name WHERE l.name = '';
 
--- name: verify(schema, lock, status, waiter)
--- What differs from the tables as they should be today; no row if nothing does.
--- Columns of the table of those who wait are named with it.
-SELECT CONCAT('column ', IF(e.part = 'lock', '', CONCAT(:waiter, '.')), e.name, ' should be ', e.type, IF(e.nullable = 'NO', ' not null', ''), ' and is ',
-              COALESCE(CONCAT(c.data_type, IF(c.is_nullable = 'NO', ' not null', '')), 'absent'))
-  FROM (SELECT 'lock' AS part, 'name' AS name, 'varbinary' AS type, 'NO' AS nullable
-        UNION ALL SELECT 'lock', 'node', 'varchar', 'NO' UNION ALL SELECT 'lock', 'owner', 'char', 'YES'
-        UNION ALL SELECT 'lock', 'entries', 'varchar', 'NO' UNION ALL SELECT 'lock', 'token', 'bigint', 'NO'
-        UNION ALL SELECT 'lock', 'acquired_at', 'bigint', 'NO' UNION ALL SELECT 'lock', 'expires_at', 'bigint', 'NO'
-        UNION ALL SELECT 'lock', 'reopens_at', 'bigint', 'NO' UNION ALL SELECT 'lock', 'lease_us', 'bigint', 'NO'
-        UNION ALL SELECT 'lock', 'meta', 'varchar', 'NO' UNION ALL SELECT 'lock', 'label', 'varchar', 'NO'
-        UNION ALL SELECT 'lock', 'actor', 'char', 'NO' UNION ALL SELECT 'lock', 'next_ticket', 'bigint', 'NO'
-        UNION ALL SELECT 'lock', 'served_ticket', 'bigint', 'NO' UNION ALL SELECT 'lock', 'wanted_until', 'bigint', 'NO'
-        UNION ALL SELECT 'waiter', 'name', 'varbinary', 'NO' UNION ALL SELECT 'waiter', 'owner', 'char', 'NO'
-        UNION ALL SELECT 'waiter', 'actor', 'char', 'NO' UNION ALL SELECT 'waiter', 'node', 'varchar', 'NO'
-        UNION ALL SELECT 'waiter', 'label', 'varchar', 'NO' UNION ALL SELECT 'waiter', 'mode', 'varchar', 'NO'
-        UNION ALL SELECT 'waiter', 'ticket', 'bigint', 'NO' UNION ALL SELECT 'waiter', 'since', 'bigint', 'NO'
-        UNION ALL SELECT 'waiter', 'expires_at', 'bigint', 'NO'
-        UNION ALL SELECT 'waiter', 'wants_until', 'bigint', 'NO') e
-  LEFT JOIN information_schema.columns c
-         ON c.table_schema = :schema AND c.table_name = IF(e.part = 'lock', :lock, :waiter)
-        AND CONVERT(c.column_name USING utf8mb4) COLLATE utf8mb4_bin = e.name
- WHERE (c.data_type IS NULL OR CONVERT(c.data_type USING utf8mb4) COLLATE utf8mb4_bin <> e.type
-        OR CONVERT(c.is_nullable USING utf8mb4) COLLATE utf8mb4_bin <> e.nullable)
-   AND (e.part = 'lock' OR EXISTS (SELECT 1 FROM information_schema.tables
-                                    WHERE table_schema = :schema AND table_name = :waiter))
-UNION ALL
-SELECT CONCAT('the table ', :waiter, ' is missing') FROM (SELECT 1) one
- WHERE NOT EXISTS (SELECT 1 FROM information_schema.tables WHERE table_schema = :schema AND table_name = :waiter)
-UNION ALL
-SELECT CONCAT('column ', IF(table_name = :lock, '', CONCAT(:waiter, '.')), CONVERT(column_name USING utf8mb4),
-              ' should be absent')
-  FROM information_schema.columns
- WHERE (table_schema = :schema AND table_name = :lock
-        AND column_name NOT IN ('name', 'node', 'owner', 'entries', 'token', 'acquired_at', 'expires_at', 'reopens_at',
-                                'lease_us', 'meta', 'label', 'actor', 'next_ticket', 'served_ticket', 'wanted_until'))
-    OR (table_schema = :schema AND table_name = :waiter
-        AND column_name NOT IN ('name', 'owner', 'actor', 'node', 'label', 'mode', 'ticket', 'since', 'expires_at',
-                                'wants_until'))
-UNION ALL
-SELECT CONCAT('column ', IF(table_name = :lock, '', CONCAT(:waiter, '.')), 'name should hold 255 bytes and holds ',
-              character_octet_length)
-  FROM information_schema.columns
- WHERE table_schema = :schema AND table_name IN (:lock, :waiter) AND column_name = 'name' AND character_octet_length <> 255
-UNION ALL
-SELECT CONCAT('the engine of the table', IF(table_name = :lock, '', CONCAT(' ', :waiter)), ' should be InnoDB and is ', engine)
-  FROM information_schema.tables
- WHERE table_schema = :schema AND table_name IN (:lock, :waiter) AND engine <> 'InnoDB'
-UNION ALL
-SELECT CONCAT('the primary key of the table ', :waiter, ' should be (name, owner)')
-  FROM information_schema.tables t
- WHERE t.table_schema = :schema AND t.table_name = :waiter
-   AND COALESCE((SELECT GROUP_CONCAT(s.column_name ORDER BY s.seq_in_index) FROM information_schema.statistics s
-                  WHERE s.table_schema = :schema AND s.table_name = :waiter AND s.index_name = 'PRIMARY'
-                    AND s.sub_part IS NULL), '') <> 'name,owner'
-UNION ALL
-SELECT 'the primary key should be (name)' FROM (SELECT 1) one
- WHERE (SELECT GROUP_CONCAT(column_name) FROM information_schema.statistics
-         WHERE table_schema = :schema AND table_name = :lock AND index_name = 'PRIMARY' AND sub_part IS NULL) IS NULL
-    OR (SELECT GROUP_CONCAT(column_name) FROM information_schema.statistics
-         WHERE table_schema = :schema AND table_name = :lock AND index_name = 'PRIMARY' AND sub_part IS NULL) <> 'name'
-UNION ALL
-SELECT CONCAT('the view ', :status, ' is missing') FROM (SELECT 1) one
- WHERE NOT EXISTS (SELECT 1 FROM information_schema.tables
-                    WHERE table_schema = :schema AND table_name = :status AND table_type = 'VIEW');
+-- name: floors()
+-- Works at every version.
+SELECT count(*) FROM {{lock}} WHERE name = '';
 
 -- name: structure(schema, lock, status, waiter)
--- Everything that makes the tables and the view what they are, one line each, in order.
+-- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the
+-- same tables give the same lines, whatever their names, the server's version and the order of their columns.
+SELECT line FROM (
+  SELECT CONVERT(CONCAT(CASE table_name WHEN :lock THEN 'lock' WHEN :status THEN 'status' ELSE 'waiter' END, ': ',
+                        CASE table_type WHEN 'BASE TABLE' THEN 'table' ELSE LOWER(table_type) END,
+                        CASE WHEN engine <> 'InnoDB' THEN CONCAT(', engine ', engine) ELSE '' END) USING utf8mb4) AS line
+    FROM information_schema.tables WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
+  UNION ALL
+  SELECT CONVERT(CONCAT(CASE table_name WHEN :lock THEN 'lock' WHEN :status THEN 'status' ELSE 'waiter' END,
+                        '.', column_name, ': ',
+                        CASE WHEN table_name = :status THEN 'column' ELSE CONCAT(
+                          data_type, COALESCE(CONCAT('(', character_maximum_length, ')'), ''),
+                          CASE WHEN column_type LIKE '%unsigned%' THEN ' unsigned' ELSE '' END,
+                          CASE is_nullable WHEN 'NO' THEN ', not null' ELSE '' END,
+                          COALESCE(CONCAT(', collation ', collation_name), ''),
+                          CASE WHEN column_default IS NULL OR column_default = 'NULL' THEN ''
+                               ELSE CONCAT(', default ''', TRIM(BOTH '''' FROM column_default), '''') END) END)
+                 USING utf8mb4)
+    FROM information_schema.columns WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
+  UNION ALL
+  SELECT CONVERT(CONCAT(CASE table_name WHEN :lock THEN 'lock' WHEN :status THEN 'status' ELSE 'waiter' END, ': ',
+                        CASE WHEN index_name = 'PRIMARY' THEN 'primary key'
+                             WHEN MIN(non_unique) = 0 THEN 'unique index' ELSE 'index' END,
+                        ' (', GROUP_CONCAT(CONCAT(column_name, COALESCE(CONCAT('(', sub_part, ')'), ''))
+                                           ORDER BY seq_in_index SEPARATOR ', '), ')') USING utf8mb4)
+    FROM information_schema.statistics WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
+   GROUP BY table_name, index_name) found;
+
+-- name: details(schema, lock, status, waiter)
+-- All that the server says of the tables and the view, in its own words, one line each, in order.
 SELECT line FROM (
   SELECT CONVERT(CONCAT_WS(' ', table_name, table_type, engine, row_format, table_collation, create_options) USING utf8mb4) AS line
     FROM information_schema.tables WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)

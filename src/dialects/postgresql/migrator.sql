@@ -125,60 +125,42 @@ SELECT l.token, l.node, l.owner, l.entries, l.acquired_at, l.expires_at, l.reope
        w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until
   FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name WHERE l.name = '';
 
--- name: verify(schema, lock, status, waiter)
--- What differs from the tables as they should be today; no row if nothing does.
--- Columns of the table of those who wait are named with it.
-WITH expected (part, name, type, required) AS (VALUES
-  ('', 'name', 'text', true), ('', 'node', 'text', true), ('', 'owner', 'text', false), ('', 'entries', 'text', true),
-  ('', 'token', 'bigint', true), ('', 'acquired_at', 'bigint', true), ('', 'expires_at', 'bigint', true),
-  ('', 'reopens_at', 'bigint', true), ('', 'lease_us', 'bigint', true), ('', 'meta', 'text', true),
-  ('', 'label', 'text', true), ('', 'actor', 'text', true), ('', 'next_ticket', 'bigint', true),
-  ('', 'served_ticket', 'bigint', true), ('', 'wanted_until', 'bigint', true),
-  (:waiter::text || '.', 'name', 'text', true), (:waiter::text || '.', 'owner', 'text', true),
-  (:waiter::text || '.', 'actor', 'text', true), (:waiter::text || '.', 'node', 'text', true),
-  (:waiter::text || '.', 'label', 'text', true), (:waiter::text || '.', 'mode', 'text', true),
-  (:waiter::text || '.', 'ticket', 'bigint', true), (:waiter::text || '.', 'since', 'bigint', true),
-  (:waiter::text || '.', 'expires_at', 'bigint', true), (:waiter::text || '.', 'wants_until', 'bigint', true)),
-tables AS (
-  SELECT c.oid, c.relkind, c.relpersistence, CASE c.relname WHEN :lock::text THEN '' ELSE :waiter::text || '.' END AS part,
-         CASE c.relname WHEN :lock::text THEN 'the table' ELSE 'the table ' || :waiter::text END AS called,
-         CASE c.relname WHEN :lock::text THEN 'name' ELSE 'name, owner' END AS key
-    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-   WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :waiter::text)),
-found AS (
-  SELECT t.part, a.attname::text AS name, pg_catalog.format_type(a.atttypid, a.atttypmod) AS type,
-         a.attnotnull AS required, a.attcollation
-    FROM pg_catalog.pg_attribute a JOIN tables t ON t.oid = a.attrelid
-   WHERE a.attnum > 0 AND NOT a.attisdropped)
-SELECT format('column %s%s should be %s and is %s', coalesce(e.part, f.part), coalesce(e.name, f.name),
-              coalesce(e.type || CASE WHEN e.required THEN ' not null' ELSE '' END, 'absent'),
-              coalesce(f.type || CASE WHEN f.required THEN ' not null' ELSE '' END, 'absent'))
-  FROM expected e FULL JOIN found f ON f.part = e.part AND f.name = e.name
- WHERE (e.type, e.required) IS DISTINCT FROM (f.type, f.required)
-   AND (coalesce(e.part, f.part) = '' OR EXISTS (SELECT FROM tables t WHERE t.part <> ''))
-UNION ALL
-SELECT 'the table ' || :waiter::text || ' is missing' WHERE NOT EXISTS (SELECT FROM tables t WHERE t.part <> '')
-UNION ALL
-SELECT format('column %sname should have the collation "C"', f.part)
-  FROM found f JOIN pg_catalog.pg_collation c ON c.oid = f.attcollation
- WHERE f.name = 'name' AND c.collname <> 'C'
-UNION ALL
-SELECT called || ' should be an ordinary, logged table' FROM tables WHERE relkind <> 'r' OR relpersistence <> 'p'
-UNION ALL
-SELECT format('the primary key of %s should be (%s)', t.called, t.key)
-  FROM tables t
- WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index i
-                    WHERE i.indrelid = t.oid AND i.indisprimary AND i.indisvalid
-                      AND t.key = (SELECT string_agg(a.attname::text, ', ' ORDER BY k.place)
-                                     FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attnum, place)
-                                     JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum))
-UNION ALL
-SELECT 'the view ' || :status::text || ' is missing'
- WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-                    WHERE n.nspname = :schema::text AND c.relname = :status::text AND c.relkind = 'v');
+-- name: floors()
+-- Works at every version.
+SELECT count(*) FROM {{lock}} WHERE name = '';
 
 -- name: structure(schema, lock, status, waiter)
--- Everything that makes the tables and the view what they are, one line each, in order.
+-- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the
+-- same tables give the same lines, whatever their names, the server's version and the order of their columns.
+WITH relation AS (
+  SELECT c.oid, c.relkind, c.relpersistence,
+         CASE c.relname WHEN :lock::text THEN 'lock' WHEN :status::text THEN 'status' ELSE 'waiter' END AS part
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+   WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :status::text, :waiter::text))
+SELECT line FROM (
+  SELECT format('%s: %s%s', part, CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' ELSE 'of kind ' || relkind::text END,
+                CASE relpersistence WHEN 'u' THEN ', unlogged' WHEN 't' THEN ', temporary' ELSE '' END) AS line
+    FROM relation
+  UNION ALL
+  SELECT format('%s.%s: ', r.part, a.attname)
+         || CASE r.relkind WHEN 'v' THEN 'column' ELSE pg_catalog.format_type(a.atttypid, a.atttypmod) END
+         || CASE WHEN a.attnotnull THEN ', not null' ELSE '' END
+         || CASE WHEN r.relkind <> 'v' AND c.collname <> 'default' THEN ', collation ' || c.collname ELSE '' END
+         || coalesce(', default ' || pg_catalog.pg_get_expr(d.adbin, d.adrelid), '')
+    FROM relation r JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN pg_catalog.pg_collation c ON c.oid = a.attcollation
+    LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+  UNION ALL
+  SELECT format('%s: %s', r.part, pg_catalog.pg_get_constraintdef(c.oid))
+    FROM relation r JOIN pg_catalog.pg_constraint c ON c.conrelid = r.oid AND c.contype IN ('p', 'u', 'c', 'f', 'x')
+  UNION ALL
+  SELECT format('%s: %s', r.part, regexp_replace(pg_catalog.pg_get_indexdef(i.indexrelid),
+                                                 '^CREATE (UNIQUE )?INDEX .* USING ', '\1INDEX '))
+    FROM relation r JOIN pg_catalog.pg_index i ON i.indrelid = r.oid
+   WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_constraint c WHERE c.conindid = i.indexrelid)) lines;
+
+-- name: details(schema, lock, status, waiter)
+-- All that the server says of the tables and the view, in its own words, one line each, in order.
 WITH relation AS (
   SELECT c.oid, c.relname::text AS name, c.relkind, c.relpersistence, c.reloptions
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

@@ -97,43 +97,35 @@ SELECT l.token, l.node, l.owner, l.entries, l.acquired_at, l.expires_at, l.reope
        w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until
   FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name WHERE l.name = '';
 
--- name: verify(schema, lock, status, waiter)
--- What differs from the tables as they should be today; no row if nothing does.
--- Columns of the table of those who wait are named with it.
-WITH expected (part, name, type, required, key) AS (VALUES
-  ('', 'name', 'TEXT', 1, 1), ('', 'node', 'TEXT', 1, 0), ('', 'owner', 'TEXT', 0, 0), ('', 'entries', 'TEXT', 1, 0),
-  ('', 'token', 'INTEGER', 1, 0), ('', 'acquired_at', 'INTEGER', 1, 0), ('', 'expires_at', 'INTEGER', 1, 0),
-  ('', 'reopens_at', 'INTEGER', 1, 0), ('', 'lease_us', 'INTEGER', 1, 0), ('', 'meta', 'TEXT', 1, 0),
-  ('', 'label', 'TEXT', 1, 0), ('', 'actor', 'TEXT', 1, 0), ('', 'next_ticket', 'INTEGER', 1, 0),
-  ('', 'served_ticket', 'INTEGER', 1, 0), ('', 'wanted_until', 'INTEGER', 1, 0),
-  (:waiter || '.', 'name', 'TEXT', 1, 1), (:waiter || '.', 'owner', 'TEXT', 1, 2), (:waiter || '.', 'actor', 'TEXT', 1, 0),
-  (:waiter || '.', 'node', 'TEXT', 1, 0), (:waiter || '.', 'label', 'TEXT', 1, 0), (:waiter || '.', 'mode', 'TEXT', 1, 0),
-  (:waiter || '.', 'ticket', 'INTEGER', 1, 0), (:waiter || '.', 'since', 'INTEGER', 1, 0),
-  (:waiter || '.', 'expires_at', 'INTEGER', 1, 0), (:waiter || '.', 'wants_until', 'INTEGER', 1, 0)),
-found AS (
-  SELECT '' AS part, name, upper(type) AS type, "notnull" AS required, pk AS key FROM pragma_table_info(:lock, :schema)
-  UNION ALL
-  SELECT :waiter || '.', name, upper(type), "notnull", pk FROM pragma_table_info(:waiter, :schema))
-SELECT 'column ' || e.part || e.name || ' should be ' || e.type || CASE WHEN e.required THEN ' not null' ELSE '' END || ' and is '
-       || coalesce(f.type || CASE WHEN f.required THEN ' not null' ELSE '' END, 'absent')
-  FROM expected e LEFT JOIN found f ON f.part = e.part AND f.name = e.name
- WHERE (f.type IS NOT e.type OR f.required IS NOT e.required)
-   AND (e.part = '' OR EXISTS (SELECT 1 FROM found w WHERE w.part <> ''))
-UNION ALL
-SELECT 'the table ' || :waiter || ' is missing' WHERE NOT EXISTS (SELECT 1 FROM found w WHERE w.part <> '')
-UNION ALL
-SELECT DISTINCT 'the primary key of ' || CASE f.part WHEN '' THEN 'the table should be (name)'
-                                         ELSE 'the table ' || :waiter || ' should be (name, owner)' END
-  FROM expected e JOIN found f ON f.part = e.part AND f.name = e.name WHERE f.key <> e.key
-UNION ALL
-SELECT 'column ' || f.part || f.name || ' should be absent and is ' || f.type
-  FROM found f LEFT JOIN expected e ON e.part = f.part AND e.name = f.name WHERE e.name IS NULL
-UNION ALL
-SELECT 'the view ' || :status || ' is missing'
- WHERE NOT EXISTS (SELECT 1 FROM main.sqlite_master WHERE type = 'view' AND name = :status);
+-- name: floors()
+-- Works at every version.
+SELECT count(*) FROM {{lock}} WHERE name = '';
 
 -- name: structure(schema, lock, status, waiter)
--- Everything that makes the tables and the view what they are, one line each, in order. SQLite keeps the text of the
+-- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the
+-- same tables give the same lines, whatever their names, the server's version and the order of their columns.
+WITH relation (part, name, kind, text) AS (
+  SELECT CASE name WHEN :lock THEN 'lock' WHEN :status THEN 'status' ELSE 'waiter' END, name, type, upper(sql)
+    FROM main.sqlite_master WHERE type IN ('table', 'view') AND name IN (:lock, :status, :waiter))
+SELECT part || ': ' || kind || CASE WHEN text LIKE '%WITHOUT%ROWID%' THEN ', without rowid' ELSE '' END FROM relation
+UNION ALL
+SELECT r.part || '.' || c.name || ': '
+       || CASE r.kind WHEN 'view' THEN 'column'
+          ELSE upper(c.type) || CASE WHEN c."notnull" THEN ', not null' ELSE '' END
+               || coalesce(', default ' || c.dflt_value, '') END
+  FROM relation r JOIN pragma_table_info(r.name, :schema) c
+UNION ALL
+SELECT part || ': primary key (' || (SELECT group_concat(name, ', ')
+                                       FROM (SELECT name FROM pragma_table_info(r.name, :schema) WHERE pk > 0 ORDER BY pk)) || ')'
+  FROM relation r WHERE kind = 'table'
+UNION ALL
+SELECT r.part || ': ' || CASE WHEN i."unique" THEN 'unique index (' ELSE 'index (' END
+       || (SELECT group_concat(coalesce(c.name, 'an expression'), ', ') FROM pragma_index_info(i.name, :schema) c) || ')'
+  FROM relation r JOIN pragma_index_list(r.name, :schema) i
+ WHERE r.kind = 'table' AND i.origin <> 'pk';
+
+-- name: details(schema, lock, status, waiter)
+-- All that the server says of the tables and the view, in its own words, one line each, in order. SQLite keeps the text of the
 -- statement; quotes, the schema and blanks do not matter in it.
 SELECT name || ': ' || type || ' ' ||
        replace(replace(replace(replace(sql, '"' || :schema || '".', ''), '"', ''), char(10), ''), ' ', '')

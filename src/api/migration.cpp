@@ -1,0 +1,113 @@
+// This file knows which options of a migration are valid, and what a refusal means to a caller.
+#include "api/migration.hpp"
+
+#include "types/name.hpp"
+
+#include <dlock/error.hpp>
+#include <dlock/version.hpp>
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+namespace dlock {
+inline namespace v0 {
+namespace schema {
+namespace {
+
+std::string user_at_host() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host.front() = '\0';
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer{};
+  if (::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) != 0) found = nullptr;
+  return fmt::format("{}@{}", found != nullptr ? std::string(entry.pw_name) : std::to_string(::geteuid()), host.data());
+}
+
+void check(const Options& options) {
+  const auto refuse_negative = [](std::string_view what, Duration value) {
+    if (value < Duration{}) throw Error(Fault::misuse, fmt::format("{} {} us is negative", what, value.count()));
+  };
+  refuse_negative("the lock timeout", options.lock_timeout);
+  refuse_negative("the DDL lock timeout", options.ddl_lock_timeout);
+  refuse_negative("the statement timeout", options.statement_timeout);
+  if (options.connect_timeout <= Duration{})
+    throw Error(Fault::misuse, fmt::format("the connect timeout {} us must be longer than 0", options.connect_timeout.count()));
+}
+
+}  // namespace
+
+dlock::dialects::TableNames names_of(const Options& options) {
+  check_identifier("the table", options.table);
+  if (!options.schema.empty()) check_identifier("the schema", options.schema);
+  if (!options.history_table.empty()) check_identifier("the history table", options.history_table);
+  dlock::dialects::TableNames names;
+  names.schema = options.schema;
+  names.lock = options.table;
+  names.history = options.history_table.empty() ? options.table + "_schema_history" : options.history_table;
+  if (names.history == names.lock || names.history == names.status() || names.history == names.waiter())
+    throw Error(Fault::misuse, fmt::format("the history table {} has the name of another table of dlock", in_quotes(names.history)));
+  return names;
+}
+
+Opened open(std::string_view url, const Options& options, bool writes) {
+  check(options);
+  auto names = names_of(options);
+  dlock::dialects::ConnectOptions connect;
+  connect.application = options.application;
+  connect.prepared_statements = false;
+  connect.create = writes && !options.dry_run;
+  auto door = api::find_door(url, connect);
+  store::MigrateOptions migrate;
+  migrate.names = std::move(names);
+  migrate.tool_version = DLOCK_VERSION;
+  migrate.applied_by = user_at_host();
+  migrate.connect_timeout = options.connect_timeout;
+  migrate.lock_timeout = options.lock_timeout;
+  migrate.ddl_lock_timeout = options.ddl_lock_timeout;
+  migrate.ddl_retries = options.ddl_retries;
+  migrate.statement_timeout = options.statement_timeout;
+  migrate.create_schema = options.create_schema;
+  migrate.lock = options.lock;
+  migrate.dry_run = options.dry_run;
+  migrate.stop = options.stop;
+  migrate.observer = options.observer;
+  std::string target = door.connector->target();
+  return {std::move(target), store::TableMigrator(door.dialect, std::move(door.connector), std::move(migrate))};
+}
+
+Verdict verdict_of(store::Obstacle::Kind kind) noexcept {
+  using Kind = store::Obstacle::Kind;
+  switch (kind) {
+    case Kind::failed: return Verdict::failed;
+    case Kind::pending: return Verdict::pending;
+    case Kind::drift: return Verdict::drift;
+    case Kind::interrupted: return Verdict::interrupted;
+    case Kind::locked: return Verdict::locked;
+    case Kind::incompatible: return Verdict::incompatible;
+    case Kind::stopped: return Verdict::stopped;
+  }
+  return Verdict::failed;
+}
+
+Verdict verdict_of(store::Standing standing) noexcept {
+  using store::Standing;
+  switch (standing) {
+    case Standing::good: return Verdict::good;
+    case Standing::pending: return Verdict::pending;
+    case Standing::at_work: return Verdict::locked;
+    case Standing::interrupted: return Verdict::interrupted;
+    case Standing::unrecorded:
+    case Standing::drift: return Verdict::drift;
+    case Standing::incompatible: return Verdict::incompatible;
+  }
+  return Verdict::failed;
+}
+
+}  // namespace schema
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,62 @@
+// This file knows how a call of dlock::schema becomes a migrator, and how a migrator's refusals become verdicts.
+#pragma once
+
+#include "api/open.hpp"
+#include "engine/faults.hpp"
+#include "store/migrator.hpp"
+
+#include <dlock/schema.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace dlock {
+inline namespace v0 {
+namespace schema {
+
+struct Opened {
+  std::string target;
+  store::TableMigrator migrator;
+};
+
+// Connects to nothing yet. `writes`: what is not there may be made. Throws Error{misuse}.
+Opened open(std::string_view url, const Options& options, bool writes);
+
+// The names of the tables, checked. Throws Error{misuse}.
+dlock::dialects::TableNames names_of(const Options& options);
+
+Verdict verdict_of(store::Obstacle::Kind kind) noexcept;
+Verdict verdict_of(store::Standing standing) noexcept;
+
+// Failures that say nothing about the table are the caller's exceptions; the rest is a verdict.
+template <class Work>
+Report reported(Work work) {
+  try {
+    return work();
+  } catch (const store::Obstacle& obstacle) {
+    Report report;
+    report.verdict = verdict_of(obstacle.kind());
+    report.message = obstacle.message();
+    report.hint = obstacle.hint();
+    report.code = obstacle.code();
+    return report;
+  } catch (const Failure& failure) {
+    switch (failure.cause()) {
+      case Cause::refused:
+      case Cause::disconnected:
+      case Cause::timed_out:
+      case Cause::permission:
+      case Cause::read_only: throw engine::told(failure, false);
+      default: break;
+    }
+    Report report;
+    report.verdict = failure.cause() == Cause::locked ? Verdict::locked : Verdict::failed;
+    report.message = failure.what();
+    report.code = failure.code();
+    return report;
+  }
+}
+
+}  // namespace schema
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,172 @@
+// This file knows the calls of dlock::schema that look at a database, or need none.
+#include "api/migration.hpp"
+#include "types/name.hpp"
+
+#include <dlock/error.hpp>
+#include <dlock/schema.hpp>
+#include <dlock/version.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace dlock {
+inline namespace v0 {
+namespace schema {
+namespace {
+
+Version::Time time_of(std::int64_t microseconds) { return Version::Time{Duration{microseconds}}; }
+
+Version version_of(const store::HistoryRow& row, bool known) {
+  Version version;
+  version.number = row.version;
+  version.name = row.name;
+  version.state = row.state;
+  version.known = known;
+  version.checksum = row.checksum;
+  version.min_client = row.min_client;
+  version.steps_done = row.steps_done;
+  version.steps_total = row.steps_total;
+  version.started = time_of(row.started_at);
+  if (row.finished_at) version.finished = time_of(*row.finished_at);
+  version.tool_version = row.tool_version;
+  version.applied_by = row.applied_by;
+  version.error = row.error;
+  return version;
+}
+
+Version version_of(const store::Leg& leg) {
+  Version version;
+  version.number = leg.version;
+  version.name = leg.name;
+  version.state = "pending";
+  version.known = true;
+  version.checksum = leg.checksum;
+  version.min_client = leg.min_client;
+  version.steps_total = static_cast<int>(leg.up.size());
+  return version;
+}
+
+Status survey(std::string_view url, const Options& options, bool thorough) {
+  auto opened = open(url, options, false);
+  store::Surveyed surveyed;
+  const auto failed = reported([&] {
+    Report report;
+    try {
+      surveyed = opened.migrator.survey(thorough);
+    } catch (const Failure& failure) {
+      if (failure.cause() != Cause::schema || dynamic_cast<const store::Obstacle*>(&failure) != nullptr) throw;
+      report.verdict = Verdict::pending;  // there is not even a database
+      report.message = failure.what();
+    }
+    return report;
+  });
+  Status status;
+  status.target = opened.target;
+  status.table = options.table;
+  status.latest = static_cast<int>(opened.migrator.road().size());
+  status.verdict = failed.verdict;
+  status.message = failed.message;
+  status.hint = failed.hint;
+  if (failed.verdict == Verdict::pending)
+    for (const auto& leg : opened.migrator.road()) status.versions.push_back(version_of(leg));
+  if (failed.verdict != Verdict::good) return status;
+
+  const auto& assessment = surveyed.assessment;
+  status.verdict = verdict_of(assessment.standing);
+  status.message = assessment.message;
+  status.hint = assessment.hint;
+  status.server = surveyed.server;
+  status.schema = surveyed.names.schema;
+  status.table = surveyed.names.lock;
+  status.current = assessment.current;
+  status.table_exists = surveyed.found.lock;
+  status.history_exists = surveyed.found.history;
+  for (const auto& row : surveyed.found.rows) status.versions.push_back(version_of(row, row.version <= assessment.latest));
+  for (const auto& leg : opened.migrator.road())
+    if (std::none_of(status.versions.begin(), status.versions.end(), [&](const Version& v) { return v.number == leg.version; }) &&
+        leg.version > assessment.current)
+      status.versions.push_back(version_of(leg));
+  std::sort(status.versions.begin(), status.versions.end(), [](const Version& a, const Version& b) { return a.number < b.number; });
+  status.differences = surveyed.differences;
+  if (!status.differences.empty()) {
+    status.verdict = Verdict::drift;
+    status.message = fmt::format("the table {} is not what version {} should be: {}", store::shown(surveyed.names),
+                                 status.current, fmt::join(status.differences, "; "));
+    status.hint = "compare with \"dlock-migrate sql\"";
+  }
+  return status;
+}
+
+const dlock::dialects::Dialect& dialect_named(std::string_view name) {
+  std::string known;
+  for (const auto* dialect : dlock::dialects::all()) {
+    if (dialect->name() == name) return *dialect;
+    for (const auto scheme : dialect->schemes())
+      if (scheme == name) return *dialect;
+    known += known.empty() ? "" : ", ";
+    known += dialect->name();
+  }
+  throw Error(Fault::misuse, fmt::format("the dialect {} is unknown; this build knows {}", in_quotes(name), known));
+}
+
+}  // namespace
+
+std::string_view to_string(Verdict verdict) noexcept {
+  switch (verdict) {
+    case Verdict::good: return "good";
+    case Verdict::failed: return "failed";
+    case Verdict::pending: return "pending";
+    case Verdict::drift: return "drift";
+    case Verdict::interrupted: return "interrupted";
+    case Verdict::locked: return "locked";
+    case Verdict::incompatible: return "incompatible";
+    case Verdict::stopped: return "stopped";
+  }
+  return "failed";
+}
+
+Status status(std::string_view url, const Options& options) { return survey(url, options, false); }
+Status check(std::string_view url, const Options& options) { return survey(url, options, true); }
+
+Structure dump(std::string_view url, const Options& options) {
+  auto opened = open(url, options, false);
+  Structure result;
+  store::Dumped dumped;
+  try {
+    dumped = opened.migrator.dump();
+  } catch (const Failure& failure) {
+    throw engine::told(failure, false);
+  }
+  result.target = opened.target;
+  result.server = std::move(dumped.server);
+  result.schema = dumped.names.schema;
+  result.table = dumped.names.lock;
+  result.version = dumped.version;
+  result.lines = std::move(dumped.structure);
+  result.details = std::move(dumped.details);
+  return result;
+}
+
+std::vector<std::string> dialects() {
+  std::vector<std::string> names;
+  for (const auto* dialect : dlock::dialects::all()) names.emplace_back(dialect->name());
+  return names;
+}
+
+int latest(std::string_view dialect) { return static_cast<int>(dialect_named(dialect).migrations().size()); }
+
+std::string sql(std::string_view dialect, int from, int to, const Options& options, bool with_history) {
+  const auto& found = dialect_named(dialect);
+  const auto last = static_cast<int>(found.migrations().size());
+  for (const int version : {from, to})
+    if (version < 0 || version > last)
+      throw Error(Fault::misuse, fmt::format("the version {} does not exist; this dlock knows versions 0 to {}", version, last));
+  return store::script_of(found, names_of(options), from, to, with_history, DLOCK_VERSION);
+}
+
+}  // namespace schema
+}  // namespace v0
+}  // namespace dlock
