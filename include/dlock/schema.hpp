@@ -30,6 +30,7 @@ struct Options {
   Duration statement_timeout{};                         // 0: none
   bool create_schema = false;                           // make a missing schema instead of refusing
   bool lock = true;                                     // false: only the history's rows keep two migrators apart
+  bool verify = true;                                   // of baseline(), mark_applied(), discard(): compare the tables first
   bool dry_run = false;                                 // change nothing: Report::plan tells what would be run
   std::stop_token stop{};                               // finish or roll back the step under way, then leave
   std::function<void(std::string_view)> observer{};     // one sentence about each thing done
@@ -50,13 +51,13 @@ enum class Verdict {
 // The verdict's name, as in the enumeration.
 DLOCK_EXPORT std::string_view to_string(Verdict verdict) noexcept;
 
-// What up() and down() did.
+// What was done.
 struct Report {
   Verdict verdict{};
   std::string message{}, hint{};          // one sentence each; the hint may be empty
   std::string code{};                     // the database's own, of a failed statement
   int from = 0, to = 0;                   // versions before and after, where the verdict is good
-  std::vector<int> versions{};            // made, or taken back, in order
+  std::vector<int> versions{};            // made, taken back, adopted, …, in order
   std::string plan{};                     // of a dry run: the statements, as a script with comments
 };
 
@@ -108,6 +109,17 @@ DLOCK_EXPORT Report plan(std::string_view url, const Options& options = {}, std:
 // Takes back every version above `to`. Refuses while a live lease exists, unless forced. Version 0 is the empty
 // database: all fencing tokens are forgotten with it.
 DLOCK_EXPORT Report down(std::string_view url, int to, const Options& options = {}, bool force = false);
+
+// Writes versions 1 to `at` into the history of a table that has none, because it was made by other means.
+DLOCK_EXPORT Report baseline(std::string_view url, int at, const Options& options = {});
+
+// Looks again at the version that is half done, if there is one, and finishes it, as up() would do.
+DLOCK_EXPORT Report repair(std::string_view url, const Options& options = {});
+
+// Writes into the history that this version is applied, as it was finished by hand; or was never begun, as what it
+// had done was taken back by hand.
+DLOCK_EXPORT Report mark_applied(std::string_view url, int version, const Options& options = {});
+DLOCK_EXPORT Report discard(std::string_view url, int version, const Options& options = {});
 
 // Reads the history. Writes nothing, takes no lock.
 DLOCK_EXPORT Status status(std::string_view url, const Options& options = {});

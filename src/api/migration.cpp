@@ -73,6 +73,7 @@ Opened open(std::string_view url, const Options& options, bool writes) {
   migrate.statement_timeout = options.statement_timeout;
   migrate.create_schema = options.create_schema;
   migrate.lock = options.lock;
+  migrate.verify = options.verify;
   migrate.dry_run = options.dry_run;
   migrate.stop = options.stop;
   migrate.observer = options.observer;

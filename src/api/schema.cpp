@@ -36,6 +36,26 @@ Report plan(std::string_view url, const Options& options, std::optional<int> to)
   return up(url, dry, to);
 }
 
+Report baseline(std::string_view url, int at, const Options& options) {
+  auto opened = open(url, options, false);
+  return reported([&] { return report_of(opened.migrator.baseline(at)); });
+}
+
+Report repair(std::string_view url, const Options& options) {
+  auto opened = open(url, options, false);
+  return reported([&] { return report_of(opened.migrator.repair()); });
+}
+
+Report mark_applied(std::string_view url, int version, const Options& options) {
+  auto opened = open(url, options, false);
+  return reported([&] { return report_of(opened.migrator.mark_applied(version)); });
+}
+
+Report discard(std::string_view url, int version, const Options& options) {
+  auto opened = open(url, options, false);
+  return reported([&] { return report_of(opened.migrator.discard(version)); });
+}
+
 }  // namespace schema
 }  // namespace v0
 }  // namespace dlock

@@ -8,12 +8,6 @@
 namespace dlock::store {
 namespace {
 
-const HistoryRow* row_of(const Found& found, int version) {
-  const auto at = std::find_if(found.rows.begin(), found.rows.end(),
-                               [&](const HistoryRow& row) { return row.version == version; });
-  return at == found.rows.end() ? nullptr : &*at;
-}
-
 // Versions up to the first gap or unfinished one. Rows may begin at a baseline.
 int current_of(const Found& found) {
   int current = 0;
@@ -83,7 +77,8 @@ Assessment assess(const Found& found, const std::vector<Leg>& road, std::string_
       return judge(Standing::drift,
                    fmt::format("the checksum of version {} in the history {} is {}; this dlock has {}", row.version,
                                names.history, row.checksum, leg.checksum),
-                   "another build of dlock, or another tool, made this version; compare with \"dlock-migrate sql\"");
+                   fmt::format("another build of dlock, or another tool, made this version; if the tables are right, {}",
+                               hint_command(fmt::format("repair --mark-applied {}", row.version), table)));
   }
   for (const auto& row : found.rows) {
     if (row.done()) continue;
@@ -99,7 +94,7 @@ Assessment assess(const Found& found, const std::vector<Leg>& road, std::string_
       gap <= result.latest && !found.rows.empty() && found.rows.back().version > result.current)
     return judge(Standing::drift,
                  fmt::format("the history {} has version {} but not version {}", names.history, found.rows.back().version, gap),
-                 "restore the missing row, or the database");
+                 hint_command(fmt::format("repair --mark-applied {}", gap), table) + ", or restore the row");
   if (result.current > 0 && !found.lock)
     return judge(Standing::drift,
                  fmt::format("the history says version {}, but the table {} does not exist", result.current, shown(names)),
@@ -108,8 +103,8 @@ Assessment assess(const Found& found, const std::vector<Leg>& road, std::string_
     return judge(Standing::unrecorded,
                  fmt::format("{} exists, but no history tells its version",
                              found.lock ? "the table " + shown(names) : "the view " + names.status()),
-                 "if it was made by hand from \"dlock-migrate sql --no-history\", run the history statements that "
-                 "\"dlock-migrate sql\" prints");
+                 found.lock ? hint_command(fmt::format("baseline --at {}", result.latest), table) + " to adopt it"
+                            : "drop it, and " + hint_command("up", table));
   if (result.current < result.latest) {
     const auto pending = result.latest - result.current;
     return judge(Standing::pending,
@@ -120,7 +115,7 @@ Assessment assess(const Found& found, const std::vector<Leg>& road, std::string_
                  hint_command("up", table));
   }
   if (result.current > result.latest) {
-    const auto* row = row_of(found, result.current);
+    const auto* row = found.row(result.current);
     result.message = fmt::format("the table {} is at version {}, newer than the {} this dlock knows, and says that it works "
                                  "with dlock {} and newer",
                                  shown(names), result.current, result.latest, row->min_client);

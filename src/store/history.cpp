@@ -30,6 +30,11 @@ std::string all_statements(const dialects::Dialect& dialect, const std::vector<L
 
 }  // namespace
 
+const HistoryRow* Found::row(int version) const noexcept {
+  const auto at = std::find_if(rows.begin(), rows.end(), [&](const HistoryRow& row) { return row.version == version; });
+  return at == rows.end() ? nullptr : &*at;
+}
+
 History::History(dialects::Connection& connection, const dialects::Dialect& dialect, const std::vector<Leg>& road,
                  dialects::TableNames names, dialects::Connection* writes)
     : connection_(connection),
@@ -132,6 +137,13 @@ bool History::journal(int version, const Migrator& who, int steps_done, Duration
 
 bool History::finish(int version, const Migrator& who, Deadline deadline) {
   return run("finish_version", {"version", "owner"}, {std::int64_t{version}, who.owner}, deadline).affected == 1;
+}
+
+bool History::adopt(const Leg& leg, std::string_view state, const Migrator& who, Deadline deadline) {
+  return run("adopt_version", {"version", "name", "checksum", "state", "steps_total", "min_client", "owner"},
+             {std::int64_t{leg.version}, leg.name, leg.checksum, state, static_cast<std::int64_t>(leg.up.size()),
+              leg.min_client, who.owner},
+             deadline).affected == 1;
 }
 
 bool History::fail(int version, const Migrator& who, std::string_view error, Deadline deadline) {

@@ -31,12 +31,15 @@ struct HistoryRow {
 
   bool done() const noexcept { return state == "applied" || state == "baseline"; }
   bool running() const noexcept { return state == "running"; }
+  bool at_work() const noexcept { return running() && lease_left > Duration{}; }
 };
 
 // What is in the database, as it was read.
 struct Found {
   bool schema = false, lock = false, status = false, history = false;
   std::vector<HistoryRow> rows;
+  // The row of a version, or nullptr.
+  const HistoryRow* row(int version) const noexcept;
 };
 
 // Who works on a version, as written into its row.
@@ -76,6 +79,8 @@ class History {
   bool take(int version, int steps_done, int steps_total, const Migrator& who, Duration lease, Deadline deadline);
   bool journal(int version, const Migrator& who, int steps_done, Duration lease, Deadline deadline);
   bool finish(int version, const Migrator& who, Deadline deadline);
+  // As finish(), for a version that was not walked: the row says what `leg` does, and `state`.
+  bool adopt(const Leg& leg, std::string_view state, const Migrator& who, Deadline deadline);
   bool fail(int version, const Migrator& who, std::string_view error, Deadline deadline);
   bool remove(int version, const Migrator& who, Deadline deadline);
 

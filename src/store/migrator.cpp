@@ -16,16 +16,6 @@ namespace {
 
 // Outlives any one statement of a migration here, and is short enough to wait for after a migrator was killed.
 constexpr Duration row_lease = std::chrono::seconds{10};
-bool passing(Cause cause) {
-  return cause == Cause::locked || cause == Cause::deadlock || cause == Cause::serialization;
-}
-
-const HistoryRow* row_of(const Found& found, int version) {
-  const auto at = std::find_if(found.rows.begin(), found.rows.end(),
-                               [&](const HistoryRow& row) { return row.version == version; });
-  return at == found.rows.end() ? nullptr : &*at;
-}
-
 }  // namespace
 
 TableMigrator::TableMigrator(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
@@ -80,7 +70,7 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
         assessment = judge(found);
         refuse_unless_movable(assessment);
         if (!(walk = next_walk(found, up, target))) continue;
-        const auto* row = row_of(found, walk->leg->version);
+        const auto* row = found.row(walk->leg->version);
         if (row == nullptr || !row->running() || own(*row) || row->lease_left <= Duration{}) {
           apply(*walk, found, force);
           round.commit();
@@ -147,7 +137,7 @@ void TableMigrator::begin_version(const Walk& walk, const Found& found) {
   const auto version = walk.leg->version;
   if (!found.schema) history_->script(history_->text("create_schema"), soon());
   if (!found.history) history_->create(soon());
-  if (const auto* row = row_of(found, version); row != nullptr) {
+  if (const auto* row = found.row(version); row != nullptr) {
     if (row->running() && own(*row)) return;
     const auto done = walk.up ? std::min(row->steps_done, static_cast<int>(walk.steps().size())) : 0;
     if (!history_->take(version, done, static_cast<int>(walk.steps().size()), who_, row_lease, soon()))
@@ -158,7 +148,8 @@ void TableMigrator::begin_version(const Walk& walk, const Found& found) {
     history_->insert(*walk.leg, who_, row_lease, soon());
   } catch (const Failure& failure) {
     if (transactional() || !connection_->usable()) throw;
-    const auto* other = row_of(history_->find(soon()), version);
+    const auto now = history_->find(soon());
+    const auto* other = now.row(version);
     if (other == nullptr || own(*other)) throw;
     throw Failure(Cause::locked, fmt::format("another migrator began version {}", version));
   }

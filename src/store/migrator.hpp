@@ -29,6 +29,7 @@ struct MigrateOptions {
   Duration statement_timeout{};                           // 0: none
   bool create_schema = false;
   bool lock = true;                                       // against other migrators; their rows in the history are left
+  bool verify = true;                                     // that the tables are what the history is going to say
   bool dry_run = false;                                   // write down what would be sent, and change nothing
   std::stop_token stop{};                                 // finish or roll back the step under way, then leave
   std::function<void(std::string_view)> observer{};       // one sentence about each thing done, for -v
@@ -71,6 +72,15 @@ class TableMigrator {
   // Applies what is pending, up to `to` (the latest if empty). Safe for any number of migrators at once.
   Migrated up(std::optional<int> to = {});
 
+  // Resumes the version that is half done, if there is one.
+  Migrated repair();
+
+  // Writes into the history what is there already: versions 1 to `at` where there was no history; one version that
+  // was finished by hand; or that one was never begun. Compare the tables first, unless told not to.
+  Migrated baseline(int at);
+  Migrated mark_applied(int version);
+  Migrated discard(int version);
+
   // Takes back every version above `to`. Refuses while a live lease exists, unless forced.
   Migrated down(int to, bool force);
 
@@ -89,6 +99,23 @@ class TableMigrator {
     const Leg* leg;
     const std::vector<Step>& steps() const { return up ? leg->up : leg->down; }
   };
+
+  // What is to be done to the history alone.
+  struct Amendment {
+    std::string state;                  // of the versions to adopt
+    std::vector<int> adopt;
+    std::optional<int> discard;
+    bool drop_history = false;
+    bool nothing() const noexcept { return adopt.empty() && !discard; }
+  };
+
+  // `decide` is asked before the lock is taken, and again under it. `to`: the version that the table is at then.
+  Migrated amend(int to, const std::function<Amendment(const Found&)>& decide);
+  void carry_out(const Amendment& amendment, const Found& found);
+  void check_known(int version) const;
+  // Unless the tables are those of `version`. `command` is what was asked for; `instead` is what to run if they are
+  // those of another version, with {} for it.
+  void refuse_different(int version, const std::string& command, std::string_view instead);
 
   Migrated run(bool up, int target, bool force);
   Migrated rehearse(bool up, int target, bool force);
@@ -111,6 +138,7 @@ class TableMigrator {
   // What makes the tables differ from those of a version, one sentence each.
   std::vector<std::string> differences_from(int version);
   Assessment judge(const Found& found) const;
+  const Leg& leg(int version) const { return road_.at(static_cast<std::size_t>(version - 1)); }
   bool own(const HistoryRow& row) const { return row.owner == who_.owner; }
   void stop_point() const;
   void pause(Duration longest) const;

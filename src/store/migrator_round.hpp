@@ -12,6 +12,11 @@ namespace dlock::store {
 
 inline Deadline soon() noexcept { return later(BootClock::now(), std::chrono::seconds{30}); }
 
+// A failure of a statement that may not fail when it is sent again.
+inline bool passing(Cause cause) noexcept {
+  return cause == Cause::locked || cause == Cause::deadlock || cause == Cause::serialization;
+}
+
 // Where the dialect has "begin", a round is one transaction, and leaving it without commit() rolls it back. Where it
 // has "try_lock", that is the lock; else "begin" is. Never waits in the server for longer than a second.
 class Round {

@@ -34,6 +34,7 @@ schema::Options Line::options(Console& console) const {
   options.statement_timeout = parse_duration("--statement-timeout", statement_timeout);
   options.create_schema = create_schema;
   options.lock = !no_lock;
+  options.verify = !no_verify;
   options.dry_run = dry_run;
   options.observer = [&console](std::string_view text) { console.detail(text); };
   return options;
@@ -62,7 +63,8 @@ Commands::Commands(CLI::App& app) {
 
 int Commands::run(Console& console) {
   const std::pair<CLI::App*, int (Commands::*)(Console&)> commands[] = {
-      {up_, &Commands::up},       {down_, &Commands::down},   {status_, &Commands::status},
+      {up_, &Commands::up},       {down_, &Commands::down},   {baseline_, &Commands::baseline},
+      {repair_, &Commands::repair}, {status_, &Commands::status},
       {plan_, &Commands::plan},   {check_, &Commands::check}, {dump_, &Commands::dump},
       {sql_, &Commands::sql}};
   for (const auto& [app, run] : commands)

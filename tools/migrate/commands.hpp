@@ -16,11 +16,11 @@ namespace dlock::tools::migrate {
 // Everything on the command line, as text. Checked where it is used, by the members, which throw UsageError.
 struct Line {
   ConnectionOptions connection;
-  std::optional<std::string> from, to;
-  std::string wait = "0", dialect;
+  std::optional<std::string> from, to, mark_applied, discard;
+  std::string wait = "0", dialect, at;
   std::string lock_timeout = "60s", ddl_lock_timeout = "3s", ddl_retries = "10", statement_timeout = "0";
   bool no_lock = false, dry_run = false, create_schema = false, force = false, yes = false;
-  bool exit_code = false, downwards = false, no_history = false;
+  bool exit_code = false, downwards = false, no_history = false, no_verify = false;
 
   schema::Options options(Console& console) const;
   std::string url() const { return connection.url({"DLOCK_MIGRATE_URL", "DLOCK_URL"}); }
@@ -42,6 +42,8 @@ class Commands {
 
   int up(Console& console);
   int down(Console& console);
+  int baseline(Console& console);
+  int repair(Console& console);
   int status(Console& console);
   int plan(Console& console);
   int check(Console& console);
@@ -49,7 +51,7 @@ class Commands {
   int sql(Console& console);
 
   Line line_;
-  CLI::App *up_ = nullptr, *down_ = nullptr;
+  CLI::App *up_ = nullptr, *down_ = nullptr, *baseline_ = nullptr, *repair_ = nullptr;
   CLI::App *status_ = nullptr, *plan_ = nullptr, *check_ = nullptr, *dump_ = nullptr, *sql_ = nullptr;
 };
 

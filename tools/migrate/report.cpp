@@ -82,7 +82,7 @@ int print(Console& console, const schema::Report& report, bool dry_run, std::str
   if (console.json()) {
     nlohmann::json object{{"from", report.from}, {"to", report.to}, {"versions", report.versions},
                           {"message", report.message}, {"dry_run", dry_run}};
-    if (dry_run) object["sql"] = report.plan;
+    if (!report.plan.empty() || dry_run) object["sql"] = report.plan;
     console.result(std::move(object));
   } else if (report.versions.empty()) {
     console.note("nothing to do: " + report.message);

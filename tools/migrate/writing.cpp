@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <utility>
 
 namespace dlock::tools::migrate {
 namespace {
@@ -49,6 +50,30 @@ void Commands::add_writing(CLI::App& app) {
       "Examples:\n"
       "  dlock-migrate down --to 1\n"
       "  dlock-migrate down --to 0 --dry-run");
+
+  const auto no_verify = [this](CLI::App* command) {
+    command->add_flag("--no-verify", line_.no_verify, "do not compare the tables with that version first");
+  };
+  baseline_ = app.add_subcommand("baseline", "begin a history for a table that was made by other means");
+  baseline_->add_option("--at", line_.at, "the version that the table is at")->type_name("N")->required();
+  no_verify(baseline_);
+  dry_run(baseline_);
+  baseline_->footer(
+      "Examples:\n"
+      "  dlock-migrate baseline --at 2\n"
+      "  dlock-migrate baseline --at 2 --dry-run");
+
+  repair_ = app.add_subcommand("repair", "finish a version that is half done, or put the history right");
+  auto* marked = repair_->add_option("--mark-applied", line_.mark_applied, "version N is there: it was finished by hand")->type_name("N");
+  repair_->add_option("--discard", line_.discard, "version N is not there: it was taken back by hand")->type_name("N")->excludes(marked);
+  no_verify(repair_);
+  dry_run(repair_);
+  repair_->footer(
+      "Prints its plan first. Without --mark-applied or --discard it looks at each step of the version that is\n"
+      "half done, and runs those that are not, as up does.\n"
+      "Examples:\n"
+      "  dlock-migrate repair\n"
+      "  dlock-migrate repair --mark-applied 2 --dry-run");
 }
 
 int Commands::up(Console& console) {
@@ -71,6 +96,42 @@ int Commands::down(Console& console) {
   const Signals signals;
   options.stop = signals.token();
   return print(console, schema::down(url, to, options, line_.force), line_.dry_run, "taken back");
+}
+
+int Commands::baseline(Console& console) {
+  auto options = line_.options(console);
+  const int at = version_of("--at", line_.at);
+  const auto url = line_.url();
+  warn(console, line_);
+  const Signals signals;
+  options.stop = signals.token();
+  return print(console, schema::baseline(url, at, options), line_.dry_run, "adopted");
+}
+
+int Commands::repair(Console& console) {
+  auto options = line_.options(console);
+  const auto marked = version_of("--mark-applied", line_.mark_applied);
+  const auto discarded = version_of("--discard", line_.discard);
+  if (line_.no_verify && !marked && !discarded)
+    throw UsageError("--no-verify is for --mark-applied and --discard: the steps of a version are always looked at");
+  const auto url = line_.url();
+  warn(console, line_);
+  const Signals signals;
+  options.stop = signals.token();
+  const auto run = [&](bool dry_run) {
+    options.dry_run = dry_run;
+    if (marked) return schema::mark_applied(url, *marked, options);
+    if (discarded) return schema::discard(url, *discarded, options);
+    return schema::repair(url, options);
+  };
+  const auto done = marked ? "marked as applied" : discarded ? "discarded" : "applied";
+  auto planned = run(true);
+  if (line_.dry_run || planned.verdict != schema::Verdict::good || planned.versions.empty())
+    return print(console, planned, line_.dry_run, done);
+  if (!console.json()) print_script(console, planned.plan);
+  auto report = run(false);
+  report.plan = std::move(planned.plan);
+  return print(console, report, false, done);
 }
 
 }  // namespace dlock::tools::migrate

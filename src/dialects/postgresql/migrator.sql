@@ -107,6 +107,14 @@ UPDATE {{history}}
        finished_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
  WHERE version = :version::bigint AND owner = :owner::text AND state = 'running';
 
+-- name: adopt_version(version, name, checksum, state, steps_total, min_client, owner)
+-- The version is there without having been walked.
+UPDATE {{history}}
+   SET name = :name::text, checksum = :checksum::text, state = :state::text, steps_done = :steps_total::bigint, steps_total = :steps_total::bigint,
+       min_client = :min_client::text, error = '', owner = NULL, lease_until = 0,
+       finished_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+ WHERE version = :version::bigint AND owner = :owner::text AND state = 'running';
+
 -- name: remove_version(version, owner)
 DELETE FROM {{history}} WHERE version = :version::bigint AND owner = :owner::text AND state = 'running';
 

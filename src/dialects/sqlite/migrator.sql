@@ -82,6 +82,14 @@ UPDATE {{history}}
        finished_at = strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
  WHERE version = :version AND owner = :owner AND state = 'running';
 
+-- name: adopt_version(version, name, checksum, state, steps_total, min_client, owner)
+-- The version is there without having been walked.
+UPDATE {{history}}
+   SET name = :name, checksum = :checksum, state = :state, steps_done = :steps_total, steps_total = :steps_total,
+       min_client = :min_client, error = '', owner = NULL, lease_until = 0,
+       finished_at = strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
+ WHERE version = :version AND owner = :owner AND state = 'running';
+
 -- name: remove_version(version, owner)
 DELETE FROM {{history}} WHERE version = :version AND owner = :owner AND state = 'running';
 

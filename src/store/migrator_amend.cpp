@@ -1,0 +1,189 @@
+// This file knows how the history is put right where it does not tell what is there: adopt, mark as applied, discard.
+#include "store/migrator.hpp"
+#include "store/migrator_round.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace dlock::store {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) { throw Error(Fault::misuse, what); }
+
+}  // namespace
+
+Migrated TableMigrator::baseline(int at) {
+  check_known(at);
+  return amend(at, [this, at](const Found& found) -> Amendment {
+    Amendment amendment{"baseline", {}, {}, false};
+    for (const auto& row : found.rows)
+      if (row.version > at || row.state == "applied")
+        refuse(fmt::format("the history {} says version {} already: baseline is for tables without one; {}",
+                           history_->names().history, found.rows.back().version, hint_command("status", table_)));
+    if (!found.lock)
+      throw Obstacle(Obstacle::Kind::drift, fmt::format("there is no table {} to adopt", shown(history_->names())),
+                     hint_command("up", table_) + " to make it");
+    for (int version = 1; version <= at; ++version)
+      if (const auto* row = found.row(version); row == nullptr || !row->done()) amendment.adopt.push_back(version);
+    if (!amendment.adopt.empty()) refuse_different(at, fmt::format("baseline --at {}", at), "baseline --at {}");
+    return amendment;
+  });
+}
+
+Migrated TableMigrator::mark_applied(int version) {
+  check_known(version);
+  return amend(version, [this, version](const Found& found) -> Amendment {
+    if (found.rows.empty())
+      refuse(fmt::format("there is no history to repair; adopt the table {} with \"dlock-migrate baseline --at {}{}\"",
+                         shown(history_->names()), version, table_.flags));
+    if (const auto* row = found.row(version); row != nullptr && row->done() && row->checksum == leg(version).checksum)
+      return {"applied", {}, {}, false};
+    if (version > 1)
+      if (const auto* below = found.row(version - 1); below == nullptr || !below->done())
+        refuse(fmt::format("version {} is not applied: mark it before version {}", version - 1, version));
+    const auto last = std::max_element(found.rows.begin(), found.rows.end(), [](const HistoryRow& a, const HistoryRow& b) {
+      return (a.done() ? a.version : 0) < (b.done() ? b.version : 0);
+    });
+    const int highest = std::max(version, last->done() ? last->version : 0);
+    if (highest <= static_cast<int>(road_.size())) refuse_different(highest, fmt::format("repair --mark-applied {}", version), "up");
+    return {"applied", {version}, {}, false};
+  });
+}
+
+Migrated TableMigrator::discard(int version) {
+  check_known(version);
+  return amend(version, [this, version](const Found& found) -> Amendment {
+    const auto* row = found.row(version);
+    if (row == nullptr) return {"", {}, {}, false};
+    if (row->done())
+      refuse(fmt::format("version {} is applied: take it back with \"dlock-migrate down --to {}{}\"", version, version - 1,
+                         table_.flags));
+    if (row != &found.rows.back()) refuse(fmt::format("version {} is above version {}: discard it first", found.rows.back().version, version));
+    refuse_different(version - 1, fmt::format("repair --discard {}", version), "up");
+    return {"", {}, version, found.rows.size() == 1};
+  });
+}
+
+Migrated TableMigrator::repair() {
+  open();
+  std::optional<int> unfinished;
+  try {
+    const Reading reading(*history_);
+    const auto found = history_->find(soon());
+    const auto assessment = judge(found);
+    refuse_unless_movable(assessment);
+    for (const auto& row : found.rows)
+      if (!row.done()) unfinished = row.version;
+    if (!unfinished) {
+      Migrated nothing;
+      nothing.from = nothing.to = assessment.current;
+      nothing.message = assessment.standing == Standing::pending
+                            ? "no version is half done; what is pending is made by \"dlock-migrate up" + table_.flags + "\""
+                            : assessment.message;
+      return nothing;
+    }
+  } catch (const Failure& failure) {
+    rethrow_with_right(failure, "needed_to_read");
+  }
+  return up(unfinished);
+}
+
+Migrated TableMigrator::amend(int to, const std::function<Amendment(const Found&)>& decide) {
+  const auto deadline = later(BootClock::now(), options_.lock_timeout);
+  for (bool waiting = false;;) {
+    open();
+    std::string holder;
+    try {
+      std::optional<Reading> reading;
+      if (recorder_) reading.emplace(*history_);
+      auto found = history_->find(soon());
+      const auto assessment = judge(found);
+      if (assessment.standing == Standing::incompatible)
+        throw Obstacle(Obstacle::Kind::incompatible, assessment.message, assessment.hint);
+      Migrated result;
+      result.from = result.to = assessment.current;
+      result.message = assessment.message;
+      if (assessment.standing != Standing::at_work && decide(found).nothing()) return result;
+      stop_point();
+
+      Round round(*history_, options_.lock, [this](const std::string& text) { tell(text); });
+      if (round.enter(options_.ddl_lock_timeout, options_.statement_timeout)) {
+        found = history_->find(soon());
+        if (std::none_of(found.rows.begin(), found.rows.end(), [](const HistoryRow& row) { return row.at_work(); })) {
+          const auto amendment = decide(found);
+          if (amendment.nothing()) continue;
+          carry_out(amendment, found);
+          round.commit();
+          for (const auto version : amendment.adopt) result.done.push_back(leg(version));
+          if (amendment.discard) result.done.push_back(leg(*amendment.discard));
+          result.to = to;
+          if (recorder_) result.plan = recorder_->text();
+          return result;
+        }
+        holder = judge(found).message;
+      } else {
+        holder = round.holder();
+      }
+    } catch (const Obstacle&) {
+      throw;
+    } catch (const Failure& failure) {
+      if (!passing(failure.cause())) rethrow_with_right(failure, "needed_to_migrate");
+      holder = failure.what();
+    }
+    if (BootClock::now() >= deadline || recorder_) refuse_locked(holder);
+    if (!std::exchange(waiting, true)) tell("waiting for another migrator: " + holder);
+    pause(std::chrono::milliseconds{200});
+  }
+}
+
+void TableMigrator::carry_out(const Amendment& amendment, const Found& found) {
+  const auto taken_over = [](int version) {
+    throw Obstacle(Obstacle::Kind::locked, fmt::format("another migrator has taken over version {}", version),
+                   "look with \"dlock-migrate status\"");
+  };
+  auto there = found;
+  for (const auto version : amendment.adopt) {
+    note(fmt::format("version {}: {} is there", version, leg(version).name));
+    begin_version(Walk{true, &leg(version)}, there);
+    there.history = true;
+    if (!history_->adopt(leg(version), amendment.state, who_, soon())) taken_over(version);
+    tell(fmt::format("version {}: written into the history as {}", version, amendment.state));
+  }
+  if (!amendment.discard) return;
+  const auto version = *amendment.discard;
+  note(fmt::format("version {}: {} was not begun", version, leg(version).name));
+  begin_version(Walk{true, &leg(version)}, there);
+  if (!history_->remove(version, who_, soon())) taken_over(version);
+  if (amendment.drop_history) history_->drop(soon());
+  tell(fmt::format("version {}: taken out of the history", version));
+}
+
+void TableMigrator::check_known(int version) const {
+  const auto latest = static_cast<int>(road_.size());
+  if (version < 1 || version > latest)
+    refuse(fmt::format("the version {} does not exist; this dlock knows versions 1 to {}", version, latest));
+}
+
+void TableMigrator::refuse_different(int version, const std::string& command, std::string_view instead) {
+  if (!options_.verify) return;
+  const auto differences = differences_from(version);
+  if (differences.empty()) return;
+  for (int other = static_cast<int>(road_.size()); other > 0; --other)
+    if (other != version && differences_from(other).empty())
+      throw Obstacle(Obstacle::Kind::drift,
+                     fmt::format("the tables are those of version {}, not of version {}", other, version),
+                     hint_command(fmt::format(fmt::runtime(instead), other), table_));
+  throw Obstacle(Obstacle::Kind::drift,
+                 fmt::format("the table {} is not what version {} makes: {}", shown(history_->names()), version,
+                             fmt::join(differences, "; ")),
+                 fmt::format("put it right (\"dlock-migrate dump{}\" shows it), or, if it does not matter, {}",
+                             table_.flags, hint_command(command + " --no-verify", table_)));
+}
+
+}  // namespace dlock::store

@@ -1,0 +1,175 @@
+// This file knows the promise that a history which does not tell what is there can be put right, and only then.
+#include "support/database.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+using namespace dlock;
+using namespace dlock::test;
+using schema::Verdict;
+
+namespace {
+
+const std::string history = "resource_lock_schema_history";
+
+bool names(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
+
+schema::Options dry() {
+  schema::Options options;
+  options.dry_run = true;
+  return options;
+}
+
+schema::Options careless() {
+  schema::Options options;
+  options.verify = false;
+  return options;
+}
+
+// As an interrupted migrator leaves it where each step commits by itself.
+void begin_second_version(const Place& place) {
+  const auto second = schema::status(place.url()).versions.at(1);
+  Admin(place).run("INSERT INTO " + history + " (version, name, checksum, state, steps_done, steps_total, min_client, "
+                   "started_at, tool_version, applied_by) VALUES (2, '" + second.name + "', '" + second.checksum +
+                   "', 'failed', 0, 3, '0.1.0', 1, '0.1.0', 'somebody')");
+}
+
+}  // namespace
+
+TEST_CASE("a table without a history is adopted at its version, and is then like any other") {
+  Database database;
+  const auto latest = schema::status(database.url()).latest;
+  database.admin().run("DROP TABLE " + history);
+  CHECK_MESSAGE(names(schema::check(database.url()).hint, "dlock-migrate baseline --at " + std::to_string(latest)),
+                schema::check(database.url()).hint);
+
+  const auto rehearsed = schema::baseline(database.url(), latest, dry());
+  CHECK(rehearsed.verdict == Verdict::good);
+  CHECK_MESSAGE(names(rehearsed.plan, "'baseline'"), rehearsed.plan);
+  CHECK_FALSE(schema::status(database.url()).history_exists);
+
+  const auto report = schema::baseline(database.url(), latest);
+  CHECK_MESSAGE(report.verdict == Verdict::good, report.message);
+  CHECK(report.versions.size() == static_cast<std::size_t>(latest));
+  CHECK(schema::check(database.url()).verdict == Verdict::good);
+  CHECK(schema::up(database.url()).versions.empty());
+  CHECK(schema::baseline(database.url(), latest).versions.empty());
+  CHECK(database.admin().number("SELECT count(*) FROM " + history + " WHERE state = 'baseline'") == latest);
+  CHECK(schema::down(database.url(), 1).verdict == Verdict::good);
+  CHECK(schema::status(database.url()).current == 1);
+  CHECK(schema::up(database.url()).verdict == Verdict::good);
+  CHECK(schema::check(database.url()).verdict == Verdict::good);
+}
+
+TEST_CASE("a history that is there and empty does not stand in the way") {
+  Database database;
+  const auto latest = schema::status(database.url()).latest;
+  database.admin().run("DELETE FROM " + history);
+  CHECK(schema::up(database.url()).verdict == Verdict::drift);
+  CHECK(schema::baseline(database.url(), latest).verdict == Verdict::good);
+  CHECK(schema::check(database.url()).verdict == Verdict::good);
+}
+
+TEST_CASE("a table is not adopted as what it is not, and what it is is named") {
+  Database database;
+  const auto latest = schema::status(database.url()).latest;
+  database.admin().run("DROP TABLE " + history);
+  const auto other = schema::baseline(database.url(), 1);
+  CHECK(other.verdict == Verdict::drift);
+  CHECK_MESSAGE(names(other.hint, "baseline --at " + std::to_string(latest)), other.hint);
+  CHECK_FALSE(schema::status(database.url()).history_exists);
+
+  database.admin().run("ALTER TABLE resource_lock ADD COLUMN extra INTEGER");
+  const auto refused = schema::baseline(database.url(), latest);
+  CHECK(refused.verdict == Verdict::drift);
+  CHECK_MESSAGE(names(refused.message, "resource_lock.extra"), refused.message);
+  CHECK_FALSE(schema::status(database.url()).history_exists);
+  CHECK(schema::baseline(database.url(), latest, careless()).verdict == Verdict::good);
+  CHECK(schema::check(database.url()).verdict == Verdict::drift);
+}
+
+TEST_CASE("baseline is for a table that is there, and has no history") {
+  const auto place = opener().place();
+  REQUIRE(schema::up(place->url()).verdict == Verdict::good);
+  const auto latest = schema::status(place->url()).latest;
+  const auto thrown = thrown_by([&] { schema::baseline(place->url(), latest); });
+  CHECK(thrown.fault == Fault::misuse);
+  CHECK(thrown.names("history"));
+  CHECK(thrown_by([&] { schema::baseline(place->url(), 900); }).fault == Fault::misuse);
+  REQUIRE(schema::down(place->url(), 0).verdict == Verdict::good);
+  const auto nothing = schema::baseline(place->url(), latest);
+  CHECK(nothing.verdict == Verdict::drift);
+  CHECK_MESSAGE(names(nothing.hint, "dlock-migrate up"), nothing.hint);
+  CHECK_FALSE(schema::status(place->url()).history_exists);
+}
+
+TEST_CASE("a version that was finished by hand is marked as applied") {
+  Database database;
+  auto& admin = database.admin();
+  const auto mend = [&](int version) {
+    const auto verdict = schema::check(database.url()).verdict;
+    CHECK_MESSAGE((verdict == Verdict::drift || verdict == Verdict::interrupted), schema::to_string(verdict));
+    CHECK(schema::mark_applied(database.url(), version, dry()).versions.size() == 1);
+    CHECK(schema::check(database.url()).verdict == verdict);
+    const auto report = schema::mark_applied(database.url(), version);
+    CHECK_MESSAGE(report.verdict == Verdict::good, report.message);
+    CHECK(schema::check(database.url()).verdict == Verdict::good);
+  };
+  admin.run("UPDATE " + history + " SET state = 'failed', error = 'a mishap' WHERE version = 2");
+  mend(2);
+  admin.run("UPDATE " + history + " SET checksum = 's1:0' WHERE version = 1");
+  mend(1);
+  admin.run("DELETE FROM " + history + " WHERE version = 1");
+  mend(1);
+  CHECK(schema::mark_applied(database.url(), 2).versions.empty());
+
+  admin.run("UPDATE " + history + " SET state = 'failed' WHERE version = 2");
+  admin.run("ALTER TABLE resource_lock ADD COLUMN extra INTEGER");
+  CHECK(schema::mark_applied(database.url(), 2).verdict == Verdict::drift);
+  CHECK(schema::status(database.url()).verdict == Verdict::interrupted);
+}
+
+TEST_CASE("a version that was not begun, or taken back by hand, is discarded") {
+  const auto place = opener().place();
+  REQUIRE(schema::up(place->url(), {}, 1).verdict == Verdict::good);
+  Admin admin(*place);
+  begin_second_version(*place);
+  CHECK(schema::discard(place->url(), 2, dry()).versions.size() == 1);
+  CHECK(admin.number("SELECT count(*) FROM " + history) == 2);
+  const auto report = schema::discard(place->url(), 2);
+  CHECK_MESSAGE(report.verdict == Verdict::good, report.message);
+  CHECK(schema::check(place->url()).verdict == Verdict::pending);
+  CHECK(schema::discard(place->url(), 2).versions.empty());
+  CHECK(thrown_by([&] { schema::discard(place->url(), 1); }).fault == Fault::misuse);
+  REQUIRE(schema::up(place->url()).verdict == Verdict::good);
+
+  admin.run("UPDATE " + history + " SET state = 'failed' WHERE version = 2");
+  const auto refused = schema::discard(place->url(), 2);
+  CHECK(refused.verdict == Verdict::drift);
+  CHECK_MESSAGE(names(refused.message, "version 2"), refused.message);
+  CHECK(admin.number("SELECT count(*) FROM " + history) == 2);
+}
+
+TEST_CASE("while another migrator is at work, the history is left alone") {
+  Database database;
+  database.admin().run("UPDATE " + history + " SET state = 'running', owner = 'somebody', applied_by = 'deploy@host7', "
+                       "lease_until = 9000000000000000 WHERE version = 2");
+  schema::Options options;
+  options.lock_timeout = std::chrono::milliseconds{50};
+  for (const auto& report : {schema::mark_applied(database.url(), 2, options), schema::discard(database.url(), 2, options),
+                             schema::repair(database.url(), options)}) {
+    CHECK(report.verdict == Verdict::locked);
+    CHECK_MESSAGE(names(report.message, "deploy@host7"), report.message);
+  }
+  CHECK(database.admin().text("SELECT owner FROM " + history + " WHERE version = 2") == "somebody");
+}
+
+TEST_CASE("where nothing is half done, repair does nothing") {
+  const auto place = opener().place();
+  REQUIRE(schema::up(place->url(), {}, 1).verdict == Verdict::good);
+  const auto report = schema::repair(place->url());
+  CHECK(report.verdict == Verdict::good);
+  CHECK(report.versions.empty());
+  CHECK_MESSAGE(names(report.message, "dlock-migrate up"), report.message);
+  CHECK(schema::status(place->url()).current == 1);
+}
