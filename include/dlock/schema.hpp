@@ -97,6 +97,13 @@ struct Structure {
   std::vector<std::string> details{};     // all that the server says of them, in its own words
 };
 
+// What a role is for.
+enum class Role {
+  migrator,   // up() and the rest that writes
+  runtime,    // engines
+  read_only,  // status(), check(), plan(), dump(), dashboards
+};
+
 // All of these connect, work and disconnect. Threads: any.
 // Fail: Error{unavailable, timeout, permission, misuse}; everything else is a verdict.
 
@@ -129,6 +136,13 @@ DLOCK_EXPORT Status check(std::string_view url, const Options& options = {});
 
 // What is there, for reports and comparisons. Writes nothing; needs only SELECT.
 DLOCK_EXPORT Structure dump(std::string_view url, const Options& options = {});
+
+// The least GRANT statements that let the role `name` do what it is for; to be run by an administrator, for `runtime`
+// and `read_only` after up(), and again after an upgrade. Fails: also Error{misuse} where the database knows no roles.
+DLOCK_EXPORT std::string grants(std::string_view url, Role role, std::string_view name, const Options& options = {});
+
+// The same for a database of dialects(), without a connection; Options::schema may be needed.
+DLOCK_EXPORT std::string grants_for(std::string_view dialect, Role role, std::string_view name, const Options& options = {});
 
 // The databases this library was built with.
 DLOCK_EXPORT std::vector<std::string> dialects();

@@ -112,6 +112,20 @@ const dlock::dialects::Dialect& dialect_named(std::string_view name) {
   throw Error(Fault::misuse, fmt::format("the dialect {} is unknown; this build knows {}", in_quotes(name), known));
 }
 
+std::string_view word_of(Role role) {
+  switch (role) {
+    case Role::migrator: return "migrator";
+    case Role::runtime: return "runtime";
+    case Role::read_only: return "read_only";
+  }
+  throw Error(Fault::misuse, "the role is none of dlock::schema::Role");
+}
+
+void check_role(std::string_view name) {
+  if (name.empty() || name.find_first_of(std::string_view("\0\n\r", 3)) != std::string_view::npos)
+    throw Error(Fault::misuse, fmt::format("the role {} is not a name: it is empty, or of several lines", in_quotes(name)));
+}
+
 }  // namespace
 
 std::string_view to_string(Verdict verdict) noexcept {
@@ -148,6 +162,21 @@ Structure dump(std::string_view url, const Options& options) {
   result.lines = std::move(dumped.structure);
   result.details = std::move(dumped.details);
   return result;
+}
+
+std::string grants(std::string_view url, Role role, std::string_view name, const Options& options) {
+  check_role(name);
+  auto opened = open(url, options, false);
+  try {
+    return opened.migrator.grants(word_of(role), name);
+  } catch (const Failure& failure) {
+    throw engine::told(failure, false);
+  }
+}
+
+std::string grants_for(std::string_view dialect, Role role, std::string_view name, const Options& options) {
+  check_role(name);
+  return store::grants_of(dialect_named(dialect), names_of(options), word_of(role), name);
 }
 
 std::vector<std::string> dialects() {

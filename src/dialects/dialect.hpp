@@ -106,6 +106,8 @@ class Dialect {
   // Writes an argument into the text of a statement, so that it means the same under every setting of a session.
   virtual void append_literal(std::string& sql, const Argument& argument) const = 0;
   virtual std::string quote(std::string_view identifier) const = 0;
+  // A role as GRANT names it.
+  virtual std::string grantee(std::string_view role) const { return quote(role); }
 
   // The texts of the folder: statements on the lock table (lock.sql and waiting.sql), and those of the migrator.
   virtual std::string_view lock_sql() const noexcept = 0;

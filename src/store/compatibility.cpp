@@ -21,9 +21,8 @@ namespace {
 // The right that reading needs, added to a refusal that does not name it.
 [[noreturn]] void rethrow_with_right(const Failure& failure, const History& history) {
   const bool told = std::string_view(failure.what()).find("GRANT") != std::string_view::npos;
-  if (failure.cause() != Cause::permission || told || !history.has("needed_to_read")) throw;
-  throw Failure(Cause::permission, fmt::format("{}; needed: {}", failure.what(), history.text("needed_to_read")),
-                failure.code());
+  if (failure.cause() != Cause::permission || told) throw;
+  throw Failure(Cause::permission, failure.what() + history.needed("runtime"), failure.code());
 }
 
 }  // namespace

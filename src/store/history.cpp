@@ -43,6 +43,20 @@ History::History(dialects::Connection& connection, const dialects::Dialect& dial
       names_(std::move(names)),
       statements_(all_statements(dialect, road), names_, dialect.marker(), quote_of(dialect)) {}
 
+std::string History::grants(std::string_view role, std::string_view grantee) const {
+  const auto name = fmt::format("grants_{}", role);
+  if (!has(name)) return {};
+  const Argument argument = grantee;
+  return with_literals(statements_.at(name, {"role"}), {&argument, 1},
+                       [](std::string& sql, const Argument& value) { sql += std::get<std::string_view>(value); }) + ";";
+}
+
+std::string History::needed(std::string_view role) const {
+  auto text = grants(role, "the role");
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text.empty() ? text : "; needed: " + text;
+}
+
 const Answer& History::run(std::string_view name, std::initializer_list<std::string_view> header,
                            std::initializer_list<Argument> arguments, Deadline deadline) {
   return writes_.run(statements_.at(name, header), {arguments.begin(), arguments.size()}, deadline);

@@ -90,6 +90,11 @@ class History {
   // Statements that only some databases have.
   bool has(std::string_view name) const noexcept { return statements_.has(name); }
   const std::string& text(std::string_view name) const { return statements_.at(name, {}).sql; }
+  // The statements that give a role ("migrator", "runtime", "read_only") what it needs; empty: nothing can be granted
+  // here. `grantee` goes in as it is.
+  std::string grants(std::string_view role, std::string_view grantee) const;
+  // The same in one line, to be added to a refusal: "; needed: …", or nothing.
+  std::string needed(std::string_view role) const;
   const Answer& run(std::string_view name, std::initializer_list<std::string_view> header,
                               std::initializer_list<Argument> arguments, Deadline deadline);
   void script(std::string_view sql, Deadline deadline) { writes_.script(sql, deadline); }

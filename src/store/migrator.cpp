@@ -91,7 +91,7 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
       const bool lost = !reconnected && (failure.cause() == Cause::disconnected ||
                                          (failure.cause() == Cause::timed_out && after_steps));
       if (!walk || (!lost && (!passing(failure.cause()) || tries >= options_.ddl_retries))) {
-        if (!walk) rethrow_with_right(failure, "needed_to_read");
+        if (!walk) rethrow_with_right(failure, "read_only");
         give_up(*walk, failure, tries);
       }
       // What was done is in the database: look again.

@@ -92,6 +92,9 @@ class TableMigrator {
   // Reads only.
   Dumped dump();
 
+  // As History::grants(), for the schema of the connection; `name` is the role's, unquoted.
+  std::string grants(std::string_view role, std::string_view name);
+
  private:
   // The next version to be made or taken back.
   struct Walk {
@@ -132,7 +135,7 @@ class TableMigrator {
   void record(const Walk& walk, const Failure& failure);
   // Records, and says what a person has to know.
   [[noreturn]] void give_up(const Walk& walk, const Failure& failure, unsigned tries);
-  [[noreturn]] void rethrow_with_right(const Failure& failure, std::string_view statement) const;
+  [[noreturn]] void rethrow_with_right(const Failure& failure, std::string_view role) const;
 
   void open();
   // What makes the tables differ from those of a version, one sentence each.
@@ -166,5 +169,9 @@ class TableMigrator {
 // connection. Names without a schema stay unqualified.
 std::string script_of(const dialects::Dialect& dialect, const dialects::TableNames& names, int from, int to,
                       bool with_history, std::string_view tool_version);
+
+// The same without a connection. Throws Error{misuse} where the statements name a schema, and none is given.
+std::string grants_of(const dialects::Dialect& dialect, const dialects::TableNames& names, std::string_view role,
+                      std::string_view name);
 
 }  // namespace dlock::store

@@ -89,7 +89,7 @@ Migrated TableMigrator::repair() {
       return nothing;
     }
   } catch (const Failure& failure) {
-    rethrow_with_right(failure, "needed_to_read");
+    rethrow_with_right(failure, "read_only");
   }
   return up(unfinished);
 }
@@ -133,7 +133,7 @@ Migrated TableMigrator::amend(int to, const std::function<Amendment(const Found&
     } catch (const Obstacle&) {
       throw;
     } catch (const Failure& failure) {
-      if (!passing(failure.cause())) rethrow_with_right(failure, "needed_to_migrate");
+      if (!passing(failure.cause())) rethrow_with_right(failure, "migrator");
       holder = failure.what();
     }
     if (BootClock::now() >= deadline || recorder_) refuse_locked(holder);

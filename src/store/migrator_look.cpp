@@ -3,6 +3,10 @@
 #include "store/migrator_round.hpp"
 #include "store/structure.hpp"
 
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+
 namespace dlock::store {
 
 Surveyed TableMigrator::survey(bool thorough) {
@@ -15,7 +19,7 @@ Surveyed TableMigrator::survey(bool thorough) {
       result.differences = differences_from(result.assessment.current);
     return result;
   } catch (const Failure& failure) {
-    rethrow_with_right(failure, "needed_to_read");
+    rethrow_with_right(failure, "read_only");
   }
 }
 
@@ -26,8 +30,26 @@ Dumped TableMigrator::dump() {
     return {connection_->server(), history_->names(), judge(history_->find(soon())).current, history_->structure(soon()),
             history_->details(soon())};
   } catch (const Failure& failure) {
-    rethrow_with_right(failure, "needed_to_read");
+    rethrow_with_right(failure, "read_only");
   }
+}
+
+std::string TableMigrator::grants(std::string_view role, std::string_view name) {
+  open();
+  return grants_of(dialect_, history_->names(), role, name);
+}
+
+std::string grants_of(const dialects::Dialect& dialect, const dialects::TableNames& names, std::string_view role,
+                      std::string_view name) {
+  const auto road = road_of(dialect);
+  Recorder nobody(dialect);
+  auto text = History(nobody, dialect, road, names).grants(role, dialect.grantee(name));
+  if (text.empty())
+    throw Error(Fault::misuse, fmt::format("{} knows no roles: who may read or write the file may do so with the tables",
+                                           dialect.name()));
+  if (names.schema.empty() && text.find(dialect.quote({})) != std::string::npos)
+    throw Error(Fault::misuse, "these statements name the schema: pass --schema, or a URL instead of the dialect");
+  return text;
 }
 
 std::vector<std::string> TableMigrator::differences_from(int version) {

@@ -76,7 +76,7 @@ Migrated TableMigrator::rehearse(bool up, int target, bool force) {
     result.plan = recorder_->text();
     return result;
   } catch (const Failure& failure) {
-    rethrow_with_right(failure, "needed_to_read");
+    rethrow_with_right(failure, "read_only");
   }
 }
 

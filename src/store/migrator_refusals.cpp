@@ -107,16 +107,16 @@ void TableMigrator::give_up(const Walk& walk, const Failure& failure, unsigned t
                      fmt::format("{}: its locks were not obtained in {} tries; {}", what, tries + 1, left), hint, failure.code());
     case Cause::permission:
       rethrow_with_right(Failure(Cause::permission, fmt::format("{}; {}; {}", what, left, failure.what()), failure.code()),
-                         "needed_to_migrate");
+                         "migrator");
     default: throw Obstacle(Obstacle::Kind::failed, fmt::format("{}; {}", what, left), hint, failure.code());
   }
 }
 
-void TableMigrator::rethrow_with_right(const Failure& failure, std::string_view statement) const {
+void TableMigrator::rethrow_with_right(const Failure& failure, std::string_view role) const {
   // A dialect's own words name the right to use a table well, but not the one to make it.
-  const bool told = statement == "needed_to_read" && std::string_view(failure.what()).find("GRANT") != std::string_view::npos;
-  if (failure.cause() == Cause::permission && !told && history_->has(statement))
-    throw Failure(Cause::permission, fmt::format("{}; needed: {}", failure.what(), history_->text(statement)), failure.code());
+  const bool told = role == "read_only" && std::string_view(failure.what()).find("GRANT") != std::string_view::npos;
+  if (failure.cause() == Cause::permission && !told)
+    throw Failure(Cause::permission, failure.what() + history_->needed(role), failure.code());
   if (const auto* obstacle = dynamic_cast<const Obstacle*>(&failure)) throw Obstacle(*obstacle);
   throw Failure(failure);
 }

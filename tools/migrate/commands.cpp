@@ -66,7 +66,7 @@ int Commands::run(Console& console) {
       {up_, &Commands::up},       {down_, &Commands::down},   {baseline_, &Commands::baseline},
       {repair_, &Commands::repair}, {status_, &Commands::status},
       {plan_, &Commands::plan},   {check_, &Commands::check}, {dump_, &Commands::dump},
-      {sql_, &Commands::sql}};
+      {grants_, &Commands::grants}, {sql_, &Commands::sql}};
   for (const auto& [app, run] : commands)
     if (app->parsed()) return (this->*run)(console);
   std::string names;

@@ -16,8 +16,8 @@ namespace dlock::tools::migrate {
 // Everything on the command line, as text. Checked where it is used, by the members, which throw UsageError.
 struct Line {
   ConnectionOptions connection;
-  std::optional<std::string> from, to, mark_applied, discard;
-  std::string wait = "0", dialect, at;
+  std::optional<std::string> from, to, mark_applied, discard, dialect, grantee;
+  std::string wait = "0", role, at;
   std::string lock_timeout = "60s", ddl_lock_timeout = "3s", ddl_retries = "10", statement_timeout = "0";
   bool no_lock = false, dry_run = false, create_schema = false, force = false, yes = false;
   bool exit_code = false, downwards = false, no_history = false, no_verify = false;
@@ -48,11 +48,13 @@ class Commands {
   int plan(Console& console);
   int check(Console& console);
   int dump(Console& console);
+  int grants(Console& console);
   int sql(Console& console);
 
   Line line_;
   CLI::App *up_ = nullptr, *down_ = nullptr, *baseline_ = nullptr, *repair_ = nullptr;
-  CLI::App *status_ = nullptr, *plan_ = nullptr, *check_ = nullptr, *dump_ = nullptr, *sql_ = nullptr;
+  CLI::App *status_ = nullptr, *plan_ = nullptr, *check_ = nullptr, *dump_ = nullptr;
+  CLI::App *grants_ = nullptr, *sql_ = nullptr;
 };
 
 }  // namespace dlock::tools::migrate

@@ -8,9 +8,12 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <string_view>
+#include <utility>
 
 namespace dlock::tools::migrate {
 namespace {
@@ -63,6 +66,16 @@ void Commands::add_reading(CLI::App& app) {
 
   const auto known = schema::dialects();
   const auto example = known.empty() ? std::string("D") : known.front();
+  grants_ = app.add_subcommand("grants", "print the least GRANT statements for a role");
+  grants_->add_option("--role", line_.role, "what it is for")->type_name("migrator|runtime|read-only")->required();
+  grants_->add_option("--to", line_.grantee, "its name (dlock_migrator, dlock_runtime, dlock_read_only)")->type_name("NAME");
+  grants_->add_option("--dialect", line_.dialect, fmt::format("{}: without a connection", fmt::join(known, ", ")))->type_name("D");
+  grants_->footer(
+      "For an administrator: for the migrator before up, for the others after it, and again after an upgrade.\n"
+      "Examples:\n"
+      "  dlock-migrate grants --role runtime --to app\n"
+      "  dlock-migrate grants --role read-only --to monitor --dialect " + example + " --schema public");
+
   sql_ = app.add_subcommand("sql", "print the statements; needs no database");
   sql_->add_option("--dialect", line_.dialect, fmt::format("{}", fmt::join(known, ", ")))
       ->type_name("D")
@@ -130,17 +143,35 @@ int Commands::dump(Console& console) {
   return number(Exit::ok);
 }
 
+int Commands::grants(Console& console) {
+  const auto options = line_.options(console);
+  const std::pair<std::string_view, schema::Role> roles[] = {{"migrator", schema::Role::migrator},
+                                                             {"runtime", schema::Role::runtime},
+                                                             {"read-only", schema::Role::read_only}};
+  for (const auto& [word, role] : roles) {
+    if (line_.role != word) continue;
+    auto name = line_.grantee.value_or("dlock_" + line_.role);
+    if (!line_.grantee) std::replace(name.begin(), name.end(), '-', '_');
+    const auto text = line_.dialect ? schema::grants_for(*line_.dialect, role, name, options)
+                                    : schema::grants(line_.url(), role, name, options);
+    if (console.json()) console.result(nlohmann::json{{"role", line_.role}, {"to", name}, {"sql", text}});
+    else console.result(text);
+    return number(Exit::ok);
+  }
+  throw UsageError(fmt::format("--role {} is unknown; write migrator, runtime or read-only", in_quotes(line_.role)));
+}
+
 int Commands::sql(Console& console) {
   const auto options = line_.options(console);
-  const int latest = schema::latest(line_.dialect);
+  const int latest = schema::latest(*line_.dialect);
   const int from = version_of("--from", line_.from).value_or(line_.downwards ? latest : 0);
   const int to = version_of("--to", line_.to).value_or(line_.downwards ? 0 : latest);
   if (line_.downwards ? to > from : to < from)
     throw UsageError(fmt::format("--from {} --to {} {}", from, to,
                                  line_.downwards ? "leads upwards: leave --down out" : "leads downwards: pass --down"));
-  const auto text = schema::sql(line_.dialect, from, to, options, !line_.no_history);
+  const auto text = schema::sql(*line_.dialect, from, to, options, !line_.no_history);
   if (console.json())
-    console.result(nlohmann::json{{"dialect", line_.dialect}, {"from", from}, {"to", to}, {"sql", text}});
+    console.result(nlohmann::json{{"dialect", *line_.dialect}, {"from", from}, {"to", to}, {"sql", text}});
   else print_script(console, text);
   return number(Exit::ok);
 }

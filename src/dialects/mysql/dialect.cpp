@@ -51,6 +51,11 @@ class ServerDialect final : public EmbeddedDialect {
   void append_literal(std::string& sql, const Argument& argument) const override {
     DLOCK_DIALECT::append_literal(sql, argument);
   }
+  // name@host; without a host it is every host.
+  std::string grantee(std::string_view role) const override {
+    const auto at = role.rfind('@');
+    return at == std::string_view::npos ? quote(role) : quote(role.substr(0, at)) + "@" + quote(role.substr(at + 1));
+  }
 };
 
 }  // namespace

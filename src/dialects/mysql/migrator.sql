@@ -172,10 +172,20 @@ SELECT line FROM (
     FROM information_schema.views WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)) found
  ORDER BY line;
 
--- name: needed_to_migrate()
--- Never run: printed where a right is missing.
-GRANT CREATE, ALTER, DROP, INDEX, CREATE VIEW, SHOW VIEW, SELECT, INSERT, UPDATE, DELETE ON {{schema}}.* TO the user;
+-- name: grants_migrator(role)
+-- Never run: printed for a person, and where a right is missing. CREATE lets the rest be granted before there is a table.
+GRANT CREATE, ALTER, DROP, SELECT, INSERT ON {{lock}} TO :role;
+GRANT CREATE, DROP, SELECT ON {{waiter}} TO :role;
+GRANT CREATE, CREATE VIEW, DROP, SELECT ON {{status}} TO :role;
+GRANT CREATE, DROP, SELECT, INSERT, UPDATE, DELETE ON {{history}} TO :role;
 
--- name: needed_to_read()
--- Never run: printed where a right is missing.
-GRANT SELECT ON {{lock}} TO the user; GRANT SELECT ON {{waiter}} TO the user; GRANT SELECT ON {{history}} TO the user;
+-- name: grants_runtime(role)
+GRANT SELECT, INSERT, UPDATE, DELETE ON {{lock}} TO :role;
+GRANT SELECT, INSERT, UPDATE, DELETE ON {{waiter}} TO :role;
+GRANT SELECT ON {{history}} TO :role;
+
+-- name: grants_read_only(role)
+GRANT SELECT ON {{lock}} TO :role;
+GRANT SELECT ON {{waiter}} TO :role;
+GRANT SELECT ON {{status}} TO :role;
+GRANT SELECT ON {{history}} TO :role;

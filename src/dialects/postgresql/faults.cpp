@@ -83,6 +83,8 @@ std::string missing_right(std::string_view text, std::string_view user) {
     return fmt::format("; the role needs: GRANT USAGE ON SCHEMA {} TO {}", name, role);
   if (const auto name = named_after(text, "denied for database "); !name.empty())
     return fmt::format("; the role needs: GRANT CONNECT ON DATABASE {} TO {}", name, role);
+  if (const auto name = named_after(text, "must be owner of "); !name.empty())
+    return fmt::format("; it must belong to the role that migrates: ALTER … OWNER TO {}", role);
   for (const std::string_view words : {"denied for table ", "denied for relation ", "denied for view "}) {
     const auto name = named_after(text, words);
     if (name.empty()) continue;

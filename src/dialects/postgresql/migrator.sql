@@ -195,10 +195,15 @@ SELECT line FROM (
   SELECT format('%s: view %s', r.name, pg_catalog.pg_get_viewdef(r.oid)) FROM relation r WHERE r.relkind = 'v') lines
  ORDER BY line COLLATE "C";
 
--- name: needed_to_migrate()
--- Never run: printed where a right is missing.
-GRANT USAGE, CREATE ON SCHEMA {{schema}} TO the role; an existing table must belong to it;
+-- name: grants_migrator(role)
+-- Never run: printed for a person, and where a right is missing. Tables that are there already must belong to the role.
+GRANT USAGE, CREATE ON SCHEMA {{schema}} TO :role;
 
--- name: needed_to_read()
--- Never run: printed where a right is missing.
-GRANT USAGE ON SCHEMA {{schema}} TO the role; GRANT SELECT ON {{lock}}, {{waiter}}, {{history}} TO the role;
+-- name: grants_runtime(role)
+GRANT USAGE ON SCHEMA {{schema}} TO :role;
+GRANT SELECT, INSERT, UPDATE, DELETE ON {{lock}}, {{waiter}} TO :role;
+GRANT SELECT ON {{history}} TO :role;
+
+-- name: grants_read_only(role)
+GRANT USAGE ON SCHEMA {{schema}} TO :role;
+GRANT SELECT ON {{lock}}, {{waiter}}, {{status}}, {{history}} TO :role;

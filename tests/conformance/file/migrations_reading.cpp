@@ -1,0 +1,46 @@
+// This file knows the promise that a file which may only be read can be looked at, and stays as it is, byte for byte.
+#include "support/database.hpp"
+#include "support/looking.hpp"
+#include "types/url.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+using namespace dlock;
+using namespace dlock::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+// Every file beside the database and its bytes. Who reads shares memory with who writes, through a file that is empty
+// otherwise.
+std::map<std::string, std::string> bytes_around(const Place& place) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(fs::path(Url::parse(place.url()).path).parent_path())) {
+    std::ostringstream text;
+    text << std::ifstream(entry.path(), std::ios::binary).rdbuf();
+    const auto name = entry.path().filename().string();
+    if (!name.ends_with("-shm") && !(name.ends_with("-wal") && text.str().empty())) files[name] = text.str();
+  }
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("whatever the state of a table, looking at it changes no byte, in a file that may be written or not") {
+  for (const auto& state : states_of_a_table()) {
+    CAPTURE(state.name);
+    const auto place = opener().place();
+    state.make(*place);
+    const auto before = bytes_around(*place);
+    look_in_every_way(place->url());
+    CHECK(bytes_around(*place) == before);
+    look_in_every_way(place->url() + "?mode=ro");
+    CHECK(bytes_around(*place) == before);
+  }
+}

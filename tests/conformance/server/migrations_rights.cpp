@@ -1,0 +1,161 @@
+// This file knows the promise that the printed grants are enough: for a migrator, for an engine, and for who only looks.
+#include "support/database.hpp"
+#include "support/looking.hpp"
+#include "types/url.hpp"
+
+#include "api/open.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+using schema::Verdict;
+
+namespace {
+
+// The URL of a new role that has exactly what is printed for it.
+std::string url_of(ServerPlace& place, schema::Role role) {
+  const auto url = place.url_of_role({});
+  std::istringstream grants(schema::grants(place.url(), role, Url::parse(url).user.value()));
+  Admin admin(place);
+  for (std::string statement; std::getline(grants, statement);) admin.run(statement.substr(0, statement.find(';')));
+  return url;
+}
+
+// An application's own connection.
+struct Application {
+  explicit Application(const std::string& url) : door(api::find_door(url, {})), connection(door.connector->connect(soon())) {
+    runner.dialect = std::string(door.dialect.name());
+    runner.run = [this](std::string_view sql) {
+      dialects::Statement statement;
+      statement.sql = sql;
+      statement.marker = door.dialect.marker();
+      const auto& answer = connection->run(statement, {}, soon());
+      std::vector<std::optional<std::string>> row;
+      if (answer.columns() == 0) row.emplace_back(std::to_string(answer.affected));
+      for (std::size_t i = 0; answer.rows() > 0 && i < answer.columns(); ++i) {
+        if (answer.is_null(0, i)) row.emplace_back();
+        else {
+          try {
+            row.emplace_back(std::to_string(answer.integer(0, i)));
+          } catch (const std::bad_variant_access&) {
+            row.emplace_back(answer.text(0, i));
+          }
+        }
+      }
+      return row;
+    };
+  }
+  static Deadline soon() { return later(BootClock::now(), 30s); }
+  void run(std::string_view sql) { connection->script(sql, soon()); }
+
+  api::Door door;
+  std::unique_ptr<dialects::Connection> connection;
+  SqlRunner runner;
+};
+
+// Everything a migration could have changed.
+std::string everything(const Place& place) {
+  std::string text;
+  const auto dump = schema::dump(place.url());
+  for (const auto& lines : {dump.lines, dump.details})
+    for (const auto& line : lines) text += line + "\n";
+  const auto status = schema::status(place.url());
+  text += std::to_string(status.history_exists);
+  for (const auto& version : status.versions)
+    text += "\n" + version.name + version.state + version.checksum + version.applied_by + version.error +
+            std::to_string(version.steps_done) + (version.started ? std::to_string(version.started->time_since_epoch().count()) : "");
+  if (status.table_exists) text += std::to_string(Admin(place).number("SELECT sum(token) + count(*) FROM resource_lock"));
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("the migrator's grants are enough for everything that migrates") {
+  const auto place = opener().server_place();
+  const auto url = url_of(*place, schema::Role::migrator);
+  const auto good = [](const schema::Report& report) {
+    CHECK_MESSAGE(report.verdict == Verdict::good, report.message);
+    return !report.versions.empty();
+  };
+  CHECK(good(schema::up(url, {}, 1)));
+  CHECK(good(schema::up(url)));
+  CHECK(schema::check(url).verdict == Verdict::good);
+  CHECK(good(schema::down(url, 1)));
+  CHECK(good(schema::up(url)));
+  Admin(*place).run("DROP TABLE resource_lock_schema_history");
+  CHECK(good(schema::baseline(url, schema::status(url).latest)));
+  Admin(*place).run("UPDATE resource_lock_schema_history SET state = 'failed' WHERE version = 2");
+  CHECK(good(schema::mark_applied(url, 2)));
+  CHECK(good(schema::down(url, 0)));
+  CHECK(good(schema::up(url)));
+}
+
+TEST_CASE("an engine runs whole with the runtime's grants, and with no others") {
+  ServerDatabase database;
+  const auto url = url_of(database.server(), schema::Role::runtime);
+  {
+    Engine engine(url, {.retention = Duration{1}, .grace = Duration{1}});
+    auto lock = engine.try_lock("job", {.at_least = 1ms});
+    REQUIRE(lock);
+    lock->extend(10s);
+    CHECK_FALSE(engine.try_lock("job", {.reentrance = Reentrance::none}));
+    CHECK_FALSE(engine.try_lock_for("job", 50ms, {.reentrance = Reentrance::none}));
+    CHECK(engine.inspect("job"));
+    CHECK(engine.list().size() == 1);
+
+    Application application(url);
+    application.run(database->place().beginnings().front().statements.front());
+    lock->fence(application.runner);
+    CHECK(engine.try_lock_in(application.runner, "another"));
+    application.run("COMMIT");
+    CHECK(lock->release() == Released::freed);
+
+    const auto shared = engine.try_lock("shared", {.reentrance = Reentrance::node});
+    CHECK(shared);
+    CHECK(engine.force_release("shared", shared->token()));
+    database->admin().make_idle_for_days("job");
+    engine.reap_all();
+    CHECK_FALSE(database->admin().exists("job"));
+  }
+  schema::Options options;
+  options.lock_timeout = Duration{};
+  CHECK(thrown_by([&] { schema::down(url, 0, options, true); }).fault == Fault::permission);
+  CHECK(schema::check(database->url()).verdict != Verdict::failed);
+}
+
+TEST_CASE("with the right to read alone everything can be looked at, and nothing is changed by it") {
+  for (const auto& state : states_of_a_table()) {
+    CAPTURE(state.name);
+    const auto place = opener().server_place();
+    state.make(*place);
+    const auto before = everything(*place);
+    look_in_every_way(place->url_of_role({"SELECT"}));
+    CHECK(everything(*place) == before);
+    schema::Options dry;
+    dry.dry_run = dry.create_schema = true;
+    dry.lock = dry.verify = false;
+    const auto url = place->url();  // of an owner, who might have written
+    schema::up(url, dry);
+    schema::down(url, 0, dry, true);
+    schema::repair(url, dry);
+    schema::mark_applied(url, 1, dry);
+    CHECK(everything(*place) == before);
+  }
+}
+
+TEST_CASE("the grants to read are enough to check, and to be told what else is needed") {
+  ServerDatabase database;
+  const auto url = url_of(database.server(), schema::Role::read_only);
+  const auto status = schema::check(url);
+  CHECK_MESSAGE(status.verdict == Verdict::good, status.message);
+  CHECK(schema::dump(url).lines == schema::dump(database->url()).lines);
+  CHECK(Engine(url).list().empty());
+  const auto thrown = thrown_by([&] { schema::down(url, 1); });
+  CHECK_MESSAGE(thrown.fault == Fault::permission, thrown.text);
+  CHECK_MESSAGE(thrown.names("GRANT"), thrown.text);
+}
