@@ -31,6 +31,9 @@ class Place {
   // As an application would write it.
   virtual std::string url() const = 0;
 
+  // The shell command of the database's own client, which runs the script on its standard input and fails with it.
+  virtual std::string client() const = 0;
+
   // A new administrative connection.
   virtual std::unique_ptr<soci::session> connect() const = 0;
 

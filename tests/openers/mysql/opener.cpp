@@ -73,6 +73,10 @@ class DatabasePlace final : public ServerPlace {
   std::size_t bytes_before_tls() const override { return 0; }  // the server speaks first, and says what it can
   Address address() const override { return server_.address; }
   std::unique_ptr<RequestCounter> request_counter() const override { return std::make_unique<Counter>(); }
+  std::string client() const override {
+    return "mariadb --no-defaults --protocol=tcp -h" + server_.address.host + " -P" + std::to_string(server_.address.port) +
+           " -u" + server_.user + (server_.password.empty() ? "" : " -p'" + server_.password + "'") + " " + name_;
+  }
   std::string begin_writing() const override { return "BEGIN"; }
 
   std::unique_ptr<soci::session> connect() const override {

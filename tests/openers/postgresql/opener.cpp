@@ -124,6 +124,7 @@ class DatabasePlace final : public ServerPlace {
   Address address() const override { return server_.address; }
   std::unique_ptr<RequestCounter> request_counter() const override { return std::make_unique<Counter>(); }
   std::string begin_writing() const override { return "BEGIN"; }
+  std::string client() const override { return "psql -X -q -v ON_ERROR_STOP=1 '" + url() + "'"; }
 
   std::unique_ptr<soci::session> connect() const override {
     auto sql = server_.connect(name_);

@@ -23,6 +23,7 @@ class FilePlace final : public Place {
   FilePlace() : path_(folder_.path() + "/lock.db"), watching_(open(path_)) {}
 
   std::string url() const override { return DLOCK_DIALECT_NAME ":" + path_; }
+  std::string client() const override { return "sqlite3 -batch -bail '" + path_ + "'"; }
   std::unique_ptr<soci::session> connect() const override { return open(path_); }
   std::string begin_writing() const override { return "BEGIN IMMEDIATE"; }
   std::vector<Beginning> beginnings() const override {

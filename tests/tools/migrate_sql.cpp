@@ -1,0 +1,65 @@
+// This file knows the promise that printed statements can be applied by the database's own client, and then pass check.
+#include "migrate.hpp"
+#include "support/database.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+using namespace dlock;
+using namespace dlock::test;
+using schema::Verdict;
+
+namespace {
+
+// dlock-migrate with these arguments, its output through the client.
+void through_client(const Place& place, const std::string& arguments) {
+  const TemporaryFolder folder;
+  const std::string script = folder.path() + "/script.sql";
+  Child child({"/bin/sh", "-c", "{ " DLOCK_TEST_BIN "/dlock-migrate " + arguments + " >" + script + " && " + place.client() +
+                                    " <" + script + " >/dev/null; } 2>&1"});
+  const auto ran = finish(child);
+  CHECK_MESSAGE(ran.code == 0, arguments << ": " << ran.out);
+}
+
+}  // namespace
+
+TEST_CASE("printed statements make, upgrade and take back the same tables as the commands do") {
+  const auto place = opener().place();
+  const auto url = place->url();
+  const auto sql = "sql --dialect " + std::string(opener().name);
+  const auto latest = std::to_string(schema::latest(opener().name));
+  through_client(*place, sql);
+  CHECK(schema::check(url).verdict == Verdict::good);
+  CHECK(migrate({"check", "-q", "-u", url}).code == 0);
+  CHECK(migrate({"up", "-u", url}).says("nothing to do"));
+  through_client(*place, sql + " --down --to 1");
+  CHECK(schema::status(url).current == 1);
+  through_client(*place, sql + " --from 1 --to " + latest);
+  CHECK(schema::check(url).verdict == Verdict::good);
+  through_client(*place, sql + " --down");
+  CHECK_FALSE(schema::status(url).table_exists);
+  CHECK_FALSE(schema::status(url).history_exists);
+}
+
+TEST_CASE("without the history the engine works, and the table can be adopted") {
+  const auto place = opener().place();
+  const auto url = place->url();
+  through_client(*place, "sql --no-history --dialect " + std::string(opener().name));
+  CHECK_FALSE(schema::status(url).history_exists);
+  {
+    Engine engine(url);
+    CHECK(engine.try_lock("job")->release() == Released::freed);
+  }
+  const auto ran = migrate({"baseline", "--at", std::to_string(schema::latest(opener().name)), "-u", url});
+  CHECK_MESSAGE(ran.code == 0, ran.out);
+  CHECK(schema::check(url).verdict == Verdict::good);
+}
+
+TEST_CASE("what plan prints can be run by the client too") {
+  const auto place = opener().place();
+  const auto url = place->url();
+  through_client(*place, "plan -u '" + url + "'");
+  CHECK(schema::check(url).verdict == Verdict::good);
+  through_client(*place, "down --to 1 --dry-run -u '" + url + "'");
+  CHECK(schema::status(url).current == 1);
+}
