@@ -1,6 +1,8 @@
 // This file knows how the history is read and written through the statements of a dialect.
 #include "store/history.hpp"
 
+#include "store/assessment.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,6 +69,17 @@ const Answer& History::ask(std::string_view name, std::initializer_list<std::str
   return connection_.run(statements_.at(name, header), {arguments.begin(), arguments.size()}, deadline);
 }
 
+const Answer& History::read_rows(Deadline deadline) {
+  try {
+    return ask("read_history", {}, {}, deadline);
+  } catch (const Failure& failure) {
+    if (failure.cause() != Cause::schema) throw;
+    throw Obstacle(Obstacle::Kind::drift,
+                   fmt::format("the table {} is not a history that dlock can read: {}", names_.history, failure.what()),
+                   "restore it, or name another one with --history-table");
+  }
+}
+
 Found History::find(Deadline deadline) {
   const auto status = names_.status();
   Found found;
@@ -79,7 +92,7 @@ Found History::find(Deadline deadline) {
     found.history = there.integer(0, 3) != 0;
   }
   if (!found.history) return found;
-  const auto& rows = ask("read_history", {}, {}, deadline);
+  const auto& rows = read_rows(deadline);
   for (std::size_t i = 0; i < rows.rows(); ++i) {
     HistoryRow row;
     row.version = static_cast<int>(rows.integer(i, 0));

@@ -106,6 +106,7 @@ class History {
   // A question, whose answer comes from the database whatever becomes of writes.
   const Answer& ask(std::string_view name, std::initializer_list<std::string_view> header,
                     std::initializer_list<Argument> arguments, Deadline deadline);
+  const Answer& read_rows(Deadline deadline);
   std::vector<std::string> lines(std::string_view name, Deadline deadline);
 
   dialects::Connection& connection_;

@@ -90,6 +90,30 @@ TEST_CASE("killed after any step of down, the next down finishes it, and so does
   }
 }
 
+TEST_CASE("an upgrade of a table with rows, killed after any step, is finished by repair or by up, and keeps the rows") {
+  for (const bool repaired : {true, false}) {
+    bool killed = true;
+    for (int step = 1; killed; ++step) {
+      CAPTURE(step);
+      CAPTURE(repaired);
+      REQUIRE(step < 50);
+      const auto place = opener().place();
+      REQUIRE(schema::up(place->url(), {}, 1).verdict == Verdict::good);
+      Admin(*place).run("INSERT INTO resource_lock (name, token, meta) VALUES ('free', 17, 'kept')");
+      killed = killed_after(step, [&](const schema::Options& options) { schema::up(place->url(), options); });
+      end_leases(*place);
+      if (repaired) CHECK(schema::repair(place->url()).verdict == Verdict::good);
+      CHECK(schema::up(place->url()).verdict == Verdict::good);
+      CHECK(schema::check(place->url()).verdict == Verdict::good);
+      Engine engine(place->url());
+      auto lock = engine.try_lock("free");
+      REQUIRE(lock);
+      CHECK(lock->token() == Token{18});
+      CHECK(lock->release() == Released::freed);
+    }
+  }
+}
+
 TEST_CASE("stopped after any step of up, nothing is half done without being said, and the next up finishes it") {
   for (int step = 1; step <= 3; ++step) {
     CAPTURE(step);

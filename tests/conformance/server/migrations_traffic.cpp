@@ -1,0 +1,57 @@
+// This file knows the promise that an upgrade which has to wait for somebody lets the traffic on the table pass meanwhile.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/slowness.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("while an upgrade waits for a transaction on the table, nobody else waits longer than one try of it") {
+  const auto place = opener().place();
+  REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
+  Admin reader(*place);
+  reader.run("INSERT INTO resource_lock (name, token) VALUES ('job', 0)");
+  reader.run("INSERT INTO resource_lock (name, token) VALUES ('read', 0)");
+  reader.block("read");
+
+  constexpr auto ddl_lock_timeout = 300ms;
+  std::atomic<int> tries = 0, updates = 0;
+  std::atomic<bool> done = false;
+  std::atomic<std::int64_t> longest = 0;
+  schema::Report report;
+  std::jthread upgrade([&] {
+    schema::Options options;
+    options.ddl_lock_timeout = ddl_lock_timeout;
+    options.ddl_retries = 1000;
+    options.observer = [&](std::string_view text) { tries += text.find("trying again") != std::string_view::npos; };
+    report = schema::up(place->url(), options);
+    done = true;
+  });
+  std::jthread traffic([&] {
+    Admin admin(*place);
+    while (!done) {
+      const auto begun = BootClock::now();
+      admin.run("UPDATE resource_lock SET token = token + 1, expires_at = expires_at + 1 WHERE name = 'job'");
+      longest = std::max<std::int64_t>(longest, std::chrono::duration_cast<Duration>(BootClock::now() - begun).count());
+      ++updates;
+    }
+  });
+  CHECK(eventually([&] { return tries >= 2; }));
+  const int before = updates;
+  CHECK(eventually([&] { return updates > before; }));
+  CHECK_FALSE(done);
+  reader.unblock();
+  upgrade.join();
+  traffic.join();
+  CHECK_MESSAGE(report.verdict == schema::Verdict::good, report.message);
+  CHECK(Duration{longest} < 10s * slowness);
+  CHECK(reader.number("SELECT token FROM resource_lock WHERE name = 'job'") == updates);
+  CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
+}
