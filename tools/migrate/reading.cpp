@@ -59,31 +59,33 @@ void Commands::add_reading(CLI::App& app) {
 
   dump_ = app.add_subcommand("dump", "print what the tables are, for reports and comparisons");
   dump_->footer(
-      "The same tables give the same lines, on every server. -v adds the server's own words.\n"
+      "The same tables give the same lines. -v adds the server's own words.\n"
       "Writes nothing, and needs only SELECT.\n"
       "Examples:\n"
-      "  diff <(dlock-migrate dump -e STAGING_URL) <(dlock-migrate dump -e PRODUCTION_URL)");
+      "  dlock-migrate dump > tables.txt\n"
+      "  dlock-migrate dump -e OTHER_URL | diff tables.txt -");
 
   const auto known = schema::dialects();
   const auto example = known.empty() ? std::string("D") : known.front();
   grants_ = app.add_subcommand("grants", "print the least GRANT statements for a role");
   grants_->add_option("--role", line_.role, "what it is for")->type_name("migrator|runtime|read-only")->required();
-  grants_->add_option("--to", line_.grantee, "its name (dlock_migrator, dlock_runtime, dlock_read_only)")->type_name("NAME");
+  grants_->add_option("--to", line_.grantee, "its name (dlock_migrator, …)")->type_name("NAME");
   grants_->add_option("--dialect", line_.dialect, fmt::format("{}: without a connection", fmt::join(known, ", ")))->type_name("D");
   grants_->footer(
-      "For an administrator: for the migrator before up, for the others after it, and again after an upgrade.\n"
+      "To be run by an administrator: for the migrator before up, for the others after\n"
+      "it, and again after an upgrade.\n"
       "Examples:\n"
       "  dlock-migrate grants --role runtime --to app\n"
-      "  dlock-migrate grants --role read-only --to monitor --dialect " + example + " --schema public");
+      "  dlock-migrate grants --role migrator --dialect " + example + " --schema S");
 
   sql_ = app.add_subcommand("sql", "print the statements; needs no database");
   sql_->add_option("--dialect", line_.dialect, fmt::format("{}", fmt::join(known, ", ")))
       ->type_name("D")
       ->required();
-  sql_->add_option("--from", line_.from, "the version to begin at (0, with --down the latest)")->type_name("A");
-  sql_->add_option("--to", line_.to, "the version to end at (the latest, with --down 0)")->type_name("B");
-  sql_->add_flag("--down", line_.downwards, "the way back");
-  sql_->add_flag("--no-history", line_.no_history, "without the history: the engine works, up and down do not");
+  sql_->add_option("--from", line_.from, "begin at this version (0)")->type_name("A");
+  sql_->add_option("--to", line_.to, "end at this version (the latest)")->type_name("B");
+  sql_->add_flag("--down", line_.downwards, "the way back, from the latest to 0");
+  sql_->add_flag("--no-history", line_.no_history, "without the history (see baseline)");
   sql_->footer(
       "Examples:\n"
       "  dlock-migrate sql --dialect " + example + " > lock_table.sql\n"

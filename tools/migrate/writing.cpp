@@ -42,8 +42,8 @@ void Commands::add_writing(CLI::App& app) {
       "  dlock-migrate up --dry-run");
 
   down_ = app.add_subcommand("down", "take versions back");
-  down_->add_option("--to", line_.to, "the version to go back to; 0 is the empty database")->type_name("N")->required();
-  down_->add_flag("--force", line_.force, "even while leases are live: their holders lose them");
+  down_->add_option("--to", line_.to, "go back to this version; 0: the empty database")->type_name("N")->required();
+  down_->add_flag("--force", line_.force, "even while leases are live: they are lost");
   down_->add_flag("--yes", line_.yes, "do not ask");
   dry_run(down_);
   down_->footer(
@@ -52,7 +52,7 @@ void Commands::add_writing(CLI::App& app) {
       "  dlock-migrate down --to 0 --dry-run");
 
   const auto no_verify = [this](CLI::App* command) {
-    command->add_flag("--no-verify", line_.no_verify, "do not compare the tables with that version first");
+    command->add_flag("--no-verify", line_.no_verify, "do not compare the tables with N first");
   };
   baseline_ = app.add_subcommand("baseline", "begin a history for a table that was made by other means");
   baseline_->add_option("--at", line_.at, "the version that the table is at")->type_name("N")->required();
@@ -69,7 +69,7 @@ void Commands::add_writing(CLI::App& app) {
   no_verify(repair_);
   dry_run(repair_);
   repair_->footer(
-      "Prints its plan first. Without --mark-applied or --discard it looks at each step of the version that is\n"
+      "Prints its plan first. By itself it looks at each step of the version that is\n"
       "half done, and runs those that are not, as up does.\n"
       "Examples:\n"
       "  dlock-migrate repair\n"

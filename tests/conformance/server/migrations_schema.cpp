@@ -1,0 +1,38 @@
+// This file knows the promise that a missing schema is made when that is asked for, and only then.
+#include "support/database.hpp"
+#include "support/server_url.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+using namespace dlock;
+using namespace dlock::test;
+using schema::Verdict;
+
+TEST_CASE("a missing schema is refused with the statement that makes it, or made with --create-schema") {
+  const auto place = opener().server_place();
+  schema::Options options;
+  options.schema = "dlock_made_" + unique_suffix();
+  const auto refused = thrown_by([&] { schema::up(place->url(), options); });
+  CHECK(refused.fault == Fault::misuse);
+  CHECK_MESSAGE(refused.names("CREATE"), refused.text);
+  CHECK_MESSAGE(refused.names(options.schema), refused.text);
+  CHECK(thrown_by([&] { schema::plan(place->url(), options); }).fault == Fault::misuse);
+  CHECK(schema::check(place->url(), options).verdict == Verdict::pending);
+
+  options.create_schema = true;
+  const auto plan = schema::plan(place->url(), options);
+  CHECK_MESSAGE(plan.plan.find("CREATE") < plan.plan.find("CREATE TABLE"), plan.plan);
+  const auto made = schema::up(place->url(), options);
+  CHECK_MESSAGE(made.verdict == Verdict::good, made.message);
+  CHECK(schema::check(place->url(), options).verdict == Verdict::good);
+  {
+    EngineOptions engine_options;
+    engine_options.schema = options.schema;
+    Engine engine(place->url(), engine_options);
+    CHECK(engine.try_lock("job")->release() == Released::freed);
+  }
+  CHECK(schema::check(place->url()).verdict == Verdict::pending);
+  CHECK(schema::down(place->url(), 0, options).verdict == Verdict::good);
+  Admin(*place).run("DROP SCHEMA " + options.schema);
+}
