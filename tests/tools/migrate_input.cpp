@@ -43,7 +43,7 @@ TEST_CASE("wrong input is one line that names the value, and exit 2") {
   check_refused(migrate({"up", "-e", "NOT_THERE_AT_ALL"}), "NOT_THERE_AT_ALL");
   check_refused(migrate({"up"}, {"DLOCK_URL="}), "DLOCK_URL");
   check_refused(migrate({"frobnicate", "-u", url}), "frobnicate");
-  check_refused(migrate({"-u", url}), "up, down, status");
+  check_refused(migrate({"-u", url}), "up, down, baseline");
   check_refused(migrate({"up", "-u", url, "--frobnicate"}), "--frobnicate");
   check_refused(migrate({"up", "-u", url, "extra"}), "extra");
   check_refused(migrate({"up", "-u", url, "--", "extra"}), "--");
