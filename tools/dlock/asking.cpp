@@ -41,13 +41,13 @@ CLI::Option* add_value(CLI::App& app, const std::string& names, std::optional<st
 }
 
 void Asking::add_to(CLI::App& app) {
-  app.add_option("NAME", name_, "the lock's name")->type_name("")->required();
-  app.add_flag("-n,--nonblock", nonblock_, "do not wait");
-  add_value(app, "-w,--wait", wait_, "D", "wait at most this long (as long as it takes; 0 = -n)");
-  app.add_flag("--fifo", fifo_, "wait in turn: in order of arrival, and nobody who waits passes");
-  add_value(app, "--at-least", at_least_, "D", "keep it closed this long from the grant on, however short the work is");
+  app.add_option("NAME", name_)->type_name("")->required();
+  app.add_flag("-n,--nonblock", nonblock_, "do not wait: exit 75 if the lock is busy");
+  add_value(app, "-w,--wait", wait_, "D", "wait at most this long (forever; 0 is -n)");
+  app.add_flag("--fifo", fifo_, "wait in turn: nobody who came later passes");
+  add_value(app, "--at-least", at_least_, "D", "closed so long from the grant on, at least");
   add_value(app, "--label", label_, "TEXT", "who holds it, for people (host:pid)");
-  app.add_option("--meta", metadata_, "for people, shown by inspect; may be repeated")->type_name("K=V")->allow_extra_args(false);
+  app.add_option("--meta", metadata_, "shown by inspect; may be repeated")->type_name("K=V")->allow_extra_args(false);
 }
 
 const std::string& Asking::name() const {

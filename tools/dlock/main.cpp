@@ -7,6 +7,7 @@
 #include "tools/shared/arguments.hpp"
 #include "tools/shared/connection.hpp"
 #include "tools/shared/console.hpp"
+#include "tools/shared/help.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <fcntl.h>
@@ -35,6 +36,41 @@ int usage_code(const std::vector<std::string>& words) {
   return command != words.end() && *command == "run" ? run_failed : dlock::tools::number(dlock::tools::Exit::usage);
 }
 
+void tell_of_itself(CLI::App& app) {
+  app.footer("Examples:\n"
+             "  dlock run -n nightly -- ./report.sh   # DLOCK_URL names the database\n"
+             "  dlock list");
+  dlock::tools::HelpPage::tell(app, {{},
+      "The locks are rows of one table, resource_lock, which dlock-migrate(1) makes. The database is named by -u URL, by -e\n"
+      "NAME (a variable), or by DLOCK_URL:\n"
+      "\n"
+      "  scheme://user:password@host:port/database?option=value\n"
+      "  scheme:PATH\n"
+      "\n"
+      "A password need not stand there: it may come from --password-file, --password-stdin, -W, or from where the client\n"
+      "library of the database looks for it. It is never printed, and a URL given as an argument is wiped from the list of\n"
+      "processes.\n"
+      "\n"
+      "Durations are written 500ms, 30s, 5m, 2h, 1d; a bare number is seconds, fractions are allowed.\n"
+      "\n"
+      "Results go to standard output, everything else to standard error. With --format json results are one object each, and\n"
+      "errors {\"error\": {\"code\", \"message\", \"hint\"}}.\n"
+      "# EXIT STATUS\n"
+      "  0    ok\n"
+      "  1    database error\n"
+      "  2    usage or configuration\n"
+      "  3    no: not held, not found, wrong token\n"
+      "  7    the schema is missing or does not fit this binary\n"
+      "  8    the database is unreachable\n"
+      "  9    permission denied\n"
+      "  75   busy, or timed out waiting\n"
+      "\n"
+      "dlock run has exit codes of its own, see dlock-run(1).\n"
+      "# ENVIRONMENT\n"
+      "  DLOCK_URL   the database, if neither -u nor -e is given\n"
+      "  NO_COLOR    if not empty: no colours"});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -45,9 +81,7 @@ int main(int argc, char** argv) {
   CLI::App app("Locks in the SQL database that is already there.", "dlock");
   app.require_subcommand(0, 1);  // none is refused below, so that a wrong word is named first
   app.fallthrough();
-  app.footer("The database is named by -u URL, by -e NAME (a variable), or by DLOCK_URL; its table is made by dlock-migrate up.\n"
-             "Exit codes: 0 ok, 1 database error, 2 usage, 3 no, 7 schema, 8 unreachable, 9 permission, 75 busy; run has its own.\n"
-             "Example: dlock run -n nightly -- ./report.sh");
+  HelpPage::turn_to(app);
   ConnectionOptions connection;
   connection.add_to(app);
   console.add_to(app);
@@ -55,6 +89,7 @@ int main(int argc, char** argv) {
   Single single(app);
   const Queue queue(app);
   const Reap reap(app);
+  tell_of_itself(app);
   return run_tool(
       console, app, arguments.words,
       [&] {

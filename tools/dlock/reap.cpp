@@ -4,6 +4,7 @@
 #include "asking.hpp"
 #include "waiting.hpp"
 
+#include "tools/shared/help.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <dlock/dlock.hpp>
@@ -74,23 +75,28 @@ class ProgressLine {
 }  // namespace
 
 Reap::Reap(CLI::App& app)
-    : command_(app.add_subcommand("reap", "remove rows that nobody has used for long, and settle abandoned leases")) {
+    : command_(app.add_subcommand("reap", "remove rows unused for long, and settle abandoned leases")) {
   command_->add_option("GLOB", glob_, "only names that match this shell pattern (*)")->type_name("");
-  add_value(*command_, "--retention", retention_, "D", "keep rows that were used within this time (24h); not shorter than the grace");
-  add_value(*command_, "--grace", grace_, "D", "wait between the two steps (60s); the same for all who use the table, see below");
-  command_->add_option("--limit", limit_, "remove at most so many rows, and settle at most so many leases (1000), or: all")->type_name("N");
+  add_value(*command_, "--retention", retention_, "D", "keep what was used within this time (24h); at least the grace");
+  add_value(*command_, "--grace", grace_, "D", "wait between the two steps (60s); the same for all users of the table");
+  command_->add_option("--limit", limit_, "remove at most so many rows, settle at most so many leases (1000); or: all")->type_name("N");
   command_->add_flag("--dry-run", dry_run_, "count what would be done, and write nothing");
-  command_->footer(
+  command_->footer("It waits out the grace if there is something to remove: a minute, during which others lock on.\n"
+                   "Examples:\n"
+                   "  dlock reap --limit all                      # from cron, as rarely as you like\n"
+                   "  dlock reap 'upload/*' --retention 7d --dry-run");
+  HelpPage::tell(*command_, {{},
       "Reaping is tidying up: an expired lock can be taken without it, and a fencing token never falls by it. A lease that\n"
       "expired without release is settled: freed, and shown with who held it, once, whoever reaps. Free rows are removed in\n"
       "two steps, both in this one call: first the floor under all new tokens is raised, then, if there is anything to\n"
       "remove, the command waits out the grace and removes. So it takes a minute when it removes something, and no time when\n"
       "it does not. What one call has raised another cannot use, since nothing about it is stored: for cron, call it as a\n"
       "whole, as rarely as you like. Stopped while it waits, it has removed nothing.\n"
+      "\n"
       "--grace: whoever takes a lock looks again if the answer took longer than half of the grace it was given\n"
       "(EngineOptions::grace, 60s). A shorter --grace here than theirs could hand them an old token.\n"
-      "One reaper works on a table at a time; others wait. -u URL and more: dlock --help\n"
-      "Example: dlock reap 'upload/*' --retention 7d --limit all");
+      "\n"
+      "One reaper works on a table at a time; others wait."});
 }
 
 std::size_t Reap::limit() const {

@@ -1,6 +1,7 @@
 // This file knows what can be said on the command line of a run, and what is wrong with it.
 #include "run.hpp"
 
+#include "tools/shared/help.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <dlock/error.hpp>
@@ -18,26 +19,43 @@ namespace dlock::tools {
 namespace {
 
 constexpr auto footer =
-    "What follows -- is executed directly, and its exit status passed on. Otherwise:\n"
-    "  75 (-E)  the lock was not obtained       124       --max-runtime was exceeded\n"
-    "  79       it was lost meanwhile           125       dlock failed before the command\n"
-    "  128+n    ended by signal n               126, 127  command not executable, not found\n"
-    "It finds DLOCK_NAME, DLOCK_TOKEN, DLOCK_OWNER and DLOCK_TTL_MS in its environment. It and\n"
-    "its process group are dead before the lease can expire, also if dlock is killed or stopped;\n"
-    "only if dlock and its guardian process are both stopped does nobody kill it. Then, and after\n"
-    "a release by force, the token protects your data. -u URL and more: dlock --help\n"
+    "Exit codes: the command's own; 75 busy, 79 lost, 124 too long, 125 dlock failed\n"
     "Examples:\n"
-    "  dlock run -n nightly -- ./report.sh\n"
-    "  dlock run -n -E 0 --at-least 50s nightly -- ./report.sh   # in three hosts' crontabs\n"
-    "  dlock run -w 5m deploy -c 'make && make install'";
+    "  dlock run -n -E 0 --at-least 50s nightly -- ./report.sh   # three hosts' cron";
 
-class Help : public CLI::Formatter {
- public:
-  Help() { column_width(28); }
-  std::string make_usage(const CLI::App*, std::string) const override {
-    return "Usage: dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT…]\n       dlock run [OPTIONS] NAME -c 'SHELL COMMAND'\n";
-  }
-};
+constexpr auto manual =
+    "What follows -- is executed directly, never through a shell, and its exit status is passed on, as are its standard\n"
+    "streams, its terminal and its signals: HUP, INT, QUIT, TERM, USR1, USR2, WINCH and CONT reach its process group.\n"
+    "dlock itself writes to standard error only. While it waits for the lock, HUP, INT and TERM end it at once, and the\n"
+    "command is never started.\n"
+    "\n"
+    "The lease is renewed as long as the command runs, and given back when it has ended.\n"
+    "# WHEN THE LOCK IS LOST\n"
+    "The command and its process group are dead before the lease can expire, also if dlock is killed or stopped. A renewal\n"
+    "that fails is tried again until only the time to end the command is left; then its group gets the lost-signal, and\n"
+    "after --kill-after KILL. Only if dlock and its guardian process are both stopped does nobody kill it. Then, and after a\n"
+    "release by force, another holder may be running already, and only the token protects your data.\n"
+    "# ENVIRONMENT OF THE COMMAND\n"
+    "  DLOCK_NAME     the lock's name\n"
+    "  DLOCK_TOKEN    the fencing token, a decimal number: write it beside your data, refuse smaller ones\n"
+    "  DLOCK_OWNER    the random name of this holder\n"
+    "  DLOCK_TTL_MS   the length of the lease\n"
+    "\n"
+    "A run inside a run of the same name on the same database is refused, since it would wait for itself.\n"
+    "# EXIT STATUS\n"
+    "  75 (-E)    the lock was not obtained (-n, -w), or the database is away (--if-unavailable skip)\n"
+    "  79         the lock was lost while the command ran (--lost-exit-code), whatever its own status\n"
+    "  124        --max-runtime was exceeded\n"
+    "  125        dlock failed before the command started: usage, database, permission, schema\n"
+    "  126, 127   the command is not executable, or not found\n"
+    "  128+n      the command, or dlock while waiting, was ended by signal n\n"
+    "  others     the command's own\n"
+    "\n"
+    "A command may answer the same numbers; --status-file settles what they mean.\n"
+    "# EXAMPLES\n"
+    "  dlock run -n nightly -- ./report.sh\n"
+    "  dlock run -w 5m deploy -c 'make && make install'\n"
+    "  echo x | dlock run import -- psql -f -";
 
 int parse_signal(const std::string& text) {
   std::string name = text;
@@ -64,23 +82,23 @@ std::vector<std::string> command_of(const Arguments& arguments, const std::optio
 }  // namespace
 
 Run::Run(CLI::App& app) : app_(app.add_subcommand("run", "run a command under a lock")) {
-  app_->formatter(std::make_shared<Help>());
   app_->footer(footer);
+  HelpPage::tell(*app_, {{"dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT…]", "dlock run [OPTIONS] NAME -c 'SHELL COMMAND'"}, manual});
   asking_.add_to(*app_);
   const auto text = [&](const char* names, std::string& value, const char* type, const char* help) {
     app_->add_option(names, value, help)->type_name(type);
   };
-  text("-E,--conflict-exit-code", conflict_code_, "N", "exit code if the lock is not obtained (75)");
+  text("-E,--conflict-exit-code", conflict_code_, "N", "exit code if the lock is busy (75)");
   text("--ttl", times_.ttl, "D", "length of the lease, from 1s (30s)");
   add_value(*app_, "--renew-every", times_.renew_every, "D", "how often it is renewed (ttl/3)");
   add_value(*app_, "-k,--kill-after", times_.kill_after, "D", "from the lost-signal to KILL (5s, at most ttl/6)");
-  text("--lost-signal", lost_signal_, "SIG", "sent to the command when the lock is lost (TERM)");
+  text("--lost-signal", lost_signal_, "SIG", "sent to the command if the lock is lost (TERM)");
   text("--lost-exit-code", lost_code_, "N", "exit code if the lock was lost (79)");
-  add_value(*app_, "--max-runtime", max_runtime_, "D", "end the command after this long, with exit code 124");
-  add_value(*app_, "-c", shell_, "TEXT", "a command for $SHELL (or /bin/sh) instead of one after --");
-  app_->add_flag("--no-stdin", no_stdin_, "the command reads nothing (it inherits standard input)");
-  text("--if-unavailable", if_unavailable_, "W", "fail or skip (as -E) if the database is away at the start");
-  add_value(*app_, "--status-file", status_file_, "FILE", "write what became of it there, as JSON");
+  add_value(*app_, "--max-runtime", max_runtime_, "D", "end the command after this long, and exit 124");
+  add_value(*app_, "-c", shell_, "TEXT", "a command for $SHELL, instead of one after --");
+  app_->add_flag("--no-stdin", no_stdin_, "the command reads nothing");
+  text("--if-unavailable", if_unavailable_, "fail|skip", "database away at the start; skip is as -E (fail)");
+  add_value(*app_, "--status-file", status_file_, "FILE", "write there what became of it, as JSON");
 }
 
 run::Plan Run::plan(const ConnectionOptions& connection, const Arguments& arguments) const {

@@ -5,6 +5,7 @@
 #include "show.hpp"
 #include "waiting.hpp"
 
+#include "tools/shared/help.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <dlock/dlock.hpp>
@@ -39,30 +40,40 @@ bool confirmed() {
 Single::Single(CLI::App& app)
     : list_(app.add_subcommand("list", "who holds what, since when and for how long")),
       inspect_(app.add_subcommand("inspect", "all that is known of one lock; exits 3 if it is not held")),
-      acquire_(app.add_subcommand("acquire", "take a lock that nobody renews, for scripts that cannot wrap their work")),
+      acquire_(app.add_subcommand("acquire", "take a lock that nobody renews, for scripts that cannot use run")),
       renew_(app.add_subcommand("renew", "give a lock taken by acquire a new lease")),
       release_(app.add_subcommand("release", "free a lock taken by acquire, or any lock by force")) {
   list_->add_option("GLOB", glob_, "a shell pattern (*)")->type_name("");
-  list_->add_option("--state", state_, "held, free, closed (free, but inside its at-least time), expired or all (held)")->type_name("S");
+  list_->add_option("--state", state_, "which (held); closed is free, but inside its at-least time")->type_name("held|free|closed|expired|all");
   for (auto* command : {inspect_, renew_, release_})
-    command->add_option("NAME", name_, "the lock's name")->type_name("")->required();
+    command->add_option("NAME", name_)->type_name("")->required();
   asking_.add_to(*acquire_);
   add_value(*acquire_, "--ttl", ttl_, "D", "length of the lease, 1ms to 10 years")->required();
   add_value(*renew_, "--token", token_, "T", "what acquire answered")->required();
   add_value(*renew_, "--ttl", ttl_, "D", "length of the new lease (the length it had)");
   add_value(*release_, "--token", token_, "T", "what acquire answered");
-  release_->add_flag("--force", force_, "free it although somebody else holds it; with --expect-token");
-  add_value(*release_, "--expect-token", expected_, "T", "with --force: the token that list shows; if it has moved on, nothing is done");
-  release_->add_flag("--yes", yes_, "with --force: do not ask");
-  list_->footer("-u URL and more: dlock --help\nExample: dlock list 'report/*' --state all --format json");
-  inspect_->footer("-u URL and more: dlock --help\nExample: dlock inspect nightly || echo \"nobody runs it\"");
+  release_->add_flag("--force", force_, "free it although somebody else holds it");
+  add_value(*release_, "--expect-token", expected_, "T", "for --force: what list shows; has it moved on, nothing is done");
+  release_->add_flag("--yes", yes_, "for --force: do not ask");
+  list_->footer("Times are counted by the database's clock. LEFT of a closed lock: until it opens; negative: expired since.\n"
+                "Examples:\n"
+                "  dlock list\n"
+                "  dlock list 'report/*' --state all --format json");
+  inspect_->footer("Examples:\n"
+                   "  dlock inspect nightly\n"
+                   "  dlock inspect -q nightly >/dev/null || echo \"nobody runs it\"");
   acquire_->footer("Prints the token; with --format env DLOCK_TOKEN=…, for eval. Exits 75 if the lock is busy.\n"
-                   "-u URL and more: dlock --help\n"
-                   "Example: token=$(dlock acquire -n deploy --ttl 5m) && ./deploy; dlock release deploy --token \"$token\"");
-  renew_->footer("Exits 3 if the token is not the holder's. -u URL and more: dlock --help\n"
-                 "Example: dlock renew deploy --token \"$token\" --ttl 5m || exit 1");
+                   "Examples:\n"
+                   "  token=$(dlock acquire -n deploy --ttl 5m) && ./deploy\n"
+                   "  dlock release deploy --token \"$token\"");
+  renew_->footer("Exits 3 if the token is not the holder's.\n"
+                 "Examples:\n"
+                 "  dlock renew deploy --token \"$token\" --ttl 5m || exit 1");
   release_->footer("Exits 3 if the token is not the holder's. The fencing token never falls, not even by force.\n"
-                   "-u URL and more: dlock --help\nExample: dlock release nightly --force --expect-token 42");
+                   "Examples:\n"
+                   "  dlock release deploy --token \"$token\"\n"
+                   "  dlock release nightly --force --expect-token 42   # shows the holder, and asks");
+  HelpPage::tell(*release_, {{"dlock release [OPTIONS] NAME --token T", "dlock release [OPTIONS] NAME --force --expect-token T"}, {}});
 }
 
 Token Single::token() const {

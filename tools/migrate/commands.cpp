@@ -53,10 +53,6 @@ Commands::Commands(CLI::App& app) {
   add("--ddl-retries", line_.ddl_retries, "N", "try again so often (10)");
   add("--statement-timeout", line_.statement_timeout, "D", "give up a statement after this long (0: never)");
   app.add_flag("--no-lock", line_.no_lock, "do not keep other migrators out")->group(group);
-  app.footer(
-      "Examples:\n"
-      "  dlock-migrate up -e DATABASE_URL\n"
-      "  dlock-migrate check --wait 1m && ./server   # DLOCK_URL names the database");
   add_writing(app);
   add_reading(app);
 }

@@ -2,14 +2,47 @@
 #include "tools/migrate/commands.hpp"
 #include "tools/shared/arguments.hpp"
 #include "tools/shared/console.hpp"
+#include "tools/shared/help.hpp"
+
+namespace {
+
+void tell_of_itself(CLI::App& app) {
+  app.footer("Examples:\n"
+             "  dlock-migrate up                # the database: -u URL, or DLOCK_MIGRATE_URL\n"
+             "  dlock-migrate check --wait 1m   # in a readiness probe");
+  dlock::tools::HelpPage::tell(app, {{},
+      "Many may run it at once, and it may be killed anywhere: a plain up afterwards finishes the job. The runtime never\n"
+      "changes the schema by itself. The database is named by -u URL, by -e NAME (a variable), or by a variable below.\n"
+      "\n"
+      "Durations are written 500ms, 30s, 5m, 2h, 1d; a bare number is seconds, fractions are allowed.\n"
+      "# EXIT STATUS\n"
+      "  0   done, or nothing to do, or the check passed\n"
+      "  1   database error\n"
+      "  2   usage or configuration\n"
+      "  3   pending migrations\n"
+      "  4   drift: a checksum or the structure differs\n"
+      "  5   a version was interrupted, or has failed\n"
+      "  6   another migrator is at work, or a lock for DDL was not obtained\n"
+      "  7   the schema does not fit this binary\n"
+      "  8   the database is unreachable\n"
+      "  9   permission denied\n"
+      "# ENVIRONMENT\n"
+      "  DLOCK_MIGRATE_URL   the database, if neither -u nor -e is given: past a pooler, for example\n"
+      "  DLOCK_URL           the same, if DLOCK_MIGRATE_URL is not set\n"
+      "  NO_COLOR            if not empty: no colours"});
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace dlock::tools;
   const auto arguments = take_arguments(argc, argv);
   Console console("dlock-migrate");
   CLI::App app("Makes, upgrades and checks the lock table of dlock.", "dlock-migrate");
+  HelpPage::turn_to(app);
   console.add_to(app);
   migrate::Commands commands(app);
+  tell_of_itself(app);
   if (arguments.cut) return console.error(Exit::usage, "there is nothing to be said after \"--\"", "see --help");
   return run_tool(console, app, arguments.words, [&] { return commands.run(console); });
 }

@@ -70,7 +70,8 @@ void Commands::add_reading(CLI::App& app) {
   grants_ = app.add_subcommand("grants", "print the least GRANT statements for a role");
   grants_->add_option("--role", line_.role, "what it is for")->type_name("migrator|runtime|read-only")->required();
   grants_->add_option("--to", line_.grantee, "its name (dlock_migrator, …)")->type_name("NAME");
-  grants_->add_option("--dialect", line_.dialect, fmt::format("{}: without a connection", fmt::join(known, ", ")))->type_name("D");
+  grants_->add_option("--dialect", line_.dialect, "whose SQL, without a connection")
+      ->type_name(fmt::format("{}", fmt::join(known, "|")));
   grants_->footer(
       "To be run by an administrator: for the migrator before up, for the others after\n"
       "it, and again after an upgrade.\n"
@@ -79,8 +80,8 @@ void Commands::add_reading(CLI::App& app) {
       "  dlock-migrate grants --role migrator --dialect " + example + " --schema S");
 
   sql_ = app.add_subcommand("sql", "print the statements; needs no database");
-  sql_->add_option("--dialect", line_.dialect, fmt::format("{}", fmt::join(known, ", ")))
-      ->type_name("D")
+  sql_->add_option("--dialect", line_.dialect, "whose SQL")
+      ->type_name(fmt::format("{}", fmt::join(known, "|")))
       ->required();
   sql_->add_option("--from", line_.from, "begin at this version (0)")->type_name("A");
   sql_->add_option("--to", line_.to, "end at this version (the latest)")->type_name("B");

@@ -50,11 +50,12 @@ std::string colored(bool wanted, std::string_view sgr, std::string_view text) {
 
 void Console::add_to(CLI::App& app) {
   const std::string group = "Output";
-  app.add_option("--format", format_, "text or json (text)")->type_name("F")->group(group);
+  app.add_option("--format", format_, knows_env_ ? "of results: text, JSON, or (acquire) env: NAME=value, for eval (text)" : "of results: text or JSON (text)")
+      ->type_name(knows_env_ ? "text|json|env" : "text|json")->group(group);
   auto* quiet = app.add_flag("-q,--quiet", quiet_, "only results, warnings and errors")->group(group);
   app.add_flag("-v,--verbose", verbose_, "say more")->group(group)->excludes(quiet);
   app.add_flag("--no-color", no_color_, "no colours (NO_COLOR is honoured too)")->group(group);
-  app.set_version_flag("--version", program_ + " " DLOCK_VERSION)->group(group);
+  app.set_version_flag("--version", program_ + " " DLOCK_VERSION, "print the version")->group(group);
 }
 
 void Console::settle() {

@@ -1,10 +1,11 @@
 // This file knows how a command speaks: results on standard output, everything else on standard error.
 #pragma once
 
+#include "tools/shared/description.hpp"
 #include "tools/shared/exit_code.hpp"
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include <string>
 #include <string_view>
@@ -50,7 +51,8 @@ class Console {
   bool knows_env_ = false, json_ = false, quiet_ = false, verbose_ = false, no_color_ = false;
 };
 
-// Parses words (before any "--"), and runs `body`, which returns the exit code. Prints --help and --version; turns
+// Parses words (before any "--"), and runs `body`, which returns the exit code. Prints --help and --version, and what
+// describe-cli answers; turns
 // every exception into one line: CLI11's and UsageError end with `usage_code`, dlock::Error by its fault.
 template <class Body>
 int run_tool(Console& console, CLI::App& app, std::vector<std::string> words, Body body, int usage_code = number(Exit::usage));
@@ -61,8 +63,10 @@ int report_exception(Console& console, const CLI::App& app, int usage_code);
 template <class Body>
 int run_tool(Console& console, CLI::App& app, std::vector<std::string> words, Body body, int usage_code) {
   try {
+    add_description_command(app);
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them last to first
     console.settle();
+    if (description_wanted(app)) return console.result(described(app)), number(Exit::ok);
     return body();
   } catch (...) {
     return report_exception(console, app, usage_code);

@@ -1,0 +1,106 @@
+// This file knows the completion of bash: a function that looks at the words of the line.
+#include "documents.hpp"
+
+#include <fmt/format.h>
+
+namespace dlock::tools::documents {
+namespace {
+
+constexpr auto text = R"(# Completion of {tool} in bash, made from its command line.
+{function}() {{
+  local cur=${{COMP_WORDS[COMP_CWORD]}} command='' option='' words='' word i
+  COMPREPLY=()
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=${{COMP_WORDS[i]}}
+    if [[ -n $option ]]; then
+      # bash cuts --name=value into three words
+      [[ $word == = ]] || option=''
+      continue
+    fi
+    if [[ $word == -- ]]; then
+      case $command in {takers}) ;; *) return ;; esac
+      if declare -F _command_offset >/dev/null; then
+        _command_offset $((i + 1))
+      elif ((i + 1 == COMP_CWORD)); then
+        mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+      else
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+      fi
+      return
+    fi
+    case $command:$word in
+      {with_value}) option=$word ;;
+      *:-*) ;;
+      :*) command=$word ;;
+    esac
+  done
+  if [[ -n $option ]]; then
+    [[ $cur == = ]] && cur=''
+    case $command:$option in
+      {files})
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        return
+        ;;
+{choices}      *) return ;;
+    esac
+  elif [[ $cur == -* ]]; then
+    words='{common}'
+    case $command in
+{options}    esac
+  elif [[ -z $command ]]; then
+    words='{commands}'
+  fi
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+}}
+complete -F {function} {tool}
+)";
+
+std::vector<std::string> names_of(const Json& command) {
+  std::vector<std::string> names;
+  for (const auto& option : command["options"])
+    for (const std::string name : option["names"]) names.push_back(name);
+  return names;
+}
+
+// Patterns COMMAND:OPTION of every option of the tool that is `wanted`.
+template <class Wanted>
+std::string patterns(const Json& tool, Wanted wanted) {
+  std::vector<std::string> all;
+  const auto add = [&](const Json& command, const std::string& prefix) {
+    for (const auto& option : command["options"])
+      if (wanted(option))
+        for (const std::string name : option["names"]) all.push_back(prefix + ":" + name);
+  };
+  add(tool, "*");
+  for (const auto& command : tool["commands"]) add(command, command["name"]);
+  return all.empty() ? "-" : joined(all, " | ");
+}
+
+}  // namespace
+
+void add_bash_completion(const Json& tool, Files& files) {
+  const std::string name = tool["name"];
+  std::string choices, options;
+  std::vector<std::string> commands, takers;
+  const auto add_choices = [&](const Json& command) {
+    for (const auto& option : command["options"])
+      if (const auto words = choices_of(option); !words.empty())
+        choices += fmt::format("      {}) words='{}' ;;\n", patterns(tool, [&](const Json& other) { return other == option; }), joined(words, " "));
+  };
+  add_choices(tool);
+  for (const auto& command : tool["commands"]) {
+    add_choices(command);
+    commands.push_back(command["name"]);
+    if (takes_command(command)) takers.push_back(command["name"]);
+    options += fmt::format("      {}) words+=' {}' ;;\n", command["name"].get<std::string>(), joined(names_of(command), " "));
+  }
+  files["bash-completion/completions/" + name] = fmt::format(
+      text, fmt::arg("tool", name), fmt::arg("function", "_" + replaced(name, "-", "_")),
+      fmt::arg("takers", takers.empty() ? "''" : joined(takers, " | ")), fmt::arg("with_value", patterns(tool, takes_value)),
+      fmt::arg("files", patterns(tool, is_file)), fmt::arg("choices", choices), fmt::arg("options", options),
+      fmt::arg("common", joined(names_of(tool), " ")), fmt::arg("commands", joined(commands, " ")));
+}
+
+}  // namespace dlock::tools::documents
