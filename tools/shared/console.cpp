@@ -1,6 +1,7 @@
 // This file knows how lines, objects, errors and colours are printed.
 #include "tools/shared/console.hpp"
 
+#include "tools/shared/suggestion.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <dlock/error.hpp>
@@ -27,7 +28,7 @@ std::string dumped(const nlohmann::json& object) {
 }
 
 std::string one_line(std::string_view text) {
-  std::string result(text);
+  std::string result = without_passwords(text);
   for (auto& c : result)
     if (c == '\n' || c == '\r') c = ' ';
   while (result.ends_with(' ')) result.pop_back();
@@ -113,6 +114,10 @@ int report_exception(Console& console, const CLI::App& app, int usage_code) {
     throw;
   } catch (const CLI::Success& success) {  // --help, --version: printed on standard output
     return app.exit(success, std::cout, std::cerr);
+  } catch (const CLI::ExtrasError&) {
+    const auto refusal = explain_unexpected(app);
+    console.error(Exit::usage, refusal.message, refusal.hint);
+    return usage_code;
   } catch (const CLI::ParseError& error) {
     console.error(Exit::usage, error.what(), "see --help");
     return usage_code;

@@ -25,7 +25,24 @@ constexpr std::array<Unit, 7> units{{{"us", 1},
                                      {"d", 86'400'000'000},
                                      {"", 1'000'000}}};
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
+struct Part {
+  std::size_t size = 0;  // 0: it is none
+  std::string_view whole{}, fraction{};
+  Unit unit{};
+};
+
+// "1h" of "1h30m".
+Part first_part(std::string_view text) {
+  const auto figures = text.substr(0, std::min(text.find_first_not_of("0123456789."), text.size()));
+  const auto name = text.substr(figures.size(), std::min(text.find_first_of("0123456789.", figures.size()), text.size()) - figures.size());
+  const auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& each) { return each.name == name; });
+  const auto point = figures.find('.');
+  Part part{0, figures.substr(0, point), point == std::string_view::npos ? std::string_view{} : figures.substr(point + 1), {}};
+  if (unit == units.end() || (part.whole.empty() && part.fraction.empty()) || part.fraction.find('.') != std::string_view::npos) return {};
+  part.size = figures.size() + name.size();
+  part.unit = *unit;
+  return part;
+}
 
 [[noreturn]] void refuse_duration(std::string_view flag, std::string_view text) {
   throw UsageError(fmt::format("{} {} is not a duration; write for example 500ms, 30s, 5m, or a number of seconds", flag,
@@ -44,13 +61,42 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::string in_quotes(std::string_view text) {
+std::string without_passwords(std::string_view text) {
+  constexpr std::string_view option = "password=", blanks = " \t\r\n";
+  std::string result;
+  while (!text.empty()) {
+    auto word = text.substr(0, text.find_first_of(blanks));
+    text.remove_prefix(word.size());
+    if (const auto slashes = word.find("://"); slashes != std::string_view::npos) {
+      const auto at = word.rfind('@');
+      const auto colon = word.find(':', slashes + 3);
+      if (at != std::string_view::npos && colon < at) {
+        result += std::string(word.substr(0, colon)) + ":***";
+        word.remove_prefix(at);
+      }
+    }
+    for (auto found = word.find(option); found != std::string_view::npos; found = word.find(option)) {
+      const auto begin = found + option.size();
+      result += std::string(word.substr(0, begin)) + "***";
+      const bool done_before = word.substr(begin).starts_with("***");
+      word.remove_prefix(done_before ? begin + 3 : std::min(word.find('&', begin), word.size()));
+    }
+    result += word;
+    const auto gap = std::min(text.find_first_not_of(blanks), text.size());
+    result += text.substr(0, gap);
+    text.remove_prefix(gap);
+  }
+  return result;
+}
+
+std::string in_quotes(std::string_view whole) {
   constexpr std::size_t longest = 80;
+  const auto text = without_passwords(whole);
   const bool valid = utf8::is_valid(text.begin(), text.end());
   std::string result = "\"";
   std::size_t shown = std::min(text.size(), longest);
   while (shown > 0 && shown < text.size() && (static_cast<unsigned char>(text[shown]) & 0xC0) == 0x80) --shown;
-  for (const char c : text.substr(0, shown)) {
+  for (const char c : std::string_view(text).substr(0, shown)) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') result += '\\';
     if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !valid)) result += fmt::format("\\x{:02x}", byte);
@@ -60,34 +106,34 @@ std::string in_quotes(std::string_view text) {
 }
 
 Duration parse_duration(std::string_view flag, std::string_view text) {
-  auto end = text.begin();
-  while (end != text.end() && (digit(*end) || *end == '.')) ++end;
-  const auto figures = text.substr(0, static_cast<std::size_t>(end - text.begin()));
-  const auto unit = std::find_if(units.begin(), units.end(),
-                                 [&](const Unit& u) { return u.name == text.substr(figures.size()); });
-  const auto point = figures.find('.');
-  const auto whole = figures.substr(0, point);
-  const auto fraction = point == std::string_view::npos ? std::string_view{} : figures.substr(point + 1);
-  if (unit == units.end() || (whole.empty() && fraction.empty()) || fraction.find('.') != std::string_view::npos)
-    refuse_duration(flag, text);
-
   const auto limit = std::numeric_limits<std::int64_t>::max();
   const auto refuse_long = [&] {
     throw UsageError(fmt::format("{} {} is too long; at most 290000 years are possible", flag, in_quotes(text)));
   };
-  std::int64_t count = 0;
-  for (const char c : whole) {
-    const std::int64_t next = c - '0';
-    if (count > (limit / unit->microseconds - next) / 10) refuse_long();
-    count = count * 10 + next;
-  }
-  std::int64_t result = count * unit->microseconds;
-  std::int64_t step = unit->microseconds;
-  for (const char c : fraction) {  // what lies below a microsecond is cut
-    step /= 10;
-    const std::int64_t part = (c - '0') * step;
-    if (result > limit - part) refuse_long();
-    result += part;
+  std::int64_t result = 0, last_unit = limit;
+  for (auto rest = text; !rest.empty() || text.empty();) {
+    const auto part = first_part(rest);
+    const bool alone = part.size == text.size();
+    // "1h30m": larger units first, each with its name, none cut in fractions.
+    if (part.size == 0 || (!alone && (part.unit.name.empty() || !part.fraction.empty() || part.unit.microseconds >= last_unit)))
+      refuse_duration(flag, text);
+    last_unit = part.unit.microseconds;
+    rest.remove_prefix(part.size);
+    std::int64_t count = 0;
+    for (const char c : part.whole) {
+      const std::int64_t next = c - '0';
+      if (count > (limit / last_unit - next) / 10) refuse_long();
+      count = count * 10 + next;
+    }
+    if (result > limit - count * last_unit) refuse_long();
+    result += count * last_unit;
+    std::int64_t step = last_unit;
+    for (const char c : part.fraction) {  // what lies below a microsecond is cut
+      step /= 10;
+      const std::int64_t more = (c - '0') * step;
+      if (result > limit - more) refuse_long();
+      result += more;
+    }
   }
   return Duration{result};
 }

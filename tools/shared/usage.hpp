@@ -19,10 +19,14 @@ class UsageError : public std::runtime_error {
 // `text` with every control character as \xNN, so that a name cannot command a terminal.
 std::string printable(std::string_view text);
 
+// `text` with *** in the place of the password in every URL: user:password@, or password=….
+std::string without_passwords(std::string_view text);
+
 // `text` in double quotes, printable and short.
 std::string in_quotes(std::string_view text);
 
-// "500ms", "30s", "5m", "2h", "1d"; also "us"; a bare number is seconds; fractions are allowed. Not negative.
+// "500ms", "30s", "5m", "2h", "1d", also "us", and "1h30m"; a bare number is seconds; of one unit fractions are allowed.
+// Not negative.
 // `flag` is named in the error.
 Duration parse_duration(std::string_view flag, std::string_view text);
 

@@ -1,0 +1,53 @@
+// This file knows the promise that who mistypes a command or an option is told what was probably meant.
+#include "command_line/tool.hpp"
+
+using namespace dlock::test;
+
+namespace {
+
+void check_refused(const std::string& name, const std::vector<std::string>& arguments, int code, const std::string& word,
+                   const std::string& hint) {
+  const auto refused = tool(name, arguments);
+  CHECK_MESSAGE(refused.code == code, refused.out);
+  CHECK_MESSAGE(refused.lines() == 1, refused.out);
+  CHECK_MESSAGE(refused.says(word), refused.out);
+  CHECK_MESSAGE(refused.says(hint), refused.out);
+}
+
+}  // namespace
+
+TEST_CASE("a mistyped command is answered with the right one, and exit code 2") {
+  check_refused("dlock", {"lsit"}, 2, "there is no command \"lsit\"", "did you mean list?");
+  check_refused("dlock", {"aquire", "deploy"}, 2, "\"aquire\"", "did you mean acquire?");
+  check_refused("dlock", {"rn", "job", "--", "true"}, 2, "\"rn\"", "did you mean run?");
+  check_refused("dlock", {"re"}, 2, "\"re\"", "did you mean renew or release or reap?");
+  check_refused("dlock", {"frobnicate"}, 2, "\"frobnicate\"", "see dlock --help");
+  check_refused("dlock-migrate", {"chekc"}, 2, "\"chekc\"", "did you mean check?");
+  check_refused("dlock-migrate", {"stauts"}, 2, "\"stauts\"", "did you mean status?");
+  CHECK_FALSE(tool("dlock", {"frobnicate"}).says("did you mean"));
+}
+
+TEST_CASE("a mistyped option is answered with the right one, and exit code 2, or 125 for a run") {
+  check_refused("dlock", {"list", "--sate", "all"}, 2, "there is no option \"--sate\"", "did you mean --state? see dlock list --help");
+  check_refused("dlock", {"list", "--sate=all"}, 2, "there is no option \"--sate\"", "did you mean --state?");
+  check_refused("dlock", {"list", "--shcema", "s"}, 2, "--shcema", "did you mean --schema?");
+  check_refused("dlock", {"run", "--non-block", "job", "--", "true"}, 125, "--non-block", "did you mean --nonblock? see dlock run --help");
+  check_refused("dlock", {"run", "--max", "3s", "job", "--", "true"}, 125, "--max", "did you mean --max-runtime?");
+  check_refused("dlock", {"run", "-x", "job", "--", "true"}, 125, "\"-x\"", "see dlock run --help");
+  check_refused("dlock-migrate", {"up", "--ddl-lock-timout", "3s"}, 2, "--ddl-lock-timout", "did you mean --ddl-lock-timeout?");
+  check_refused("dlock-migrate", {"up", "--tp", "3"}, 2, "--tp", "did you mean --to?");
+}
+
+TEST_CASE("a word too many is named, without a password in it") {
+  check_refused("dlock", {"list", "a", "b"}, 2, "\"b\" is one word too many", "see dlock list --help");
+  for (const std::string url : {"postgresql://u:s3cret@host/db", "postgresql://host/db?user=u&password=s3cret",
+                                "mysql://u:s3c/ret@host/db"}) {
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{url}, {"list", "a", url}, {"list", "--format", url}, {"run", "--ttl", url, "job", "--", "true"},
+          {"inspect", "-e", url, "job"}, {"--format", "json", url}, {"run", url, "job", "--", "true"}}) {
+      const auto refused = tool("dlock", arguments);
+      CHECK(refused.code != 0);
+      CHECK_FALSE_MESSAGE(refused.says("s3c"), refused.out);
+    }
+  }
+}
