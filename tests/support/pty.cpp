@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <system_error>
 
@@ -82,6 +84,18 @@ bool Pty::shows(std::string_view text) {
     }
     if (!read_more()) return false;
   }
+}
+
+bool Pty::until(const std::function<bool(const std::string&)>& happened) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds{patience_ms};
+  while (!happened(screen_))
+    if (std::chrono::steady_clock::now() > end || !read_more()) return false;  // there may be no end of what is said
+  return true;
+}
+
+void Pty::resize(unsigned short rows, unsigned short columns) {
+  const winsize size{rows, columns, 0, 0};
+  if (::ioctl(master_, TIOCSWINSZ, &size) != 0) throw std::system_error(errno, std::generic_category(), "resize the terminal");
 }
 
 int Pty::wait() {

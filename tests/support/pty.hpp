@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,10 @@ class Pty {
   void type(std::string_view keys);  // "\x03" is ^C, "\x1a" is ^Z, "\x04" is ^D
   // Reads until this text has come, after what was asked for before. False: the end, or far longer than it should take.
   bool shows(std::string_view text);
+  // Reads until `happened`, asked after each read, says so of all that was read. False: as above.
+  bool until(const std::function<bool(const std::string&)>& happened);
+  // The terminal has this size now, and whoever is in its foreground is told.
+  void resize(unsigned short rows, unsigned short columns);
   // All that was read.
   const std::string& screen() const noexcept { return screen_; }
   // Reads to the end; the exit status, or 128 + the signal. What says nothing for far too long is killed.

@@ -3,6 +3,7 @@
 #include "reap.hpp"
 #include "run.hpp"
 #include "single.hpp"
+#include "top.hpp"
 
 #include "tools/shared/arguments.hpp"
 #include "tools/shared/connection.hpp"
@@ -12,8 +13,6 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 namespace {
 
@@ -28,12 +27,12 @@ void fill_standard_descriptors() {
 }
 
 // The code for wrong arguments depends on the command, which is known before they are understood.
-int usage_code(const std::vector<std::string>& words) {
-  const auto command = std::find_if(words.begin(), words.end(), [](const std::string& word) {
-    return word == "run" || word == "list" || word == "inspect" || word == "acquire" || word == "renew" || word == "release" ||
-           word == "reap" || word == "wait" || word == "graph";
-  });
-  return command != words.end() && *command == "run" ? run_failed : dlock::tools::number(dlock::tools::Exit::usage);
+int usage_code(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto commands = app.get_subcommands({});
+  for (const auto& word : words)
+    for (const auto* command : commands)
+      if (command->get_name() == word) return word == "run" ? run_failed : dlock::tools::number(dlock::tools::Exit::usage);
+  return dlock::tools::number(dlock::tools::Exit::usage);
 }
 
 void tell_of_itself(CLI::App& app) {
@@ -89,17 +88,19 @@ int main(int argc, char** argv) {
   Single single(app);
   const Queue queue(app);
   const Reap reap(app);
+  const Top top(app);
   tell_of_itself(app);
   return run_tool(
       console, app, arguments.words,
       [&] {
         if (run.chosen()) return run(connection, console, arguments);
         if (app.get_subcommands().empty())
-          throw UsageError("no command is given: write run, list, inspect, acquire, renew, release, wait, graph or reap; see --help");
+          throw UsageError("no command is given: write run, list, inspect, acquire, renew, release, wait, graph, reap or top; see --help");
         if (arguments.cut) throw UsageError("only run takes a command after --");
         if (queue.chosen()) return queue(connection, console);
         if (reap.chosen()) return reap(connection, console);
+        if (top.chosen()) return top(connection, console);
         return single(connection, console);
       },
-      usage_code(arguments.words));
+      usage_code(app, arguments.words));
 }

@@ -15,11 +15,14 @@ namespace {
 
 bool has_holder(const Holder& row) { return !row.owner.empty(); }
 
-// Who holds it, for people: the label, and enough of the random owner to tell two of them apart.
+}  // namespace
+
 std::string who(const Holder& row) {
   if (!has_holder(row)) return "-";
   return fmt::format("{}-{}", row.label.empty() ? row.node : row.label, row.owner.substr(0, 4));
 }
+
+namespace {
 
 std::string left(const Holder& row) { return row.state == State::free ? "-" : shown(row.left); }
 

@@ -12,6 +12,9 @@
 
 namespace dlock::tools {
 
+// Who holds it, for people: the label, and enough of the random owner to tell two of them apart; "-": nobody.
+std::string who(const Holder& row);
+
 // NAME OWNER TOKEN HELD LEFT STATE WAITERS, in columns.
 std::string as_table(const std::vector<Holder>& rows);
 

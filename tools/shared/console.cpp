@@ -100,12 +100,14 @@ int Console::error(Exit code, std::string_view message, std::string_view hint, s
   return number(code);
 }
 
+bool Console::colors() const { return tools::colors(STDOUT_FILENO, no_color_); }
+
 std::string Console::colored_result(std::string_view sgr, std::string_view text) const {
-  return colored(colors(STDOUT_FILENO, no_color_), sgr, text);
+  return colored(tools::colors(STDOUT_FILENO, no_color_), sgr, text);
 }
 
 std::string Console::colored_note(std::string_view sgr, std::string_view text) const {
-  return colored(colors(STDERR_FILENO, no_color_), sgr, text);
+  return colored(tools::colors(STDERR_FILENO, no_color_), sgr, text);
 }
 
 int report_exception(Console& console, const CLI::App& app, int usage_code) {

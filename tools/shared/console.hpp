@@ -41,6 +41,8 @@ class Console {
   // the JSON; empty: the usual word for the exit code.
   int error(Exit code, std::string_view message, std::string_view hint = {}, std::string_view word = {});
 
+  // Whether colours are wanted on standard output.
+  bool colors() const;
   // SGR sequences around text where colour is wanted on that stream, else the text alone. `sgr`: "31", "1;33", …
   std::string colored_result(std::string_view sgr, std::string_view text) const;
   std::string colored_note(std::string_view sgr, std::string_view text) const;

@@ -1,0 +1,95 @@
+// This file knows what `dlock top` takes, and how it prints one table after the other where there is no screen.
+#include "top.hpp"
+
+#include "asking.hpp"
+#include "show.hpp"
+#include "top_screen.hpp"
+#include "waiting.hpp"
+
+#include "tools/shared/help.hpp"
+#include "tools/shared/usage.hpp"
+
+#include <dlock/dlock.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <cstdio>
+#include <mutex>
+
+namespace dlock::tools {
+namespace {
+
+constexpr std::size_t longest_pattern = 4096;
+constexpr std::int64_t most_times = 1'000'000'000;
+constexpr Duration shortest_delay = std::chrono::milliseconds{100}, longest_delay = std::chrono::hours{24};
+
+void print(const std::vector<Holder>& rows, bool first, Console& console) {
+  if (console.json()) {
+    auto locks = nlohmann::json::array();
+    for (const auto& row : rows) locks.push_back(as_json(row));
+    console.result(nlohmann::json{{"locks", std::move(locks)}});
+  } else {
+    console.result((first ? "" : "\n") + as_text(rows));
+  }
+}
+
+int print_tables(const TopQuestion& question, const TopView& view, Console& console) {
+  const Signals signals;
+  bool unread = false;
+  const int ended_by = wait_for(signals, [&](const std::stop_token& stop) {
+    Engine engine(question.url, question.options);
+    std::mutex mutex;
+    std::condition_variable_any never;
+    for (std::int64_t i = 0; !stop.stop_requested(); ++i) {
+      print(arranged(with_holder(engine.list(question.glob)), view), i == 0, console);
+      unread = std::ferror(stdout) != 0;
+      if (unread || (question.times && i + 1 >= *question.times)) return;
+      std::unique_lock guard(mutex);
+      never.wait_for(guard, stop, question.delay, [] { return false; });
+    }
+  });
+  if (ended_by != 0) return 128 + ended_by;
+  return unread ? 128 + SIGPIPE : number(Exit::ok);
+}
+
+}  // namespace
+
+Top::Top(CLI::App& app) : command_(app.add_subcommand("top", "the locks that are held, live; reads only")) {
+  command_->add_option("GLOB", glob_, "only names that match this shell pattern (*)")->type_name("");
+  command_->add_option("-d,--delay", delay_, "from one look to the next, from 100ms (2s)")->type_name("D");
+  command_->add_flag("-b,--batch", batch_, "print one table after the other; so it is if there is no terminal");
+  command_->add_option_function<std::string>("-n,--times", [this](const std::string& text) { times_ = text; }, "look so often, then end")
+      ->type_name("N");
+  command_->add_option("--sort", sort_, "what the rows are sorted by (name)")->type_name("name|holder|token|held|left|waiters");
+  command_->add_flag("-r,--reverse", reverse_, "the other way round");
+  command_->footer("Keys: n o t h l w sort by name, holder (owner), token, held, left, waiters; r reverses.\n"
+                   "  / filters names and holders, Esc shows all again; arrows and pages scroll;\n"
+                   "  Space looks at once; q or ^C ends.\n"
+                   "Examples:\n"
+                   "  dlock top 'report/*' -d 1s --sort held -r\n"
+                   "  dlock top -b -n 1 --format json");
+}
+
+int Top::operator()(const ConnectionOptions& connection, Console& console) const {
+  if (console.env()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
+  check_text("the pattern", glob_, longest_pattern);
+  TopQuestion question;
+  question.glob = glob_;
+  question.delay = parse_duration("--delay", delay_);
+  if (question.delay < shortest_delay || question.delay > longest_delay)
+    throw UsageError(fmt::format("--delay {} is out of range: from 100ms to 1d", in_quotes(delay_)));
+  if (times_) question.times = parse_number("--times", *times_, 1, most_times);
+  const auto by = column_named(sort_);
+  if (!by) throw UsageError(fmt::format("--sort {} is unknown; use name, holder, token, held, left or waiters", in_quotes(sort_)));
+  question.options = engine_options(connection);
+  question.url = connection.url({"DLOCK_URL"});
+  const TopView view{*by, reverse_, {}};
+  const bool screen = !batch_ && !console.json() && ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
+  return screen ? show_on_screen(question, view, console) : print_tables(question, view, console);
+}
+
+}  // namespace dlock::tools
