@@ -1,10 +1,11 @@
-// This file knows what `dlock reap` does, and how it shows that it is still at it.
+// This file knows what `dlock reap` does.
 #include "reap.hpp"
 
 #include "asking.hpp"
 #include "waiting.hpp"
 
 #include "tools/shared/help.hpp"
+#include "tools/shared/progress.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <dlock/dlock.hpp>
@@ -12,10 +13,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <unistd.h>
-
-#include <chrono>
-#include <iostream>
 #include <vector>
 
 namespace dlock::tools {
@@ -23,8 +20,6 @@ namespace {
 
 constexpr std::size_t longest_pattern = 4096;
 constexpr std::int64_t most_rows = 1'000'000'000;
-constexpr auto quiet_time = std::chrono::seconds{1};
-constexpr auto between_lines = std::chrono::milliseconds{200};
 
 struct Settled {
   std::string name, text;
@@ -46,31 +41,6 @@ std::string words_for(const ReapProgress& now) {
   }
   return {};
 }
-
-// One line on a terminal that is written over again and again, from the second second on.
-// Threads: one at a time.
-class ProgressLine {
- public:
-  explicit ProgressLine(const Console& console) : wanted_(!console.quiet() && !console.json() && ::isatty(STDERR_FILENO) != 0) {}
-  ~ProgressLine() {
-    if (shown_) std::cerr << "\r\x1b[K" << std::flush;
-  }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  void show(const ReapProgress& progress) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!wanted_ || now < next_) return;
-    std::cerr << "\r\x1b[Kdlock: " << words_for(progress) << std::flush;
-    shown_ = true;
-    next_ = now + between_lines;
-  }
-
- private:
-  const bool wanted_;
-  bool shown_ = false;
-  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + quiet_time;
-};
 
 }  // namespace
 
@@ -136,7 +106,7 @@ int Reap::operator()(const ConnectionOptions& connection, Console& console) cons
   Engine::Reaped reaped;
   const int ended_by = wait_for(signals, [&](const std::stop_token& stop) {
     ProgressLine line(console);
-    reaping.progress = [&](const ReapProgress& progress) { line.show(progress); };
+    reaping.progress = [&](const ReapProgress& progress) { line.say(words_for(progress)); };
     Engine engine(url, engine_options);
     reaped = engine.reap_all(reaping, stop);
   });

@@ -2,6 +2,7 @@
 #include "tools/migrate/commands.hpp"
 #include "tools/migrate/report.hpp"
 #include "tools/migrate/signals.hpp"
+#include "tools/shared/progress.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <unistd.h>
@@ -23,6 +24,21 @@ bool confirmed() {
 void warn(Console& console, const Line& line) {
   if (line.no_lock && !line.dry_run)
     console.warning("--no-lock: nothing but the rows of the history keeps another migrator out; run one alone");
+}
+
+// What the migrator says of itself is also shown on a line of its own while it works.
+template <class Work>
+schema::Report with_progress(const Console& console, schema::Options& options, Work work) {
+  ProgressLine line(console);
+  line.say("asking the database");
+  const auto told = std::exchange(options.observer, nullptr);
+  options.observer = [&](std::string_view text) {
+    line.say(text);
+    told(text);
+  };
+  auto report = work();
+  options.observer = told;
+  return report;
 }
 
 }  // namespace
@@ -83,7 +99,8 @@ int Commands::up(Console& console) {
   warn(console, line_);
   const Signals signals;
   options.stop = signals.token();
-  return print(console, schema::up(url, options, to), line_.dry_run, "applied");
+  return print(console, with_progress(console, options, [&] { return schema::up(url, options, to); }), line_.dry_run,
+               "applied");
 }
 
 int Commands::down(Console& console) {
@@ -95,7 +112,8 @@ int Commands::down(Console& console) {
   warn(console, line_);
   const Signals signals;
   options.stop = signals.token();
-  return print(console, schema::down(url, to, options, line_.force), line_.dry_run, "taken back");
+  return print(console, with_progress(console, options, [&] { return schema::down(url, to, options, line_.force); }),
+               line_.dry_run, "taken back");
 }
 
 int Commands::baseline(Console& console) {
@@ -105,7 +123,8 @@ int Commands::baseline(Console& console) {
   warn(console, line_);
   const Signals signals;
   options.stop = signals.token();
-  return print(console, schema::baseline(url, at, options), line_.dry_run, "adopted");
+  return print(console, with_progress(console, options, [&] { return schema::baseline(url, at, options); }),
+               line_.dry_run, "adopted");
 }
 
 int Commands::repair(Console& console) {
@@ -129,7 +148,7 @@ int Commands::repair(Console& console) {
   if (line_.dry_run || planned.verdict != schema::Verdict::good || planned.versions.empty())
     return print(console, planned, line_.dry_run, done);
   if (!console.json()) print_script(console, planned.plan);
-  auto report = run(false);
+  auto report = with_progress(console, options, [&] { return run(false); });
   report.plan = std::move(planned.plan);
   return print(console, report, false, done);
 }

@@ -23,6 +23,7 @@ class Console {
   // After parsing; throws UsageError on a wrong --format.
   void settle();
 
+  const std::string& program() const noexcept { return program_; }
   bool json() const noexcept { return json_; }
   bool env() const noexcept { return format_ == "env"; }
   bool verbose() const noexcept { return verbose_; }
