@@ -1,5 +1,6 @@
 // This file knows the promise that who mistypes a command or an option is told what was probably meant.
 #include "command_line/tool.hpp"
+#include "tools/command.hpp"
 
 using namespace dlock::test;
 
@@ -12,6 +13,23 @@ void check_refused(const std::string& name, const std::vector<std::string>& argu
   CHECK_MESSAGE(refused.lines() == 1, refused.out);
   CHECK_MESSAGE(refused.says(word), refused.out);
   CHECK_MESSAGE(refused.says(hint), refused.out);
+}
+
+const std::vector<std::vector<std::string>> commands{
+    {"list"},
+    {"inspect", "job"},
+    {"top", "-n", "1"},
+    {"acquire", "-n", "job", "--ttl", "1m"},
+    {"renew", "job", "--token", "1"},
+    {"release", "job", "--token", "1"},
+    {"release", "job", "--force", "--expect-token", "1", "--yes"},
+    {"reap"},
+    {"run", "-n", "job", "--", "true"},
+};
+
+std::vector<std::string> with(std::vector<std::string> command, const std::vector<std::string>& more) {
+  command.insert(command.begin() + 1, more.begin(), more.end());
+  return command;
 }
 
 }  // namespace
@@ -49,5 +67,18 @@ TEST_CASE("a word too many is named, without a password in it") {
       CHECK(refused.code != 0);
       CHECK_FALSE_MESSAGE(refused.says("s3c"), refused.out);
     }
+  }
+}
+
+TEST_CASE("a wrong argument is exit code 2 of every command, and 125 of run; one line names it, and nothing is sent") {
+  for (const auto& command : commands) {
+    for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--no-such-option"}, {"--format", "xml"}, {"--table", "a;b"},
+                                                  {"--connect-timeout", "soon"}, {"-u", ""}, {"-e", "NO_SUCH_VARIABLE"}, {"-q", "-v"}}) {
+      const auto ran = dlock_tool("nonsense:", with(command, wrong));
+      CHECK_MESSAGE(ran.code == (command[0] == "run" ? 125 : 2), command[0] << ": " << ran.out);
+      CHECK_MESSAGE(ran.lines() == 1, command[0] << ": " << ran.out);
+    }
+    const auto ran = dlock_tool("nonsense:", command);
+    CHECK_MESSAGE(ran.code == (command[0] == "run" ? 125 : 2), command[0] << ": " << ran.out);
   }
 }

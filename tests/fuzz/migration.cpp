@@ -1,0 +1,71 @@
+// This file knows what is promised for every text of a migration: its steps, or a defect that is named.
+#include "fuzz/targets.hpp"
+
+#include "dialects/dialect.hpp"
+#include "store/road.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dlock::fuzz {
+namespace {
+
+// A dialect that has nothing but migrations.
+struct Roadworks final : dialects::Dialect {
+  explicit Roadworks(std::vector<dialects::Migration> migrations_of_input) : list(std::move(migrations_of_input)) {}
+  std::string_view name() const noexcept override { return "roadworks"; }
+  std::span<const std::string_view> schemes() const noexcept override { return {}; }
+  std::unique_ptr<dialects::Guest> guest(const TransactionRef&) const override { return nullptr; }
+  void append_literal(std::string&, const Argument&) const override {}
+  std::unique_ptr<dialects::Connector> connector(const Url&, const dialects::ConnectOptions&) const override { return nullptr; }
+  dialects::Marker marker() const noexcept override { return dialects::Marker::question; }
+  std::string quote(std::string_view identifier) const override { return std::string(identifier); }
+  std::string_view lock_sql() const noexcept override { return {}; }
+  std::string_view migrator_sql() const noexcept override { return {}; }
+  std::span<const dialects::Migration> migrations() const noexcept override { return list; }
+  std::string_view schema_sql() const noexcept override { return {}; }
+  Duration smallest_margin() const noexcept override { return {}; }
+  std::vector<dialects::Migration> list;
+};
+
+bool within(std::string_view part, std::string_view whole) {
+  return part.empty() || (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
+}
+
+void read_road(std::string_view up, std::string_view down) {
+  const Roadworks dialect({{1, "begin", up, down}});
+  try {
+    for (const auto& leg : store::road_of(dialect)) {
+      insist(!leg.checksum.empty() && !leg.up.empty());
+      for (const auto& step : leg.up) insist(within(step.sql, up) && within(step.probe, up));
+      for (const auto& step : leg.down) insist(within(step.sql, down) && within(step.probe, down));
+      static_cast<void>(store::newer(leg.min_client, "0.1.0"));
+    }
+  } catch (const std::logic_error&) {
+  }
+}
+
+void read_statements(std::string_view text, dialects::Marker marker) {
+  const auto quote = [](std::string_view identifier) { return "\"" + std::string(identifier) + "\""; };
+  try {
+    const dialects::Statements statements(text, {"public"}, marker, quote);
+    insist(statements.size() <= text.size());
+  } catch (const std::logic_error&) {
+  }
+}
+
+}  // namespace
+
+// The way up, a line "===", and the way down.
+void migration(std::string_view text) {
+  constexpr std::string_view between = "\n===\n";
+  const auto at = text.find(between);
+  const auto up = text.substr(0, at);
+  read_road(up, at == std::string_view::npos ? "-- step: all\nDROP a;" : text.substr(at + between.size()));
+  read_statements(text, dialects::Marker::dollar);
+  read_statements(text, dialects::Marker::question);
+}
+
+}  // namespace dlock::fuzz

@@ -1,0 +1,83 @@
+// This file knows the exit codes of the single commands, row by row.
+#include "command.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <csignal>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+const std::vector<std::vector<std::string>> commands{
+    {"list"},
+    {"inspect", "job"},
+    {"top", "-n", "1"},
+    {"acquire", "-n", "job", "--ttl", "1m"},
+    {"renew", "job", "--token", "1"},
+    {"release", "job", "--token", "1"},
+    {"release", "job", "--force", "--expect-token", "1", "--yes"},
+    {"reap"},
+    {"run", "-n", "job", "--", "true"},
+};
+
+std::vector<std::string> with(std::vector<std::string> command, std::vector<std::string> more) {
+  command.insert(command.begin() + 1, more.begin(), more.end());
+  return command;
+}
+
+}  // namespace
+
+TEST_CASE("a table that is missing is exit code 7 of every command, and 125 of run; the message says what to run") {
+  Database database;
+  for (const auto& command : commands) {
+    const auto ran = dlock_tool(database.url(), with(command, {"--table", "nowhere"}));
+    CHECK_MESSAGE(ran.code == (command[0] == "run" ? 125 : 7), command[0] << ": " << ran.out);
+    CHECK_MESSAGE(ran.says("dlock-migrate"), command[0] << ": " << ran.out);
+  }
+}
+
+TEST_CASE("an acquire that waits ends with 128 + n at a signal, and takes nothing") {
+  Database database;
+  auto engine = database.engine();
+  auto lock = engine.try_lock("job");
+  REQUIRE(lock);
+  auto child = dlock_at(database.url(), {"acquire", "job", "--ttl", "1m"});
+  child.signal(SIGTERM);  // before it reads signals by itself, this one ends it, too, with the same number
+  CHECK(finish(child).code == 128 + SIGTERM);
+  CHECK(engine.inspect("job")->token == lock->token());
+}
+
+TEST_CASE("with --format json every no is an object on standard error, and standard output stays empty") {
+  Database database;
+  auto engine = database.engine();
+  auto lock = engine.try_lock("job");
+  REQUIRE(lock);
+  struct {
+    std::vector<std::string> command;
+    int code;
+    std::string word;
+  } const rows[]{
+      {{"acquire", "-n", "job", "--ttl", "1m"}, 75, "busy"},
+      {{"renew", "job", "--token", "999"}, 3, "no"},
+      {{"release", "job", "--token", "999"}, 3, "no"},
+      {{"inspect", "other"}, 3, "no"},
+      {{"list", "--state", "odd"}, 2, "usage"},
+      {{"lsit"}, 2, "usage"},
+  };
+  for (const auto& [command, code, word] : rows) {
+    const auto said = dlock_tool(database.url(), with(command, {"--format", "json"}), "2>&1 >/dev/null </dev/null");
+    CHECK_MESSAGE(said.code == code, said.out);
+    const auto error = nlohmann::json::parse(said.out, nullptr, false);
+    if (word != "usage") {
+      REQUIRE_MESSAGE(error.contains("error"), said.out);
+      CHECK(error["error"]["code"] == word);
+    }
+    CHECK(dlock_tool(database.url(), with(command, {"--format", "json"}), "2>/dev/null </dev/null").out.empty());
+  }
+}
