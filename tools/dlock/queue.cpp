@@ -23,18 +23,19 @@ constexpr std::size_t longest_pattern = 4096;
 Queue::Queue(CLI::App& app)
     : wait_(app.add_subcommand("wait", "wait until a lock is free, without taking it")),
       graph_(app.add_subcommand("graph", "who waits for whom, as text or for Graphviz")) {
-  wait_->add_option("NAME", name_, "the lock's name")->type_name("")->required();
+  wait_->add_option("NAME", name_)->type_name("")->required();
   wait_->add_flag("-n,--nonblock", nonblock_, "do not wait: only say whether it is free");
-  add_value(*wait_, "-w,--wait", limit_, "D", "wait at most this long (as long as it takes; 0 = -n)");
-  wait_->footer("Exits 0 when it is free, 75 when time is up, 128+n by signal n. By then somebody else may have taken it: to do\n"
-                "something while nobody else does, take the lock with run. -u URL and more: dlock --help\n"
-                "Example: dlock wait -w 10m nightly && ./read-the-report.sh");
+  add_value(*wait_, "-w,--wait", limit_, "D", "wait at most this long (forever; 0 is -n)");
+  wait_->footer("Exits 0 when it is free, 75 when time is up. By then somebody else may have taken it: to do something while nobody "
+                "else does, take the lock with run.\n"
+                "Examples:\n"
+                "  dlock wait -w 10m nightly && ./read-the-report.sh");
   graph_->add_option("GLOB", glob_, "only names that match this shell pattern (*)")->type_name("");
   graph_->add_flag("--dot", dot_, "print it in Graphviz's language");
-  graph_->footer("Shown are waiters that have a row in the table: those who wait in turn (--fifo), those who hold something\n"
-                 "else, and of the others the first of each process, after a second. Deadlocks are named; the engine ends\n"
-                 "them by itself. -u URL and more: dlock --help\n"
-                 "Example: dlock graph --dot | dot -Tsvg > waiting.svg");
+  graph_->footer("Shown are waiters that have a row in the table: those who wait in turn (--fifo), those who hold something else, "
+                 "and of the others the first of each process, after a second. Deadlocks are named; the engine ends them by itself.\n"
+                 "Examples:\n"
+                 "  dlock graph --dot | dot -Tsvg > waiting.svg");
 }
 
 int Queue::operator()(const ConnectionOptions& connection, Console& console) const {
