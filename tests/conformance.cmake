@@ -10,9 +10,13 @@
 #   tools/*.cpp               promises of the commands        ctest tools.<database>.<promise>
 #   fault/…                   the same for processes and servers that die     ctest fault.<database>.<promise>
 
-# These measure time, or what the whole server writes, or load the machine: they run with nothing beside them.
+# These look at what the whole server writes: they run with nothing beside them.
 set(dlock_alone
   busy_writes_nothing
+  migrations_up)
+
+# These measure time, or load the machine: they count for two of the tests that run at the same time.
+set(dlock_wide
   exclusion
   keeper
   keeper_network
@@ -20,7 +24,6 @@ set(dlock_alone
   lifetimes_network
   many_leases
   max_hold
-  migrations_up
   pause
   reap_traffic
   run_guardian
@@ -78,7 +81,9 @@ function(dlock_add_promise database promise)
     set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED ${dlock_opener_fixture})
   endif()
   if(word IN_LIST dlock_alone)
-    set_tests_properties(${test} PROPERTIES RUN_SERIAL TRUE LABELS "${group};${database};alone")
+    set_tests_properties(${test} PROPERTIES RUN_SERIAL TRUE)
+  elseif(word IN_LIST dlock_wide)
+    set_tests_properties(${test} PROPERTIES PROCESSORS 2)
   endif()
 endfunction()
 

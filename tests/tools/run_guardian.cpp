@@ -29,6 +29,8 @@ struct Run {
     REQUIRE(command > 0);
     guardian = guardian_of(child.pid());
     REQUIRE(guardian > 0);
+    // The command may be quicker than the guardian, who has yet to say that it has started, and sleeps after that.
+    REQUIRE(eventually([&] { return state_of(guardian) == 'S'; }));
   }
   Child child;
   pid_t command, guardian = 0;
