@@ -30,7 +30,7 @@ TEST_CASE("a database that is away when an engine opens is said to be unavailabl
   CHECK((silent.fault == Fault::unavailable || silent.fault == Fault::timeout));
   CHECK_MESSAGE(silent.names("127.0.0.1"), silent.text);
   proxy.pass();
-  CHECK_FALSE(open().fault);
+  CHECK(eventually([&] { return !open().fault; }));
 }
 
 TEST_CASE("nobody listening is unavailable at once") {
@@ -46,7 +46,7 @@ TEST_CASE("a database that goes away is an error inside the request's time, and 
   Proxy proxy(database.server());
   News news;
   Engine engine(database.server().url_at(proxy.address()),
-                {.connect_timeout = 500ms, .request_timeout = 500ms, .observer = news.observer()});
+                {.connect_timeout = 5s, .request_timeout = 500ms, .observer = news.observer()});
   engine.try_lock("job").reset();
   const auto attempt = [&] {
     const Stopwatch time;
@@ -74,7 +74,7 @@ TEST_CASE("a database that goes away is an error inside the request's time, and 
 TEST_CASE("a waiter waits on through an outage and gets the lock after it") {
   ServerDatabase database;
   Proxy proxy(database.server());
-  Engine engine(database.server().url_at(proxy.address()), {.connect_timeout = 500ms, .request_timeout = 500ms});
+  Engine engine(database.server().url_at(proxy.address()), {.connect_timeout = 5s, .request_timeout = 500ms});
   auto holder = database->engine();
   auto lock = holder.try_lock("job");
   REQUIRE(lock);
@@ -116,7 +116,7 @@ TEST_CASE("waiting for a connection that another request occupies ends with the 
   ServerDatabase database;
   Proxy proxy(database.server());
   Engine engine(database.server().url_at(proxy.address()),
-                {.connections = 1, .connect_timeout = 400ms, .request_timeout = 400ms});
+                {.connections = 1, .connect_timeout = 5s, .request_timeout = 400ms});
   proxy.black_hole();
   in_parallel(6, [&](int i) {
     const Stopwatch time;
