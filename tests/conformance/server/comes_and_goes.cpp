@@ -3,6 +3,7 @@
 #include "support/eventually.hpp"
 #include "support/news.hpp"
 #include "support/proxy.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -46,12 +47,12 @@ TEST_CASE("a database that goes away is an error inside the request's time, and 
   Proxy proxy(database.server());
   News news;
   Engine engine(database.server().url_at(proxy.address()),
-                {.connect_timeout = 5s, .request_timeout = 500ms, .observer = news.observer()});
+                {.connect_timeout = 5s, .request_timeout = 500ms * slowness, .observer = news.observer()});
   engine.try_lock("job").reset();
   const auto attempt = [&] {
     const Stopwatch time;
     const auto thrown = thrown_by([&] { engine.try_lock("job"); });
-    CHECK(time.elapsed() < 500ms + 2s);
+    CHECK(time.elapsed() < 500ms * slowness + 2s);
     return thrown.fault;
   };
   proxy.refuse();
@@ -74,7 +75,7 @@ TEST_CASE("a database that goes away is an error inside the request's time, and 
 TEST_CASE("a waiter waits on through an outage and gets the lock after it") {
   ServerDatabase database;
   Proxy proxy(database.server());
-  Engine engine(database.server().url_at(proxy.address()), {.connect_timeout = 5s, .request_timeout = 500ms});
+  Engine engine(database.server().url_at(proxy.address()), {.connect_timeout = 5s, .request_timeout = 500ms * slowness});
   auto holder = database->engine();
   auto lock = holder.try_lock("job");
   REQUIRE(lock);
@@ -83,7 +84,7 @@ TEST_CASE("a waiter waits on through an outage and gets the lock after it") {
   CHECK(eventually([&] { return proxy.requests() > asked + 2; }));
   proxy.refuse();
   lock.reset();
-  CHECK(waiter.wait_for(700ms) == std::future_status::timeout);
+  CHECK(waiter.wait_for(700ms * slowness) == std::future_status::timeout);
   proxy.pass();
   CHECK(waiter.get());
 }
@@ -116,13 +117,13 @@ TEST_CASE("waiting for a connection that another request occupies ends with the 
   ServerDatabase database;
   Proxy proxy(database.server());
   Engine engine(database.server().url_at(proxy.address()),
-                {.connections = 1, .connect_timeout = 5s, .request_timeout = 400ms});
+                {.connections = 1, .connect_timeout = 5s, .request_timeout = 400ms * slowness});
   proxy.black_hole();
   in_parallel(6, [&](int i) {
     const Stopwatch time;
     const auto thrown = thrown_by([&] { engine.try_lock("job " + std::to_string(i)); });
     CHECK(thrown.fault);
-    CHECK(time.elapsed() < 400ms + 2s);
+    CHECK(time.elapsed() < 400ms * slowness + 2s);
   });
   proxy.cut();
   proxy.pass();

@@ -2,6 +2,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/news.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -52,7 +53,7 @@ TEST_CASE("a server that is read-only for a while is waited for, and costs no le
 
 TEST_CASE("a server that stays read-only is said to be unavailable when the caller's time is over") {
   ServerDatabase database(failing().place());
-  Engine engine(database.server().url_of_role({"ALL"}), {.request_timeout = 500ms});
+  Engine engine(database.server().url_of_role({"ALL"}), {.request_timeout = 500ms * slowness});
   database.server().take_writes(false);
   Thrown thrown;
   Duration took{};
@@ -63,7 +64,7 @@ TEST_CASE("a server that stays read-only is said to be unavailable when the call
     return thrown.names("read-only");  // or that it could not connect anew in what was left of the time
   }));
   CHECK(thrown.fault == Fault::unavailable);
-  CHECK(took < 500ms + 2s);
+  CHECK(took < 500ms * slowness + 2s);
   database.server().take_writes(true);
   CHECK(eventually([&] { return database->admin().held() == 0; }));  // what was granted in that moment is given back
 }
