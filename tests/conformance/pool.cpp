@@ -1,6 +1,7 @@
 // This file knows the promise that an engine keeps to its number of connections, and that waiting for one ends in time.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -16,7 +17,7 @@ using namespace std::chrono_literals;
 TEST_CASE("one connection serves many threads, and their renewals") {
   Database database;
   auto engine = database.engine({.connections = 1});
-  const auto kept = engine.try_lock("kept", {.lease = 900ms});
+  const auto kept = engine.try_lock("kept", {.lease = 900ms * slowness});
   REQUIRE(kept);
   in_parallel(8, [&](int i) {
     for (int round = 0; round < 10; ++round) {
