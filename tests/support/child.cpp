@@ -103,6 +103,11 @@ void Child::signal(int number) {
   if (pid_ > 0) ::kill(pid_, number);
 }
 
+bool Child::running() const noexcept {
+  siginfo_t ended{};
+  return pid_ > 0 && ::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0;
+}
+
 int Child::wait() {
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {

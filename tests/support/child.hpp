@@ -25,6 +25,7 @@ class Child {
   void tell(std::string_view line);
   void signal(int number);
   pid_t pid() const noexcept { return pid_; }
+  bool running() const noexcept;
   // Its exit status, or 128 + the signal that ended it.
   int wait();
 

@@ -90,6 +90,15 @@ class ServerPlace : public Place {
   // The zone new connections begin with.
   virtual void use_time_zone(std::string_view zone) = 0;
 
+  // Whether a statement in this place waits now for a lock of another session.
+  virtual bool somebody_waits() = 0;
+
+  // Another URL of the same place, through a pooler that lends a connection for one transaction; empty where databases
+  // are not used in that way. The pooler ends with the place.
+  virtual std::string url_of_pooler() = 0;
+  // How many locks the sessions in this place have now, but for those of the one that asks.
+  virtual long long locks_held() = 0;
+
   // From now on new connections begin with defaults that a careless statement would trip over.
   virtual void use_odd_defaults() = 0;
 

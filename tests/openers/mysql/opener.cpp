@@ -201,6 +201,15 @@ class DatabasePlace final : public ServerPlace {
     *gate_ << "SELECT get_lock('" + name_ + "', 10)", soci::into(taken);
   }
   void let_go() override { gate_.reset(); }
+  std::string url_of_pooler() override { return {}; }
+  long long locks_held() override { throw std::logic_error("metadata_lock_info is a plugin"); }
+  bool somebody_waits() override {
+    long long waiting = 0;
+    *watching_ << "SELECT count(*) FROM information_schema.processlist WHERE db = '" + name_ +
+                      "' AND state LIKE 'Waiting for table metadata lock%'",
+        soci::into(waiting);
+    return waiting > 0;
+  }
   bool holding_back() override {
     long long waiting = 0;
     *watching_ << "SELECT count(*) FROM information_schema.processlist WHERE db = '" + name_ +

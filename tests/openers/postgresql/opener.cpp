@@ -1,4 +1,5 @@
 // This file knows how to open a fresh PostgreSQL database, and how to look at one from outside.
+#include "pooler.hpp"
 #include "wire.hpp"
 
 #include "support/main.hpp"
@@ -106,6 +107,7 @@ class DatabasePlace final : public ServerPlace {
   }
 
   ~DatabasePlace() override {
+    pooler_.reset();
     try {
       empty();
       shelf().put(server_, name_);
@@ -223,6 +225,23 @@ class DatabasePlace final : public ServerPlace {
     *watching_ << "CREATE TRIGGER dlock_test_wait BEFORE INSERT ON resource_lock FOR EACH ROW "
                   "EXECUTE FUNCTION dlock_test_wait()";
   }
+  std::string url_of_pooler() override {
+    pooler_.emplace(server_.address, server_.user, server_.password, name_);
+    return server_.url(pooler_->address(), name_, server_.user, {});
+  }
+  long long locks_held() override {
+    long long count = 0;
+    *watching_ << "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = current_database() "
+                  "AND pid <> pg_backend_pid()",
+        soci::into(count);
+    return count;
+  }
+  bool somebody_waits() override {
+    long long waiting = 0;
+    *watching_ << "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        soci::into(waiting);
+    return waiting > 0;
+  }
   void let_go() override { *watching_ << "INSERT INTO dlock_test_gate VALUES (true)"; }
   bool holding_back() override {
     long long waiting = 0;
@@ -252,6 +271,7 @@ class DatabasePlace final : public ServerPlace {
   const Server server_;
   const std::string name_;
   std::unique_ptr<soci::session> watching_;
+  std::optional<Pooler> pooler_;
   mutable std::mutex mutex_;  // of administrative_
   mutable std::string administrative_;
   std::vector<std::string> roles_;

@@ -1,0 +1,31 @@
+// This file knows the promise that a migrator behind a pooler of transactions leaves no lock in a connection that it was lent.
+#include "../migrate.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+using namespace dlock;
+using namespace dlock::test;
+
+TEST_CASE("a hundred runs of up through a pooler, four at a time, do their work and leave no lock behind") {
+  const auto place = opener().server_place();
+  const auto url = place->url_of_pooler();
+  if (url.empty()) return;  // nothing is lent here
+  for (int round = 0; round < 25; ++round) {
+    CAPTURE(round);
+    in_parallel(4, [&](int) {
+      const auto report = schema::up(url);
+      if (report.verdict != schema::Verdict::good) throw std::runtime_error(report.message);
+    });
+    REQUIRE(schema::check(url).verdict == schema::Verdict::good);
+    if (round < 24) REQUIRE(schema::down(url, 0).verdict == schema::Verdict::good);
+  }
+  CHECK(place->locks_held() == 0);
+  for (const std::string command : {"status", "check", "plan", "up"}) {
+    const auto ran = migrate({command, "-u", url});
+    CHECK_MESSAGE(ran.code == 0, ran.out);
+  }
+  CHECK(place->locks_held() == 0);
+}
