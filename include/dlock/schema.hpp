@@ -33,6 +33,7 @@ struct Options {
   bool verify = true;                                   // of baseline(), mark_applied(), discard(): compare the tables first
   bool dry_run = false;                                 // change nothing: Report::plan tells what would be run
   std::stop_token stop{};                               // finish or roll back the step under way, then leave
+  std::stop_token cancel{};                             // the same, and have the database cut off the statement under way
   std::function<void(std::string_view)> observer{};     // one sentence about each thing done
 };
 
@@ -45,7 +46,7 @@ enum class Verdict {
   interrupted,   // a version was begun and not finished; up() resumes it
   locked,        // another migrator is at work, or the table's locks were not obtained
   incompatible,  // made by a newer dlock that says this one cannot work with it
-  stopped,       // Options::stop was
+  stopped,       // Options::stop or Options::cancel was
 };
 
 // The verdict's name, as in the enumeration.

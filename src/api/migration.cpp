@@ -76,6 +76,7 @@ Opened open(std::string_view url, const Options& options, bool writes) {
   migrate.verify = options.verify;
   migrate.dry_run = options.dry_run;
   migrate.stop = options.stop;
+  migrate.cancel = options.cancel;
   migrate.observer = options.observer;
   std::string target = door.connector->target();
   return {std::move(target), store::TableMigrator(door.dialect, std::move(door.connector), std::move(migrate))};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/bell.hpp"
+#include "dialects/canceller.hpp"
 #include "dialects/guest.hpp"
 #include "dialects/statement.hpp"
 #include "types/clock.hpp"
@@ -61,6 +62,8 @@ class Connector {
  public:
   virtual ~Connector() = default;
   virtual std::unique_ptr<Connection> connect(Deadline deadline) const = 0;
+  // For a connection that was made here. Throws Failure.
+  virtual std::unique_ptr<Canceller> canceller(Connection& connection, Deadline deadline) const = 0;
   // Listens for releases of locks in this table, from its return on. Null: this database, or the way it is reached, has
   // nothing to listen to. Throws Failure.
   virtual std::unique_ptr<Bell> bell(const TableNames&, Deadline) const { return nullptr; }

@@ -1,6 +1,7 @@
 // This file knows the order of things in a migration: look, lock, look again, walk the steps, write it down.
 #include "store/migrator.hpp"
 
+#include "store/cutting.hpp"
 #include "store/migrator_round.hpp"
 #include "types/owner.hpp"
 
@@ -52,7 +53,7 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
     std::string holder;
     try {
       // Without a lock, and without making anything: most runs end here.
-      auto found = history_->find(soon());
+      auto found = look();
       auto assessment = judge(found);
       refuse_unless_movable(assessment);
       if (!std::exchange(begun, true)) result.from = assessment.current;
@@ -65,6 +66,7 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
       stop_point();
 
       Round round(*history_, options_.lock, [this](const std::string& text) { tell(text); });
+      std::optional<Cutting> cutting(std::in_place, canceller_.get(), options_.cancel);  // ends before the round does
       if (round.enter(options_.ddl_lock_timeout, options_.statement_timeout)) {
         found = history_->find(soon());
         assessment = judge(found);
@@ -73,6 +75,7 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
         const auto* row = found.row(walk->leg->version);
         if (row == nullptr || !row->running() || own(*row) || row->lease_left <= Duration{}) {
           apply(*walk, found, force);
+          cutting.reset();
           round.commit();
           result.done.push_back(*walk->leg);
           tries = 0;
@@ -87,6 +90,11 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
       if (walk && obstacle.kind() == Obstacle::Kind::drift) record(*walk, obstacle);
       throw;
     } catch (const Failure& failure) {
+      if (cut_off(failure)) {
+        const Obstacle stopped(Obstacle::Kind::stopped, "cut off as asked", {}, failure.code());
+        if (walk) give_up(*walk, stopped, tries);
+        throw stopped;
+      }
       const bool after_steps = walk && step_ == walk->steps().size();
       const bool lost = !reconnected && (failure.cause() == Cause::disconnected ||
                                          (failure.cause() == Cause::timed_out && after_steps));

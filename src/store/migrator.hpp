@@ -32,6 +32,7 @@ struct MigrateOptions {
   bool verify = true;                                     // that the tables are what the history is going to say
   bool dry_run = false;                                   // write down what would be sent, and change nothing
   std::stop_token stop{};                                 // finish or roll back the step under way, then leave
+  std::stop_token cancel{};                               // the same, and cut off the statement under way
   std::function<void(std::string_view)> observer{};       // one sentence about each thing done, for -v
 };
 
@@ -138,6 +139,10 @@ class TableMigrator {
   [[noreturn]] void rethrow_with_right(const Failure& failure, std::string_view role) const;
 
   void open();
+  // What is there, as far as it is told before the call is cut off.
+  Found look();
+  // Whether that is why a statement failed.
+  bool cut_off(const Failure& failure) const;
   // What makes the tables differ from those of a version, one sentence each.
   std::vector<std::string> differences_from(int version);
   Assessment judge(const Found& found) const;
@@ -157,6 +162,7 @@ class TableMigrator {
   const std::vector<Leg> road_;
   const Migrator who_;
   std::unique_ptr<dialects::Connection> connection_;
+  std::unique_ptr<dialects::Canceller> canceller_;  // of the connection; none where nothing is ever cut off
   std::unique_ptr<Recorder> recorder_;  // of a dry run
   bool imagined_ = false;               // in a dry run: the database is not any more what it is taken to be
   std::unique_ptr<History> history_;

@@ -1,5 +1,6 @@
 // This file knows how the history is put right where it does not tell what is there: adopt, mark as applied, discard.
 #include "store/migrator.hpp"
+#include "store/cutting.hpp"
 #include "store/migrator_round.hpp"
 
 #include <dlock/error.hpp>
@@ -102,7 +103,7 @@ Migrated TableMigrator::amend(int to, const std::function<Amendment(const Found&
     try {
       std::optional<Reading> reading;
       if (recorder_) reading.emplace(*history_);
-      auto found = history_->find(soon());
+      auto found = look();
       const auto assessment = judge(found);
       if (assessment.standing == Standing::incompatible)
         throw Obstacle(Obstacle::Kind::incompatible, assessment.message, assessment.hint);
@@ -113,12 +114,14 @@ Migrated TableMigrator::amend(int to, const std::function<Amendment(const Found&
       stop_point();
 
       Round round(*history_, options_.lock, [this](const std::string& text) { tell(text); });
+      std::optional<Cutting> cutting(std::in_place, canceller_.get(), options_.cancel);  // ends before the round does
       if (round.enter(options_.ddl_lock_timeout, options_.statement_timeout)) {
         found = history_->find(soon());
         if (std::none_of(found.rows.begin(), found.rows.end(), [](const HistoryRow& row) { return row.at_work(); })) {
           const auto amendment = decide(found);
           if (amendment.nothing()) continue;
           carry_out(amendment, found);
+          cutting.reset();
           round.commit();
           for (const auto version : amendment.adopt) result.done.push_back(leg(version));
           if (amendment.discard) result.done.push_back(leg(*amendment.discard));
@@ -133,6 +136,7 @@ Migrated TableMigrator::amend(int to, const std::function<Amendment(const Found&
     } catch (const Obstacle&) {
       throw;
     } catch (const Failure& failure) {
+      if (cut_off(failure)) throw Obstacle(Obstacle::Kind::stopped, "cut off as asked", {}, failure.code());
       if (!passing(failure.cause())) rethrow_with_right(failure, "migrator");
       holder = failure.what();
     }

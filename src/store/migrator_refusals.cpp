@@ -1,5 +1,6 @@
 // This file knows when the migrator refuses or gives up, and what it tells a person then.
 #include "store/migrator.hpp"
+#include "store/cutting.hpp"
 #include "store/migrator_round.hpp"
 
 #include <dlock/error.hpp>
@@ -65,10 +66,16 @@ void TableMigrator::refuse_locked(const std::string& holder) const {
 void TableMigrator::record(const Walk& walk, const Failure& failure) {
   // Without a connection the row tells by itself, when its lease ends.
   if (!step_ || !history_->has("fail_version") || !connection_->usable()) return;
-  try {
-    history_->fail(walk.leg->version, who_, cut(failure.what()), soon());
-  } catch (const Failure& second) {
-    tell(fmt::format("the failure could not be recorded: {}", second.what()));
+  for (bool again = options_.cancel.stop_requested();; again = false) {
+    try {
+      history_->fail(walk.leg->version, who_, cut(failure.what()), soon());
+      return;
+    } catch (const Failure& second) {
+      // What cut off the step may have come too late for it, and ended this one.
+      if (again && second.cause() == Cause::timed_out && connection_->usable()) continue;
+      tell(fmt::format("the failure could not be recorded: {}", second.what()));
+      return;
+    }
   }
 }
 
@@ -83,7 +90,8 @@ void TableMigrator::give_up(const Walk& walk, const Failure& failure, unsigned t
   std::string what = !step_          ? fmt::format("{}version {}", stopped ? "" : "the beginning of ", version)
                      : done == total ? fmt::format("the end of version {}", version)
                                      : fmt::format("step {}/{} of version {}", done + 1, total, version);
-  what += stopped ? fmt::format(" was not begun on {}: {}", server_, failure.what()) : fmt::format(" failed on {}", server_);
+  const bool begun = !failure.code().empty();  // of one that was stopped: cut off, that is, by the database
+  what += stopped ? fmt::format(" was {} on {}: {}", begun ? "not finished" : "not begun", server_, failure.what()) : fmt::format(" failed on {}", server_);
   std::string left;
   if (done == total && failure.may_have_run()) {
     left = "whether it took effect is not known";
@@ -124,7 +132,9 @@ void TableMigrator::rethrow_with_right(const Failure& failure, std::string_view 
 void TableMigrator::open() {
   if (connection_ && connection_->usable()) return;
   history_.reset();
+  canceller_.reset();
   connection_ = connector_->connect(later(BootClock::now(), options_.connect_timeout));
+  if (options_.cancel.stop_possible()) canceller_ = connector_->canceller(*connection_, soon());
   server_ = connection_->server();
   auto names = options_.names;
   const auto default_schema = connection_->default_schema(soon());
@@ -136,12 +146,24 @@ void TableMigrator::open() {
   history_ = std::make_unique<History>(*connection_, dialect_, road_, std::move(names), recorder_.get());
 }
 
+Found TableMigrator::look() {
+  const Cutting cutting(canceller_.get(), options_.cancel);
+  return history_->find(soon());
+}
+
+bool TableMigrator::cut_off(const Failure& failure) const {
+  // A wait for the migrators' lock that is cut off is answered with nothing.
+  const bool unanswered = failure.cause() == Cause::rejected && failure.code().empty();
+  return options_.cancel.stop_requested() &&
+         (failure.cause() == Cause::timed_out || failure.cause() == Cause::locked || unanswered);
+}
+
 Assessment TableMigrator::judge(const Found& found) const {
   return assess(found, road_, options_.tool_version, table_);
 }
 
 void TableMigrator::stop_point() const {
-  if (options_.stop.stop_requested()) throw Obstacle(Obstacle::Kind::stopped, "stopped as asked");
+  if (options_.stop.stop_requested() || options_.cancel.stop_requested()) throw Obstacle(Obstacle::Kind::stopped, "stopped as asked");
 }
 
 void TableMigrator::pause(Duration longest) const {

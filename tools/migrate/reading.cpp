@@ -10,24 +10,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace dlock::tools::migrate {
 namespace {
 
 constexpr Duration look_again = std::chrono::milliseconds{250};
-
-// Sleeps unless a signal comes. False: it came.
-bool pause(Duration length, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock guard(mutex);
-  never.wait_for(guard, stop, length, [] { return false; });
-  return !stop.stop_requested();
-}
 
 }  // namespace
 
@@ -111,7 +101,7 @@ int Commands::check(Console& console) {
   const auto options = line_.options(console);
   const auto wait = parse_duration("--wait", line_.wait);
   const auto url = line_.url();
-  const Signals signals;
+  const Signals signals(Signals::Meaning::leave);
   const auto end = std::chrono::steady_clock::now() + std::min<Duration>(wait, std::chrono::hours{24 * 365});
   for (;;) {
     const bool last = std::chrono::steady_clock::now() >= end;
@@ -126,7 +116,7 @@ int Commands::check(Console& console) {
       if (last || !may_change) throw;
       console.detail(error.what());
     }
-    if (!pause(look_again, signals.token())) return 128 + Signals::received();
+    std::this_thread::sleep_for(look_again);
   }
 }
 

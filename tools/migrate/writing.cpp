@@ -97,8 +97,9 @@ int Commands::up(Console& console) {
   const auto to = version_of("--to", line_.to);
   const auto url = line_.url();
   warn(console, line_);
-  const Signals signals;
-  options.stop = signals.token();
+  const Signals signals(Signals::Meaning::finish_the_step);
+  options.stop = signals.stop();
+  options.cancel = signals.cancel();
   return print(console, with_progress(console, options, [&] { return schema::up(url, options, to); }), line_.dry_run,
                "applied");
 }
@@ -110,8 +111,9 @@ int Commands::down(Console& console) {
   if (!line_.yes && !line_.dry_run && !confirmed())
     return console.error(Exit::usage, "nothing was done: it was not confirmed");
   warn(console, line_);
-  const Signals signals;
-  options.stop = signals.token();
+  const Signals signals(Signals::Meaning::finish_the_step);
+  options.stop = signals.stop();
+  options.cancel = signals.cancel();
   return print(console, with_progress(console, options, [&] { return schema::down(url, to, options, line_.force); }),
                line_.dry_run, "taken back");
 }
@@ -121,8 +123,9 @@ int Commands::baseline(Console& console) {
   const int at = version_of("--at", line_.at);
   const auto url = line_.url();
   warn(console, line_);
-  const Signals signals;
-  options.stop = signals.token();
+  const Signals signals(Signals::Meaning::finish_the_step);
+  options.stop = signals.stop();
+  options.cancel = signals.cancel();
   return print(console, with_progress(console, options, [&] { return schema::baseline(url, at, options); }),
                line_.dry_run, "adopted");
 }
@@ -135,8 +138,9 @@ int Commands::repair(Console& console) {
     throw UsageError("--no-verify is for --mark-applied and --discard: the steps of a version are always looked at");
   const auto url = line_.url();
   warn(console, line_);
-  const Signals signals;
-  options.stop = signals.token();
+  const Signals signals(Signals::Meaning::finish_the_step);
+  options.stop = signals.stop();
+  options.cancel = signals.cancel();
   const auto run = [&](bool dry_run) {
     options.dry_run = dry_run;
     if (marked) return schema::mark_applied(url, *marked, options);

@@ -1,5 +1,6 @@
 // This file knows what makes MySQL and MariaDB a dialect.
 #include "bell.hpp"
+#include "canceller.hpp"
 #include "connection.hpp"
 #include "dialects/embedded.hpp"
 #include "guest.hpp"
@@ -20,6 +21,9 @@ class ServerConnector final : public Connector {
       : server_(server_of(url, options.application)), prepared_statements_(options.prepared_statements) {}
   std::unique_ptr<Connection> connect(Deadline deadline) const override {
     return std::make_unique<ServerConnection>(server_, prepared_statements_, deadline);
+  }
+  std::unique_ptr<Canceller> canceller(Connection& connection, Deadline deadline) const override {
+    return make_canceller(server_, static_cast<ServerConnection&>(connection), deadline);
   }
   // Without prepared statements there is a pooler in between, which lends connections for a transaction.
   std::unique_ptr<Bell> bell(const TableNames& names, Deadline deadline) const override {

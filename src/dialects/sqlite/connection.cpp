@@ -22,6 +22,11 @@ void FileConnection::fail(int code) {
   throw failure;
 }
 
+void FileConnection::interrupt() noexcept {
+  patience_.lose();  // SQLite does not interrupt a wait for the file by itself
+  sqlite3_interrupt(db_.get());
+}
+
 bool FileConnection::in_transaction() const noexcept { return sqlite3_get_autocommit(db_.get()) == 0; }
 
 void FileConnection::begin(Deadline deadline) {

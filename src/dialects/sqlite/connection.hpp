@@ -25,6 +25,9 @@ class FileConnection final : public Connection {
   bool usable() const noexcept override { return usable_; }
   std::string server() const override;
 
+  // Ends the statement under way, also where it waits for the file. Threads: any.
+  void interrupt() noexcept;
+
  private:
   struct Cached {
     std::string sql;

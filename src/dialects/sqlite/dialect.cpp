@@ -12,12 +12,24 @@ const Dialect& dialect() noexcept;
 
 namespace {
 
+class StatementCanceller final : public Canceller {
+ public:
+  explicit StatementCanceller(FileConnection& connection) : connection_(connection) {}
+  void cancel(Deadline) override { connection_.interrupt(); }
+
+ private:
+  FileConnection& connection_;
+};
+
 class FileConnector final : public Connector {
  public:
   FileConnector(const Url& url, const ConnectOptions& options)
       : file_(file_of(url)), create_(options.create), target_(url.scheme + ":" + file_.path) {}
   std::unique_ptr<Connection> connect(Deadline deadline) const override {
     return std::make_unique<FileConnection>(file_, create_, deadline);
+  }
+  std::unique_ptr<Canceller> canceller(Connection& connection, Deadline) const override {
+    return std::make_unique<StatementCanceller>(static_cast<FileConnection&>(connection));
   }
   std::unique_ptr<Bell> bell(const TableNames&, Deadline deadline) const override { return open_bell(file_, deadline); }
   const std::string& target() const noexcept override { return target_; }

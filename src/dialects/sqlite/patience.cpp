@@ -24,7 +24,7 @@ void Patience::watch(sqlite3* db) {
 
 bool Patience::wait(int attempts) const {
   const auto now = BootClock::now();
-  if (now >= deadline_) return false;
+  if (lost_ || now >= deadline_) return false;
   thread_local std::minstd_rand random{std::random_device{}()};
   const int longest = std::min(longest_us, shortest_us << std::min(attempts, 5));
   const std::chrono::microseconds pause{std::uniform_int_distribution<int>{longest / 2, longest}(random)};

@@ -3,11 +3,13 @@
 
 #include "types/clock.hpp"
 
+#include <atomic>
+
 struct sqlite3;
 
 namespace dlock::dialects::DLOCK_DIALECT {
 
-// Threads: that of its connection. Must outlive the connection it watches over, and stay where it is.
+// Threads: that of its connection, but any for lose(). Must outlive the connection it watches over, and stay where it is.
 class Patience {
  public:
   explicit Patience(Deadline deadline) noexcept : deadline_(deadline) {}
@@ -17,14 +19,20 @@ class Patience {
   // From here on `db` waits for a busy file, and works on one statement, until the deadline. One attempt is always
   // made.
   void watch(sqlite3* db);
-  void until(Deadline deadline) noexcept { deadline_ = deadline; }
-  bool over() const noexcept { return BootClock::now() >= deadline_; }
+  void until(Deadline deadline) noexcept {
+    deadline_ = deadline;
+    lost_ = false;
+  }
+  bool over() const noexcept { return lost_ || BootClock::now() >= deadline_; }
+  // As if the deadline had passed; the next one counts again.
+  void lose() noexcept { lost_ = true; }
 
   // Sleeps a little, longer from attempt to attempt. False: the deadline has passed.
   bool wait(int attempts) const;
 
  private:
   Deadline deadline_;
+  std::atomic<bool> lost_{false};
 };
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,0 +1,13 @@
+// This file knows that a statement on PostgreSQL is cancelled by a request of its own.
+#pragma once
+
+#include "connection.hpp"
+#include "dialects/canceller.hpp"
+
+#include <memory>
+
+namespace dlock::dialects::DLOCK_DIALECT {
+
+std::unique_ptr<Canceller> make_canceller(const ServerConnection& connection);
+
+}  // namespace dlock::dialects::DLOCK_DIALECT

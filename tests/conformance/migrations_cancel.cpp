@@ -1,0 +1,63 @@
+// This file knows the promise that a caller can have a migration cut off, wherever it waits.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+using namespace dlock;
+using namespace dlock::test;
+using schema::Verdict;
+
+TEST_CASE("a call that waits for what others hold is cut off, changes nothing by halves, and is done by the next one") {
+  const std::vector<std::function<schema::Report(const std::string&, const schema::Options&)>> calls{
+      [](const std::string& url, const schema::Options& options) { return schema::up(url, options); },
+      [](const std::string& url, const schema::Options& options) { return schema::down(url, 0, options, true); },
+  };
+  for (const auto& call : calls) {
+    std::unique_ptr<ServerPlace> server;
+    std::unique_ptr<Place> file;
+    if (opener().server_place != nullptr) server = opener().server_place();
+    else file = opener().place();
+    const Place& place = server ? *server : *file;
+    REQUIRE(schema::up(place.url(), {}, 1).verdict == Verdict::good);
+    Admin other(place);
+    other.block("");
+
+    std::stop_source cancel;
+    std::atomic<bool> told{false};
+    schema::Options options;
+    options.cancel = cancel.get_token();
+    options.ddl_lock_timeout = options.lock_timeout = std::chrono::hours{1};
+    options.observer = [&](std::string_view text) { told = told || text.starts_with("waiting"); };
+    std::optional<schema::Report> report;
+    std::thread caller([&] { report = call(place.url(), options); });
+    // A server's own wait, or that for the one writer of a file.
+    CHECK(eventually([&] { return server ? server->somebody_waits() : told.load(); }));
+    cancel.request_stop();
+    caller.join();
+    CHECK_MESSAGE(report->verdict == Verdict::stopped, report->message);
+    CHECK_MESSAGE(report->message.find("as asked") != std::string::npos, report->message);
+    if (server) CHECK(eventually([&] { return !server->somebody_waits(); }));
+    other.unblock();
+    CHECK(schema::up(place.url()).verdict == Verdict::good);
+    CHECK(schema::check(place.url()).verdict == Verdict::good);
+  }
+}
+
+TEST_CASE("what was cancelled before it began changes nothing; what can be cancelled, and is not, is done") {
+  const auto place = opener().place();
+  std::stop_source cancel;
+  schema::Options options;
+  options.cancel = cancel.get_token();
+  CHECK(schema::up(place->url(), options, 1).verdict == Verdict::good);
+  cancel.request_stop();
+  CHECK(schema::up(place->url(), options).verdict == Verdict::stopped);
+  CHECK(schema::status(place->url()).current == 1);
+  CHECK(schema::down(place->url(), 0, options).verdict == Verdict::stopped);
+  CHECK(schema::status(place->url()).current == 1);
+}

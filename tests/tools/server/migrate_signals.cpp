@@ -1,0 +1,96 @@
+// This file knows what a second signal does to a migration that another session's lock holds up.
+#include "../migrate.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/proxy.hpp"
+
+#include <dlock/schema.hpp>
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+using namespace dlock;
+using namespace dlock::test;
+
+namespace {
+
+// A table at version 1 that a transaction of somebody else keeps from being changed.
+struct Held {
+  Held() {
+    REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
+    other.emplace(*place);
+    other->block("");
+  }
+  std::vector<std::string> up(const std::string& url) const { return {"up", "-u", url, "--ddl-lock-timeout", "10m"}; }
+  bool a_step_waits() const {
+    return eventually([&] { return place->somebody_waits(); });
+  }
+
+  std::unique_ptr<ServerPlace> place = opener().server_place();
+  std::optional<Admin> other;
+};
+
+bool line_with(Child& child, std::string_view word) {
+  while (const auto line = child.line())
+    if (line->find(word) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("the first signal waits for the step, the second has the server cut it off; what was done is said, and up goes on") {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    CAPTURE(signal);
+    Held held;
+    auto up = migrate_child(held.up(held.place->url()));
+    REQUIRE(held.a_step_waits());
+    up.signal(signal);
+    REQUIRE(line_with(up, "once more to cut it off"));
+    CHECK(held.place->somebody_waits());
+    up.signal(signal);
+    const auto ran = finish(up);
+    CHECK_MESSAGE(ran.code == 128 + signal, ran.out);
+    CHECK_MESSAGE(ran.says("of version 2 was not finished on "), ran.out);
+    CHECK_MESSAGE(ran.says("cut off as asked"), ran.out);
+    CHECK_MESSAGE((ran.says("nothing to undo") || ran.says("nothing was changed")), ran.out);
+    CHECK_MESSAGE(ran.says("run \"dlock-migrate up\" to go on"), ran.out);
+    CHECK(eventually([&] { return !held.place->somebody_waits(); }));  // the server does not go on with it either
+    CHECK(schema::status(held.place->url()).verdict != schema::Verdict::locked);  // nor is it said that somebody is at work
+    held.other->unblock();
+    CHECK(migrate({"up", "-u", held.place->url()}).code == 0);
+    CHECK(migrate({"check", "-u", held.place->url()}).code == 0);
+  }
+}
+
+TEST_CASE("down and repair are cut off in the same way") {
+  Held held;
+  auto down = migrate_child({"down", "--to", "0", "--yes", "--force", "-u", held.place->url(), "--ddl-lock-timeout", "10m"});
+  REQUIRE(held.a_step_waits());
+  down.signal(SIGTERM);
+  REQUIRE(line_with(down, "once more to cut it off"));
+  down.signal(SIGTERM);
+  const auto ran = finish(down);
+  CHECK_MESSAGE(ran.code == 128 + SIGTERM, ran.out);
+  CHECK_MESSAGE(ran.says("dlock-migrate down --to 0"), ran.out);
+  CHECK(eventually([&] { return !held.place->somebody_waits(); }));
+  held.other->unblock();
+  CHECK(schema::up(held.place->url()).verdict == schema::Verdict::good);
+  CHECK(schema::check(held.place->url()).verdict == schema::Verdict::good);
+}
+
+TEST_CASE("a third signal does not wait for a server that cannot be told") {
+  Held held;
+  Proxy proxy(*held.place);
+  auto up = migrate_child(held.up(held.place->url_at(proxy.address())));
+  REQUIRE(held.a_step_waits());
+  proxy.black_hole();
+  up.signal(SIGTERM);
+  REQUIRE(line_with(up, "once more to cut it off"));
+  up.signal(SIGTERM);
+  REQUIRE(line_with(up, "having the database cut off the step"));
+  up.signal(SIGINT);
+  CHECK(finish(up).code == 128 + SIGTERM);
+  held.place->disconnect_everybody();
+}
