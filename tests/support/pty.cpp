@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -31,7 +32,13 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 Pty::Pty(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
   auto words = command;
   auto settings = environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) settings.emplace_back(*entry);
+  // Each name once: shells go by the last of several, programs by the first.
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view own(*entry);
+    const auto name = own.substr(0, own.find('=') + 1);
+    if (std::none_of(environment.begin(), environment.end(), [&](const auto& setting) { return setting.starts_with(name); }))
+      settings.emplace_back(own);
+  }
   const auto arguments = pointers(words), variables = pointers(settings);
   termios modes{};
   cfmakeraw(&modes);

@@ -140,6 +140,40 @@ TEST_CASE("^C ends the table with 130 and leaves the terminal as it was; so it d
   limited.ends(0);
 }
 
+TEST_CASE("^Z stops the table with the terminal as it was, and fg draws it anew, as things are then") {
+  Database database;
+  auto engine = database.engine();
+  // A shell that leaves the terminal's modes to its commands.
+  Pty pty({"/bin/dash", "-i"}, {"DLOCK_URL=" + database.url(), "PS1=ready> ", "ENV=", "TERM=vt52", "LC_ALL=C.UTF-8"});
+  REQUIRE(pty.shows("ready> "));
+  pty.type("before=$(stty -g); same() { test \"$before\" = \"$(stty -g)\" && echo same-$1; }\n");
+  REQUIRE(pty.shows("ready> "));
+  pty.type(DLOCK_TEST_BIN "/dlock top -d 100ms\n");
+  REQUIRE(pty.shows("q quit"));
+  pty.type("\x1a");
+  REQUIRE(pty.shows("Stopped"));
+  REQUIRE(pty.shows("ready> "));
+  pty.type("same stopped\n");
+  CHECK(pty.shows("same-stopped"));
+  auto lock = engine.try_lock("meanwhile");
+  REQUIRE(lock);
+  REQUIRE(pty.shows("ready> "));
+  const auto before = pty.screen().size();
+  pty.type("fg\n");
+  Vt52 terminal{24, 80};
+  CHECK(pty.until([&](const std::string& everything) {
+    terminal.read(everything.substr(before));  // goes on where it was
+    return terminal.line(1).starts_with("NAME ") && terminal.line(2).starts_with("meanwhile") &&
+           terminal.line(23).starts_with("q quit");
+  }));
+  pty.type("q");
+  REQUIRE(pty.shows("ready> "));
+  pty.type("same $?-ended\n");
+  CHECK(pty.shows("same-0-ended"));
+  pty.type("exit 0\n");
+  CHECK(pty.wait() == 0);
+}
+
 TEST_CASE("without a terminal one table is printed after the other, read only") {
   Database database;
   auto engine = database.engine();
