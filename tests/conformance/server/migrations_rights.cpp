@@ -1,5 +1,6 @@
 // This file knows the promise that the printed grants are enough: for a migrator, for an engine, and for who only looks.
 #include "support/database.hpp"
+#include "support/eventually.hpp"
 #include "support/looking.hpp"
 #include "types/url.hpp"
 
@@ -8,7 +9,9 @@
 #include <dlock/schema.hpp>
 #include <doctest/doctest.h>
 
+#include <future>
 #include <sstream>
+#include <utility>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -126,6 +129,41 @@ TEST_CASE("an engine runs whole with the runtime's grants, and with no others") 
   options.lock_timeout = Duration{};
   CHECK(thrown_by([&] { schema::down(url, 0, options, true); }).fault == Fault::permission);
   CHECK(schema::check(database->url()).verdict != Verdict::failed);
+}
+
+TEST_CASE("the runtime's grants are enough to wait, in turn and not, and to be told of a release") {
+  ServerDatabase database;
+  const auto url = url_of(database.server(), schema::Role::runtime);
+  for (const auto fairness : {Fairness::fifo, Fairness::barging}) {
+    Engine holder(url), first(url), second(url);
+    const LockOptions options{.reentrance = Reentrance::none, .fairness = fairness};
+    auto lock = holder.try_lock("job", options);
+    REQUIRE(lock);
+    const auto waits = [&](std::size_t count) {
+      return eventually([&] { return holder.waiters("job").size() == count; });
+    };
+    const auto take = [&](Engine& engine) {
+      return std::async(std::launch::async, [&engine, options] {
+        const auto granted = engine.try_lock_for("job", 2min, options);
+        return granted ? number(granted->token()) : 0;
+      });
+    };
+    auto one = take(first);
+    CHECK(waits(1));
+    auto two = take(second);
+    CHECK(waits(2));
+    lock->release();
+    const auto tokens = std::pair(one.get(), two.get());
+    CHECK(tokens.first > 0);
+    CHECK(tokens.second > 0);
+    if (fairness == Fairness::fifo) CHECK(tokens.first < tokens.second);
+    CHECK(waits(0));
+    // Whoever is told to go away gives its place back.
+    lock = holder.try_lock("job", options);
+    REQUIRE(lock);
+    CHECK_FALSE(first.try_lock_for("job", 50ms, options));
+    CHECK(waits(0));
+  }
 }
 
 TEST_CASE("with the right to read alone everything can be looked at, and nothing is changed by it") {
