@@ -10,7 +10,8 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
-constexpr const char* write_permission = "this user needs permission to read and write the file and its folder";
+constexpr const char* write_permission =
+    "this user needs permission to read and write the file and its folder; in WAL mode who only looks needs it too";
 
 struct Row {
   int code;  // extended or primary; the first match from the top counts
