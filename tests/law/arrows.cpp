@@ -50,7 +50,7 @@ std::string wrong_in_tools(const Tree& tree, const Source& source, const Include
   if (!include.quoted) return {};
   if (include.path.starts_with("tools/") || beside(tree, source, include.path)) return {};
   // It measures the library against the client libraries, so it alone may ask for a peer.
-  if (source.in("tools/bench/") && include.path == "dialects/raw_peer.hpp") return {};
+  if (source.in("tools/benchmark/") && include.path == "dialects/raw_peer.hpp") return {};
   return "tools know the public headers only";
 }
 

@@ -57,8 +57,8 @@ TEST_CASE("tools know the public headers only") {
   CHECK(arrows({{"tools/dlock/run.cpp", "#include \"engine/core.hpp\"\n"}}).size() == 1);
   CHECK(arrows({{"tools/dlock/run.cpp", "#include \"src/engine/core.hpp\"\n"}}).size() == 1);
   CHECK(arrows({{"tools/dlock/run.cpp", "#include \"dialects/raw_peer.hpp\"\n"}}).size() == 1);
-  CHECK(arrows({{"tools/bench/pair.cpp", "#include \"dialects/dialect.hpp\"\n"}}).size() == 1);
-  CHECK(arrows({{"tools/bench/pair.cpp", "#include \"dialects/raw_peer.hpp\"\n#include \"tools/shared/usage.hpp\"\n"}})
+  CHECK(arrows({{"tools/benchmark/pair.cpp", "#include \"dialects/dialect.hpp\"\n"}}).size() == 1);
+  CHECK(arrows({{"tools/benchmark/pair.cpp", "#include \"dialects/raw_peer.hpp\"\n#include \"tools/shared/usage.hpp\"\n"}})
             .empty());
 }
 

@@ -33,7 +33,7 @@ struct Example {
 constexpr Example examples[] = {
     {"src/types/url.cpp", "write for example sqlite:app.db"},
     {"cmake/DlockDialects.cmake", "install libpq-dev, libmariadb-dev or libsqlite3-dev"},
-    {"tools/bench/main.cpp", "-u sqlite:app.db"},
+    {"tools/benchmark/main.cpp", "-u sqlite:app.db"},
 };
 
 const std::regex& names() {
