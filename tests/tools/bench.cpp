@@ -2,6 +2,8 @@
 #include "migrate.hpp"
 #include "support/database.hpp"
 
+#include <dlock/schema.hpp>
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -29,12 +31,87 @@ nlohmann::json measured(const std::string& url, std::vector<std::string> argumen
 
 }  // namespace
 
-TEST_CASE("a pair runs on the engine and on its raw peer") {
+TEST_CASE("a pair runs on the engine and on its raw peers, and says on what") {
   const Database database;
-  const auto json = measured(database.url(), {"pair", "--against", "raw", "--seconds", "200ms"});
-  CHECK(json["dlock"]["pairs"] > 0);
-  CHECK(json["raw"]["pairs"] > 0);
+  const auto json = measured(database.url(), {"pair", "--against", "raw,naive", "--seconds", "200ms"});
+  CHECK(json["format_version"] == 1);
+  CHECK(json["scenario"] == "pair");
+  CHECK(json["database"].get<std::string>().find_first_of("0123456789") != std::string::npos);
+  CHECK(json["durable"].is_boolean());
+  CHECK(json["settings"].size() >= 2);
+  CHECK(json["threads"] == 1);
+  CHECK(json["seconds"] == doctest::Approx(0.2));
+  for (const char* contender : {"dlock", "raw", "naive"}) {
+    CAPTURE(contender);
+    CHECK(json[contender]["clients"] == 1);
+    CHECK(json[contender]["pairs"] >= 20);  // one a turn at least
+    CHECK(json[contender]["pairs_per_second"] > 0);
+    CHECK(json[contender]["p50_us"] > 0);
+    CHECK(json[contender]["p99_us"] >= json[contender]["p50_us"]);
+  }
   CHECK(json["ratio"] > 0);
+  CHECK(json["ratios"]["raw"] == json["ratio"]);
+  CHECK(json["ratios"]["naive"] > 0);
+}
+
+TEST_CASE("many threads run on one engine, and on as many raw connections as they may have") {
+  const Database database;
+  const auto json = measured(
+      database.url(), {"many", "--threads", "3", "--raw-connections", "2", "--against", "raw", "--seconds", "100ms"});
+  CHECK(json["threads"] == 3);
+  CHECK(json["dlock"]["clients"] == 3);
+  CHECK(json["raw"]["clients"] == 2);
+  CHECK(json["dlock"]["pairs"] >= 15);
+  CHECK(json["raw"]["pairs"] >= 10);
+  CHECK(json["ratio"] > 0);
+}
+
+TEST_CASE("a hot name goes from thread to thread, and a peer that cannot wait is alone with it") {
+  const Database database;
+  const auto json = measured(database.url(), {"hot", "--threads", "3", "--against", "raw", "--seconds", "100ms"});
+  CHECK(json["dlock"]["clients"] == 3);
+  CHECK(json["raw"]["clients"] == 1);
+  CHECK(json["dlock"]["pairs"] >= 15);
+  CHECK(json["ratio"] > 0);
+}
+
+TEST_CASE("no more pairs begin than the rate says, and what waits for its turn is counted") {
+  const Database database;
+  const auto json = measured(database.url(), {"pair", "--rate", "200", "--seconds", "500ms"});
+  CHECK(json["rate"] == 200);
+  CHECK(json["dlock"]["pairs"] > 0);
+  CHECK(json["dlock"]["pairs"] <= 100);
+}
+
+TEST_CASE("a try on a busy lock is timed beside a select of its row") {
+  const Database database;
+  const auto json = measured(database.url(), {"busy", "--against", "raw", "--seconds", "100ms"});
+  for (const char* contender : {"dlock", "select", "raw"}) CHECK(json[contender]["times"] >= 20);
+  CHECK(json["ratio"] > 0);
+  CHECK(json["rounds"] == 20);
+  CHECK(json["log_bytes"] >= 0);
+}
+
+TEST_CASE("leases, rows and the reaper are measured in tables that are gone afterwards") {
+  const Database database;
+  const auto renew = measured(database.url(), {"renew", "--leases", "5", "--seconds", "1ms"});
+  CHECK(renew["leases"] == 5);
+  CHECK(renew["dlock"]["times"] >= 1);
+  CHECK(renew["dlock"]["leases_per_second"] > 0);
+  const auto scale = measured(database.url(), {"scale", "--rows", "2000", "--leases", "3", "--engines", "2", "--seconds", "40ms"});
+  CHECK(scale["small"]["rows"] == 1000);
+  CHECK(scale["large"]["rows"] == 2000);
+  CHECK(scale["large"]["times"] >= 1);
+  CHECK(scale["ratio"] > 0);
+  const auto reap = measured(database.url(), {"reap", "--rows", "2000", "--seconds", "50ms"});
+  CHECK(reap["removed"] == 2000);
+  CHECK(reap["rows_per_second"] > 0);
+  for (const char* table : {"dlock_bench_renew", "dlock_bench_small", "dlock_bench_large", "dlock_bench_reap"}) {
+    schema::Options options;
+    options.table = table;
+    CAPTURE(table);
+    CHECK_FALSE(schema::status(database.url(), options).table_exists);
+  }
 }
 
 TEST_CASE("a handoff is timed for a waiter that listens and for one that polls, and no wait ends early") {
@@ -80,7 +157,10 @@ TEST_CASE("a name that somebody holds is not measured, and wrong numbers are ref
   lock->release();
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"herd", "--threads", "-1"}, {"herd", "--processes", "many"},
-        {"herd", "--threads", "0", "--processes", "0"}, {"handoff", "--seconds", "0"}, {"pair", "--against", "else"}}) {
+        {"herd", "--threads", "0", "--processes", "0"}, {"handoff", "--seconds", "0"}, {"pair", "--against", "else"},
+        {"pair", "--against", "raw,"}, {"busy", "--against", "naive"}, {"many", "--threads", "0"}, {"many", "--rate", "0"},
+        {"many", "--raw-connections", "0"}, {"scale", "--rows", "-1"}, {"pair", "--plot", "result.png"},
+        {"pair", "--plot", "/no/such/folder/result.svg"}}) {
     const auto ran = bench(database.url(), arguments);
     CHECK(ran.code == 2);
     CHECK_MESSAGE(ran.lines() == 1, ran.out);

@@ -1,14 +1,10 @@
 // This file knows how a handoff is timed.
 #include "handoff.hpp"
 
-#include "dialects/raw_peer.hpp"
 #include "helper.hpp"
-
-#include <fmt/format.h>
-#include <unistd.h>
+#include "progress.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <random>
 #include <stdexcept>
 #include <stop_token>
@@ -156,24 +152,22 @@ HandoffResult run_handoff(const HandoffOptions& options) {
   Contender listening(options.target, "dlock-bench/handoff/listening", true);
   Contender polling(options.target, "dlock-bench/handoff/polling", false);
   HandoffResult result;
-  result.weaknesses = weaknesses(options.target);
+  result.setup = setup_of(options.target);
   dlock::Engine locks(options.target.url, engine_options(options.target));
   listening.open_engine();
   polling.open_engine();
-  result.database = dlock::dialects::raw_peer(options.target.url, options.target.table)->server();
   std::mt19937 random{std::random_device{}()};
   const auto begin = Clock::now();
   const auto end = begin + std::chrono::duration<double>(options.seconds);
-  const bool people = ::isatty(STDERR_FILENO) != 0;
+  Progress progress("handoff", options.target.quiet);
   do {
-    if (people) fmt::print(stderr, "\rhandoff: {:.0f} %", 100 * std::chrono::duration<double>(Clock::now() - begin).count() / options.seconds);
+    progress.part(std::chrono::duration<double>(Clock::now() - begin).count() / options.seconds);
     listening.handoff(locks, random, result.listening);
     time_commits(locks, random, result);
     polling.handoff(locks, random, result.polling);
     time_commits(locks, random, result);
     listening.cancel(locks, result);
   } while (Clock::now() < end);
-  if (people) fmt::print(stderr, "\r               \r");
   return result;
 }
 

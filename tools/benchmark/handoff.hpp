@@ -2,6 +2,7 @@
 // soon a wait ends that is no longer wanted.
 #pragma once
 
+#include "plot.hpp"
 #include "samples.hpp"
 #include "target.hpp"
 
@@ -21,8 +22,7 @@ struct Handoff {
 };
 
 struct HandoffResult {
-  std::string database;
-  std::vector<std::string> weaknesses;
+  Setup setup;
   // An uncontended acquire or release is one durable commit: right after another one; and after as long a pause as the
   // holder of a handoff makes, when processors and caches have turned to other things.
   Nanoseconds commits, paused_commits;
@@ -36,5 +36,6 @@ HandoffResult run_handoff(const HandoffOptions& options);
 
 std::string as_text(const HandoffOptions& options, HandoffResult& result);
 std::string as_json(const HandoffOptions& options, HandoffResult& result);
+Plot as_plot(const HandoffOptions& options, HandoffResult& result);
 
 }  // namespace bench

@@ -1,8 +1,9 @@
 // This file knows how the result of "handoff" is told.
 #include "handoff.hpp"
 
+#include "report.hpp"
+
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace bench {
 namespace {
@@ -36,9 +37,7 @@ nlohmann::json contender(Handoff& handoff, double commit, double paused) {
 }  // namespace
 
 std::string as_text(const HandoffOptions& options, HandoffResult& result) {
-  auto text = fmt::format("handoff on {}, {}, {:g} s\n", result.database,
-                          result.weaknesses.empty() ? "durable commits" : "NOT durable", options.seconds);
-  for (const auto& weakness : result.weaknesses) text += fmt::format("  {}\n", weakness);
+  auto text = title("handoff", result.setup, fmt::format("{:g} s", options.seconds));
   const auto commit = percentile_us(result.commits, 50), paused = percentile_us(result.paused_commits, 50);
   text += line("one commit after another", result.commits) + "\n";
   text += line("one commit after a pause", result.paused_commits) + "\n";
@@ -51,20 +50,25 @@ std::string as_text(const HandoffOptions& options, HandoffResult& result) {
 
 std::string as_json(const HandoffOptions& options, HandoffResult& result) {
   const auto commit = percentile_us(result.commits, 50), paused = percentile_us(result.paused_commits, 50);
-  return nlohmann::json{{"format_version", 1},
-                        {"scenario", "handoff"},
-                        {"database", result.database},
-                        {"durable", result.weaknesses.empty()},
-                        {"seconds", options.seconds},
-                        {"commit", spread(result.commits)},
-                        {"paused_commit", spread(result.paused_commits)},
-                        {"listening", contender(result.listening, commit, paused)},
-                        {"polling", contender(result.polling, commit, paused)},
-                        {"deadline", spread(result.deadline)},
-                        {"stop", spread(result.stop)},
-                        {"early", result.early}}
-             .dump(2) +
-         "\n";
+  auto json = head("handoff", result.setup);
+  json["seconds"] = options.seconds;
+  json["commit"] = spread(result.commits);
+  json["paused_commit"] = spread(result.paused_commits);
+  json["listening"] = contender(result.listening, commit, paused);
+  json["polling"] = contender(result.polling, commit, paused);
+  json["deadline"] = spread(result.deadline);
+  json["stop"] = spread(result.stop);
+  json["early"] = result.early;
+  return dumped(json);
+}
+
+Plot as_plot(const HandoffOptions&, HandoffResult& result) {
+  Plot plot;
+  plot.title = fmt::format("handoff: release to acquired, {}", result.setup.database);
+  plot.curves = {{"the waiter listens", record_of(result.listening.acquired)},
+                 {"it polls", record_of(result.polling.acquired)},
+                 {"one commit", record_of(result.commits)}};
+  return plot;
 }
 
 }  // namespace bench

@@ -125,10 +125,9 @@ Tickets tickets_of(dlock::Engine& locks, std::size_t count) {
 HerdResult run_herd(const HerdOptions& options) {
   Herd herd(options);
   HerdResult result;
-  result.weaknesses = weaknesses(options.target);
+  result.setup = setup_of(options.target);
   dlock::Engine locks(options.target.url, engine_options(options.target));
-  const auto peer = dlock::dialects::raw_peer(options.target.url, options.target.table);
-  result.database = peer->server();
+  const auto peer = raw_peer(options.target);
   herd.tell(open);
   herd.hear(open);
   for (int i = 0; i < pairs; ++i) {

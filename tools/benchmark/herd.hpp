@@ -1,6 +1,7 @@
 // This file knows the scenario "herd": a thousand threads of one process and fifty processes wait for one name.
 #pragma once
 
+#include "plot.hpp"
 #include "samples.hpp"
 #include "target.hpp"
 
@@ -28,8 +29,7 @@ struct Rate {
 };
 
 struct HerdResult {
-  std::string database;
-  std::vector<std::string> weaknesses;
+  Setup setup;
   Nanoseconds commits;  // before, with nobody waiting
   Rate idle, held;      // the same engines, before anybody waits; while all of them wait
   // From the release to each grant: the threads', the processes'.
@@ -43,5 +43,6 @@ HerdResult run_herd(const HerdOptions& options);
 
 std::string as_text(const HerdOptions& options, HerdResult& result);
 std::string as_json(const HerdOptions& options, HerdResult& result);
+Plot as_plot(const HerdOptions& options, HerdResult& result);
 
 }  // namespace bench

@@ -1,8 +1,9 @@
 // This file knows how the result of "herd" is told.
 #include "herd.hpp"
 
+#include "report.hpp"
+
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace bench {
 namespace {
@@ -44,10 +45,9 @@ double each_us(const HerdResult& result) {
 
 std::string as_text(const HerdOptions& options, HerdResult& result) {
   const auto commit = percentile_us(result.commits, 50);
-  auto text = fmt::format("herd on {}, {}: {} threads of one process and {} processes, {}\n", result.database,
-                          result.weaknesses.empty() ? "durable commits" : "NOT durable", options.threads,
-                          options.processes, options.fifo ? "fifo" : "barging");
-  for (const auto& weakness : result.weaknesses) text += fmt::format("  {}\n", weakness);
+  auto text = title("herd", result.setup,
+                    fmt::format("{} threads of one process and {} processes, {}", options.threads, options.processes,
+                                options.fifo ? "fifo" : "barging"));
   text += line("idle", result.idle) + line("held", result.held);
   text += line("threads", result.threads) + line("processes", result.processes);
   text += fmt::format("all had it within {:.2f} s: {:.1f} us each = {:.2f} commits of {:.1f} us; at most {} in a row inside one "
@@ -58,23 +58,27 @@ std::string as_text(const HerdOptions& options, HerdResult& result) {
 }
 
 std::string as_json(const HerdOptions& options, HerdResult& result) {
-  return nlohmann::json{{"format_version", 1},
-                        {"scenario", "herd"},
-                        {"database", result.database},
-                        {"durable", result.weaknesses.empty()},
-                        {"fifo", options.fifo},
-                        {"seconds", options.seconds},
-                        {"commit_p50_us", percentile_us(result.commits, 50)},
-                        {"idle", json_of(result.idle)},
-                        {"held", json_of(result.held)},
-                        {"threads", json_of(result.threads)},
-                        {"processes", json_of(result.processes)},
-                        {"all_s", result.all},
-                        {"each_us", each_us(result)},
-                        {"longest_row", result.longest_row},
-                        {"wrong", result.wrong}}
-             .dump(2) +
-         "\n";
+  auto json = head("herd", result.setup);
+  json["fifo"] = options.fifo;
+  json["seconds"] = options.seconds;
+  json["commit_p50_us"] = percentile_us(result.commits, 50);
+  json["idle"] = json_of(result.idle);
+  json["held"] = json_of(result.held);
+  json["threads"] = json_of(result.threads);
+  json["processes"] = json_of(result.processes);
+  json["all_s"] = result.all;
+  json["each_us"] = each_us(result);
+  json["longest_row"] = result.longest_row;
+  json["wrong"] = result.wrong;
+  return dumped(json);
+}
+
+Plot as_plot(const HerdOptions&, HerdResult& result) {
+  Plot plot;
+  plot.title = fmt::format("herd: from the release to the grant, {}", result.setup.database);
+  for (const auto& [who, samples] : {std::pair{"threads of one process", &result.threads}, {"processes", &result.processes}})
+    if (!samples->empty()) plot.curves.emplace_back(who, record_of(*samples));
+  return plot;
 }
 
 }  // namespace bench

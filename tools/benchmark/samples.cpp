@@ -12,4 +12,10 @@ double percentile_us(Nanoseconds& samples, double percent) {
   return static_cast<double>(*at) / 1000;
 }
 
+Record record_of(const Nanoseconds& samples) {
+  Record record;
+  for (const auto time : samples) record.add(time);
+  return record;
+}
+
 }  // namespace bench

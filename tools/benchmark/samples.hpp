@@ -1,6 +1,8 @@
 // This file knows what is made of a row of measured times.
 #pragma once
 
+#include "record.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -18,5 +20,7 @@ inline std::int64_t now() {
 
 // In microseconds; 0 of nothing. Puts the samples into another order.
 double percentile_us(Nanoseconds& samples, double percent);
+
+Record record_of(const Nanoseconds& samples);
 
 }  // namespace bench

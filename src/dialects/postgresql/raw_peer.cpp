@@ -2,9 +2,9 @@
 #include "dialects/raw_peer.hpp"
 
 #include "dialects/embedded.hpp"
+#include "dialects/raw_pair.hpp"
 #include "types/url.hpp"
 
-#include <fmt/format.h>
 #include <libpq-fe.h>
 
 #include <array>
@@ -14,8 +14,11 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 
 const Embedded& embedded() noexcept;
+std::string_view peers_sql() noexcept;
 
 namespace {
+
+constexpr std::array<std::string_view, 3> words{"raw", "naive", "advisory"};
 
 struct Clear {
   void operator()(PGresult* result) const noexcept { PQclear(result); }
@@ -24,77 +27,134 @@ using Result = std::unique_ptr<PGresult, Clear>;
 
 class Peer final : public RawPeer {
  public:
-  Peer(std::string_view url, const std::string& table) : connection_(PQconnectdb(std::string(url).c_str())) {
-    if (PQstatus(connection_) != CONNECTION_OK) {
-      const std::string text = PQerrorMessage(connection_);
-      PQfinish(connection_);
-      throw std::runtime_error("raw peer: " + text);
-    }
+  Peer(std::string_view url, const RawTable& table, std::string_view word)
+      : connection_(PQconnectdb(std::string(url).c_str())) {
+    if (PQstatus(connection_.get()) != CONNECTION_OK) fail();
     // The plans are to be the same: these are the settings of the engine's sessions that choose them.
-    checked(PQexec(connection_, "SET enable_seqscan = off; SET jit = off; SET plan_cache_mode = force_generic_plan"),
+    checked(PQexec(raw(), "SET enable_seqscan = off; SET jit = off; SET plan_cache_mode = force_generic_plan"),
             PGRES_COMMAND_OK);
     TableNames names;
-    const auto schema = checked(PQexec(connection_, "VALUES (current_schema())"), PGRES_TUPLES_OK);
-    names.schema = PQgetvalue(schema.get(), 0, 0);
-    names.lock = table;
-    names.history = table + "_schema_history";
-    const Statements statements(embedded().lock_sql, names, Marker::dollar,
-                                [](std::string_view identifier) { return '"' + std::string(identifier) + '"'; });
-    const auto& acquire = statements.at(
-        "acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry", "ticket"});
-    const auto& release = statements.at("release", {"name", "owner", "token"});
-    checked(PQprepare(connection_, "acquire", acquire.sql.c_str(), 0, nullptr), PGRES_COMMAND_OK);
-    checked(PQprepare(connection_, "release", release.sql.c_str(), 0, nullptr), PGRES_COMMAND_OK);
+    names.schema = table.schema;
+    if (names.schema.empty()) {
+      const auto schema = checked(PQexec(raw(), "VALUES (current_schema())"), PGRES_TUPLES_OK);
+      names.schema = PQgetvalue(schema.get(), 0, 0);
+    }
+    names.lock = table.name;
+    names.history = table.name + "_schema_history";
+    const auto quoted = [](std::string_view identifier) { return '"' + std::string(identifier) + '"'; };
+    const Statements ours(embedded().lock_sql, names, Marker::dollar, quoted);
+    const Statements theirs(peers_sql(), names, Marker::dollar, quoted);
+    const auto pair = raw_pair(word, ours, theirs);
+    acquire_size_ = static_cast<int>(pair.acquire.arguments.size());
+    release_size_ = static_cast<int>(pair.release.arguments.size());
+    prepare("acquire", pair.acquire);
+    prepare("release", pair.release);
+    prepare("read", theirs.at("read", {"name"}));
+    fill_ = theirs.at("fill", {"prefix", "first", "count"}).sql;
+    tidy_ = theirs.at("tidy", {}).sql;
   }
-  ~Peer() override { PQfinish(connection_); }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
 
   std::int64_t acquire(std::string_view name, std::string_view owner) override {
     const std::string the_name(name), the_owner(owner);
     const std::array<const char*, 10> values{the_name.c_str(), the_owner.c_str(), "bench", "bench", the_owner.c_str(),
                                              "30000000", "0", "", "", "0"};
-    const auto result = checked(
-        PQexecPrepared(connection_, "acquire", static_cast<int>(values.size()), values.data(), nullptr, nullptr, 0),
-        PGRES_TUPLES_OK);
+    const auto result = checked(PQexecPrepared(raw(), "acquire", acquire_size_, values.data(), nullptr, nullptr, 0),
+                                PGRES_TUPLES_OK);
     return PQntuples(result.get()) == 0 ? 0 : std::strtoll(PQgetvalue(result.get(), 0, 0), nullptr, 10);
   }
 
   void release(std::string_view name, std::string_view owner, std::int64_t token) override {
     const std::string the_name(name), the_owner(owner), the_token = std::to_string(token);
     const std::array<const char*, 3> values{the_name.c_str(), the_owner.c_str(), the_token.c_str()};
-    checked(PQexecPrepared(connection_, "release", static_cast<int>(values.size()), values.data(), nullptr, nullptr, 0),
-            PGRES_TUPLES_OK);
+    good(PQexecPrepared(raw(), "release", release_size_, values.data(), nullptr, nullptr, 0));
+  }
+
+  void read(std::string_view name) override {
+    const std::string the_name(name);
+    const char* value = the_name.c_str();
+    checked(PQexecPrepared(raw(), "read", 1, &value, nullptr, nullptr, 0), PGRES_TUPLES_OK);
   }
 
   std::string server() const override {
-    return fmt::format("PostgreSQL {}", PQparameterStatus(connection_, "server_version"));
+    const std::string version = PQparameterStatus(connection_.get(), "server_version");
+    return "PostgreSQL " + version.substr(0, version.find(' '));
+  }
+
+  Settings settings() override {
+    const auto found = checked(
+        PQexec(raw(), "SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN"
+                      " ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names') ORDER BY name"),
+        PGRES_TUPLES_OK);
+    Settings settings;
+    for (int row = 0; row < PQntuples(found.get()); ++row)
+      settings.emplace_back(PQgetvalue(found.get(), row, 0), PQgetvalue(found.get(), row, 1));
+    return settings;
   }
 
   Load load() override {
     const auto counted = checked(
-        PQexec(connection_, "SELECT (xact_commit + xact_rollback)::bigint,"
-                            " (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint, numbackends"
-                            " FROM pg_catalog.pg_stat_database WHERE datname = current_database()"),
+        PQexec(raw(), "SELECT (xact_commit + xact_rollback)::bigint,"
+                      " (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint, numbackends"
+                      " FROM pg_catalog.pg_stat_database WHERE datname = current_database()"),
         PGRES_TUPLES_OK);
-    const auto number = [&](int column) { return std::strtoll(PQgetvalue(counted.get(), 0, column), nullptr, 10); };
-    return {number(0), number(1), number(2)};
+    return {number(counted, 0), number(counted, 1), number(counted, 2)};
   }
 
+  std::int64_t end_of_log() override {
+    const auto end = checked(PQexec(raw(), "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"), PGRES_TUPLES_OK);
+    return number(end, 0);
+  }
+
+  void fill(std::string_view prefix, std::int64_t first, std::int64_t count) override {
+    const std::string the_prefix(prefix), from = std::to_string(first), size = std::to_string(count);
+    const std::array<const char*, 3> values{the_prefix.c_str(), from.c_str(), size.c_str()};
+    checked(PQexecParams(raw(), fill_.c_str(), 3, nullptr, values.data(), nullptr, nullptr, 0), PGRES_COMMAND_OK);
+  }
+
+  void tidy() override { checked(PQexec(raw(), tidy_.c_str()), PGRES_COMMAND_OK); }
+
  private:
+  struct Finish {
+    void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+  };
+
+  [[noreturn]] void fail() { throw std::runtime_error("raw peer: " + std::string(PQerrorMessage(raw()))); }
+
   Result checked(PGresult* raw, ExecStatusType expected) {
     Result result(raw);
-    if (PQresultStatus(raw) != expected) throw std::runtime_error("raw peer: " + std::string(PQerrorMessage(connection_)));
+    if (PQresultStatus(raw) != expected) fail();
     return result;
   }
 
-  PGconn* connection_;
+  // Of a statement that may answer rows or none.
+  void good(PGresult* raw) {
+    const Result result(raw);
+    const auto status = PQresultStatus(raw);
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) fail();
+  }
+
+  void prepare(const char* name, const Statement& statement) {
+    checked(PQprepare(raw(), name, statement.sql.c_str(), 0, nullptr), PGRES_COMMAND_OK);
+  }
+
+  static std::int64_t number(const Result& result, int column) {
+    return std::strtoll(PQgetvalue(result.get(), 0, column), nullptr, 10);
+  }
+
+  PGconn* raw() const noexcept { return connection_.get(); }
+
+  const std::unique_ptr<PGconn, Finish> connection_;
+  int acquire_size_ = 0, release_size_ = 0;
+  std::string fill_, tidy_;
 };
 
 }  // namespace
 
-std::unique_ptr<RawPeer> make_raw_peer(const Url&, std::string_view url, const std::string& table) {
-  return std::make_unique<Peer>(url, table);
+std::span<const std::string_view> raw_peer_words() noexcept;
+std::span<const std::string_view> raw_peer_words() noexcept { return words; }
+
+std::unique_ptr<RawPeer> make_raw_peer(const Url&, std::string_view url, const RawTable& table, std::string_view word) {
+  return std::make_unique<Peer>(url, table, word);
 }
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

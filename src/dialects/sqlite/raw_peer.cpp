@@ -2,12 +2,15 @@
 #include "dialects/raw_peer.hpp"
 
 #include "dialects/embedded.hpp"
+#include "dialects/raw_pair.hpp"
 #include "types/url.hpp"
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -15,10 +18,13 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 
 const Embedded& embedded() noexcept;
+std::string_view peers_sql() noexcept;
 
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 2> words{"raw", "naive"};
 
 // How many bytes were appended to the write-ahead log of a database: https://sqlite.org/fileformat2.html#walformat.
 // Frames that a checkpoint between two calls made room over are missed. (Opening and closing this file drops no lock:
@@ -73,94 +79,146 @@ std::int64_t opened(const fs::path& path) {
   return count;
 }
 
+struct Finalize {
+  void operator()(sqlite3_stmt* statement) const noexcept { sqlite3_finalize(statement); }
+  void operator()(sqlite3* db) const noexcept { sqlite3_close(db); }
+};
+
+// One prepared statement.
+struct Prepared {
+  Statement statement;
+  std::unique_ptr<sqlite3_stmt, Finalize> handle;
+
+  sqlite3_stmt* raw() const noexcept { return handle.get(); }
+};
+
 class Peer final : public RawPeer {
  public:
-  Peer(const Url& url, const std::string& table)
+  Peer(const Url& url, const RawTable& table, std::string_view word)
       : path_(url.path.starts_with("//") ? url.path.substr(1) : url.path), log_(path_ + "-wal") {
-    check(sqlite3_open_v2(path_.c_str(), &db_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr));
+    sqlite3* db = nullptr;
+    const int code = sqlite3_open_v2(path_.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+    db_.reset(db);
+    check(code);
     for (const auto& [key, value] : url.options)
-      if (key == "synchronous") check(sqlite3_exec(db_, ("PRAGMA synchronous=" + value).c_str(), nullptr, nullptr, nullptr));
-    check(sqlite3_busy_timeout(db_, 5000));
+      if (key == "synchronous") check(sqlite3_exec(db, ("PRAGMA synchronous=" + value).c_str(), nullptr, nullptr, nullptr));
+    check(sqlite3_busy_timeout(db, 60'000));
     TableNames names;
     names.schema = "main";
-    names.lock = table;
-    names.history = table + "_schema_history";
-    const Statements statements(embedded().lock_sql, names, Marker::question,
-                                [](std::string_view identifier) { return '"' + std::string(identifier) + '"'; });
-    acquire_sql_ = statements.at(
-        "acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry", "ticket"});
-    release_sql_ = statements.at("release", {"name", "owner", "token"});
-    check(sqlite3_prepare_v3(db_, acquire_sql_.sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &acquire_, nullptr));
-    check(sqlite3_prepare_v3(db_, release_sql_.sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &release_, nullptr));
+    names.lock = table.name;
+    names.history = table.name + "_schema_history";
+    const auto quoted = [](std::string_view identifier) { return '"' + std::string(identifier) + '"'; };
+    const Statements ours(embedded().lock_sql, names, Marker::question, quoted);
+    const Statements theirs(peers_sql(), names, Marker::question, quoted);
+    auto pair = raw_pair(word, ours, theirs);
+    acquire_ = prepared(std::move(pair.acquire));
+    release_ = prepared(std::move(pair.release));
+    read_ = prepared(theirs.at("read", {"name"}));
+    fill_ = prepared(theirs.at("fill", {"prefix", "first", "count"}));
+    tidy_ = prepared(theirs.at("tidy", {}));
   }
-  ~Peer() override {
-    sqlite3_finalize(acquire_);
-    sqlite3_finalize(release_);
-    sqlite3_close(db_);
-  }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
 
   std::int64_t acquire(std::string_view name, std::string_view owner) override {
-    const std::string_view texts[] = {name, owner, "bench", "bench", owner, {}, {}, "", "", {}};
-    const std::int64_t lease = 30'000'000;
-    for (std::size_t i = 0; i < acquire_sql_.markers.size(); ++i) {
-      const auto argument = acquire_sql_.markers[i];
-      const int at = static_cast<int>(i) + 1;
-      const bool number = argument == 5 || argument == 6 || argument == 9;
-      if (number) sqlite3_bind_int64(acquire_, at, argument == 5 ? lease : 0);
-      else bind(acquire_, at, texts[argument]);
-    }
+    bind(acquire_, std::array<std::string_view, 10>{name, owner, "bench", "bench", owner, {}, {}, "", "", {}},
+         {0, 0, 0, 0, 0, 30'000'000});
     std::int64_t token = 0;
-    int code = sqlite3_step(acquire_);
+    int code = sqlite3_step(acquire_.raw());
     if (code == SQLITE_ROW) {
-      token = sqlite3_column_int64(acquire_, 0);
-      code = sqlite3_step(acquire_);
+      token = sqlite3_column_int64(acquire_.raw(), 0);
+      code = sqlite3_step(acquire_.raw());
     }
     finish(acquire_, code);
     return token;
   }
 
   void release(std::string_view name, std::string_view owner, std::int64_t token) override {
-    for (std::size_t i = 0; i < release_sql_.markers.size(); ++i) {
-      const auto argument = release_sql_.markers[i];
-      const int at = static_cast<int>(i) + 1;
-      if (argument == 2) sqlite3_bind_int64(release_, at, token);
-      else bind(release_, at, argument == 0 ? name : owner);
-    }
-    finish(release_, sqlite3_step(release_));
+    bind(release_, {name, owner}, {0, 0, token});
+    finish(release_, sqlite3_step(release_.raw()));
+  }
+
+  void read(std::string_view name) override {
+    bind(read_, {name}, {});
+    run(read_);
   }
 
   std::string server() const override { return "SQLite " + std::string(sqlite3_libversion()); }
 
+  Settings settings() override {
+    static constexpr std::array<std::string_view, 5> levels{"OFF", "NORMAL", "FULL", "EXTRA", "unknown"};
+    const auto level = std::strtoull(asked("PRAGMA synchronous").c_str(), nullptr, 10);
+    return {{"journal_mode", asked("PRAGMA journal_mode")},
+            {"synchronous", std::string(levels.at(std::min<std::size_t>(level, levels.size() - 1)))}};
+  }
+
   Load load() override { return {std::nullopt, log_.appended(), opened(path_)}; }
+
+  std::int64_t end_of_log() override { return log_.appended(); }
+
+  void fill(std::string_view prefix, std::int64_t first, std::int64_t count) override {
+    bind(fill_, {prefix}, {0, first, count});
+    run(fill_);
+  }
+
+  void tidy() override { run(tidy_); }
 
  private:
   void check(int code) {
     if (code == SQLITE_OK) return;
-    const std::string text = db_ != nullptr ? sqlite3_errmsg(db_) : sqlite3_errstr(code);
+    const std::string text = db_ ? sqlite3_errmsg(db_.get()) : sqlite3_errstr(code);
     throw std::runtime_error("raw peer: " + text);
   }
-  void finish(sqlite3_stmt* statement, int code) {
-    sqlite3_reset(statement);
+
+  Prepared prepared(Statement statement) {
+    sqlite3_stmt* handle = nullptr;
+    check(sqlite3_prepare_v3(db_.get(), statement.sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &handle, nullptr));
+    return {std::move(statement), std::unique_ptr<sqlite3_stmt, Finalize>(handle)};
+  }
+
+  // An argument without text is a number.
+  static void bind(const Prepared& prepared, const std::array<std::string_view, 10>& texts,
+                   const std::array<std::int64_t, 10>& numbers) {
+    int at = 0;
+    for (const auto argument : prepared.statement.markers) {
+      ++at;
+      const auto text = texts[argument];
+      if (text.data() == nullptr) sqlite3_bind_int64(prepared.raw(), at, numbers[argument]);
+      else sqlite3_bind_text(prepared.raw(), at, text.data(), static_cast<int>(text.size()), SQLITE_STATIC);
+    }
+  }
+
+  void finish(const Prepared& prepared, int code) {
+    sqlite3_reset(prepared.raw());
     if (code != SQLITE_DONE) check(code);
   }
-  static void bind(sqlite3_stmt* statement, int at, std::string_view text) {
-    sqlite3_bind_text(statement, at, text.data() != nullptr ? text.data() : "", static_cast<int>(text.size()),
-                      SQLITE_STATIC);
+
+  void run(const Prepared& prepared) {
+    int code = SQLITE_ROW;
+    while (code == SQLITE_ROW) code = sqlite3_step(prepared.raw());
+    finish(prepared, code);
+  }
+
+  std::string asked(const char* pragma) {
+    sqlite3_stmt* handle = nullptr;
+    check(sqlite3_prepare_v2(db_.get(), pragma, -1, &handle, nullptr));
+    const std::unique_ptr<sqlite3_stmt, Finalize> statement(handle);
+    if (sqlite3_step(handle) != SQLITE_ROW) check(sqlite3_errcode(db_.get()));
+    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(handle, 0));
+    return text == nullptr ? std::string() : text;
   }
 
   const std::string path_;
   Log log_;
-  sqlite3* db_ = nullptr;
-  Statement acquire_sql_, release_sql_;
-  sqlite3_stmt *acquire_ = nullptr, *release_ = nullptr;
+  std::unique_ptr<sqlite3, Finalize> db_;
+  Prepared acquire_, release_, read_, fill_, tidy_;
 };
 
 }  // namespace
 
-std::unique_ptr<RawPeer> make_raw_peer(const Url& url, std::string_view, const std::string& table) {
-  return std::make_unique<Peer>(url, table);
+std::span<const std::string_view> raw_peer_words() noexcept;
+std::span<const std::string_view> raw_peer_words() noexcept { return words; }
+
+std::unique_ptr<RawPeer> make_raw_peer(const Url& url, std::string_view, const RawTable& table, std::string_view word) {
+  return std::make_unique<Peer>(url, table, word);
 }
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,0 +1,29 @@
+// This file knows which two statements each kind of raw peer is made of.
+#pragma once
+
+#include "dialects/statement.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace dlock::dialects {
+
+// The arguments of every acquire begin the same way, and so do those of every release: some peers need fewer.
+struct RawPair {
+  Statement acquire, release;
+};
+
+// `ours`: what the engine sends; `theirs`: the texts of the other peers.
+inline RawPair raw_pair(std::string_view word, const Statements& ours, const Statements& theirs) {
+  if (word == "raw")
+    return {ours.at("acquire",
+                    {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry", "ticket"}),
+            ours.at("release", {"name", "owner", "token"})};
+  if (word == "naive")
+    return {theirs.at("naive_acquire", {"name", "owner", "node", "label", "actor", "lease"}),
+            theirs.at("naive_release", {"name", "owner", "token"})};
+  const std::string name(word);
+  return {theirs.at(name + "_acquire", {"name"}), theirs.at(name + "_release", {"name"})};
+}
+
+}  // namespace dlock::dialects

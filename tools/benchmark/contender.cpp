@@ -1,0 +1,83 @@
+// This file knows how the contenders are driven.
+#include "contender.hpp"
+
+#include "redis.hpp"
+#include "tools/shared/usage.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+namespace bench {
+namespace {
+
+class DlockClient final : public Client {
+ public:
+  DlockClient(std::shared_ptr<dlock::Engine> locks, std::string name, bool waits)
+      : locks_(std::move(locks)), name_(std::move(name)), waits_(waits) {}
+
+  void acquire() override { lock_.emplace(waits_ ? locks_->lock(name_) : take(*locks_, name_)); }
+  void release() override {
+    give_back(std::move(*lock_));
+    lock_.reset();
+  }
+
+ private:
+  const std::shared_ptr<dlock::Engine> locks_;
+  const std::string name_;
+  const bool waits_;
+  std::optional<dlock::Lock> lock_;
+};
+
+class PeerClient final : public Client {
+ public:
+  PeerClient(const Target& target, std::string_view word, std::string name, std::size_t number)
+      : peer_(raw_peer(target, word)), name_(std::move(name)), owner_(fmt::format("{:032x}", number)) {}
+
+  void acquire() override {
+    token_ = peer_->acquire(name_, owner_);
+    if (token_ == 0) throw std::runtime_error(fmt::format("the lock \"{}\" is held by somebody else", name_));
+  }
+  void release() override { peer_->release(name_, owner_, token_); }
+
+ private:
+  const std::unique_ptr<dlock::dialects::RawPeer> peer_;
+  const std::string name_, owner_;
+  std::int64_t token_ = 0;
+};
+
+// An upsert answers at once; only the database's own locks wait.
+bool waits(std::string_view word) { return word != "raw" && word != "naive"; }
+
+}  // namespace
+
+Contender dlock_contender(const Field& field) {
+  return {"dlock", field.threads, [field](const std::vector<std::string>& names) {
+            auto options = engine_options(field.target);
+            if (field.connections > 0) options.connections = field.connections;
+            const auto locks = std::make_shared<dlock::Engine>(field.target.url, options);
+            std::vector<std::unique_ptr<Client>> clients;
+            for (const auto& name : names) clients.push_back(std::make_unique<DlockClient>(locks, name, field.one_name));
+            return clients;
+          }};
+}
+
+Contender peer(const Field& field, std::string_view word) {
+  if (word == "redis") return redis_contender(field);
+  const auto known = dlock::dialects::raw_peers(field.target.url);
+  if (std::find(known.begin(), known.end(), word) == known.end())
+    throw dlock::tools::UsageError(fmt::format("--against {} is unknown or not possible on this database; it has {} and redis",
+                                               dlock::tools::in_quotes(word), fmt::join(known, ", ")));
+  const auto clients = field.one_name && !waits(word) ? 1 : std::min(field.threads, field.raw_connections);
+  return {std::string(word), clients, [field, peer = std::string(word)](const std::vector<std::string>& names) {
+            std::vector<std::unique_ptr<Client>> opened;
+            for (const auto& name : names)
+              opened.push_back(std::make_unique<PeerClient>(field.target, peer, name, opened.size()));
+            return opened;
+          }};
+}
+
+}  // namespace bench

@@ -1,0 +1,144 @@
+// This file knows how a round of renewals is seen from outside: trust in a lease is counted from the moment at which its
+// renewal was sent, so that the end of trust tells when that was.
+#include "renew.hpp"
+
+#include "progress.hpp"
+#include "report.hpp"
+#include "samples.hpp"
+#include "scratch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace bench {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr dlock::Duration lease = 10min, margin = 100ms, interval = 500ms;
+// Leases of one round end together, as far as two clocks can be read at once; those of two rounds do not.
+constexpr std::int64_t together = 20'000'000;
+constexpr auto look = std::chrono::microseconds{20};
+// Leases that were taken one after the other come together in one round after some.
+constexpr auto patience = 1min;
+
+// When trust in it ends. Two readings: what comes between them and the clock can only make it later.
+std::int64_t end_of_trust(const dlock::Lock& lock) {
+  const auto read = [&] {
+    const auto left = lock.remaining();
+    return now() + std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+  };
+  const auto once = read();
+  return std::min(once, read());
+}
+
+std::vector<dlock::Lock> take_all(dlock::Engine& locks, std::size_t count, Progress& progress) {
+  dlock::LockOptions options;
+  options.lease = lease;
+  options.renew_every = interval;
+  std::vector<dlock::Lock> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % 100 == 0) progress.say(fmt::format("{} of {} leases taken", i, count));
+    auto lock = locks.try_lock(fmt::format("dlock-bench/renew/{:09}", i), options);
+    if (!lock) throw std::runtime_error("a lock of a table of its own is held");
+    all.push_back(std::move(*lock));
+  }
+  return all;
+}
+
+struct Round {
+  std::int64_t took = 0;  // from its sending until the last lease trusted its answer
+  std::size_t renewed = 0;
+};
+
+// Watches the next one that the first lease is in.
+Round next_round(const std::vector<dlock::Lock>& locks) {
+  const auto& first = locks.front();
+  const auto before = end_of_trust(first);
+  auto seen = before;
+  while (seen - before < together) {
+    first.check();
+    std::this_thread::sleep_for(look);
+    seen = end_of_trust(first);
+  }
+  const auto in_it = [&] {
+    return static_cast<std::size_t>(std::count_if(locks.begin(), locks.end(), [&](const auto& lock) {
+      return std::abs(end_of_trust(lock) - seen) < together;
+    }));
+  };
+  // The keeper tells one lease after the other.
+  Round round;
+  std::int64_t over = 0;
+  for (std::size_t more = 1; round.renewed < locks.size() && more != round.renewed;) {
+    more = round.renewed;
+    over = now();
+    round.renewed = in_it();
+  }
+  round.took = over - (seen - std::chrono::duration_cast<std::chrono::nanoseconds>(lease - margin).count());
+  return round;
+}
+
+double per_second(const RenewResult& result) {
+  const auto seconds = result.rounds.mean_us() * static_cast<double>(result.rounds.count()) / 1e6;
+  return seconds > 0 ? static_cast<double>(result.renewed) / seconds : 0;
+}
+
+}  // namespace
+
+RenewResult run_renew(const RenewOptions& options) {
+  RenewResult result;
+  result.setup = setup_of(options.target);
+  Progress progress("renew", options.target.quiet);
+  Scratch table(options.target, "dlock_bench_renew");
+  auto engine = engine_options(table.target());
+  engine.margin = margin;
+  engine.request_timeout = 1min;
+  dlock::Engine locks(table.target().url, engine);
+  auto all = take_all(locks, options.leases, progress);
+  progress.say("waiting until all leases are in one round");
+  for (const auto end = Clock::now() + patience; next_round(all).renewed < all.size() && Clock::now() < end;) {
+  }
+  const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
+  result.least = all.size();
+  do {
+    progress.say(fmt::format("{} rounds", result.rounds.count()));
+    const auto round = next_round(all);
+    result.rounds.add(round.took);
+    result.renewed += round.renewed;
+    result.least = std::min(result.least, round.renewed);
+  } while (Clock::now() < end);
+  for (auto& lock : all) lock.detach();  // the table goes
+  return result;
+}
+
+std::string as_text(const RenewOptions& options, const RenewResult& result) {
+  return title("renew", result.setup, fmt::format("{} leases, {:g} s", options.leases, options.seconds)) +
+         fmt::format("{} rounds   p50 {:.1f} ms   p99 {:.1f} ms   at least {} leases in each\n{:.0f} leases/s\n",
+                     result.rounds.count(), result.rounds.percentile_us(50) / 1e3, result.rounds.percentile_us(99) / 1e3,
+                     result.least, per_second(result));
+}
+
+std::string as_json(const RenewOptions& options, const RenewResult& result) {
+  auto json = head("renew", result.setup);
+  json["threads"] = 1;
+  json["seconds"] = options.seconds;
+  json["leases"] = options.leases;
+  json["least_leases_in_a_round"] = result.least;
+  json["dlock"] = spread(result.rounds);
+  json["dlock"]["leases_per_second"] = per_second(result);
+  return dumped(json);
+}
+
+Plot as_plot(const RenewOptions& options, const RenewResult& result) {
+  Plot plot;
+  plot.title = fmt::format("renew: a round of {} leases, {}", options.leases, result.setup.database);
+  plot.curves = {{"round", result.rounds}};
+  return plot;
+}
+
+}  // namespace bench

@@ -1,0 +1,230 @@
+// This file knows the words on the command line of each scenario.
+#include "scenarios.hpp"
+
+#include "busy.hpp"
+#include "contest.hpp"
+#include "handoff.hpp"
+#include "herd.hpp"
+#include "reap.hpp"
+#include "renew.hpp"
+#include "scale.hpp"
+#include "tools/shared/usage.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+namespace bench {
+namespace {
+
+using namespace dlock::tools;
+
+// Prints the result, and draws it if that is wanted.
+template <class Options, class Result>
+void tell(const Order& order, const Options& options, Result& result) {
+  const auto report = order.as_json() ? as_json(options, result) : as_text(options, result);
+  std::fputs(report.c_str(), stdout);
+  if (!order.common.plot.empty()) draw(as_plot(options, result), order.common.plot);
+}
+
+std::size_t count(std::string_view flag, const std::string& text, std::int64_t low, std::int64_t high) {
+  return static_cast<std::size_t>(parse_number(flag, text, low, high));
+}
+
+double rate(const std::string& text) {
+  double result = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
+  if (error != std::errc{} || end != text.data() + text.size() || !(result > 0) || result > 1e7)
+    throw UsageError("--rate " + in_quotes(text) + " is not a number of pairs per second above 0, and 10000000 at most");
+  return result;
+}
+
+// "raw,redis", each once.
+std::vector<std::string> peers(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size() || (at > 0 && at == text.size());) {
+    const auto end = std::min(text.find(',', at), text.size());
+    const auto word = text.substr(at, end - at);
+    if (word.empty()) throw UsageError("--against " + in_quotes(text) + " has an empty word; write for example raw,redis");
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+    at = end + 1;
+  }
+  return words;
+}
+
+Scenario add_contest(CLI::App& app, Contest contest, const char* name, const char* description, const char* footer) {
+  struct Texts {
+    std::string against, threads = "64", raw_connections, connections, rate, redis = "127.0.0.1:6379";
+  };
+  const auto texts = std::make_shared<Texts>();
+  auto* command = app.add_subcommand(name, description);
+  command->add_option("--against", texts->against,
+      "peers that take turns, with commas: raw, naive, advisory, getlock, redis")->type_name("P");
+  if (contest != Contest::pair) {
+    command->add_option("--threads", texts->threads, "clients of dlock's one engine (64)")->type_name("N");
+    command->add_option("--connections", texts->connections, "of that engine, at most (its default)")->type_name("N");
+  }
+  if (contest == Contest::many)
+    command->add_option("--raw-connections", texts->raw_connections,
+        "clients of a peer, a connection each (the threads, 32 at most)")->type_name("N");
+  command->add_option("--rate", texts->rate,
+      "pairs to begin per second, all together; the time counts from when one was to begin")->type_name("R");
+  command->add_option("--redis", texts->redis, "of its server: HOST:PORT or a socket (127.0.0.1:6379)")->type_name("A");
+  command->footer(footer);
+  return {command, [texts, contest](const Order& order) {
+            ContestOptions options;
+            options.contest = contest;
+            options.field.target = order.target;
+            options.field.one_name = contest == Contest::hot;
+            if (contest != Contest::pair) options.field.threads = count("--threads", texts->threads, 1, 10'000);
+            if (!texts->connections.empty())
+              options.field.connections = static_cast<unsigned>(parse_number("--connections", texts->connections, 1, 1000));
+            if (!texts->raw_connections.empty())
+              options.field.raw_connections = count("--raw-connections", texts->raw_connections, 1, 10'000);
+            options.field.redis = texts->redis;
+            options.seconds = order.seconds(10);
+            if (!texts->rate.empty()) options.rate = rate(texts->rate);
+            options.against = peers(texts->against);
+            const auto result = run_contest(options);
+            tell(order, options, result);
+            return number(Exit::ok);
+          }};
+}
+
+Scenario add_busy(CLI::App& app) {
+  const auto against = std::make_shared<std::string>();
+  auto* command = app.add_subcommand("busy", "a try on a held lock, beside a select of its row: it writes nothing");
+  command->add_option("--against", *against, "raw: our statement through the plain client library, too")->type_name("P");
+  command->footer("Nothing else should use the server meanwhile: its log is counted as a whole.\n"
+                  "Example: dlock-bench busy --against raw -e DATABASE_URL");
+  return {command, [against](const Order& order) {
+            if (!against->empty() && *against != "raw")
+              throw UsageError("--against " + in_quotes(*against) + " is not possible for busy; the only peer is raw");
+            const BusyOptions options{order.target, order.seconds(10), !against->empty()};
+            const auto result = run_busy(options);
+            tell(order, options, result);
+            return number(Exit::ok);
+          }};
+}
+
+Scenario add_handoff(CLI::App& app) {
+  auto* command = app.add_subcommand("handoff", "two processes: from a release to the waiter's grant");
+  command->footer("For a waiter that listens and one that polls; also how soon a wait ends after\n"
+                  "its deadline, and after a request to stop.\n"
+                  "Exit code 1: a wait ended before its deadline.\n"
+                  "Example: dlock-bench handoff --seconds 2m -e DATABASE_URL");
+  return {command, [](const Order& order) {
+            const HandoffOptions options{order.target, order.seconds(60)};
+            auto result = run_handoff(options);
+            tell(order, options, result);
+            if (result.early) return order.console.error(Exit::database, "a wait ended before its deadline", {}, "early");
+            return number(Exit::ok);
+          }};
+}
+
+Scenario add_herd(CLI::App& app) {
+  struct Texts {
+    std::string threads = "1000", processes = "50";
+    bool fifo = false;
+  };
+  const auto texts = std::make_shared<Texts>();
+  auto* command = app.add_subcommand("herd", "many waiters for one name: their load, and how all get it");
+  command->add_option("--threads", texts->threads, "waiters in one process (1000)")->type_name("N");
+  command->add_option("--processes", texts->processes, "processes with one waiter each (50)")->type_name("N");
+  command->add_flag("--fifo", texts->fifo, "in the order of tickets, which is checked");
+  command->footer("Nothing else should use the server meanwhile: its work is counted as a whole.\n"
+                  "Exit code 1: a waiter did not get the lock, two had it at once, or not in the\n"
+                  "order of their tickets.\n"
+                  "Example: dlock-bench herd --threads 200 --processes 20 --fifo -e DATABASE_URL");
+  return {command, [texts](const Order& order) {
+            HerdOptions options{order.target};
+            options.threads = count("--threads", texts->threads, 0, 10'000);
+            options.processes = count("--processes", texts->processes, 0, 1000);
+            if (options.threads + options.processes == 0)
+              throw UsageError("--threads 0 with --processes 0 leaves nobody to wait");
+            options.fifo = texts->fifo;
+            options.seconds = order.seconds(5);
+            auto result = run_herd(options);
+            tell(order, options, result);
+            if (!result.wrong.empty()) return order.console.error(Exit::database, result.wrong, {}, "wrong");
+            return number(Exit::ok);
+          }};
+}
+
+constexpr auto own_table = "In a table dlock_bench_… of its own, which is made and taken away: that needs\n"
+                           "the rights of dlock-migrate.\n";
+
+Scenario add_renew(CLI::App& app) {
+  const auto leases = std::make_shared<std::string>("10000");
+  auto* command = app.add_subcommand("renew", "an engine with many leases: a round of renewals");
+  command->add_option("--leases", *leases, "held by one engine (10000)")->type_name("N");
+  command->footer(std::string(own_table) + "Example: dlock-bench renew --leases 1000 -e DATABASE_URL");
+  return {command, [leases](const Order& order) {
+            const RenewOptions options{order.target, order.seconds(10), count("--leases", *leases, 1, 1'000'000)};
+            const auto result = run_renew(options);
+            tell(order, options, result);
+            return number(Exit::ok);
+          }};
+}
+
+Scenario add_scale(CLI::App& app) {
+  struct Texts {
+    std::string rows = "1000000", leases = "0", engines = "100";
+  };
+  const auto texts = std::make_shared<Texts>();
+  auto* command = app.add_subcommand("scale", "an acquire in a table of 1,000 rows and of 1,000,000");
+  command->add_option("--rows", texts->rows, "in the large table (1000000)")->type_name("N");
+  command->add_option("--leases", texts->leases, "held meanwhile in the large table, and renewed (0)")->type_name("N");
+  command->add_option("--engines", texts->engines, "that hold them, in processes of 25 (100)")->type_name("N");
+  command->footer("In tables dlock_bench_… of its own, which are made and taken away: that needs\n"
+                  "the rights of dlock-migrate.\n"
+                  "Example: dlock-bench scale --rows 100000 -e DATABASE_URL");
+  return {command, [texts](const Order& order) {
+            ScaleOptions options{order.target, order.seconds(10)};
+            options.rows = parse_number("--rows", texts->rows, 1, 100'000'000);
+            options.leases = count("--leases", texts->leases, 0, 10'000'000);
+            options.engines = count("--engines", texts->engines, 1, 10'000);
+            const auto result = run_scale(options);
+            tell(order, options, result);
+            return number(Exit::ok);
+          }};
+}
+
+Scenario add_reap(CLI::App& app) {
+  const auto rows = std::make_shared<std::string>("100000");
+  auto* command = app.add_subcommand("reap", "idle rows are removed, while a client locks");
+  command->add_option("--rows", *rows, "that are idle (100000)")->type_name("N");
+  command->footer(std::string(own_table) + "Example: dlock-bench reap --rows 10000 -e DATABASE_URL");
+  return {command, [rows](const Order& order) {
+            const ReapOptions options{order.target, order.seconds(5), parse_number("--rows", *rows, 1, 100'000'000)};
+            const auto result = run_reap(options);
+            tell(order, options, result);
+            return number(Exit::ok);
+          }};
+}
+
+}  // namespace
+
+double Order::seconds(double usual) const {
+  if (common.seconds.empty()) return usual;
+  return std::chrono::duration<double>(parse_positive_duration("--seconds", common.seconds)).count();
+}
+
+std::vector<Scenario> add_scenarios(CLI::App& app) {
+  constexpr auto turns = "All take turns in one run, each on fresh connections. raw: our statements\n"
+                         "through the plain client library. naive: an upsert without queues and floors.\n"
+                         "advisory, getlock: the database's own locks. redis: SET NX PX, and a script.\n";
+  const auto with = [&](const char* example) { return std::string(turns) + "Example: " + example; };
+  return {
+      add_contest(app, Contest::pair, "pair", "one client, one name: acquire and release, again and again",
+                  with("dlock-bench pair --against raw --seconds 20s -e DATABASE_URL").c_str()),
+      add_contest(app, Contest::many, "many", "many threads, a name each",
+                  with("dlock-bench many --against raw,redis -e DATABASE_URL").c_str()),
+      add_contest(app, Contest::hot, "hot", "many threads that want one name",
+                  with("dlock-bench hot --against raw --threads 16 -e DATABASE_URL").c_str()),
+      add_busy(app), add_handoff(app), add_herd(app), add_renew(app), add_scale(app), add_reap(app)};
+}
+
+}  // namespace bench

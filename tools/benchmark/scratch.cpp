@@ -1,0 +1,59 @@
+// This file knows how such a table is made and filled.
+#include "scratch.hpp"
+
+#include <dlock/schema.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace bench {
+namespace {
+
+constexpr auto prefix = "dlock-bench/row/";
+constexpr std::int64_t portion = 10'000;
+
+dlock::schema::Options options_for(const Target& target) {
+  dlock::schema::Options options;
+  options.schema = target.schema;
+  options.table = target.table;
+  options.connect_timeout = target.connect_timeout;
+  options.application = "dlock-bench";
+  return options;
+}
+
+void must_be_good(const dlock::schema::Report& report) {
+  if (report.verdict != dlock::schema::Verdict::good)
+    throw std::runtime_error(fmt::format("a table for the measurement: {}", report.message));
+}
+
+}  // namespace
+
+Scratch::Scratch(const Target& target, const std::string& table) : target_(target) {
+  target_.table = table;
+  target_.history_table.clear();
+  must_be_good(dlock::schema::down(target_.url, 0, options_for(target_), true));
+  must_be_good(dlock::schema::up(target_.url, options_for(target_)));
+}
+
+Scratch::~Scratch() {
+  try {
+    dlock::schema::down(target_.url, 0, options_for(target_), true);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "dlock-bench: the table {} is left behind: {}\n", target_.table, error.what());
+  }
+}
+
+void Scratch::fill(std::int64_t count, Progress& progress) {
+  const auto peer = raw_peer(target_);
+  for (std::int64_t first = 0; first < count; first += portion) {
+    progress.say(fmt::format("{} of {} rows", first, count));
+    peer->fill(prefix, first, std::min(portion, count - first));
+  }
+  peer->tidy();
+}
+
+std::string row_name(std::int64_t number) { return fmt::format("{}{:09}", prefix, number); }
+
+}  // namespace bench
