@@ -44,7 +44,7 @@ TEST_CASE("a pair runs on the engine and on its raw peers, and says on what") {
   for (const char* contender : {"dlock", "raw", "naive"}) {
     CAPTURE(contender);
     CHECK(json[contender]["clients"] == 1);
-    CHECK(json[contender]["pairs"] >= 20);  // one a turn at least
+    CHECK(json[contender]["pairs"] >= 3);  // one a turn at least
     CHECK(json[contender]["pairs_per_second"] > 0);
     CHECK(json[contender]["p50_us"] > 0);
     CHECK(json[contender]["p99_us"] >= json[contender]["p50_us"]);
@@ -61,8 +61,8 @@ TEST_CASE("many threads run on one engine, and on as many raw connections as the
   CHECK(json["threads"] == 3);
   CHECK(json["dlock"]["clients"] == 3);
   CHECK(json["raw"]["clients"] == 2);
-  CHECK(json["dlock"]["pairs"] >= 15);
-  CHECK(json["raw"]["pairs"] >= 10);
+  CHECK(json["dlock"]["pairs"] >= 9);
+  CHECK(json["raw"]["pairs"] >= 6);
   CHECK(json["ratio"] > 0);
 }
 
@@ -71,24 +71,23 @@ TEST_CASE("a hot name goes from thread to thread, and a peer that cannot wait is
   const auto json = measured(database.url(), {"hot", "--threads", "3", "--against", "raw", "--seconds", "100ms"});
   CHECK(json["dlock"]["clients"] == 3);
   CHECK(json["raw"]["clients"] == 1);
-  CHECK(json["dlock"]["pairs"] >= 15);
+  CHECK(json["dlock"]["pairs"] >= 9);
   CHECK(json["ratio"] > 0);
 }
 
-TEST_CASE("no more pairs begin than the rate says, and what waits for its turn is counted") {
+TEST_CASE("as many pairs begin as the rate says, however slow they are") {
   const Database database;
-  const auto json = measured(database.url(), {"pair", "--rate", "200", "--seconds", "500ms"});
-  CHECK(json["rate"] == 200);
-  CHECK(json["dlock"]["pairs"] > 0);
-  CHECK(json["dlock"]["pairs"] <= 100);
+  const auto json = measured(database.url(), {"pair", "--rate", "30", "--seconds", "300ms"});
+  CHECK(json["rate"] == 30);
+  CHECK(json["dlock"]["pairs"] == 12);  // two in each turn of 50 ms: at 0 and at 33 ms
 }
 
 TEST_CASE("a try on a busy lock is timed beside a select of its row") {
   const Database database;
   const auto json = measured(database.url(), {"busy", "--against", "raw", "--seconds", "100ms"});
-  for (const char* contender : {"dlock", "select", "raw"}) CHECK(json[contender]["times"] >= 20);
+  for (const char* contender : {"dlock", "select", "raw"}) CHECK(json[contender]["times"] >= 3);
   CHECK(json["ratio"] > 0);
-  CHECK(json["rounds"] == 20);
+  CHECK(json["rounds"] == 3);
   CHECK(json["log_bytes"] >= 0);
 }
 

@@ -4,6 +4,7 @@
 #include "progress.hpp"
 #include "report.hpp"
 #include "samples.hpp"
+#include "turns.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +15,7 @@ namespace bench {
 namespace {
 
 constexpr auto name = "dlock-bench/busy";
-constexpr int rounds = 20;
+constexpr int most_rounds = 20;
 
 // Times `work` for so long, after a warm-up.
 template <class Work>
@@ -63,7 +64,9 @@ BusyResult run_busy(const BusyOptions& options) {
   if (!lock) throw std::runtime_error(fmt::format("the lock \"{}\" is held by somebody else", name));
   const auto log = raw_peer(options.target);
   Progress progress("busy", options.target.quiet);
-  const double each = options.seconds / rounds / (options.raw ? 3 : 2);
+  const std::size_t contenders = options.raw ? 3 : 2;
+  const auto rounds = rounds_for(options.seconds, contenders, most_rounds);
+  const auto each = options.seconds / rounds / static_cast<double>(contenders);
   for (int i = 0; i < rounds; ++i) {
     progress.part(static_cast<double>(i) / rounds);
     {

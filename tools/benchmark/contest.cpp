@@ -5,6 +5,7 @@
 #include "redis.hpp"
 #include "report.hpp"
 #include "samples.hpp"
+#include "turns.hpp"
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -120,8 +121,8 @@ std::vector<std::string> names(Contest contest, std::size_t clients) {
   return names;
 }
 
-// Opening a client of many takes a while, and one pair is nothing to wait for.
-int rounds(Contest contest) { return contest == Contest::pair ? 20 : 5; }
+// Opening a client of many takes a while.
+int most_rounds(Contest contest) { return contest == Contest::pair ? 20 : 5; }
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -162,7 +163,8 @@ ContestResult run_contest(const ContestOptions& options) {
   result.setup = setup_of(options.field.target);
   for (const auto& contender : contenders) result.contenders.push_back({contender.word, contender.clients, {}, {}, {}, {}});
   Progress progress(std::string(word(options.contest)), options.field.target.quiet);
-  const auto turns = static_cast<std::size_t>(rounds(options.contest)) * contenders.size();
+  const auto rounds = rounds_for(options.seconds, contenders.size(), most_rounds(options.contest));
+  const auto turns = static_cast<std::size_t>(rounds) * contenders.size();
   const auto each = options.seconds / static_cast<double>(turns);
   for (std::size_t i = 0; i < turns; ++i) {
     progress.part(static_cast<double>(i) / static_cast<double>(turns));

@@ -6,6 +6,7 @@
 #include "report.hpp"
 #include "samples.hpp"
 #include "scratch.hpp"
+#include "turns.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +19,7 @@ namespace {
 
 constexpr auto small_table = "dlock_bench_small", large_table = "dlock_bench_large";
 constexpr std::int64_t few = 1000;
-constexpr int rounds = 20;
+constexpr int most_rounds = 20;
 constexpr std::size_t engines_a_process = 25;
 constexpr char open = 'o', done = 'd', farewell = 'f';
 
@@ -112,9 +113,10 @@ ScaleResult run_scale(const ScaleOptions& options) {
   progress.say("taking leases");
   holders.begin();
   std::mt19937_64 random{std::random_device{}()};
+  const auto rounds = rounds_for(options.seconds, 2, most_rounds);
+  const auto each = options.seconds / rounds / 2;
   for (int i = 0; i < rounds; ++i) {
     progress.part(static_cast<double>(i) / rounds);
-    const auto each = options.seconds / rounds / 2;
     measure(small.target(), result.small_rows, each, random, result.small_acquire, result.small_pair);
     measure(large.target(), options.rows, each, random, result.large_acquire, result.large_pair);
   }
