@@ -1,0 +1,63 @@
+# This file knows the tables of docs/PERFORMANCE.md, made of what tools/bench has measured.
+
+def databases: ["PostgreSQL", "MariaDB", "MySQL", "SQLite"];
+def kind: .database | split(" ")[0];
+def of($scenario): [.results[] | select(.scenario == $scenario)] | sort_by(kind as $k | databases | index($k));
+
+def figure: if . == null then "–" elif . >= 100 then round | tostring | [while(length > 0; .[:-3])] | map(.[-3:]) | reverse | join(",")
+  elif . >= 10 then (. * 10 | round) / 10 | tostring else (. * 100 | round) / 100 | tostring end;
+def us: if . == null then "–" elif . >= 10000 then "\(. / 1000 | figure) ms" else "\(figure) µs" end;
+def row: "| " + join(" | ") + " |";
+def table($head): ($head | row), ($head | map("---") | row), .[];
+def at_most($limit): if . == null then "–" else "\(figure) (≤ \($limit): \(if . <= $limit then "met" else "**missed**" end))" end;
+def at_least($limit): if . == null then "–" else "\(figure) (≥ \($limit): \(if . >= $limit then "met" else "**missed**" end))" end;
+def own: .advisory // .getlock;
+
+def summary: "Measured on \(.day), on a machine of \(.machine.cores) cores that it shared with other work (load \(.machine.load_at_the_beginning) at the beginning), its files on \(.machine.file_system)\(if .quick then ", in the short form (`--quick`)" else "" end). p50 is the median, p99 the time that 99 of 100 stayed below.";
+
+def settings: of("pair") | map([kind, .database, (.durable | if . then "yes" else "**no**" end),
+    (.settings | to_entries | map("\(.key) \(if .value == "" then "(empty)" else .value end)") | join(", "))] | .[1:] | row)
+  | table(["database", "durable", "settings"]);
+
+def pair: of("pair") | map([kind, (.dlock.p50_us | us), (.raw.p50_us | us), (.ratio | at_most(1.05)), (.naive.p50_us | us),
+    (own.p50_us | us), (.redis.p50_us | us), (.dlock.p99_us | us), (.raw.p99_us | us)] | row)
+  | table(["pair", "dlock p50", "raw p50", "dlock / raw", "naive p50", "own locks p50", "Redis p50", "dlock p99", "raw p99"]);
+
+def many: . as $all | of("many") | map(kind as $kind | ($all | of("pair") | map(select(kind == $kind)) | first) as $alone
+    | [kind, (.dlock.pairs_per_second | figure), (.raw.pairs_per_second | figure), (.ratio | at_least(4)),
+      (if $kind == "PostgreSQL" then (if .redis then .ratios.redis | at_least(1) else "–" end) else (.ratios.redis | figure) end),
+      (if $alone == null then null else .dlock.pairs_per_second / $alone.raw.pairs_per_second end
+       | if $kind == "PostgreSQL" then figure else at_least(8) end),
+      (.naive.pairs_per_second | figure), (own.pairs_per_second | figure), (.redis.pairs_per_second | figure), (.dlock.p99_us | us)] | row)
+  | table(["many, \($all | of("many") | first | .threads) threads", "dlock pairs/s", "raw pairs/s, 32 connections", "dlock / raw", "dlock / Redis",
+      "dlock / one raw client", "naive pairs/s", "own locks pairs/s", "Redis pairs/s", "dlock p99"]);
+
+def hot: . as $all | of("hot") | map([kind, (.dlock.pairs_per_second | figure), (.raw.pairs_per_second | figure), (.ratio | at_least(3)),
+    (own.pairs_per_second | figure), (.redis.pairs_per_second | figure), (.dlock.p50_us | us), (.dlock.p99_us | us)] | row)
+  | table(["hot, \($all | of("hot") | first | .threads) threads", "dlock pairs/s", "one raw client, pairs/s", "dlock / raw", "own locks pairs/s", "one Redis client, pairs/s", "dlock p50", "dlock p99"]);
+
+def busy: of("busy") | map([kind, (.dlock.p50_us | us), (.select.p50_us | us), (.ratio | at_most(1.2)), (.raw_ratio | figure),
+    "\(.log_bytes) (\(.rounds_without_log) of \(.rounds) rounds without a byte)"] | row)
+  | table(["busy", "dlock p50", "select p50", "dlock / select", "raw / select", "bytes of log a round"]);
+
+def handoff: of("handoff") | map([kind, (.listening.p50_us | us), (.listening.p99_us | us), (.polling.p50_us | us), (.commit.p50_us | us),
+    (.listening.p50_commits | figure), (.deadline.p99_us | us), (.stop.p99_us | us)] | row)
+  | table(["handoff", "listening p50", "listening p99", "polling p50", "one commit", "listening, in commits", "late after a deadline, p99", "after a stop request, p99"]);
+
+def herd: of("herd") | map([kind, "\(.threads.waiters) + \(.processes.waiters)", "\(.all_s | figure) s", (.each_us | us), (.commit_p50_us | us),
+    (.held.statements_per_s | figure), (.held.log_bytes_per_s | figure), (.held.connections | figure)] | row)
+  | table(["herd", "threads + processes", "all had it within", "each", "one commit", "statements/s while held", "bytes of log/s", "connections"]);
+
+def renew: of("renew") | map([kind, (.leases | figure), (.least_leases_in_a_round | figure), (.dlock.p50_us | us), (.dlock.p99_us | us),
+    (.dlock.leases_per_second | figure)] | row)
+  | table(["renew", "leases", "at least in a round", "a round, p50", "p99", "leases/s"]);
+
+def scale: of("scale") | map([kind, (.small.rows | figure), (.large.rows | figure), "\(.leases | figure) by \(.engines)", (.small.p50_us | us), (.large.p50_us | us),
+    (.ratio | at_most(1.2)), (.small.p99_us | us), (.large.p99_us | us)] | row)
+  | table(["scale", "few rows", "many rows", "leases held meanwhile", "few p50", "many p50", "many / few", "few p99", "many p99"]);
+
+def reap: of("reap") | map([kind, (.removed | figure), (.rows_per_second | at_least(50000)), (.idle.p99_us | us), (.meanwhile.p99_us | us), (.p99_ratio | at_most(3))] | row)
+  | table(["reap", "rows", "rows/s", "acquire p99, idle", "acquire p99 meanwhile", "meanwhile / idle"]);
+
+# The data of a plot: a line a database, a column a contender.
+def bars($scenario; $words; field): of($scenario) | map([kind] + [.[$words[]] | if . == null then "?" else field end] | map(tostring) | join("\t")) | .[];
