@@ -11,7 +11,7 @@
 
 namespace dlock::test {
 
-inline const std::vector<std::string> tools{"dlock", "dlock-migrate"};
+inline const std::vector<std::string> tools{"dlock", "dlock-migrate", "dlock-bench"};
 
 inline Ran ran(std::vector<std::string> command, const std::string& streams = "2>&1 </dev/null",
                const std::vector<std::string>& environment = {}) {

@@ -1,20 +1,42 @@
 // This file knows the command line of dlock-bench.
-#include "page.hpp"
 #include "plot.hpp"
 #include "scenarios.hpp"
 
 #include "tools/shared/arguments.hpp"
 #include "tools/shared/connection.hpp"
 #include "tools/shared/console.hpp"
+#include "tools/shared/help.hpp"
 
 #include <algorithm>
+
+namespace {
+
+void tell_of_itself(CLI::App& app) {
+  dlock::tools::HelpPage::tell(app, {{},
+      "Each scenario prints what it measured, with the settings that decide whether a commit survives a crash; --json prints\n"
+      "an object, --plot draws it. Rows named dlock-bench/... are written into the lock table; renew, scale and reap make\n"
+      "tables dlock_bench_... of their own and take them away. What a run that was killed leaves behind, the next one takes\n"
+      "away. The database is named by -u URL, by -e NAME (a variable), or by a variable below.\n"
+      "# EXIT STATUS\n"
+      "  0   measured\n"
+      "  1   database error; or something was seen that must not be\n"
+      "  2   usage or configuration\n"
+      "  7   the schema is missing, or does not fit this binary\n"
+      "  8   the database is unreachable\n"
+      "  9   permission denied\n"
+      "# ENVIRONMENT\n"
+      "  DLOCK_URL   the database, if neither -u nor -e is given\n"
+      "  NO_COLOR    if not empty: no colours"});
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace dlock::tools;
   const auto arguments = take_arguments(argc, argv);
   Console console("dlock-bench");
-  CLI::App app{"Usage: dlock-bench SCENARIO [OPTIONS]. Measures dlock on your own database."};
-  bench::use_small_pages(app);
+  CLI::App app("Measures dlock on your own database.", "dlock-bench");
+  HelpPage::turn_to(app);
   app.require_subcommand(1);
   app.fallthrough();
   bench::Common common;
@@ -24,9 +46,10 @@ int main(int argc, char** argv) {
   ConnectionOptions connection;
   connection.add_to(app);
   console.add_to(app);
-  app.footer("--seconds is 10s for most scenarios, 60s for handoff, 5s for herd and reap.\n"
-             "--plot draws the result with gnuplot.  More: dlock-bench SCENARIO --help\n"
-             "Example: dlock-bench pair --against raw -u sqlite:app.db");
+  app.footer("--seconds is 10s, 60s for handoff, 5s for herd and reap, unless it is given. --plot needs gnuplot.\n"
+             "Examples:\n"
+             "  dlock-bench pair --against raw -u sqlite:app.db");
+  tell_of_itself(app);
   const auto scenarios = bench::add_scenarios(app);
   return run_tool(console, app, arguments.words, [&] {
     bench::Order order{{}, common, console};

@@ -5,7 +5,7 @@ def kind: .database | split(" ")[0];
 def of($scenario): [.results[] | select(.scenario == $scenario)] | sort_by(kind as $k | databases | index($k));
 
 def figure: if . == null then "–" elif . >= 100 then round | tostring | [while(length > 0; .[:-3])] | map(.[-3:]) | reverse | join(",")
-  elif . >= 10 then (. * 10 | round) / 10 | tostring else (. * 100 | round) / 100 | tostring end;
+  elif . >= 10 then (. * 10 | round) / 10 | tostring elif . >= 0.1 then (. * 100 | round) / 100 | tostring else (. * 10000 | round) / 10000 | tostring end;
 def us: if . == null then "–" elif . >= 10000 then "\(. / 1000 | figure) ms" else "\(figure) µs" end;
 def row: "| " + join(" | ") + " |";
 def table($head): ($head | row), ($head | map("---") | row), .[];

@@ -23,6 +23,8 @@ using namespace std::chrono_literals;
 constexpr dlock::Duration lease = 10min, margin = 100ms, interval = 500ms;
 // Leases of one round end together, as far as two clocks can be read at once; those of two rounds do not.
 constexpr std::int64_t together = 20'000'000;
+// No further lease of a round is told of after so long.
+constexpr std::int64_t settling = 100'000'000;
 constexpr auto look = std::chrono::microseconds{20};
 // Leases that were taken one after the other come together in one round after some.
 constexpr auto patience = 1min;
@@ -71,13 +73,15 @@ Round next_round(const std::vector<dlock::Lock>& locks) {
       return std::abs(end_of_trust(lock) - seen) < together;
     }));
   };
-  // The keeper tells one lease after the other.
+  // The keeper tells one lease after the other; it may be held up in between.
   Round round;
-  std::int64_t over = 0;
-  for (std::size_t more = 1; round.renewed < locks.size() && more != round.renewed;) {
-    more = round.renewed;
-    over = now();
-    round.renewed = in_it();
+  auto over = now();
+  for (auto looked = over; round.renewed < locks.size() && looked - over < settling; std::this_thread::sleep_for(look)) {
+    looked = now();
+    const auto count = in_it();
+    if (count == round.renewed) continue;
+    round.renewed = count;
+    over = looked;
   }
   round.took = over - (seen - std::chrono::duration_cast<std::chrono::nanoseconds>(lease - margin).count());
   return round;

@@ -98,7 +98,8 @@ Scenario add_busy(CLI::App& app) {
   auto* command = app.add_subcommand("busy", "a try on a held lock, beside a select of its row: it writes nothing");
   command->add_option("--against", *against, "raw: our statement through the plain client library, too")->type_name("P");
   command->footer("Nothing else should use the server meanwhile: its log is counted as a whole.\n"
-                  "Example: dlock-bench busy --against raw -e DATABASE_URL");
+                  "Examples:\n"
+                  "  dlock-bench busy --against raw -e DATABASE_URL");
   return {command, [against](const Order& order) {
             if (!against->empty() && *against != "raw")
               throw UsageError("--against " + in_quotes(*against) + " is not possible for busy; the only peer is raw");
@@ -111,10 +112,11 @@ Scenario add_busy(CLI::App& app) {
 
 Scenario add_handoff(CLI::App& app) {
   auto* command = app.add_subcommand("handoff", "two processes: from a release to the waiter's grant");
-  command->footer("For a waiter that listens and one that polls; also how soon a wait ends after\n"
-                  "its deadline, and after a request to stop.\n"
+  command->footer("For a waiter that listens and one that polls; also how soon a wait ends after its deadline, and after a "
+                  "request to stop.\n"
                   "Exit code 1: a wait ended before its deadline.\n"
-                  "Example: dlock-bench handoff --seconds 2m -e DATABASE_URL");
+                  "Examples:\n"
+                  "  dlock-bench handoff --seconds 2m -e DATABASE_URL");
   return {command, [](const Order& order) {
             const HandoffOptions options{order.target, order.seconds(60)};
             auto result = run_handoff(options);
@@ -135,9 +137,9 @@ Scenario add_herd(CLI::App& app) {
   command->add_option("--processes", texts->processes, "processes with one waiter each (50)")->type_name("N");
   command->add_flag("--fifo", texts->fifo, "in the order of tickets, which is checked");
   command->footer("Nothing else should use the server meanwhile: its work is counted as a whole.\n"
-                  "Exit code 1: a waiter did not get the lock, two had it at once, or not in the\n"
-                  "order of their tickets.\n"
-                  "Example: dlock-bench herd --threads 200 --processes 20 --fifo -e DATABASE_URL");
+                  "Exit code 1: a waiter did not get the lock, two had it at once, or not in the order of their tickets.\n"
+                  "Examples:\n"
+                  "  dlock-bench herd --threads 200 --processes 20 --fifo -e DATABASE_URL");
   return {command, [texts](const Order& order) {
             HerdOptions options{order.target};
             options.threads = count("--threads", texts->threads, 0, 10'000);
@@ -153,14 +155,14 @@ Scenario add_herd(CLI::App& app) {
           }};
 }
 
-constexpr auto own_table = "In a table dlock_bench_… of its own, which is made and taken away: that needs\n"
-                           "the rights of dlock-migrate.\n";
+constexpr auto own_table = "In tables dlock_bench_… of its own, which are made and taken away: that needs the rights of "
+                           "dlock-migrate.\nExamples:\n  ";
 
 Scenario add_renew(CLI::App& app) {
   const auto leases = std::make_shared<std::string>("10000");
   auto* command = app.add_subcommand("renew", "an engine with many leases: a round of renewals");
   command->add_option("--leases", *leases, "held by one engine (10000)")->type_name("N");
-  command->footer(std::string(own_table) + "Example: dlock-bench renew --leases 1000 -e DATABASE_URL");
+  command->footer(std::string(own_table) + "dlock-bench renew --leases 1000 -e DATABASE_URL");
   return {command, [leases](const Order& order) {
             const RenewOptions options{order.target, order.seconds(10), count("--leases", *leases, 1, 1'000'000)};
             const auto result = run_renew(options);
@@ -178,9 +180,7 @@ Scenario add_scale(CLI::App& app) {
   command->add_option("--rows", texts->rows, "in the large table (1000000)")->type_name("N");
   command->add_option("--leases", texts->leases, "held meanwhile in the large table, and renewed (0)")->type_name("N");
   command->add_option("--engines", texts->engines, "that hold them, in processes of 25 (100)")->type_name("N");
-  command->footer("In tables dlock_bench_… of its own, which are made and taken away: that needs\n"
-                  "the rights of dlock-migrate.\n"
-                  "Example: dlock-bench scale --rows 100000 -e DATABASE_URL");
+  command->footer(std::string(own_table) + "dlock-bench scale --rows 100000 -e DATABASE_URL");
   return {command, [texts](const Order& order) {
             ScaleOptions options{order.target, order.seconds(10)};
             options.rows = parse_number("--rows", texts->rows, 1, 100'000'000);
@@ -196,7 +196,7 @@ Scenario add_reap(CLI::App& app) {
   const auto rows = std::make_shared<std::string>("100000");
   auto* command = app.add_subcommand("reap", "idle rows are removed, while a client locks");
   command->add_option("--rows", *rows, "that are idle (100000)")->type_name("N");
-  command->footer(std::string(own_table) + "Example: dlock-bench reap --rows 10000 -e DATABASE_URL");
+  command->footer(std::string(own_table) + "dlock-bench reap --rows 10000 -e DATABASE_URL");
   return {command, [rows](const Order& order) {
             const ReapOptions options{order.target, order.seconds(5), parse_number("--rows", *rows, 1, 100'000'000)};
             const auto result = run_reap(options);
@@ -213,10 +213,10 @@ double Order::seconds(double usual) const {
 }
 
 std::vector<Scenario> add_scenarios(CLI::App& app) {
-  constexpr auto turns = "All take turns in one run, each on fresh connections. raw: our statements\n"
-                         "through the plain client library. naive: an upsert without queues and floors.\n"
-                         "advisory, getlock: the database's own locks. redis: SET NX PX, and a script.\n";
-  const auto with = [&](const char* example) { return std::string(turns) + "Example: " + example; };
+  constexpr auto turns = "All take turns in one run, each on fresh connections. raw: our statements through the plain client "
+                         "library. naive: an upsert without queues and floors. advisory, getlock: the database's own locks. "
+                         "redis: SET NX PX, and a script.\nExamples:\n  ";
+  const auto with = [&](const char* example) { return std::string(turns) + example; };
   return {
       add_contest(app, Contest::pair, "pair", "one client, one name: acquire and release, again and again",
                   with("dlock-bench pair --against raw --seconds 20s -e DATABASE_URL").c_str()),
