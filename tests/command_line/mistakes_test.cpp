@@ -56,6 +56,16 @@ TEST_CASE("a mistyped option is answered with the right one, and exit code 2, or
   check_refused("dlock-migrate", {"up", "--tp", "3"}, 2, "--tp", "did you mean --to?");
 }
 
+TEST_CASE("who leaves something out is told what it is for, and where help is; who forgets -- is told of it") {
+  check_refused("dlock-migrate", {"up", "--to"}, 2, "--to needs a value: N", "see dlock-migrate up --help");
+  check_refused("dlock-migrate", {"down"}, 2, "--to is required: go back to this version", "see dlock-migrate down --help");
+  check_refused("dlock", {"renew", "job"}, 2, "--token is required: ", "see dlock renew --help");
+  check_refused("dlock", {"inspect"}, 2, "NAME is required", "see dlock inspect --help");
+  check_refused("dlock", {"run", "--", "true"}, 125, "NAME is required", "see dlock run --help");
+  check_refused("dlock", {"run", "job", "ls"}, 125, "\"ls\" is one word too many", "written after --, as in: dlock run [OPTIONS] NAME -- COMMAND");
+  check_refused("dlock", {"run", "job", "ls", "-l"}, 125, "\"ls\" is one word too many", "written after --");
+}
+
 TEST_CASE("a word too many is named, without a password in it") {
   check_refused("dlock", {"list", "a", "b"}, 2, "\"b\" is one word too many", "see dlock list --help");
   for (const std::string url : {"postgresql://u:s3cret@host/db", "postgresql://host/db?user=u&password=s3cret",

@@ -121,7 +121,8 @@ int report_exception(Console& console, const CLI::App& app, int usage_code) {
     console.error(Exit::usage, refusal.message, refusal.hint);
     return usage_code;
   } catch (const CLI::ParseError& error) {
-    console.error(Exit::usage, error.what(), "see --help");
+    const auto refusal = explain_incomplete(app, error.what());
+    console.error(Exit::usage, refusal.message, refusal.hint);
     return usage_code;
   } catch (const UsageError& error) {
     console.error(Exit::usage, error.what());

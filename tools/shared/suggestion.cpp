@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace dlock::tools {
 namespace {
@@ -71,8 +72,10 @@ std::vector<std::string> nearest(std::string_view typed, const std::vector<std::
 Refusal explain_unexpected(const CLI::App& app) {
   const auto& command = chosen(app);
   const auto words = app.remaining(true);
-  const auto option = std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.size() > 1 && word.front() == '-'; });
-  if (option != words.end()) {
+  const auto is_option = [](const std::string& word) { return word.size() > 1 && word.front() == '-'; };
+  const auto option = std::find_if(words.begin(), words.end(), is_option);
+  const bool of_another = option != words.begin() && &command != &app;  // it stands behind a word that is one too many
+  if (option != words.end() && !of_another) {
     const auto typed = option->substr(0, option->find('='));
     std::vector<std::string> names;
     add_options(command, names);
@@ -80,10 +83,31 @@ Refusal explain_unexpected(const CLI::App& app) {
     return {fmt::format("there is no option {}", in_quotes(typed)), as_hint(nearest(typed, names), command)};
   }
   const auto typed = words.empty() ? std::string{} : words.front();
-  if (&command != &app) return {fmt::format("{} is one word too many", in_quotes(typed)), as_hint({}, command)};
+  if (&command != &app) {
+    auto hint = as_hint({}, command);
+    // Whoever knows other tools of this kind may not know of the dashes.
+    const auto ways = usage_of(command);
+    if (!ways.empty() && ways.front().find(" -- ") != std::string::npos)
+      hint = "what is to be run is written after --, as in: " + ways.front() + "; " + hint;
+    return {fmt::format("{} is one word too many", in_quotes(typed)), std::move(hint)};
+  }
   std::vector<std::string> names;
   for (const auto* each : commands_of(app)) names.push_back(each->get_name());
   return {fmt::format("there is no command {}", in_quotes(typed)), as_hint(nearest(typed, names), app)};
+}
+
+Refusal explain_incomplete(const CLI::App& app, const std::string& what) {
+  const auto& command = chosen(app);
+  auto message = what;
+  // The parser's own words for an option at the end of the line.
+  constexpr std::string_view required = ": 1 required ", missing = " missing";
+  if (const auto at = what.find(required); at != std::string::npos && what.ends_with(missing)) {
+    const auto kind = what.substr(at + required.size(), what.size() - at - required.size() - missing.size());
+    message = fmt::format("{} needs a value: {}", what.substr(0, at), kind);
+  }
+  for (const auto* option : command.get_options())
+    if (what == option->get_name() + " is required") message += ": " + option->get_description();
+  return {std::move(message), as_hint({}, command)};
 }
 
 }  // namespace dlock::tools

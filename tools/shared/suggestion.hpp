@@ -20,5 +20,7 @@ struct Refusal {
 };
 // What is wrong with the words that the parser did not expect, after it has thrown ExtrasError.
 Refusal explain_unexpected(const CLI::App& app);
+// What is missing, after it has thrown another error that says `what`.
+Refusal explain_incomplete(const CLI::App& app, const std::string& what);
 
 }  // namespace dlock::tools

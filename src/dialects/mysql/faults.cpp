@@ -67,6 +67,9 @@ std::string advice(unsigned number, const std::string& user) {
   switch (number) {
     case 1146:
     case 1054: return "; run \"dlock-migrate up\"";
+    case 1045:
+    case 1698: return "; the password comes from the URL or from the group [client] of an option file";
+    case 1049: return "; create it (CREATE DATABASE), or name another one in the URL";
     case 1142:
     case 1143:
       return fmt::format("; the account needs: GRANT SELECT, INSERT, UPDATE, DELETE ON the lock table and its table of "

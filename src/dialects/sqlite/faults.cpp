@@ -36,7 +36,7 @@ constexpr Row table[] = {
     {SQLITE_IOERR, "SQLITE_IOERR", Cause::disconnected, ""},
     {SQLITE_NOMEM, "SQLITE_NOMEM", Cause::read_only, ""},
     {SQLITE_CANTOPEN, "SQLITE_CANTOPEN", Cause::refused, ""},
-    {SQLITE_NOTADB, "SQLITE_NOTADB", Cause::rejected, "the file is something else, or encrypted"},
+    {SQLITE_NOTADB, "SQLITE_NOTADB", Cause::rejected, "the file is something else, or encrypted; name another one in the URL"},
     {SQLITE_CORRUPT, "SQLITE_CORRUPT", Cause::rejected, "the file is damaged; restore it"},
     {SQLITE_SCHEMA, "SQLITE_SCHEMA", Cause::stale_statement, ""},
     {SQLITE_CONSTRAINT_NOTNULL, "SQLITE_CONSTRAINT_NOTNULL", Cause::schema,
