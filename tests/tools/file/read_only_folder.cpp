@@ -1,5 +1,5 @@
 // This file knows what a user is told who may read a database's file, but may write neither it nor its folder.
-#include "../command.hpp"
+#include "tools/command.hpp"
 #include "support/database.hpp"
 #include "types/url.hpp"
 

@@ -1,5 +1,5 @@
 // This file knows the promise that a migrator behind a pooler of transactions leaves no lock in a connection that it was lent.
-#include "../migrate.hpp"
+#include "tools/migrate.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 

@@ -1,5 +1,5 @@
 // This file knows what a second signal does to a migration that another session's lock holds up.
-#include "../migrate.hpp"
+#include "tools/migrate.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"
