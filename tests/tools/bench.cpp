@@ -7,7 +7,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <fstream>
 #include <iterator>
+#include <string>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -111,6 +113,35 @@ TEST_CASE("leases, rows and the reaper are measured in tables that are gone afte
     CAPTURE(table);
     CHECK_FALSE(schema::status(database.url(), options).table_exists);
   }
+}
+
+TEST_CASE("a result is drawn where gnuplot is, and without it nothing is measured") {
+  const Database database;
+  const TemporaryFolder folder;
+  const auto file = folder.path() + "/pair.svg";
+  Child poor({"/bin/sh", "-c", "PATH=/nowhere exec \"$0\" \"$@\" 2>&1 </dev/null", DLOCK_TEST_BIN "/dlock-bench", "pair",
+              "--seconds", "10ms", "--plot", file},
+             {"DLOCK_URL=" + database.url()});
+  const auto refused = finish(poor);
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(refused.says("gnuplot-nox"), refused.out);
+  CHECK(refused.lines() == 1);
+  Child look({"/bin/sh", "-c", "command -v gnuplot"}, {});
+  if (finish(look).code != 0) return;
+  measured(database.url(), {"pair", "--seconds", "10ms", "--plot", file});
+  std::ifstream drawn(file);
+  std::string first;
+  std::getline(drawn, first);
+  CHECK_MESSAGE(first.starts_with("<?xml"), first);
+}
+
+TEST_CASE("a Redis server that cannot be reached is named") {
+  const Database database;
+  const auto ran =
+      bench(database.url(), {"pair", "--seconds", "10ms", "--against", "redis", "--redis", "/no/such/socket"});
+  CHECK(ran.code != 0);
+  CHECK_MESSAGE(ran.says("redis"), ran.out);
+  CHECK(ran.lines() == 1);
 }
 
 TEST_CASE("a handoff is timed for a waiter that listens and for one that polls, and no wait ends early") {

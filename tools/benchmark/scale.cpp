@@ -21,9 +21,9 @@ constexpr auto small_table = "dlock_bench_small", large_table = "dlock_bench_lar
 constexpr std::int64_t few = 1000;
 constexpr int most_rounds = 20;
 constexpr std::size_t engines_a_process = 25;
-constexpr char open = 'o', done = 'd', farewell = 'f';
+constexpr char open = 'o', done = 'd';
 
-// Holds leases [first, first + count) until it is told to end: by then the table goes too.
+// Holds leases [first, first + count) until it is killed: then the table is gone too.
 void hold(Line& line, const Target& target, std::size_t engines, std::size_t first, std::size_t count) {
   line.hear(open);
   std::deque<dlock::Engine> all;
@@ -32,8 +32,7 @@ void hold(Line& line, const Target& target, std::size_t engines, std::size_t fir
   for (std::size_t i = 0; i < count; ++i)
     locks.push_back(take(all[i % engines], fmt::format("dlock-bench/lease/{:09}", first + i)));
   line.say(done);
-  line.hear(farewell);
-  for (auto& lock : locks) lock.detach();
+  line.hear();
 }
 
 // The processes that hold leases.
