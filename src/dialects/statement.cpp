@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <stdexcept>
 
 namespace dlock::dialects {
 namespace {
+
+std::atomic<std::uint64_t> last_number{0};
 
 constexpr std::string_view header = "-- name:";
 
@@ -162,7 +165,7 @@ Statements::Statements(std::string_view text, const TableNames& names, Marker ma
     if (body.ends_with(';')) body = trimmed(body.substr(0, body.size() - 1));
     if (body.empty()) defect(statement.name, "it has no text");
     place_markers(statement, fill_in(body, names, quote), marker);
-    statement.slot = statements_.size();
+    statement.number = ++last_number;
     for (const auto& other : statements_)
       if (other.name == statement.name) defect(statement.name, "it is there twice");
     statements_.push_back(std::move(statement));

@@ -16,6 +16,7 @@
 #include "types/row.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <span>
@@ -50,7 +51,7 @@ struct Statement {
   Marker marker = Marker::dollar;
   std::vector<std::size_t> markers;    // for Marker::question: which argument each ? stands for
   std::string hint;                    // the word after "->" in the header, or empty
-  std::size_t slot = 0;                // its number in the file, for tables of prepared statements
+  std::uint64_t number = 0;            // that no other text has in this process; 0: it was given none
 };
 
 using Quote = std::function<std::string(std::string_view identifier)>;

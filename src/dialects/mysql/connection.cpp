@@ -70,8 +70,7 @@ void ServerConnection::fail(MYSQL_STMT* statement, bool sent) {
 }
 
 ServerConnection::Prepared& ServerConnection::prepared(const Statement& statement, Deadline deadline) {
-  auto& entry = prepared_[statement.sql];
-  if (entry.handle != nullptr) return entry;
+  if (auto* known = prepared_.find(statement)) return *known;
   auto* handle = mysql_stmt_init(connection_);
   if (handle == nullptr) fail(2008, "out of memory", false);
   int result = 0;
@@ -80,19 +79,13 @@ ServerConnection::Prepared& ServerConnection::prepared(const Statement& statemen
            [&](int happened) { return mysql_stmt_prepare_cont(&result, handle, happened); });
     if (result != 0) fail(handle, false);
   } catch (...) {
-    if (usable_) {
-      mysql_stmt_close(handle);
-      prepared_.erase(statement.sql);
-    } else {
-      entry.handle = handle;  // closed after its connection, so that nothing is sent any more
-    }
+    if (usable_) mysql_stmt_close(handle);
+    else prepared_.add(statement, {handle, {}, {}, {}});  // closed after its connection, so that nothing is sent any more
     throw;
   }
-  entry.handle = handle;
-  entry.binds.resize(statement.markers.size());
-  entry.numbers.resize(statement.markers.size());
-  entry.lengths.resize(statement.markers.size());
-  return entry;
+  const auto markers = statement.markers.size();
+  return prepared_.add(statement, {handle, std::vector<MYSQL_BIND>(markers), std::vector<std::int64_t>(markers),
+                                   std::vector<unsigned long>(markers)});
 }
 
 void ServerConnection::bind(Prepared& prepared, const Statement& statement, std::span<const Argument> arguments) {

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "dialects/dialect.hpp"
+#include "dialects/prepared_texts.hpp"
 #include "server.hpp"
 
 #include <mysql.h>
 
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace dlock::dialects::DLOCK_DIALECT {
@@ -78,7 +78,7 @@ class ServerConnection final : public Connection {
   MYSQL* connection_ = nullptr;
   bool mariadb_ = false;
   std::size_t largest_packet_ = 1'000'000;  // the server's limit, or the smallest that was ever a default
-  std::unordered_map<std::string, Prepared> prepared_;  // by text
+  PreparedTexts<Prepared> prepared_;
   Answer answer_;
   std::uint64_t insert_id_ = 0;  // of the last statement that answered without rows
   bool usable_ = true;

@@ -173,7 +173,7 @@ void ServerConnection::close() noexcept {
   // A server that does not answer must not hold up the farewell.
   if (const int socket = mysql_get_socket(connection_); !usable_ && socket >= 0) ::shutdown(socket, SHUT_RDWR);
   mysql_close(connection_);
-  for (auto& [text, prepared] : prepared_) mysql_stmt_close(prepared.handle);
+  for (auto& entry : prepared_) mysql_stmt_close(entry.prepared.handle);
 }
 
 std::vector<std::string> ServerConnection::weaknesses(Deadline deadline) {

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 
-#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -136,13 +135,11 @@ void ServerConnection::read(PGresult* result) {
 }
 
 const std::string& ServerConnection::prepared(const Statement& statement, Deadline deadline) {
-  const auto found = std::find_if(prepared_.begin(), prepared_.end(),
-                                  [&](const Prepared& known) { return known.sql == statement.sql; });
-  if (found != prepared_.end()) return found->name;
+  if (const auto* known = prepared_.find(statement)) return *known;
   auto name = fmt::format("{}_{}", prefix_, prepared_.size());
   finish_request(PQsendPrepare(connection_.get(), name.c_str(), statement.sql.c_str(), 0, nullptr),
                  Sent::nothing_that_runs, deadline);
-  return prepared_.emplace_back(statement.sql, std::move(name)).name;
+  return prepared_.add(statement, std::move(name));
 }
 
 const Answer& ServerConnection::execute(const Statement& statement, Deadline deadline) {

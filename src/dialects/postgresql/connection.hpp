@@ -3,6 +3,7 @@
 
 #include "arguments.hpp"
 #include "dialects/dialect.hpp"
+#include "dialects/prepared_texts.hpp"
 #include "handle.hpp"
 #include "server.hpp"
 
@@ -47,15 +48,11 @@ class ServerConnection final : public Connection {
   [[noreturn]] void broken(Sent sent);
   [[noreturn]] void late(Sent sent);
 
-  struct Prepared {
-    std::string sql, name;
-  };
-
   const bool prepare_;
   const Handle connection_;
   const std::string user_;          // as the server knows it
   const std::string prefix_;        // behind a pooler a name of ours never means another client's statement
-  std::vector<Prepared> prepared_;  // a few; found by their text, which no other statement has
+  PreparedTexts<std::string> prepared_;  // their names
   Arguments arguments_;
   Answer answer_;
   bool usable_ = true;

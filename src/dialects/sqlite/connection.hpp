@@ -2,12 +2,12 @@
 #pragma once
 
 #include "dialects/dialect.hpp"
+#include "dialects/prepared_texts.hpp"
 #include "file.hpp"
 #include "handle.hpp"
 #include "patience.hpp"
 
 #include <string>
-#include <unordered_map>
 
 namespace dlock::dialects::DLOCK_DIALECT {
 
@@ -29,11 +29,6 @@ class FileConnection final : public Connection {
   void interrupt() noexcept;
 
  private:
-  struct Cached {
-    std::string sql;
-    Prepared statement;
-  };
-
   // What every call begins with.
   void begin(Deadline deadline);
   [[noreturn]] void fail(int code);
@@ -54,9 +49,10 @@ class FileConnection final : public Connection {
   const File file_;
   Patience patience_;
   Handle db_;
-  std::unordered_map<const Statement*, Cached> cache_;
+  PreparedTexts<Prepared> prepared_;
   Prepared begin_, commit_, rollback_;
   Answer answer_;
+  Instant next_look_ = Instant::min();  // whether the file is still where it was
   bool wal_made_ = false;
   bool usable_ = true;
 };

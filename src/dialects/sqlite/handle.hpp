@@ -20,10 +20,8 @@ using Prepared = std::unique_ptr<sqlite3_stmt, Finalize>;
 class Use {
  public:
   explicit Use(sqlite3_stmt* statement) noexcept : statement_(statement) {}
-  ~Use() {
-    sqlite3_reset(statement_);
-    sqlite3_clear_bindings(statement_);
-  }
+  // What was bound is not used again: every use binds all there is to bind, before the first step.
+  ~Use() { sqlite3_reset(statement_); }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 

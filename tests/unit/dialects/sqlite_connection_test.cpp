@@ -202,6 +202,11 @@ TEST_CASE("a file that was replaced is not written to any more") {
   const auto connection = bench.connect();
   put(*connection, "a", 1);
   fs::rename(bench.path, bench.path + ".old");
+  // It is looked for once a millisecond.
+  const auto refused = failure([&] {
+    for (;;) rows(*connection);
+  });
+  CHECK(refused.cause() == Cause::disconnected);
   CHECK(failure([&] { put(*connection, "b", 1); }).cause() == Cause::disconnected);
   CHECK_FALSE(connection->usable());
 }

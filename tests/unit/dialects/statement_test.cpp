@@ -30,11 +30,12 @@ TEST_CASE("a file is a list of named statements") {
   CHECK(statements.size() == 2);
   const auto& first = statements.at("first", {"a"});
   CHECK(first.sql == "SELECT $1");
-  CHECK(first.slot == 0);
+  CHECK(first.number != 0);
   CHECK(first.hint.empty());
   const auto& second = statements.at("second", {});
   CHECK(second.sql == "SELECT 2\n  FROM t");
-  CHECK(second.slot == 1);
+  CHECK(second.number != 0);
+  CHECK(second.number != first.number);
   CHECK(second.hint == "word");
   CHECK(statements.has("first"));
   CHECK_FALSE(statements.has("third"));
