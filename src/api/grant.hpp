@@ -6,8 +6,8 @@
 
 #include <dlock/lock.hpp>
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 
 namespace dlock {
 inline namespace v0 {
@@ -16,7 +16,16 @@ struct Lock::Grant {
   std::shared_ptr<Core> core;
   std::shared_ptr<engine::Held> held;
   Birthplace birthplace{};
-  std::optional<Released> released{};
+  // What became of it, once it was let go of. As small as it can be: there may be very many of these.
+  bool let_go = false;
+  std::uint8_t became = 0;
+
+  bool released() const noexcept { return let_go; }
+  Released what_became() const noexcept { return static_cast<Released>(became); }
+  void is_released(Released released) noexcept {
+    let_go = true;
+    became = static_cast<std::uint8_t>(released);
+  }
 };
 
 }  // namespace v0

@@ -27,7 +27,7 @@ Lock::~Lock() {
     static_cast<void>(new (std::nothrow) std::shared_ptr<Grant>(std::move(grant_)));
     return;
   }
-  if (grant_->released) return;
+  if (grant_->released()) return;
   try {
     grant_->core->release(grant_->held, grant_->core->options().release_timeout);
   } catch (...) {  // out of memory: the lease ends by itself
@@ -36,15 +36,15 @@ Lock::~Lock() {
 
 Released Lock::release() {
   static_cast<void>(here());
-  if (!grant_->released)
-    grant_->released = grant_->core->release(grant_->held, grant_->core->options().request_timeout);
-  return *grant_->released;
+  if (!grant_->released())
+    grant_->is_released(grant_->core->release(grant_->held, grant_->core->options().request_timeout));
+  return grant_->what_became();
 }
 
 Token Lock::detach() noexcept {
-  if (!grant_->released && !grant_->birthplace.forked()) {
+  if (!grant_->released() && !grant_->birthplace.forked()) {
     grant_->core->detach(grant_->held);
-    grant_->released = Released::unconfirmed;
+    grant_->is_released(Released::unconfirmed);
   }
   return grant_->held->token();
 }

@@ -81,7 +81,7 @@ Held::Terms Core::terms_of(const LockOptions& options) const {
     throw Error(Fault::misuse, fmt::format("LockOptions::renew_every {} us must be shorter than the lease of {} us without "
                                            "its margin of {} us",
                                            options.renew_every->count(), lease.count(), margin.count()));
-  return {lease, margin, options.renew_every, options.renew, options.max_hold};
+  return {lease, margin, options.renew_every.value_or(Duration{}), options.max_hold, options.renew};
 }
 
 std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options, const Patience& patience) {
@@ -92,7 +92,7 @@ std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options
   Request request(*this, name, options, reentrance);
   if (reentrance == Reentrance::node) {
     request.entry = random_identity();
-    request.mark = owners_.mark(request.owner);
+    request.mark = owners_.mark(request.owner.text());
   }
   auto held = wait_for_grant(request, patience);
   if (held && reentrance == Reentrance::thread) entries_.open_to_this_thread(held);
@@ -100,10 +100,11 @@ std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options
 }
 
 void Core::free_later(const Request& request) {
-  keeper_.free_later(request.name.text(), request.owner, request.entry, later(BootClock::now(), request.terms.lease));
+  keeper_.free_later(request.name.text(), request.owner.text(), request.entry, later(BootClock::now(), request.terms.lease));
 }
 
-// Sends what it takes to be granted the lock, or to enter it where our node holds it.
+// Sends what it takes to be granted the lock, or to enter it where our node holds it. Without an owner: it is the
+// request's own.
 store::Entered Core::ask(const Request& request, bool again, Deadline until, Instant& sent) {
   const store::Ask ask{request.name, request.owner, options_.node,
                        request.options.label ? std::string_view{*request.options.label} : options_.label,
@@ -113,7 +114,7 @@ store::Entered Core::ask(const Request& request, bool again, Deadline until, Ins
   const auto granted = table_->acquire({&ask, 1}, until).front();
   // A grant that is asked for again keeps its entries as they are by then, ours with the end it was first given.
   const bool settled = granted.token ? !again && !request.in_doubt : granted.row_locked;
-  if (settled || request.entry.empty()) return {granted.token, request.owner, granted.row_locked};
+  if (settled || request.entry.empty()) return {granted.token, {}, granted.row_locked};
   sent = BootClock::now();
   return table_->enter(
       ask, [&](std::string_view owner) { return options_.node_exclusive && !owners_.ours(owner); }, until);
@@ -131,17 +132,18 @@ std::shared_ptr<Held> Core::try_once(Request& request, Deadline deadline, std::s
     request.in_doubt = true;  // until it is in somebody's hands, whatever is thrown on the way
     const auto now = BootClock::now();
     // Tokens never fall: an answer this late may stem from a floor that the reaper has raised since.
-    if (answer.owner == request.owner && now - request.first_sent > options_.grace / 2 &&
+    const auto owner = answer.owner.empty() ? std::string_view{request.owner} : std::string_view{answer.owner};
+    if (owner == request.owner && now - request.first_sent > options_.grace / 2 &&
         !above_floor(*answer.token, bound)) {
       persist(bound, [&](Deadline until) { return table_->withdraw(request.name.text(), request.owner, until); });
       request.in_doubt = false;
-      request.owner = random_identity();
-      if (request.mark) request.mark = owners_.mark(request.owner);
+      request.owner = {};
+      if (request.mark) request.mark = owners_.mark(request.owner.text());
       request.first_sent = BootClock::now();
       continue;
     }
-    auto held = std::make_shared<Held>(request.name, answer.owner, *answer.token, request.terms, sent, request.entry);
-    if (request.mark) held->owner_mark = owners_.mark(answer.owner);
+    auto held = std::make_shared<Held>(request.name, owner, *answer.token, request.terms, sent, request.entry);
+    if (request.mark) held->keep(owners_.mark(std::string(owner)));
     // An answer that took longer than its own lease is worth another one: the same owner keeps the same token.
     if (!held->valid(now) && request.terms.lease > 4 * request.terms.margin && now < bound && !stop.stop_requested())
       continue;
@@ -158,7 +160,8 @@ void Core::hold(const std::shared_ptr<Held>& held, const std::shared_ptr<engine:
   held->job = job;
   timer_.watch(held);
   keeper_.watch(held);
-  reporter_->tell(Event::Kind::granted, held->name(), held->token(), std::chrono::floor<Duration>(BootClock::now() - since));
+  if (reporter_->observed())
+    reporter_->tell(Event::Kind::granted, held->name(), held->token(), std::chrono::floor<Duration>(BootClock::now() - since));
 }
 
 bool Core::above_floor(Token token, Deadline deadline) {
@@ -213,7 +216,7 @@ Released Core::release(const std::shared_ptr<Held>& held, Duration timeout) {
     reporter_->tell(Event::Kind::released, held->name(), held->token());
     return Released::freed;
   } catch (const Error& error) {
-    keeper_.free_later(held->name(), held->owner(), held->entry(), held->trusted_until());
+    keeper_.free_later(held->name(), held->owner(), std::string(held->entry()), held->trusted_until());
     reporter_->tell(Event::Kind::released, held->name(), held->token(), {},
                     fmt::format("not confirmed; at the latest it ends with its lease: {}", error.what()));
     return was_lost ? Released::was_lost : Released::unconfirmed;

@@ -2,6 +2,7 @@
 #include "engine/entries.hpp"
 
 #include <atomic>
+#include <functional>
 
 namespace dlock::engine {
 
@@ -11,44 +12,80 @@ Actor this_actor() noexcept {
   return number;
 }
 
+Entries::Chain& Entries::chain(Actor actor, std::string_view name) noexcept {
+  const auto hash = std::hash<std::string_view>{}(name) ^ static_cast<std::size_t>(actor * 0x9E3779B97F4A7C15U >> 16U);
+  return chains_[hash & (chains_.size() - 1)];
+}
+
+Entries::Chain& Entries::find(Actor actor, std::string_view name) noexcept {
+  auto* link = &chain(actor, name);
+  while (*link && ((*link)->actor != actor || (*link)->name() != name)) link = &(*link)->next_open;
+  return *link;
+}
+
+void Entries::make_room(std::size_t chains) {
+  std::vector<Chain> old(chains);
+  old.swap(chains_);
+  for (auto& first : old) {
+    while (first) {
+      auto held = std::move(first);
+      first = std::move(held->next_open);
+      auto& to = chain(held->actor, held->name());
+      held->next_open = std::move(to);
+      to = std::move(held);
+    }
+  }
+}
+
 void Entries::open_to_this_thread(const std::shared_ptr<Held>& held) {
-  const Key key{this_actor(), held->name()};
+  const auto actor = this_actor();
   const std::lock_guard guard(mutex_);
-  open_.erase(key);  // its key is a view of the old grant's name
-  held->actor = key.first;
-  open_.emplace(key, held);
+  if (auto& old = find(actor, held->name())) unlink(old);
+  if (open_ == chains_.size()) make_room(2 * chains_.size());
+  held->actor = actor;
+  auto& to = chain(actor, held->name());
+  held->next_open = std::move(to);
+  to = held;
+  ++open_;
 }
 
 std::shared_ptr<Held> Entries::enter(const std::string& name) {
   const std::lock_guard guard(mutex_);
-  const auto found = open_.find(Key{this_actor(), name});
-  if (found == open_.end()) return nullptr;
-  ++found->second->entries;
-  return found->second;
+  const auto& found = find(this_actor(), name);
+  if (found) ++found->entries;
+  return found;
 }
 
 Entries::Rest Entries::leave(const std::shared_ptr<Held>& held) {
   const std::lock_guard guard(mutex_);
   if (held->detached) return Rest::detached;
   if (--held->entries > 0) return Rest::others;
-  forget(held);
+  forget(*held);
   return Rest::nothing;
 }
 
 void Entries::close(const std::shared_ptr<Held>& held) {
   const std::lock_guard guard(mutex_);
-  forget(held);
+  forget(*held);
 }
 
 void Entries::detach(const std::shared_ptr<Held>& held) {
   const std::lock_guard guard(mutex_);
   held->detached = true;
-  forget(held);
+  forget(*held);
 }
 
-void Entries::forget(const std::shared_ptr<Held>& held) {
-  const auto found = open_.find(Key{held->actor, held->name()});
-  if (found != open_.end() && found->second == held) open_.erase(found);
+void Entries::forget(const Held& held) noexcept {
+  if (held.actor == 0) return;
+  auto& link = find(held.actor, held.name());
+  if (link.get() == &held) unlink(link);
+}
+
+void Entries::unlink(Chain& link) noexcept {
+  const auto held = std::move(link);
+  link = std::move(held->next_open);
+  held->actor = 0;
+  --open_;
 }
 
 Owners::Mark Owners::mark(const std::string& owner) {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 namespace dlock::engine {
 
@@ -37,12 +37,22 @@ class Entries {
   void detach(const std::shared_ptr<Held>& held);
 
  private:
-  using Key = std::pair<Actor, std::string_view>;  // the view is of the grant's own name
-  void forget(const std::shared_ptr<Held>& held);  // with mutex_ held
+  using Chain = std::shared_ptr<Held>;  // the first of those that are linked by next_open
+
+  // With mutex_ held. The place where what `actor` may enter under `name` is linked, or would be.
+  Chain& find(Actor actor, std::string_view name) noexcept;
+  Chain& chain(Actor actor, std::string_view name) noexcept;
+  void forget(const Held& held) noexcept;
+  void unlink(Chain& link) noexcept;
+  void make_room(std::size_t chains);
+
+  static constexpr std::size_t fewest = 16;
 
   std::mutex mutex_;
-  // Guarded by mutex_, as are the grants' entries, actor and detached:
-  std::map<Key, std::shared_ptr<Held>> open_;
+  // Guarded by mutex_, as are the grants' entries, detached, actor and next_open. A hash table that is linked through
+  // the grants, so that to open and to close one allocates nothing.
+  std::vector<Chain> chains_ = std::vector<Chain>(fewest);  // as many as some power of two
+  std::size_t open_ = 0;
 };
 
 // The owners as which this engine asks for or holds locks of its node: what the table says of another owner is another

@@ -13,17 +13,23 @@ constexpr Duration shortest_renewed = std::chrono::milliseconds{300};
 
 }  // namespace
 
-Held::Held(Name name, std::string owner, Token token, const Terms& terms, Instant sent, std::string entry)
+Held::Held(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent, std::string_view entry)
     : name_(std::move(name)),
-      owner_(std::move(owner)),
-      entry_(std::move(entry)),
+      owner_(owner),
       token_(token),
-      renewable_(terms.renew && terms.lease >= shortest_renewed),
       ends_(terms.max_hold > Duration{} ? later(sent, terms.max_hold) : Instant::max()),
+      inside_(entry.empty() ? nullptr : std::make_unique<Inside>(Inside{std::string(entry)})),
       terms_(terms),
       sent_(sent),
-      until_(trust_from(sent, terms).time_since_epoch().count()),
-      final_(later(sent, terms.lease) >= ends_) {}
+      renewable_(terms.renew && terms.lease >= shortest_renewed),
+      final_(later(sent, terms.lease) >= ends_),
+      until_(trust_from(sent, terms).time_since_epoch().count()) {}
+
+// It is held for a few instructions, and inside of any other: some for all grants do.
+std::mutex& Held::mutex() const noexcept {
+  static std::array<std::mutex, 64> mutexes;
+  return mutexes[reinterpret_cast<std::uintptr_t>(this) / sizeof(Held) % mutexes.size()];
+}
 
 Instant Held::trust_from(Instant sent, const Terms& terms) const noexcept {
   const auto until = trust_end(sent, terms.lease, terms.margin);
@@ -31,12 +37,12 @@ Instant Held::trust_from(Instant sent, const Terms& terms) const noexcept {
 }
 
 Instant Held::last_renewal() const {
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(mutex());
   return ends_ == Instant::max() ? ends_ : ends_ - terms_.lease;
 }
 
 Held::Terms Held::terms() const {
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(mutex());
   return terms_;
 }
 
@@ -54,7 +60,7 @@ Duration Held::remaining(Instant now) const noexcept {
 }
 
 bool Held::confirmed(Instant sent) {
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(mutex());
   if (!valid(BootClock::now())) return false;
   if (sent <= sent_) return true;
   sent_ = sent;
@@ -63,7 +69,7 @@ bool Held::confirmed(Instant sent) {
 }
 
 bool Held::confirmed(Instant sent, const Terms& terms) {
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(mutex());
   if (!valid(BootClock::now())) return false;
   terms_ = terms;
   sent_ = sent;
@@ -73,8 +79,29 @@ bool Held::confirmed(Instant sent, const Terms& terms) {
 }
 
 Window Held::renewal(Share share) const {
-  const std::lock_guard guard(mutex_);
-  return renewal_window(sent_, terms_.lease, terms_.renew_every, share);
+  const std::lock_guard guard(mutex());
+  std::optional<Duration> every;
+  if (terms_.renew_every > Duration{}) every = terms_.renew_every;
+  return renewal_window(sent_, terms_.lease, every, share);
+}
+
+std::stop_token Held::lost() const noexcept {
+  const std::lock_guard guard(mutex());
+  if (!lost_.stop_possible()) {
+    lost_ = std::stop_source();
+    if (signalled_) lost_.request_stop();  // nobody has registered a callback yet
+  }
+  return lost_.get_token();
+}
+
+void Held::signal_loss() noexcept {
+  std::stop_source lost(std::nostopstate);
+  {
+    const std::lock_guard guard(mutex());
+    signalled_ = true;
+    lost = lost_;
+  }
+  lost.request_stop();
 }
 
 bool Held::lose(Loss loss) noexcept {

@@ -1,6 +1,7 @@
 // This file knows the state of one grant in this process: whose, how long it can be trusted, and how it ended.
 #pragma once
 
+#include "engine/agenda.hpp"
 #include "engine/renewal.hpp"
 #include "store/lock_table.hpp"
 #include "types/clock.hpp"
@@ -8,9 +9,9 @@
 
 #include <dlock/lock.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,32 +20,29 @@
 
 namespace dlock::engine {
 
-class Held;
 struct Job;
 
-// Grants in the order of some instant. Guarded by its owner's mutex.
-using Schedule = std::multimap<Instant, std::shared_ptr<Held>>;
-
-// Threads: any, except what belongs to the keeper and to the trust timer.
+// Threads: any, except what belongs to the keeper and to the trust timer. There may be very many of them, so that what
+// few grants need takes no room in the others.
 class Held {
  public:
   struct Terms {
     Duration lease{}, margin{};
-    std::optional<Duration> renew_every{};  // empty: a third of the lease
+    Duration renew_every{};  // 0: a third of the lease
+    Duration max_hold{};     // 0: none
     bool renew = true;
-    Duration max_hold{};  // 0: none
   };
 
   using Actor = std::uint64_t;
 
   // `entry`: its identity in the row, in node mode.
-  Held(Name name, std::string owner, Token token, const Terms& terms, Instant sent, std::string entry = {});
+  Held(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent, std::string_view entry = {});
 
   const std::string& name() const noexcept { return name_.text(); }
   const std::string& owner() const noexcept { return owner_; }
   Token token() const noexcept { return token_; }
-  const std::string& entry() const noexcept { return entry_; }
-  store::Claim claim() const { return {name_.text(), owner_, token_, entry_, terms().lease}; }
+  std::string_view entry() const noexcept { return inside_ ? std::string_view{inside_->entry} : std::string_view{}; }
+  store::Claim claim() const { return {name_.text(), owner_, token_, entry(), terms().lease}; }
   bool renewable() const noexcept { return renewable_; }
   Terms terms() const;
 
@@ -75,27 +73,29 @@ class Held {
   bool let_go() noexcept;
   bool ended() const noexcept { return end_.load(std::memory_order_acquire) != holding; }
   std::optional<Loss> loss() const noexcept;
-  std::stop_token lost() const noexcept { return lost_.get_token(); }
+  std::stop_token lost() const noexcept;
   // Runs the callbacks registered on lost(): only on a thread that may block.
-  void signal_loss() noexcept { lost_.request_stop(); }
+  void signal_loss() noexcept;
 
   // What the keeper notes about it. Guarded by the keeper's mutex, `warned` apart, which is its thread's own.
   struct Upkeep {
-    std::optional<Schedule::iterator> by_earliest, by_latest;
+    std::uint64_t round = 0;  // the last one that it was in
+    unsigned held_back = 0;   // by so many callers: not to be renewed now
     bool watched = false;     // to be renewed
     bool in_round = false;    // a round under way will schedule it again
-    unsigned held_back = 0;   // by so many callers: not to be renewed now
-    std::uint64_t round = 0;  // the last one that it was in
     bool warned = false;      // trust_low was told since the last confirmation
   } upkeep;
-  std::optional<Schedule::iterator> in_timer;  // guarded by the trust timer's mutex
+  std::array<Agenda::Place, Agenda::kinds> places{};  // each guarded by the mutex of whose agenda it is
 
-  // Guarded by the mutex of Entries: how many Locks share this grant, the thread that may enter it again, and whether it
-  // was let go of without being released.
+  // Guarded by the mutex of Entries: how many Locks share this grant, whether it was let go of without being released, the
+  // thread that may enter it again, and the next one in its chain of those that can be entered.
   int entries = 1;
-  Actor actor = 0;
   bool detached = false;
-  std::shared_ptr<const std::string> owner_mark;  // in node mode: see Owners; set before the grant is shared
+  Actor actor = 0;
+  std::shared_ptr<Held> next_open;
+
+  // In node mode: see Owners. Set before the grant is shared.
+  void keep(std::shared_ptr<const std::string> owner_mark) { inside_->owner_mark = std::move(owner_mark); }
 
   // Whose grant it is, for as long as it is held; only the thread that hands it out or lets it go looks at it.
   std::shared_ptr<Job> job;
@@ -108,22 +108,31 @@ class Held {
  private:
   static constexpr int holding = -1, gone = -2;
 
+  // In node mode.
+  struct Inside {
+    std::string entry;
+    std::shared_ptr<const std::string> owner_mark{};
+  };
+
+  std::mutex& mutex() const noexcept;
   Instant trust_from(Instant sent, const Terms& terms) const noexcept;
 
   const Name name_;
   const std::string owner_;
-  const std::string entry_;
   const Token token_;
-  const bool renewable_;
   const Instant ends_;
-  mutable std::mutex mutex_;
-  Terms terms_;   // guarded by mutex_
-  Instant sent_;  // guarded by mutex_
-  std::atomic<BootClock::rep> until_;
+  const std::unique_ptr<Inside> inside_;
+  // Guarded by mutex():
+  Terms terms_;
+  Instant sent_;
+  mutable std::stop_source lost_{std::nostopstate};  // made when somebody asks for it
+  bool signalled_ = false;
+
+  const bool renewable_;
   std::atomic<bool> final_;
-  mutable std::atomic<int> end_{holding};  // or a Loss
   std::atomic<bool> told_{false};          // somebody took it upon himself to tell of the loss
-  std::stop_source lost_;
+  mutable std::atomic<int> end_{holding};  // or a Loss
+  std::atomic<BootClock::rep> until_;
 };
 
 // Why trust ran out, for people.

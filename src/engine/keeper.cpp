@@ -51,7 +51,8 @@ struct Keeper::State {
   std::mutex mutex;
   std::condition_variable round_over;
   // Guarded by mutex:
-  Schedule by_earliest, by_latest;  // the same leases: who may join a round, and when one must leave
+  // The same leases: who may join a round, and when one must leave.
+  Agenda by_earliest{Agenda::Kind::earliest}, by_latest{Agenda::Kind::latest};
   std::uint64_t round = 0, over = 0;  // how many rounds have begun, and how many have ended
   Share share = new_share();
   std::vector<Leftover> leftovers;
@@ -65,7 +66,7 @@ struct Keeper::State {
     alarm.set(due);
   }
 
-  Instant next_renewal() const { return by_latest.empty() ? Instant::max() : by_latest.begin()->first; }
+  Instant next_renewal() const { return by_latest.first(); }
 
   Instant next_due() const {
     auto due = next_renewal();
@@ -76,18 +77,14 @@ struct Keeper::State {
   void schedule(const std::shared_ptr<Held>& held, const Window& window) {
     auto& upkeep = held->upkeep;
     if (!upkeep.watched || upkeep.held_back > 0) return;
-    upkeep.by_earliest = by_earliest.emplace(window.earliest, held);
-    upkeep.by_latest = by_latest.emplace(window.latest, held);
+    by_earliest.put(held, window.earliest);
+    by_latest.put(held, window.latest);
     wake_for(window.latest);
   }
 
   void unschedule(Held& held) {
-    auto& upkeep = held.upkeep;
-    if (!upkeep.by_latest) return;
-    by_latest.erase(*upkeep.by_latest);
-    upkeep.by_latest.reset();
-    by_earliest.erase(*upkeep.by_earliest);
-    upkeep.by_earliest.reset();
+    by_latest.take(held);
+    by_earliest.take(held);
   }
 
   // Takes out what may be renewed now, if anything must.
@@ -95,8 +92,8 @@ struct Keeper::State {
     Grants due;
     if (next_renewal() > now) return due;
     ++round;
-    while (!by_earliest.empty() && by_earliest.begin()->first <= now) {
-      const auto held = by_earliest.begin()->second;
+    while (!by_earliest.empty() && by_earliest.first() <= now) {
+      const auto held = by_earliest.front();
       unschedule(*held);
       held->upkeep.round = round;
       held->upkeep.in_round = true;

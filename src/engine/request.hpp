@@ -27,14 +27,14 @@ struct Core::Request {
 
   engine::ActorName actor_of(const Core& core) const {
     if (!options.job.empty()) return {core.half_, engine::half_of(options.job)};
-    return {core.half_, job ? job->half : owner};
+    return {core.half_, job ? std::string_view{job->half} : std::string_view{owner}};
   }
 
   const Name& name;
   const LockOptions& options;
   const engine::Held::Terms terms;
   const Fairness fairness;
-  std::string owner = random_identity();
+  Identity owner{};
   const std::shared_ptr<engine::Job> job;  // empty: nobody's
   const engine::ActorName actor;
   std::string entry{};              // in node mode: the identity of this request's entry

@@ -4,7 +4,9 @@
 
 #include "engine/alarm.hpp"
 
+#include <algorithm>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace dlock::engine {
@@ -22,12 +24,12 @@ struct TrustTimer::State {
   Alarm alarm;
   std::mutex mutex;
   // Guarded by mutex:
-  Schedule schedule;
+  Agenda ends{Agenda::Kind::trust};
   Instant armed = Instant::max();
   bool closing = false;
 
   void place(const std::shared_ptr<Held>& held) {
-    held->in_timer = schedule.emplace(held->trusted_until(), held);
+    ends.put(held, held->trusted_until());
     if (held->trusted_until() < armed) arm(held->trusted_until());
   }
 
@@ -42,21 +44,16 @@ struct TrustTimer::State {
     const std::lock_guard guard(mutex);
     const auto now = BootClock::now();
     const auto horizon = later(now, look_ahead);
-    for (auto entry = schedule.begin(); entry != schedule.end() && entry->first <= horizon;) {
-      auto& held = entry->second;
+    std::vector<std::pair<Instant, std::shared_ptr<Held>>> stay;
+    while (!ends.empty() && ends.first() <= horizon) {
+      const auto at = ends.first();
+      auto held = ends.take(*ends.front());
       const auto until = held->trusted_until();
-      if (until <= now || (held->ended() && entry->first <= now)) {
-        held->in_timer.reset();
-        over.push_back(std::move(held));
-        entry = schedule.erase(entry);
-      } else if (until > entry->first) {
-        held->in_timer = schedule.emplace(until, held);
-        entry = schedule.erase(entry);
-      } else {
-        ++entry;
-      }
+      if (until <= now || (held->ended() && at <= now)) over.push_back(std::move(held));
+      else stay.emplace_back(std::max(at, until), std::move(held));
     }
-    arm(schedule.empty() ? Instant::max() : schedule.begin()->first);
+    for (const auto& [at, held] : stay) ends.put(held, at);
+    arm(ends.first());
     return over;
   }
 
@@ -85,16 +82,13 @@ TrustTimer::~TrustTimer() {
 
 void TrustTimer::watch(const std::shared_ptr<Held>& held) {
   const std::lock_guard guard(state_->mutex);
-  if (held->in_timer) state_->schedule.erase(*held->in_timer);
   state_->place(held);
   if (!thread_.started()) thread_.start([state = state_] { state->run(); });
 }
 
 void TrustTimer::forget(const std::shared_ptr<Held>& held) {
   const std::lock_guard guard(state_->mutex);
-  if (!held->in_timer) return;
-  state_->schedule.erase(*held->in_timer);
-  held->in_timer.reset();
+  state_->ends.take(*held);
 }
 
 }  // namespace dlock::engine

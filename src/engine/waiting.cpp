@@ -48,7 +48,7 @@ class Core::Vigil {
       : core_(core),
         request_(request),
         patience_(patience),
-        wish_(std::make_shared<engine::Wish>(request.name, request.options, request.terms, request.owner,
+        wish_(std::make_shared<engine::Wish>(request.name, request.options, request.terms, request.owner.text(),
                                              std::string(request.actor.view()), request.job)),
         polling_(core.options_.poll_first, core.options_.poll_floor) {}
 
@@ -123,7 +123,7 @@ class Core::Vigil {
   // A row that may be there is there, for whoever has to take it away.
   void has_row() {
     has_row_ = true;
-    row_owner_ = request_.owner;
+    row_owner_ = request_.owner.text();
   }
 
   void registered() {
@@ -221,8 +221,8 @@ class Core::Vigil {
     if (held) {
       core_.lines_->leave(seat_);
       seat_ = nullptr;
-    } else if (request_.owner != wish_->owner) {
-      core_.lines_->rename(seat_, request_.owner);
+    } else if (request_.owner != std::string_view{wish_->owner}) {
+      core_.lines_->rename(seat_, request_.owner.text());
     }
     return held;
   }
@@ -299,7 +299,7 @@ std::shared_ptr<Held> Core::try_first(Request& request, const Patience& patience
 // A hand-over to somebody who has given up may still take effect. Once the row is free of its first holder it cannot;
 // then the heir's name is taken out of it.
 void Core::disown(const Held& held, const std::string& heir) {
-  keeper_.free_later(held.name(), held.owner(), held.entry(), held.trusted_until());
+  keeper_.free_later(held.name(), held.owner(), std::string(held.entry()), held.trusted_until());
   keeper_.free_later(held.name(), heir, {}, later(BootClock::now(), held.terms().lease));
 }
 

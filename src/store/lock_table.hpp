@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/bell.hpp"
+#include "store/few.hpp"
 #include "types/clock.hpp"
 #include "types/failure.hpp"
 #include "types/name.hpp"
@@ -118,9 +119,9 @@ class LockTable {
  public:
   virtual ~LockTable() = default;
 
-  virtual std::vector<Granted> acquire(std::span<const Ask> asks, Deadline deadline) = 0;
+  virtual Few<Granted> acquire(std::span<const Ask> asks, Deadline deadline) = 0;
   // True: freed now. False: it was no longer this claim's (or had been freed before).
-  virtual std::vector<bool> release(std::span<const Claim> claims, Deadline deadline) = 0;
+  virtual Few<bool> release(std::span<const Claim> claims, Deadline deadline) = 0;
   // Frees whatever `owner` holds on `name`, for asks whose answer never came.
   virtual bool withdraw(std::string_view name, std::string_view owner, Deadline deadline) = 0;
   // Enters a row held by live entries of the asker's node; asking twice with the same entry enters once. Where

@@ -118,18 +118,22 @@ class SqlLockTable final : public LockTable {
     pool_.adopt(std::move(connection));
   }
 
-  std::vector<Granted> acquire(std::span<const Ask> asks, Deadline deadline) override {
+  Few<Granted> acquire(std::span<const Ask> asks, Deadline deadline) override {
+    if (asks.size() == 1) return Few<Granted>(acquire_one(asks.front(), deadline));
     std::vector<Granted> granted;
     granted.reserve(asks.size());
     for (const auto& ask : asks) granted.push_back(acquire_one(ask, deadline));
     return granted;
   }
 
-  std::vector<bool> release(std::span<const Claim> claims, Deadline deadline) override {
+  Few<bool> release(std::span<const Claim> claims, Deadline deadline) override {
+    const auto one = [&](const Claim& claim) {
+      return freed(ask_->release, {claim.name, claim.owner, number(claim.token)}, deadline);
+    };
+    if (claims.size() == 1) return Few<bool>(one(claims.front()));
     std::vector<bool> all;
     all.reserve(claims.size());
-    for (const auto& claim : claims)
-      all.push_back(freed(ask_->release, {claim.name, claim.owner, number(claim.token)}, deadline));
+    for (const auto& claim : claims) all.push_back(one(claim));
     return all;
   }
 

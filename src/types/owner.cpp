@@ -3,24 +3,21 @@
 
 #include <sys/random.h>
 
-#include <array>
 #include <cerrno>
 #include <system_error>
 
 namespace dlock {
 
-std::string random_identity() {
+Identity::Identity() {
   std::array<unsigned char, 16> bytes{};
   if (::getentropy(bytes.data(), bytes.size()) != 0)
     throw std::system_error(errno, std::generic_category(), "the operating system gives no entropy");
-  constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * bytes.size());
+  constexpr std::string_view digits = "0123456789abcdef";
+  auto* to = digits_.data();
   for (const unsigned char byte : bytes) {
-    text += digits[byte >> 4U];
-    text += digits[byte & 0xFU];
+    *to++ = digits[byte >> 4U];
+    *to++ = digits[byte & 0xFU];
   }
-  return text;
 }
 
 }  // namespace dlock

@@ -1,11 +1,28 @@
 // This file knows how identities are made: from the operating system's entropy, and from nothing else.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 
 namespace dlock {
 
 // 128 random bits as 32 hexadecimal digits. Used for the owner of a grant and for the actor behind it.
-std::string random_identity();
+class Identity {
+ public:
+  Identity();  // a new one
+
+  operator std::string_view() const noexcept { return {digits_.data(), digits_.size()}; }
+  friend bool operator==(const Identity& identity, std::string_view text) noexcept {
+    return std::string_view{identity} == text;
+  }
+  std::string text() const { return {digits_.data(), digits_.size()}; }
+
+ private:
+  std::array<char, 32> digits_;
+};
+
+// The same as a text.
+inline std::string random_identity() { return Identity().text(); }
 
 }  // namespace dlock

@@ -21,7 +21,7 @@ class FakeLockTable final : public store::LockTable {
     bool carried_out;
   };
 
-  std::vector<store::Granted> acquire(std::span<const store::Ask> asks, Deadline) override {
+  store::Few<store::Granted> acquire(std::span<const store::Ask> asks, Deadline) override {
     return with_mishaps([&] {
       std::vector<store::Granted> granted;
       for (const auto& ask : asks) {
@@ -50,7 +50,7 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  std::vector<bool> release(std::span<const store::Claim> claims, Deadline) override {
+  store::Few<bool> release(std::span<const store::Claim> claims, Deadline) override {
     return with_mishaps([&] {
       std::vector<bool> freed;
       for (const auto& claim : claims) freed.push_back(free(claim.name, claim.owner, number(claim.token)));

@@ -1,0 +1,55 @@
+// This file knows which grant comes next by some instant, and how one that is gone leaves the middle of the queue.
+#pragma once
+
+#include "types/clock.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace dlock::engine {
+
+class Held;
+
+// Grants, the earliest first: a heap in which every grant knows its place, so that it leaves without being looked for.
+// Threads: one at a time. Owns: a share of each grant in it. Allocates only to hold more grants than ever before.
+class Agenda {
+ public:
+  // A grant can be in one agenda of each kind.
+  enum class Kind : std::size_t { earliest, latest, trust };
+  static constexpr std::size_t kinds = 3;
+
+  // Where a grant is in an agenda: its number in the heap, from 1 on; 0: it is not in it.
+  using Place = std::uint32_t;
+
+  explicit Agenda(Kind kind) noexcept : kind_(static_cast<std::size_t>(kind)) {}
+  Agenda(const Agenda&) = delete;
+  Agenda& operator=(const Agenda&) = delete;
+
+  bool empty() const noexcept { return heap_.empty(); }
+  // When the first is due; without one never: Instant::max().
+  Instant first() const noexcept { return heap_.empty() ? Instant::max() : heap_.front().at; }
+  const std::shared_ptr<Held>& front() const noexcept { return heap_.front().held; }
+  bool has(const Held& held) const noexcept;
+
+  // Puts it in, or where it belongs now.
+  void put(const std::shared_ptr<Held>& held, Instant at);
+  // Takes it out. Empty: it was not in it.
+  std::shared_ptr<Held> take(const Held& held) noexcept;
+
+ private:
+  struct Entry {
+    Instant at;
+    std::shared_ptr<Held> held;
+  };
+
+  void settle(std::size_t index) noexcept;
+  bool rises(std::size_t index) noexcept;
+  void place(std::size_t index, Entry&& entry) noexcept;
+
+  const std::size_t kind_;
+  std::vector<Entry> heap_;
+};
+
+}  // namespace dlock::engine
