@@ -13,6 +13,7 @@
 #include <dlock/duration.hpp>
 #include <dlock/transaction.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -121,6 +122,9 @@ class Dialect {
 
   // The least margin of trust that the resolution of the database's clock allows.
   virtual Duration smallest_margin() const noexcept = 0;
+
+  // How many rows may be removed in one transaction before others feel it.
+  virtual std::size_t removed_at_once() const noexcept = 0;
 };
 
 // The dialects this library was built with. Generated from the folders.

@@ -26,8 +26,8 @@ constexpr Duration longest_farewell = std::chrono::seconds{1};
 constexpr Duration turn_poll = std::chrono::milliseconds{200};
 constexpr Duration progress_step = std::chrono::milliseconds{250};
 constexpr Duration longest_backoff = std::chrono::minutes{1};
-// Between two batches as long as the batch took, so that half of the time belongs to others, within these bounds: a long
-// one has mostly waited for others.
+// Between two batches half as long as the batch took, so that a third of the time belongs to others, within these bounds:
+// a long one has mostly waited for others.
 constexpr Duration shortest_breath = std::chrono::milliseconds{2};
 constexpr Duration longest_breath = std::chrono::milliseconds{100};
 
@@ -145,7 +145,7 @@ struct Reaper::State {
   bool breathe(Instant begun, const std::stop_token& stop) {
     const auto now = BootClock::now();
     const auto took = std::chrono::floor<Duration>(now - begun);
-    return pause_until(later(now, std::clamp(took, shortest_breath, longest_breath)), stop);
+    return pause_until(later(now, std::clamp(Duration{took / 2}, shortest_breath, longest_breath)), stop);
   }
 
   // Goes through the table in the order of names; `work` gets what matches of each batch, and answers false to stop.
@@ -172,7 +172,7 @@ struct Reaper::State {
   std::size_t remove(const Scope& scope, Token floor, std::size_t limit, std::size_t batch, const std::stop_token& stop,
                      const Progress& progress, std::size_t total) {
     std::size_t removed = 0;
-    each_idle(scope, floor, batch, stop, [&](std::vector<store::Idle>& rows) {
+    each_idle(scope, floor, std::min(batch, table->removed_at_once()), stop, [&](std::vector<store::Idle>& rows) {
       if (rows.size() > limit - removed) rows.resize(limit - removed);
       // After an answer that was lost the rows are not there any more, and are not counted.
       removed += ask(stop, [&](Deadline until) { return table->remove_idle(rows, until); });

@@ -160,6 +160,8 @@ class LockTable {
   // Removes those of these rows that are as they were seen, not locked by another transaction, and not marked by
   // somebody who waits; answers how many.
   virtual std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) = 0;
+  // See dialects::Dialect::removed_at_once.
+  virtual std::size_t removed_at_once() const noexcept = 0;
   // Leases that have expired without release. Locks nothing.
   virtual std::vector<Abandoned> abandoned(const Some& some, Deadline deadline) = 0;
   // Frees such a lease, with the next token, and signs that with `settler`. True: it was this call. False: its holder,

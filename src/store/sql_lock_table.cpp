@@ -318,6 +318,7 @@ class SqlLockTable final : public LockTable {
   }
 
   Duration smallest_margin() const noexcept override { return dialect_.smallest_margin(); }
+  std::size_t removed_at_once() const noexcept override { return dialect_.removed_at_once(); }
 
  private:
   Deadline to_connect(Deadline deadline) const {

@@ -41,10 +41,12 @@ class ServerConnector final : public Connector {
 
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
 constexpr Duration clock_margin = std::chrono::milliseconds{1};
+constexpr std::size_t removed_rows = 1000;  // rows are locked one by one: it is the server's time only
 
 class ServerDialect final : public EmbeddedDialect {
  public:
-  ServerDialect() : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '`', clock_margin}, embedded()) {}
+  ServerDialect()
+      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '`', clock_margin, removed_rows}, embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }

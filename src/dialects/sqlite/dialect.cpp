@@ -43,10 +43,13 @@ class FileConnector final : public Connector {
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
 // The clock in the statements has steps of 1 ms: one for each end of a lease, and one for what lies between.
 constexpr Duration clock_margin = std::chrono::milliseconds{3};
+// All who write wait for it.
+constexpr std::size_t removed_rows = 250;
 
 class FileDialect final : public EmbeddedDialect {
  public:
-  FileDialect() : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '"', clock_margin}, embedded()) {}
+  FileDialect()
+      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '"', clock_margin, removed_rows}, embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<FileConnector>(url, options);
   }

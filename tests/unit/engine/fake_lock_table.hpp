@@ -208,6 +208,7 @@ class FakeLockTable final : public store::LockTable {
   void on_reconnect(std::function<void()>) override {}
   std::vector<std::string> weaknesses(Deadline) override { return {}; }
   Duration smallest_margin() const noexcept override { return std::chrono::milliseconds{1}; }
+  std::size_t removed_at_once() const noexcept override { return 1000; }
 
   void add_mishap(Cause cause, bool may_have_run, bool carried_out) {
     const std::lock_guard guard(mutex_);
