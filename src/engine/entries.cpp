@@ -58,7 +58,7 @@ std::shared_ptr<Held> Entries::enter(const std::string& name) {
 
 Entries::Rest Entries::leave(const std::shared_ptr<Held>& held) {
   const std::lock_guard guard(mutex_);
-  if (held->detached) return Rest::detached;
+  if (held->entries == 0) return Rest::detached;
   if (--held->entries > 0) return Rest::others;
   forget(*held);
   return Rest::nothing;
@@ -71,7 +71,7 @@ void Entries::close(const std::shared_ptr<Held>& held) {
 
 void Entries::detach(const std::shared_ptr<Held>& held) {
   const std::lock_guard guard(mutex_);
-  held->detached = true;
+  held->entries = 0;
   forget(*held);
 }
 

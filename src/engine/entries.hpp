@@ -49,7 +49,7 @@ class Entries {
   static constexpr std::size_t fewest = 16;
 
   std::mutex mutex_;
-  // Guarded by mutex_, as are the grants' entries, detached, actor and next_open. A hash table that is linked through
+  // Guarded by mutex_, as are the grants' entries, actor and next_open. A hash table that is linked through
   // the grants, so that to open and to close one allocates nothing.
   std::vector<Chain> chains_ = std::vector<Chain>(fewest);  // as many as some power of two
   std::size_t open_ = 0;

@@ -87,10 +87,9 @@ class Held {
   } upkeep;
   std::array<Agenda::Place, Agenda::kinds> places{};  // each guarded by the mutex of whose agenda it is
 
-  // Guarded by the mutex of Entries: how many Locks share this grant, whether it was let go of without being released, the
+  // Guarded by the mutex of Entries: how many Locks share this grant (none: it was let go of without being released), the
   // thread that may enter it again, and the next one in its chain of those that can be entered.
   int entries = 1;
-  bool detached = false;
   Actor actor = 0;
   std::shared_ptr<Held> next_open;
 

@@ -16,12 +16,12 @@ struct Sender {
 
   std::optional<Token> acquire(Duration lease = 30s, Duration at_least = {}) {
     const store::Ask ask{name_, owner_, "node", "label", "fedcba9876543210fedcba9876543210", lease, at_least, ""};
-    return table->acquire({&ask, 1}, soon()).at(0).token;
+    return table->acquire({&ask, 1}, soon()).front().token;
   }
   store::Claim claim(Token token) const { return {name_.text(), owner_, token}; }
   bool release(Token token) {
     const auto one = claim(token);
-    return table->release({&one, 1}, soon()).at(0);
+    return table->release({&one, 1}, soon()).front();
   }
   store::Renewed renew(Token token) {
     const auto one = claim(token);

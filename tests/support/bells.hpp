@@ -33,8 +33,8 @@ class Ringside {
     const Name checked(name);
     const store::Ask ask{checked, owner, "node", "label", who, std::chrono::minutes{1}, {}, ""};
     const auto granted = table_->acquire({&ask, 1}, soon());
-    const store::Claim claim{checked.text(), owner, granted.at(0).token.value()};
-    if (!table_->release({&claim, 1}, soon()).at(0)) throw std::runtime_error("not freed");
+    const store::Claim claim{checked.text(), owner, granted.front().token.value()};
+    if (!table_->release({&claim, 1}, soon()).front()) throw std::runtime_error("not freed");
   }
   // Until somebody has heard it.
   template <class Heard>

@@ -66,7 +66,7 @@ class Hand {
   bool barge() { return acquire_with(0, {}); }
   bool release() {
     const store::Claim claim{name_.text(), owner_, token_};
-    return patiently([&]() -> bool { return table_.release({&claim, 1}, soon()).at(0); });
+    return patiently([&]() -> bool { return table_.release({&claim, 1}, soon()).front(); });
   }
   bool lives(Duration ttl = std::chrono::hours{1}) {
     const store::Place place{name_.text(), owner_};
@@ -102,7 +102,7 @@ class Hand {
   bool acquire_with(std::int64_t ticket, Duration at_least) {
     const auto wanted = ask(ticket, at_least);
     const auto granted = patiently([&] {
-      auto answer = table_.acquire({&wanted, 1}, soon()).at(0);
+      auto answer = table_.acquire({&wanted, 1}, soon()).front();
       if (answer.row_locked) throw Failure(Cause::locked, "the row is locked");
       return answer;
     });

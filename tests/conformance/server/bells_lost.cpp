@@ -74,7 +74,7 @@ TEST_CASE("where it is told who need wake, it is the queue's first") {
   CHECK(eventually([&] {
     database->admin().run(row);
     const store::Claim claim{"job", "abc", Token{100}};
-    if (!holder.table().release({&claim, 1}, soon()).at(0)) return false;
+    if (!holder.table().release({&claim, 1}, soon()).front()) return false;
     const auto rung = bell->wait(watched, soon(100ms));
     for (const auto& one : rung.names) CHECK((one.head.empty() || one.head == first));
     return heard(rung, "job");
