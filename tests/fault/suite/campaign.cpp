@@ -106,6 +106,7 @@ class Run {
 
   void tell() {
     count();
+    report_.resident = troupe_.resident();
     if (plan_.progress) plan_.progress(report_);
   }
 
@@ -191,7 +192,7 @@ std::string Report::text() const {
   for (const auto what : {What::grant, What::busy, What::loss, What::commit, What::refused, What::failed, What::doubt,
                           What::trouble})
     out << ", " << to_string(what) << ' ' << count(what);
-  out << ", violations " << violations.size() << "\n ";
+  out << ", violations " << violations.size() << ", memory of a teller " << resident / 1024 << " KiB\n ";
   for (const auto& [kind, times_done] : faults) out << ' ' << kind << ": " << times_done << ';';
   out << '\n';
   for (const auto& violation : violations) out << "  violation: " << violation << '\n';

@@ -19,6 +19,7 @@ struct Report {
   std::map<What, std::size_t> times;
   std::vector<Violation> violations;
   std::vector<std::string> troubles;  // of the suite itself: who is stuck, or ended otherwise than told
+  std::size_t resident = 0;           // bytes of memory that the largest teller had, when it was last looked at
   std::string kept;                   // where the histories are, if there is a violation or a trouble
 
   std::size_t count(What what) const;

@@ -1,6 +1,8 @@
 // This file knows how tellers are started, listened to and ended.
 #include "fault/suite/troupe.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -124,6 +126,16 @@ long long Troupe::newest_commit(const std::string& name) const {
   const std::lock_guard guard(mutex_);
   const auto found = newest_commit_.find(name);
   return found == newest_commit_.end() ? 0 : found->second;
+}
+
+std::size_t Troupe::resident() const {
+  std::size_t most = 0;
+  for (const auto& player : players_) {
+    std::ifstream file("/proc/" + std::to_string(player->child->pid()) + "/statm");
+    std::size_t all = 0, pages = 0;
+    if (file >> all >> pages) most = std::max(most, pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  }
+  return most;
 }
 
 void Troupe::dismiss() {

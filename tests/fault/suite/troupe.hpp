@@ -51,6 +51,7 @@ class Troupe {
   std::size_t commits_of(std::size_t teller) const;  // of the present process
   long long newest_token(const std::string& name) const;   // of its grants
   long long newest_commit(const std::string& name) const;  // the token of the transfers under it
+  std::size_t resident() const;  // bytes of memory that the largest teller has just now
 
   // Lets them finish what they are doing.
   void dismiss();
