@@ -60,6 +60,9 @@ struct EngineOptions {
                                          // joined: a new token, and its renewals are refused. For one engine a node only
   std::optional<Duration> margin{};      // safety margin of trust; unset: lease/20, 1 ms (SQLite 3 ms) to 500 ms
   unsigned connections = 2;              // at most; opened when needed
+  // While all of them are busy, acquires of other threads wait and leave together in the next statement, at most so many,
+  // each with an answer and a deadline of its own; releases likewise. 1 to 1000; 1 = each leaves alone.
+  unsigned combine = 64;
   Duration connect_timeout = std::chrono::seconds{10};
   Duration request_timeout = std::chrono::seconds{5};   // of one call that does not wait, and of one renewal
   Duration release_timeout = std::chrono::seconds{1};   // of a release in a destructor

@@ -21,6 +21,7 @@ constexpr Duration shortest_lease = std::chrono::milliseconds{1};
 constexpr Duration longest_lease = std::chrono::hours{24} * 3652;  // ten years
 constexpr Duration shortest_ticket = std::chrono::milliseconds{300};
 constexpr Duration shortest_interval = std::chrono::milliseconds{1};
+constexpr unsigned most_combined = 1000;
 constexpr std::size_t longest_text = 255;
 constexpr std::size_t longest_metadata = 4096;
 
@@ -57,6 +58,9 @@ void check(const EngineOptions& options) {
   check_lease("EngineOptions::lease", options.lease);
   if (options.margin) check_range("EngineOptions::margin", *options.margin, Duration{}, longest_lease);
   if (options.connections == 0) throw Error(Fault::misuse, "EngineOptions::connections 0 must be at least 1");
+  if (options.combine == 0 || options.combine > most_combined)
+    throw Error(Fault::misuse, fmt::format("EngineOptions::combine {} is out of range: from 1 to {}", options.combine,
+                                           most_combined));
   check_positive("EngineOptions::connect_timeout", options.connect_timeout);
   check_positive("EngineOptions::request_timeout", options.request_timeout);
   check_positive("EngineOptions::release_timeout", options.release_timeout);
@@ -111,7 +115,8 @@ std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {
   try {
     std::shared_ptr<store::LockTable> table = store::open_lock_table(
         door.dialect, std::move(door.connector),
-        {options.schema, options.table, options.history_table, options.connections, options.connect_timeout, half});
+        {options.schema, options.table, options.history_table, options.connections, options.combine,
+         options.connect_timeout, half});
     return std::make_shared<Core>(std::move(table), std::move(options), std::move(half));
   } catch (const Failure& failure) {
     throw engine::told(failure, false);

@@ -38,43 +38,71 @@ struct Pool::Waiter {
   bool turn = false;
 };
 
-Pool::Loan Pool::take(Deadline deadline) {
-  {
-    std::unique_lock guard(mutex_);
-    if (waiters_.empty() && !idle_.empty()) {
-      auto connection = std::move(idle_.back());
-      idle_.pop_back();
-      return {*this, std::move(connection)};
-    }
-    if (waiters_.empty() && open_ < limit_) {
-      ++open_;
-    } else {
-      // Whoever gives a connection back may want it again at once: without an order it would win every time.
-      Waiter waiter;
-      waiters_.push_back(&waiter);
-      if (!waiter.called.wait_until(guard, deadline, [&] { return waiter.turn; })) {
-        std::erase(waiters_, &waiter);
-        throw Failure(Cause::timed_out, "no connection of the pool became free in time (EngineOptions::connections)");
-      }
-      if (waiter.connection) return {*this, std::move(waiter.connection)};
-    }
-  }
+void Pool::Loan::open(Deadline deadline) {
+  if (connection_) return;
+  auto* const pool = pool_;
   try {
-    auto connection = connect_(deadline);
-    bool again = false;
-    {
-      const std::lock_guard guard(mutex_);
-      again = std::exchange(failed_, false);
-    }
-    if (again && on_reconnect_) on_reconnect_();
-    return {*this, std::move(connection)};
+    connection_ = pool->connect_(deadline);
   } catch (...) {
-    const std::lock_guard guard(mutex_);
-    --open_;
-    failed_ = true;
-    admit();
+    pool_ = nullptr;
+    pool->not_opened(true);
     throw;
   }
+  pool->opened();
+}
+
+void Pool::Loan::end() noexcept {
+  auto* const pool = std::exchange(pool_, nullptr);
+  if (pool == nullptr) return;
+  if (connection_) pool->give_back(std::move(connection_), sound_);
+  else pool->not_opened(false);
+}
+
+std::optional<Pool::Loan> Pool::free_now() {
+  if (!waiters_.empty()) return std::nullopt;
+  if (!idle_.empty()) {
+    auto connection = std::move(idle_.back());
+    idle_.pop_back();
+    return Loan{*this, std::move(connection)};
+  }
+  if (open_ >= limit_) return std::nullopt;
+  ++open_;
+  return Loan{*this, nullptr};
+}
+
+std::optional<Pool::Loan> Pool::at_once() {
+  const std::lock_guard guard(mutex_);
+  return free_now();
+}
+
+Pool::Loan Pool::turn(Deadline deadline) {
+  std::unique_lock guard(mutex_);
+  if (auto loan = free_now()) return std::move(*loan);
+  // Whoever gives a connection back may want it again at once: without an order it would win every time.
+  Waiter waiter;
+  waiters_.push_back(&waiter);
+  if (!waiter.called.wait_until(guard, deadline, [&] { return waiter.turn; })) {
+    std::erase(waiters_, &waiter);
+    throw Failure(Cause::timed_out, "no connection of the pool became free in time (EngineOptions::connections)");
+  }
+  return {*this, std::move(waiter.connection)};
+}
+
+void Pool::opened() {
+  bool again = false;
+  {
+    const std::lock_guard guard(mutex_);
+    again = std::exchange(failed_, false);
+  }
+  if (again && on_reconnect_) on_reconnect_();
+}
+
+void Pool::not_opened(bool failed) noexcept {
+  if (birthplace_.forked()) return;
+  const std::lock_guard guard(mutex_);
+  --open_;
+  failed_ = failed_ || failed;
+  admit();
 }
 
 void Pool::adopt(std::unique_ptr<dialects::Connection> connection) {

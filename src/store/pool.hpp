@@ -9,6 +9,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace dlock::store {
@@ -29,24 +31,36 @@ class Pool {
   // One connection for one piece of work. Goes back to the pool only if the work said that it is sound.
   class Loan {
    public:
+    // Without a connection: the room to open one.
     Loan(Pool& pool, std::unique_ptr<dialects::Connection> connection)
         : pool_(&pool), connection_(std::move(connection)) {}
-    Loan(Loan&&) = default;
+    Loan(Loan&& other) noexcept
+        : pool_(std::exchange(other.pool_, nullptr)), connection_(std::move(other.connection_)), sound_(other.sound_) {}
     Loan& operator=(Loan&&) = delete;
-    ~Loan() {
-      if (pool_ != nullptr && connection_) pool_->give_back(std::move(connection_), sound_);
-    }
+    ~Loan() { end(); }
+    // Opens the connection, where that is still to be done. Throws Failure.
+    void open(Deadline deadline);
+    bool is_open() const noexcept { return connection_ != nullptr; }
     dialects::Connection* operator->() const noexcept { return connection_.get(); }
     void sound() noexcept { sound_ = true; }
+    void end() noexcept;
 
    private:
-    Pool* pool_;
+    Pool* pool_;  // null: it has ended
     std::unique_ptr<dialects::Connection> connection_;
     bool sound_ = false;
   };
 
   // Waits for a free one, or opens one; the waiting counts against the deadline. Throws Failure.
-  Loan take(Deadline deadline);
+  Loan take(Deadline deadline) {
+    auto loan = turn(deadline);
+    loan.open(deadline);
+    return loan;
+  }
+  // Waits for a free one, or for the room to open one. Throws Failure.
+  Loan turn(Deadline deadline);
+  // What turn() answers, if it need not wait.
+  std::optional<Loan> at_once();
 
   // Called, on the thread that asked, whenever a connection was opened again after one had failed. Set before use.
   void on_reconnect(std::function<void()> hook) { on_reconnect_ = std::move(hook); }
@@ -58,6 +72,9 @@ class Pool {
   struct Waiter;
 
   void give_back(std::unique_ptr<dialects::Connection> connection, bool sound);
+  void opened();
+  void not_opened(bool failed) noexcept;
+  std::optional<Loan> free_now();  // with mutex_ held
   // With mutex_ held: lets as many of those who wait open a connection as there is room for.
   void admit();
 

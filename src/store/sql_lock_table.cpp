@@ -1,6 +1,7 @@
 // This file knows which named statement answers which question, and how its answer reads.
 #include "store/sql_lock_table.hpp"
 
+#include "store/combining.hpp"
 #include "store/compatibility.hpp"
 #include "store/holder_rows.hpp"
 #include "store/node_entries.hpp"
@@ -22,10 +23,7 @@ using dialects::Statement;
 // The statements of lock.sql, looked up once.
 struct LockStatements {
   explicit LockStatements(const dialects::Statements& all)
-      : acquire(all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry",
-                                "ticket"})),
-        release(all.at("release", {"name", "owner", "token"})),
-        withdraw(all.at("withdraw", {"name", "owner"})),
+      : withdraw(all.at("withdraw", {"name", "owner"})),
         renew(all.at("renew", {"name", "owner", "token"})),
         extend(all.at("extend", {"name", "owner", "token", "lease"})),
         force_release(all.at("force_release", {"name", "token"})),
@@ -43,7 +41,7 @@ struct LockStatements {
         end_reaping(all.at("end_reaping", {"reaper", "pause"})),
         peek(all.at("peek", {"name"})),
         make(all.at("make", {"name"})) {}
-  const Statement &acquire, &release, &withdraw, &renew, &extend, &force_release, &look, &inspect, &list, &floor,
+  const Statement &withdraw, &renew, &extend, &force_release, &look, &inspect, &list, &floor,
       &raise_floor, &idle, &remove_idle, &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
 };
 
@@ -115,25 +113,23 @@ class SqlLockTable final : public LockTable {
       });
     });
     ringing_.emplace(connector_->ringer(names_, options.engine));
+    combining_.emplace(statements_, pool_, *ringing_, options.combine);
     pool_.adopt(std::move(connection));
   }
 
   Few<Granted> acquire(std::span<const Ask> asks, Deadline deadline) override {
-    if (asks.size() == 1) return Few<Granted>(acquire_one(asks.front(), deadline));
+    if (asks.size() == 1) return Few<Granted>(combining_->acquire(asks.front(), deadline));
     std::vector<Granted> granted;
     granted.reserve(asks.size());
-    for (const auto& ask : asks) granted.push_back(acquire_one(ask, deadline));
+    for (const auto& ask : asks) granted.push_back(combining_->acquire(ask, deadline));
     return granted;
   }
 
   Few<bool> release(std::span<const Claim> claims, Deadline deadline) override {
-    const auto one = [&](const Claim& claim) {
-      return freed(ask_->release, {claim.name, claim.owner, number(claim.token)}, deadline);
-    };
-    if (claims.size() == 1) return Few<bool>(one(claims.front()));
+    if (claims.size() == 1) return Few<bool>(combining_->release(claims.front(), deadline));
     std::vector<bool> all;
     all.reserve(claims.size());
-    for (const auto& claim : claims) all.push_back(one(claim));
+    for (const auto& claim : claims) all.push_back(combining_->release(claim, deadline));
     return all;
   }
 
@@ -348,21 +344,6 @@ class SqlLockTable final : public LockTable {
     });
   }
 
-  Granted acquire_one(const Ask& ask, Deadline deadline) {
-    try {
-      return asked(ask_->acquire,
-                   {std::string_view{ask.name.text()}, ask.owner, ask.node, ask.label, ask.actor, ask.lease.count(),
-                    ask.at_least.count(), ask.metadata, ask.entry, ask.ticket},
-                   deadline, [](const Answer& answer) {
-                     if (answer.rows() == 0) return Granted{};
-                     return Granted{Token{answer.integer(0, 0)}, false};
-                   });
-    } catch (const Failure& failure) {
-      if (failure.cause() != Cause::locked) throw;
-      return {std::nullopt, true};
-    }
-  }
-
   const dialects::Dialect& dialect_;
   const std::unique_ptr<dialects::Connector> connector_;
   const Duration connect_timeout_;
@@ -372,7 +353,8 @@ class SqlLockTable final : public LockTable {
   std::optional<const NodeEntries> node_;
   std::optional<SqlWaitingRoom> waiting_;
   std::optional<Ringing> ringing_;
-  Pool pool_;  // last: its connections go first
+  Pool pool_;  // its connections go before what they are used by
+  std::optional<Combining> combining_;
 };
 
 }  // namespace

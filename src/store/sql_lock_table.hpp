@@ -13,6 +13,7 @@ struct TableOptions {
   std::string table = "resource_lock";
   std::string history_table{};           // empty: <table>_schema_history
   unsigned connections = 2;
+  unsigned combine = 64;                 // at most so many acquires, or releases, in one statement; 1: each alone
   Duration connect_timeout = std::chrono::seconds{10};
   std::string engine{};                  // the first 16 characters of the actor in all its grants; empty: it never rings
 };

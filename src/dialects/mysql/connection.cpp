@@ -192,15 +192,16 @@ const Answer& ServerConnection::run(const Statement& statement, std::span<const 
 const Answer& ServerConnection::run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                                          Deadline deadline) {
   check_sendable(deadline);
-  // The text has the list twice. Each piece of it is a packet and a transaction of its own, well below the limit.
+  // The text has the list a few times. Each piece of it is a packet of its own, well below the limit.
   const auto piece = std::min(longest_list, largest_packet_ / 4);
   Answer whole;
   whole.reset(2);
   // An argument that stands outside of the list is the same in all rows, and the last of each.
   const auto listed = statement.markers.empty() ? columns : columns - 1;
   const auto text = listed == columns ? statement.sql : with_literals(statement, rows.first(columns), append_literal);
-  for (std::size_t at = 0; at < rows.size();) {
-    query_patiently(with_settings(statement, with_rows(text, tuples(rows, columns, listed, piece, at))), deadline);
+  for (std::size_t at = 0, end = 0; at < rows.size(); at = end) {
+    end = end_of_piece(rows, columns, at, piece);
+    query_patiently(with_settings(statement, with_rows(text, rows.subspan(at, end - at), columns, listed)), deadline);
     for (std::size_t row = 0; row < answer_.rows(); ++row) {
       whole.next() = answer_.text(row, 0);
       whole.next() = answer_.integer(row, 1);

@@ -3,12 +3,15 @@
 
 #include "dialects/hex.hpp"
 
+#include <algorithm>
 #include <string_view>
+#include <vector>
 
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
-constexpr std::string_view row_mark = "/*rows*/";
+constexpr std::string_view begin_of_mark = "/*rows", end_of_mark = "*/", select_mark = "/*selects*/";
+constexpr std::size_t longest_number = 21;
 
 void append(std::string& sql, const Argument& argument, std::string_view introducer) {
   if (const auto* number = std::get_if<std::int64_t>(&argument)) {
@@ -30,28 +33,44 @@ void append(std::string& sql, const Argument& argument, std::string_view introdu
 
 void append_literal(std::string& sql, const Argument& argument) { append(sql, argument, "_utf8mb4 "); }
 
-std::string tuples(std::span<const Argument> rows, std::size_t columns, std::size_t listed, std::size_t size,
-                   std::size_t& at) {
-  std::string list;
-  for (; at < rows.size() && list.size() < size; at += columns) {
-    list += list.empty() ? "(" : ",(";
-    for (std::size_t column = 0; column < listed; ++column) {
-      if (column > 0) list += ',';
-      append(list, rows[at + column], {});
+std::size_t end_of_piece(std::span<const Argument> rows, std::size_t columns, std::size_t at, std::size_t size) {
+  for (std::size_t written = 0; at < rows.size() && written < size; at += columns)
+    for (const auto& argument : rows.subspan(at, columns)) {
+      const auto* text = std::get_if<std::string_view>(&argument);
+      written += text == nullptr ? longest_number : 2 * text->size() + 4;
     }
-    list += ')';
-  }
-  return list;
+  return at;
 }
 
-std::string with_rows(std::string_view sql, const std::string& list) {
+std::string with_rows(std::string_view sql, std::span<const Argument> rows, std::size_t columns, std::size_t listed) {
   std::string result;
-  for (auto at = sql.find(row_mark); at != std::string_view::npos; at = sql.find(row_mark)) {
+  const auto append_rows = [&](std::span<const std::size_t> chosen, std::string_view first, std::string_view between,
+                               std::string_view last) {
+    for (std::size_t at = 0; at < rows.size(); at += columns) {
+      result += at == 0 ? first : between;
+      for (std::size_t i = 0; i < chosen.size(); ++i) {
+        if (i > 0) result += ',';
+        append(result, rows[at + chosen[i]], {});
+      }
+    }
+    result += last;
+  };
+  std::vector<std::size_t> chosen;
+  for (;;) {
+    const auto tuples = sql.find(begin_of_mark), selects = sql.find(select_mark), at = std::min(tuples, selects);
     result += sql.substr(0, at);
-    result += list;
-    sql.remove_prefix(at + row_mark.size());
+    if (at == std::string_view::npos) return result;
+    sql.remove_prefix(at);
+    const auto end = sql.find(end_of_mark);
+    chosen.clear();
+    for (const char digit : sql.substr(begin_of_mark.size(), end - begin_of_mark.size()))
+      if (digit >= '1' && digit <= '9') chosen.push_back(static_cast<std::size_t>(digit - '1'));
+    if (chosen.empty())
+      for (std::size_t column = 0; column < (at == selects ? columns : listed); ++column) chosen.push_back(column);
+    if (at == selects) append_rows(chosen, "SELECT ", " UNION ALL SELECT ", {});
+    else append_rows(chosen, "(", "),(", ")");
+    sql.remove_prefix(end + end_of_mark.size());
   }
-  return result += sql;
 }
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

@@ -14,12 +14,13 @@ namespace dlock::dialects::DLOCK_DIALECT {
 // Text is utf8mb4, as a bound one would be.
 void append_literal(std::string& sql, const Argument& argument);
 
-// Tuples of the first `listed` of `columns` arguments each, from `at` on, until the list has `size` bytes or more; `at`
-// is moved past them. Text is bytes here.
-std::string tuples(std::span<const Argument> rows, std::size_t columns, std::size_t listed, std::size_t size,
-                   std::size_t& at);
+// Where a piece of the rows ends that begins at `at`: after the row with which its text, written once, has `size` bytes.
+std::size_t end_of_piece(std::span<const Argument> rows, std::size_t columns, std::size_t at, std::size_t size);
 
-// The text with the list wherever it says /*rows*/.
-std::string with_rows(std::string_view sql, const std::string& list);
+// The text with the rows, of `columns` arguments each, wherever it asks for them, in one of these ways. Text is bytes here.
+//   /*rows*/      tuples of their first `listed` columns
+//   /*rows 1 3*/  tuples of these columns, counted from 1
+//   /*selects*/   SELECTs of all columns, with UNION ALL between them
+std::string with_rows(std::string_view sql, std::span<const Argument> rows, std::size_t columns, std::size_t listed);
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

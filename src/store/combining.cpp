@@ -1,0 +1,203 @@
+// This file knows which statements acquire and release, one or many, and how their answers read.
+#include "store/combining.hpp"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+namespace dlock::store {
+namespace {
+
+using dialects::Statement;
+
+// An ask whose texts are its own.
+class KeptAsk {
+ public:
+  explicit KeptAsk(const Ask& ask) : name_(ask.name), ask_{name_, {}, {}, {}, {}, ask.lease, ask.at_least, {}} {
+    const std::array from{&Ask::owner, &Ask::node, &Ask::label, &Ask::actor, &Ask::metadata};
+    std::size_t size = 0;
+    for (const auto field : from) size += (ask.*field).size();
+    texts_.reserve(size);
+    for (const auto field : from) texts_ += ask.*field;
+    std::string_view left = texts_;
+    for (const auto field : from) {
+      ask_.*field = left.substr(0, (ask.*field).size());
+      left.remove_prefix((ask.*field).size());
+    }
+  }
+  KeptAsk(const KeptAsk&) = delete;
+  KeptAsk& operator=(const KeptAsk&) = delete;
+  const Ask& view() const noexcept { return ask_; }
+
+ private:
+  const Name name_;
+  std::string texts_;
+  Ask ask_;
+};
+
+class KeptClaim {
+ public:
+  explicit KeptClaim(const Claim& claim) : name_(claim.name), owner_(claim.owner), claim_{name_, owner_, claim.token} {}
+  KeptClaim(const KeptClaim&) = delete;
+  KeptClaim& operator=(const KeptClaim&) = delete;
+  const Claim& view() const noexcept { return claim_; }
+
+ private:
+  const std::string name_, owner_;
+  const Claim claim_;
+};
+
+// The numbers that a statement answered for some of the names, which are in order; the greatest, where there are several.
+template <class View, class NameOf>
+std::vector<std::optional<std::int64_t>> numbers_of(std::span<const View> views, const Answer& answer, NameOf name_of) {
+  std::vector<std::optional<std::int64_t>> numbers(views.size());
+  for (std::size_t row = 0; row < answer.rows(); ++row) {
+    const std::string_view name = answer.text(row, 0);
+    const auto found = std::lower_bound(views.begin(), views.end(), name, [&](const View& view, std::string_view key) {
+      return name_of(view) < key;
+    });
+    if (found == views.end() || name_of(*found) != name) continue;
+    auto& number = numbers[static_cast<std::size_t>(found - views.begin())];
+    number = std::max(number.value_or(0), answer.integer(row, 1));
+  }
+  return numbers;
+}
+
+}  // namespace
+
+// What both kinds travel on.
+struct Combining::Road {
+  const Statement &acquire, &acquire_many, &release, &release_many;
+  Pool& pool;
+  Ringing& ringing;
+
+  // Asks on a connection of the pool, which goes back there unless the failure says that it is broken.
+  template <class Work>
+  auto on(Pool::Loan loan, Deadline deadline, Work work) const -> decltype(work(std::declval<dialects::Connection&>())) {
+    loan.open(deadline);
+    try {
+      auto result = work(*loan.operator->());
+      loan.sound();
+      return result;
+    } catch (const Failure& failure) {
+      if (harmless(failure.cause())) loan.sound();
+      throw;
+    }
+  }
+};
+
+struct Combining::Acquires {
+  using View = Ask;
+  using Kept = KeptAsk;
+  using Result = Granted;
+  using Turn = Pool::Loan;
+  const Road* road;
+
+  static std::string_view name(const Ask& ask) { return ask.name.text(); }
+  Turn turn(Deadline deadline) const { return road->pool.turn(deadline); }
+  static bool is_open(const Turn& turn) { return turn.is_open(); }
+
+  Granted alone(const Ask& ask, Turn turn, Deadline deadline) const {
+    const std::array<Argument, 10> arguments{std::string_view{ask.name.text()}, ask.owner, ask.node, ask.label, ask.actor,
+                                             ask.lease.count(), ask.at_least.count(), ask.metadata, ask.entry, ask.ticket};
+    try {
+      return road->on(std::move(turn), deadline, [&](dialects::Connection& connection) {
+        const Answer& answer = connection.run(road->acquire, arguments, deadline);
+        return answer.rows() == 0 ? Granted{} : Granted{Token{answer.integer(0, 0)}, false};
+      });
+    } catch (const Failure& failure) {
+      if (failure.cause() != Cause::locked) throw;
+      return {std::nullopt, true};
+    }
+  }
+
+  // A name is answered with its token; with 0 if it could be taken and was not (its row is locked, its queue has to be
+  // looked at, somebody was quicker); or not at all, when it is busy.
+  std::vector<std::optional<Granted>> together(std::span<const Ask> asks, Turn turn, Deadline deadline) const {
+    std::vector<Argument> rows;
+    rows.reserve(asks.size() * 8);
+    for (const auto& ask : asks)
+      for (const Argument& argument : std::initializer_list<Argument>{std::string_view{ask.name.text()}, ask.owner, ask.node,
+                                           ask.label, ask.actor, ask.lease.count(), ask.at_least.count(), ask.metadata})
+        rows.push_back(argument);
+    const auto tokens = road->on(std::move(turn), deadline, [&](dialects::Connection& connection) {
+      return numbers_of(asks, connection.run_rows(road->acquire_many, rows, 8, deadline), &Acquires::name);
+    });
+    std::vector<std::optional<Granted>> granted(asks.size());
+    for (std::size_t i = 0; i < asks.size(); ++i) {
+      if (!tokens[i]) granted[i] = Granted{};
+      else if (*tokens[i] != 0) granted[i] = Granted{Token{*tokens[i]}, false};
+    }
+    return granted;
+  }
+};
+
+struct Combining::Releases {
+  using View = Claim;
+  using Kept = KeptClaim;
+  using Result = bool;
+  using Turn = Pool::Loan;
+  const Road* road;
+
+  static std::string_view name(const Claim& claim) { return claim.name; }
+  Turn turn(Deadline deadline) const { return road->pool.turn(deadline); }
+  static bool is_open(const Turn& turn) { return turn.is_open(); }
+
+  bool alone(const Claim& claim, Turn turn, Deadline deadline) const {
+    const std::array<Argument, 3> arguments{claim.name, claim.owner, number(claim.token)};
+    return road->on(std::move(turn), deadline, [&](dialects::Connection& connection) {
+      const Answer& answer = connection.run(road->release, arguments, deadline);
+      road->ringing.heed(answer);
+      return answer.affected > 0;
+    });
+  }
+
+  // A name is answered with 1 if it was freed, with 2 if somebody waits for that, with 0 if it was not though it still is
+  // the claim's (its row is locked); or not at all, when it is not the claim's any more.
+  std::vector<std::optional<bool>> together(std::span<const Claim> claims, Turn turn, Deadline deadline) const {
+    std::vector<Argument> rows;
+    rows.reserve(claims.size() * 3);
+    for (const auto& claim : claims)
+      for (const Argument& argument : std::initializer_list<Argument>{claim.name, claim.owner, number(claim.token)})
+        rows.push_back(argument);
+    const auto freed = road->on(std::move(turn), deadline, [&](dialects::Connection& connection) {
+      return numbers_of(claims, connection.run_rows(road->release_many, rows, 3, deadline), &Releases::name);
+    });
+    std::vector<std::optional<bool>> all(claims.size());
+    for (std::size_t i = 0; i < claims.size(); ++i)
+      if (freed[i] != 0) all[i] = freed[i].has_value();
+    if (std::find(freed.begin(), freed.end(), 2) != freed.end()) road->ringing.ask();
+    return all;
+  }
+};
+
+Combining::Combining(const dialects::Statements& all, Pool& pool, Ringing& ringing, std::size_t most)
+    : road_(new Road{all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry",
+                                        "ticket"}),
+                     all.at("acquire_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
+                     all.at("release", {"name", "owner", "token"}), all.at("release_many", {"name", "owner", "token"}),
+                     pool, ringing}),
+      most_(most),
+      acquires_(std::make_unique<Convoy<Acquires>>(Acquires{road_.get()}, most)),
+      releases_(std::make_unique<Convoy<Releases>>(Releases{road_.get()}, most)) {}
+
+Combining::~Combining() = default;
+
+Granted Combining::acquire(const Ask& ask, Deadline deadline) {
+  const Acquires trip{road_.get()};
+  if (auto turn = road_->pool.at_once()) return trip.alone(ask, std::move(*turn), deadline);
+  // A queue has to be looked at for each, and so have the entries of a node.
+  if (most_ < 2 || !ask.entry.empty() || ask.ticket != 0) return trip.alone(ask, trip.turn(deadline), deadline);
+  return acquires_->send(ask, deadline);
+}
+
+bool Combining::release(const Claim& claim, Deadline deadline) {
+  const Releases trip{road_.get()};
+  if (auto turn = road_->pool.at_once()) return trip.alone(claim, std::move(*turn), deadline);
+  if (most_ < 2) return trip.alone(claim, trip.turn(deadline), deadline);
+  return releases_->send(claim, deadline);
+}
+
+}  // namespace dlock::store
