@@ -17,6 +17,7 @@ endfunction()
 
 literal(lock ${ROOT}/src/dialects/${NAME}/lock.sql)
 literal(waiting ${ROOT}/src/dialects/${NAME}/waiting.sql)
+literal(many ${ROOT}/src/dialects/${NAME}/many.sql)
 literal(migrator ${ROOT}/src/dialects/${NAME}/migrator.sql)
 literal(schema ${ROOT}/schema/${NAME}.sql)
 
@@ -45,7 +46,7 @@ const Embedded& embedded() noexcept {
   static const Migration migrations[] = {
 ${rows}  };
   static const Embedded texts{
-${lock}${waiting},
+${lock}${waiting}${many},
 ${migrator},
 ${schema},
       migrations};

@@ -49,7 +49,7 @@ class KeptClaim {
   const Claim claim_;
 };
 
-// The numbers that a statement answered for some of the names, which are in order; the greatest, where there are several.
+// The numbers that a statement answered for some of the names, which are in order.
 template <class View, class NameOf>
 std::vector<std::optional<std::int64_t>> numbers_of(std::span<const View> views, const Answer& answer, NameOf name_of) {
   std::vector<std::optional<std::int64_t>> numbers(views.size());
@@ -60,7 +60,7 @@ std::vector<std::optional<std::int64_t>> numbers_of(std::span<const View> views,
     });
     if (found == views.end() || name_of(*found) != name) continue;
     auto& number = numbers[static_cast<std::size_t>(found - views.begin())];
-    number = std::max(number.value_or(0), answer.integer(row, 1));
+    number = answer.integer(row, 1);
   }
   return numbers;
 }
@@ -114,7 +114,7 @@ struct Combining::Acquires {
   }
 
   // A name is answered with its token; with 0 if it could be taken and was not (its row is locked, its queue has to be
-  // looked at, somebody was quicker); or not at all, when it is busy.
+  // looked at, somebody was quicker); with -1, or not at all, when it is busy.
   std::vector<std::optional<Granted>> together(std::span<const Ask> asks, Turn turn, Deadline deadline) const {
     std::vector<Argument> rows;
     rows.reserve(asks.size() * 8);
@@ -127,7 +127,7 @@ struct Combining::Acquires {
     });
     std::vector<std::optional<Granted>> granted(asks.size());
     for (std::size_t i = 0; i < asks.size(); ++i) {
-      if (!tokens[i]) granted[i] = Granted{};
+      if (tokens[i].value_or(-1) < 0) granted[i] = Granted{};
       else if (*tokens[i] != 0) granted[i] = Granted{Token{*tokens[i]}, false};
     }
     return granted;

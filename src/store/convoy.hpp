@@ -50,17 +50,21 @@ class Convoy {
 
   // For those who have to wait for their turn.
   Result send(const View& view, Deadline deadline) {
-    const auto rider = enlist(view, deadline);
+    const auto rider = enlist(view);
     if (!rider || wait(*rider, deadline)) return lead(view, deadline);
     if (rider->failure) std::rethrow_exception(rider->failure);
     if (rider->result) return std::move(*rider->result);
     return alone(view, deadline);
   }
 
-  // How many wait to be taken along.
+  // How many wait to be taken along, and whether one waits in front of them.
   std::size_t queued() const {
     const std::lock_guard guard(mutex_);
     return queue_.size();
+  }
+  bool led() const {
+    const std::lock_guard guard(mutex_);
+    return led_;
   }
 
  private:
@@ -84,7 +88,7 @@ class Convoy {
   static std::string_view name_of(const Rider& rider) { return Trip::name(rider.kept.view()); }
 
   // Empty: there is nobody in front, and the caller leads.
-  std::shared_ptr<Rider> enlist(const View& view, Deadline) {
+  std::shared_ptr<Rider> enlist(const View& view) {
     {
       const std::lock_guard guard(mutex_);
       if (!std::exchange(led_, true)) return nullptr;

@@ -14,6 +14,8 @@ namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
 constexpr std::size_t longest_list = 2'000'000;  // in bytes
+// What follows it is for rows of which nothing was said before it.
+constexpr std::string_view second_mark = "/*absent*/";
 
 bool is_integer(enum_field_types type) {
   return type == MYSQL_TYPE_TINY || type == MYSQL_TYPE_SHORT || type == MYSQL_TYPE_LONG || type == MYSQL_TYPE_INT24 ||
@@ -199,9 +201,14 @@ const Answer& ServerConnection::run_rows(const Statement& statement, std::span<c
   // An argument that stands outside of the list is the same in all rows, and the last of each.
   const auto listed = statement.markers.empty() ? columns : columns - 1;
   const auto text = listed == columns ? statement.sql : with_literals(statement, rows.first(columns), append_literal);
+  const auto second = std::min(text.find(second_mark), text.size());
+  const std::string_view parts[] = {std::string_view(text).substr(0, second), std::string_view(text).substr(second)};
   for (std::size_t at = 0, end = 0; at < rows.size(); at = end) {
     end = end_of_piece(rows, columns, at, piece);
-    query_patiently(with_settings(statement, with_rows(text, rows.subspan(at, end - at), columns, listed)), deadline);
+    for (const auto part : parts) {
+      if (part.empty() || (part.data() != text.data() && answer_.rows() == (end - at) / columns)) continue;
+      query_patiently(with_settings(statement, with_rows(part, rows.subspan(at, end - at), columns, listed)), deadline);
+    }
     for (std::size_t row = 0; row < answer_.rows(); ++row) {
       whole.next() = answer_.text(row, 0);
       whole.next() = answer_.integer(row, 1);

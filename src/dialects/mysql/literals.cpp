@@ -10,7 +10,7 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
-constexpr std::string_view begin_of_mark = "/*rows", end_of_mark = "*/", select_mark = "/*selects*/";
+constexpr std::string_view begin_of_mark = "/*rows", end_of_mark = "*/", table_mark = "/*table*/";
 constexpr std::size_t longest_number = 21;
 
 void append(std::string& sql, const Argument& argument, std::string_view introducer) {
@@ -57,7 +57,7 @@ std::string with_rows(std::string_view sql, std::span<const Argument> rows, std:
   };
   std::vector<std::size_t> chosen;
   for (;;) {
-    const auto tuples = sql.find(begin_of_mark), selects = sql.find(select_mark), at = std::min(tuples, selects);
+    const auto tuples = sql.find(begin_of_mark), table = sql.find(table_mark), at = std::min(tuples, table);
     result += sql.substr(0, at);
     if (at == std::string_view::npos) return result;
     sql.remove_prefix(at);
@@ -66,8 +66,8 @@ std::string with_rows(std::string_view sql, std::span<const Argument> rows, std:
     for (const char digit : sql.substr(begin_of_mark.size(), end - begin_of_mark.size()))
       if (digit >= '1' && digit <= '9') chosen.push_back(static_cast<std::size_t>(digit - '1'));
     if (chosen.empty())
-      for (std::size_t column = 0; column < (at == selects ? columns : listed); ++column) chosen.push_back(column);
-    if (at == selects) append_rows(chosen, "SELECT ", " UNION ALL SELECT ", {});
+      for (std::size_t column = 0; column < (at == table ? columns : listed); ++column) chosen.push_back(column);
+    if (at == table) append_rows(chosen, "SELECT ", " UNION ALL SELECT ", {});
     else append_rows(chosen, "(", "),(", ")");
     sql.remove_prefix(end + end_of_mark.size());
   }

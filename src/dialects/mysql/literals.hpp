@@ -20,7 +20,7 @@ std::size_t end_of_piece(std::span<const Argument> rows, std::size_t columns, st
 // The text with the rows, of `columns` arguments each, wherever it asks for them, in one of these ways. Text is bytes here.
 //   /*rows*/      tuples of their first `listed` columns
 //   /*rows 1 3*/  tuples of these columns, counted from 1
-//   /*selects*/   SELECTs of all columns, with UNION ALL between them
+//   /*table*/     SELECTs of all columns, with UNION ALL between them
 std::string with_rows(std::string_view sql, std::span<const Argument> rows, std::size_t columns, std::size_t listed);
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

@@ -78,50 +78,6 @@ ON DUPLICATE KEY UPDATE
   served_ticket = IF({{lock}}.owner <=> VALUES(owner),
                      GREATEST({{lock}}.served_ticket, VALUES(served_ticket)), {{lock}}.served_ticket);
 
--- name: acquire_many(name, owner, node, label, actor, lease, at_least, meta)
--- One packet of several statements, with the asks, which have no ticket and no entry and no name twice, as a list of
--- SELECTs (at selects) or of tuples of the columns named. The first INSERT reads existing rows that are open and
--- locks them in the order of names, skipping those that are locked elsewhere, so it waits for none; the LIMIT keeps
--- what is only looked at (the busy rows) out of what is locked. Its assignments know that the row is open, or the
--- asker's, and run from left to right: what needs the old owner comes before the owner. The second makes the rows that
--- are absent; whom somebody beats to that is not granted. Only the last SELECT is to be believed: what is the asker's
--- now, and 0 for what could be taken and has to be asked for alone (locked, made or freed meanwhile; or tickets may be
--- live). All busy: nothing is written.
-BEGIN;
-INSERT INTO {{lock}} (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta)
-WITH wanted (name, owner, node, label, actor, lease, at_least, meta) AS (/*selects*/)
-SELECT w.name, w.owner, w.node, w.label, w.actor, (SELECT f.token FROM {{lock}} f WHERE f.name = '') + 1,
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + w.lease, IF(w.at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + w.at_least), w.lease, w.meta
-  FROM (SELECT c.* FROM wanted c JOIN {{lock}} p ON p.name = c.name
-         WHERE p.owner <=> c.owner
-            OR (p.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND (p.owner IS NULL OR p.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AND p.next_ticket <= p.served_ticket)
-         LIMIT 1000000) w
-       JOIN {{lock}} b ON b.name = w.name
- WHERE b.owner <=> w.owner
-    OR (b.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND (b.owner IS NULL OR b.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AND b.next_ticket <= b.served_ticket)
- ORDER BY w.name FOR UPDATE SKIP LOCKED
-ON DUPLICATE KEY UPDATE
-  token = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.token, GREATEST({{lock}}.token + 1, VALUES(token))),
-  acquired_at = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.acquired_at, VALUES(acquired_at)),
-  entries = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.entries, ''),
-  reopens_at = IF(VALUES(reopens_at) = 0, 0, {{lock}}.acquired_at + VALUES(reopens_at) - VALUES(acquired_at)),
-  owner = VALUES(owner), expires_at = VALUES(expires_at), node = VALUES(node), label = VALUES(label),
-  actor = VALUES(actor), lease_us = VALUES(lease_us), meta = VALUES(meta);
-COMMIT;
-SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-INSERT INTO {{lock}} (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta)
-WITH wanted (name, owner, node, label, actor, lease, at_least, meta) AS (/*selects*/)
-SELECT w.name, w.owner, w.node, w.label, w.actor, f.token + 1,
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + w.lease, IF(w.at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + w.at_least), w.lease, w.meta
-  FROM wanted w JOIN {{lock}} f ON f.name = ''
- WHERE NOT EXISTS (SELECT 1 FROM {{lock}} b WHERE b.name = w.name)
- ORDER BY w.name
-ON DUPLICATE KEY UPDATE token = {{lock}}.token;
-SELECT r.name, r.token FROM {{lock}} r WHERE (r.name, r.owner) IN (/*rows 1 2*/)
-UNION ALL
-SELECT r.name, 0 FROM {{lock}} r
- WHERE r.name IN (/*rows 1*/) AND r.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND (r.owner IS NULL OR r.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)));
-
 -- name: release(name, owner, token) -> wanted
 -- As in every statement that frees a row, the insert id says whether somebody waits for it: 1, or else 0.
 UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
@@ -129,21 +85,6 @@ UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '
        wanted_until = wanted_until
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner = :owner AND token = :token;
-
--- name: release_many(name, owner, token)
--- One packet of several statements, with the claims, no name twice, as lists of tuples. As in renew, rows
--- that are locked elsewhere are skipped. What the SELECT answers is to be believed once the COMMIT has succeeded: 1 for
--- what was freed (by this, or before: the token is of this claim alone), 2 if somebody waits for that, 0 for what is
--- still the claim's and has to be released alone.
-BEGIN;
-INSERT INTO {{lock}}
-SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER BY r.name FOR UPDATE SKIP LOCKED
-ON DUPLICATE KEY UPDATE
-  owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
-  expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
-SELECT r.name, IF(r.owner IS NOT NULL, 0, 1 + (r.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))) FROM {{lock}} r
- WHERE (r.name, r.token) IN (/*rows 1 3*/);
-COMMIT;
 
 -- name: withdraw(name, owner) -> wanted
 UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',

@@ -40,47 +40,11 @@ ON CONFLICT (name) DO UPDATE SET
                             ELSE max(l.served_ticket, excluded.served_ticket) END
 RETURNING token;
 
--- name: acquire_many(name, owner, node, label, actor, lease, at_least, meta)
--- acquire, for asks without ticket and entry: once a row, all rows in one transaction. No name twice. An answer for each
--- that is not busy: its name and token.
-INSERT INTO {{lock}} AS l
-       (name, node, owner, token, acquired_at, expires_at, reopens_at, lease_us, meta, label, actor, next_ticket,
-        served_ticket)
-SELECT :name, :node, :owner, (SELECT f.token FROM {{lock}} AS f WHERE f.name = '') + 1, t.now, t.now + :lease,
-       CASE WHEN :at_least = 0 THEN 0 ELSE t.now + :at_least END, :lease, :meta, :label, :actor,
-       coalesce(b.next_ticket, 0), coalesce(b.next_ticket, 0)
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
-       LEFT JOIN {{lock}} AS b ON b.name = :name
- WHERE b.name IS NULL OR b.owner = :owner
-    OR (b.reopens_at <= t.now AND (b.owner IS NULL OR b.expires_at <= t.now)
-        AND (b.next_ticket <= b.served_ticket
-             OR NOT EXISTS (SELECT 1 FROM {{waiter}} AS w
-                             WHERE w.name = :name AND w.ticket > b.served_ticket AND w.expires_at > t.now)))
-ON CONFLICT (name) DO UPDATE SET
-       node = excluded.node, owner = excluded.owner, expires_at = excluded.expires_at, lease_us = excluded.lease_us,
-       meta = excluded.meta, label = excluded.label, actor = excluded.actor,
-       entries = CASE WHEN l.owner IS excluded.owner THEN l.entries ELSE '' END,
-       token = CASE WHEN l.owner IS excluded.owner THEN l.token ELSE max(l.token + 1, excluded.token) END,
-       acquired_at = CASE WHEN l.owner IS excluded.owner THEN l.acquired_at ELSE excluded.acquired_at END,
-       reopens_at = CASE WHEN l.owner IS excluded.owner AND :at_least <> 0 THEN l.acquired_at + :at_least
-                         ELSE excluded.reopens_at END,
-       served_ticket = CASE WHEN l.owner IS excluded.owner THEN l.served_ticket
-                            ELSE max(l.served_ticket, excluded.served_ticket) END
-RETURNING name, token;
-
 -- name: release(name, owner, token)
 UPDATE {{lock}}
    SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = '',
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner = :owner AND token = :token;
-
--- name: release_many(name, owner, token)
--- Once a row, all rows in one transaction. No name twice. An answer for each that was freed.
-UPDATE {{lock}}
-   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = '',
-       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
- WHERE name = :name AND owner = :owner AND token = :token
-RETURNING name, 1;
 
 -- name: withdraw(name, owner)
 UPDATE {{lock}}

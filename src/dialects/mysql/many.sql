@@ -1,0 +1,69 @@
+-- This file knows how many leases are acquired, and released, by one packet on MySQL and MariaDB: what lock.sql does for
+-- one. The packets are of several statements, with the rows written into them (literals.hpp). A moment read once, before
+-- anything is locked, errs on the safe side.
+
+-- name: acquire_many(name, owner, node, label, actor, lease, at_least, meta)
+-- Asks without ticket and entry, no name twice. The first INSERT reads existing rows that are open and locks them in the
+-- order of names, skipping those that are locked elsewhere, so it waits for none; the LIMIT keeps what is only looked at
+-- (the busy rows) out of what is locked. Its assignments know that the row is open, or the asker's, and run from left to
+-- right: what needs the old owner comes before the owner. Only what the last SELECT says of the existing rows is to be
+-- believed: the token of what is the asker's now, -1 for busy, 0 for what has to be asked for alone (its row is locked
+-- elsewhere, or was freed meanwhile; or tickets may be live). All busy: nothing is written.
+-- If it does not say something of each, a second packet makes the rows that are absent; whom somebody beats to that is
+-- not granted.
+SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+BEGIN;
+INSERT INTO {{lock}} (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta)
+WITH wanted (name, owner, node, label, actor, lease, at_least, meta) AS (/*table*/)
+SELECT w.name, w.owner, w.node, w.label, w.actor, (SELECT f.token FROM {{lock}} f WHERE f.name = '') + 1,
+       @dlock_now, @dlock_now + w.lease, IF(w.at_least = 0, 0, @dlock_now + w.at_least), w.lease, w.meta
+  FROM (SELECT c.* FROM wanted c JOIN {{lock}} p ON p.name = c.name
+         WHERE p.owner <=> c.owner
+            OR (p.reopens_at <= @dlock_now AND (p.owner IS NULL OR p.expires_at <= @dlock_now)
+                AND p.next_ticket <= p.served_ticket)
+         LIMIT 1000000) w
+       JOIN {{lock}} b ON b.name = w.name
+ WHERE b.owner <=> w.owner
+    OR (b.reopens_at <= @dlock_now AND (b.owner IS NULL OR b.expires_at <= @dlock_now)
+        AND b.next_ticket <= b.served_ticket)
+ ORDER BY w.name FOR UPDATE SKIP LOCKED
+ON DUPLICATE KEY UPDATE
+  token = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.token, GREATEST({{lock}}.token + 1, VALUES(token))),
+  acquired_at = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.acquired_at, VALUES(acquired_at)),
+  entries = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.entries, ''),
+  reopens_at = IF(VALUES(reopens_at) = 0, 0, {{lock}}.acquired_at + VALUES(reopens_at) - VALUES(acquired_at)),
+  owner = VALUES(owner), expires_at = VALUES(expires_at), node = VALUES(node), label = VALUES(label),
+  actor = VALUES(actor), lease_us = VALUES(lease_us), meta = VALUES(meta);
+COMMIT;
+SELECT r.name, CASE WHEN (r.name, r.owner) IN (/*rows 1 2*/) THEN r.token
+                    WHEN r.reopens_at <= @dlock_now AND (r.owner IS NULL OR r.expires_at <= @dlock_now) THEN 0
+                    ELSE -1 END
+  FROM {{lock}} r WHERE r.name IN (/*rows 1*/)
+/*absent*/
+SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+INSERT INTO {{lock}} (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta)
+WITH wanted (name, owner, node, label, actor, lease, at_least, meta) AS (/*table*/)
+SELECT w.name, w.owner, w.node, w.label, w.actor, f.token + 1,
+       @dlock_now, @dlock_now + w.lease, IF(w.at_least = 0, 0, @dlock_now + w.at_least), w.lease, w.meta
+  FROM wanted w JOIN {{lock}} f ON f.name = ''
+ WHERE NOT EXISTS (SELECT 1 FROM {{lock}} b WHERE b.name = w.name)
+ ORDER BY w.name
+ON DUPLICATE KEY UPDATE token = {{lock}}.token;
+SELECT r.name, CASE WHEN (r.name, r.owner) IN (/*rows 1 2*/) THEN r.token
+                    WHEN r.reopens_at <= @dlock_now AND (r.owner IS NULL OR r.expires_at <= @dlock_now) THEN 0
+                    ELSE -1 END
+  FROM {{lock}} r WHERE r.name IN (/*rows 1*/);
+
+-- name: release_many(name, owner, token)
+-- No name twice. As in renew, rows that are locked elsewhere are skipped. What the SELECT answers is to be believed once
+-- the COMMIT has succeeded: 1 for what was freed (by this, or before: the token is of this claim alone), 2 if somebody
+-- waits for that, 0 for what is still the claim's and has to be released alone.
+SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+BEGIN;
+INSERT INTO {{lock}}
+SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER BY r.name FOR UPDATE SKIP LOCKED
+ON DUPLICATE KEY UPDATE
+  owner = NULL, node = '', label = '', actor = '', entries = '', meta = '', expires_at = @dlock_now;
+SELECT r.name, IF(r.owner IS NOT NULL, 0, 1 + (r.wanted_until > @dlock_now)) FROM {{lock}} r
+ WHERE (r.name, r.token) IN (/*rows 1 3*/);
+COMMIT;

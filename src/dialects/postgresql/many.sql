@@ -1,0 +1,72 @@
+-- This file knows how many leases are acquired, and released, by one statement on PostgreSQL: what lock.sql does for one.
+
+-- name: acquire_many(name, owner, node, label, actor, lease, at_least, meta)
+-- Every argument is an array, an element an ask without ticket and entry; no name twice. In one transaction, and without
+-- waiting for a row: the rows that are open and not locked elsewhere are locked in the order of names and taken as by
+-- acquire, then absent ones are made in that order. An answer for each that is not busy: its token, or 0 where it has to
+-- be asked for alone (its row is locked, or made or freed meanwhile; or tickets may be live). All busy: nothing is written.
+WITH wanted AS MATERIALIZED (
+  SELECT * FROM unnest(:name::text[], :owner::text[], :node::text[], :label::text[], :actor::text[], :lease::bigint[],
+                       :at_least::bigint[], :meta::text[]) AS w (name, owner, node, label, actor, lease, at_least, meta)),
+floor AS MATERIALIZED (SELECT f.token FROM {{lock}} AS f WHERE f.name = ''),
+open AS MATERIALIZED (
+  SELECT l.name FROM wanted AS w JOIN {{lock}} AS l ON l.name = w.name
+   WHERE l.owner = w.owner
+      OR (l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+          AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+          AND l.next_ticket <= l.served_ticket)
+   ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
+taken AS (
+  UPDATE {{lock}} AS l SET
+         token = CASE WHEN l.owner = w.owner THEN l.token ELSE greatest(l.token, f.token) + 1 END,
+         (acquired_at, expires_at, reopens_at) = (
+           SELECT g.begun, n.now + w.lease, CASE WHEN w.at_least = 0 THEN 0 ELSE g.begun + w.at_least END
+             FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n,
+                  LATERAL (SELECT CASE WHEN l.owner = w.owner THEN l.acquired_at ELSE n.now END AS begun) AS g),
+         entries = CASE WHEN l.owner = w.owner THEN l.entries ELSE '' END,
+         owner = w.owner, node = w.node, label = w.label, actor = w.actor, lease_us = w.lease, meta = w.meta
+    FROM open AS o JOIN wanted AS w ON w.name = o.name, floor AS f
+   WHERE l.name = o.name RETURNING l.name, l.token),
+made AS (
+  INSERT INTO {{lock}} AS l
+         (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta)
+  SELECT w.name, w.owner, w.node, w.label, w.actor, f.token + 1, n.now, n.now + w.lease,
+         CASE WHEN w.at_least = 0 THEN 0 ELSE n.now + w.at_least END, w.lease, w.meta
+    FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, floor AS f, wanted AS w
+   WHERE NOT EXISTS (SELECT FROM {{lock}} AS b WHERE b.name = w.name)
+   ORDER BY w.name
+  ON CONFLICT (name) DO NOTHING RETURNING l.name, l.token),
+granted AS (SELECT t.name, t.token FROM taken AS t UNION ALL SELECT m.name, m.token FROM made AS m)
+SELECT g.name, g.token FROM granted AS g
+UNION ALL
+SELECT w.name, 0::bigint
+  FROM wanted AS w LEFT JOIN {{lock}} AS l ON l.name = w.name
+ WHERE (l.name IS NULL OR l.owner = w.owner
+        OR (l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+            AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)))
+   AND NOT EXISTS (SELECT FROM granted AS g WHERE g.name = w.name);
+
+-- name: release_many(name, owner, token)
+-- Every argument is an array, an element a claim; no name twice. An answer for each that is the claim's: 1 freed, 2 freed
+-- and rung for as by release, 0 not freed, since its row is locked elsewhere: it has to be released alone.
+WITH wanted AS MATERIALIZED (
+  SELECT w.name, w.owner, w.token
+    FROM unnest(:name::text[], :owner::text[], :token::bigint[]) AS w (name, owner, token)),
+mine AS MATERIALIZED (
+  SELECT l.name FROM wanted AS w JOIN {{lock}} AS l ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
+   ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
+freed AS (
+  UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+         expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+    FROM mine WHERE l.name = mine.name
+  RETURNING l.name, CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 1 ELSE
+       1 + (pg_notify('dlock_{{bell}}', coalesce(
+          (SELECT w.owner FROM {{waiter}} AS w
+            WHERE w.name = l.name AND w.ticket > l.served_ticket
+              AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END AS said)
+SELECT f.name, f.said FROM freed AS f
+UNION ALL
+SELECT w.name, 0::bigint
+  FROM wanted AS w JOIN {{lock}} AS l ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
+ WHERE NOT EXISTS (SELECT FROM freed AS f WHERE f.name = w.name);

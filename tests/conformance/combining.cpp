@@ -1,0 +1,185 @@
+// This file knows the promise that requests which travel together are answered as if each had gone alone.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/hands.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <vector>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int threads = 12;
+
+std::string job(int i) { return "job " + std::to_string(i); }
+
+}  // namespace
+
+TEST_CASE("many threads on one connection are granted a lock each, under its own token, and free it") {
+  Database database;
+  auto engine = database.engine({.connections = 1});
+  std::vector<std::optional<Lock>> locks(threads);
+  for (int round = 1; round <= 3; ++round) {
+    in_parallel(threads, [&](int i) {
+      const auto at = static_cast<std::size_t>(i);
+      locks[at] = engine.try_lock(job(i), {.renew = false, .label = "label " + job(i), .metadata = "meta " + job(i)});
+    });
+    for (int i = 0; i < threads; ++i) {
+      const auto& lock = locks[static_cast<std::size_t>(i)];
+      REQUIRE(lock);
+      CHECK(lock->valid());
+      CHECK(number(lock->token()) == round);
+      CHECK(database.admin().owner(job(i)) == lock->owner());
+      const auto holder = engine.inspect(job(i));
+      REQUIRE(holder);
+      CHECK(holder->token == lock->token());
+      CHECK(holder->label == "label " + job(i));
+      CHECK(holder->metadata == "meta " + job(i));
+      CHECK(holder->lease == 30s);
+    }
+    in_parallel(threads, [&](int i) { CHECK(locks[static_cast<std::size_t>(i)]->release() == Released::freed); });
+    CHECK(database.admin().held() == 0);
+  }
+}
+
+TEST_CASE("threads of two engines that fight for a few names never hold one together, and tokens only grow") {
+  Database database;
+  std::array engines{database.engine({.connections = 1}), database.engine({.connections = 1})};
+  constexpr std::size_t names = 4;
+  struct Name {
+    std::atomic<int> inside{0};
+    std::atomic<std::int64_t> token{0};
+    std::atomic<int> grants{0};
+  };
+  std::array<Name, names> known{};
+  in_parallel(threads, [&](int i) {
+    auto& engine = engines[static_cast<std::size_t>(i % 2)];
+    for (std::size_t attempt = 0; attempt < 10; ++attempt) {
+      const auto at = (static_cast<std::size_t>(i) + attempt) % names;
+      auto& name = known[at];
+      auto lock = engine.try_lock(job(static_cast<int>(at)), {.renew = false, .reentrance = Reentrance::none});
+      if (!lock) continue;
+      CHECK(name.inside.fetch_add(1) == 0);
+      CHECK(name.token.exchange(number(lock->token())) < number(lock->token()));
+      ++name.grants;
+      --name.inside;
+      CHECK(lock->release() == Released::freed);
+    }
+  });
+  for (auto& name : known) CHECK(name.grants > 0);
+}
+
+TEST_CASE("one bad request fails alone") {
+  Database database;
+  const auto table = open_table(database.url(), 1);
+  const std::string too_long(5000, 'x');
+  std::atomic<int> granted{0}, refused{0};
+  in_parallel(threads, [&](int i) {
+    const Name name(job(i));
+    const auto owner = identity(i);
+    for (int round = 1; round <= 3; ++round) {
+      const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, i == 0 ? std::string_view{too_long} : "meta"};
+      try {
+        const auto answer = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
+        REQUIRE(answer.token);
+        ++granted;
+        const store::Claim claim{name.text(), owner, *answer.token};
+        CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
+      } catch (const Failure& failure) {
+        CHECK(failure.cause() == Cause::rejected);
+        ++refused;
+      }
+    }
+  });
+  CHECK(granted == 3 * (threads - 1));
+  CHECK(refused == 3);
+}
+
+TEST_CASE("an ask that is repeated keeps its token and the beginning of its grant, and its at-least time stays closed") {
+  Database database;
+  const auto table = open_table(database.url(), 1);
+  std::vector<Token> first(threads);
+  std::vector<Duration> begun(threads);
+  for (int round = 0; round < 3; ++round) {
+    in_parallel(threads, [&](int i) {
+      const Name name(job(i));
+      const auto owner = identity(i);
+      const store::Ask ask{name, owner, "node", "label", owner, 1h, 30min, "meta"};
+      const auto answer = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
+      REQUIRE(answer.token);
+      auto& known = first[static_cast<std::size_t>(i)];
+      if (round == 0) known = *answer.token;
+      CHECK(known == *answer.token);
+    });
+    for (int i = 0; i < threads; ++i) {
+      auto& known = begun[static_cast<std::size_t>(i)];
+      if (round == 0) known = database.admin().acquired_at(job(i));
+      CHECK(database.admin().acquired_at(job(i)) == known);
+      CHECK(database.admin().reopens_at(job(i)) == known + 30min);
+    }
+  }
+  in_parallel(threads, [&](int i) {
+    const auto name = job(i), owner = identity(i), other = identity(1000 + i);
+    const store::Claim claim{name, owner, first[static_cast<std::size_t>(i)]};
+    const store::Claim stranger{name, other, first[static_cast<std::size_t>(i)]};
+    CHECK_FALSE(patiently([&]() -> bool { return table->release({&stranger, 1}, soon()).front(); }));
+    CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
+  });
+  in_parallel(threads, [&](int i) {
+    const Name name(job(i));
+    const auto owner = identity(100 + i);
+    const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
+    CHECK_FALSE(patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token);
+  });
+}
+
+TEST_CASE("an expired lease is taken over, and a row begins above the floor, also among many") {
+  Database database;
+  const auto table = open_table(database.url(), 1);
+  const auto take_all = [&](int series) {
+    in_parallel(threads, [&](int i) {
+      const Name name(job(i));
+      const auto owner = identity(series * 100 + i);
+      const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
+      CHECK(patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token);
+    });
+  };
+  take_all(1);
+  for (int i = 0; i < threads; ++i) database.admin().expire(job(i));
+  database.admin().run("UPDATE resource_lock SET token = 500 WHERE name = ''");
+  take_all(2);
+  for (int i = 0; i < threads; ++i) {
+    CHECK(number(database.admin().token(job(i))) == 501);
+    CHECK(database.admin().owner(job(i)) == identity(200 + i));
+  }
+  database.admin().run("DELETE FROM resource_lock WHERE name <> ''");
+  take_all(3);
+  for (int i = 0; i < threads; ++i) CHECK(number(database.admin().token(job(i))) == 501);
+  database.admin().run("UPDATE resource_lock SET owner = NULL WHERE name <> ''");
+}
+
+TEST_CASE("who asks without a ticket does not pass those who have one, also among many") {
+  Database database;
+  const auto table = open_table(database.url(), 1);
+  Hand first(*table, 1, job(0));
+  first.draw();
+  in_parallel(threads, [&](int i) {
+    const Name name(job(i));
+    const auto owner = identity(100 + i);
+    const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
+    const auto answer = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
+    CHECK(answer.token.has_value() == (i != 0));
+    if (!answer.token) return;
+    const store::Claim claim{name.text(), owner, *answer.token};
+    CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
+  });
+  CHECK(first.acquire());
+  CHECK(first.release());
+}

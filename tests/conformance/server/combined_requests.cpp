@@ -1,0 +1,181 @@
+// This file knows the promise that requests which have to wait for a connection are fewer than those who asked, that a
+// locked row or a broken connection on the way harms nobody, and that each caller's deadline is its own.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/hands.hpp"
+#include "support/proxy.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int threads = 32;
+
+std::string job(int i) { return "job " + std::to_string(i); }
+
+// An engine on one connection, which goes through a proxy.
+struct Crowd {
+  ServerDatabase database{};
+  Proxy proxy{database.server()};
+  Engine engine;
+  std::vector<std::optional<Lock>> locks = std::vector<std::optional<Lock>>(threads);
+
+  explicit Crowd(unsigned combine = EngineOptions{}.combine)
+      : engine(database.server().url_at(proxy.address()), {.connections = 1, .combine = combine, .request_timeout = 20s}) {
+    engine.try_lock("warm").reset();
+  }
+
+  std::optional<Lock>& lock(int i) { return locks[static_cast<std::size_t>(i)]; }
+  void acquire() {
+    in_parallel(threads, [&](int i) { lock(i) = engine.try_lock(job(i), {.renew = false}); });
+  }
+  void release() {
+    in_parallel(threads, [&](int i) { CHECK(lock(i)->release() == Released::freed); });
+  }
+  void check_that_all_are_held() {
+    for (int i = 0; i < threads; ++i) {
+      REQUIRE(lock(i));
+      CHECK(database->admin().owner(job(i)) == lock(i)->owner());
+      CHECK(database->admin().token(job(i)) == lock(i)->token());
+    }
+  }
+  template <class Work>
+  std::size_t requests(Work work) {
+    const auto before = proxy.requests();
+    work();
+    return proxy.requests() - before;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("while one request is on its way, those that wait leave together in the next") {
+  Crowd crowd;
+  CHECK(eventually([&] {
+    const auto acquires = crowd.requests([&] { crowd.acquire(); });
+    crowd.check_that_all_are_held();
+    const auto releases = crowd.requests([&] { crowd.release(); });
+    return acquires < threads / 2 && releases < threads / 2;
+  }));
+}
+
+TEST_CASE("with combine = 1 every request leaves alone") {
+  Crowd crowd(1);
+  CHECK(crowd.requests([&] { crowd.acquire(); }) == threads);
+  crowd.check_that_all_are_held();
+  CHECK(crowd.requests([&] { crowd.release(); }) == threads);
+}
+
+TEST_CASE("a row that is locked elsewhere delays none of those who travel with its name") {
+  Crowd crowd;
+  crowd.acquire();
+  crowd.release();
+  crowd.database->admin().block(job(5));
+  for (int round = 0; round < 3; ++round) {
+    crowd.acquire();
+    for (int i = 0; i < threads; ++i) CHECK(crowd.lock(i).has_value() == (i != 5));
+    in_parallel(threads, [&](int i) {
+      if (i != 5) CHECK(crowd.lock(i)->release() == Released::freed);
+    });
+  }
+  crowd.database->admin().unblock();
+  crowd.acquire();
+  crowd.check_that_all_are_held();
+  crowd.database->admin().block(job(5));
+  std::jthread patient([&] { CHECK(crowd.lock(5)->release() == Released::freed); });
+  in_parallel(threads, [&](int i) {
+    if (i != 5) CHECK(crowd.lock(i)->release() == Released::freed);
+  });
+  crowd.database->admin().unblock();
+}
+
+TEST_CASE("an answer that is lost is resolved for each of those who waited for it") {
+  Crowd crowd;
+  for (int round = 0; round < 3; ++round) {
+    crowd.proxy.lose_next_answer();
+    crowd.acquire();
+    CHECK(crowd.proxy.lost_it());
+    crowd.check_that_all_are_held();
+    crowd.proxy.lose_next_answer();
+    crowd.release();
+    CHECK(crowd.proxy.lost_it());
+    CHECK(crowd.database->admin().held() == 0);
+  }
+}
+
+TEST_CASE("a request of many that never reached the database is asked again by each") {
+  Crowd crowd;
+  for (int round = 0; round < 3; ++round) {
+    crowd.proxy.lose_next_request();
+    crowd.acquire();
+    CHECK(crowd.proxy.lost_it());
+    crowd.check_that_all_are_held();
+    crowd.proxy.lose_next_request();
+    crowd.release();
+    CHECK(crowd.proxy.lost_it());
+    CHECK(crowd.database->admin().held() == 0);
+  }
+}
+
+TEST_CASE("connections that end again and again leave nothing held that nobody knows") {
+  Crowd crowd;
+  for (int round = 0; round < 3; ++round) {
+    std::jthread cutter([&](const std::stop_token& stop) {
+      for (int i = 0; i < 5 && !stop.stop_requested(); ++i) {
+        const auto before = crowd.proxy.requests();
+        eventually([&] { return crowd.proxy.requests() > before || stop.stop_requested(); });
+        crowd.proxy.cut();
+      }
+    });
+    crowd.acquire();
+    cutter.request_stop();
+    cutter.join();
+    crowd.check_that_all_are_held();
+    crowd.release();
+    CHECK(crowd.database->admin().held() == 0);
+  }
+}
+
+TEST_CASE("who waits for a connection that does not answer is back by its own deadline") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  const auto table = open_table(database.server().url_at(proxy.address()), 1);
+  const auto acquire = [&](const char* text, int number, Deadline deadline) {
+    const Name name(text);
+    const auto owner = identity(number);
+    const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
+    return table->acquire({&ask, 1}, deadline).front().token.has_value();
+  };
+  REQUIRE(acquire("warm", 4, soon()));
+  const auto before = proxy.requests();
+  proxy.swallow_answers();
+  std::jthread flying([&] { CHECK_THROWS_AS(acquire("flying", 1, later(BootClock::now(), 1min)), Failure); });
+  REQUIRE(eventually([&] { return proxy.requests() > before && database->admin().owner("flying") == identity(1); }));
+  std::jthread patient([&] { CHECK(acquire("patient", 2, later(BootClock::now(), 1min))); });
+  for (int i = 0; i < 3; ++i) {
+    const auto deadline = later(BootClock::now(), 100ms);
+    try {
+      acquire("brief", 3, deadline);
+      FAIL_CHECK("nobody can have answered");
+    } catch (const Failure& failure) {
+      CHECK(failure.cause() == Cause::timed_out);
+      CHECK_FALSE(failure.may_have_run());
+    }
+    CHECK(BootClock::now() >= deadline);
+    CHECK(BootClock::now() < later(deadline, 5s));
+  }
+  proxy.cut();
+  proxy.pass();
+  flying.join();
+  patient.join();
+  CHECK(database->admin().owner("brief").empty());
+  database->admin().run("UPDATE resource_lock SET owner = NULL WHERE name <> ''");
+}
