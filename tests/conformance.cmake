@@ -35,6 +35,9 @@ set(dlock_wide
   unfenced
   waits)
 
+# These are run once more with every request in a statement of its own.
+set(dlock_uncombined conformance/combining.cpp conformance/pool.cpp)
+
 add_executable(dlock_worker support/worker.cpp)
 target_link_libraries(dlock_worker PRIVATE dlock::dlock dlock_flags Threads::Threads)
 set_target_properties(dlock_worker PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
@@ -70,12 +73,17 @@ function(dlock_opener)
   set(dlock_opener_libraries ${arg_LIBRARIES} PARENT_SCOPE)
 endfunction()
 
+# `ARGN`: a word for the name's end, and what else is in its environment.
 function(dlock_add_promise database promise)
   get_filename_component(word ${promise} NAME_WE)
   string(REGEX REPLACE "/.*" "" group ${promise})
+  list(POP_FRONT ARGN manner)
   set(test ${group}.${database}.${word})
+  if(manner)
+    string(APPEND test _${manner})
+  endif()
   add_test(NAME ${test} COMMAND conformance --source-file=*/tests/${promise})
-  set_tests_properties(${test} PROPERTIES ENVIRONMENT "DLOCK_TEST_DATABASE=${database}" SKIP_RETURN_CODE 77 TIMEOUT 300
+  set_tests_properties(${test} PROPERTIES ENVIRONMENT "DLOCK_TEST_DATABASE=${database};${ARGN}" SKIP_RETURN_CODE 77 TIMEOUT 300
     LABELS "${group};${database}")
   if(dlock_opener_fixture)
     set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED ${dlock_opener_fixture})
@@ -107,6 +115,9 @@ foreach(database IN LISTS DLOCK_DIALECTS)
   foreach(promise IN LISTS dlock_promises)
     if(NOT promise MATCHES "/(server|file)/" OR promise MATCHES "/${dlock_opener_kind}/")
       dlock_add_promise(${database} ${promise})
+      if(promise IN_LIST dlock_uncombined)
+        dlock_add_promise(${database} ${promise} uncombined DLOCK_TEST_COMBINE=1)
+      endif()
     endif()
   endforeach()
 endforeach()

@@ -82,7 +82,8 @@ struct Combining::Road {
       loan.sound();
       return result;
     } catch (const Failure& failure) {
-      if (harmless(failure.cause())) loan.sound();
+      // Where nothing was sent for want of time, the connection is as good as before.
+      if (harmless(failure.cause()) || (failure.cause() == Cause::timed_out && !failure.may_have_run())) loan.sound();
       throw;
     }
   }

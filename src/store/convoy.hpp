@@ -25,7 +25,7 @@ namespace dlock::store {
 // The one in front (the leader) waits for its turn, while all that come after it queue up. When it has it, it takes along
 // those that are there, at most one for each name, and the next of the rest leads. There is no timer: nobody waits for
 // anything but its turn. Those that travel together are sent by the leader's thread, as long as the leader's deadline
-// allows; each of the others is back by its own.
+// allows; each of the others is back by its own, and who has much less time than the leader is left for the next one.
 //
 // Trip says what is sent, and how:
 //   View     a request, as its caller has it;  Kept  a copy of one, with view();  Result  its answer;  Turn  a turn
@@ -50,8 +50,8 @@ class Convoy {
 
   // For those who have to wait for their turn.
   Result send(const View& view, Deadline deadline) {
-    const auto rider = enlist(view);
-    if (!rider || wait(*rider, deadline)) return lead(view, deadline);
+    const auto rider = enlist(view, deadline);
+    if (!rider || wait(*rider)) return lead(view, deadline);
     if (rider->failure) std::rethrow_exception(rider->failure);
     if (rider->result) return std::move(*rider->result);
     return alone(view, deadline);
@@ -73,8 +73,9 @@ class Convoy {
 
   // One that waits. What it asks is copied, since its caller may go before the answer comes.
   struct Rider {
-    explicit Rider(const View& view) : kept(view) {}
+    Rider(const View& view, Deadline its_deadline) : kept(view), deadline(its_deadline) {}
     const typename Trip::Kept kept;
+    const Deadline deadline;
     std::condition_variable called;
     std::mutex mutex;
     // Guarded by mutex; queued is left with the convoy's mutex held as well, which is taken first:
@@ -88,12 +89,12 @@ class Convoy {
   static std::string_view name_of(const Rider& rider) { return Trip::name(rider.kept.view()); }
 
   // Empty: there is nobody in front, and the caller leads.
-  std::shared_ptr<Rider> enlist(const View& view) {
+  std::shared_ptr<Rider> enlist(const View& view, Deadline deadline) {
     {
       const std::lock_guard guard(mutex_);
       if (!std::exchange(led_, true)) return nullptr;
     }
-    auto rider = std::make_shared<Rider>(view);
+    auto rider = std::make_shared<Rider>(view, deadline);
     const std::lock_guard guard(mutex_);
     if (!std::exchange(led_, true)) return nullptr;
     queue_.push_back(rider);
@@ -101,11 +102,11 @@ class Convoy {
   }
 
   // True: it leads now. False: it was taken along, and is back.
-  bool wait(Rider& rider, Deadline deadline) {
+  bool wait(Rider& rider) {
     {
       std::unique_lock guard(rider.mutex);
       const auto there = [&] { return rider.state == State::leads || rider.state == State::landed; };
-      if (rider.called.wait_until(guard, deadline, there)) return rider.state == State::leads;
+      if (rider.called.wait_until(guard, rider.deadline, there)) return rider.state == State::leads;
     }
     const std::lock_guard all(mutex_);
     const std::lock_guard guard(rider.mutex);
@@ -129,10 +130,11 @@ class Convoy {
     Lead(const Lead&) = delete;
     Lead& operator=(const Lead&) = delete;
 
-    Party gather(std::string_view own_name) {
+    // Takes along who can wait until `latest`.
+    Party gather(std::string_view own_name, Deadline latest) {
       Party party;
       party.reserve(convoy_.most_ - 1);
-      pass_on({&party, own_name});
+      pass_on({&party, own_name, latest});
       return party;
     }
     void pass_on() noexcept { pass_on({}); }
@@ -141,13 +143,14 @@ class Convoy {
     struct Seats {
       Party* party = nullptr;
       std::string_view own_name{};
+      Deadline latest{};
     };
 
     void pass_on(const Seats& seats) noexcept {
       std::shared_ptr<Rider> next;
       {
         const std::lock_guard guard(convoy_.mutex_);
-        if (seats.party != nullptr) convoy_.board(*seats.party, seats.own_name);
+        if (seats.party != nullptr) convoy_.board(*seats.party, seats.own_name, seats.latest);
         if (convoy_.queue_.empty()) {
           convoy_.led_ = false;
         } else {
@@ -166,13 +169,14 @@ class Convoy {
   };
 
   // With mutex_ held: as many of the queue as there is room for, ordered by name; those whose name is there stay.
-  void board(Party& party, std::string_view own_name) noexcept {
+  void board(Party& party, std::string_view own_name, Deadline latest) noexcept {
     auto rest = queue_.begin();
     for (auto& rider : queue_) {
       const auto name = name_of(*rider);
       const auto place = std::lower_bound(party.begin(), party.end(), name,
                                           [](const auto& other, std::string_view key) { return name_of(*other) < key; });
-      if (party.size() + 1 >= most_ || name == own_name || (place != party.end() && name_of(**place) == name)) {
+      if (party.size() + 1 >= most_ || rider->deadline < latest || name == own_name ||
+          (place != party.end() && name_of(**place) == name)) {
         if (&*rest != &rider) *rest = std::move(rider);
         ++rest;
         continue;
@@ -190,7 +194,8 @@ class Convoy {
     Lead lead(*this);
     auto turn = trip_.turn(deadline);
     Party party;
-    if (trip_.is_open(turn) && BootClock::now() + shortest_flight <= deadline) party = lead.gather(Trip::name(view));
+    const auto left = deadline - BootClock::now();
+    if (trip_.is_open(turn) && left >= shortest_flight) party = lead.gather(Trip::name(view), deadline - left / 4);
     else lead.pass_on();
     if (party.empty()) return trip_.alone(view, std::move(turn), deadline);
     const auto own = std::lower_bound(party.begin(), party.end(), Trip::name(view), [](const auto& rider, auto name) {

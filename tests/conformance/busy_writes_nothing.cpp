@@ -5,6 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <vector>
+
 using namespace dlock;
 using namespace dlock::test;
 using namespace std::chrono_literals;
@@ -39,6 +42,19 @@ TEST_CASE("a try on a busy lock writes nothing") {
   CHECK_FALSE(engine.try_lock("job"));
   CHECK(writes_nothing(database, [&] {
     for (int i = 0; i < 50; ++i) CHECK_FALSE(engine.try_lock("job", {.metadata = "wanted"}));
+  }));
+}
+
+TEST_CASE("tries of many threads on busy locks, through one connection, write nothing") {
+  Database database;
+  auto holder = database.engine();
+  auto engine = database.engine({.connections = 1});
+  std::vector<Lock> locks;
+  for (int i = 0; i < 8; ++i) locks.push_back(holder.lock("job " + std::to_string(i), {.renew = false}));
+  CHECK(writes_nothing(database, [&] {
+    in_parallel(8, [&](int i) {
+      for (int round = 0; round < 5; ++round) CHECK_FALSE(engine.try_lock("job " + std::to_string(i)));
+    });
   }));
 }
 

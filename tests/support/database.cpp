@@ -6,6 +6,9 @@
 #include "support/main.hpp"
 
 #include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
 
 namespace dlock::test {
 namespace {
@@ -25,6 +28,11 @@ int database_is_there() {
 
 const Precondition precondition{&database_is_there};
 
+unsigned combine_unless(unsigned chosen) {
+  static const char* const text = std::getenv("DLOCK_TEST_COMBINE");
+  return text == nullptr || chosen != EngineOptions{}.combine ? chosen : static_cast<unsigned>(std::stoul(text));
+}
+
 }  // namespace
 
 Database::Database(std::unique_ptr<Place> place) : place_(std::move(place)) {
@@ -40,6 +48,12 @@ Database::~Database() {
   }
 }
 
+Engine Database::engine(const EngineOptions& options) const {
+  auto chosen = options;
+  chosen.combine = combine_unless(options.combine);
+  return Engine(url(), std::move(chosen));
+}
+
 std::unique_ptr<store::LockTable> Database::table() const { return open_table(url()); }
 
 std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned connections, const std::string& engine,
@@ -49,6 +63,7 @@ std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned co
   auto door = api::find_door(url, connect);
   store::TableOptions options;
   options.connections = connections;
+  options.combine = combine_unless(options.combine);
   options.engine = engine;
   return store::open_lock_table(door.dialect, std::move(door.connector), options);
 }
