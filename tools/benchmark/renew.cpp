@@ -6,6 +6,7 @@
 #include "report.hpp"
 #include "samples.hpp"
 #include "scratch.hpp"
+#include "taking.hpp"
 
 #include <fmt/format.h>
 
@@ -39,18 +40,16 @@ std::int64_t end_of_trust(const dlock::Lock& lock) {
   return std::min(once, read());
 }
 
-std::vector<dlock::Lock> take_all(dlock::Engine& locks, std::size_t count, Progress& progress) {
-  dlock::LockOptions options;
-  options.lease = lease;
-  options.renew_every = interval;
-  std::vector<dlock::Lock> all;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (i % 100 == 0) progress.say(fmt::format("{} of {} leases taken", i, count));
+std::vector<dlock::Lock> take_all(dlock::Engine& locks, std::size_t count) {
+  constexpr std::size_t threads = 16;
+  return take_in_parallel(count, threads, [&locks](std::size_t i) {
+    dlock::LockOptions options;
+    options.lease = lease;
+    options.renew_every = interval;
     auto lock = locks.try_lock(fmt::format("dlock-bench/renew/{:09}", i), options);
     if (!lock) throw std::runtime_error("a lock of a table of its own is held");
-    all.push_back(std::move(*lock));
-  }
-  return all;
+    return std::move(*lock);
+  });
 }
 
 struct Round {
@@ -103,7 +102,8 @@ RenewResult run_renew(const RenewOptions& options) {
   engine.margin = margin;
   engine.request_timeout = 1min;
   dlock::Engine locks(table.target().url, engine);
-  auto all = take_all(locks, options.leases, progress);
+  progress.say(fmt::format("taking {} leases", options.leases));
+  auto all = take_all(locks, options.leases);
   progress.say("waiting until all leases are in one round");
   for (const auto end = Clock::now() + patience; next_round(all).renewed < all.size() && Clock::now() < end;) {
   }

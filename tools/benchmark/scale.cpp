@@ -6,6 +6,7 @@
 #include "report.hpp"
 #include "samples.hpp"
 #include "scratch.hpp"
+#include "taking.hpp"
 #include "turns.hpp"
 
 #include <fmt/format.h>
@@ -27,10 +28,10 @@ constexpr char open = 'o', done = 'd';
 void hold(Line& line, const Target& target, std::size_t engines, std::size_t first, std::size_t count) {
   line.hear(open);
   std::deque<dlock::Engine> all;
-  std::deque<dlock::Lock> locks;
   for (std::size_t i = 0; i < engines; ++i) all.emplace_back(target.url, engine_options(target));
-  for (std::size_t i = 0; i < count; ++i)
-    locks.push_back(take(all[i % engines], fmt::format("dlock-bench/lease/{:09}", first + i)));
+  const auto locks = take_in_parallel(count, engines, [&all, engines, first](std::size_t i) {
+    return take(all[i % engines], fmt::format("dlock-bench/lease/{:09}", first + i));
+  });
   line.say(done);
   line.hear();
 }
