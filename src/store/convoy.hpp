@@ -52,7 +52,8 @@ class Convoy {
   Result send(const View& view, Deadline deadline) {
     const auto rider = enlist(view, deadline);
     if (!rider || wait(*rider)) return lead(view, deadline);
-    if (rider->failure) std::rethrow_exception(rider->failure);
+    if (rider->defect) std::rethrow_exception(rider->defect);
+    if (rider->failure) throw same(*rider->failure);
     if (rider->result) return std::move(*rider->result);
     return alone(view, deadline);
   }
@@ -81,7 +82,8 @@ class Convoy {
     // Guarded by mutex; queued is left with the convoy's mutex held as well, which is taken first:
     enum class State { queued, leads, flies, landed } state = State::queued;
     std::optional<Result> result;
-    std::exception_ptr failure;  // neither: to be sent alone
+    std::optional<Failure> failure;
+    std::exception_ptr defect;  // none of the three: to be sent alone
   };
   using State = typename Rider::State;
   using Party = std::vector<std::shared_ptr<Rider>>;
@@ -220,21 +222,19 @@ class Convoy {
       results = trip_.together(views, std::move(turn), deadline);
     } catch (const Failure& failure) {
       if (!may_be_of_one(failure)) {
-        // Each gets one of its own: threads do not share an exception.
-        for (const auto& rider : party)
-          land(*rider, {}, std::make_exception_ptr(Failure(failure.cause(), std::string(failure.what()), failure.code(),
-                                                           failure.may_have_run())));
+        for (const auto& rider : party) land(*rider, [&] { rider->failure.emplace(same(failure)); });
         throw;
       }
       results.assign(party.size() + 1, std::nullopt);
     } catch (...) {
-      for (const auto& rider : party) land(*rider, {}, std::current_exception());
+      for (const auto& rider : party) land(*rider, [&] { rider->defect = std::current_exception(); });
       throw;
     }
     std::size_t at = 0;
     for (const auto& rider : party) {
       if (at == own) ++at;
-      land(*rider, std::move(results[at++]), nullptr);
+      land(*rider, [&] { rider->result = std::move(results[at]); });
+      ++at;
     }
     return std::move(results[own]);
   }
@@ -243,12 +243,17 @@ class Convoy {
     return !failure.may_have_run() && (failure.cause() == Cause::locked || failure.cause() == Cause::rejected);
   }
 
-  static void land(Rider& rider, std::optional<Result> result, std::exception_ptr failure) noexcept {
+  // Threads do not share an exception: each gets one that was made for it.
+  static Failure same(const Failure& failure) {
+    return {failure.cause(), std::string(failure.what()), failure.code(), failure.may_have_run()};
+  }
+
+  template <class Fill>
+  static void land(Rider& rider, Fill fill) {
     {
       const std::lock_guard guard(rider.mutex);
-      rider.result = std::move(result);
-      rider.failure = std::move(failure);
-      rider.state = State::landed;
+      fill();
+      rider.state = Rider::State::landed;
     }
     rider.called.notify_one();
   }
