@@ -45,6 +45,9 @@ set_target_properties(dlock_worker PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT
 file(GLOB_RECURSE dlock_promises CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} conformance/*.cpp fault/*.cpp
   tools/*.cpp)
 list(FILTER dlock_promises EXCLUDE REGEX "^fault/suite/")
+if(DLOCK_SANITIZE)  # a sanitizer allocates in its own way
+  list(REMOVE_ITEM dlock_promises conformance/allocations.cpp conformance/file/memory.cpp)
+endif()
 file(GLOB dlock_support CONFIGURE_DEPENDS support/*.cpp)
 list(FILTER dlock_support EXCLUDE REGEX "/(main|worker)\\.cpp$")
 
