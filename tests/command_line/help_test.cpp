@@ -39,6 +39,7 @@ TEST_CASE("every page of help fits 80 columns and 24 lines, with an example") {
 TEST_CASE("the command that describes the command line is shown nowhere") {
   for (const auto& name : tools) {
     CHECK_FALSE(tool(name, {"--help"}).says("describe"));
-    for (const auto& command : description(name)["commands"]) CHECK(command["name"] != "describe-cli");
+    const auto known = description(name);
+    for (const auto& command : known["commands"]) CHECK(command["name"] != "describe-cli");
   }
 }
