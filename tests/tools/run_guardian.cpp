@@ -198,8 +198,9 @@ TEST_CASE("the command inherits what it would without a lock, and the guardian n
 
 TEST_CASE("a command that ends as it should leaves its background processes alone, and no guardian") {
   Database database;
-  Run run(database, "echo $$; sleep 63 >/dev/null 2>&1 & echo $!; exit 5");
+  Run run(database, "echo $$; sleep 63 >/dev/null 2>&1 & echo $!; read go; exit 5");
   const auto left = next_pid(run.child);
+  run.child.tell("go");
   CHECK(finish(run.child).code == 5);
   CHECK(running(left));
   CHECK_FALSE(running(run.guardian));
