@@ -176,6 +176,7 @@ void Lines::ring(std::string_view name, std::string_view owner, bool yields) {
   for (const auto& observer : found->second.observers) wake(*observer);
   if (found->second.queue.empty()) return;
   auto& head = *found->second.queue.front();
+  head.standing_.quiet = false;  // that was the release to hear of
   head.standing_.yields = head.standing_.yields || yields;
   if (owner.empty() || head.owner_ == owner) return wake(head);
   head.nudge_ = later(BootClock::now(), silence);
@@ -190,6 +191,7 @@ void Lines::ring_all() {
       seat->changed_.notify_all();
     }
     if (!line.queue.empty()) {
+      line.queue.front()->standing_.quiet = false;
       line.queue.front()->rung_ = line.queue.front()->everything_ = true;
       line.queue.front()->changed_.notify_all();
     }

@@ -81,6 +81,23 @@ TEST_CASE("a ring before the sleep is heard in it, and one before the look is no
   lines.leave(seat);
 }
 
+TEST_CASE("a head that was to hear of a release, and has not looked yet when it comes, is told to look") {
+  Lines lines;
+  const auto first = lines.join(wish("1"), 0, true), next = lines.join(wish("2"), 0, true);
+  lines.attend(first);
+  lines.attend(next);
+  auto woken = sleeping(lines, first);
+  REQUIRE(reserved(lines) == first);
+  REQUIRE(lines.settle(first, grant("1")));
+  CHECK(woken.get() == Lines::Woken::handed);
+  SUBCASE("for whoever it is") { lines.ring("n"); }
+  SUBCASE("for somebody else by name") { lines.ring("n", "3"); }
+  SUBCASE("of everything") { lines.ring_all(); }
+  CHECK_FALSE(lines.attend(next).quiet);
+  lines.leave(first);
+  lines.leave(next);
+}
+
 TEST_CASE("a ring wakes the head and who observes, one for an owner only that owner") {
   Lines lines;
   const auto head = lines.join(wish("1"), 0, true), next = lines.join(wish("2"), 0, true);
