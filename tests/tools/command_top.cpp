@@ -63,8 +63,9 @@ TEST_CASE("the table follows what is taken and given back; q ends it") {
   CHECK(screen.shows("nightly"));
   CHECK(screen.shows("web3-"));
   CHECK(screen.line_begins(1, "NAME "));
-  for (const auto* title : {"HOLDER", "TOKEN", "HELD", "LEFT", "WAITERS"}) CHECK(screen.terminal.has(title));
-  CHECK(screen.terminal.line(2).find(std::to_string(number(lock->token()))) != std::string::npos);
+  for (const auto* title : {"HOLDER", "TOKEN", "HELD", "LEFT", "WAITERS"}) CHECK(screen.shows(title));
+  const auto token = std::to_string(number(lock->token()));
+  CHECK(screen.shows([&](const Vt52& now) { return now.line(2).find(token) != std::string::npos; }));
   database.admin().expire("nightly");
   CHECK(screen.shows("0 held, 1 expired"));
   free_by_force(engine, "nightly");

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <clocale>
+#include <csignal>
 #include <cstdlib>
 
 #define NCURSES_NOMACROS
@@ -34,7 +35,13 @@ void line(int row, const std::string& text, chtype style) {
 
 Screen::Screen(bool colors) {
   std::setlocale(LC_CTYPE, "");  // for names beyond ASCII
+  // While it draws, curses ignores SIGTSTP, and so loses a ^Z that comes then. It leaves the signal alone for good if it
+  // finds it handled here. What stops this process restores the terminal itself: leave(), come_back().
+  struct sigaction handled{}, before{};
+  handled.sa_handler = [](int) {};
+  ::sigaction(SIGTSTP, &handled, &before);
   open_screen = ::newterm(nullptr, stdout, stdin);
+  ::sigaction(SIGTSTP, &before, nullptr);
   if (open_screen == nullptr) {
     const char* term = std::getenv("TERM");
     throw UsageError("the terminal TERM=" + in_quotes(term == nullptr ? "" : term) + " is unknown here; use -b");
