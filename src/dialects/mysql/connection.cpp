@@ -230,11 +230,12 @@ std::string ServerConnection::with_settings(const Statement& statement, std::str
 
 // MariaDB cannot skip locked rows in a session that never waits for them: it gives error 1180 and undoes the transaction.
 void ServerConnection::query_patiently(std::string sql, Deadline deadline) {
-  if (!prepare_ || !mariadb_) return query(sql, deadline);
+  if (prepare_ && mariadb_)
+    sql = "SET SESSION innodb_lock_wait_timeout = 1;" + sql + ";SET SESSION innodb_lock_wait_timeout = 0";
   try {
-    query("SET SESSION innodb_lock_wait_timeout = 1;" + sql + ";SET SESSION innodb_lock_wait_timeout = 0", deadline);
+    query(sql, deadline);
   } catch (...) {
-    usable_ = false;  // the packet broke off before its last statement
+    usable_ = false;  // the packet broke off before its last statement: a transaction or a setting may be left open
     throw;
   }
 }
