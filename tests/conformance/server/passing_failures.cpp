@@ -72,11 +72,15 @@ TEST_CASE("one that does not pass is told when the caller's time is over") {
   auto engine = database->engine({.request_timeout = 500ms * slowness});
   engine.try_lock("job").reset();
   database.server().fail_writes(ServerPlace::Mishap::deadlock);
-  const Stopwatch time;
-  const auto thrown = thrown_by([&] { engine.try_lock("job"); });
-  CHECK(thrown.fault == Fault::timeout);
-  CHECK(thrown.names("a mishap"));
-  CHECK(time.elapsed() < 500ms * slowness + 2s);
+  // The last time it is asked may be so late that not even the mishap is heard of any more.
+  const bool told = eventually([&] {
+    const Stopwatch time;
+    const auto thrown = thrown_by([&] { engine.try_lock("job"); });
+    CHECK((thrown.fault == Fault::timeout || thrown.fault == Fault::in_doubt));
+    CHECK(time.elapsed() < 500ms * slowness + 2s);
+    return thrown.fault == Fault::timeout && thrown.names("a mishap");
+  });
+  CHECK(told);
   CHECK(database->admin().held() == 0);
   database.server().fail_no_more();
 }
