@@ -30,14 +30,19 @@ constexpr Duration time_to_answer = std::chrono::milliseconds{500};
 class Ringing {
  public:
   Ringing(engine::Lines& lines, const std::string& name, const bool& yields) : lines_(lines), name_(name), yields_(yields) {}
-  ~Ringing() { lines_.ring(name_, {}, yields_); }
+  ~Ringing() {
+    if (rings_) lines_.ring(name_, yields_);
+  }
   Ringing(const Ringing&) = delete;
   Ringing& operator=(const Ringing&) = delete;
+  // There is nothing to hear of.
+  void keep_silent() { rings_ = false; }
 
  private:
   engine::Lines& lines_;
   const std::string& name_;
   const bool& yields_;
+  bool rings_ = true;
 };
 
 }  // namespace
@@ -198,9 +203,12 @@ Released Core::release(const std::shared_ptr<Held>& held, Duration timeout) {
   forget(held);
   const auto deadline_of_all = later(BootClock::now(), timeout);
   bool in_doubt = false, yields = false;
-  const Ringing ringing(*lines_, held->name(), yields);
+  Ringing ringing(*lines_, held->name(), yields);
   try {
-    if (!was_lost && hand_over(held, deadline_of_all, in_doubt, yields)) return Released::freed;
+    if (!was_lost && hand_over(held, deadline_of_all, in_doubt, yields)) {
+      ringing.keep_silent();  // the name was not free for a moment: whoever were woken would look in vain
+      return Released::freed;
+    }
     const auto left = persist(deadline_of_all, {}, in_doubt, [&](Deadline deadline) {
       if (!held->entry().empty()) return table_->leave(held->name(), held->entry(), deadline);
       const auto claim = held->claim();

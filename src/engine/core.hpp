@@ -113,7 +113,7 @@ class Core {
   engine::TrustTimer timer_;
   engine::Keeper keeper_;
   engine::Reaper reaper_;
-  const std::shared_ptr<engine::Lines> lines_ = std::make_shared<engine::Lines>();
+  const std::shared_ptr<engine::Lines> lines_ = std::make_shared<engine::Lines>(options_.poll_floor);
   engine::Usher usher_;
 };
 

@@ -6,7 +6,8 @@
 namespace dlock::engine {
 namespace {
 
-// After a ring for somebody else: what it rang about is somebody's by then, or nobody's.
+// After a ring for somebody else, or for what this process holds as far as it knows: what it rang about is somebody's by
+// then, or nobody's.
 constexpr Duration silence = std::chrono::milliseconds{20};
 constexpr Duration longest_rest = std::chrono::minutes{10};
 
@@ -21,16 +22,20 @@ void Lines::place(Line& line, const Seat& seat) {
   const bool first = before == line.queue.begin();
   if (first && !line.queue.empty()) line.queue.front()->standing_.head = false;
   line.queue.insert(before, seat);
-  if (first) promote(line, false);
+  if (first) promote(line, {});
 }
 
-void Lines::promote(Line& line, bool quiet) {
+void Lines::promote(Line& line, Duration quiet) {
   if (line.queue.empty()) return;
   auto& head = *line.queue.front();
   if (head.standing_.head) return;
   head.standing_.head = true;
-  head.standing_.quiet = quiet;
-  head.promoted_ = true;
+  if (quiet > Duration{} && head.state_ == Place::State::asleep) {
+    head.nudge_ = later(BootClock::now(), quiet);  // it need not wake up to go on sleeping
+  } else {
+    head.standing_.quiet = quiet > Duration{};
+    head.promoted_ = true;
+  }
   head.changed_.notify_all();
 }
 
@@ -65,7 +70,7 @@ void Lines::give_ticket(const Seat& seat, std::int64_t ticket) {
   std::erase(line.queue, seat);
   seat->standing_.head = false;
   place(line, seat);
-  promote(line, false);
+  promote(line, {});
 }
 
 void Lines::rename(const Seat& seat, const std::string& owner) {
@@ -111,19 +116,20 @@ Lines::Woken Lines::rest(const Seat& seat, Instant until, Instant deadline, cons
   return place.rung_ ? Woken::rung : Woken::time;
 }
 
-void Lines::remove(const Seat& seat, bool quiet) {
+void Lines::remove(const Seat& seat, Duration quiet, bool granted) {
   const auto found = lines_.find(seat->name_);
   if (found == lines_.end()) return;
   auto& line = found->second;
   const auto gone = std::erase(line.queue, seat) + std::erase(line.observers, seat);
   waiting_ -= gone;
+  line.granted = line.granted || granted;
   promote(line, quiet);
   if (line.queue.empty() && line.observers.empty()) lines_.erase(found);
 }
 
-std::shared_ptr<Held> Lines::leave(const Seat& seat) {
+std::shared_ptr<Held> Lines::leave(const Seat& seat, bool granted) {
   const std::lock_guard guard(mutex_);
-  remove(seat, false);
+  remove(seat, {}, granted);
   seat->state_ = Place::State::left;
   seat->row_ = RowKind::none;
   return std::move(seat->grant_);
@@ -152,9 +158,10 @@ bool Lines::settle(const Seat& seat, std::shared_ptr<Held> grant, bool doubt) {
   const std::lock_guard guard(mutex_);
   if (seat->state_ == Place::State::left) return false;
   if (grant) {
+    const auto quiet = std::min(seat->wish_->terms.lease, floor_);
     seat->grant_ = std::move(grant);
     seat->state_ = Place::State::handed;
-    remove(seat, true);
+    remove(seat, quiet, true);
   } else {
     seat->state_ = Place::State::asleep;
     seat->rung_ = true;
@@ -164,38 +171,49 @@ bool Lines::settle(const Seat& seat, std::shared_ptr<Held> grant, bool doubt) {
   return true;
 }
 
-void Lines::ring(std::string_view name, std::string_view owner, bool yields) {
+void Lines::ring(std::string_view name, bool yields) {
   if (!anybody()) return;
   const std::lock_guard guard(mutex_);
   const auto found = lines_.find(name);
   if (found == lines_.end()) return;
-  const auto wake = [](Place& place) {
-    place.rung_ = true;
-    place.changed_.notify_all();
-  };
-  for (const auto& observer : found->second.observers) wake(*observer);
-  if (found->second.queue.empty()) return;
-  auto& head = *found->second.queue.front();
-  head.standing_.quiet = false;  // that was the release to hear of
-  head.standing_.yields = head.standing_.yields || yields;
-  if (owner.empty() || head.owner_ == owner) return wake(head);
-  head.nudge_ = later(BootClock::now(), silence);
-  head.changed_.notify_all();
+  auto& line = found->second;
+  line.granted = false;
+  if (!line.queue.empty()) line.queue.front()->standing_.yields |= yields;
+  wake(line, {}, false);
+}
+
+void Lines::hear(const dialects::Rung& rung) {
+  if (!anybody()) return;
+  const std::lock_guard guard(mutex_);
+  if (rung.everything)
+    for (auto& [name, line] : lines_) wake(line, {}, true);
+  for (const auto& one : rung.names)
+    if (const auto found = lines_.find(one.name); found != lines_.end()) wake(found->second, one.head, false);
 }
 
 void Lines::ring_all() {
   const std::lock_guard guard(mutex_);
-  for (const auto& [name, line] : lines_) {
-    for (const auto& seat : line.observers) {
-      seat->rung_ = true;
-      seat->changed_.notify_all();
-    }
-    if (!line.queue.empty()) {
-      line.queue.front()->standing_.quiet = false;
-      line.queue.front()->rung_ = line.queue.front()->everything_ = true;
-      line.queue.front()->changed_.notify_all();
-    }
+  for (auto& [name, line] : lines_) {
+    line.granted = false;
+    wake(line, {}, true);
   }
+}
+
+void Lines::wake(Line& line, std::string_view owner, bool everything) {
+  const auto rouse = [everything](Place& place) {
+    place.everything_ = everything && (place.everything_ || !place.rung_);
+    place.rung_ = true;
+    place.changed_.notify_all();
+  };
+  for (const auto& observer : line.observers) rouse(*observer);
+  if (line.queue.empty()) return;
+  auto& head = *line.queue.front();
+  head.standing_.quiet = false;  // that was the release to hear of
+  if (!line.granted && (owner.empty() || head.owner_ == owner)) return rouse(head);
+  const auto then = later(BootClock::now(), silence);
+  if (head.nudge_ <= then) return;
+  head.nudge_ = then;
+  head.changed_.notify_all();
 }
 
 std::vector<dialects::Watched> Lines::watched() const {

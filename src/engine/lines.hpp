@@ -53,6 +53,9 @@ class Lines {
     stopped,
   };
 
+  // `floor`: a head looks at least so often, whatever it was told.
+  explicit Lines(Duration floor) : floor_(floor) {}
+
   class Place;
   using Seat = std::shared_ptr<Place>;
 
@@ -80,8 +83,8 @@ class Lines {
   // What the place wishes, for whom it is reserved.
   static const Wish& wish(const Seat& seat);
   static std::int64_t ticket(const Seat& seat);
-  // Gives the place up. What was handed to it meanwhile, or nothing.
-  std::shared_ptr<Held> leave(const Seat& seat);
+  // Gives the place up; `granted`: since it has its wish. What was handed to it meanwhile, or nothing.
+  std::shared_ptr<Held> leave(const Seat& seat, bool granted = false);
 
   // Whether anybody may wait for the name, without a lock: never wrong for who joined before a release was asked for.
   bool anybody() const noexcept { return waiting_.load() > 0; }
@@ -93,9 +96,14 @@ class Lines {
   // it was granted is nobody's.
   bool settle(const Seat& seat, std::shared_ptr<Held> grant, bool doubt = false);
 
-  // Wakes who can take `name`: the head of its line, and observers. `owner`: if not empty, whom it is for; another head
-  // looks a little later, unless it rings again: who read that name may have read it before it gave up.
-  void ring(std::string_view name, std::string_view owner = {}, bool yields = false);
+  // A release in this process has ended, however it did: wakes who can take `name`, the head of its line, and observers.
+  // `yields`: others are to have their turn first.
+  void ring(std::string_view name, bool yields = false);
+  // What was heard from elsewhere, and of this process's own doings. A head whom a ring is not for, or whose name was
+  // granted in this process and not released, looks a little later, unless it rings again: who read that name may have
+  // read it before it gave up, and a grant may have been lost.
+  void hear(const dialects::Rung& rung);
+  // Anything may have happened.
   void ring_all();
 
   // What heads and observers wait for, and whom they saw holding it.
@@ -119,9 +127,12 @@ class Lines {
  private:
   struct Line;
   void place(Line& line, const Seat& seat);
-  void promote(Line& line, bool quiet);
-  void remove(const Seat& seat, bool quiet);
+  // `quiet`: its name was granted in this process just now, and it is to look in so long. 0: at once.
+  void promote(Line& line, Duration quiet);
+  void remove(const Seat& seat, Duration quiet, bool granted);
+  static void wake(Line& line, std::string_view owner, bool everything);
 
+  const Duration floor_;
   mutable std::mutex mutex_;
   std::map<std::string, Line, std::less<>> lines_;  // guarded by mutex_
   std::atomic<std::size_t> waiting_{0};
@@ -130,6 +141,7 @@ class Lines {
 struct Lines::Line {
   std::vector<Seat> queue;  // the first is the head
   std::vector<Seat> observers;
+  bool granted = false;  // to one of this line, and no release of it was heard of
 };
 
 // One that waits. Guarded by the mutex of its Lines.

@@ -96,9 +96,7 @@ struct Usher::State {
     }
     try {
       const auto watched = lines->watched();
-      const auto rung = bell->wait(watched, until);
-      if (rung.everything) lines->ring_all();
-      for (const auto& one : rung.names) lines->ring(one.name, one.head);
+      lines->hear(bell->wait(watched, until));
     } catch (const Failure& failure) {
       {
         const std::lock_guard guard(mutex);

@@ -219,7 +219,7 @@ class Core::Vigil {
   std::shared_ptr<Held> attempt() {
     auto held = core_.try_once(request_, patience_.deadline, patience_.stop);
     if (held) {
-      core_.lines_->leave(seat_);
+      core_.lines_->leave(seat_, true);
       seat_ = nullptr;
     } else if (request_.owner != std::string_view{wish_->owner}) {
       core_.lines_->rename(seat_, request_.owner.text());

@@ -17,8 +17,10 @@ using dlock::later;
 
 namespace {
 
-std::shared_ptr<Wish> wish(const std::string& owner, const std::string& name = "n") {
-  return std::make_shared<Wish>(Name(name), dlock::LockOptions{}, Held::Terms{}, owner, std::string(32, 'a'), nullptr);
+std::shared_ptr<Wish> wish(const std::string& owner, dlock::Duration lease = 1h) {
+  Held::Terms terms;
+  terms.lease = lease;
+  return std::make_shared<Wish>(Name("n"), dlock::LockOptions{}, terms, owner, std::string(32, 'a'), nullptr);
 }
 
 std::shared_ptr<Held> grant(const std::string& owner) {
@@ -41,7 +43,7 @@ Lines::Seat reserved(Lines& lines) {
 }  // namespace
 
 TEST_CASE("the first in line is its head, and the next one when it leaves") {
-  Lines lines;
+  Lines lines(1h);
   const auto first = lines.join(wish("1"), 0, true), second = lines.join(wish("2"), 0, true);
   CHECK(lines.attend(first).head);
   CHECK_FALSE(lines.attend(second).head);
@@ -56,7 +58,7 @@ TEST_CASE("the first in line is its head, and the next one when it leaves") {
 }
 
 TEST_CASE("tickets come before those who have none, in their order, whenever they come") {
-  Lines lines;
+  Lines lines(1h);
   const auto barger = lines.join(wish("b"), 0, true), five = lines.join(wish("5"), 5, true), three = lines.join(wish("3"), 3, true);
   CHECK(lines.attend(three).head);
   CHECK_FALSE(lines.attend(five).head);
@@ -70,7 +72,7 @@ TEST_CASE("tickets come before those who have none, in their order, whenever the
 }
 
 TEST_CASE("a ring before the sleep is heard in it, and one before the look is not") {
-  Lines lines;
+  Lines lines(1h);
   const auto seat = lines.join(wish("1"), 0, true);
   lines.attend(seat);
   lines.ring("n");
@@ -82,7 +84,7 @@ TEST_CASE("a ring before the sleep is heard in it, and one before the look is no
 }
 
 TEST_CASE("a head that was to hear of a release, and has not looked yet when it comes, is told to look") {
-  Lines lines;
+  Lines lines(1h);
   const auto first = lines.join(wish("1"), 0, true), next = lines.join(wish("2"), 0, true);
   lines.attend(first);
   lines.attend(next);
@@ -91,7 +93,7 @@ TEST_CASE("a head that was to hear of a release, and has not looked yet when it 
   REQUIRE(lines.settle(first, grant("1")));
   CHECK(woken.get() == Lines::Woken::handed);
   SUBCASE("for whoever it is") { lines.ring("n"); }
-  SUBCASE("for somebody else by name") { lines.ring("n", "3"); }
+  SUBCASE("for somebody else by name") { lines.hear({false, {{"n", "3"}}}); }
   SUBCASE("of everything") { lines.ring_all(); }
   CHECK_FALSE(lines.attend(next).quiet);
   lines.leave(first);
@@ -99,8 +101,8 @@ TEST_CASE("a head that was to hear of a release, and has not looked yet when it 
 }
 
 TEST_CASE("a ring wakes the head and who observes, one for an owner only that owner") {
-  Lines lines;
-  const auto head = lines.join(wish("1"), 0, true), next = lines.join(wish("2"), 0, true);
+  Lines lines(1h);
+  const auto head = lines.join(wish("h"), 0, true), next = lines.join(wish("2"), 0, true);
   const auto observer = lines.observe("n", "o");
   const auto past = BootClock::now();
   for (const auto& seat : {head, next, observer}) lines.attend(seat);
@@ -109,13 +111,68 @@ TEST_CASE("a ring wakes the head and who observes, one for an owner only that ow
   CHECK(lines.rest(observer, soon(), soon(), {}) == Lines::Woken::rung);
   CHECK(lines.rest(next, past, soon(), {}) == Lines::Woken::time);
   for (const auto& seat : {head, next, observer}) lines.attend(seat);
-  lines.ring("n", "elsewhere");
+  lines.hear({false, {{"n", "elsewhere"}}});
   CHECK(lines.rest(head, past, soon(), {}) == Lines::Woken::time);
+  CHECK(lines.rest(head, soon(), soon(), {}) == Lines::Woken::time);  // but soon: it may not have been for nobody
+  lines.attend(head);
+  lines.hear({false, {{"n", "h"}, {"m", ""}}});
+  CHECK(lines.rest(head, soon(), soon(), {}) == Lines::Woken::rung);
+  CHECK(lines.attend(head).rung);
+  lines.hear({true, {}});
+  CHECK(lines.rest(head, soon(), soon(), {}) == Lines::Woken::rung);
+  CHECK_FALSE(lines.attend(head).rung);  // not of its name
   for (const auto& seat : {head, next, observer}) lines.leave(seat);
 }
 
+TEST_CASE("a head whose name was granted in this process looks only a little after a ring from elsewhere") {
+  Lines lines(1h);
+  const auto first = lines.join(wish("1"), 0, true), next = lines.join(wish("2"), 0, true);
+  lines.leave(first, true);
+  lines.attend(next);
+  SUBCASE("of its name") { lines.hear({false, {{"n", ""}}}); }
+  SUBCASE("for it by name") { lines.hear({false, {{"n", "2"}}}); }
+  SUBCASE("of everything") { lines.hear({true, {}}); }
+  CHECK(lines.rest(next, BootClock::now(), soon(), {}) == Lines::Woken::time);
+  CHECK(lines.rest(next, soon(), soon(), {}) == Lines::Woken::time);
+  lines.attend(next);
+  lines.ring("n");  // released
+  CHECK(lines.rest(next, soon(), soon(), {}) == Lines::Woken::rung);
+  lines.attend(next);
+  lines.hear({false, {{"n", ""}}});
+  CHECK(lines.rest(next, soon(), soon(), {}) == Lines::Woken::rung);
+  lines.leave(next);
+}
+
+TEST_CASE("a sleeper becomes the head by a hand-over without waking up, and looks after a while") {
+  constexpr auto a_while = 100ms;
+  const auto begun = BootClock::now();
+  Lines::Woken how{};
+  dlock::Duration floor{1h}, lease{1h};
+  SUBCASE("the longest time between two looks") { floor = a_while; }
+  SUBCASE("the lease of the grant") { lease = a_while; }
+  // Who was not asleep yet is told that it is the head: then once more.
+  while (how != Lines::Woken::time && BootClock::now() < later(begun, 30s)) {
+    Lines lines(floor);
+    const auto first = lines.join(wish("1", lease), 0, true);
+    const auto next = lines.join(wish("2"), 0, true);
+    lines.attend(first);
+    lines.attend(next);
+    auto handed = sleeping(lines, first), woken = sleeping(lines, next);
+    REQUIRE(reserved(lines) == first);
+    const auto settled = BootClock::now();
+    REQUIRE(lines.settle(first, grant("1")));
+    CHECK(handed.get() == Lines::Woken::handed);
+    how = woken.get();
+    if (how == Lines::Woken::time) CHECK(BootClock::now() >= later(settled, a_while));
+    CHECK(lines.attend(next).head);
+    lines.leave(first);
+    lines.leave(next);
+  }
+  CHECK(how == Lines::Woken::time);
+}
+
 TEST_CASE("only a head that sleeps is reserved, and it wakes with what it was handed") {
-  Lines lines;
+  Lines lines(1h);
   const auto head = lines.join(wish("1"), 0, true), next = lines.join(wish("2"), 0, true);
   CHECK_FALSE(lines.reserve("n"));
   lines.attend(head);
@@ -134,7 +191,7 @@ TEST_CASE("only a head that sleeps is reserved, and it wakes with what it was ha
 }
 
 TEST_CASE("who gave up while it was reserved is handed nothing, and the releaser is told") {
-  Lines lines;
+  Lines lines(1h);
   const auto head = lines.join(wish("1"), 0, true);
   lines.attend(head);
   auto woken = sleeping(lines, head, later(BootClock::now(), 2s));
@@ -146,7 +203,7 @@ TEST_CASE("who gave up while it was reserved is handed nothing, and the releaser
 }
 
 TEST_CASE("a hand-over that failed wakes the head to look for itself") {
-  Lines lines;
+  Lines lines(1h);
   const auto head = lines.join(wish("1"), 0, true);
   lines.attend(head);
   auto woken = sleeping(lines, head);
@@ -160,7 +217,7 @@ TEST_CASE("a hand-over that failed wakes the head to look for itself") {
 }
 
 TEST_CASE("a poll does not end the sleep of one who is reserved, a stop does") {
-  Lines lines;
+  Lines lines(1h);
   const auto head = lines.join(wish("1"), 0, true);
   lines.attend(head);
   std::stop_source stop;
@@ -179,7 +236,7 @@ TEST_CASE("a poll does not end the sleep of one who is reserved, a stop does") {
 }
 
 TEST_CASE("rows are listed while their places are there, and a dead one is told") {
-  Lines lines;
+  Lines lines(1h);
   const auto one = lines.join(wish("1"), 7, true), two = lines.join(wish("2"), 0, true);
   CHECK(lines.rows(Lines::RowKind::depended_on).empty());
   lines.registered(one, Lines::RowKind::depended_on);
