@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/actor.hpp"
+#include "engine/busy_names.hpp"
 #include "engine/entries.hpp"
 #include "engine/held.hpp"
 #include "engine/keeper.hpp"
@@ -110,6 +111,7 @@ class Core {
   const std::shared_ptr<engine::Reporter> reporter_;
   engine::Entries entries_;
   engine::Owners owners_;
+  engine::BusyNames busy_;
   engine::TrustTimer timer_;
   engine::Keeper keeper_;
   engine::Reaper reaper_;

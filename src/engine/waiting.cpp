@@ -285,12 +285,20 @@ std::shared_ptr<Held> Core::wait_for_grant(Request& request, const Patience& pat
   return nullptr;
 }
 
-// Once, unless the row is only locked: then a little longer.
+// Once, unless the row is only locked: then a little longer. Who tries again and again is answered by a read, which costs
+// less than an attempt in vain.
 std::shared_ptr<Held> Core::try_first(Request& request, const Patience& patience) {
+  const bool only_tries = !patience.waits && request.entry.empty();
+  if (only_tries && busy_.lately(request.name.text(), request.first_sent) &&
+      persist(answer_by(patience.deadline), [&](Deadline until) { return table_->busy(request.name.text(), until); })) {
+    busy_.note(request.name.text(), BootClock::now());
+    return nullptr;
+  }
   const auto give_up_on_lock = std::min(patience.deadline, later(request.first_sent, locked_patience));
   for (;;) {
     if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
     const auto now = BootClock::now();
+    if (only_tries && !request.row_locked) busy_.note(request.name.text(), now);
     if (!request.row_locked || now >= give_up_on_lock) return nullptr;
     if (engine::pause_until(later(now, engine::jittered(locked_pause)), patience.stop)) return nullptr;
   }

@@ -136,6 +136,8 @@ class LockTable {
   // Frees a name whose token is still `seen` and moves its token on. False: it was free or had moved on.
   virtual bool force_release(std::string_view name, Token seen, Deadline deadline) = 0;
 
+  // True: an acquire would be in vain now. False: it may be, or not.
+  virtual bool busy(std::string_view name, Deadline deadline) = 0;
   // For one who has that ticket, or none (0).
   virtual Outlook look(std::string_view name, std::int64_t ticket, Deadline deadline) = 0;
   virtual Peeked peek(std::string_view name, Deadline deadline) = 0;

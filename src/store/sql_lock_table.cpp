@@ -27,6 +27,7 @@ struct LockStatements {
         renew(all.at("renew", {"name", "owner", "token"})),
         extend(all.at("extend", {"name", "owner", "token", "lease"})),
         force_release(all.at("force_release", {"name", "token"})),
+        busy(all.at("busy", {"name"})),
         look(all.at("look", {"name", "ticket"})),
         inspect(all.at("inspect", {"name"})),
         list(all.at("list", {"prefix"})),
@@ -41,8 +42,8 @@ struct LockStatements {
         end_reaping(all.at("end_reaping", {"reaper", "pause"})),
         peek(all.at("peek", {"name"})),
         make(all.at("make", {"name"})) {}
-  const Statement &withdraw, &renew, &extend, &force_release, &look, &inspect, &list, &floor,
-      &raise_floor, &idle, &remove_idle, &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
+  const Statement &withdraw, &renew, &extend, &force_release, &busy, &look, &inspect, &list,
+      &floor, &raise_floor, &idle, &remove_idle, &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
 };
 
 Failure no_floor() {
@@ -186,6 +187,10 @@ class SqlLockTable final : public LockTable {
 
   bool force_release(std::string_view name, Token seen, Deadline deadline) override {
     return freed(ask_->force_release, {name, number(seen)}, deadline);
+  }
+
+  bool busy(std::string_view name, Deadline deadline) override {
+    return asked(ask_->busy, {name}, deadline, [](const Answer& answer) { return answer.rows() != 0; });
   }
 
   Outlook look(std::string_view name, std::int64_t ticket, Deadline deadline) override {

@@ -122,13 +122,10 @@ void ServerConnection::fetch(Prepared& prepared, Deadline deadline) {
   const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> meta(mysql_stmt_result_metadata(handle), &mysql_free_result);
   const auto columns = mysql_num_fields(meta.get());
   answer_.reset(columns);
-  struct Cell {
-    std::int64_t number = 0;
-    unsigned long length = 0;
-    my_bool null = 0, error = 0;
-  };
-  std::vector<Cell> cells(columns);
-  std::vector<MYSQL_BIND> binds(columns);
+  auto& cells = prepared.cells;
+  auto& binds = prepared.columns;
+  cells.assign(columns, {});
+  binds.assign(columns, {});
   for (unsigned i = 0; i < columns; ++i) {
     binds[i].length = &cells[i].length;
     binds[i].is_null = &cells[i].null;

@@ -42,6 +42,14 @@ class ServerConnection final : public Connection {
     std::vector<MYSQL_BIND> binds;
     std::vector<std::int64_t> numbers;
     std::vector<unsigned long> lengths;
+    // Where a row of the answer goes.
+    struct Cell {
+      std::int64_t number = 0;
+      unsigned long length = 0;
+      my_bool null = 0, error = 0;
+    };
+    std::vector<Cell> cells{};
+    std::vector<MYSQL_BIND> columns{};
   };
 
   void choose_options(const Server& server);

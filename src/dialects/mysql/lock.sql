@@ -119,6 +119,12 @@ UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = 'release
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
+-- name: busy(name)
+-- A row if nobody can take the name now: as of a read, at less cost than an acquire that is in vain.
+SELECT 1 FROM {{lock}}
+ WHERE name = :name
+   AND GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at)) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, and for how long it is
 -- marked as wanted.

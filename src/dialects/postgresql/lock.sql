@@ -114,6 +114,13 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
               AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
             ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
+-- name: busy(name)
+-- A row if nobody can take the name now: as of a read, at less cost than an acquire that is in vain.
+SELECT 1::bigint FROM {{lock}} AS l
+ WHERE l.name = :name::text
+   AND greatest(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END)
+       > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, and for how long it is
 -- marked as wanted.

@@ -72,6 +72,13 @@ UPDATE {{lock}}
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
+-- name: busy(name)
+-- A row if nobody can take the name now: as of a read, at less cost than an acquire that is in vain.
+SELECT 1 FROM {{lock}}
+ WHERE name = :name
+   AND max(reopens_at, CASE WHEN owner IS NULL THEN 0 ELSE expires_at END)
+       > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
+
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, and for how long it is
 -- marked as wanted.

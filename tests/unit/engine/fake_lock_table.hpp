@@ -131,6 +131,8 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
+  bool busy(std::string_view name, Deadline deadline) override { return !look(name, 0, deadline).free; }
+
   store::Outlook look(std::string_view name, std::int64_t, Deadline) override {
     return with_mishaps([&] {
       const auto& row = rows_[std::string(name)];
