@@ -41,7 +41,7 @@ class ServerConnector final : public Connector {
 
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
 constexpr Duration clock_margin = std::chrono::milliseconds{1};
-constexpr std::size_t removed_rows = 1000;  // rows are locked one by one: it is the server's time only
+constexpr std::size_t removed_rows = 400;  // rows are locked one by one: it is the server's time only, and that of one commit
 
 class ServerDialect final : public EmbeddedDialect {
  public:

@@ -36,7 +36,7 @@ class ServerConnector final : public Connector {
 
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
 constexpr Duration clock_margin = std::chrono::milliseconds{1};
-constexpr std::size_t removed_rows = 500;  // rows are locked one by one: others feel the log that is written
+constexpr std::size_t removed_rows = 300;  // rows are locked one by one: others feel the log that is written
 
 class ServerDialect final : public EmbeddedDialect {
  public:

@@ -77,7 +77,7 @@ Handle open_file(const File& file, bool create, Patience& patience) {
   return db;
 }
 
-void make_wal(sqlite3* db, const File& file, const Patience& patience) {
+void make_wal(sqlite3* db, const File& file, Patience& patience) {
   // The switch needs the file alone for a moment, and SQLite does not wait for that by itself.
   for (int attempt = 0;; ++attempt) {
     try {

@@ -27,11 +27,14 @@ class Patience {
   // As if the deadline had passed; the next one counts again.
   void lose() noexcept { lost_ = true; }
 
-  // Sleeps a little, longer from attempt to attempt. False: the deadline has passed.
-  bool wait(int attempts) const;
+  // Sleeps a little, longer from time to time, or not at all. False: the deadline has passed.
+  bool wait(int attempts);
 
  private:
   Deadline deadline_;
+  // Of the wait that goes on: how often it slept, and until when it looks closely.
+  int pauses_ = 0;
+  Instant close_until_{};
   std::atomic<bool> lost_{false};
 };
 
