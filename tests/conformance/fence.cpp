@@ -19,7 +19,7 @@ namespace {
 struct Scene {
   Database database{};
   Engine engine = database.engine();
-  Engine other = database.engine({.request_timeout = 300ms * slowness});
+  Engine other = database.engine({.request_timeout = time_in_vain()});
   Scene() { database.admin().run("CREATE TABLE app (n bigint)"); }
 
   long long stored() { return database.admin().number("SELECT count(*) FROM app"); }

@@ -8,6 +8,7 @@
 
 #include <dlock/dlock.hpp>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,9 @@ class Database {
   const std::unique_ptr<Place> place_;
   std::unique_ptr<Admin> admin_;
 };
+
+// For tries that a transaction is in the way of: where it locks the whole database, they take all of that time.
+std::chrono::milliseconds time_in_vain();
 
 // The same on a server.
 class ServerDatabase {
