@@ -59,7 +59,8 @@ TEST_CASE("a pair runs on the engine and on its raw peers, and says on what") {
 TEST_CASE("many threads run on one engine, and on as many raw connections as they may have") {
   const Database database;
   const auto json = measured(
-      database.url(), {"many", "--threads", "3", "--raw-connections", "2", "--against", "raw", "--seconds", "100ms"});
+      database.url(), {"many", "--threads", "3", "--connections", "1", "--combine", "2", "--raw-connections", "2", "--against",
+                       "raw", "--seconds", "100ms"});
   CHECK(json["threads"] == 3);
   CHECK(json["dlock"]["clients"] == 3);
   CHECK(json["raw"]["clients"] == 2);
@@ -189,7 +190,8 @@ TEST_CASE("a name that somebody holds is not measured, and wrong numbers are ref
        {std::vector<std::string>{"herd", "--threads", "-1"}, {"herd", "--processes", "many"},
         {"herd", "--threads", "0", "--processes", "0"}, {"handoff", "--seconds", "0"}, {"pair", "--against", "else"},
         {"pair", "--against", "raw,"}, {"busy", "--against", "naive"}, {"many", "--threads", "0"}, {"many", "--rate", "0"},
-        {"many", "--raw-connections", "0"}, {"scale", "--rows", "-1"}, {"pair", "--plot", "result.png"},
+        {"many", "--raw-connections", "0"}, {"many", "--combine", "0"}, {"many", "--combine", "1001"},
+        {"hot", "--combine", "1"}, {"scale", "--rows", "-1"}, {"pair", "--plot", "result.png"},
         {"pair", "--plot", "/no/such/folder/result.svg"}}) {
     const auto ran = bench(database.url(), arguments);
     CHECK(ran.code == 2);

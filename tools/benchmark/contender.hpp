@@ -32,7 +32,7 @@ struct Contender {
 struct Field {
   Target target;
   std::size_t threads = 1, raw_connections = 32;
-  unsigned connections = 0;  // of dlock's engine; 0: its default
+  unsigned connections = 0, combine = 0;  // of dlock's engine; 0: its default
   bool one_name = false;     // the clients want the same lock
   std::string redis;         // where the Redis server is
 };

@@ -56,7 +56,7 @@ std::vector<std::string> peers(const std::string& text) {
 
 Scenario add_contest(CLI::App& app, Contest contest, const char* name, const char* description, const char* footer) {
   struct Texts {
-    std::string against, threads = "64", raw_connections, connections, rate, redis = "127.0.0.1:6379";
+    std::string against, threads = "64", raw_connections, connections, combine, rate, redis = "127.0.0.1:6379";
   };
   const auto texts = std::make_shared<Texts>();
   auto* command = app.add_subcommand(name, description);
@@ -66,9 +66,12 @@ Scenario add_contest(CLI::App& app, Contest contest, const char* name, const cha
     command->add_option("--threads", texts->threads, "clients of dlock's one engine (64)")->type_name("N");
     command->add_option("--connections", texts->connections, "of that engine, at most (its default)")->type_name("N");
   }
-  if (contest == Contest::many)
+  if (contest == Contest::many) {
+    command->add_option("--combine", texts->combine, "of its requests in one statement, at most (64); 1: each alone")
+        ->type_name("N");
     command->add_option("--raw-connections", texts->raw_connections,
         "clients of a peer, a connection each (the threads, 32 at most)")->type_name("N");
+  }
   command->add_option("--rate", texts->rate,
       "pairs to begin per second, all together; the time counts from when one was to begin")->type_name("R");
   command->add_option("--redis", texts->redis, "of its server: HOST:PORT or a socket (127.0.0.1:6379)")->type_name("A");
@@ -81,6 +84,8 @@ Scenario add_contest(CLI::App& app, Contest contest, const char* name, const cha
             if (contest != Contest::pair) options.field.threads = count("--threads", texts->threads, 1, 10'000);
             if (!texts->connections.empty())
               options.field.connections = static_cast<unsigned>(parse_number("--connections", texts->connections, 1, 1000));
+            if (!texts->combine.empty())
+              options.field.combine = static_cast<unsigned>(parse_number("--combine", texts->combine, 1, 1000));
             if (!texts->raw_connections.empty())
               options.field.raw_connections = count("--raw-connections", texts->raw_connections, 1, 10'000);
             options.field.redis = texts->redis;
