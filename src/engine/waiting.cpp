@@ -289,11 +289,13 @@ std::shared_ptr<Held> Core::wait_for_grant(Request& request, const Patience& pat
 // less than an attempt in vain.
 std::shared_ptr<Held> Core::try_first(Request& request, const Patience& patience) {
   const bool only_tries = !patience.waits && request.entry.empty();
-  if (only_tries && busy_.lately(request.name.text(), request.first_sent) &&
-      persist(answer_by(patience.deadline), [&](Deadline until) { return table_->busy(request.name.text(), until); })) {
-    busy_.note(request.name.text(), BootClock::now());
-    return nullptr;
-  }
+  if (only_tries && busy_.lately(request.name.text(), request.first_sent)) try {
+      if (table_->busy(request.name.text(), std::min(answer_by(patience.deadline), soon()))) {
+        busy_.note(request.name.text(), BootClock::now());
+        return nullptr;
+      }
+    } catch (const Failure&) {  // the attempt tells what is wrong, if it still is
+    }
   const auto give_up_on_lock = std::min(patience.deadline, later(request.first_sent, locked_patience));
   for (;;) {
     if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
