@@ -20,6 +20,10 @@ constexpr int threads = 12;
 
 std::string job(int i) { return "job " + std::to_string(i); }
 
+// Of many lengths: none, then longer and longer ones.
+std::string label(int i) { return std::string(static_cast<std::size_t>(i), 'l'); }
+std::string metadata(int i) { return std::string(static_cast<std::size_t>(i * 300), 'm'); }
+
 }  // namespace
 
 TEST_CASE("many threads on one connection are granted a lock each, under its own token, and free it") {
@@ -29,7 +33,7 @@ TEST_CASE("many threads on one connection are granted a lock each, under its own
   for (int round = 1; round <= 3; ++round) {
     in_parallel(threads, [&](int i) {
       const auto at = static_cast<std::size_t>(i);
-      locks[at] = engine.try_lock(job(i), {.renew = false, .label = "label " + job(i), .metadata = "meta " + job(i)});
+      locks[at] = engine.try_lock(job(i), {.renew = false, .label = label(i), .metadata = metadata(i)});
     });
     for (int i = 0; i < threads; ++i) {
       const auto& lock = locks[static_cast<std::size_t>(i)];
@@ -40,8 +44,8 @@ TEST_CASE("many threads on one connection are granted a lock each, under its own
       const auto holder = engine.inspect(job(i));
       REQUIRE(holder);
       CHECK(holder->token == lock->token());
-      CHECK(holder->label == "label " + job(i));
-      CHECK(holder->metadata == "meta " + job(i));
+      CHECK(holder->label == label(i));
+      CHECK(holder->metadata == metadata(i));
       CHECK(holder->lease == 30s);
     }
     in_parallel(threads, [&](int i) { CHECK(locks[static_cast<std::size_t>(i)]->release() == Released::freed); });
