@@ -8,6 +8,22 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
+# Who is taken into another build, and who builds a copy, compiles every file by itself: a missing #include shows there.
+option(DLOCK_PRECOMPILE "parse the standard headers once for all files of a target" ${PROJECT_IS_TOP_LEVEL})
+mark_as_advanced(DLOCK_PRECOMPILE)
+
+# dlock_precompile(<target> [<further headers>…]): what nearly all of its files include is parsed once.
+function(dlock_precompile target)
+  if(DLOCK_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint>
+      <functional> <map> <memory> <mutex> <optional> <span> <stop_token> <string> <string_view> <thread> <vector> ${ARGN})
+  endif()
+endfunction()
+
+# Programs that test are built in less time than they would save: without optimization in every form.
+add_library(dlock_test_flags INTERFACE)
+target_compile_options(dlock_test_flags INTERFACE -O0)
+
 add_library(dlock_flags INTERFACE)
 if(PROJECT_IS_TOP_LEVEL)
   target_compile_options(dlock_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast
