@@ -122,15 +122,4 @@ std::vector<std::string> worker(std::initializer_list<std::string> arguments) {
   return command;
 }
 
-TemporaryFolder::TemporaryFolder(bool in_memory) {
-  const bool memory = in_memory && ::access("/dev/shm", W_OK) == 0;
-  path_ = (memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path()) / "dlock-test-XXXXXX";
-  if (::mkdtemp(path_.data()) == nullptr) fail(errno, path_.c_str());
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 }  // namespace dlock::test

@@ -1,6 +1,8 @@
 // This file knows how a test starts another process, talks to it and ends it.
 #pragma once
 
+#include "support/temporary_folder.hpp"
+
 #include <sys/types.h>
 
 #include <optional>
@@ -37,19 +39,5 @@ class Child {
 
 // The command that starts tests/support/worker.cpp.
 std::vector<std::string> worker(std::initializer_list<std::string> arguments);
-
-// A folder of its own, removed with what is in it.
-class TemporaryFolder {
- public:
-  // `in_memory`: where the disk is not waited for, if the system has such a place.
-  explicit TemporaryFolder(bool in_memory = false);
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-};
 
 }  // namespace dlock::test

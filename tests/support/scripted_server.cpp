@@ -1,11 +1,19 @@
 // This file knows the commands of the scripts under tests/servers.
 #include "support/scripted_server.hpp"
 
+#include "support/keep.hpp"
+
 #include <unistd.h>
 
+#include <filesystem>
 #include <stdexcept>
 
 namespace dlock::test {
+namespace {
+
+int servers = 0;  // that have ended, of this program
+
+}  // namespace
 
 ScriptedServer::ScriptedServer(std::string script, std::string variable, MakePlace make_place)
     : script_(DLOCK_TEST_SERVERS "/" + std::move(script)), variable_(std::move(variable)), make_place_(make_place) {
@@ -17,6 +25,9 @@ ScriptedServer::~ScriptedServer() {
     run({"stop", folder_.path()});
   } catch (const std::exception&) {  // whatever still runs is stopped by the script's watcher
   }
+  std::error_code none;
+  const auto log = "server-" + std::to_string(++servers) + ".log";
+  if (keeps()) std::filesystem::copy_file(folder_.path() + "/log", place_to_keep(log), none);
 }
 
 std::string ScriptedServer::run(std::initializer_list<std::string> arguments) {

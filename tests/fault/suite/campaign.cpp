@@ -2,12 +2,14 @@
 #include "fault/suite/campaign.hpp"
 
 #include "fault/suite/bank.hpp"
+#include "fault/suite/kept_run.hpp"
 #include "fault/suite/torments.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/keep.hpp"
 
 #include <algorithm>
-#include <filesystem>
+#include <cstdlib>
 #include <random>
 #include <sstream>
 
@@ -78,6 +80,8 @@ class Run {
 
  private:
   void begin() {
+    const char* seed = std::getenv("DLOCK_TEST_SEED");
+    report_.seed = seed == nullptr ? std::random_device{}() : static_cast<unsigned>(std::stoul(seed));
     if (!eventually([&] { return everybody_commits(std::vector<std::size_t>(troupe_.size(), 0)); }, recovery))
       report_.troubles.push_back("not every teller got to work");
   }
@@ -117,7 +121,7 @@ class Run {
 
   void torment() {
     auto deck = torments(victims_);
-    std::mt19937 random{std::random_device{}()};
+    std::mt19937 random{report_.seed};
     const auto end = boottime() + std::chrono::nanoseconds(plan_.length).count();
     do {
       std::shuffle(deck.begin(), deck.end(), random);
@@ -161,12 +165,11 @@ class Run {
       Engine engine(ground_.database->url());
       for (const auto& name : names()) free_by_force(engine, name);  // of those who were killed
     }
-    report_.violations = violations(troupe_.history(), read_books(ground_.database->place(), names()));
+    const KeptRun all{troupe_.history(), read_books(ground_.database->place(), names())};
+    report_.violations = violations(all.history, all.books);
     if (plan_.fenced ? report_.violations.empty() && report_.troubles.empty() : report_.troubles.empty()) return;
-    report_.kept = (std::filesystem::temp_directory_path() / ("dlock-history-" + std::string(opener().name) + '-' +
-                                                              std::to_string(boottime())))
-                       .string();
-    std::filesystem::copy(histories_.path(), report_.kept, std::filesystem::copy_options::recursive);
+    report_.kept = place_to_keep("run-" + std::to_string(boottime()));
+    keep_run(report_.kept, all);
   }
 
   const Plan& plan_;
@@ -197,7 +200,8 @@ std::string Report::text() const {
   out << '\n';
   for (const auto& violation : violations) out << "  violation: " << violation << '\n';
   for (const auto& trouble : troubles) out << "  trouble: " << trouble << '\n';
-  if (!kept.empty()) out << "  histories: " << kept << '\n';
+  if (!kept.empty()) out << "  kept, for dlock_judge: " << kept << '\n';
+  out << "  seed " << seed << '\n';
   return out.str();
 }
 

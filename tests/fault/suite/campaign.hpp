@@ -20,7 +20,8 @@ struct Report {
   std::vector<Violation> violations;
   std::vector<std::string> troubles;  // of the suite itself: who is stuck, or ended otherwise than told
   std::size_t resident = 0;           // bytes of memory that the largest teller had, when it was last looked at
-  std::string kept;                   // where the histories are, if there is a violation or a trouble
+  std::string kept;                   // where the run is, if there is a violation or a trouble
+  unsigned seed = 0;                  // of the order of faults: DLOCK_TEST_SEED, or by chance
 
   std::size_t count(What what) const;
   std::string text() const;

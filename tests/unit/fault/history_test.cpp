@@ -1,7 +1,11 @@
 // This file knows that a line of a history says what was written, and that half a line says nothing.
 #include "fault/suite/history.hpp"
+#include "fault/suite/kept_run.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <doctest/doctest.h>
+
+#include <stdexcept>
 
 using namespace dlock::test;
 
@@ -34,4 +38,28 @@ TEST_CASE("the clock of a history goes forward") {
   const auto before = boottime();
   CHECK(before > 0);
   CHECK(boottime() >= before);
+}
+
+TEST_CASE("a run that was kept is read as it was, and judged the same") {
+  const TemporaryFolder folder;
+  KeptRun run;
+  run.history.push_back({5, What::grant, "till/1", 7, 4, "", "teller0.1"});
+  run.history.push_back({6, What::fault, "-", 0, 5, "killed and started again", ""});
+  run.books.tokens["till/1"] = 6;  // less than what was granted
+  run.books.accounts.push_back({1, 100, 90});
+  run.books.transfers.push_back({"a-1", "till/1", 1, 7, 1, 2, 10});
+  keep_run(folder.path() + "/run", run);
+
+  const auto read = read_run(folder.path() + "/run");
+  REQUIRE(read.history.size() == 2);
+  CHECK(read.history[0].who == "teller0.1");
+  CHECK(read.history[0].line() == run.history[0].line());
+  CHECK(read.history[1].text == "killed and started again");
+  CHECK(read.books.accounts.at(0).balance == 90);
+  CHECK(read.books.transfers.at(0).id == "a-1");
+  const auto before = violations(run.history, run.books), after = violations(read.history, read.books);
+  REQUIRE(before.size() == after.size());
+  REQUIRE_FALSE(before.empty());
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(before[i].text == after[i].text);
+  CHECK_THROWS_AS(read_run(folder.path()), std::runtime_error);
 }
