@@ -9,6 +9,9 @@
 #   conformance/file/*.cpp    promises where the database is a file
 #   tools/*.cpp               promises of the commands        ctest tools.<database>.<promise>
 #   fault/…                   the same for processes and servers that die     ctest fault.<database>.<promise>
+#
+# In the release form all of conformance/ but the migrations is asked once more with every request in a statement of its
+# own: conformance.<database>.<promise>_uncombined.
 
 # These look at what the whole server writes: they run with nothing beside them.
 set(dlock_alone
@@ -35,16 +38,19 @@ set(dlock_wide
   unfenced
   waits)
 
-# These are run once more with every request in a statement of its own.
-set(dlock_uncombined conformance/combining.cpp conformance/pool.cpp)
-
 add_executable(dlock_worker support/worker.cpp)
-target_link_libraries(dlock_worker PRIVATE dlock::dlock dlock_flags Threads::Threads)
+target_link_libraries(dlock_worker PRIVATE dlock::dlock dlock_flags dlock_test_flags Threads::Threads)
 set_target_properties(dlock_worker PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 
 file(GLOB_RECURSE dlock_promises CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} conformance/*.cpp fault/*.cpp
   tools/*.cpp)
 list(FILTER dlock_promises EXCLUDE REGEX "^fault/suite/")
+if(NOT DLOCK_BUILD_TOOLS)
+  list(FILTER dlock_promises EXCLUDE REGEX "^tools/")
+endif()
+if(DLOCK_SANITIZE MATCHES "thread" AND NOT DLOCK_TEST_ALL)
+  list(FILTER dlock_promises EXCLUDE REGEX "^fault/|/migrations_")
+endif()
 if(DLOCK_SANITIZE)  # a sanitizer allocates in its own way
   list(REMOVE_ITEM dlock_promises conformance/allocations.cpp conformance/file/memory.cpp)
 endif()
@@ -56,7 +62,9 @@ set_target_properties(conformance PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_
 target_compile_definitions(conformance PRIVATE DLOCK_TEST_BIN="${PROJECT_BINARY_DIR}/bin"
   DLOCK_TEST_ROOT="${PROJECT_SOURCE_DIR}" DLOCK_TEST_WORKER="$<TARGET_FILE:dlock_worker>"
   DLOCK_TEST_SERVERS_RUN="${DLOCK_TEST_SERVERS_RUN}" DLOCK_TEST_SERVERS="${CMAKE_CURRENT_SOURCE_DIR}/servers")
-target_link_libraries(conformance PRIVATE dlock_test_main dlock_internal dlock_flags dlock_test_soci Threads::Threads)
+target_link_libraries(conformance PRIVATE dlock_test_main dlock_internal dlock_flags dlock_test_flags dlock_test_soci
+  Threads::Threads)
+dlock_precompile(conformance <doctest/doctest.h> <dlock/dlock.hpp> <fmt/format.h>)
 add_dependencies(conformance dlock_worker)
 foreach(tool dlock-command dlock-migrate dlock-bench)
   if(TARGET ${tool})
@@ -64,7 +72,7 @@ foreach(tool dlock-command dlock-migrate dlock-bench)
   endif()
 endforeach()
 
-if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/fault/suite/suite.cmake)
+if(dlock_promises MATCHES "(^|;)fault/")
   include(fault/suite/suite.cmake)
   dlock_teller()
 endif()
@@ -76,8 +84,29 @@ function(dlock_opener)
   set(dlock_opener_libraries ${arg_LIBRARIES} PARENT_SCOPE)
 endfunction()
 
+# Which promises are asked for in which form. The release form asks for all; sanitizers look at the code, and one database
+# shows them what commands and migrations do, which have threads nowhere.
+function(dlock_is_asked database promise result)
+  set(asked TRUE)
+  if(DLOCK_SANITIZE AND NOT DLOCK_TEST_ALL)
+    if(promise MATCHES "^tools/|/migrations_")
+      set(asked FALSE)
+      if(database STREQUAL "sqlite" AND NOT DLOCK_SANITIZE MATCHES "thread")
+        set(asked TRUE)
+      endif()
+    elseif(DLOCK_SANITIZE MATCHES "thread" AND (promise MATCHES "^fault/" OR database STREQUAL "mysql"))
+      set(asked FALSE)
+    endif()
+  endif()
+  set(${result} ${asked} PARENT_SCOPE)
+endfunction()
+
 # `ARGN`: a word for the name's end, and what else is in its environment.
 function(dlock_add_promise database promise)
+  dlock_is_asked(${database} ${promise} asked)
+  if(NOT asked)
+    return()
+  endif()
   get_filename_component(word ${promise} NAME_WE)
   string(REGEX REPLACE "/.*" "" group ${promise})
   list(POP_FRONT ARGN manner)
@@ -86,8 +115,12 @@ function(dlock_add_promise database promise)
     string(APPEND test _${manner})
   endif()
   add_test(NAME ${test} COMMAND conformance --source-file=*/tests/${promise})
-  set_tests_properties(${test} PROPERTIES ENVIRONMENT "DLOCK_TEST_DATABASE=${database};${ARGN}" SKIP_RETURN_CODE 77 TIMEOUT 300
-    LABELS "${group};${database}")
+  set(labels ${group} ${database})
+  if(test MATCHES "^conformance\\.sqlite\\." AND NOT manner)
+    list(APPEND labels quick)
+  endif()
+  set_tests_properties(${test} PROPERTIES ENVIRONMENT "DLOCK_TEST_DATABASE=${database};DLOCK_TEST_NAME=${test};${ARGN}"
+    SKIP_RETURN_CODE 77 TIMEOUT 300 LABELS "${labels}")
   if(dlock_opener_fixture)
     set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED ${dlock_opener_fixture})
   endif()
@@ -110,7 +143,8 @@ foreach(database IN LISTS DLOCK_DIALECTS)
   target_include_directories(dlock_opener_${database} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${folder})
   target_compile_definitions(dlock_opener_${database} PRIVATE DLOCK_DIALECT=${database} DLOCK_DIALECT_NAME="${database}"
     DLOCK_TEST_SERVERS="${CMAKE_CURRENT_SOURCE_DIR}/servers")
-  target_link_libraries(dlock_opener_${database} PRIVATE dlock_headers dlock_flags dlock_test_soci ${dlock_opener_libraries})
+  target_link_libraries(dlock_opener_${database} PRIVATE dlock_headers dlock_flags dlock_test_flags dlock_test_soci
+    ${dlock_opener_libraries})
   target_link_libraries(conformance PRIVATE dlock_opener_${database} ${dlock_opener_libraries})
   if(TARGET dlock_teller)
     dlock_teller_of(${database} LIBRARIES ${dlock_opener_libraries})
@@ -118,7 +152,7 @@ foreach(database IN LISTS DLOCK_DIALECTS)
   foreach(promise IN LISTS dlock_promises)
     if(NOT promise MATCHES "/(server|file)/" OR promise MATCHES "/${dlock_opener_kind}/")
       dlock_add_promise(${database} ${promise})
-      if(promise IN_LIST dlock_uncombined)
+      if(promise MATCHES "^conformance/" AND NOT promise MATCHES "/migrations_" AND NOT DLOCK_SANITIZE)
         dlock_add_promise(${database} ${promise} uncombined DLOCK_TEST_COMBINE=1)
       endif()
     endif()

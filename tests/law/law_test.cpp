@@ -152,14 +152,14 @@ TEST_CASE("the dialect of MySQL and MariaDB keeps to what both understand") {
             .size() == 1);
 }
 
-TEST_CASE("the first comment of a file says what it knows") {
+TEST_CASE("a file begins with a sentence that says what it is") {
   check_none(first_comments(everything()));
-  CHECK(first_comments({{"src/a.cpp", "#include <string>\n// This file knows a.\n"}}).size() == 1);
+  CHECK(first_comments({{"src/a.cpp", "#include <string>\n// Counts what is there.\n"}}).size() == 1);
   CHECK(first_comments({{"src/a.cpp", "// Helpers.\n"}}).size() == 1);
   CHECK(first_comments({{"src/a.sql", ""}}).size() == 1);
-  CHECK(first_comments({{"src/a.cpp", "// This file knows a.\n"},
-                        {"src/b.sql", "-- This file knows b.\n"},
-                        {"cmake/c.cmake", "# This file knows c.\n"},
+  CHECK(first_comments({{"src/a.cpp", "// Counts what is there.\n"},
+                        {"src/b.sql", "-- Statements on the table.\n"},
+                        {"cmake/c.cmake", "# Finds the libraries it needs.\n"},
                         {"README.md", "# dlock\n"}})
             .empty());
 }

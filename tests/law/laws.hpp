@@ -25,7 +25,7 @@ Breaches clocks(const Tree& tree);
 // what both of them understand.
 Breaches statements(const Tree& tree);
 
-// The first comment of a file completes "This file knows …".
+// A file begins with a sentence that says what it is and does.
 Breaches first_comments(const Tree& tree);
 
 // No file of the library is longer than this.

@@ -72,8 +72,8 @@ Breaches first_comments(const Tree& tree) {
   Breaches found;
   for (const auto& source : tree) {
     if (!source.ends({".hpp", ".cpp", ".h", ".hpp.in", ".cpp.in", ".cmake", ".cmake.in", ".sql"})) continue;
-    if (!first_comment(source.text).starts_with("This file knows "))
-      found.push_back({source.path, 1, "the first comment does not begin with \"This file knows \""});
+    if (const auto comment = first_comment(source.text); std::count(comment.begin(), comment.end(), ' ') < 3)
+      found.push_back({source.path, 1, "the file does not begin with a sentence that says what it is"});
   }
   return found;
 }
