@@ -1,7 +1,7 @@
 // This file knows the completion of bash: a function that looks at the words of the line.
 #include "documents.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace dlock::tools::documents {
 namespace {
@@ -57,48 +57,50 @@ constexpr auto text = R"(# Completion of {tool} in bash, made from its command l
 complete -F {function} {tool}
 )";
 
-std::vector<std::string> names_of(const Json& command) {
+std::vector<std::string> names_of(const Command& command) {
   std::vector<std::string> names;
-  for (const auto& option : command["options"])
-    for (const std::string name : option["names"]) names.push_back(name);
+  for (const auto& option : command.options) names.insert(names.end(), option.names.begin(), option.names.end());
   return names;
 }
 
 // Patterns COMMAND:OPTION of every option of the tool that is `wanted`.
 template <class Wanted>
-std::string patterns(const Json& tool, Wanted wanted) {
+std::string patterns(const Command& tool, Wanted wanted) {
   std::vector<std::string> all;
-  const auto add = [&](const Json& command, const std::string& prefix) {
-    for (const auto& option : command["options"])
+  const auto add = [&](const Command& command, const std::string& prefix) {
+    for (const auto& option : command.options)
       if (wanted(option))
-        for (const std::string name : option["names"]) all.push_back(prefix + ":" + name);
+        for (const auto& name : option.names) all.push_back(prefix + ":" + name);
   };
   add(tool, "*");
-  for (const auto& command : tool["commands"]) add(command, command["name"]);
+  for (const auto& command : tool.commands) add(command, command.name);
   return all.empty() ? "-" : joined(all, " | ");
 }
 
 }  // namespace
 
-void add_bash_completion(const Json& tool, Files& files) {
-  const std::string name = tool["name"];
+void add_bash_completion(const Command& tool, Files& files) {
+  const auto& name = tool.name;
   std::string choices, options;
   std::vector<std::string> commands, takers;
-  const auto add_choices = [&](const Json& command) {
-    for (const auto& option : command["options"])
+  const auto add_choices = [&](const Command& command) {
+    for (const auto& option : command.options)
       if (const auto words = choices_of(option); !words.empty())
-        choices += fmt::format("      {}) words='{}' ;;\n", patterns(tool, [&](const Json& other) { return other == option; }), joined(words, " "));
+        choices += fmt::format("      {}) words='{}' ;;\n",
+                               patterns(tool, [&](const Option& other) { return other == option; }),
+                               joined(words, " "));
   };
   add_choices(tool);
-  for (const auto& command : tool["commands"]) {
+  for (const auto& command : tool.commands) {
     add_choices(command);
-    commands.push_back(command["name"]);
-    if (takes_command(command)) takers.push_back(command["name"]);
-    options += fmt::format("      {}) words+=' {}' ;;\n", command["name"].get<std::string>(), joined(names_of(command), " "));
+    commands.push_back(command.name);
+    if (takes_command(command)) takers.push_back(command.name);
+    options += fmt::format("      {}) words+=' {}' ;;\n", command.name, joined(names_of(command), " "));
   }
   files["bash-completion/completions/" + name] = fmt::format(
       text, fmt::arg("tool", name), fmt::arg("function", "_" + replaced(name, "-", "_")),
-      fmt::arg("takers", takers.empty() ? "''" : joined(takers, " | ")), fmt::arg("with_value", patterns(tool, takes_value)),
+      fmt::arg("takers", takers.empty() ? "''" : joined(takers, " | ")),
+      fmt::arg("with_value", patterns(tool, [](const Option& option) { return option.value.has_value(); })),
       fmt::arg("files", patterns(tool, is_file)), fmt::arg("choices", choices), fmt::arg("options", options),
       fmt::arg("common", joined(names_of(tool), " ")), fmt::arg("commands", joined(commands, " ")));
 }

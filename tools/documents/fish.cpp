@@ -1,7 +1,7 @@
 // This file knows the completion of fish: one line for each option of each command.
 #include "documents.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace dlock::tools::documents {
 namespace {
@@ -36,15 +36,15 @@ std::string quoted(std::string part) {
   return "'" + replaced(replaced(std::move(part), "\\", "\\\\"), "'", "\\'") + "'";
 }
 
-std::string names_of(const Json& option) {
+std::string names_of(const Option& option) {
   std::string names;
-  for (const std::string name : option["names"])
+  for (const auto& name : option.names)
     names += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   return names;
 }
 
-std::string value_of(const Json& option) {
-  if (!takes_value(option)) return "";
+std::string value_of(const Option& option) {
+  if (!option.value) return "";
   if (is_file(option)) return " -r -F";
   const auto words = choices_of(option);
   return words.empty() ? " -x" : " -x -a " + quoted(joined(words, " "));
@@ -52,23 +52,23 @@ std::string value_of(const Json& option) {
 
 }  // namespace
 
-void add_fish_completion(const Json& tool, Files& files) {
-  const std::string name = tool["name"];
+void add_fish_completion(const Command& tool, Files& files) {
+  const auto& name = tool.name;
   const auto function = "__fish_" + replaced(name, "-", "_");
   std::string lines;
   std::vector<std::string> with_value;
-  const auto add_options = [&](const Json& command, const std::string& condition) {
-    for (const auto& option : command["options"]) {
-      if (&command != &tool && option["names"].back() == "--help") continue;
-      lines += fmt::format("complete -c {}{}{}{} -d {}\n", name, condition, names_of(option), value_of(option), quoted(option["help"]));
-      if (takes_value(option))
-        for (const std::string one : option["names"]) with_value.push_back(one);
+  const auto add_options = [&](const Command& command, const std::string& condition) {
+    for (const auto& option : command.options) {
+      if (&command != &tool && option.names.back() == "--help") continue;
+      lines += fmt::format("complete -c {}{}{}{} -d {}\n", name, condition, names_of(option), value_of(option),
+                           quoted(option.help));
+      if (option.value) with_value.insert(with_value.end(), option.names.begin(), option.names.end());
     }
   };
   add_options(tool, "");
-  for (const auto& command : tool["commands"]) {
-    const std::string own = command["name"];
-    lines += fmt::format("complete -c {} -n {}_at -a {} -d {}\n", name, function, own, quoted(command["description"]));
+  for (const auto& command : tool.commands) {
+    const auto& own = command.name;
+    lines += fmt::format("complete -c {} -n {}_at -a {} -d {}\n", name, function, own, quoted(command.description));
     add_options(command, fmt::format(" -n '{}_at {}'", function, own));
     if (takes_command(command))
       lines += fmt::format(command_line, fmt::arg("tool", name), fmt::arg("function", function), fmt::arg("command", own));

@@ -8,10 +8,9 @@
 
 namespace dlock::tools::documents {
 
-std::vector<std::string> choices_of(const Json& option) {
+std::vector<std::string> choices_of(const Option& option) {
   std::vector<std::string> words;
-  if (!takes_value(option)) return words;
-  const auto value = option["value"].get<std::string>();
+  const auto value = option.value.value_or("");
   if (value.find('|') == std::string::npos) return words;
   for (std::size_t at = 0; at <= value.size();) {
     const auto end = std::min(value.find('|', at), value.size());
@@ -21,12 +20,10 @@ std::vector<std::string> choices_of(const Json& option) {
   return words;
 }
 
-bool is_file(const Json& option) { return takes_value(option) && option["value"] == "FILE"; }
+bool is_file(const Option& option) { return option.value == "FILE"; }
 
-bool takes_value(const Json& option) { return !option["value"].is_null(); }
-
-bool takes_command(const Json& command) {
-  for (const std::string usage : command["usage"])
+bool takes_command(const Command& command) {
+  for (const auto& usage : command.usage)
     if (usage.find(" -- ") != std::string::npos) return true;
   return false;
 }
@@ -64,7 +61,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    const auto tool = Json::parse(std::cin);
+    const auto tool = read_description(std::cin);
     Files files;
     add_manual(tool, files);
     add_bash_completion(tool, files);

@@ -1,7 +1,7 @@
 // This file knows the manual pages: troff with the macros of man(7).
 #include "documents.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
@@ -28,7 +28,7 @@ std::string upper(std::string text) {
   return text;
 }
 
-std::string page_name(const Json& command) { return replaced(command["full_name"], " ", "-"); }
+std::string page_name(const Command& command) { return replaced(command.full_name, " ", "-"); }
 
 // "75   busy" as "75" and "busy": an indented line of a list. An example's comment is none.
 std::pair<std::string, std::string> item_of(const std::string& line) {
@@ -71,9 +71,9 @@ std::string body(const std::vector<std::string>& lines) {
 using Section = std::pair<std::string, std::vector<std::string>>;
 
 // What the manual says, then what --help says below the options. Without a title: the description.
-std::vector<Section> sections_of(const Json& command) {
+std::vector<Section> sections_of(const Command& command) {
   std::vector<Section> sections{{"", {}}};
-  for (const auto& line : lines_of(command["manual"].get<std::string>())) {
+  for (const auto& line : lines_of(command.manual)) {
     if (line.starts_with("# ")) sections.emplace_back(line.substr(2), std::vector<std::string>{});
     else sections.back().second.push_back(line);
   }
@@ -82,7 +82,7 @@ std::vector<Section> sections_of(const Json& command) {
   };
   std::string title;
   bool skip = false;
-  for (auto line : lines_of(command["footer"].get<std::string>())) {
+  for (auto line : lines_of(command.footer)) {
     if (line == "Examples:" || line.starts_with("Exit codes:")) {
       title = line == "Examples:" ? "EXAMPLES" : "EXIT STATUS";
       skip = title == "EXIT STATUS" && named(title) != sections.end();  // the manual says it at length
@@ -98,72 +98,73 @@ std::vector<Section> sections_of(const Json& command) {
   return sections;
 }
 
-std::string option_items(const Json& command, const std::string& group) {
+std::string option_items(const Command& command, const std::string& group) {
   std::string result;
-  for (const auto& option : command["options"]) {
-    if (option["group"] != group || option["names"].back() == "--help") continue;
+  for (const auto& option : command.options) {
+    if (option.group != group || option.names.back() == "--help") continue;
     std::vector<std::string> names;
-    for (const std::string name : option["names"]) names.push_back(bold(name));
+    for (const auto& name : option.names) names.push_back(bold(name));
     result += ".TP\n" + joined(names, ", ");
-    if (takes_value(option)) {
+    if (option.value) {
       std::vector<std::string> values;
       for (const auto& word : choices_of(option)) values.push_back(bold(word));
-      if (values.empty()) values.push_back(italic(option["value"]));
+      if (values.empty()) values.push_back(italic(*option.value));
       result += " " + joined(values, "|");
     }
-    result += "\n" + escaped(option["help"]) + "\n";
+    result += "\n" + escaped(option.help) + "\n";
   }
   return result;
 }
 
-std::vector<std::string> groups_of(const Json& command) {
+std::vector<std::string> groups_of(const Command& command) {
   std::vector<std::string> groups;
-  for (const auto& option : command["options"])
-    if (std::find(groups.begin(), groups.end(), option["group"]) == groups.end()) groups.push_back(option["group"]);
+  for (const auto& option : command.options)
+    if (std::find(groups.begin(), groups.end(), option.group) == groups.end()) groups.push_back(option.group);
   return groups;
 }
 
-std::string page(const Json& tool, const Json& command) {
+std::string page(const Command& tool, const Command& command) {
   const bool whole = &tool == &command;
   const auto name = page_name(command);
-  auto text = fmt::format(".\\\" made from the command line of {}\n.TH {} 1 \"\" \"{} {}\" \"{}\"\n", tool["name"].get<std::string>(),
-                          escaped(upper(name)), tool["name"].get<std::string>(), tool["version"].get<std::string>(),
-                          tool["name"].get<std::string>());
-  text += ".SH NAME\n" + escaped(name) + " \\- " + escaped(command["description"]) + "\n.SH SYNOPSIS\n.nf\n";
-  for (const std::string usage : command["usage"]) text += escaped(usage) + "\n";
+  auto text = fmt::format(".\\\" made from the command line of {}\n.TH {} 1 \"\" \"{} {}\" \"{}\"\n", tool.name,
+                          escaped(upper(name)), tool.name, tool.version, tool.name);
+  text += ".SH NAME\n" + escaped(name) + " \\- " + escaped(command.description) + "\n.SH SYNOPSIS\n.nf\n";
+  for (const auto& usage : command.usage) text += escaped(usage) + "\n";
   text += ".fi\n";
   const auto sections = sections_of(command);
   if (const auto& description = sections.front().second; !description.empty()) text += ".SH DESCRIPTION\n" + body(description);
   if (whole) {
     text += ".SH COMMANDS\n";
-    for (const auto& each : command["commands"]) {
-      text += fmt::format(".TP\n{}\n{}: see {}(1)\n", bold(each["name"]), escaped(each["description"]), bold(page_name(each)));
+    for (const auto& each : command.commands) {
+      text += fmt::format(".TP\n{}\n{}: see {}(1)\n", bold(each.name), escaped(each.description),
+                          bold(page_name(each)));
     }
   }
   text += ".SH OPTIONS\n";
-  for (const auto& argument : command["arguments"])
-    if (const std::string help = argument["help"]; !help.empty()) text += ".TP\n" + italic(argument["name"]) + "\n" + escaped(help) + "\n";
+  for (const auto& argument : command.arguments)
+    if (!argument.help.empty()) text += ".TP\n" + italic(argument.name) + "\n" + escaped(argument.help) + "\n";
   if (whole) {
     for (const auto& group : groups_of(command)) text += ".SS " + escaped(group) + "\n" + option_items(command, group);
   } else {
     for (const auto& group : groups_of(command)) text += option_items(command, group);
-    text += fmt::format(".PP\nThe options of every command, such as {} {}, are in {}(1).\n", bold("-u"), italic("URL"), bold(tool["name"]));
+    text += fmt::format(".PP\nThe options of every command, such as {} {}, are in {}(1).\n", bold("-u"), italic("URL"),
+                        bold(tool.name));
   }
   for (const auto& [title, lines] : sections)
     if (!title.empty()) text += ".SH " + escaped(title) + "\n" + body(lines);
   std::vector<std::string> others;
-  if (!whole) others.push_back(tool["name"]);
-  for (const auto& each : tool["commands"])
-    if (whole || each["name"] != command["name"]) others.push_back(page_name(each));
+  if (!whole) others.push_back(tool.name);
+  for (const auto& each : tool.commands)
+    if (whole || each.name != command.name) others.push_back(page_name(each));
   for (auto& other : others) other = bold(other) + "(1)";
   return text + ".SH SEE ALSO\n" + joined(others, ",\n") + "\n";
 }
 
 }  // namespace
 
-void add_manual(const Json& tool, Files& files) {
+void add_manual(const Command& tool, Files& files) {
   files["man/man1/" + page_name(tool) + ".1"] = page(tool, tool);
-  for (const auto& command : tool["commands"]) files["man/man1/" + page_name(command) + ".1"] = page(tool, command);
+  for (const auto& command : tool.commands) files["man/man1/" + page_name(command) + ".1"] = page(tool, command);
 }
 
 }  // namespace dlock::tools::documents

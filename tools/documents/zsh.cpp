@@ -1,7 +1,7 @@
 // This file knows the completion of zsh: specifications for _arguments.
 #include "documents.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace dlock::tools::documents {
 namespace {
@@ -45,45 +45,45 @@ std::string escaped(std::string part) {
 }
 
 // '(-n --nonblock)'{-n,--nonblock}'[help]:VALUE:action'
-std::string specification(const Json& option) {
+std::string specification(const Option& option) {
   std::vector<std::string> names, plain;
-  for (const std::string name : option["names"]) {
+  for (const auto& name : option.names) {
     plain.push_back(name);
-    names.push_back(name + (takes_value(option) ? (name.starts_with("--") ? "=" : "+") : ""));
+    names.push_back(name + (option.value ? (name.starts_with("--") ? "=" : "+") : ""));
   }
   std::string value;
-  if (takes_value(option)) {
+  if (option.value) {
     const auto words = choices_of(option);
     const auto action = is_file(option) ? "_files" : words.empty() ? "" : "(" + joined(words, " ") + ")";
-    value = fmt::format(":{}:{}", words.empty() ? escaped(option["value"]) : "value", action);
+    value = fmt::format(":{}:{}", words.empty() ? escaped(*option.value) : "value", action);
   }
-  const auto rest = quoted(fmt::format("[{}]{}", escaped(option["help"]), value));
-  const bool repeatable = option["repeatable"];
-  const auto before = repeatable ? "*" : names.size() == 1 ? "" : "(" + joined(plain, " ") + ")";
+  const auto rest = quoted(fmt::format("[{}]{}", escaped(option.help), value));
+  const auto before = option.repeatable ? "*" : names.size() == 1 ? "" : "(" + joined(plain, " ") + ")";
   if (names.size() == 1) return fmt::format("'{}{}{}'", before, names.front(), rest);
   return fmt::format("'{}'{{{}}}'{}'", before, joined(names, ","), rest);
 }
 
 }  // namespace
 
-void add_zsh_completion(const Json& tool, Files& files) {
+void add_zsh_completion(const Command& tool, Files& files) {
   std::string common, commands, cases;
   std::vector<std::string> takers;
-  for (const auto& option : tool["options"]) common += "  " + specification(option) + "\n";
-  for (const auto& command : tool["commands"]) {
-    const std::string name = command["name"];
-    commands += fmt::format("  '{}'\n", quoted(name + ":" + replaced(command["description"], ":", "\\:")));
+  for (const auto& option : tool.options) common += "  " + specification(option) + "\n";
+  for (const auto& command : tool.commands) {
+    const auto& name = command.name;
+    commands += fmt::format("  '{}'\n", quoted(name + ":" + replaced(command.description, ":", "\\:")));
     cases += "      (" + name + ")\n";
     if (takes_command(command)) takers.push_back(name);
     cases += "        _arguments -s $common";
-    for (const auto& option : command["options"])
-      if (option["names"].back() != "--help") cases += " \\\n          " + specification(option);
+    for (const auto& option : command.options)
+      if (option.names.back() != "--help") cases += " \\\n          " + specification(option);
     int place = 0;
-    for (const auto& argument : command["arguments"])
-      cases += fmt::format(" \\\n          '{}:{}:_guard \"^-*\" {}'", ++place, quoted(escaped(argument["name"])), argument["name"].get<std::string>());
+    for (const auto& argument : command.arguments)
+      cases += fmt::format(" \\\n          '{}:{}:_guard \"^-*\" {}'", ++place, quoted(escaped(argument.name)),
+                           argument.name);
     cases += " && ret=0\n        ;;\n";
   }
-  const std::string name = tool["name"];
+  const auto& name = tool.name;
   files["zsh/site-functions/_" + name] = fmt::format(text, fmt::arg("tool", name), fmt::arg("common", common),
                                                      fmt::arg("commands", commands), fmt::arg("cases", cases),
                                                      fmt::arg("command_line", takers.empty() ? "" : replaced(command_line, "TAKERS", joined(takers, "|"))));
