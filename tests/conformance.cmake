@@ -63,7 +63,7 @@ target_compile_definitions(conformance PRIVATE DLOCK_TEST_BIN="${PROJECT_BINARY_
   DLOCK_TEST_ROOT="${PROJECT_SOURCE_DIR}" DLOCK_TEST_WORKER="$<TARGET_FILE:dlock_worker>"
   DLOCK_TEST_SERVERS_RUN="${DLOCK_TEST_SERVERS_RUN}" DLOCK_TEST_SERVERS="${CMAKE_CURRENT_SOURCE_DIR}/servers")
 target_link_libraries(conformance PRIVATE dlock_test_main dlock_internal dlock_flags dlock_test_flags dlock_test_soci
-  Threads::Threads)
+  nlohmann_json::nlohmann_json Threads::Threads)
 dlock_precompile(conformance <doctest/doctest.h> <dlock/dlock.hpp> <fmt/format.h>)
 add_dependencies(conformance dlock_worker)
 foreach(tool dlock-command dlock-migrate dlock-bench)

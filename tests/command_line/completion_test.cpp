@@ -3,6 +3,7 @@
 #include "support/pty.hpp"
 
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -42,11 +43,11 @@ std::set<std::string> in_fish(const std::string& name, const std::string& line) 
 
 using Words = std::set<std::string>;
 
-std::set<std::string> names_of(const nlohmann::json& command, std::string_view prefix) {
+std::set<std::string> names_of(const Json& command, std::string_view prefix) {
   std::set<std::string> names;
-  for (const auto& option : command["options"])
-    for (const std::string name : option["names"])
-      if (name.starts_with(prefix)) names.insert(name);
+  for (const auto& option : command["options"].elements())
+    for (const auto& name : option["names"].elements())
+      if (name.text().starts_with(prefix)) names.insert(name.text());
   return names;
 }
 
@@ -55,9 +56,9 @@ std::set<std::string> both(std::set<std::string> some, const std::set<std::strin
   return some;
 }
 
-Words all_commands(const nlohmann::json& known) {
+Words all_commands(const Json& known) {
   Words words;
-  for (const auto& command : known["commands"]) words.insert(command["name"]);
+  for (const auto& command : known["commands"].elements()) words.insert(command["name"].text());
   return words;
 }
 
@@ -68,8 +69,8 @@ TEST_CASE("bash completes commands, options and their values") {
     const auto known = description(name);
     CHECK(in_bash(name, {""}) == all_commands(known));
     CHECK(in_bash(name, {"-u", "list", ""}) == all_commands(known));  // a value is no command
-    for (const auto& command : known["commands"])
-      CHECK(in_bash(name, {command["name"], "--"}) == both(names_of(known, "--"), names_of(command, "--")));
+    for (const auto& command : known["commands"].elements())
+      CHECK(in_bash(name, {command["name"].text(), "--"}) == both(names_of(known, "--"), names_of(command, "--")));
   }
   CHECK(in_bash("dlock", {"insp"}) == Words{"inspect"});
   CHECK(in_bash("dlock", {"list", "--state", ""}) == Words{"held", "free", "closed", "expired", "all"});
@@ -89,7 +90,7 @@ TEST_CASE("fish completes commands, options and their values") {
   CHECK(in_fish("dlock", "dlock -u list ") == all_commands(known));
   CHECK(in_fish("dlock", "dlock insp") == Words{"inspect"});
   const auto options = in_fish("dlock", "dlock run --");
-  for (const auto& command : known["commands"])
+  for (const auto& command : known["commands"].elements())
     if (command["name"] == "run")
       for (const auto& name : both(names_of(known, "--"), names_of(command, "--"))) CHECK_MESSAGE(options.contains(name), name);
   CHECK_FALSE(options.contains("--state"));

@@ -32,7 +32,7 @@ TEST_CASE("every page of help fits 80 columns and 24 lines, with an example") {
     REQUIRE(known["commands"].size() >= 5);
     check_page(name, {"--help"});
     for (const std::string command : {"-h", "--help"}) CHECK(tool(name, {command}).code == 0);
-    for (const auto& command : known["commands"]) check_page(name, {command["name"], "--help"});
+    for (const auto& command : known["commands"].elements()) check_page(name, {command["name"].text(), "--help"});
   }
 }
 
@@ -40,6 +40,6 @@ TEST_CASE("the command that describes the command line is shown nowhere") {
   for (const auto& name : tools) {
     CHECK_FALSE(tool(name, {"--help"}).says("describe"));
     const auto known = description(name);
-    for (const auto& command : known["commands"]) CHECK(command["name"] != "describe-cli");
+    for (const auto& command : known["commands"].elements()) CHECK(command["name"] != "describe-cli");
   }
 }

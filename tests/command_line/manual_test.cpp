@@ -15,7 +15,7 @@ Ran man(const std::string& path, std::vector<std::string> options, const std::st
   return ran(std::move(options), streams, {"LC_ALL=C.UTF-8", "MANWIDTH=80", "MANROFFSEQ=", "MANOPT=", "MANPAGER=cat"});
 }
 
-void check_page(const std::string& name, const nlohmann::json& command) {
+void check_page(const std::string& name, const Json& command) {
   const auto path = page_of(name);
   REQUIRE_MESSAGE(std::filesystem::exists(path), path);
   const auto complaints = man(path, {"--warnings", "-Tutf8", "-Z"}, "2>&1 >/dev/null </dev/null");
@@ -25,9 +25,11 @@ void check_page(const std::string& name, const nlohmann::json& command) {
   const auto text = man(path, {"--no-hyphenation", "--no-justification"}, "2>/dev/null </dev/null | col -bx");
   for (const std::string title : {"NAME", "SYNOPSIS", "OPTIONS", "EXAMPLES", "SEE ALSO"})
     CHECK_MESSAGE(text.says("\n" + title + "\n"), path << ": " << title);
-  for (const auto& option : command["options"])
-    if (option["names"].back() != "--help")
-      for (const std::string each : option["names"]) CHECK_MESSAGE(text.says(each), path << ": " << each);
+  for (const auto& option : command["options"].elements()) {
+    const auto names = option["names"].elements();
+    if (names.back() == "--help") continue;
+    for (const auto& each : names) CHECK_MESSAGE(text.says(each.text()), path << ": " << each);
+  }
 }
 
 }  // namespace
@@ -36,6 +38,6 @@ TEST_CASE("there is a manual page for each tool and each command, with all optio
   for (const auto& name : tools) {
     const auto known = description(name);
     check_page(name, known);
-    for (const auto& command : known["commands"]) check_page(name + "-" + command["name"].get<std::string>(), command);
+    for (const auto& command : known["commands"].elements()) check_page(name + "-" + command["name"].text(), command);
   }
 }

@@ -1,10 +1,10 @@
 // This file knows how a test runs a tool that needs no database, and reads what it says of itself.
 #pragma once
 
+#include "support/json.hpp"
 #include "tools/migrate.hpp"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <string>
 #include <vector>
@@ -25,10 +25,10 @@ inline Ran tool(const std::string& name, std::vector<std::string> arguments, con
   return ran(std::move(arguments), streams, {"DLOCK_URL=", "DLOCK_MIGRATE_URL="});
 }
 
-inline nlohmann::json description(const std::string& name) {
+inline Json description(const std::string& name) {
   const auto said = tool(name, {"describe-cli"});
   REQUIRE_MESSAGE(said.code == 0, said.out);
-  return nlohmann::json::parse(said.out);
+  return Json::parse(said.out);
 }
 
 }  // namespace dlock::test

@@ -2,9 +2,9 @@
 #include "command.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/json.hpp"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <csignal>
 #include <fstream>
@@ -71,7 +71,7 @@ TEST_CASE("runs with --fifo take turns in the order in which they came, and are 
   }
   const auto list = dlock_tool(database.url(), {"list"});
   CHECK_MESSAGE(list.says("WAITERS"), list.out);
-  const auto row = nlohmann::json::parse(dlock_tool(database.url(), {"inspect", "job", "--format", "json"}).out);
+  const auto row = Json::parse(dlock_tool(database.url(), {"inspect", "job", "--format", "json"}).out);
   CHECK(row["waiters"] == 4);
   REQUIRE(row["queue"].size() == 4);
   for (std::size_t i = 0; i < 4; ++i) CHECK(row["queue"][i]["label"] == "run" + std::to_string(i));
@@ -84,7 +84,7 @@ TEST_CASE("runs with --fifo take turns in the order in which they came, and are 
   const auto dot = dlock_tool(database.url(), {"graph", "--dot"});
   CHECK_MESSAGE(dot.says("digraph dlock {"), dot.out);
   CHECK_MESSAGE(dot.says("[label=\"run2\"]"), dot.out);
-  const auto json = nlohmann::json::parse(dlock_tool(database.url(), {"graph", "j*", "--format", "json"}).out);
+  const auto json = Json::parse(dlock_tool(database.url(), {"graph", "j*", "--format", "json"}).out);
   CHECK(json["format_version"] == 1);
   REQUIRE(json["waiters"].size() == 4);
   CHECK(json["waiters"][0]["holder"]["label"] == "web1");

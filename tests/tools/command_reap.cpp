@@ -2,11 +2,11 @@
 #include "command.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/json.hpp"
 #include "support/pty.hpp"
 #include "support/rows.hpp"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <csignal>
 
@@ -73,12 +73,12 @@ TEST_CASE("a dry run writes nothing, and a program can read it") {
   const auto text = reap(database, {"--dry-run"});
   CHECK(text.code == 0);
   CHECK_MESSAGE(text.says("would remove 3 rows and settle 2 abandoned leases"), text.out);
-  const auto dry = nlohmann::json::parse(reap(database, {"--dry-run", "--format", "json"}).out);
+  const auto dry = Json::parse(reap(database, {"--dry-run", "--format", "json"}).out);
   CHECK(dry["dry_run"] == true);
   CHECK(dry["removed"] == 3);
   CHECK(dry["abandoned"] == 2);
   CHECK(all_rows() == before);
-  const auto wet = nlohmann::json::parse(reap(database, {"--grace", "50ms", "--format", "json"}).out);
+  const auto wet = Json::parse(reap(database, {"--grace", "50ms", "--format", "json"}).out);
   CHECK(wet["format_version"] == 1);
   CHECK(wet["removed"] == 5);
   REQUIRE(wet["settled"].size() == 2);

@@ -2,10 +2,10 @@
 #include "command.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/json.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <csignal>
 #include <fstream>
@@ -216,7 +216,7 @@ TEST_CASE("the status file settles what the exit code leaves open") {
   Database database;
   TemporaryFolder folder;
   const auto path = folder.path() + "/status.json";
-  const auto status = [&] { return nlohmann::json::parse(contents(path)); };
+  const auto status = [&] { return Json::parse(contents(path)); };
   dlock_tool(database.url(), {"run", "--status-file", path, "job", "--", "sh", "-c", "exit 75"});
   CHECK(status()["outcome"] == "done");
   CHECK(status()["child_status"] == 75);

@@ -1,9 +1,9 @@
 // This file knows what list, inspect, acquire, renew and release promise to scripts.
 #include "command.hpp"
 #include "support/database.hpp"
+#include "support/json.hpp"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -45,10 +45,10 @@ TEST_CASE("acquire prints what a shell or a program can read") {
   Database database;
   const auto env = dlock_tool(database.url(), {"acquire", "a", "--ttl", "1m", "--format", "env"});
   CHECK(first_line(env) == "DLOCK_TOKEN=1");
-  const auto json = nlohmann::json::parse(dlock_tool(database.url(), {"acquire", "b", "--ttl", "1m", "--format", "json"}).out);
+  const auto json = Json::parse(dlock_tool(database.url(), {"acquire", "b", "--ttl", "1m", "--format", "json"}).out);
   CHECK(json["format_version"] == 1);
   CHECK(json["token"] == 1);
-  CHECK(json["owner"].get<std::string>().size() == 32);
+  CHECK(json["owner"].text().size() == 32);
   auto engine = database.engine();
   free_by_force(engine, "a");
   free_by_force(engine, "b");
@@ -67,7 +67,8 @@ TEST_CASE("list shows who holds what, by name, pattern and state, for people and
   CHECK(first_line(text).starts_with("NAME"));
   CHECK_MESSAGE((text.says("report/1") && text.says("web1-") && !text.says("other")), text.out);
   CHECK(dlock_tool(database.url(), {"list", "--state", "free"}).says("other"));
-  const auto json = nlohmann::json::parse(dlock_tool(database.url(), {"list", "report/*", "--state", "all", "--format", "json"}).out);
+  const auto listed = dlock_tool(database.url(), {"list", "report/*", "--state", "all", "--format", "json"});
+  const auto json = Json::parse(listed.out);
   REQUIRE(json["locks"].size() == 2);
   CHECK(json["locks"][0]["name"] == "report/1");
   CHECK(json["locks"][0]["state"] == "held");

@@ -2,11 +2,11 @@
 #include "command.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/json.hpp"
 #include "support/pty.hpp"
 #include "support/vt52.hpp"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <csignal>
 #include <functional>
@@ -189,7 +189,7 @@ TEST_CASE("without a terminal one table is printed after the other, read only") 
   const auto none = dlock_tool(database.url(), {"top", "other*", "-b", "-n", "1"});
   CHECK(none.lines() == 2);
   const auto json = dlock_tool(database.url(), {"top", "-n", "1", "--format", "json"});
-  CHECK(nlohmann::json::parse(json.out)["locks"][0]["name"] == "nightly");
+  CHECK(Json::parse(json.out)["locks"][0]["name"] == "nightly");
   CHECK(database.admin().row("nightly") == row);
   auto endless = dlock_at(database.url(), {"top", "-d", "100ms"});
   REQUIRE(endless.line());

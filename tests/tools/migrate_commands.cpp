@@ -1,9 +1,9 @@
 // This file knows what dlock-migrate promises to scripts: exit codes, streams, JSON.
 #include "migrate.hpp"
 #include "support/database.hpp"
+#include "support/json.hpp"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -67,20 +67,20 @@ TEST_CASE("JSON is one object on standard output, with a version") {
   for (const std::string command : {"status", "check", "up"}) {
     const auto ran = migrate({command, "--format", "json", "-u", database.url()}, {}, "2>/dev/null");
     CHECK(ran.code == 0);
-    const auto object = nlohmann::json::parse(ran.out);
-    CHECK(object.at("format_version") == 1);
+    const auto object = Json::parse(ran.out);
+    CHECK(object["format_version"] == 1);
     CHECK(ran.lines() == 1);
   }
-  const auto status = nlohmann::json::parse(migrate({"status", "--format", "json", "-u", database.url()}).out);
-  CHECK(status.at("current") == status.at("latest"));
-  CHECK(status.at("versions").at(0).at("state") == "applied");
+  const auto status = Json::parse(migrate({"status", "--format", "json", "-u", database.url()}).out);
+  CHECK(status["current"] == status["latest"]);
+  CHECK(status["versions"][0]["state"] == "applied");
 
   database.admin().run("UPDATE resource_lock_schema_history SET checksum = 's1:0'");
   const auto ran = migrate({"check", "--format", "json", "-u", database.url()});
   CHECK(ran.code == 4);
-  const auto error = nlohmann::json::parse(ran.out).at("error");
-  CHECK(error.at("code") == "drift");
-  CHECK_FALSE(error.at("message").get<std::string>().empty());
+  const auto error = Json::parse(ran.out)["error"];
+  CHECK(error["code"] == "drift");
+  CHECK_FALSE(error["message"].text().empty());
   CHECK(error.contains("hint"));
   CHECK(migrate({"check", "--format", "json", "-u", database.url()}, {}, "2>/dev/null").out.empty());
 }

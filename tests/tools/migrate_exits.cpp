@@ -1,10 +1,10 @@
 // This file knows the table of exit codes of dlock-migrate, row by row.
 #include "migrate.hpp"
 #include "support/database.hpp"
+#include "support/json.hpp"
 
 #include <dlock/schema.hpp>
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -20,11 +20,11 @@ void check_exit(int code, const std::string& word, std::vector<std::string> argu
   const auto ran = migrate(arguments, {}, "2>&1 >/dev/null </dev/null");
   CHECK_MESSAGE(ran.code == code, ran.out);
   REQUIRE_MESSAGE(ran.lines() == 1, ran.out);
-  const auto object = nlohmann::json::parse(ran.out);
-  CHECK(object.at("format_version") == 1);
-  const auto& error = object.at("error");
-  CHECK(error.at("code") == word);
-  const auto text = error.at("message").get<std::string>() + error.at("hint").get<std::string>();
+  const auto object = Json::parse(ran.out);
+  CHECK(object["format_version"] == 1);
+  const auto& error = object["error"];
+  CHECK(error["code"] == word);
+  const auto text = error["message"].text() + error["hint"].text();
   CHECK_MESSAGE(text.size() > 20, text);
 }
 

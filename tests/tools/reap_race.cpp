@@ -2,10 +2,10 @@
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/json.hpp"
 #include "support/reports.hpp"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <vector>
 
@@ -34,8 +34,8 @@ TEST_CASE("reapers of several processes report each abandoned lease exactly once
       std::string out;
       while (const auto text = child.line()) out += *text;
       CHECK(child.wait() == 0);
-      const auto answer = nlohmann::json::parse(out);
-      for (const auto& lease : answer["settled"]) ++reports[lease["name"]];
+      const auto answer = Json::parse(out);
+      for (const auto& lease : answer["settled"].elements()) ++reports[lease["name"].text()];
     }
   }
   for (const auto& heard : news) add(reports, heard);

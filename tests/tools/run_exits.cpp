@@ -3,9 +3,9 @@
 #include "processes.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/json.hpp"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <csignal>
 #include <fstream>
@@ -18,9 +18,9 @@ namespace {
 
 pid_t next_pid(Child& child) { return static_cast<pid_t>(std::stol(child.line().value_or("0"))); }
 
-nlohmann::json json_in(const std::string& path) {
+Json json_in(const std::string& path) {
   std::ifstream file(path);
-  return nlohmann::json::parse(file, nullptr, false);
+  return Json::parse(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 Ran run(const Database& database, std::vector<std::string> arguments) {

@@ -1,9 +1,9 @@
 // This file knows the exit codes of every command when the server is away, or says no.
 #include "support/database.hpp"
+#include "support/json.hpp"
 #include "tools/command.hpp"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <string>
 #include <vector>
@@ -37,7 +37,7 @@ void check(const std::string& url, const Row& row, int code, const std::string& 
   const auto ran = dlock_tool(url, command, "2>&1 >/dev/null </dev/null");
   CHECK_MESSAGE(ran.code == (run ? 125 : code), command[0] << ": " << ran.out);
   const auto object = ran.out.find('{');  // a note may stand before it
-  const auto error = nlohmann::json::parse(object == std::string::npos ? "" : ran.out.substr(object), nullptr, false);
+  const auto error = Json::parse(object == std::string::npos ? "" : ran.out.substr(object));
   REQUIRE_MESSAGE(error.contains("error"), command[0] << ": " << ran.out);
   CHECK_MESSAGE(error["error"]["code"] == word, command[0] << ": " << ran.out);
 }
