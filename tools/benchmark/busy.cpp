@@ -6,7 +6,7 @@
 #include "samples.hpp"
 #include "turns.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <stdexcept>

@@ -4,8 +4,7 @@
 #include "redis.hpp"
 #include "tools/shared/usage.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>
@@ -70,8 +69,9 @@ Contender peer(const Field& field, std::string_view word) {
   if (word == "redis") return redis_contender(field);
   const auto known = dlock::dialects::raw_peers(field.target.url);
   if (std::find(known.begin(), known.end(), word) == known.end())
-    throw dlock::tools::UsageError(fmt::format("--against {} is unknown or not possible on this database; it has {} and redis",
-                                               dlock::tools::in_quotes(word), fmt::join(known, ", ")));
+    throw dlock::tools::UsageError(
+        fmt::format("--against {} is unknown or not possible on this database; it has {} and redis",
+                    dlock::tools::in_quotes(word), dlock::tools::joined({known.begin(), known.end()}, ", ")));
   const auto clients = field.one_name && !waits(word) ? 1 : std::min(field.threads, field.raw_connections);
   return {std::string(word), clients, [field, peer = std::string(word)](const std::vector<std::string>& names) {
             std::vector<std::unique_ptr<Client>> opened;

@@ -7,7 +7,7 @@
 #include "samples.hpp"
 #include "turns.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -18,6 +18,8 @@
 
 namespace bench {
 namespace {
+
+using dlock::tools::Json;
 
 // A turn: everybody warms up until `from`, and what begins from then on and before `to` counts.
 struct Course {
@@ -139,9 +141,8 @@ double ratio(Contest contest, const Tally& dlock, const Tally& peer) {
   return theirs > 0 ? ours / theirs : 0;
 }
 
-nlohmann::json json_of(const Tally& tally) {
-  auto json = spread(tally.pair);
-  json.erase("times");
+Json json_of(const Tally& tally) {
+  auto json = percentiles(tally.pair);
   json["clients"] = tally.clients;
   json["pairs"] = tally.pair.count();
   json["pairs_per_second"] = median(tally.rates);
@@ -199,7 +200,7 @@ std::string as_json(const ContestOptions& options, const ContestResult& result) 
   json["seconds"] = options.seconds;
   if (options.rate > 0) json["rate"] = options.rate;
   if (!result.redis.empty()) json["redis_server"] = result.redis;
-  auto ratios = nlohmann::json::object();
+  auto ratios = Json::object();
   const auto& dlock = result.contenders.front();
   for (const auto& tally : result.contenders) {
     json[tally.word] = json_of(tally);

@@ -3,10 +3,12 @@
 
 #include "report.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace bench {
 namespace {
+
+using dlock::tools::Json;
 
 std::string line(std::string_view who, Nanoseconds& samples) {
   return fmt::format("{:<28} {:>6} times   p50 {:9.1f} us   p99 {:9.1f} us   max {:9.1f} us", who, samples.size(),
@@ -19,14 +21,14 @@ std::string line(std::string_view who, Handoff& handoff, double commit, double p
                                                    p50 / commit, p50 / paused, percentile_us(handoff.release, 50));
 }
 
-nlohmann::json spread(Nanoseconds& samples) {
-  return {{"times", samples.size()},
-          {"p50_us", percentile_us(samples, 50)},
-          {"p99_us", percentile_us(samples, 99)},
-          {"max_us", percentile_us(samples, 100)}};
+Json spread(Nanoseconds& samples) {
+  return Json::object({{"times", samples.size()},
+                       {"p50_us", percentile_us(samples, 50)},
+                       {"p99_us", percentile_us(samples, 99)},
+                       {"max_us", percentile_us(samples, 100)}});
 }
 
-nlohmann::json contender(Handoff& handoff, double commit, double paused) {
+Json contender(Handoff& handoff, double commit, double paused) {
   auto json = spread(handoff.acquired);
   json["p50_commits"] = percentile_us(handoff.acquired, 50) / commit;
   json["p50_paused_commits"] = percentile_us(handoff.acquired, 50) / paused;

@@ -1,7 +1,7 @@
 // This file knows fork, and words on a pair of sockets.
 #include "helper.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>

@@ -6,7 +6,7 @@
 #include "order.hpp"
 #include "seats.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

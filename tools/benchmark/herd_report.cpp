@@ -3,10 +3,12 @@
 
 #include "report.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace bench {
 namespace {
+
+using dlock::tools::Json;
 
 std::string line(std::string_view when, const Rate& rate) {
   const auto statements = rate.statements ? fmt::format("{:8.1f} statements/s", *rate.statements) : "   (statements are not counted)";
@@ -21,18 +23,18 @@ std::string line(std::string_view who, Nanoseconds& samples) {
                      percentile_us(samples, 100) / 1e3);
 }
 
-nlohmann::json json_of(const Rate& rate) {
-  return {{"statements_per_s", rate.statements ? nlohmann::json(*rate.statements) : nlohmann::json()},
-          {"log_bytes_per_s", rate.bytes_written},
-          {"connections", rate.connections},
-          {"processor", rate.processor}};
+Json json_of(const Rate& rate) {
+  return Json::object({{"statements_per_s", rate.statements ? Json(*rate.statements) : Json()},
+                       {"log_bytes_per_s", rate.bytes_written},
+                       {"connections", rate.connections},
+                       {"processor", rate.processor}});
 }
 
-nlohmann::json json_of(Nanoseconds& samples) {
-  return {{"waiters", samples.size()},
-          {"p50_us", percentile_us(samples, 50)},
-          {"p99_us", percentile_us(samples, 99)},
-          {"max_us", percentile_us(samples, 100)}};
+Json json_of(Nanoseconds& samples) {
+  return Json::object({{"waiters", samples.size()},
+                       {"p50_us", percentile_us(samples, 50)},
+                       {"p99_us", percentile_us(samples, 99)},
+                       {"max_us", percentile_us(samples, 100)}});
 }
 
 // Of one grant after the other, while all had it.

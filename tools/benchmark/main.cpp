@@ -3,16 +3,17 @@
 #include "scenarios.hpp"
 
 #include "tools/shared/arguments.hpp"
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/connection.hpp"
 #include "tools/shared/console.hpp"
-#include "tools/shared/help.hpp"
+#include "tools/shared/tool.hpp"
 
 #include <algorithm>
 
 namespace {
 
-void tell_of_itself(CLI::App& app) {
-  dlock::tools::HelpPage::tell(app, {{},
+void tell_of_itself(dlock::tools::Command& tool) {
+  tool.set_manual(
       "Each scenario prints what it measured, with the settings that decide whether a commit survives a crash; --json prints\n"
       "an object, --plot draws it. Rows named dlock-bench/... are written into the lock table; renew, scale and reap make\n"
       "tables dlock_bench_... of their own and take them away. What a run that was killed leaves behind, the next one takes\n"
@@ -26,7 +27,7 @@ void tell_of_itself(CLI::App& app) {
       "  9   permission denied\n"
       "# ENVIRONMENT\n"
       "  DLOCK_URL   the database, if neither -u nor -e is given\n"
-      "  NO_COLOR    if not empty: no colours"});
+      "  NO_COLOR    if not empty: no colours");
 }
 
 }  // namespace
@@ -35,23 +36,21 @@ int main(int argc, char** argv) {
   using namespace dlock::tools;
   const auto arguments = take_arguments(argc, argv);
   Console console("dlock-bench");
-  CLI::App app("Measures dlock on your own database.", "dlock-bench");
-  HelpPage::turn_to(app);
-  app.require_subcommand(1);
-  app.fallthrough();
+  Command tool("dlock-bench", "Measures dlock on your own database.");
+  tool.require_command();
   bench::Common common;
-  app.add_option("--seconds", common.seconds, "how long to measure")->type_name("D");
-  app.add_option("--plot", common.plot, "draws the result, with gnuplot")->type_name("FILE.svg");
-  app.add_flag("--json", common.json, "the same as --format json");
+  tool.add_option("--seconds", "D", common.seconds, "how long to measure");
+  tool.add_option("--plot", "FILE.svg", common.plot, "draws the result, with gnuplot");
+  tool.add_flag("--json", common.json, "the same as --format json");
   ConnectionOptions connection;
-  connection.add_to(app);
-  console.add_to(app);
-  app.footer("--seconds is 10s, 60s for handoff, 5s for herd and reap, unless it is given. --plot needs gnuplot.\n"
-             "Examples:\n"
-             "  dlock-bench pair --against raw -u sqlite:app.db");
-  tell_of_itself(app);
-  const auto scenarios = bench::add_scenarios(app);
-  return run_tool(console, app, arguments.words, [&] {
+  connection.add_to(tool);
+  console.add_to(tool);
+  tool.set_footer("--seconds is 10s, 60s for handoff, 5s for herd and reap, unless it is given. --plot needs gnuplot.\n"
+                  "Examples:\n"
+                  "  dlock-bench pair --against raw -u sqlite:app.db");
+  tell_of_itself(tool);
+  const auto scenarios = bench::add_scenarios(tool);
+  return run_tool(console, tool, arguments.words, [&] {
     bench::Order order{{}, common, console};
     order.target = {connection.url({"DLOCK_URL"}), connection.schema(),          connection.table(),
                     connection.history_table(),    connection.connect_timeout(), console.quiet()};

@@ -1,7 +1,7 @@
 // This file knows how the grants of a herd are put in order and looked through.
 #include "order.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // This file knows how a line of a terminal is written over.
 #include "progress.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdio>

@@ -8,7 +8,7 @@
 
 #include <dlock/reaping.hpp>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <atomic>

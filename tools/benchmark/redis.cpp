@@ -17,7 +17,7 @@ std::string redis_setup(const std::string&) { return {}; }
 
 #else
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <hiredis/hiredis.h>
 
 #include <array>

@@ -8,7 +8,7 @@
 #include "scratch.hpp"
 #include "taking.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,9 +1,11 @@
 // This file knows the words for a set-up.
 #include "report.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace bench {
+
+using dlock::tools::Json;
 
 std::string title(std::string_view scenario, const Setup& setup, std::string_view more) {
   auto text = fmt::format("{} on {}, {}, {}\n", scenario, setup.database,
@@ -16,25 +18,30 @@ std::string title(std::string_view scenario, const Setup& setup, std::string_vie
   return text;
 }
 
-nlohmann::json head(std::string_view scenario, const Setup& setup) {
-  auto settings = nlohmann::json::object();
+Json head(std::string_view scenario, const Setup& setup) {
+  auto settings = Json::object();
   for (const auto& [name, value] : setup.settings) settings[name] = value;
-  return {{"format_version", 1},        {"scenario", scenario}, {"database", setup.database},
-          {"durable", setup.durable()}, {"settings", settings}, {"weaknesses", setup.weaknesses}};
+  return Json::object({{"format_version", 1},        {"scenario", scenario}, {"database", setup.database},
+                       {"durable", setup.durable()}, {"settings", settings}, {"weaknesses", setup.weaknesses}});
 }
 
-nlohmann::json spread(const Record& record) {
-  return {{"times", record.count()},
-          {"mean_us", record.mean_us()},
-          {"p50_us", record.percentile_us(50)},
-          {"p90_us", record.percentile_us(90)},
-          {"p99_us", record.percentile_us(99)},
-          {"p999_us", record.percentile_us(99.9)},
-          {"max_us", record.percentile_us(100)}};
+Json percentiles(const Record& record) {
+  return Json::object({{"mean_us", record.mean_us()},
+                       {"p50_us", record.percentile_us(50)},
+                       {"p90_us", record.percentile_us(90)},
+                       {"p99_us", record.percentile_us(99)},
+                       {"p999_us", record.percentile_us(99.9)},
+                       {"max_us", record.percentile_us(100)}});
 }
 
-std::string dumped(const nlohmann::json& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+Json spread(const Record& record) {
+  auto json = percentiles(record);
+  json["times"] = record.count();
+  return json;
+}
+
+std::string dumped(const Json& json) {
+  return json.text(2) + "\n";
 }
 
 }  // namespace bench

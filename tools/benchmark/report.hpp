@@ -4,7 +4,7 @@
 #include "record.hpp"
 #include "target.hpp"
 
-#include <nlohmann/json.hpp>
+#include "tools/shared/json.hpp"
 
 #include <string>
 #include <string_view>
@@ -15,11 +15,12 @@ namespace bench {
 std::string title(std::string_view scenario, const Setup& setup, std::string_view more);
 
 // format_version, scenario, database, durable, settings, weaknesses.
-nlohmann::json head(std::string_view scenario, const Setup& setup);
+dlock::tools::Json head(std::string_view scenario, const Setup& setup);
 
-// How many, and their percentiles.
-nlohmann::json spread(const Record& record);
+// The mean, some percentiles, and the largest of the times; and with how many there are.
+dlock::tools::Json percentiles(const Record& record);
+dlock::tools::Json spread(const Record& record);
 
-std::string dumped(const nlohmann::json& json);
+std::string dumped(const dlock::tools::Json& json);
 
 }  // namespace bench

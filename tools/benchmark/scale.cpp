@@ -9,7 +9,7 @@
 #include "taking.hpp"
 #include "turns.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <deque>
@@ -17,6 +17,8 @@
 
 namespace bench {
 namespace {
+
+using dlock::tools::Json;
 
 constexpr auto small_table = "dlock_bench_small", large_table = "dlock_bench_large";
 constexpr std::int64_t few = 1000;
@@ -86,7 +88,7 @@ double ratio(const ScaleResult& result) {
   return small > 0 ? result.large_acquire.percentile_us(50) / small : 0;
 }
 
-nlohmann::json json_of(std::int64_t rows, const Record& acquire, const Record& pair) {
+Json json_of(std::int64_t rows, const Record& acquire, const Record& pair) {
   auto json = spread(acquire);
   json["rows"] = rows;
   json["acquire_p50_us"] = acquire.percentile_us(50);

@@ -54,29 +54,29 @@ std::vector<std::string> peers(const std::string& text) {
   return words;
 }
 
-Scenario add_contest(CLI::App& app, Contest contest, const char* name, const char* description, const char* footer) {
+Scenario add_contest(Command& tool, Contest contest, const char* name, const char* description, const char* footer) {
   struct Texts {
     std::string against, threads = "64", raw_connections, connections, combine, rate, redis = "127.0.0.1:6379";
   };
   const auto texts = std::make_shared<Texts>();
-  auto* command = app.add_subcommand(name, description);
-  command->add_option("--against", texts->against,
-      "peers that take turns, with commas: raw, naive, advisory, getlock, redis")->type_name("P");
+  auto& command = tool.add_command(name, description);
+  command.add_option("--against", "P", texts->against,
+                     "peers that take turns, with commas: raw, naive, advisory, getlock, redis");
   if (contest != Contest::pair) {
-    command->add_option("--threads", texts->threads, "clients of dlock's one engine (64)")->type_name("N");
-    command->add_option("--connections", texts->connections, "of that engine, at most (its default)")->type_name("N");
+    command.add_option("--threads", "N", texts->threads, "clients of dlock's one engine (64)");
+    command.add_option("--connections", "N", texts->connections, "of that engine, at most (its default)");
   }
   if (contest == Contest::many) {
-    command->add_option("--combine", texts->combine, "of its requests in one statement, at most (64); 1: each alone")
-        ->type_name("N");
-    command->add_option("--raw-connections", texts->raw_connections,
-        "clients of a peer, a connection each (the threads, 32 at most)")->type_name("N");
+    command.add_option("--combine", "N", texts->combine,
+                     "of its requests in one statement, at most (64); 1: each alone");
+    command.add_option("--raw-connections", "N", texts->raw_connections,
+                     "clients of a peer, a connection each (the threads, 32 at most)");
   }
-  command->add_option("--rate", texts->rate,
-      "pairs to begin per second, all together; the time counts from when one was to begin")->type_name("R");
-  command->add_option("--redis", texts->redis, "of its server: HOST:PORT or a socket (127.0.0.1:6379)")->type_name("A");
-  command->footer(footer);
-  return {command, [texts, contest](const Order& order) {
+  command.add_option("--rate", "R", texts->rate,
+                     "pairs to begin per second, all together; the time counts from when one was to begin");
+  command.add_option("--redis", "A", texts->redis, "of its server: HOST:PORT or a socket (127.0.0.1:6379)");
+  command.set_footer(footer);
+  return {&command, [texts, contest](const Order& order) {
             ContestOptions options;
             options.contest = contest;
             options.field.target = order.target;
@@ -98,14 +98,15 @@ Scenario add_contest(CLI::App& app, Contest contest, const char* name, const cha
           }};
 }
 
-Scenario add_busy(CLI::App& app) {
+Scenario add_busy(Command& tool) {
   const auto against = std::make_shared<std::string>();
-  auto* command = app.add_subcommand("busy", "a try on a held lock, beside a select of its row: it writes nothing");
-  command->add_option("--against", *against, "raw: our statement through the plain client library, too")->type_name("P");
-  command->footer("Nothing else should use the server meanwhile: its log is counted as a whole.\n"
-                  "Examples:\n"
-                  "  dlock-bench busy --against raw -e DATABASE_URL");
-  return {command, [against](const Order& order) {
+  auto& command = tool.add_command("busy", "a try on a held lock, beside a select of its row: it writes nothing");
+  command.add_option("--against", "P", *against, "raw: our statement through the plain client library, too");
+  command.set_footer(
+      "Nothing else should use the server meanwhile: its log is counted as a whole.\n"
+      "Examples:\n"
+      "  dlock-bench busy --against raw -e DATABASE_URL");
+  return {&command, [against](const Order& order) {
             if (!against->empty() && *against != "raw")
               throw UsageError("--against " + in_quotes(*against) + " is not possible for busy; the only peer is raw");
             const BusyOptions options{order.target, order.seconds(10), !against->empty()};
@@ -115,14 +116,15 @@ Scenario add_busy(CLI::App& app) {
           }};
 }
 
-Scenario add_handoff(CLI::App& app) {
-  auto* command = app.add_subcommand("handoff", "two processes: from a release to the waiter's grant");
-  command->footer("For a waiter that listens and one that polls; also how soon a wait ends after its deadline, and after a "
-                  "request to stop.\n"
-                  "Exit code 1: a wait ended before its deadline.\n"
-                  "Examples:\n"
-                  "  dlock-bench handoff --seconds 2m -e DATABASE_URL");
-  return {command, [](const Order& order) {
+Scenario add_handoff(Command& tool) {
+  auto& command = tool.add_command("handoff", "two processes: from a release to the waiter's grant");
+  command.set_footer(
+      "For a waiter that listens and one that polls; also how soon a wait ends after its deadline, and after a "
+      "request to stop.\n"
+      "Exit code 1: a wait ended before its deadline.\n"
+      "Examples:\n"
+      "  dlock-bench handoff --seconds 2m -e DATABASE_URL");
+  return {&command, [](const Order& order) {
             const HandoffOptions options{order.target, order.seconds(60)};
             auto result = run_handoff(options);
             tell(order, options, result);
@@ -131,21 +133,22 @@ Scenario add_handoff(CLI::App& app) {
           }};
 }
 
-Scenario add_herd(CLI::App& app) {
+Scenario add_herd(Command& tool) {
   struct Texts {
     std::string threads = "1000", processes = "50";
     bool fifo = false;
   };
   const auto texts = std::make_shared<Texts>();
-  auto* command = app.add_subcommand("herd", "many waiters for one name: their load, and how all get it");
-  command->add_option("--threads", texts->threads, "waiters in one process (1000)")->type_name("N");
-  command->add_option("--processes", texts->processes, "processes with one waiter each (50)")->type_name("N");
-  command->add_flag("--fifo", texts->fifo, "in the order of tickets, which is checked");
-  command->footer("Nothing else should use the server meanwhile: its work is counted as a whole.\n"
-                  "Exit code 1: a waiter did not get the lock, two had it at once, or not in the order of their tickets.\n"
-                  "Examples:\n"
-                  "  dlock-bench herd --threads 200 --processes 20 --fifo -e DATABASE_URL");
-  return {command, [texts](const Order& order) {
+  auto& command = tool.add_command("herd", "many waiters for one name: their load, and how all get it");
+  command.add_option("--threads", "N", texts->threads, "waiters in one process (1000)");
+  command.add_option("--processes", "N", texts->processes, "processes with one waiter each (50)");
+  command.add_flag("--fifo", texts->fifo, "in the order of tickets, which is checked");
+  command.set_footer(
+      "Nothing else should use the server meanwhile: its work is counted as a whole.\n"
+      "Exit code 1: a waiter did not get the lock, two had it at once, or not in the order of their tickets.\n"
+      "Examples:\n"
+      "  dlock-bench herd --threads 200 --processes 20 --fifo -e DATABASE_URL");
+  return {&command, [texts](const Order& order) {
             HerdOptions options{order.target};
             options.threads = count("--threads", texts->threads, 0, 10'000);
             options.processes = count("--processes", texts->processes, 0, 1000);
@@ -163,12 +166,12 @@ Scenario add_herd(CLI::App& app) {
 constexpr auto own_table = "In tables dlock_bench_… of its own, which are made and taken away: that needs the rights of "
                            "dlock-migrate.\nExamples:\n  ";
 
-Scenario add_renew(CLI::App& app) {
+Scenario add_renew(Command& tool) {
   const auto leases = std::make_shared<std::string>("10000");
-  auto* command = app.add_subcommand("renew", "an engine with many leases: a round of renewals");
-  command->add_option("--leases", *leases, "held by one engine (10000)")->type_name("N");
-  command->footer(std::string(own_table) + "dlock-bench renew --leases 1000 -e DATABASE_URL");
-  return {command, [leases](const Order& order) {
+  auto& command = tool.add_command("renew", "an engine with many leases: a round of renewals");
+  command.add_option("--leases", "N", *leases, "held by one engine (10000)");
+  command.set_footer(std::string(own_table) + "dlock-bench renew --leases 1000 -e DATABASE_URL");
+  return {&command, [leases](const Order& order) {
             const RenewOptions options{order.target, order.seconds(10), count("--leases", *leases, 1, 1'000'000)};
             const auto result = run_renew(options);
             tell(order, options, result);
@@ -176,17 +179,17 @@ Scenario add_renew(CLI::App& app) {
           }};
 }
 
-Scenario add_scale(CLI::App& app) {
+Scenario add_scale(Command& tool) {
   struct Texts {
     std::string rows = "1000000", leases = "0", engines = "100";
   };
   const auto texts = std::make_shared<Texts>();
-  auto* command = app.add_subcommand("scale", "an acquire in a table of 1,000 rows and of 1,000,000");
-  command->add_option("--rows", texts->rows, "in the large table (1000000)")->type_name("N");
-  command->add_option("--leases", texts->leases, "held meanwhile in the large table, and renewed (0)")->type_name("N");
-  command->add_option("--engines", texts->engines, "that hold them, in processes of 25 (100)")->type_name("N");
-  command->footer(std::string(own_table) + "dlock-bench scale --rows 100000 -e DATABASE_URL");
-  return {command, [texts](const Order& order) {
+  auto& command = tool.add_command("scale", "an acquire in a table of 1,000 rows and of 1,000,000");
+  command.add_option("--rows", "N", texts->rows, "in the large table (1000000)");
+  command.add_option("--leases", "N", texts->leases, "held meanwhile in the large table, and renewed (0)");
+  command.add_option("--engines", "N", texts->engines, "that hold them, in processes of 25 (100)");
+  command.set_footer(std::string(own_table) + "dlock-bench scale --rows 100000 -e DATABASE_URL");
+  return {&command, [texts](const Order& order) {
             ScaleOptions options{order.target, order.seconds(10)};
             options.rows = parse_number("--rows", texts->rows, 1, 100'000'000);
             options.leases = count("--leases", texts->leases, 0, 10'000'000);
@@ -197,12 +200,12 @@ Scenario add_scale(CLI::App& app) {
           }};
 }
 
-Scenario add_reap(CLI::App& app) {
+Scenario add_reap(Command& tool) {
   const auto rows = std::make_shared<std::string>("100000");
-  auto* command = app.add_subcommand("reap", "idle rows are removed, while a client locks");
-  command->add_option("--rows", *rows, "that are idle (100000)")->type_name("N");
-  command->footer(std::string(own_table) + "dlock-bench reap --rows 10000 -e DATABASE_URL");
-  return {command, [rows](const Order& order) {
+  auto& command = tool.add_command("reap", "idle rows are removed, while a client locks");
+  command.add_option("--rows", "N", *rows, "that are idle (100000)");
+  command.set_footer(std::string(own_table) + "dlock-bench reap --rows 10000 -e DATABASE_URL");
+  return {&command, [rows](const Order& order) {
             const ReapOptions options{order.target, order.seconds(5), parse_number("--rows", *rows, 1, 100'000'000)};
             const auto result = run_reap(options);
             tell(order, options, result);
@@ -217,19 +220,19 @@ double Order::seconds(double usual) const {
   return std::chrono::duration<double>(parse_positive_duration("--seconds", common.seconds)).count();
 }
 
-std::vector<Scenario> add_scenarios(CLI::App& app) {
+std::vector<Scenario> add_scenarios(Command& tool) {
   constexpr auto turns = "All take turns in one run, each on fresh connections. raw: our statements through the plain client "
                          "library. naive: an upsert without queues and floors. advisory, getlock: the database's own locks. "
                          "redis: SET NX PX, and a script.\nExamples:\n  ";
   const auto with = [&](const char* example) { return std::string(turns) + example; };
   return {
-      add_contest(app, Contest::pair, "pair", "one client, one name: acquire and release, again and again",
+      add_contest(tool, Contest::pair, "pair", "one client, one name: acquire and release, again and again",
                   with("dlock-bench pair --against raw --seconds 20s -e DATABASE_URL").c_str()),
-      add_contest(app, Contest::many, "many", "many threads, a name each",
+      add_contest(tool, Contest::many, "many", "many threads, a name each",
                   with("dlock-bench many --against raw,redis -e DATABASE_URL").c_str()),
-      add_contest(app, Contest::hot, "hot", "many threads that want one name",
+      add_contest(tool, Contest::hot, "hot", "many threads that want one name",
                   with("dlock-bench hot --against raw --threads 16 -e DATABASE_URL").c_str()),
-      add_busy(app), add_handoff(app), add_herd(app), add_renew(app), add_scale(app), add_reap(app)};
+      add_busy(tool), add_handoff(tool), add_herd(tool), add_renew(tool), add_scale(tool), add_reap(tool)};
 }
 
 }  // namespace bench

@@ -2,9 +2,8 @@
 #pragma once
 
 #include "target.hpp"
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/console.hpp"
-
-#include <CLI/CLI.hpp>
 
 #include <functional>
 #include <string>
@@ -29,10 +28,10 @@ struct Order {
 
 // One scenario: its command, and what runs it and answers the exit code.
 struct Scenario {
-  CLI::App* command = nullptr;
+  dlock::tools::Command* command = nullptr;
   std::function<int(const Order&)> run;
 };
 
-std::vector<Scenario> add_scenarios(CLI::App& app);
+std::vector<Scenario> add_scenarios(dlock::tools::Command& tool);
 
 }  // namespace bench

@@ -3,7 +3,7 @@
 
 #include <dlock/schema.hpp>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,7 +1,7 @@
 // This file knows shared memory without a name.
 #include "seats.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 
 #include <algorithm>

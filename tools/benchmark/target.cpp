@@ -1,7 +1,7 @@
 // This file knows how a benchmark asks for its own locks.
 #include "target.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <mutex>
 #include <stdexcept>

@@ -2,7 +2,7 @@
 #include "ledger.hpp"
 #include "roles.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <fcntl.h>
 #include <poll.h>

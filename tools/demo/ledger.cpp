@@ -1,7 +1,7 @@
 // This file knows the ledger's SQL, and how a URL is said to SOCI.
 #include "ledger.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 #include <stdexcept>

@@ -1,10 +1,11 @@
 // This file knows what is wrong with a name, with -n, -w, --meta and the like.
 #include "asking.hpp"
 
+#include "tools/shared/command_line.hpp"
+#include "tools/shared/json.hpp"
 #include "tools/shared/usage.hpp"
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 #include <utf8.h>
 
 namespace dlock::tools {
@@ -34,20 +35,14 @@ Duration parse_lease(std::string_view flag, std::string_view text, Duration shor
   return lease;
 }
 
-CLI::Option* add_value(CLI::App& app, const std::string& names, std::optional<std::string>& value, const std::string& type,
-                       const std::string& help) {
-  return app.add_option_function<std::string>(names, [&value](const std::string& text) { value = text; }, help)
-      ->type_name(type);
-}
-
-void Asking::add_to(CLI::App& app) {
-  app.add_option("NAME", name_)->type_name("")->required();
-  app.add_flag("-n,--nonblock", nonblock_, "do not wait: exit 75 if the lock is busy");
-  add_value(app, "-w,--wait", wait_, "D", "wait at most this long (forever; 0 is -n)");
-  app.add_flag("--fifo", fifo_, "wait in turn: nobody who came later passes");
-  add_value(app, "--at-least", at_least_, "D", "closed so long from the grant on, at least");
-  add_value(app, "--label", label_, "TEXT", "who holds it, for people (host:pid)");
-  app.add_option("--meta", metadata_, "shown by inspect; may be repeated")->type_name("K=V")->allow_extra_args(false);
+void Asking::add_to(Command& command) {
+  command.add_argument("NAME", name_).required = true;
+  command.add_flag("-n,--nonblock", nonblock_, "do not wait: exit 75 if the lock is busy");
+  command.add_option("-w,--wait", "D", wait_, "wait at most this long (forever; 0 is -n)");
+  command.add_flag("--fifo", fifo_, "wait in turn: nobody who came later passes");
+  command.add_option("--at-least", "D", at_least_, "closed so long from the grant on, at least");
+  command.add_option("--label", "TEXT", label_, "who holds it, for people (host:pid)");
+  command.add_option("--meta", "K=V", metadata_, "shown by inspect; may be repeated");
 }
 
 const std::string& Asking::name() const {
@@ -73,7 +68,7 @@ LockOptions Asking::lock_options() const {
     options.label = label_;
   }
   if (metadata_.empty()) return options;
-  nlohmann::ordered_json object;
+  auto object = Json::object();
   for (const auto& item : metadata_) {
     const auto equals = item.find('=');
     if (equals == std::string::npos || equals == 0)
@@ -81,9 +76,9 @@ LockOptions Asking::lock_options() const {
     check_text("--meta", item, longest_metadata);
     const auto key = item.substr(0, equals);
     if (object.contains(key)) throw UsageError(fmt::format("--meta {} gives the key {} twice", in_quotes(item), in_quotes(key)));
-    object[key] = item.substr(equals + 1);
+    object[key] = Json(item.substr(equals + 1));
   }
-  options.metadata = object.dump();
+  options.metadata = object.text_in_order();
   if (options.metadata.size() > longest_metadata)
     throw UsageError(fmt::format("--meta {} and the others have {} bytes as JSON; at most {} are allowed",
                                  in_quotes(metadata_.front()), options.metadata.size(), longest_metadata));

@@ -6,8 +6,6 @@
 #include <dlock/engine.hpp>
 #include <dlock/options.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,14 +21,10 @@ void check_text(std::string_view what, std::string_view text, std::size_t limit)
 // A lease of at least `shortest`.
 Duration parse_lease(std::string_view flag, std::string_view text, Duration shortest);
 
-// An option with a value, told apart from one that was left out. `type` is shown in the help.
-CLI::Option* add_value(CLI::App& app, const std::string& names, std::optional<std::string>& value, const std::string& type,
-                       const std::string& help);
-
 // -n, -w, --fifo, --at-least, --label, --meta and NAME. Threads: one.
 class Asking {
  public:
-  void add_to(CLI::App& app);
+  void add_to(Command& command);
 
   // Throws UsageError.
   const std::string& name() const;

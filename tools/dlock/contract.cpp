@@ -5,7 +5,7 @@
 
 #include "tools/shared/usage.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 
 #include <dlock/dlock.hpp>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <unistd.h>
 

@@ -1,10 +1,10 @@
 // This file knows the words and the lines of the graph.
 #include "graph.hpp"
 
+#include "tools/shared/json.hpp"
 #include "tools/shared/usage.hpp"
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
@@ -107,16 +107,16 @@ std::string as_dot(const std::vector<Waiter>& waiters) {
   return text + "}";
 }
 
-nlohmann::json as_json(const Waiter& waiter) {
-  nlohmann::json json{{"name", waiter.name},     {"node", waiter.node},     {"owner", waiter.owner},
-                      {"label", waiter.label},   {"actor", waiter.actor},   {"ticket", nullptr},
-                      {"in_transaction", waiter.in_transaction},            {"waited_us", waiter.waited.count()},
-                      {"left_us", nullptr},      {"holder", nullptr}};
+Json as_json(const Waiter& waiter) {
+  auto json = Json::object({{"name", waiter.name},     {"node", waiter.node},   {"owner", waiter.owner},
+                            {"label", waiter.label},   {"actor", waiter.actor}, {"ticket", nullptr},
+                            {"in_transaction", waiter.in_transaction},          {"waited_us", waiter.waited.count()},
+                            {"left_us", nullptr},      {"holder", nullptr}});
   if (waiter.ticket != 0) json["ticket"] = waiter.ticket;
   if (waiter.left) json["left_us"] = waiter.left->count();
   if (is_held(waiter))
-    json["holder"] = {{"node", waiter.holder_node}, {"label", waiter.holder_label}, {"actor", waiter.holder_actor},
-                      {"token", number(waiter.holder_token)}};
+    json["holder"] = Json::object({{"node", waiter.holder_node}, {"label", waiter.holder_label},
+                                   {"actor", waiter.holder_actor}, {"token", number(waiter.holder_token)}});
   return json;
 }
 

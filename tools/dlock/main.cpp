@@ -6,9 +6,10 @@
 #include "top.hpp"
 
 #include "tools/shared/arguments.hpp"
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/connection.hpp"
 #include "tools/shared/console.hpp"
-#include "tools/shared/help.hpp"
+#include "tools/shared/tool.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <fcntl.h>
@@ -27,19 +28,19 @@ void fill_standard_descriptors() {
 }
 
 // The code for wrong arguments depends on the command, which is known before they are understood.
-int usage_code(const CLI::App& app, const std::vector<std::string>& words) {
-  const auto commands = app.get_subcommands({});
+int usage_code(const dlock::tools::Command& tool, const std::vector<std::string>& words) {
   for (const auto& word : words)
-    for (const auto* command : commands)
-      if (command->get_name() == word) return word == "run" ? run_failed : dlock::tools::number(dlock::tools::Exit::usage);
+    for (const auto& command : tool.commands())
+      if (command.name() == word) return word == "run" ? run_failed : dlock::tools::number(dlock::tools::Exit::usage);
   return dlock::tools::number(dlock::tools::Exit::usage);
 }
 
-void tell_of_itself(CLI::App& app) {
-  app.footer("Examples:\n"
-             "  dlock run -n nightly -- ./report.sh   # DLOCK_URL names the database\n"
-             "  dlock list");
-  dlock::tools::HelpPage::tell(app, {{},
+void tell_of_itself(dlock::tools::Command& tool) {
+  tool.set_footer(
+      "Examples:\n"
+      "  dlock run -n nightly -- ./report.sh   # DLOCK_URL names the database\n"
+      "  dlock list");
+  tool.set_manual(
       "The locks are rows of one table, resource_lock, which dlock-migrate(1) makes. The database is named by -u URL, by -e\n"
       "NAME (a variable), or by DLOCK_URL:\n"
       "\n"
@@ -67,7 +68,7 @@ void tell_of_itself(CLI::App& app) {
       "dlock run has exit codes of its own, see dlock-run(1).\n"
       "# ENVIRONMENT\n"
       "  DLOCK_URL   the database, if neither -u nor -e is given\n"
-      "  NO_COLOR    if not empty: no colours"});
+      "  NO_COLOR    if not empty: no colours");
 }
 
 }  // namespace
@@ -77,30 +78,28 @@ int main(int argc, char** argv) {
   fill_standard_descriptors();
   const auto arguments = take_arguments(argc, argv);
   Console console("dlock", true);
-  CLI::App app("Locks in the SQL database that is already there.", "dlock");
-  app.require_subcommand(0, 1);  // none is refused below, so that a wrong word is named first
-  app.fallthrough();
-  HelpPage::turn_to(app);
+  Command tool("dlock", "Locks in the SQL database that is already there.");
   ConnectionOptions connection;
-  connection.add_to(app);
-  console.add_to(app);
-  Run run(app);
-  Single single(app);
-  const Queue queue(app);
-  const Reap reap(app);
-  const Top top(app);
-  tell_of_itself(app);
+  connection.add_to(tool);
+  console.add_to(tool);
+  Run run(tool);
+  Single single(tool);
+  const Queue queue(tool);
+  const Reap reap(tool);
+  const Top top(tool);
+  tell_of_itself(tool);
   return run_tool(
-      console, app, arguments.words,
+      console, tool, arguments.words,
       [&] {
         if (run.chosen()) return run(connection, console, arguments);
-        if (app.get_subcommands().empty())
-          throw UsageError("no command is given: write run, list, inspect, acquire, renew, release, wait, graph, reap or top; see --help");
+        if (tool.chosen() == nullptr)  // not refused before, so that a wrong word is named first
+          throw UsageError("no command is given: write run, list, inspect, acquire, renew, release, wait, graph, reap or "
+                           "top; see --help");
         if (arguments.cut) throw UsageError("only run takes a command after --");
         if (queue.chosen()) return queue(connection, console);
         if (reap.chosen()) return reap(connection, console);
         if (top.chosen()) return top(connection, console);
         return single(connection, console);
       },
-      usage_code(app, arguments.words));
+      usage_code(tool, arguments.words));
 }

@@ -6,12 +6,12 @@
 #include "show.hpp"
 #include "waiting.hpp"
 
+#include "tools/shared/json.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <dlock/dlock.hpp>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 namespace dlock::tools {
 namespace {
@@ -20,27 +20,30 @@ constexpr std::size_t longest_pattern = 4096;
 
 }  // namespace
 
-Queue::Queue(CLI::App& app)
-    : wait_(app.add_subcommand("wait", "wait until a lock is free, without taking it")),
-      graph_(app.add_subcommand("graph", "who waits for whom, as text or for Graphviz")) {
-  wait_->add_option("NAME", name_)->type_name("")->required();
-  wait_->add_flag("-n,--nonblock", nonblock_, "do not wait: only say whether it is free");
-  add_value(*wait_, "-w,--wait", limit_, "D", "wait at most this long (forever; 0 is -n)");
-  wait_->footer("Exits 0 when it is free, 75 when time is up. By then somebody else may have taken it: to do something while nobody "
-                "else does, take the lock with run.\n"
-                "Examples:\n"
-                "  dlock wait -w 10m nightly && ./read-the-report.sh");
-  graph_->add_option("GLOB", glob_, "only names that match this shell pattern (*)")->type_name("");
-  graph_->add_flag("--dot", dot_, "print it in Graphviz's language");
-  graph_->footer("Shown are waiters that have a row in the table: those who wait in turn (--fifo), those who hold something else, "
-                 "and of the others the first of each process, after a second. Deadlocks are named; the engine ends them by itself.\n"
-                 "Examples:\n"
-                 "  dlock graph --dot | dot -Tsvg > waiting.svg");
+Queue::Queue(Command& tool)
+    : wait_(tool.add_command("wait", "wait until a lock is free, without taking it")),
+      graph_(tool.add_command("graph", "who waits for whom, as text or for Graphviz")) {
+  wait_.add_argument("NAME", name_).required = true;
+  wait_.add_flag("-n,--nonblock", nonblock_, "do not wait: only say whether it is free");
+  wait_.add_option("-w,--wait", "D", limit_, "wait at most this long (forever; 0 is -n)");
+  wait_.set_footer(
+      "Exits 0 when it is free, 75 when time is up. By then somebody else may have taken it: to do something "
+      "while nobody else does, take the lock with run.\n"
+      "Examples:\n"
+      "  dlock wait -w 10m nightly && ./read-the-report.sh");
+  graph_.add_argument("GLOB", glob_, "only names that match this shell pattern (*)");
+  graph_.add_flag("--dot", dot_, "print it in Graphviz's language");
+  graph_.set_footer(
+      "Shown are waiters that have a row in the table: those who wait in turn (--fifo), those who hold something else, "
+      "and of the others the first of each process, after a second. Deadlocks are named; the engine ends them by "
+      "itself.\n"
+      "Examples:\n"
+      "  dlock graph --dot | dot -Tsvg > waiting.svg");
 }
 
 int Queue::operator()(const ConnectionOptions& connection, Console& console) const {
   if (console.env()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
-  return wait_->parsed() ? wait(connection, console) : graph(connection, console);
+  return wait_.parsed() ? wait(connection, console) : graph(connection, console);
 }
 
 int Queue::wait(const ConnectionOptions& connection, Console& console) const {
@@ -63,7 +66,7 @@ int Queue::wait(const ConnectionOptions& connection, Console& console) const {
     say_busy(holder, console);
     return number(Exit::busy);
   }
-  if (console.json()) console.result(nlohmann::json{{"name", name_}, {"free", true}});
+  if (console.json()) console.result(Json::object({{"name", name_}, {"free", true}}));
   return number(Exit::ok);
 }
 
@@ -73,9 +76,9 @@ int Queue::graph(const ConnectionOptions& connection, Console& console) const {
   Engine engine(connection.url({"DLOCK_URL"}), engine_options(connection));
   const auto waiters = engine.waiters(glob_);
   if (console.json()) {
-    auto list = nlohmann::json::array();
+    auto list = Json::array();
     for (const auto& waiter : waiters) list.push_back(as_json(waiter));
-    console.result({{"waiters", std::move(list)}});
+    console.result(Json::object({{"waiters", std::move(list)}}));
   } else {
     console.result(dot_ ? as_dot(waiters) : as_text(waiters));
   }

@@ -1,10 +1,9 @@
 // This file knows the options of the commands about those who wait: wait, graph.
 #pragma once
 
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/connection.hpp"
 #include "tools/shared/console.hpp"
-
-#include <CLI/CLI.hpp>
 
 #include <optional>
 #include <string>
@@ -13,8 +12,8 @@ namespace dlock::tools {
 
 class Queue {
  public:
-  explicit Queue(CLI::App& app);
-  bool chosen() const { return wait_->parsed() || graph_->parsed(); }
+  explicit Queue(Command& tool);
+  bool chosen() const { return wait_.parsed() || graph_.parsed(); }
   // Answers the exit code. Throws UsageError, and Error.
   int operator()(const ConnectionOptions& connection, Console& console) const;
 
@@ -22,7 +21,7 @@ class Queue {
   int wait(const ConnectionOptions& connection, Console& console) const;
   int graph(const ConnectionOptions& connection, Console& console) const;
 
-  CLI::App *wait_, *graph_;
+  Command &wait_, &graph_;
   std::string name_, glob_ = "*";
   std::optional<std::string> limit_;
   bool nonblock_ = false, dot_ = false;

@@ -4,14 +4,13 @@
 #include "asking.hpp"
 #include "waiting.hpp"
 
-#include "tools/shared/help.hpp"
+#include "tools/shared/json.hpp"
 #include "tools/shared/progress.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <dlock/dlock.hpp>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 #include <vector>
 
@@ -44,18 +43,20 @@ std::string words_for(const ReapProgress& now) {
 
 }  // namespace
 
-Reap::Reap(CLI::App& app)
-    : command_(app.add_subcommand("reap", "remove rows unused for long, and settle abandoned leases")) {
-  command_->add_option("GLOB", glob_, "only names that match this shell pattern (*)")->type_name("");
-  add_value(*command_, "--retention", retention_, "D", "keep what was used within this time (24h); at least the grace");
-  add_value(*command_, "--grace", grace_, "D", "wait between the two steps (60s); the same for all users of the table");
-  command_->add_option("--limit", limit_, "remove at most so many rows, settle at most so many leases (1000); or: all")->type_name("N");
-  command_->add_flag("--dry-run", dry_run_, "count what would be done, and write nothing");
-  command_->footer("It waits out the grace if there is something to remove: a minute, during which others lock on.\n"
-                   "Examples:\n"
-                   "  dlock reap --limit all                      # from cron, as rarely as you like\n"
-                   "  dlock reap 'upload/*' --retention 7d --dry-run");
-  HelpPage::tell(*command_, {{},
+Reap::Reap(Command& tool)
+    : command_(tool.add_command("reap", "remove rows unused for long, and settle abandoned leases")) {
+  command_.add_argument("GLOB", glob_, "only names that match this shell pattern (*)");
+  command_.add_option("--retention", "D", retention_, "keep what was used within this time (24h); at least the grace");
+  command_.add_option("--grace", "D", grace_, "wait between the two steps (60s); the same for all users of the table");
+  command_.add_option("--limit", "N", limit_,
+                      "remove at most so many rows, settle at most so many leases (1000); or: all");
+  command_.add_flag("--dry-run", dry_run_, "count what would be done, and write nothing");
+  command_.set_footer(
+      "It waits out the grace if there is something to remove: a minute, during which others lock on.\n"
+      "Examples:\n"
+      "  dlock reap --limit all                      # from cron, as rarely as you like\n"
+      "  dlock reap 'upload/*' --retention 7d --dry-run");
+  command_.set_manual(
       "Reaping is tidying up: an expired lock can be taken without it, and a fencing token never falls by it. A lease that\n"
       "expired without release is settled: freed, and shown with who held it, once, whoever reaps. Free rows are removed in\n"
       "two steps, both in this one call: first the floor under all new tokens is raised, then, if there is anything to\n"
@@ -66,7 +67,7 @@ Reap::Reap(CLI::App& app)
       "--grace: whoever takes a lock looks again if the answer took longer than half of the grace it was given\n"
       "(EngineOptions::grace, 60s). A shorter --grace here than theirs could hand them an old token.\n"
       "\n"
-      "One reaper works on a table at a time; others wait."});
+      "One reaper works on a table at a time; others wait.");
 }
 
 std::size_t Reap::limit() const {
@@ -111,11 +112,12 @@ int Reap::operator()(const ConnectionOptions& connection, Console& console) cons
     reaped = engine.reap_all(reaping, stop);
   });
   if (console.json()) {
-    auto leases = nlohmann::json::array();
+    auto leases = Json::array();
     for (const auto& lease : settled)
-      leases.push_back({{"name", lease.name}, {"token", number(lease.token)}, {"expired_us", lease.expired.count()}, {"text", lease.text}});
-    console.result(nlohmann::json{{"dry_run", dry_run_}, {"removed", reaped.removed}, {"abandoned", reaped.abandoned},
-                                  {"settled", std::move(leases)}});
+      leases.push_back(Json::object({{"name", lease.name}, {"token", number(lease.token)},
+                                     {"expired_us", lease.expired.count()}, {"text", lease.text}}));
+    console.result(Json::object({{"dry_run", dry_run_}, {"removed", reaped.removed}, {"abandoned", reaped.abandoned},
+                                 {"settled", std::move(leases)}}));
   } else {
     for (const auto& lease : settled)
       console.result(fmt::format("settled {} (token {}): {} {} ago", in_quotes(lease.name), number(lease.token),

@@ -1,14 +1,13 @@
 // This file knows the options of `dlock reap`.
 #pragma once
 
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/connection.hpp"
 #include "tools/shared/console.hpp"
 
 #include <dlock/duration.hpp>
 #include <dlock/options.hpp>
 #include <dlock/reaping.hpp>
-
-#include <CLI/CLI.hpp>
 
 #include <cstddef>
 #include <optional>
@@ -18,8 +17,8 @@ namespace dlock::tools {
 
 class Reap {
  public:
-  explicit Reap(CLI::App& app);
-  bool chosen() const { return command_->parsed(); }
+  explicit Reap(Command& tool);
+  bool chosen() const { return command_.parsed(); }
   // Answers the exit code. Throws UsageError, and Error.
   int operator()(const ConnectionOptions& connection, Console& console) const;
 
@@ -27,7 +26,7 @@ class Reap {
   std::size_t limit() const;
   EngineOptions options(const ConnectionOptions& connection) const;
 
-  CLI::App* command_;
+  Command& command_;
   std::string glob_ = "*", limit_ = "1000";
   std::optional<std::string> retention_, grace_;
   bool dry_run_ = false;

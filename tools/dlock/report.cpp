@@ -1,10 +1,10 @@
 // This file knows how a run is told to scripts: one JSON object in a file.
 #include "report.hpp"
 
+#include "tools/shared/json.hpp"
 #include "tools/shared/usage.hpp"
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -26,13 +26,13 @@ StatusFile::~StatusFile() {
 
 void StatusFile::write(const Report& report, Console& console) const {
   if (descriptor_ < 0) return;
-  nlohmann::ordered_json json{{"format_version", 1}, {"outcome", report.outcome}, {"exit_code", report.exit_code},
-                              {"child_status", nullptr}, {"child_signal", nullptr}, {"token", nullptr},
-                              {"held_ms", report.held.count() / 1000}, {"wait_ms", report.waited.count() / 1000}};
+  auto json = Json::object({{"format_version", 1}, {"outcome", report.outcome}, {"exit_code", report.exit_code},
+                            {"child_status", nullptr}, {"child_signal", nullptr}, {"token", nullptr},
+                            {"held_ms", report.held.count() / 1000}, {"wait_ms", report.waited.count() / 1000}});
   if (report.child_status) json["child_status"] = *report.child_status;
   if (report.child_signal != 0) json["child_signal"] = report.child_signal;
   if (report.token) json["token"] = number(*report.token);
-  const auto text = json.dump() + "\n";
+  const auto text = json.text_in_order() + "\n";
   if (::write(descriptor_, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     console.warning(fmt::format("--status-file {} could not be written", in_quotes(path_)));
 }

@@ -1,12 +1,11 @@
 // This file knows what can be said on the command line of a run, and what is wrong with it.
 #include "run.hpp"
 
-#include "tools/shared/help.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <dlock/error.hpp>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cctype>
@@ -81,24 +80,24 @@ std::vector<std::string> command_of(const Arguments& arguments, const std::optio
 
 }  // namespace
 
-Run::Run(CLI::App& app) : app_(app.add_subcommand("run", "run a command under a lock")) {
-  app_->footer(footer);
-  HelpPage::tell(*app_, {{"dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT…]", "dlock run [OPTIONS] NAME -c 'SHELL COMMAND'"}, manual});
-  asking_.add_to(*app_);
-  const auto text = [&](const char* names, std::string& value, const char* type, const char* help) {
-    app_->add_option(names, value, help)->type_name(type);
-  };
-  text("-E,--conflict-exit-code", conflict_code_, "N", "exit code if the lock is busy (75)");
-  text("--ttl", times_.ttl, "D", "length of the lease, from 1s (30s)");
-  add_value(*app_, "--renew-every", times_.renew_every, "D", "how often it is renewed (ttl/3)");
-  add_value(*app_, "-k,--kill-after", times_.kill_after, "D", "from the lost-signal to KILL (5s, at most ttl/6)");
-  text("--lost-signal", lost_signal_, "SIG", "sent to the command if the lock is lost (TERM)");
-  text("--lost-exit-code", lost_code_, "N", "exit code if the lock was lost (79)");
-  add_value(*app_, "--max-runtime", max_runtime_, "D", "end the command after this long, and exit 124");
-  add_value(*app_, "-c", shell_, "TEXT", "a command for $SHELL, instead of one after --");
-  app_->add_flag("--no-stdin", no_stdin_, "the command reads nothing");
-  text("--if-unavailable", if_unavailable_, "fail|skip", "database away at the start; skip is as -E (fail)");
-  add_value(*app_, "--status-file", status_file_, "FILE", "write there what became of it, as JSON");
+Run::Run(Command& tool) : command_(tool.add_command("run", "run a command under a lock")) {
+  command_.set_usage({"dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT…]",
+                      "dlock run [OPTIONS] NAME -c 'SHELL COMMAND'"});
+  command_.set_footer(footer);
+  command_.set_manual(manual);
+  asking_.add_to(command_);
+  command_.add_option("-E,--conflict-exit-code", "N", conflict_code_, "exit code if the lock is busy (75)");
+  command_.add_option("--ttl", "D", times_.ttl, "length of the lease, from 1s (30s)");
+  command_.add_option("--renew-every", "D", times_.renew_every, "how often it is renewed (ttl/3)");
+  command_.add_option("-k,--kill-after", "D", times_.kill_after, "from the lost-signal to KILL (5s, at most ttl/6)");
+  command_.add_option("--lost-signal", "SIG", lost_signal_, "sent to the command if the lock is lost (TERM)");
+  command_.add_option("--lost-exit-code", "N", lost_code_, "exit code if the lock was lost (79)");
+  command_.add_option("--max-runtime", "D", max_runtime_, "end the command after this long, and exit 124");
+  command_.add_option("-c", "TEXT", shell_, "a command for $SHELL, instead of one after --");
+  command_.add_flag("--no-stdin", no_stdin_, "the command reads nothing");
+  command_.add_option("--if-unavailable", "fail|skip", if_unavailable_,
+                      "database away at the start; skip is as -E (fail)");
+  command_.add_option("--status-file", "FILE", status_file_, "write there what became of it, as JSON");
 }
 
 run::Plan Run::plan(const ConnectionOptions& connection, const Arguments& arguments) const {

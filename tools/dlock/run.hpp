@@ -6,10 +6,9 @@
 #include "course.hpp"
 
 #include "tools/shared/arguments.hpp"
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/connection.hpp"
 #include "tools/shared/console.hpp"
-
-#include <CLI/CLI.hpp>
 
 #include <optional>
 #include <string>
@@ -18,15 +17,15 @@ namespace dlock::tools {
 
 class Run {
  public:
-  explicit Run(CLI::App& app);
-  bool chosen() const { return app_->parsed(); }
+  explicit Run(Command& tool);
+  bool chosen() const { return command_.parsed(); }
   // Answers the exit code. Throws UsageError, and Error{misuse}.
   int operator()(const ConnectionOptions& connection, Console& console, const Arguments& arguments);
 
  private:
   run::Plan plan(const ConnectionOptions& connection, const Arguments& arguments) const;
 
-  CLI::App* app_;
+  Command& command_;
   Asking asking_;
   run::Chosen times_;
   std::string conflict_code_ = "75", lost_code_ = "79", lost_signal_ = "TERM", if_unavailable_ = "fail";

@@ -1,10 +1,10 @@
 // This file knows the words for a lock's state.
 #include "show.hpp"
 
+#include "tools/shared/json.hpp"
 #include "tools/shared/usage.hpp"
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
@@ -66,11 +66,11 @@ std::string as_lines(const Holder& row) {
   return text;
 }
 
-nlohmann::json as_json(const Holder& row) {
-  return {{"name", row.name},       {"state", to_string(row.state)},   {"node", row.node},
-          {"owner", row.owner},     {"label", row.label},              {"token", number(row.token)},
-          {"held_us", has_holder(row) ? row.held.count() : 0},         {"left_us", row.left.count()},
-          {"entries", row.entries}, {"waiters", row.waiters},          {"metadata", row.metadata}};
+Json as_json(const Holder& row) {
+  return Json::object({{"name", row.name},       {"state", to_string(row.state)},   {"node", row.node},
+                       {"owner", row.owner},     {"label", row.label},              {"token", number(row.token)},
+                       {"held_us", has_holder(row) ? row.held.count() : 0},         {"left_us", row.left.count()},
+                       {"entries", row.entries}, {"waiters", row.waiters},          {"metadata", row.metadata}});
 }
 
 std::string why_busy(const Holder& row) {

@@ -5,8 +5,6 @@
 
 #include <dlock/holder.hpp>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <string>
 #include <vector>
 
@@ -21,7 +19,7 @@ std::string as_table(const std::vector<Holder>& rows);
 // Every field, a line each.
 std::string as_lines(const Holder& row);
 
-nlohmann::json as_json(const Holder& row);
+Json as_json(const Holder& row);
 
 // `"nightly" is held by web3-4711-9f2c (token 42) for 3m12s; lease ends in 8.2s unless renewed`
 std::string why_busy(const Holder& row);

@@ -5,13 +5,12 @@
 #include "show.hpp"
 #include "waiting.hpp"
 
-#include "tools/shared/help.hpp"
+#include "tools/shared/json.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <dlock/dlock.hpp>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 #include <unistd.h>
 
@@ -37,43 +36,50 @@ bool confirmed() {
 
 }  // namespace
 
-Single::Single(CLI::App& app)
-    : list_(app.add_subcommand("list", "who holds what, since when and for how long")),
-      inspect_(app.add_subcommand("inspect", "all that is known of one lock; exits 3 if it is not held")),
-      acquire_(app.add_subcommand("acquire", "take a lock that nobody renews, for scripts that cannot use run")),
-      renew_(app.add_subcommand("renew", "give a lock taken by acquire a new lease")),
-      release_(app.add_subcommand("release", "free a lock taken by acquire, or any lock by force")) {
-  list_->add_option("GLOB", glob_, "a shell pattern (*)")->type_name("");
-  list_->add_option("--state", state_, "which (held); closed is free, but inside its at-least time")->type_name("held|free|closed|expired|all");
-  for (auto* command : {inspect_, renew_, release_})
-    command->add_option("NAME", name_)->type_name("")->required();
-  asking_.add_to(*acquire_);
-  add_value(*acquire_, "--ttl", ttl_, "D", "length of the lease, 1ms to 10 years")->required();
-  add_value(*renew_, "--token", token_, "T", "what acquire answered")->required();
-  add_value(*renew_, "--ttl", ttl_, "D", "length of the new lease (the length it had)");
-  add_value(*release_, "--token", token_, "T", "what acquire answered");
-  release_->add_flag("--force", force_, "free it although somebody else holds it");
-  add_value(*release_, "--expect-token", expected_, "T", "for --force: what list shows; has it moved on, nothing is done");
-  release_->add_flag("--yes", yes_, "for --force: do not ask");
-  list_->footer("Times are counted by the database's clock. LEFT of a closed lock: until it opens; negative: expired since.\n"
-                "Examples:\n"
-                "  dlock list\n"
-                "  dlock list 'report/*' --state all --format json");
-  inspect_->footer("Examples:\n"
-                   "  dlock inspect nightly\n"
-                   "  dlock inspect -q nightly >/dev/null || echo \"nobody runs it\"");
-  acquire_->footer("Prints the token; with --format env DLOCK_TOKEN=…, for eval. Exits 75 if the lock is busy.\n"
-                   "Examples:\n"
-                   "  token=$(dlock acquire -n deploy --ttl 5m) && ./deploy\n"
-                   "  dlock release deploy --token \"$token\"");
-  renew_->footer("Exits 3 if the token is not the holder's.\n"
-                 "Examples:\n"
-                 "  dlock renew deploy --token \"$token\" --ttl 5m || exit 1");
-  release_->footer("Exits 3 if the token is not the holder's. The fencing token never falls, not even by force.\n"
-                   "Examples:\n"
-                   "  dlock release deploy --token \"$token\"\n"
-                   "  dlock release nightly --force --expect-token 42   # shows the holder, and asks");
-  HelpPage::tell(*release_, {{"dlock release [OPTIONS] NAME --token T", "dlock release [OPTIONS] NAME --force --expect-token T"}, {}});
+Single::Single(Command& tool)
+    : list_(tool.add_command("list", "who holds what, since when and for how long")),
+      inspect_(tool.add_command("inspect", "all that is known of one lock; exits 3 if it is not held")),
+      acquire_(tool.add_command("acquire", "take a lock that nobody renews, for scripts that cannot use run")),
+      renew_(tool.add_command("renew", "give a lock taken by acquire a new lease")),
+      release_(tool.add_command("release", "free a lock taken by acquire, or any lock by force")) {
+  list_.add_argument("GLOB", glob_, "a shell pattern (*)");
+  list_.add_option("--state", "held|free|closed|expired|all", state_,
+                   "which (held); closed is free, but inside its at-least time");
+  for (auto* command : {&inspect_, &renew_, &release_}) command->add_argument("NAME", name_).required = true;
+  asking_.add_to(acquire_);
+  acquire_.add_option("--ttl", "D", ttl_, "length of the lease, 1ms to 10 years").required = true;
+  renew_.add_option("--token", "T", token_, "what acquire answered").required = true;
+  renew_.add_option("--ttl", "D", ttl_, "length of the new lease (the length it had)");
+  release_.add_option("--token", "T", token_, "what acquire answered");
+  release_.add_flag("--force", force_, "free it although somebody else holds it");
+  release_.add_option("--expect-token", "T", expected_,
+                      "for --force: what list shows; has it moved on, nothing is done");
+  release_.add_flag("--yes", yes_, "for --force: do not ask");
+  list_.set_footer(
+      "Times are counted by the database's clock. LEFT of a closed lock: until it opens; negative: expired since.\n"
+      "Examples:\n"
+      "  dlock list\n"
+      "  dlock list 'report/*' --state all --format json");
+  inspect_.set_footer(
+      "Examples:\n"
+      "  dlock inspect nightly\n"
+      "  dlock inspect -q nightly >/dev/null || echo \"nobody runs it\"");
+  acquire_.set_footer(
+      "Prints the token; with --format env DLOCK_TOKEN=…, for eval. Exits 75 if the lock is busy.\n"
+      "Examples:\n"
+      "  token=$(dlock acquire -n deploy --ttl 5m) && ./deploy\n"
+      "  dlock release deploy --token \"$token\"");
+  renew_.set_footer(
+      "Exits 3 if the token is not the holder's.\n"
+      "Examples:\n"
+      "  dlock renew deploy --token \"$token\" --ttl 5m || exit 1");
+  release_.set_footer(
+      "Exits 3 if the token is not the holder's. The fencing token never falls, not even by force.\n"
+      "Examples:\n"
+      "  dlock release deploy --token \"$token\"\n"
+      "  dlock release nightly --force --expect-token 42   # shows the holder, and asks");
+  release_.set_usage({"dlock release [OPTIONS] NAME --token T",
+                      "dlock release [OPTIONS] NAME --force --expect-token T"});
 }
 
 Token Single::token() const {
@@ -82,16 +88,17 @@ Token Single::token() const {
 }
 
 void Single::check(const Console& console) const {
-  if (console.env() && !acquire_->parsed()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
-  if (list_->parsed()) {
+  if (console.env() && !acquire_.parsed())
+    throw UsageError("--format \"env\" is possible with acquire only; use text or json");
+  if (list_.parsed()) {
     check_text("the pattern", glob_, longest_pattern);
     if (std::find(states.begin(), states.end(), state_) == states.end())
       throw UsageError(fmt::format("--state {} is unknown; use held, free, closed, expired or all", in_quotes(state_)));
     return;
   }
-  check_name(acquire_->parsed() ? asking_.name() : name_);
+  check_name(acquire_.parsed() ? asking_.name() : name_);
   if (ttl_) static_cast<void>(parse_lease("--ttl", *ttl_, shortest_lease));
-  if (release_->parsed()) {
+  if (release_.parsed()) {
     if (force_ && !expected_) throw UsageError("--force needs --expect-token, the token that list shows");
     if (force_ && token_) throw UsageError(fmt::format("--token {} is not for --force: that takes --expect-token", in_quotes(*token_)));
     if (!force_ && expected_) throw UsageError(fmt::format("--expect-token {} is for --force only", in_quotes(*expected_)));
@@ -106,19 +113,19 @@ void Single::check(const Console& console) const {
 int Single::operator()(const ConnectionOptions& connection, Console& console) {
   check(console);
   const auto options = engine_options(connection);
-  if (acquire_->parsed()) {
+  if (acquire_.parsed()) {
     static_cast<void>(asking_.lock_options());
     static_cast<void>(asking_.wait());
   }
   const auto url = connection.url({"DLOCK_URL"});
   const Signals signals;
-  if (acquire_->parsed()) return acquire(url, options, signals, console);
+  if (acquire_.parsed()) return acquire(url, options, signals, console);
   int code = 0;
   const int ended_by = wait_for(signals, [&](const std::stop_token&) {
     Engine engine(url, options);
-    code = list_->parsed()      ? list(engine, console)
-           : inspect_->parsed() ? inspect(engine, console)
-           : renew_->parsed()   ? renew(engine, console)
+    code = list_.parsed()      ? list(engine, console)
+           : inspect_.parsed() ? inspect(engine, console)
+           : renew_.parsed()   ? renew(engine, console)
            : force_             ? force(engine, console)
                                 : release(engine, console);
   });
@@ -129,9 +136,9 @@ int Single::list(Engine& engine, Console& console) const {
   auto rows = engine.list(glob_);
   if (state_ != "all") std::erase_if(rows, [&](const Holder& row) { return to_string(row.state) != state_; });
   if (console.json()) {
-    auto locks = nlohmann::json::array();
+    auto locks = Json::array();
     for (const auto& row : rows) locks.push_back(as_json(row));
-    console.result(nlohmann::json{{"locks", std::move(locks)}});
+    console.result(Json::object({{"locks", std::move(locks)}}));
   } else {
     console.result(as_table(rows));
   }
@@ -145,7 +152,7 @@ int Single::inspect(Engine& engine, Console& console) const {
   if (row->waiters > 0) queue = engine.waiters(exactly(name_));
   if (console.json()) {
     auto object = as_json(*row);
-    object["queue"] = nlohmann::json::array();
+    object["queue"] = Json::array();
     for (const auto& waiter : queue) object["queue"].push_back(as_json(waiter));
     console.result(std::move(object));
   } else {
@@ -176,7 +183,8 @@ int Single::acquire(const std::string& url, const EngineOptions& options, const 
 int Single::hand_out(Lock& lock, Duration ttl, Console& console) const {
   const auto token = number(lock.token());
   if (console.json())
-    console.result(nlohmann::json{{"name", lock.name()}, {"token", token}, {"owner", lock.owner()}, {"ttl_us", ttl.count()}});
+    console.result(Json::object({{"name", lock.name()}, {"token", token}, {"owner", lock.owner()},
+                                 {"ttl_us", ttl.count()}}));
   else if (console.env())
     console.result(fmt::format("DLOCK_TOKEN={}", token));
   else
@@ -200,7 +208,7 @@ int Single::renew(Engine& engine, Console& console) const {
   auto lock = engine.adopt(name_, token(), options);
   if (!lock) return not_the_holder(console);
   lock->detach();
-  if (console.json()) console.result(nlohmann::json{{"name", name_}, {"token", number(token())}, {"renewed", true}});
+  if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"renewed", true}}));
   return number(Exit::ok);
 }
 
@@ -213,7 +221,7 @@ int Single::release(Engine& engine, Console& console) const {
   if (released == Released::unconfirmed)
     return console.error(Exit::unreachable,
                          fmt::format("the release of {} could not be confirmed; it ends with its lease", in_quotes(name_)));
-  if (console.json()) console.result(nlohmann::json{{"name", name_}, {"token", number(token())}, {"released", true}});
+  if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"released", true}}));
   return number(Exit::ok);
 }
 
@@ -223,7 +231,7 @@ int Single::force(Engine& engine, Console& console) const {
   console.note(why_busy(*row));
   if (!yes_ && !confirmed()) return say_no("nothing was done", console);
   if (!engine.force_release(name_, token())) return not_the_holder(console);
-  if (console.json()) console.result(nlohmann::json{{"name", name_}, {"token", number(token())}, {"released", true}});
+  if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"released", true}}));
   return number(Exit::ok);
 }
 

@@ -3,10 +3,9 @@
 
 #include "asking.hpp"
 
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/connection.hpp"
 #include "tools/shared/console.hpp"
-
-#include <CLI/CLI.hpp>
 
 #include <functional>
 #include <optional>
@@ -19,7 +18,7 @@ class Signals;
 
 class Single {
  public:
-  explicit Single(CLI::App& app);
+  explicit Single(Command& tool);
   // Answers the exit code. Throws UsageError, and Error.
   int operator()(const ConnectionOptions& connection, Console& console);
 
@@ -38,7 +37,7 @@ class Single {
   int hand_out(Lock& lock, Duration ttl, Console& console) const;
   int not_the_holder(Console& console) const;
 
-  CLI::App *list_, *inspect_, *acquire_, *renew_, *release_;
+  Command &list_, &inspect_, &acquire_, &renew_, &release_;
   Asking asking_;
   std::string glob_ = "*", state_ = "held", name_;
   std::optional<std::string> ttl_, token_, expected_;

@@ -6,13 +6,12 @@
 #include "top_screen.hpp"
 #include "waiting.hpp"
 
-#include "tools/shared/help.hpp"
+#include "tools/shared/json.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <dlock/dlock.hpp>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -29,9 +28,9 @@ constexpr Duration shortest_delay = std::chrono::milliseconds{100}, longest_dela
 
 void print(const std::vector<Holder>& rows, bool first, Console& console) {
   if (console.json()) {
-    auto locks = nlohmann::json::array();
+    auto locks = Json::array();
     for (const auto& row : rows) locks.push_back(as_json(row));
-    console.result(nlohmann::json{{"locks", std::move(locks)}});
+    console.result(Json::object({{"locks", std::move(locks)}}));
   } else {
     console.result((first ? "" : "\n") + as_text(rows));
   }
@@ -58,20 +57,20 @@ int print_tables(const TopQuestion& question, const TopView& view, Console& cons
 
 }  // namespace
 
-Top::Top(CLI::App& app) : command_(app.add_subcommand("top", "the locks that are held, live; reads only")) {
-  command_->add_option("GLOB", glob_, "only names that match this shell pattern (*)")->type_name("");
-  command_->add_option("-d,--delay", delay_, "from one look to the next, from 100ms (2s)")->type_name("D");
-  command_->add_flag("-b,--batch", batch_, "print one table after the other; so it is if there is no terminal");
-  command_->add_option_function<std::string>("-n,--times", [this](const std::string& text) { times_ = text; }, "look so often, then end")
-      ->type_name("N");
-  command_->add_option("--sort", sort_, "what the rows are sorted by (name)")->type_name("name|holder|token|held|left|waiters");
-  command_->add_flag("-r,--reverse", reverse_, "the other way round");
-  command_->footer("Keys: n o t h l w sort by name, holder (owner), token, held, left, waiters; r reverses.\n"
-                   "  / filters names and holders, Esc shows all again; arrows and pages scroll;\n"
-                   "  Space looks at once; q or ^C ends.\n"
-                   "Examples:\n"
-                   "  dlock top 'report/*' -d 1s --sort held -r\n"
-                   "  dlock top -b -n 1 --format json");
+Top::Top(Command& tool) : command_(tool.add_command("top", "the locks that are held, live; reads only")) {
+  command_.add_argument("GLOB", glob_, "only names that match this shell pattern (*)");
+  command_.add_option("-d,--delay", "D", delay_, "from one look to the next, from 100ms (2s)");
+  command_.add_flag("-b,--batch", batch_, "print one table after the other; so it is if there is no terminal");
+  command_.add_option("-n,--times", "N", times_, "look so often, then end");
+  command_.add_option("--sort", "name|holder|token|held|left|waiters", sort_, "what the rows are sorted by (name)");
+  command_.add_flag("-r,--reverse", reverse_, "the other way round");
+  command_.set_footer(
+      "Keys: n o t h l w sort by name, holder (owner), token, held, left, waiters; r reverses.\n"
+      "  / filters names and holders, Esc shows all again; arrows and pages scroll;\n"
+      "  Space looks at once; q or ^C ends.\n"
+      "Examples:\n"
+      "  dlock top 'report/*' -d 1s --sort held -r\n"
+      "  dlock top -b -n 1 --format json");
 }
 
 int Top::operator()(const ConnectionOptions& connection, Console& console) const {

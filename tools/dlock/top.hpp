@@ -3,12 +3,11 @@
 
 #include "top_rows.hpp"
 
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/connection.hpp"
 #include "tools/shared/console.hpp"
 
 #include <dlock/duration.hpp>
-
-#include <CLI/CLI.hpp>
 
 #include <optional>
 #include <string>
@@ -17,13 +16,13 @@ namespace dlock::tools {
 
 class Top {
  public:
-  explicit Top(CLI::App& app);
-  bool chosen() const { return command_->parsed(); }
+  explicit Top(Command& tool);
+  bool chosen() const { return command_.parsed(); }
   // Answers the exit code. Throws UsageError, and Error.
   int operator()(const ConnectionOptions& connection, Console& console) const;
 
  private:
-  CLI::App* command_;
+  Command& command_;
   std::string glob_ = "*", delay_ = "2s", sort_ = "name";
   std::optional<std::string> times_;
   bool batch_ = false, reverse_ = false;

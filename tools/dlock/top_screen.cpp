@@ -9,7 +9,7 @@
 
 #include <dlock/dlock.hpp>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>

@@ -3,7 +3,7 @@
 
 #include "tools/shared/usage.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 
@@ -40,33 +40,31 @@ schema::Options Line::options(Console& console) const {
   return options;
 }
 
-Commands::Commands(CLI::App& app) {
-  app.require_subcommand(0, 1);  // none is refused in run(), so that a wrong word is named first
-  app.fallthrough();
-  line_.connection.add_to(app);
-  const std::string group = "Patience";
-  const auto add = [&](const char* name, std::string& value, const char* type, const char* help) {
-    app.add_option(name, value, help)->type_name(type)->group(group);
-  };
-  add("--lock-timeout", line_.lock_timeout, "D", "wait this long for another migrator (60s)");
-  add("--ddl-lock-timeout", line_.ddl_lock_timeout, "D", "wait this long, per try, for users of the table (3s)");
-  add("--ddl-retries", line_.ddl_retries, "N", "try again so often (10)");
-  add("--statement-timeout", line_.statement_timeout, "D", "give up a statement after this long (0: never)");
-  app.add_flag("--no-lock", line_.no_lock, "do not keep other migrators out")->group(group);
-  add_writing(app);
-  add_reading(app);
+Commands::Commands(Command& tool) {
+  line_.connection.add_to(tool);
+  tool.begin_group("Patience");
+  tool.add_option("--lock-timeout", "D", line_.lock_timeout, "wait this long for another migrator (60s)");
+  tool.add_option("--ddl-lock-timeout", "D", line_.ddl_lock_timeout,
+                  "wait this long, per try, for users of the table (3s)");
+  tool.add_option("--ddl-retries", "N", line_.ddl_retries, "try again so often (10)");
+  tool.add_option("--statement-timeout", "D", line_.statement_timeout,
+                  "give up a statement after this long (0: never)");
+  tool.add_flag("--no-lock", line_.no_lock, "do not keep other migrators out");
+  add_writing(tool);
+  add_reading(tool);
 }
 
 int Commands::run(Console& console) {
-  const std::pair<CLI::App*, int (Commands::*)(Console&)> commands[] = {
+  const std::pair<const Command*, int (Commands::*)(Console&)> commands[] = {
       {up_, &Commands::up},       {down_, &Commands::down},   {baseline_, &Commands::baseline},
       {repair_, &Commands::repair}, {status_, &Commands::status},
       {plan_, &Commands::plan},   {check_, &Commands::check}, {dump_, &Commands::dump},
       {grants_, &Commands::grants}, {sql_, &Commands::sql}};
-  for (const auto& [app, run] : commands)
-    if (app->parsed()) return (this->*run)(console);
+  for (const auto& [command, run] : commands)
+    if (command->parsed()) return (this->*run)(console);
   std::string names;
-  for (const auto& [app, run] : commands) names += (names.empty() ? "" : ", ") + app->get_name();
+  for (const auto& [command, run] : commands) names += (names.empty() ? "" : ", ") + command->name();
+  // Not refused before, so that a wrong word is named first.
   throw UsageError("no command is given: write one of " + names + "; see --help");
 }
 

@@ -1,12 +1,11 @@
 // This file knows the commands of dlock-migrate, from their options to their exit codes.
 #pragma once
 
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/connection.hpp"
 #include "tools/shared/console.hpp"
 
 #include <dlock/schema.hpp>
-
-#include <CLI/CLI.hpp>
 
 #include <optional>
 #include <string>
@@ -30,15 +29,15 @@ struct Line {
 int version_of(std::string_view flag, const std::string& text);
 std::optional<int> version_of(std::string_view flag, const std::optional<std::string>& text);
 
-// Adds the subcommands to `app`; the one that was given runs as `run(console)` afterwards.
+// Adds its commands to the tool; the one that was given runs as `run(console)` afterwards.
 class Commands {
  public:
-  explicit Commands(CLI::App& app);
+  explicit Commands(Command& tool);
   int run(Console& console);
 
  private:
-  void add_writing(CLI::App& app);
-  void add_reading(CLI::App& app);
+  void add_writing(Command& tool);
+  void add_reading(Command& tool);
 
   int up(Console& console);
   int down(Console& console);
@@ -52,9 +51,9 @@ class Commands {
   int sql(Console& console);
 
   Line line_;
-  CLI::App *up_ = nullptr, *down_ = nullptr, *baseline_ = nullptr, *repair_ = nullptr;
-  CLI::App *status_ = nullptr, *plan_ = nullptr, *check_ = nullptr, *dump_ = nullptr;
-  CLI::App *grants_ = nullptr, *sql_ = nullptr;
+  Command *up_ = nullptr, *down_ = nullptr, *baseline_ = nullptr, *repair_ = nullptr;
+  Command *status_ = nullptr, *plan_ = nullptr, *check_ = nullptr, *dump_ = nullptr;
+  Command *grants_ = nullptr, *sql_ = nullptr;
 };
 
 }  // namespace dlock::tools::migrate

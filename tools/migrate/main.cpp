@@ -1,16 +1,17 @@
 // This file knows how dlock-migrate begins and ends.
 #include "tools/migrate/commands.hpp"
 #include "tools/shared/arguments.hpp"
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/console.hpp"
-#include "tools/shared/help.hpp"
+#include "tools/shared/tool.hpp"
 
 namespace {
 
-void tell_of_itself(CLI::App& app) {
-  app.footer("Examples:\n"
-             "  dlock-migrate up                # the database: -u URL, or DLOCK_MIGRATE_URL\n"
-             "  dlock-migrate check --wait 1m   # in a readiness probe");
-  dlock::tools::HelpPage::tell(app, {{},
+void tell_of_itself(dlock::tools::Command& tool) {
+  tool.set_footer("Examples:\n"
+                  "  dlock-migrate up                # the database: -u URL, or DLOCK_MIGRATE_URL\n"
+                  "  dlock-migrate check --wait 1m   # in a readiness probe");
+  tool.set_manual(
       "Many may run it at once, and it may be killed anywhere: a plain up afterwards finishes the job. The runtime never\n"
       "changes the schema by itself. The database is named by -u URL, by -e NAME (a variable), or by a variable below.\n"
       "\n"
@@ -29,7 +30,7 @@ void tell_of_itself(CLI::App& app) {
       "# ENVIRONMENT\n"
       "  DLOCK_MIGRATE_URL   the database, if neither -u nor -e is given: past a pooler, for example\n"
       "  DLOCK_URL           the same, if DLOCK_MIGRATE_URL is not set\n"
-      "  NO_COLOR            if not empty: no colours"});
+      "  NO_COLOR            if not empty: no colours");
 }
 
 }  // namespace
@@ -38,11 +39,10 @@ int main(int argc, char** argv) {
   using namespace dlock::tools;
   const auto arguments = take_arguments(argc, argv);
   Console console("dlock-migrate");
-  CLI::App app("Makes, upgrades and checks the lock table of dlock.", "dlock-migrate");
-  HelpPage::turn_to(app);
-  console.add_to(app);
-  migrate::Commands commands(app);
-  tell_of_itself(app);
+  Command tool("dlock-migrate", "Makes, upgrades and checks the lock table of dlock.");
+  console.add_to(tool);
+  migrate::Commands commands(tool);
+  tell_of_itself(tool);
   if (arguments.cut) return console.error(Exit::usage, "there is nothing to be said after \"--\"", "see --help");
-  return run_tool(console, app, arguments.words, [&] { return commands.run(console); });
+  return run_tool(console, tool, arguments.words, [&] { return commands.run(console); });
 }

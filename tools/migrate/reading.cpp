@@ -2,11 +2,10 @@
 #include "tools/migrate/commands.hpp"
 #include "tools/migrate/report.hpp"
 #include "tools/migrate/signals.hpp"
+#include "tools/shared/json.hpp"
 #include "tools/shared/usage.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,34 +20,34 @@ constexpr Duration look_again = std::chrono::milliseconds{250};
 
 }  // namespace
 
-void Commands::add_reading(CLI::App& app) {
-  status_ = app.add_subcommand("status", "show what is applied, and what is not");
+void Commands::add_reading(Command& tool) {
+  status_ = &tool.add_command("status", "show what is applied, and what is not");
   status_->add_flag("--exit-code", line_.exit_code, "leave with the code that check would leave with");
-  status_->footer(
+  status_->set_footer(
       "Writes nothing, and needs only SELECT.\n"
       "Examples:\n"
       "  dlock-migrate status\n"
       "  dlock-migrate status --exit-code --format json");
 
-  plan_ = app.add_subcommand("plan", "print what up would run now, statement by statement");
-  plan_->add_option("--to", line_.to, "stop at this version (the latest)")->type_name("N");
+  plan_ = &tool.add_command("plan", "print what up would run now, statement by statement");
+  plan_->add_option("--to", "N", line_.to, "stop at this version (the latest)");
   plan_->add_flag("--create-schema", line_.create_schema, "as if up had it");
-  plan_->footer(
+  plan_->set_footer(
       "Writes nothing, and needs only SELECT. The same as up --dry-run.\n"
       "Examples:\n"
       "  dlock-migrate plan\n"
       "  dlock-migrate plan --to 2 --format json");
 
-  check_ = app.add_subcommand("check", "is everything applied, unchanged and usable?");
-  check_->add_option("--wait", line_.wait, "wait this long until it is (0)")->type_name("D");
-  check_->footer(
+  check_ = &tool.add_command("check", "is everything applied, unchanged and usable?");
+  check_->add_option("--wait", "D", line_.wait, "wait this long until it is (0)");
+  check_->set_footer(
       "For deployments and readiness probes. Writes nothing, and needs only SELECT.\n"
       "Examples:\n"
       "  dlock-migrate check -q || exit 1\n"
       "  dlock-migrate check --wait 2m && exec ./server");
 
-  dump_ = app.add_subcommand("dump", "print what the tables are, for reports and comparisons");
-  dump_->footer(
+  dump_ = &tool.add_command("dump", "print what the tables are, for reports and comparisons");
+  dump_->set_footer(
       "The same tables give the same lines. -v adds the server's own words.\n"
       "Writes nothing, and needs only SELECT.\n"
       "Examples:\n"
@@ -57,27 +56,24 @@ void Commands::add_reading(CLI::App& app) {
 
   const auto known = schema::dialects();
   const auto example = known.empty() ? std::string("D") : known.front();
-  grants_ = app.add_subcommand("grants", "print the least GRANT statements for a role");
-  grants_->add_option("--role", line_.role, "what it is for")->type_name("migrator|runtime|read-only")->required();
-  grants_->add_option("--to", line_.grantee, "its name (dlock_migrator, …)")->type_name("NAME");
-  grants_->add_option("--dialect", line_.dialect, "whose SQL, without a connection")
-      ->type_name(fmt::format("{}", fmt::join(known, "|")));
-  grants_->footer(
+  grants_ = &tool.add_command("grants", "print the least GRANT statements for a role");
+  grants_->add_option("--role", "migrator|runtime|read-only", line_.role, "what it is for").required = true;
+  grants_->add_option("--to", "NAME", line_.grantee, "its name (dlock_migrator, …)");
+  grants_->add_option("--dialect", joined(known, "|"), line_.dialect, "whose SQL, without a connection");
+  grants_->set_footer(
       "To be run by an administrator: for the migrator before up, for the others after\n"
       "it, and again after an upgrade.\n"
       "Examples:\n"
       "  dlock-migrate grants --role runtime --to app\n"
       "  dlock-migrate grants --role migrator --dialect " + example + " --schema S");
 
-  sql_ = app.add_subcommand("sql", "print the statements; needs no database");
-  sql_->add_option("--dialect", line_.dialect, "whose SQL")
-      ->type_name(fmt::format("{}", fmt::join(known, "|")))
-      ->required();
-  sql_->add_option("--from", line_.from, "begin at this version (0)")->type_name("A");
-  sql_->add_option("--to", line_.to, "end at this version (the latest)")->type_name("B");
+  sql_ = &tool.add_command("sql", "print the statements; needs no database");
+  sql_->add_option("--dialect", joined(known, "|"), line_.dialect, "whose SQL").required = true;
+  sql_->add_option("--from", "A", line_.from, "begin at this version (0)");
+  sql_->add_option("--to", "B", line_.to, "end at this version (the latest)");
   sql_->add_flag("--down", line_.downwards, "the way back, from the latest to 0");
   sql_->add_flag("--no-history", line_.no_history, "without the history (see baseline)");
-  sql_->footer(
+  sql_->set_footer(
       "Examples:\n"
       "  dlock-migrate sql --dialect " + example + " > lock_table.sql\n"
       "  dlock-migrate sql --dialect " + example + " --from 1 --to 2");
@@ -124,9 +120,10 @@ int Commands::dump(Console& console) {
   const auto options = line_.options(console);
   const auto structure = schema::dump(line_.url(), options);
   if (console.json()) {
-    console.result(nlohmann::json{{"target", structure.target}, {"server", structure.server}, {"schema", structure.schema},
-                                  {"table", structure.table}, {"version", structure.version},
-                                  {"structure", structure.lines}, {"details", structure.details}});
+    console.result(Json::object({{"target", structure.target}, {"server", structure.server},
+                                 {"schema", structure.schema}, {"table", structure.table},
+                                 {"version", structure.version},
+                                 {"structure", structure.lines}, {"details", structure.details}}));
     return number(Exit::ok);
   }
   console.note(fmt::format("{} ({}), table {}.{}, version {}", structure.target, structure.server, structure.schema,
@@ -147,7 +144,7 @@ int Commands::grants(Console& console) {
     if (!line_.grantee) std::replace(name.begin(), name.end(), '-', '_');
     const auto text = line_.dialect ? schema::grants_for(*line_.dialect, role, name, options)
                                     : schema::grants(line_.url(), role, name, options);
-    if (console.json()) console.result(nlohmann::json{{"role", line_.role}, {"to", name}, {"sql", text}});
+    if (console.json()) console.result(Json::object({{"role", line_.role}, {"to", name}, {"sql", text}}));
     else console.result(text);
     return number(Exit::ok);
   }
@@ -164,7 +161,7 @@ int Commands::sql(Console& console) {
                                  line_.downwards ? "leads upwards: leave --down out" : "leads downwards: pass --down"));
   const auto text = schema::sql(*line_.dialect, from, to, options, !line_.no_history);
   if (console.json())
-    console.result(nlohmann::json{{"dialect", *line_.dialect}, {"from", from}, {"to", to}, {"sql", text}});
+    console.result(Json::object({{"dialect", *line_.dialect}, {"from", from}, {"to", to}, {"sql", text}}));
   else print_script(console, text);
   return number(Exit::ok);
 }

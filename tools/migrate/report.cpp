@@ -2,10 +2,10 @@
 #include "tools/migrate/report.hpp"
 
 #include "tools/migrate/signals.hpp"
+#include "tools/shared/json.hpp"
 
 #include <date/date.h>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <fmt/core.h>
 
 #include <algorithm>
 
@@ -32,28 +32,29 @@ std::string_view color_of(const std::string& state) {
   return "33";
 }
 
-nlohmann::json json_of(const schema::Version& version) {
-  nlohmann::json object{{"version", version.number},         {"name", version.name},
-                        {"state", version.state},            {"known", version.known},
-                        {"checksum", version.checksum},      {"min_client", version.min_client},
-                        {"steps_done", version.steps_done},  {"steps_total", version.steps_total},
-                        {"started_at", nullptr},             {"finished_at", nullptr},
-                        {"tool_version", version.tool_version}, {"applied_by", version.applied_by},
-                        {"error", version.error}};
+Json json_of(const schema::Version& version) {
+  auto object = Json::object({{"version", version.number},         {"name", version.name},
+                              {"state", version.state},            {"known", version.known},
+                              {"checksum", version.checksum},      {"min_client", version.min_client},
+                              {"steps_done", version.steps_done},  {"steps_total", version.steps_total},
+                              {"started_at", nullptr},             {"finished_at", nullptr},
+                              {"tool_version", version.tool_version}, {"applied_by", version.applied_by},
+                              {"error", version.error}});
   if (version.started) object["started_at"] = shown(version.started);
   if (version.finished) object["finished_at"] = shown(version.finished);
   return object;
 }
 
-nlohmann::json json_of(const schema::Status& status) {
-  nlohmann::json versions = nlohmann::json::array();
+Json json_of(const schema::Status& status) {
+  auto versions = Json::array();
   for (const auto& version : status.versions) versions.push_back(json_of(version));
-  return {{"verdict", schema::to_string(status.verdict)}, {"message", status.message}, {"hint", status.hint},
-          {"target", status.target},           {"server", status.server},
-          {"schema", status.schema},           {"table", status.table},
-          {"current", status.current},         {"latest", status.latest},
-          {"table_exists", status.table_exists}, {"history_exists", status.history_exists},
-          {"versions", std::move(versions)},   {"differences", status.differences}};
+  return Json::object({{"verdict", schema::to_string(status.verdict)}, {"message", status.message},
+                       {"hint", status.hint},
+                       {"target", status.target},           {"server", status.server},
+                       {"schema", status.schema},           {"table", status.table},
+                       {"current", status.current},         {"latest", status.latest},
+                       {"table_exists", status.table_exists}, {"history_exists", status.history_exists},
+                       {"versions", std::move(versions)},   {"differences", status.differences}});
 }
 
 }  // namespace
@@ -80,8 +81,8 @@ int print(Console& console, const schema::Report& report, bool dry_run, std::str
   if (report.verdict != schema::Verdict::good)
     return console.error(exit_code(report.verdict, false), report.message, report.hint, word_of(report.verdict));
   if (console.json()) {
-    nlohmann::json object{{"from", report.from}, {"to", report.to}, {"versions", report.versions},
-                          {"message", report.message}, {"dry_run", dry_run}};
+    auto object = Json::object({{"from", report.from}, {"to", report.to}, {"versions", report.versions},
+                                {"message", report.message}, {"dry_run", dry_run}});
     if (!report.plan.empty() || dry_run) object["sql"] = report.plan;
     console.result(std::move(object));
   } else if (report.versions.empty()) {

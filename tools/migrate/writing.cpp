@@ -43,48 +43,50 @@ schema::Report with_progress(const Console& console, schema::Options& options, W
 
 }  // namespace
 
-void Commands::add_writing(CLI::App& app) {
-  const auto dry_run = [this](CLI::App* command) {
+void Commands::add_writing(Command& tool) {
+  const auto dry_run = [this](Command* command) {
     command->add_flag("--dry-run", line_.dry_run, "print the statements, and change nothing");
   };
-  up_ = app.add_subcommand("up", "apply pending versions, in order");
-  up_->add_option("--to", line_.to, "stop at this version (the latest)")->type_name("N");
+  up_ = &tool.add_command("up", "apply pending versions, in order");
+  up_->add_option("--to", "N", line_.to, "stop at this version (the latest)");
   up_->add_flag("--create-schema", line_.create_schema, "make the schema if it is missing");
   dry_run(up_);
-  up_->footer(
+  up_->set_footer(
       "Safe to repeat, for any number at once, and to run again after it was cut off.\n"
       "Examples:\n"
       "  dlock-migrate up --lock-timeout 5m\n"
       "  dlock-migrate up --dry-run");
 
-  down_ = app.add_subcommand("down", "take versions back");
-  down_->add_option("--to", line_.to, "go back to this version; 0: the empty database")->type_name("N")->required();
+  down_ = &tool.add_command("down", "take versions back");
+  down_->add_option("--to", "N", line_.to, "go back to this version; 0: the empty database").required = true;
   down_->add_flag("--force", line_.force, "even while leases are live: they are lost");
   down_->add_flag("--yes", line_.yes, "do not ask");
   dry_run(down_);
-  down_->footer(
+  down_->set_footer(
       "Examples:\n"
       "  dlock-migrate down --to 1\n"
       "  dlock-migrate down --to 0 --dry-run");
 
-  const auto no_verify = [this](CLI::App* command) {
+  const auto no_verify = [this](Command* command) {
     command->add_flag("--no-verify", line_.no_verify, "do not compare the tables with N first");
   };
-  baseline_ = app.add_subcommand("baseline", "begin a history for a table that was made by other means");
-  baseline_->add_option("--at", line_.at, "the version that the table is at")->type_name("N")->required();
+  baseline_ = &tool.add_command("baseline", "begin a history for a table that was made by other means");
+  baseline_->add_option("--at", "N", line_.at, "the version that the table is at").required = true;
   no_verify(baseline_);
   dry_run(baseline_);
-  baseline_->footer(
+  baseline_->set_footer(
       "Examples:\n"
       "  dlock-migrate baseline --at 2\n"
       "  dlock-migrate baseline --at 2 --dry-run");
 
-  repair_ = app.add_subcommand("repair", "finish a version that is half done, or put the history right");
-  auto* marked = repair_->add_option("--mark-applied", line_.mark_applied, "version N is there: it was finished by hand")->type_name("N");
-  repair_->add_option("--discard", line_.discard, "version N is not there: it was taken back by hand")->type_name("N")->excludes(marked);
+  repair_ = &tool.add_command("repair", "finish a version that is half done, or put the history right");
+  const auto& marked = repair_->add_option("--mark-applied", "N", line_.mark_applied,
+                                              "version N is there: it was finished by hand");
+  repair_->add_option("--discard", "N", line_.discard, "version N is not there: it was taken back by hand")
+      .excludes = &marked;
   no_verify(repair_);
   dry_run(repair_);
-  repair_->footer(
+  repair_->set_footer(
       "Prints its plan first. By itself it looks at each step of the version that is\n"
       "half done, and runs those that are not, as up does.\n"
       "Examples:\n"

@@ -1,9 +1,10 @@
 // This file knows where the URL and the password come from, and what may be said about them.
 #include "tools/shared/connection.hpp"
 
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/usage.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -130,35 +131,26 @@ std::string with_password(const std::string& url, const std::string& password) {
   return url.substr(0, at) + ":" + percent_encoded(password) + url.substr(at);
 }
 
-void ConnectionOptions::add_to(CLI::App& app) {
-  const auto given = [](bool& flag, std::string& value) {
-    return [&flag, &value](const std::string& text) {
-      flag = true;
-      value = text;
-    };
-  };
-  const std::string group = "Connection";
-  app.add_option_function<std::string>("-u,--url", given(url_given_, url_),
-      "database: scheme://user@host:port/database?option=value, or scheme:PATH")->type_name("URL")->group(group);
-  app.add_option_function<std::string>("-e,--url-env", given(url_env_given_, url_env_),
-      "environment variable that holds the URL")->type_name("NAME")->group(group);
-  app.add_option_function<std::string>("--password-file", given(password_file_given_, password_file_),
-      "file that holds the password")->type_name("FILE")->group(group);
-  app.add_flag("--password-stdin", password_stdin_, "read the password from the first line of standard input")->group(group);
-  app.add_flag("-W", prompt_, "ask for the password on the terminal")->group(group);
-  app.add_option("--connect-timeout", connect_timeout_, "give up connecting after this long (10s)")->type_name("D")->group(group);
-  app.add_option("--schema", schema_, "schema of the table (the connection's default)")->type_name("S")->group(group);
-  app.add_option("--table", table_, "name of the table (resource_lock)")->type_name("T")->group(group);
-  app.add_option("--history-table", history_table_, "name of the history (<table>_schema_history)")->type_name("T")->group(group);
+void ConnectionOptions::add_to(Command& tool) {
+  tool.begin_group("Connection");
+  tool.add_option("-u,--url", "URL", url_, "database: scheme://user@host:port/database?option=value, or scheme:PATH");
+  tool.add_option("-e,--url-env", "NAME", url_env_, "environment variable that holds the URL");
+  tool.add_option("--password-file", "FILE", password_file_, "file that holds the password");
+  tool.add_flag("--password-stdin", password_stdin_, "read the password from the first line of standard input");
+  tool.add_flag("-W", prompt_, "ask for the password on the terminal");
+  tool.add_option("--connect-timeout", "D", connect_timeout_, "give up connecting after this long (10s)");
+  tool.add_option("--schema", "S", schema_, "schema of the table (the connection's default)");
+  tool.add_option("--table", "T", table_, "name of the table (resource_lock)");
+  tool.add_option("--history-table", "T", history_table_, "name of the history (<table>_schema_history)");
 }
 
 std::string ConnectionOptions::url(std::initializer_list<const char*> variables) const {
   std::string result;
-  if (url_given_) {
-    if (url_.empty()) throw UsageError("-u \"\" is empty; it must be a database URL");
-    result = url_;
-  } else if (url_env_given_) {
-    result = from_variable(url_env_.c_str(), "-e");
+  if (url_) {
+    if (url_->empty()) throw UsageError("-u \"\" is empty; it must be a database URL");
+    result = *url_;
+  } else if (url_env_) {
+    result = from_variable(url_env_->c_str(), "-e");
   } else {
     std::string names;
     for (const char* name : variables) {
@@ -172,9 +164,9 @@ std::string ConnectionOptions::url(std::initializer_list<const char*> variables)
     if (result.empty())
       throw UsageError(fmt::format("no database is named; pass -u URL, -e NAME, or set {}", names));
   }
-  if (password_file_given_ + password_stdin_ + prompt_ > 1)
+  if (password_file_.has_value() + password_stdin_ + prompt_ > 1)
     throw UsageError("--password-file, --password-stdin and -W exclude each other");
-  if (password_file_given_) return with_password(result, from_file(password_file_));
+  if (password_file_) return with_password(result, from_file(*password_file_));
   if (password_stdin_) return with_password(result, from_stdin());
   if (prompt_) return with_password(result, from_prompt());
   return result;

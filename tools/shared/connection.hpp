@@ -3,19 +3,19 @@
 
 #include <dlock/duration.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <initializer_list>
 #include <optional>
 #include <string>
 
 namespace dlock::tools {
 
-// Filled in by CLI11; read through the members, which check. All of them throw UsageError.
+class Command;
+
+// Filled in by the parser; read through the members, which check. All of them throw UsageError.
 class ConnectionOptions {
  public:
   // Adds -u, -e, --password-file, --password-stdin, -W, --schema, --table, --history-table, --connect-timeout.
-  void add_to(CLI::App& app);
+  void add_to(Command& tool);
 
   // The URL with the password merged in: -u, then -e NAME, then the variables named here, in order.
   // Reads the password from where it was asked to (once). Keep the result away from messages.
@@ -27,8 +27,8 @@ class ConnectionOptions {
   Duration connect_timeout() const;
 
  private:
-  std::string url_, url_env_, password_file_, schema_, table_ = "resource_lock", history_table_, connect_timeout_ = "10s";
-  bool url_given_ = false, url_env_given_ = false, password_file_given_ = false;
+  std::optional<std::string> url_, url_env_, password_file_;
+  std::string schema_, table_ = "resource_lock", history_table_, connect_timeout_ = "10s";
   bool password_stdin_ = false, prompt_ = false;
 };
 

@@ -1,18 +1,16 @@
 // This file knows how lines, objects, errors and colours are printed.
 #include "tools/shared/console.hpp"
 
-#include "tools/shared/suggestion.hpp"
+#include "tools/shared/command_line.hpp"
+#include "tools/shared/json.hpp"
 #include "tools/shared/usage.hpp"
 
-#include <dlock/error.hpp>
 #include <dlock/version.hpp>
 
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <iostream>
 
 namespace dlock::tools {
 namespace {
@@ -21,10 +19,6 @@ void write_whole(std::FILE* stream, std::string text) {
   text += '\n';
   std::fwrite(text.data(), 1, text.size(), stream);
   std::fflush(stream);
-}
-
-std::string dumped(const nlohmann::json& object) {
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string one_line(std::string_view text) {
@@ -49,14 +43,15 @@ std::string colored(bool wanted, std::string_view sgr, std::string_view text) {
 
 }  // namespace
 
-void Console::add_to(CLI::App& app) {
-  const std::string group = "Output";
-  app.add_option("--format", format_, knows_env_ ? "of results: text, JSON, or (acquire) env: NAME=value, for eval (text)" : "of results: text or JSON (text)")
-      ->type_name(knows_env_ ? "text|json|env" : "text|json")->group(group);
-  auto* quiet = app.add_flag("-q,--quiet", quiet_, "only results, warnings and errors")->group(group);
-  app.add_flag("-v,--verbose", verbose_, "say more")->group(group)->excludes(quiet);
-  app.add_flag("--no-color", no_color_, "no colours (NO_COLOR is honoured too)")->group(group);
-  app.set_version_flag("--version", program_ + " " DLOCK_VERSION, "print the version")->group(group);
+void Console::add_to(Command& tool) {
+  tool.begin_group("Output");
+  tool.add_option("--format", knows_env_ ? "text|json|env" : "text|json", format_,
+                  knows_env_ ? "of results: text, JSON, or (acquire) env: NAME=value, for eval (text)"
+                             : "of results: text or JSON (text)");
+  const auto& quiet = tool.add_flag("-q,--quiet", quiet_, "only results, warnings and errors");
+  tool.add_flag("-v,--verbose", verbose_, "say more").excludes = &quiet;
+  tool.add_flag("--no-color", no_color_, "no colours (NO_COLOR is honoured too)");
+  tool.add_version_flag("--version", program_ + " " DLOCK_VERSION, "print the version");
 }
 
 void Console::settle() {
@@ -67,9 +62,9 @@ void Console::settle() {
 
 void Console::result(std::string_view text) { write_whole(stdout, std::string(text)); }
 
-void Console::result(nlohmann::json object) {
+void Console::result(Json object) {
   object["format_version"] = 1;
-  write_whole(stdout, dumped(object));
+  write_whole(stdout, object.text());
 }
 
 void Console::line(std::string_view label, std::string_view sgr, std::string_view text) {
@@ -90,10 +85,10 @@ void Console::warning(std::string_view text) { line("warning", "1;33", text); }
 
 int Console::error(Exit code, std::string_view message, std::string_view hint, std::string_view code_word) {
   if (json_) {
-    const nlohmann::json error{{"code", code_word.empty() ? word(code) : code_word},
-                               {"message", one_line(message)},
-                               {"hint", one_line(hint)}};
-    write_whole(stderr, dumped({{"format_version", 1}, {"error", error}}));
+    const auto error = Json::object({{"code", code_word.empty() ? word(code) : code_word},
+                                     {"message", one_line(message)},
+                                     {"hint", one_line(hint)}});
+    write_whole(stderr, Json::object({{"format_version", 1}, {"error", error}}).text());
   } else {
     line("error", "1;31", hint.empty() ? std::string(message) : std::string(message) + "; " + std::string(hint));
   }
@@ -108,32 +103,6 @@ std::string Console::colored_result(std::string_view sgr, std::string_view text)
 
 std::string Console::colored_note(std::string_view sgr, std::string_view text) const {
   return colored(tools::colors(STDERR_FILENO, no_color_), sgr, text);
-}
-
-int report_exception(Console& console, const CLI::App& app, int usage_code) {
-  // A wrong option may stand before --format was understood; json() is then still false unless it was settled.
-  try {
-    throw;
-  } catch (const CLI::Success& success) {  // --help, --version: printed on standard output
-    return app.exit(success, std::cout, std::cerr);
-  } catch (const CLI::ExtrasError&) {
-    const auto refusal = explain_unexpected(app);
-    console.error(Exit::usage, refusal.message, refusal.hint);
-    return usage_code;
-  } catch (const CLI::ParseError& error) {
-    const auto refusal = explain_incomplete(app, error.what());
-    console.error(Exit::usage, refusal.message, refusal.hint);
-    return usage_code;
-  } catch (const UsageError& error) {
-    console.error(Exit::usage, error.what());
-    return usage_code;
-  } catch (const Error& error) {
-    const auto code = exit_code(error.fault());
-    console.error(code, error.what());
-    return code == Exit::usage ? usage_code : number(code);
-  } catch (const std::exception& error) {
-    return console.error(Exit::database, error.what());
-  }
 }
 
 }  // namespace dlock::tools

@@ -1,16 +1,16 @@
 // This file knows how a command speaks: results on standard output, everything else on standard error.
 #pragma once
 
-#include "tools/shared/description.hpp"
 #include "tools/shared/exit_code.hpp"
-
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace dlock::tools {
+
+class Command;
+class Json;
 
 // Threads: one. Lines are written whole.
 class Console {
@@ -18,8 +18,8 @@ class Console {
   // `knows_env`: --format env is possible too (NAME=value lines, for eval).
   explicit Console(std::string program, bool knows_env = false) : program_(std::move(program)), knows_env_(knows_env) {}
 
-  // Adds --format, -q, -v, --no-color and --version (--help is CLI11's own).
-  void add_to(CLI::App& app);
+  // Adds --format, -q, -v, --no-color and --version.
+  void add_to(Command& tool);
   // After parsing; throws UsageError on a wrong --format.
   void settle();
 
@@ -33,7 +33,7 @@ class Console {
   void result(std::string_view line);
   void result(const std::string& line) { result(std::string_view(line)); }
   void result(const char* line) { result(std::string_view(line)); }
-  void result(nlohmann::json object);
+  void result(Json object);
   // On standard error. note: not with -q; detail: only with -v; warning: always.
   void note(std::string_view line);
   void detail(std::string_view line);
@@ -53,27 +53,5 @@ class Console {
   std::string program_, format_ = "text";
   bool knows_env_ = false, json_ = false, quiet_ = false, verbose_ = false, no_color_ = false;
 };
-
-// Parses words (before any "--"), and runs `body`, which returns the exit code. Prints --help and --version, and what
-// describe-cli answers; turns
-// every exception into one line: CLI11's and UsageError end with `usage_code`, dlock::Error by its fault.
-template <class Body>
-int run_tool(Console& console, CLI::App& app, std::vector<std::string> words, Body body, int usage_code = number(Exit::usage));
-
-// What an exception in flight means: prints it and answers the exit code.
-int report_exception(Console& console, const CLI::App& app, int usage_code);
-
-template <class Body>
-int run_tool(Console& console, CLI::App& app, std::vector<std::string> words, Body body, int usage_code) {
-  try {
-    add_description_command(app);
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them last to first
-    console.settle();
-    if (description_wanted(app)) return console.result(described(app)), number(Exit::ok);
-    return body();
-  } catch (...) {
-    return report_exception(console, app, usage_code);
-  }
-}
 
 }  // namespace dlock::tools

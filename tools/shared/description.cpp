@@ -1,47 +1,44 @@
-// This file knows how the parser is read out.
+// This file knows how a command line is read out.
 #include "tools/shared/description.hpp"
 
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/help.hpp"
+#include "tools/shared/json.hpp"
 
 #include <dlock/version.hpp>
-
-#include <nlohmann/json.hpp>
 
 namespace dlock::tools {
 namespace {
 
-constexpr auto command_name = "describe-cli";
-
-nlohmann::json described(const CLI::Option& option) {
-  const bool value = takes_value(option);
-  return {{"names", names_of(option)},
-          {"value", value ? nlohmann::json(option.get_type_name()) : nlohmann::json(nullptr)},
-          {"required", option.get_required()},
-          {"repeatable", value && option.get_items_expected_max() > 1},
-          {"group", option.get_group()},
-          {"help", option.get_description()}};
+Json described(const Option& option) {
+  return Json::object({{"names", option.names},
+                       {"value", option.takes_value() ? Json(option.value) : Json()},
+                       {"required", option.required},
+                       {"repeatable", option.repeatable()},
+                       {"group", option.group},
+                       {"help", option.help}});
 }
 
 }  // namespace
 
-void add_description_command(CLI::App& app) {
-  app.add_subcommand(command_name, "print this command line as JSON")->group("");
+Command& add_description_command(Command& tool) {
+  auto& command = tool.add_hidden_command("describe-cli", "print this command line as JSON");
+  command.set_footer(tool.footer());
+  return command;
 }
 
-bool description_wanted(const CLI::App& app) { return app.got_subcommand(command_name); }
-
-nlohmann::json described(const CLI::App& app) {
-  auto arguments = nlohmann::json::array(), options = nlohmann::json::array(), commands = nlohmann::json::array();
-  for (const auto* argument : arguments_of(app))
-    arguments.push_back({{"name", argument->get_name(true)}, {"required", argument->get_required()}, {"help", argument->get_description()}});
-  for (const auto* option : options_of(app)) options.push_back(described(*option));
-  for (const auto* command : commands_of(app)) commands.push_back(described(*command));
-  const auto text = HelpPage::text_of(app);
-  return {{"name", app.get_name()},     {"full_name", full_name(app)},
-          {"version", DLOCK_VERSION},   {"description", app.get_description()},
-          {"usage", usage_of(app)},     {"arguments", std::move(arguments)},
-          {"options", std::move(options)}, {"commands", std::move(commands)},
-          {"footer", app.get_footer()}, {"manual", text.manual}};
+Json described(const Command& command) {
+  auto arguments = Json::array(), options = Json::array(), commands = Json::array();
+  for (const auto& argument : command.arguments())
+    arguments.push_back(
+        Json::object({{"name", argument.name()}, {"required", argument.required}, {"help", argument.help}}));
+  for (const auto& option : command.options()) options.push_back(described(option));
+  for (const auto* each : command.shown_commands()) commands.push_back(described(*each));
+  return Json::object({{"name", command.name()},     {"full_name", command.full_name()},
+                       {"version", DLOCK_VERSION},   {"description", command.description()},
+                       {"usage", usage_of(command)}, {"arguments", std::move(arguments)},
+                       {"options", std::move(options)}, {"commands", std::move(commands)},
+                       {"footer", command.footer()}, {"manual", command.manual()}});
 }
 
 }  // namespace dlock::tools

@@ -1,11 +1,12 @@
 // This file knows how options and commands are put into columns.
 #include "tools/shared/help.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include "tools/shared/command_line.hpp"
+#include "tools/shared/usage.hpp"
+
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -58,30 +59,30 @@ std::string in_columns(const std::vector<Row>& rows) {
   return result;
 }
 
-std::string name_and_value(const CLI::Option& option) {
-  std::string result = fmt::format("{}", fmt::join(names_of(option), ", "));
-  return takes_value(option) ? result + " " + option.get_type_name() : result;
+std::string name_and_value(const Option& option) {
+  const auto names = joined(option.names, ", ");
+  return option.takes_value() ? names + " " + option.value : names;
 }
 
-std::vector<Row> rows_of(const CLI::App& app) {
+std::vector<Row> rows_of(const Command& command) {
   std::vector<Row> rows;
-  for (const auto* argument : arguments_of(app))
-    if (!argument->get_description().empty()) rows.emplace_back(argument->get_name(true), argument->get_description());
-  for (const auto* option : options_of(app))
-    if (option != app.get_help_ptr()) rows.emplace_back(name_and_value(*option), option->get_description());
+  for (const auto& argument : command.arguments())
+    if (!argument.help.empty()) rows.emplace_back(argument.name(), argument.help);
+  for (const auto& option : command.options())
+    if (!std::holds_alternative<ShowHelp>(option.target)) rows.emplace_back(name_and_value(option), option.help);
   return rows;
 }
 
 // The options all commands have: what they are called, a group a paragraph.
-std::string common_options(const CLI::App& app) {
+std::string common_options(const Command& tool) {
   std::vector<Row> groups;
-  for (const auto* option : options_of(app)) {
-    const auto title = option->get_group() + ":";
+  for (const auto& option : tool.options()) {
+    const auto title = option.group + ":";
     auto group = std::find_if(groups.begin(), groups.end(), [&](const Row& row) { return row.first == title; });
     if (group == groups.end()) group = groups.insert(groups.end(), Row{title, ""});
     else group->second += ", ";
-    auto names = fmt::format("{}", fmt::join(names_of(*option), "|"));
-    if (takes_value(*option)) names += "\x1f" + option->get_type_name();  // no end of line between them
+    auto names = joined(option.names, "|");
+    if (option.takes_value()) names += "\x1f" + option.value;  // no end of line between them
     group->second += names;
   }
   auto text = in_columns(groups);
@@ -100,8 +101,6 @@ std::string below_options(std::string_view footer) {
   return result;
 }
 
-const CLI::App& root_of(const CLI::App& app) { return app.get_parent() == nullptr ? app : root_of(*app.get_parent()); }
-
 std::string as_title(std::string text) {
   if (!text.empty() && text.front() >= 'a' && text.front() <= 'z') text.front() = static_cast<char>(text.front() - 'a' + 'A');
   return text;
@@ -109,74 +108,35 @@ std::string as_title(std::string text) {
 
 }  // namespace
 
-std::string full_name(const CLI::App& app) {
-  return app.get_parent() == nullptr ? app.get_name() : full_name(*app.get_parent()) + " " + app.get_name();
-}
-
-std::vector<const CLI::App*> commands_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
-}
-
-std::vector<const CLI::Option*> options_of(const CLI::App& app) {
-  return app.get_options([](const CLI::Option* option) { return !option->get_group().empty() && option->nonpositional(); });
-}
-
-std::vector<const CLI::Option*> arguments_of(const CLI::App& app) {
-  return app.get_options([](const CLI::Option* option) { return !option->get_group().empty() && option->get_positional(); });
-}
-
-std::vector<std::string> names_of(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const auto& name : option.get_snames()) names.push_back("-" + name);
-  for (const auto& name : option.get_lnames()) names.push_back("--" + name);
-  return names;
-}
-
-bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
-
-std::vector<std::string> usage_of(const CLI::App& app) {
-  if (auto text = HelpPage::text_of(app); !text.usage.empty()) return text.usage;
-  auto usage = full_name(app) + (commands_of(app).empty() ? " [OPTIONS]" : " COMMAND [OPTIONS]");
-  for (const auto* argument : arguments_of(app))
-    usage += fmt::format(fmt::runtime(argument->get_required() ? " {}" : " [{}]"), argument->get_name(true));
-  for (const auto* option : options_of(app))
-    if (option->get_required()) usage += " " + names_of(*option).back() + " " + option->get_type_name();
+std::vector<std::string> usage_of(const Command& command) {
+  if (!command.usage().empty()) return command.usage();
+  auto usage = command.full_name() + (command.shown_commands().empty() ? " [OPTIONS]" : " COMMAND [OPTIONS]");
+  for (const auto& argument : command.arguments())
+    usage += argument.required ? " " + argument.name() : " [" + argument.name() + "]";
+  for (const auto& option : command.options())
+    if (option.required) usage += " " + option.names.back() + " " + option.value;
   return {usage};
 }
 
-void HelpPage::turn_to(CLI::App& app) {
-  app.formatter(std::make_shared<HelpPage>());
-  app.set_help_flag("-h,--help", "this page")->group("Output");
-}
-
-void HelpPage::tell(CLI::App& app, PageText text) {
-  if (const auto page = std::dynamic_pointer_cast<HelpPage>(app.get_formatter())) page->texts_[&app] = std::move(text);
-}
-
-PageText HelpPage::text_of(const CLI::App& app) {
-  const auto page = std::dynamic_pointer_cast<HelpPage>(app.get_formatter());
-  if (!page) return {};
-  const auto text = page->texts_.find(&app);
-  return text == page->texts_.end() ? PageText{} : text->second;
-}
-
-std::string HelpPage::make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const {
+std::string help_page(const Command& command) {
   std::string result;
-  for (const auto& usage : usage_of(*app)) result += (result.empty() ? "Usage: " : "       ") + usage + "\n";
-  result += wrapped(as_title(app->get_description()), 0, 0) + "\n";
-  const auto commands = commands_of(*app);
+  for (const auto& usage : usage_of(command)) result += (result.empty() ? "Usage: " : "       ") + usage + "\n";
+  result += wrapped(as_title(command.description()), 0, 0) + "\n";
+  const auto commands = command.shown_commands();
   if (commands.empty()) {
-    result += in_columns(rows_of(*app));
+    result += in_columns(rows_of(command));
   } else {
     std::vector<Row> rows;
-    for (const auto* command : commands) rows.emplace_back(command->get_name(), command->get_description());
-    result += in_columns(rows) + "Options of every command:\n" + common_options(*app);
+    for (const auto* each : commands) rows.emplace_back(each->name(), each->description());
+    result += in_columns(rows) + "Options of every command:\n" + common_options(command);
   }
-  result += below_options(app->get_footer());
-  auto page = full_name(*app);
+  result += below_options(command.footer());
+  auto page = command.full_name();
   std::replace(page.begin(), page.end(), ' ', '-');
-  if (commands.empty()) result += fmt::format("-u URL and more: {} --help. All of it: man {}\n", root_of(*app).get_name(), page);
-  else result += fmt::format("More: {} COMMAND --help, man {}\n", app->get_name(), page);
+  if (commands.empty())
+    result += fmt::format("-u URL and more: {} --help. All of it: man {}\n", command.tool().name(), page);
+  else
+    result += fmt::format("More: {} COMMAND --help, man {}\n", command.name(), page);
   return result;
 }
 

@@ -1,11 +1,11 @@
 // This file knows how far apart two words are, and how far is too far.
 #include "tools/shared/suggestion.hpp"
 
+#include "tools/shared/command_line.hpp"
 #include "tools/shared/help.hpp"
 #include "tools/shared/usage.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
@@ -16,19 +16,18 @@ namespace {
 constexpr std::size_t longest_word = 64, most_suggestions = 3;
 
 // The command that was chosen, or the tool itself.
-const CLI::App& chosen(const CLI::App& app) {
-  const auto commands = app.get_subcommands([](const CLI::App* command) { return command->parsed(); });
-  return commands.empty() ? app : *commands.front();
+const Command& chosen(const Command& tool) {
+  const auto* command = tool.chosen();
+  return command == nullptr ? tool : *command;
 }
 
-void add_options(const CLI::App& app, std::vector<std::string>& names) {
-  for (const auto* option : options_of(app))
-    for (auto& name : names_of(*option)) names.push_back(std::move(name));
+void add_options(const Command& command, std::vector<std::string>& names) {
+  for (const auto& option : command.options()) names.insert(names.end(), option.names.begin(), option.names.end());
 }
 
-std::string as_hint(const std::vector<std::string>& words, const CLI::App& command) {
-  const auto help = fmt::format("see {} --help", full_name(command));
-  return words.empty() ? help : fmt::format("did you mean {}? {}", fmt::join(words, " or "), help);
+std::string as_hint(const std::vector<std::string>& words, const Command& command) {
+  const auto help = fmt::format("see {} --help", command.full_name());
+  return words.empty() ? help : fmt::format("did you mean {}? {}", joined(words, " or "), help);
 }
 
 }  // namespace
@@ -69,21 +68,20 @@ std::vector<std::string> nearest(std::string_view typed, const std::vector<std::
   return found;
 }
 
-Refusal explain_unexpected(const CLI::App& app) {
-  const auto& command = chosen(app);
-  const auto words = app.remaining(true);
+Refusal explain_unexpected(const Command& tool, const std::vector<std::string>& words) {
+  const auto& command = chosen(tool);
   const auto is_option = [](const std::string& word) { return word.size() > 1 && word.front() == '-'; };
   const auto option = std::find_if(words.begin(), words.end(), is_option);
-  const bool of_another = option != words.begin() && &command != &app;  // it stands behind a word that is one too many
+  const bool of_another = option != words.begin() && &command != &tool;  // it stands behind a word that is one too many
   if (option != words.end() && !of_another) {
     const auto typed = option->substr(0, option->find('='));
     std::vector<std::string> names;
     add_options(command, names);
-    if (&command != &app) add_options(app, names);
+    if (&command != &tool) add_options(tool, names);
     return {fmt::format("there is no option {}", in_quotes(typed)), as_hint(nearest(typed, names), command)};
   }
   const auto typed = words.empty() ? std::string{} : words.front();
-  if (&command != &app) {
+  if (&command != &tool) {
     auto hint = as_hint({}, command);
     // Whoever knows other tools of this kind may not know of the dashes.
     const auto ways = usage_of(command);
@@ -92,21 +90,24 @@ Refusal explain_unexpected(const CLI::App& app) {
     return {fmt::format("{} is one word too many", in_quotes(typed)), std::move(hint)};
   }
   std::vector<std::string> names;
-  for (const auto* each : commands_of(app)) names.push_back(each->get_name());
-  return {fmt::format("there is no command {}", in_quotes(typed)), as_hint(nearest(typed, names), app)};
+  for (const auto* each : tool.shown_commands()) names.push_back(each->name());
+  return {fmt::format("there is no command {}", in_quotes(typed)), as_hint(nearest(typed, names), tool)};
 }
 
-Refusal explain_incomplete(const CLI::App& app, const std::string& what) {
-  const auto& command = chosen(app);
-  auto message = what;
+Refusal explain_refused(const Command& tool, const std::string& why) {
+  const auto& command = chosen(tool);
+  auto message = why;
   // The parser's own words for an option at the end of the line.
   constexpr std::string_view required = ": 1 required ", missing = " missing";
-  if (const auto at = what.find(required); at != std::string::npos && what.ends_with(missing)) {
-    const auto kind = what.substr(at + required.size(), what.size() - at - required.size() - missing.size());
-    message = fmt::format("{} needs a value: {}", what.substr(0, at), kind);
+  if (const auto at = why.find(required); at != std::string::npos && why.ends_with(missing)) {
+    const auto kind = why.substr(at + required.size(), why.size() - at - required.size() - missing.size());
+    message = fmt::format("{} needs a value: {}", why.substr(0, at), kind);
   }
-  for (const auto* option : command.get_options())
-    if (what == option->get_name() + " is required") message += ": " + option->get_description();
+  const auto add_help = [&](const Option& option) {
+    if (why == option.name() + " is required") message += ": " + option.help;
+  };
+  std::for_each(command.arguments().begin(), command.arguments().end(), add_help);
+  std::for_each(command.options().begin(), command.options().end(), add_help);
   return {std::move(message), as_hint({}, command)};
 }
 

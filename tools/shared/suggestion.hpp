@@ -1,13 +1,13 @@
 // This file knows which known word somebody meant who has mistyped it.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace dlock::tools {
+
+class Command;
 
 // How many letters have to be put in, taken out, replaced or exchanged with their neighbour to come from one to the other.
 std::size_t distance(std::string_view one, std::string_view other);
@@ -18,9 +18,9 @@ std::vector<std::string> nearest(std::string_view typed, const std::vector<std::
 struct Refusal {
   std::string message, hint;
 };
-// What is wrong with the words that the parser did not expect, after it has thrown ExtrasError.
-Refusal explain_unexpected(const CLI::App& app);
-// What is missing, after it has thrown another error that says `what`.
-Refusal explain_incomplete(const CLI::App& app, const std::string& what);
+// What is wrong with the words that the parser did not expect.
+Refusal explain_unexpected(const Command& tool, const std::vector<std::string>& words);
+// What is wrong with a line that the parser has refused, and says why.
+Refusal explain_refused(const Command& tool, const std::string& why);
 
 }  // namespace dlock::tools

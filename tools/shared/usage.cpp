@@ -1,7 +1,7 @@
 // This file knows how durations and numbers are written on a command line.
 #include "tools/shared/usage.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <utf8.h>
 
 #include <algorithm>
@@ -85,6 +85,15 @@ std::string without_passwords(std::string_view text) {
     const auto gap = std::min(text.find_first_not_of(blanks), text.size());
     result += text.substr(0, gap);
     text.remove_prefix(gap);
+  }
+  return result;
+}
+
+std::string joined(const std::vector<std::string>& words, std::string_view between) {
+  std::string result;
+  for (const auto& word : words) {
+    if (&word != &words.front()) result += between;
+    result += word;
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dlock::tools {
 
@@ -21,6 +22,9 @@ std::string printable(std::string_view text);
 
 // `text` with *** in the place of the password in every URL: user:password@, or password=….
 std::string without_passwords(std::string_view text);
+
+// The words in one line, with `between` between each two.
+std::string joined(const std::vector<std::string>& words, std::string_view between);
 
 // `text` in double quotes, printable and short.
 std::string in_quotes(std::string_view text);

@@ -1,0 +1,85 @@
+// This file knows how CLI11 is asked.
+#include "tools/shared/parser.hpp"
+
+#include "tools/shared/command_line.hpp"
+#include "tools/shared/usage.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <map>
+
+namespace dlock::tools {
+namespace {
+
+template <class... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+
+using Made = std::map<const Option*, CLI::Option*>;
+
+// Nothing for the option that shows the page, which every App has.
+CLI::Option* add(CLI::App& app, const Option& option) {
+  const auto names = joined(option.names, ",");
+  const Overloaded add_to_app{
+      [](const ShowHelp&) -> CLI::Option* { return nullptr; },
+      [&](const ShowVersion& version) { return app.set_version_flag(names, version.text); },
+      [&](bool* given) { return app.add_flag(names, *given); },
+      [&](std::string* text) { return app.add_option(names, *text); },
+      [&](std::optional<std::string>* text) {
+        return app.add_option_function<std::string>(names, [text](const std::string& given) { *text = given; });
+      },
+      // One value each time: what follows it is a word of its own.
+      [&](std::vector<std::string>* texts) { return app.add_option(names, *texts)->allow_extra_args(false); }};
+  return std::visit(add_to_app, option.target);
+}
+
+void add_all(CLI::App& app, const std::list<Option>& options, Made& made) {
+  for (const auto& option : options) {
+    auto* const added = add(app, option);
+    if (added == nullptr) continue;
+    if (option.takes_value()) added->type_name(option.value);
+    added->required(option.required);
+    made[&option] = added;
+  }
+  for (const auto& option : options)
+    if (option.excludes != nullptr) made.at(&option)->excludes(made.at(option.excludes));
+}
+
+void fill(CLI::App& app, const Command& command, Made& made) {
+  add_all(app, command.arguments(), made);
+  add_all(app, command.options(), made);
+  for (const auto& each : command.commands()) fill(*app.add_subcommand(each.name()), each, made);
+}
+
+Parsed parsed(CLI::App& app, const std::vector<std::string>& words) {
+  using As = Parsed::As;
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // it takes them last to first
+    return {};
+  } catch (const CLI::CallForHelp&) {
+    return {As::help_wanted};
+  } catch (const CLI::CallForVersion& version) {
+    return {As::version_wanted, version.what()};
+  } catch (const CLI::ExtrasError&) {
+    return {As::with_unexpected, {}, app.remaining(true)};
+  } catch (const CLI::ParseError& error) {
+    return {As::refused, error.what()};
+  }
+}
+
+}  // namespace
+
+Parsed parse(Command& tool, const std::vector<std::string>& words) {
+  CLI::App app({}, tool.name());
+  app.require_subcommand(tool.requires_command() ? 1 : 0, 1);
+  app.fallthrough();
+  Made made;
+  fill(app, tool, made);
+  auto result = parsed(app, words);
+  for (auto& command : tool.commands())
+    if (app.got_subcommand(command.name())) command.set_parsed();
+  return result;
+}
+
+}  // namespace dlock::tools
