@@ -12,6 +12,14 @@ constexpr std::array<std::string_view, 5> rooms{"types", "dialects", "store", "e
 constexpr std::array<std::string_view, 4> adapters{"include/dlock/soci.hpp", "include/dlock/libpq.hpp",
                                                    "include/dlock/mysql.hpp", "include/dlock/sqlite.hpp"};
 
+struct Costly {
+  std::string_view headers, file;
+};
+constexpr std::array<Costly, 4> costly{{{"CLI/", "tools/shared/parser.cpp"},
+                                        {"nlohmann/", "tools/shared/json.cpp"},
+                                        {"nlohmann/", "tools/documents/description.cpp"},
+                                        {"nlohmann/", "tests/support/json.cpp"}}};
+
 std::string_view first_folder(std::string_view path) { return path.substr(0, path.find('/')); }
 std::string folder_of(std::string_view path) { return std::string(path.substr(0, path.rfind('/') + 1)); }
 
@@ -75,6 +83,20 @@ Breaches arrows(const Tree& tree) {
       else if (source.in("tools/")) wrong = wrong_in_tools(tree, source, include);
       else if (source.in("include/")) wrong = wrong_in_public(source, include);
       if (!wrong.empty()) found.push_back({source.path, include.line, include.path + ": " + wrong});
+    }
+  }
+  return found;
+}
+
+Breaches costly_headers(const Tree& tree) {
+  Breaches found;
+  for (const auto& source : tree) {
+    if (!source.ends({".hpp", ".cpp", ".h"})) continue;
+    for (const auto& include : includes_of(source.text)) {
+      const auto behind = [&](const Costly& each) { return include.path.starts_with(each.headers); };
+      const auto allowed = [&](const Costly& each) { return behind(each) && source.path == each.file; };
+      if (std::any_of(costly.begin(), costly.end(), behind) && std::none_of(costly.begin(), costly.end(), allowed))
+        found.push_back({source.path, include.line, include.path + ": seconds in each file; ask the one that has it"});
     }
   }
   return found;

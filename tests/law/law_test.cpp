@@ -70,6 +70,17 @@ TEST_CASE("public headers know the standard library and each other only") {
   CHECK(arrows({{"include/dlock/libpq.hpp", "#include <libpq-fe.h>\n"}}).empty());
 }
 
+TEST_CASE("the headers that take seconds are included by one file of a program") {
+  check_none(costly_headers(everything()));
+  CHECK(costly_headers({{"tools/dlock/run.hpp", "#include <CLI/CLI.hpp>\n"}}).size() == 1);
+  CHECK(costly_headers({{"tools/shared/console.hpp", "#include <nlohmann/json_fwd.hpp>\n"}}).size() == 1);
+  CHECK(costly_headers({{"tests/tools/bench.cpp", "#include <nlohmann/json.hpp>\n"}}).size() == 1);
+  CHECK(costly_headers({{"tools/shared/json.cpp", "#include <CLI/CLI.hpp>\n"}}).size() == 1);
+  CHECK(costly_headers({{"tools/shared/parser.cpp", "#include <CLI/CLI.hpp>\n"},
+                        {"tests/support/json.cpp", "#include \"support/json.hpp\"\n#include <nlohmann/json.hpp>\n"}})
+            .empty());
+}
+
 TEST_CASE("databases are named in their own folders only") {
   check_none(vendors(everything()));
   CHECK(vendors({{"src/store/pool.cpp", "PGconn* connection;\n"}}).size() == 1);

@@ -9,6 +9,9 @@ namespace dlock::law {
 // know only the public headers, and no dialect knows another one.
 Breaches arrows(const Tree& tree);
 
+// A library whose headers take seconds to compile is included by the one file of a program that all others ask instead.
+Breaches costly_headers(const Tree& tree);
+
 // A database's name and its client library stand in the code of its own folder only.
 Breaches vendors(const Tree& tree);
 
