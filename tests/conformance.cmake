@@ -13,32 +13,27 @@
 # In the release form all of conformance/ but the migrations is asked once more with every request in a statement of its
 # own: conformance.<database>.<promise>_uncombined.
 
-# These look at what the whole server writes: they run with nothing beside them.
-set(dlock_alone
-  busy_writes_nothing
-  migrations_up)
-
-# These measure time, or load the machine: they count for two of the tests that run at the same time.
-set(dlock_wide
-  exclusion
-  keeper
-  keeper_network
-  lifetimes
-  lifetimes_network
+# What these promise is a time, and nothing about safety: they have the label `timing`. In a crowd they may run as well:
+# like all bounds theirs follow the machine (support/slowness.hpp).
+set(dlock_timing
   many_leases
-  max_hold
-  pause
   reap_traffic
-  run_guardian
-  run_network
-  run_writer
-  stopped
-  stopped_hanging
-  transfers
-  unfenced
   waits)
 
+# These load the machine with many threads or processes: they count for two of the tests that run at the same time.
+set(dlock_wide
+  bench
+  exclusion
+  lifetimes
+  many_leases
+  migrations_up
+  one_voice
+  reap_traffic
+  transfers
+  unfenced)
+
 add_executable(dlock_worker support/worker.cpp)
+target_include_directories(dlock_worker PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(dlock_worker PRIVATE dlock::dlock dlock_flags dlock_test_flags Threads::Threads)
 set_target_properties(dlock_worker PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 
@@ -120,13 +115,14 @@ function(dlock_add_promise database promise)
     list(APPEND labels quick)
   endif()
   set_tests_properties(${test} PROPERTIES ENVIRONMENT "DLOCK_TEST_DATABASE=${database};DLOCK_TEST_NAME=${test};${ARGN}"
-    SKIP_RETURN_CODE 77 TIMEOUT 300 LABELS "${labels}")
+    SKIP_RETURN_CODE 77 TIMEOUT 600 LABELS "${labels}")
   if(dlock_opener_fixture)
     set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED ${dlock_opener_fixture})
   endif()
-  if(word IN_LIST dlock_alone)
-    set_tests_properties(${test} PROPERTIES RUN_SERIAL TRUE)
-  elseif(word IN_LIST dlock_wide)
+  if(word IN_LIST dlock_timing)
+    set_property(TEST ${test} APPEND PROPERTY LABELS timing)
+  endif()
+  if(word IN_LIST dlock_wide)
     set_tests_properties(${test} PROPERTIES PROCESSORS 2)
   endif()
 endfunction()

@@ -21,12 +21,12 @@ struct BootClock {
                       std::chrono::nanoseconds{ahead.load(std::memory_order_relaxed)}};
   }
 
-  // What the kernel's own clock shows at `at`: the same, outside of unit tests.
+  // What the kernel's own clock shows at `at`: the same, outside of tests.
   static time_point of_the_kernel(time_point at) noexcept {
     return at - std::chrono::nanoseconds{ahead.load(std::memory_order_relaxed)};
   }
 
-  // How far the clock was put ahead, by unit tests alone: as a suspend does it, without anything having run meanwhile.
+  // How far the clock was put ahead, by tests alone: as a suspend does it, without anything having run meanwhile.
   static inline std::atomic<rep> ahead{0};
 };
 

@@ -1,8 +1,9 @@
-// This file knows the promise that looking at a busy lock writes nothing: no page, no log, no transaction number.
+// This file knows the promise that looking writes nothing, at a busy lock or at the schema: no page, no log, no number.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/hands.hpp"
 
+#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
 
 #include <string>
@@ -16,28 +17,32 @@ namespace {
 
 // What the database has written may also be of its own housekeeping: then the same once more.
 template <class Work>
-bool writes_nothing(Database& database, Work work) {
+bool writes_nothing(Place& place, Work work) {
   for (int i = 0; i < 10; ++i) {
-    const auto before = database.place().written();
+    const auto before = place.written();
     work();
-    if (database.place().written() == before) return true;
+    if (place.written() == before) return true;
   }
   return false;
+}
+template <class Work>
+bool writes_nothing(Database& database, Work work) {
+  return writes_nothing(database.place(), work);
 }
 
 }  // namespace
 
 TEST_CASE("what tells whether anything was written does tell") {
-  Database database;
+  Database database(opener().quiet_place());
   auto engine = database.engine();
   CHECK_FALSE(writes_nothing(database, [&] { engine.try_lock("job").reset(); }));
 }
 
 TEST_CASE("a try on a busy lock writes nothing") {
-  Database database;
+  Database database(opener().quiet_place());
   auto holder = database.engine();
   auto engine = database.engine();
-  const auto lock = holder.try_lock("job", {.renew = false});
+  const auto lock = holder.try_lock("job", {.lease = 1h, .renew = false});
   REQUIRE(lock);
   CHECK_FALSE(engine.try_lock("job"));
   CHECK(writes_nothing(database, [&] {
@@ -50,10 +55,10 @@ TEST_CASE("a try on a busy lock writes nothing") {
 }
 
 TEST_CASE("tries of many threads on busy locks, through one connection, write nothing") {
-  Database database;
+  Database database(opener().quiet_place());
   auto holder = database.engine();
   std::vector<Lock> locks;
-  for (int i = 0; i < 8; ++i) locks.push_back(holder.lock("job " + std::to_string(i), {.renew = false}));
+  for (int i = 0; i < 8; ++i) locks.push_back(holder.lock("job " + std::to_string(i), {.lease = 1h, .renew = false}));
   CHECK(writes_nothing(database, [&] {
     auto engine = database.engine({.connections = 1});
     in_parallel(8, [&](int i) {
@@ -63,7 +68,7 @@ TEST_CASE("tries of many threads on busy locks, through one connection, write no
 }
 
 TEST_CASE("a try on a lock inside its at-least time writes nothing") {
-  Database database;
+  Database database(opener().quiet_place());
   auto engine = database.engine();
   engine.try_lock("job", {.at_least = 1h}).reset();
   CHECK(writes_nothing(database, [&] {
@@ -72,24 +77,24 @@ TEST_CASE("a try on a lock inside its at-least time writes nothing") {
 }
 
 TEST_CASE("waiting by looking, and asking who holds a lock, write nothing") {
-  Database database;
+  Database database(opener().quiet_place());
   auto holder = database.engine();
   auto engine = database.engine({.listen = false});  // who listens marks the row as wanted, once
-  const auto lock = holder.try_lock("job", {.renew = false});
+  const auto lock = holder.try_lock("job", {.lease = 1h, .renew = false});
   REQUIRE(lock);
   CHECK(writes_nothing(database, [&] {
     Holder who;
-    CHECK_FALSE(engine.try_lock_for("job", 200ms, {.reentrance = Reentrance::none}));
+    CHECK_FALSE(answered([&] { return engine.try_lock_for("job", 200ms, {.reentrance = Reentrance::none}); }));
     CHECK_FALSE(engine.try_lock("job", {}, &who));
     CHECK(who.owner == lock->owner());
-    CHECK_FALSE(engine.wait_free("job", 100ms));
+    CHECK_FALSE(answered([&] { return engine.wait_free("job", 100ms); }));
     CHECK(engine.inspect("job"));
     CHECK(engine.list().size() == 1);
   }));
 }
 
 TEST_CASE("a try that stands behind a queue writes nothing") {
-  Database database;
+  Database database(opener().quiet_place());
   auto engine = database.engine();
   const auto table = database.table();
   Hand waiter(*table, 1);
@@ -100,4 +105,22 @@ TEST_CASE("a try that stands behind a queue writes nothing") {
     CHECK(waiter.draw() == 1);
   }));
   waiter.discard();
+}
+
+TEST_CASE("looking at the schema writes nothing, on an empty database and on a migrated one") {
+  const auto place = opener().quiet_place();
+  {
+    // On a file that is not there yet, there is nothing to be written to.
+    const auto status = schema::status(place->url());
+    CHECK(status.verdict == schema::Verdict::pending);
+    CHECK(status.current == 0);
+    CHECK(schema::check(place->url()).verdict == schema::Verdict::pending);
+    CHECK_FALSE(schema::status(place->url()).history_exists);
+  }
+  CHECK(schema::up(place->url()).verdict == schema::Verdict::good);
+  CHECK(writes_nothing(*place, [&] {
+    CHECK(schema::status(place->url()).verdict == schema::Verdict::good);
+    CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
+    CHECK(schema::up(place->url()).verdict == schema::Verdict::good);
+  }));
 }

@@ -1,6 +1,7 @@
 // This file knows the promise that a deadlock between waiters is found, named and broken, and that none is imagined.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -35,7 +36,7 @@ std::vector<std::string> ring(Database& database, int count, const std::vector<L
     holding.arrive_and_wait();
     if (!mine) return;
     const auto thrown = thrown_by([&] {
-      const auto next = engine.try_lock_for("n" + std::to_string((i + 1) % count), 2min, options[at]);
+      const auto next = engine.try_lock_for("n" + std::to_string((i + 1) % count), 4min, options[at]);
       told[at] = next ? "granted" : "busy";
     });
     if (thrown.fault) told[at] = thrown.fault == Fault::deadlock ? thrown.text : "wrong: " + thrown.text;
@@ -65,7 +66,7 @@ TEST_CASE("of two threads that wait for each other exactly one is told, by name,
   Database database;
   const Stopwatch time;
   check_one_victim(ring(database, 2, std::vector<LockOptions>(2)));
-  CHECK(time.elapsed() < 30s);
+  CHECK(time.elapsed() < 30s * slowness());
   CHECK(eventually([&] { return database.admin().number("SELECT count(*) FROM resource_lock_waiter") == 0; }));
 }
 

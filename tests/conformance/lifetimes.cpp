@@ -55,10 +55,10 @@ TEST_CASE("an engine may end before its locks: they are renewed, extended, relea
   std::vector<Lock> locks;
   {
     auto engine = database.engine({.reap_every = 20ms});
-    for (const char* name : {"a", "b", "c"}) locks.push_back(engine.lock(name, {.lease = 900ms}));
+    for (const char* name : {"a", "b", "c"}) locks.push_back(engine.lock(name, renewed_often()));
   }
   const auto begun = database.admin().expires_at("a");
-  CHECK(eventually([&] { return database.admin().expires_at("a") > begun + 900ms; }));
+  CHECK(eventually([&] { return database.admin().expires_at("a") > begun + 300ms; }));  // a few renewals
   for (const auto& lock : locks) CHECK(lock.valid());
   locks.back().extend(1h);
   CHECK(locks.back().release() == Released::freed);
@@ -77,7 +77,7 @@ TEST_CASE("the last lock may end inside what is registered on its loss, and the 
   std::optional<Lock> lock;
   {
     auto engine = database.engine();
-    lock = engine.try_lock("job", {.lease = 600ms, .renew_every = 20ms});
+    lock = engine.try_lock("job", renewed_often());
   }
   REQUIRE(lock);
   const auto token = lock->token();
@@ -113,8 +113,8 @@ TEST_CASE("locks and the engine may end inside the observer") {
       }
       ended = true;
     }});
-    lock = engine->try_lock("first", {.lease = 600ms});
-    const auto second = engine->try_lock("second", {.lease = 600ms});
+    lock = engine->try_lock("first", renewed_often());
+    const auto second = engine->try_lock("second", renewed_often());
     CHECK(lock.has_value());
     CHECK(second.has_value());
   }
@@ -130,15 +130,15 @@ TEST_CASE("an observer that blocks, or throws, holds up neither calls nor renewa
     gate.wait();
     throw std::runtime_error("an observer that throws harms nobody");
   }});
-  auto held = engine.try_lock("held", {.lease = 900ms});
+  auto held = engine.try_lock("held", renewed_often());
   REQUIRE(held);
   CHECK(gate.reached());
   for (int i = 0; i < 20; ++i) CHECK(engine.try_lock("job")->release() == Released::freed);
   const auto begun = database.admin().expires_at("held");
-  CHECK(eventually([&] { return database.admin().expires_at("held") > begun + 900ms; }));
+  CHECK(eventually([&] { return database.admin().expires_at("held") > begun + 300ms; }));  // a few renewals
   CHECK(held->valid());
   free_by_force(engine, "held");
-  CHECK(eventually([&] { return held->loss() == Loss::forced; }));
+  CHECK(eventually([&] { return held->loss().has_value(); }));
   CHECK_FALSE(held->valid());
   gate.open();
   CHECK(eventually([&] { return held->lost().stop_requested(); }));
@@ -146,20 +146,21 @@ TEST_CASE("an observer that blocks, or throws, holds up neither calls nor renewa
 
 TEST_CASE("a lock and its engine end in time although the row is locked by somebody else") {
   Database database;
-  Stopwatch whole;
-  std::optional<Engine> engine = database.engine(
-      {.request_timeout = 1500ms, .release_timeout = 300ms, .reap_every = 5ms, .retention = 1ms, .grace = 1ms});
-  auto lock = engine->try_lock("job", {.lease = 20s, .renew_every = 10ms});
+  const auto request_timeout = 1500ms * slowness(), release_timeout = 300ms * slowness();
+  std::optional<Engine> engine =
+      database.engine({.request_timeout = request_timeout, .release_timeout = release_timeout, .reap_every = 5ms,
+                       .retention = 1ms, .grace = 1ms});
+  auto lock = engine->try_lock("job", {.lease = 10min, .renew_every = 10ms});
   REQUIRE(lock);
   database.admin().block("job");
   const auto remaining = lock->remaining();
   REQUIRE(eventually([&] { return lock->remaining() < remaining - 100ms; }));  // renewals wait by now
   const Stopwatch release;
   lock.reset();
-  CHECK(release.elapsed() < 300ms + 2s * slowness);
+  CHECK(release.elapsed() < release_timeout + 2s * slowness());
   const Stopwatch close;
   engine.reset();
-  CHECK(close.elapsed() < 1500ms + 2s * slowness);
+  CHECK(close.elapsed() < request_timeout + 2s * slowness());
   database.admin().unblock();
   auto other = database.engine();
   free_by_force(other, "job");  // as it would have ended with its lease
@@ -172,7 +173,7 @@ TEST_CASE("engines opened and closed by the thousand leave no thread, no descrip
   News news;
   const auto one = [&] {
     auto engine = database.engine({.reap_every = 1ms, .observer = news.observer()});
-    const auto lock = engine.try_lock("job", {.lease = 600ms});
+    const auto lock = engine.try_lock("job");
     CHECK(lock.has_value());
   };
   for (int i = 0; i < 20; ++i) one();
@@ -182,7 +183,7 @@ TEST_CASE("engines opened and closed by the thousand leave no thread, no descrip
   for (int i = 0; i < fewest || (i < most && time.elapsed() < 5s); ++i) one();
   CHECK(back_to(threads));
   CHECK(count_descriptors() == open);
-  if (slowness == 1) CHECK(memory() < before + 16);
+  if (!sanitized) CHECK(memory() < before + 16);
 }
 
 TEST_CASE("no descriptor of an engine is inherited by programs that this process starts") {
@@ -191,9 +192,9 @@ TEST_CASE("no descriptor of an engine is inherited by programs that this process
   auto engine = database.engine({.connections = 4, .reap_every = 1ms, .observer = [](const Event&) {}});
   std::vector<std::optional<Lock>> locks(4);
   in_parallel(4, [&](int i) {
-    locks[static_cast<std::size_t>(i)] = engine.try_lock("job " + std::to_string(i), {.lease = 600ms, .renew_every = 10ms});
+    locks[static_cast<std::size_t>(i)] = engine.try_lock("job " + std::to_string(i), renewed_often());
   });
-  CHECK_FALSE(engine.try_lock_for("job 1", 100ms));
+  CHECK_FALSE(answered([&] { return engine.try_lock_for("job 1", 100ms); }));
   int looked_at = 0;
   for (const int descriptor : descriptors()) {
     if (before.contains(descriptor)) continue;

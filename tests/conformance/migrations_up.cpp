@@ -37,29 +37,6 @@ TEST_CASE("a second run does nothing, and says so") {
   CHECK(database.admin().text("SELECT applied_by FROM resource_lock_schema_history") == before);
 }
 
-TEST_CASE("looking writes nothing, on an empty database and on a migrated one") {
-  const auto place = opener().place();
-  {
-    // On a file that is not there yet, there is nothing to be written to.
-    const auto status = schema::status(place->url());
-    CHECK(status.verdict == Verdict::pending);
-    CHECK(status.current == 0);
-    CHECK(schema::check(place->url()).verdict == Verdict::pending);
-    CHECK_FALSE(schema::status(place->url()).history_exists);
-  }
-  CHECK(schema::up(place->url()).verdict == Verdict::good);
-  // What the database has written may also be of its own housekeeping: then the same once more.
-  bool nothing_written = false;
-  for (int i = 0; i < 10 && !nothing_written; ++i) {
-    const auto before = place->written();
-    CHECK(schema::status(place->url()).verdict == Verdict::good);
-    CHECK(schema::check(place->url()).verdict == Verdict::good);
-    CHECK(schema::up(place->url()).verdict == Verdict::good);
-    nothing_written = place->written() == before;
-  }
-  CHECK(nothing_written);
-}
-
 TEST_CASE("down and up again: the table is gone, then new") {
   Database database;
   CHECK(schema::down(database.url(), 0).verdict == Verdict::good);

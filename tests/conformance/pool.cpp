@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 TEST_CASE("one connection serves many threads, and their renewals") {
   Database database;
   auto engine = database.engine({.connections = 1});
-  const auto kept = engine.try_lock("kept", {.lease = 900ms * slowness});
+  const auto kept = engine.try_lock("kept", {.lease = 900ms * slowness()});
   REQUIRE(kept);
   in_parallel(8, [&](int i) {
     for (int round = 0; round < 10; ++round) {
@@ -34,7 +34,7 @@ TEST_CASE("waiters for one lock share one connection and all get their turn") {
   auto engine = database.engine({.connections = 1, .poll_floor = 20ms});
   std::atomic<int> turns{0};
   in_parallel(6, [&](int) {
-    auto lock = engine.try_lock_for("job", 60s);
+    auto lock = engine.try_lock_for("job", 2min);
     REQUIRE(lock);
     ++turns;
   });

@@ -69,7 +69,7 @@ TEST_CASE("of all engines that reap by themselves one does in an interval, and e
   std::vector<Duration> turns{database.admin().reopens_at("")};
   const Stopwatch time;
   while (turns.size() < 6) {
-    REQUIRE(time.elapsed() < 30s);
+    REQUIRE(time.elapsed() < far_longer());
     if (const auto next = database.admin().reopens_at(""); next != turns.back()) turns.push_back(next);
   }
   for (std::size_t i = 2; i < turns.size(); ++i) CHECK(turns[i] - turns[i - 1] >= interval / 4 * 3);
@@ -82,7 +82,7 @@ TEST_CASE("a reaper that died in its turn keeps the others waiting for seconds, 
   const auto table = database.table();
   add_old_rows(database.admin(), "left ", 1, 1, true);
   auto engine = database.engine();
-  const auto soon = [] { return later(BootClock::now(), 10s); };
+  const auto soon = [] { return later(BootClock::now(), 1min); };
   REQUIRE(table->begin_reaping("dead", "a dead one", 15s, {}, soon()));
   CHECK(table->begin_reaping("dead", "a dead one", 15s, {}, soon()));  // asked again, as after a lost answer
   const auto reaped = engine.reap();
@@ -108,7 +108,7 @@ TEST_CASE("who settles a lease, and who removes a row, is decided once however m
   std::atomic<std::size_t> removed{0};
   in_parallel(reapers, [&](int i) {
     auto& table = *tables[static_cast<std::size_t>(i)];
-    const auto soon = [] { return later(BootClock::now(), 20s); };
+    const auto soon = [] { return later(BootClock::now(), 1min); };
     const auto settler = "reaper " + std::to_string(i);
     for (int row = 0; row < count; ++row) {
       const Token token{1 + row};
@@ -129,7 +129,7 @@ TEST_CASE("who settles a lease, and who removes a row, is decided once however m
   CHECK(signed_by == count);
   CHECK(removed <= count);
   const auto table = database.table();
-  const auto soon = later(BootClock::now(), 10s);
+  const auto soon = later(BootClock::now(), 1min);
   removed += table->remove_idle(table->idle({"old ", "", 1000}, Token{count}, 1h, soon), soon);  // what was skipped
   CHECK(removed == count);
 }
@@ -139,7 +139,7 @@ TEST_CASE("what an idle row was when it was seen decides: used meanwhile, it sta
   add_old_rows(database.admin(), "old ", 3);
   const auto table = database.table();
   auto engine = database.engine();
-  const auto soon = later(BootClock::now(), 10s);
+  const auto soon = later(BootClock::now(), 1min);
   const auto idle = table->idle({"old ", "", 1000}, Token{100}, 1h, soon);
   REQUIRE(idle.size() == 3);
   CHECK(table->idle({"old ", "old 000000", 1}, Token{100}, 1h, soon).front().name == "old 000001");
@@ -160,7 +160,7 @@ TEST_CASE("an engine with a reaper closes at once") {
     engine->try_lock("job").reset();
     const Stopwatch time;
     engine.reset();
-    CHECK(time.elapsed() < 1s * slowness);
+    CHECK(time.elapsed() < 2s * slowness());
   }
 }
 
@@ -203,6 +203,6 @@ TEST_CASE("a pass that is stopped while it waits out the grace ends at once, and
                                            }},
                                       stop.get_token());
   CHECK(reaped.removed == 0);
-  CHECK(time.elapsed() < 5s * slowness);
+  CHECK(time.elapsed() < 5s * slowness());
   CHECK(rows(database.admin()) == 5);
 }

@@ -122,7 +122,7 @@ TEST_CASE("a lost lease is not entered again: a new grant with a new token is as
   Database database;
   auto engine = database.engine();
   auto other = database.engine();
-  auto outer = engine.try_lock("job", {.lease = 900ms});
+  auto outer = engine.try_lock("job", renewed_often());
   REQUIRE(outer);
   auto inner = engine.try_lock("job");
   REQUIRE(inner);
@@ -178,14 +178,14 @@ TEST_CASE("without renewal each entry begins with a full lease") {
 TEST_CASE("an entry that asks for a longer lease gets it, and one that asks for a shorter one does not cut the grant's") {
   Database database;
   auto engine = database.engine();
-  const auto outer = engine.try_lock("job", {.lease = 10s});
+  const auto outer = engine.try_lock("job", {.lease = 10min});
   REQUIRE(outer);
-  const auto shorter = engine.try_lock("job", {.lease = 5s});
-  CHECK(engine.inspect("job")->lease == 10s);
-  const auto longer = engine.try_lock("job", {.lease = 60s});
+  const auto shorter = engine.try_lock("job", {.lease = 5min});
+  CHECK(engine.inspect("job")->lease == 10min);
+  const auto longer = engine.try_lock("job", {.lease = 60min});
   REQUIRE(longer);
-  CHECK(engine.inspect("job")->lease == 60s);
-  CHECK(outer->remaining() > 30s);
+  CHECK(engine.inspect("job")->lease == 60min);
+  CHECK(outer->remaining() > 30min);
 }
 
 TEST_CASE("the options of the grant stand: an entry's label, metadata and at-least time change nothing") {

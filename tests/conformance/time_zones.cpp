@@ -19,12 +19,12 @@ TEST_CASE("a process in an odd time zone writes the same times as everybody else
     REQUIRE_MESSAGE(holder.line(), zone);
     const auto now = std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch());
     const auto off = database.admin().acquired_at(name) - now;
-    CHECK_MESSAGE(off < 10s, zone);
-    CHECK_MESSAGE(off > -30s, zone);
+    CHECK_MESSAGE(off < 5min, zone);
+    CHECK_MESSAGE(off > -5min, zone);
     const auto row = engine.inspect(name);
     REQUIRE(row);
     CHECK(row->state == State::held);
-    CHECK(row->held < 30s);
+    CHECK(row->held < 5min);
     holder.tell("release");
     CHECK(holder.line() == "freed");
   }

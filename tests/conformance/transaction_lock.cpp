@@ -4,6 +4,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/news.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // No row of a lease, and none that keeps others out.
-bool can_be_taken(Engine& engine, std::string_view name) { return engine.try_lock_for(name, 5s).has_value(); }
+bool can_be_taken(Engine& engine, std::string_view name) { return engine.try_lock_for(name, 1min).has_value(); }
 
 // Where the whole database is locked a try takes its time before it is busy: not too much of it.
 bool is_busy(const Database& database, std::string_view name) {
@@ -38,7 +39,7 @@ TEST_CASE("a transaction lock lasts until the commit or the rollback, and moves 
     for (const char* end : {"COMMIT", "ROLLBACK"}) {
       INFO(beginning.name << ", " << end);
       caller.begin(beginning);
-      const auto token = engine.try_lock_in(caller.native(), "a", 2s);
+      const auto token = engine.try_lock_in(caller.native(), "a", 1min);
       REQUIRE(token);
       CHECK(*token > last);
       CHECK(is_busy(database, "a"));
@@ -71,7 +72,7 @@ TEST_CASE("a lease excludes transaction locks: no wait is busy at once, and a wa
     CHECK_FALSE(engine.try_lock_in(caller.native(), "a", 300ms));
     // Where the transaction keeps everybody from writing, the holder could not release: then it does not wait.
     if (beginning.name != "immediate") CHECK(time.elapsed() >= 300ms);
-    CHECK(time.elapsed() < 2300ms);
+    CHECK(time.elapsed() < 300ms + 2s * slowness());
     caller.run("ROLLBACK");
   }
   CHECK(lease.valid());
@@ -93,7 +94,7 @@ TEST_CASE("a wait for a transaction lock ends soon after the lease is released")
     });
     caller.begin(beginning);
     begun.set_value();
-    CHECK(engine.try_lock_in(caller.native(), "a", 10s));
+    CHECK(engine.try_lock_in(caller.native(), "a", 1min));
     CHECK(release.get() == Released::freed);
     caller.run("COMMIT");
   }
@@ -108,13 +109,15 @@ TEST_CASE("a try that waits, and one that gave up with its transaction still ope
   for (const auto& beginning : database.place().beginnings()) {
     if (beginning.name == "immediate") continue;  // who writes there writes alone
     INFO(beginning.name);
-    auto lease = holder.lock("a", {.lease = 900ms});
+    auto lease = holder.lock("a", renewed_often());
     caller.begin(beginning);
     caller.number("SELECT 1");
-    CHECK_FALSE(engine.try_lock_in(caller.native(), "a", 1500ms));
-    // Renewed meanwhile, and once more with the transaction open.
-    CHECK(lease.valid());
-    lease.extend(5s);
+    const auto before = database.admin().expires_at("a");
+    CHECK_FALSE(engine.try_lock_in(caller.native(), "a", 1s * slowness()));
+    const auto meanwhile = database.admin().expires_at("a");
+    CHECK(meanwhile > before + 100ms);  // a few renewals
+    CHECK(eventually([&] { return database.admin().expires_at("a") > meanwhile + 100ms; }));  // the transaction is open
+    lease.extend(1h);
     CHECK(lease.valid());
     CHECK(lease.release() == Released::freed);
     CHECK(can_be_taken(holder, "a"));
@@ -187,14 +190,14 @@ TEST_CASE("a lease asked for in a transaction begins with its commit, and never 
     options.label = "the order";
     options.metadata = "{\"order\": 42}";
     caller.begin(beginning);
-    const auto gone = engine.try_lock_in(caller.native(), "a", 1s, options);
+    const auto gone = engine.try_lock_in(caller.native(), "a", 1min, options);
     REQUIRE(gone);
     caller.run("ROLLBACK");
     CHECK_FALSE(other.adopt("a", *gone));
     CHECK(other.try_lock("a"));
 
     caller.begin(beginning);
-    const auto token = engine.try_lock_in(caller.native(), "a", 1s, options);
+    const auto token = engine.try_lock_in(caller.native(), "a", 1min, options);
     REQUIRE(token);
     CHECK(is_busy(database, "a"));
     CHECK_FALSE(engine.try_lock_in(caller.native(), "a"));  // it is a lease, for this transaction too
@@ -266,7 +269,7 @@ TEST_CASE("a runner of the caller's own does what a native connection does") {
   auto engine = database.engine();
   Caller caller(database.place());
   caller.begin(database.place().beginnings().front());
-  const auto token = engine.try_lock_in(caller.runner(), "it's 100 % \\ \"ours\"", 1s);
+  const auto token = engine.try_lock_in(caller.runner(), "it's 100 % \\ \"ours\"", 1min);
   REQUIRE(token);
   CHECK(is_busy(database, "it's 100 % \\ \"ours\""));
   caller.run("COMMIT");
@@ -300,7 +303,7 @@ TEST_CASE("a killed process ends its transaction and its transaction lock, and n
   CHECK(is_busy(database, "a"));
   copy.signal(SIGKILL);
   CHECK(copy.wait() == 128 + SIGKILL);
-  CHECK(engine.try_lock_for("a", 10s));
+  CHECK(engine.try_lock_for("a", 2min));
   CHECK(database.admin().number("SELECT count(*) FROM app") == 0);
 }
 
@@ -311,7 +314,7 @@ TEST_CASE("leases and transaction locks of several processes, some of them kille
   // Under the lock, a process reads the number in one step and writes it in another: nothing but the lock guards it.
   const auto work = [&](unsigned seed, int rounds) {
     return [&database, seed, rounds](const Copy::Say& say) {
-      auto engine = database.engine({.lease = 20s});
+      auto engine = database.engine({.lease = 10min});
       Caller caller(database.place());
       const auto beginning = database.place().beginnings().front();
       unsigned random = seed;
@@ -324,7 +327,7 @@ TEST_CASE("leases and transaction locks of several processes, some of them kille
         } else {
           for (bool done = false; !done;) {
             caller.begin(beginning);
-            if (engine.try_lock_in(caller.native(), "counter", 20s)) {
+            if (engine.try_lock_in(caller.native(), "counter", 1min)) {
               const auto n = caller.number("SELECT n FROM counter");
               caller.run("UPDATE counter SET n = " + std::to_string(n + 1) + ", done = done + 1");
               done = true;
@@ -345,7 +348,7 @@ TEST_CASE("leases and transaction locks of several processes, some of them kille
       Caller caller(database.place());
       for (;;) {
         caller.begin(database.place().beginnings().front());
-        if (engine.try_lock_in(caller.native(), "counter", 20s)) break;
+        if (engine.try_lock_in(caller.native(), "counter", 1min)) break;
         caller.run("ROLLBACK");
       }
       caller.run("UPDATE counter SET n = 1000000");

@@ -2,6 +2,7 @@
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -16,17 +17,17 @@ using namespace std::chrono_literals;
 TEST_CASE("a process that was stopped past its lease knows of the loss at its first instruction, and frees nothing") {
   Database database;
   auto engine = database.engine();
-  Child holder(worker({"hold", database.url(), "job", "1500", "0"}));
+  Child holder(worker({"hold", database.url(), "job", std::to_string(1500 * slowness()), "0"}));
   const auto token = holder.line();
   REQUIRE(token);
   holder.tell("check");
   CHECK(holder.line() == "valid");
   // Never stopped inside a write of its own: on a database with one writer it would stop everybody. Its renewals are
-  // half a second apart.
+  // half a second apart at least.
   const auto end = database.admin().expires_at("job");
   REQUIRE(eventually([&] { return database.admin().expires_at("job") > end; }));
   holder.signal(SIGSTOP);
-  const auto next = engine.try_lock_for("job", 60s);
+  const auto next = engine.try_lock_for("job", 2min);
   REQUIRE(next);
   CHECK(number(next->token()) > std::stoll(*token));
   holder.tell("check");  // waits in the pipe for its first instruction
@@ -40,14 +41,15 @@ TEST_CASE("a process that was stopped past its lease knows of the loss at its fi
 TEST_CASE("the lock of a killed process is taken over when its lease has ended") {
   Database database;
   auto engine = database.engine({.poll_floor = 50ms});
-  Child holder(worker({"hold", database.url(), "job", "1000", "0"}));
+  const auto lease = 1000ms * slowness();
+  Child holder(worker({"hold", database.url(), "job", std::to_string(lease.count()), "0"}));
   REQUIRE(holder.line());
   const Stopwatch time;
   holder.signal(SIGKILL);
   holder.wait();
   CHECK_FALSE(engine.try_lock("job"));
-  CHECK(engine.try_lock_for("job", 60s).has_value());
-  CHECK(time.elapsed() < 1000ms + 2s);
+  CHECK(engine.try_lock_for("job", 2min).has_value());
+  CHECK(time.elapsed() < lease + 2s * slowness());
 }
 
 TEST_CASE("after fork the lock and the engine are the parent's alone") {

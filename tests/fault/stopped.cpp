@@ -2,6 +2,7 @@
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -26,12 +27,12 @@ Duration on_boot_clock() {
 TEST_CASE("a process that was stopped past its lease is told of the loss at once when it goes on, once, with a reason") {
   Database database;
   auto engine = database.engine();
-  Child holder(worker({"watch", database.url(), "job", "1500"}));
+  Child holder(worker({"watch", database.url(), "job", std::to_string(1500 * slowness())}));
   REQUIRE(holder.line());
   const auto end = database.admin().expires_at("job");
   REQUIRE(eventually([&] { return database.admin().expires_at("job") > end; }));  // see pause.cpp
   holder.signal(SIGSTOP);
-  const auto next = engine.try_lock_for("job", 60s);
+  const auto next = engine.try_lock_for("job", 2min);
   REQUIRE(next);
   const auto continued = on_boot_clock();
   holder.signal(SIGCONT);
@@ -45,7 +46,7 @@ TEST_CASE("a process that was stopped past its lease is told of the loss at once
   CHECK(times == 1);
   const auto after = Duration{at} - continued;
   MESSAGE("lost() came " << after.count() << " us after SIGCONT");
-  CHECK(after < 2s);
+  CHECK(after < 2s * slowness());
   holder.tell("check");
   CHECK(holder.line() == "lost");
   holder.tell("times");

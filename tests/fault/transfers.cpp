@@ -2,7 +2,6 @@
 //
 // DLOCK_SOAK_SECONDS makes the run longer, and tells how it gets on: tools/soak.
 #include "fault/suite/campaign.hpp"
-#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,7 +14,7 @@ using namespace std::chrono_literals;
 TEST_CASE("fenced transfers stay in the order of tokens and keep every sum, while everything else goes wrong") {
   const char* soak = std::getenv("DLOCK_SOAK_SECONDS");
   Plan plan;
-  plan.lease = 400ms * slowness;
+  plan.lease = lease_of_tellers();
   plan.length = 5s;
   std::size_t told = 0;
   const Nanoseconds begun = boottime();

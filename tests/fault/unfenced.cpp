@@ -1,6 +1,5 @@
 // This file knows that the fault suite finds what it is there to find: with the fence taken out, lost locks do write.
 #include "fault/suite/campaign.hpp"
-#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -16,7 +15,7 @@ TEST_CASE("without the fence, holders that are paused past their lease write und
   };
   Plan plan;
   plan.fenced = false;
-  plan.lease = 400ms * slowness;
+  plan.lease = lease_of_tellers();
   plan.length = 120s;
   plan.paused_enough = stale;
   const auto report = run(plan);

@@ -3,6 +3,7 @@
 
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/slowness.hpp"
 #include "types/owner.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace dlock::test {
 
-inline Deadline soon(std::chrono::milliseconds length = std::chrono::seconds{20}) {
+inline Deadline soon(std::chrono::milliseconds length = std::chrono::seconds{20} * slowness()) {
   return later(BootClock::now(), length);
 }
 

@@ -34,6 +34,9 @@ unsigned combine_unless(unsigned chosen) {
   return text == nullptr || chosen != EngineOptions{}.combine ? chosen : static_cast<unsigned>(std::stoul(text));
 }
 
+// What is chosen; what is not, in proportion to how slow it is here.
+Duration timeout(Duration chosen, Duration standard) { return chosen == standard ? standard * slowness() : chosen; }
+
 }  // namespace
 
 Database::Database(std::unique_ptr<Place> place) : place_(std::move(place)) {
@@ -50,12 +53,17 @@ Database::~Database() {
 }
 
 std::chrono::milliseconds time_in_vain() {
-  return opener().server_place != nullptr ? std::chrono::seconds{10} : std::chrono::milliseconds{300} * slowness;
+  return opener().server_place != nullptr ? std::chrono::seconds{10} : std::chrono::milliseconds{300} * slowness();
 }
 
 Engine Database::engine(const EngineOptions& options) const {
   auto chosen = options;
+  const EngineOptions standard;
   chosen.combine = combine_unless(options.combine);
+  chosen.connect_timeout = timeout(options.connect_timeout, standard.connect_timeout);
+  chosen.request_timeout = timeout(options.request_timeout, standard.request_timeout);
+  chosen.release_timeout = timeout(options.release_timeout, standard.release_timeout);
+  chosen.ticket = timeout(options.ticket, standard.ticket);
   return Engine(url(), std::move(chosen));
 }
 
@@ -71,6 +79,13 @@ std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned co
   options.combine = combine_unless(options.combine);
   options.engine = engine;
   return store::open_lock_table(door.dialect, std::move(door.connector), options);
+}
+
+LockOptions renewed_often() {
+  LockOptions options;
+  options.lease = std::chrono::minutes{10};
+  options.renew_every = std::chrono::milliseconds{20};
+  return options;
 }
 
 void free_by_force(Engine& engine, std::string_view name) {

@@ -3,7 +3,9 @@
 
 #include "store/lock_table.hpp"
 #include "support/admin.hpp"
+#include "support/eventually.hpp"
 #include "support/place.hpp"
+#include "support/slowness.hpp"
 #include "support/words.hpp"
 
 #include <dlock/dlock.hpp>
@@ -28,7 +30,8 @@ class Database {
   std::string url() const { return place_->url(); }
   Place& place() { return *place_; }
   Admin& admin() { return *admin_; }
-  // With DLOCK_TEST_COMBINE in the environment, that many requests travel together, where the options leave it open.
+  // Where the options leave it open, requests and tickets have more time in proportion to slowness(), and with
+  // DLOCK_TEST_COMBINE in the environment that many requests travel together.
   Engine engine(const EngineOptions& options = {}) const;
 
   // The room below the engine, for promises about statements.
@@ -61,6 +64,21 @@ class ServerDatabase {
 // `engine`: see store::TableOptions; `prepared`: see EngineOptions::prepared_statements.
 std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned connections = 2,
                                              const std::string& engine = {}, bool prepared = true);
+
+// A lease that no busy machine loses, and whose next renewal comes soon.
+LockOptions renewed_often();
+
+// What a short wait answers. Its last look at the database has half a second at least, and that may be too little on a
+// busy machine: then once more.
+template <class Wait>
+auto answered(Wait wait) {
+  for (const auto give_up = std::chrono::steady_clock::now() + far_longer();;) try {
+      return wait();
+    } catch (const Error& error) {
+      const bool late = error.fault() == Fault::timeout || error.fault() == Fault::in_doubt;
+      if (!late || slowness() == 1 || std::chrono::steady_clock::now() > give_up) throw;
+    }
+}
 
 // Frees a lock that a test has left held on purpose.
 void free_by_force(Engine& engine, std::string_view name);

@@ -1,6 +1,9 @@
 // This file knows how a test waits: for a state, never for a time.
 #pragma once
 
+#include "support/slowness.hpp"
+
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <latch>
@@ -10,9 +13,14 @@
 
 namespace dlock::test {
 
+// Far longer than anything should take that comes at all, and short enough for a test to say what did not come.
+inline std::chrono::milliseconds far_longer() {
+  return std::min(std::chrono::seconds{30} * slowness(), std::chrono::seconds{120});
+}
+
 // Asks until the state is there. False: it did not come in far longer than it should take.
 template <class State>
-bool eventually(State state, std::chrono::milliseconds limit = std::chrono::seconds{30}) {
+bool eventually(State state, std::chrono::milliseconds limit = far_longer()) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!state()) {
     if (std::chrono::steady_clock::now() > end) return false;

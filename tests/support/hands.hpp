@@ -3,6 +3,7 @@
 
 #include "store/waiting_room.hpp"
 #include "support/database.hpp"
+#include "support/eventually.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +14,7 @@
 
 namespace dlock::test {
 
-inline Deadline soon() { return later(BootClock::now(), std::chrono::seconds{30}); }
+inline Deadline soon() { return later(BootClock::now(), far_longer()); }
 
 // A row that is locked just now, and what else passes by itself, is asked for again, as the engine does.
 template <class Work>

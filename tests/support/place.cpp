@@ -15,8 +15,14 @@ std::vector<const Opener*>& openers() {
 }  // namespace
 
 Opener::Opener(std::string_view name_, Missing* missing_, std::unique_ptr<Place> (*place_)(),
-               std::unique_ptr<ServerPlace> (*server_place_)(), std::unique_ptr<PrivateServer> (*private_server_)())
-    : name(name_), missing(missing_), place(place_), server_place(server_place_), private_server(private_server_) {
+               std::unique_ptr<Place> (*quiet_place_)(), std::unique_ptr<ServerPlace> (*server_place_)(),
+               std::unique_ptr<PrivateServer> (*private_server_)())
+    : name(name_),
+      missing(missing_),
+      place(place_),
+      quiet_place(quiet_place_),
+      server_place(server_place_),
+      private_server(private_server_) {
   openers().push_back(this);
 }
 

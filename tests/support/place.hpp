@@ -37,7 +37,8 @@ class Place {
   // A new administrative connection.
   virtual std::unique_ptr<soci::session> connect() const = 0;
 
-  // A text that is another one after anything was written, as near to this place as the database can tell.
+  // A text that is another one after anything was written, as near to this place as the database can tell: on a server
+  // by anybody, so that it tells something on a quiet place only.
   virtual std::string written() = 0;
 
   // The statement that opens a transaction which is going to write.
@@ -140,11 +141,15 @@ struct Opener {
   using Missing = std::optional<std::string>();
 
   Opener(std::string_view name, Missing* missing, std::unique_ptr<Place> (*place)(),
-         std::unique_ptr<ServerPlace> (*server_place)(), std::unique_ptr<PrivateServer> (*private_server)());
+         std::unique_ptr<Place> (*quiet_place)(), std::unique_ptr<ServerPlace> (*server_place)(),
+         std::unique_ptr<PrivateServer> (*private_server)());
 
   std::string_view name;
   Missing* missing;  // why it cannot be tested here, if it cannot
   std::unique_ptr<Place> (*place)();
+  // Where nobody else writes: on a server of this program's own, or on the one that was chosen for the whole run, which
+  // is then for the chooser to keep quiet.
+  std::unique_ptr<Place> (*quiet_place)();
   std::unique_ptr<ServerPlace> (*server_place)();      // nullptr where there is no server
   std::unique_ptr<PrivateServer> (*private_server)();  // likewise
 };

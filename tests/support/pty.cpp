@@ -1,6 +1,8 @@
 // This file knows the system calls for a terminal without a person.
 #include "support/pty.hpp"
 
+#include "support/eventually.hpp"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
@@ -17,8 +19,6 @@
 
 namespace dlock::test {
 namespace {
-
-constexpr int patience_ms = 30'000;
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> list;
@@ -72,7 +72,7 @@ void Pty::type(std::string_view keys) {
 
 bool Pty::read_more() {
   pollfd source{master_, POLLIN, 0};
-  if (::poll(&source, 1, patience_ms) <= 0) {
+  if (::poll(&source, 1, static_cast<int>(far_longer().count())) <= 0) {
     silent_ = true;
     return false;
   }
@@ -94,7 +94,7 @@ bool Pty::shows(std::string_view text) {
 }
 
 bool Pty::until(const std::function<bool(const std::string&)>& happened) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds{patience_ms};
+  const auto end = std::chrono::steady_clock::now() + far_longer();
   while (!happened(screen_))
     if (std::chrono::steady_clock::now() > end || !read_more()) return false;  // there may be no end of what is said
   return true;

@@ -10,8 +10,13 @@
 
 namespace dlock::test {
 
+bool server_is_chosen(const std::string& variable) {
+  const char* value = std::getenv(variable.c_str());
+  return value != nullptr && *value != '\0';
+}
+
 std::optional<std::string> server_url(const std::string& variable) {
-  if (const char* value = std::getenv(variable.c_str()); value != nullptr && *value != '\0') return value;
+  if (server_is_chosen(variable)) return std::getenv(variable.c_str());
   std::error_code none;
   for (const auto& file : std::filesystem::directory_iterator(DLOCK_TEST_SERVERS_RUN, none)) {
     if (file.path().extension() != ".env") continue;

@@ -8,6 +8,8 @@
 //   worker watch URL NAME LEASE_MS                         as hold, and says "lost TIME REASON TIMES" when told of the
 //                                                          loss: CLOCK_BOOTTIME in microseconds, and how often by then
 //   worker enter URL NAME NODE LEASE_MS                    likewise, as a process of that node
+#include "support/slowness.hpp"
+
 #include <dlock/dlock.hpp>
 
 #include <fcntl.h>
@@ -24,6 +26,16 @@
 namespace {
 
 using namespace std::chrono_literals;
+using dlock::test::slowness;
+
+// What a busy machine cannot do in the usual time is not given up.
+dlock::EngineOptions patient() {
+  dlock::EngineOptions options;
+  options.connect_timeout *= slowness();
+  options.request_timeout *= slowness();
+  options.release_timeout *= slowness();
+  return options;
+}
 
 // Raises an unguarded number and notes token and number in a journal, with nothing but the lock to keep others out.
 // Each step is one call, so that a kill leaves no half of it. Who is too slow for the lease proves nothing, and ends
@@ -43,7 +55,7 @@ void raise_number(const dlock::Lock& lock, int counter, int journal, bool die) {
 
 int count(const std::string& url, const std::string& name, const std::string& folder, int threads, int rounds,
           dlock::Duration lease, int dies_at) {
-  dlock::EngineOptions options;
+  auto options = patient();
   options.lease = lease;
   dlock::Engine engine(url, options);
   const int counter = ::open((folder + "/counter").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -61,7 +73,7 @@ int count(const std::string& url, const std::string& name, const std::string& fo
 }
 
 int hold(const std::string& url, const std::string& name, dlock::Duration lease, dlock::Duration at_least,
-         const dlock::EngineOptions& engine_options = {}) {
+         const dlock::EngineOptions& engine_options = patient()) {
   dlock::Engine engine(url, engine_options);
   dlock::LockOptions options;
   options.lease = lease;
@@ -76,8 +88,8 @@ int hold(const std::string& url, const std::string& name, dlock::Duration lease,
 }
 
 int watch(const std::string& url, const std::string& name, dlock::Duration lease) {
-  dlock::EngineOptions options;
-  options.request_timeout = 2s;
+  auto options = patient();
+  options.request_timeout = 2s * slowness();
   dlock::Engine engine(url, options);
   dlock::LockOptions held;
   held.lease = lease;
@@ -113,7 +125,7 @@ int main(int argc, char** argv) {
     if (arguments.at(0) == "hold") return hold(arguments.at(1), arguments.at(2), ms(3), ms(4));
     if (arguments.at(0) == "watch") return watch(arguments.at(1), arguments.at(2), ms(3));
     if (arguments.at(0) == "enter") {
-      dlock::EngineOptions options;
+      auto options = patient();
       options.node = arguments.at(3);
       options.reentrance = dlock::Reentrance::node;
       return hold(arguments.at(1), arguments.at(2), ms(4), {}, options);

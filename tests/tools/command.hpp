@@ -3,11 +3,15 @@
 
 #include "migrate.hpp"
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace dlock::test {
+
+// As an option takes it.
+inline std::string words(std::chrono::milliseconds length) { return std::to_string(length.count()) + "ms"; }
 
 // Starts dlock on a database, its two output streams in one pipe (or as `streams` says). A run inherits no lock.
 inline Child dlock_at(const std::string& url, std::vector<std::string> arguments,

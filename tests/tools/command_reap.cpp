@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <thread>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -91,9 +92,13 @@ TEST_CASE("reap waits for another reaper's turn, and a signal ends it") {
   Database database;
   add_old_rows(database.admin(), "left/", 1, 1, true);
   const auto table = database.table();
-  const auto soon = [] { return later(BootClock::now(), 10s); };
+  const auto soon = [] { return later(BootClock::now(), 1min); };
   // As long as a turn may be at most: a longer one is taken for that of a clock that was stepped back.
-  REQUIRE(table->begin_reaping("another", "another", 14s, {}, soon()));
+  const auto take_turn = [&] { return table->begin_reaping("another", "another", 14s, {}, soon()); };
+  REQUIRE(take_turn());
+  std::jthread keeps_it([&](const std::stop_token& stop) {
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(100ms)) CHECK(take_turn());
+  });
   auto waits = dlock_at(database.url(), {"reap", "--grace", "50ms"});
   auto stopped = dlock_at(database.url(), {"reap"});
   database.admin().run("UPDATE resource_lock SET expires_at = acquired_at + 1 WHERE name = 'left/000000'");
@@ -101,6 +106,8 @@ TEST_CASE("reap waits for another reaper's turn, and a signal ends it") {
   const auto ended = finish(stopped);
   CHECK(ended.code == 128 + SIGTERM);
   CHECK(database.admin().held() == 1);
+  keeps_it.request_stop();
+  keeps_it.join();
   table->end_reaping("another", {}, soon());
   const auto ran = finish(waits);
   CHECK(ran.code == 0);

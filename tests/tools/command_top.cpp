@@ -57,7 +57,7 @@ TEST_CASE("the table follows what is taken and given back; q ends it") {
   auto engine = database.engine();
   Screen screen(database);
   REQUIRE(screen.shows("0 held, 0 expired"));
-  auto lock = engine.try_lock("nightly", {.label = "web3"});
+  auto lock = engine.try_lock("nightly", {.lease = 1h, .label = "web3"});
   REQUIRE(lock);
   CHECK(screen.shows("1 held"));
   CHECK(screen.shows("nightly"));

@@ -1,6 +1,11 @@
 // This file knows how a test looks at the processes of a run.
 #pragma once
 
+#include "support/eventually.hpp"
+
+#include <dlock/dlock.hpp>
+
+#include <doctest/doctest.h>
 #include <sys/types.h>
 
 #include <algorithm>
@@ -55,6 +60,18 @@ inline pid_t guardian_of(pid_t run) {
   for (const auto child : children_of(run))
     if (program_of(child) == "dlock-guardian") return child;
   return 0;
+}
+
+// Waits for the end of a command under "job", and answers whether it was seen to live when its lease was over already.
+inline bool outlives_its_lease(Engine& engine, pid_t command) {
+  bool outlived = false;
+  REQUIRE(eventually([&] {
+    const auto row = engine.inspect("job");  // asked first: the command may end meanwhile
+    const auto alive = running(command);
+    outlived = outlived || (alive && (!row || row->state != State::held));
+    return !alive;
+  }));
+  return outlived;
 }
 
 }  // namespace dlock::test

@@ -18,7 +18,7 @@ TEST_CASE("an acquire reads the floor only when it is the one writer, so that no
   auto engine = database.engine();
   engine.try_lock("warm").reset();
   database.admin().run(database.place().begin_writing());
-  auto acquire = std::async(std::launch::async, [&] { return engine.try_lock_for("job", 20s)->token(); });
+  auto acquire = std::async(std::launch::async, [&] { return engine.try_lock_for("job", 2min)->token(); });
   CHECK(acquire.wait_for(100ms) == std::future_status::timeout);
   database.admin().run("UPDATE resource_lock SET token = token + 1000 WHERE name = ''");
   database.admin().run("COMMIT");

@@ -4,6 +4,7 @@
 #include "support/eventually.hpp"
 #include "support/hands.hpp"
 #include "support/proxy.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -29,7 +30,8 @@ struct Crowd {
   std::vector<std::optional<Lock>> locks = std::vector<std::optional<Lock>>(threads);
 
   explicit Crowd(unsigned combine = EngineOptions{}.combine)
-      : engine(database.server().url_at(proxy.address()), {.connections = 1, .combine = combine, .request_timeout = 20s}) {
+      : engine(database.server().url_at(proxy.address()),
+               {.connections = 1, .combine = combine, .request_timeout = 20s * slowness()}) {
     engine.try_lock("warm").reset();
   }
 
@@ -157,9 +159,9 @@ TEST_CASE("who waits for a connection that does not answer is back by its own de
   REQUIRE(acquire("warm", 4, soon()));
   const auto before = proxy.requests();
   proxy.swallow_answers();
-  std::jthread flying([&] { CHECK_THROWS_AS(acquire("flying", 1, later(BootClock::now(), 1min)), Failure); });
+  std::jthread flying([&] { CHECK_THROWS_AS(acquire("flying", 1, later(BootClock::now(), 5min)), Failure); });
   REQUIRE(eventually([&] { return proxy.requests() > before && database->admin().owner("flying") == identity(1); }));
-  std::jthread patient([&] { CHECK(acquire("patient", 2, later(BootClock::now(), 1min))); });
+  std::jthread patient([&] { CHECK(acquire("patient", 2, later(BootClock::now(), 5min))); });
   for (int i = 0; i < 3; ++i) {
     const auto deadline = later(BootClock::now(), 100ms);
     try {
@@ -170,7 +172,7 @@ TEST_CASE("who waits for a connection that does not answer is back by its own de
       CHECK_FALSE(failure.may_have_run());
     }
     CHECK(BootClock::now() >= deadline);
-    CHECK(BootClock::now() < later(deadline, 5s));
+    CHECK(BootClock::now() < later(deadline, 5s * slowness()));
   }
   proxy.pass();
   proxy.cut();

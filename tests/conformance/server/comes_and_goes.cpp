@@ -13,14 +13,20 @@ using namespace dlock;
 using namespace dlock::test;
 using namespace std::chrono_literals;
 
+namespace {
+
+const auto late = 2s * slowness();
+
+}  // namespace
+
 TEST_CASE("a database that is away when an engine opens is said to be unavailable, in time and by name") {
   ServerDatabase database;
   Proxy proxy(database.server());
   const auto url = database.server().url_at(proxy.address());
   const auto open = [&] {
     const Stopwatch time;
-    auto thrown = thrown_by([&] { Engine engine(url, {.connect_timeout = 600ms}); });
-    CHECK(time.elapsed() < 600ms + 2s);
+    auto thrown = thrown_by([&] { Engine engine(url, {.connect_timeout = 600ms * slowness()}); });
+    CHECK(time.elapsed() < 600ms * slowness() + late);
     return thrown;
   };
   proxy.refuse();
@@ -47,12 +53,12 @@ TEST_CASE("a database that goes away is an error inside the request's time, and 
   Proxy proxy(database.server());
   News news;
   Engine engine(database.server().url_at(proxy.address()),
-                {.connect_timeout = 5s, .request_timeout = 1s * slowness, .observer = news.observer()});
+                {.connect_timeout = 5s * slowness(), .request_timeout = 1s * slowness(), .observer = news.observer()});
   engine.try_lock("job").reset();
   const auto attempt = [&] {
     const Stopwatch time;
     const auto thrown = thrown_by([&] { engine.try_lock("job"); });
-    CHECK(time.elapsed() < 1s * slowness + 2s);
+    CHECK(time.elapsed() < 1s * slowness() + late);
     return thrown.fault;
   };
   proxy.refuse();
@@ -75,16 +81,17 @@ TEST_CASE("a database that goes away is an error inside the request's time, and 
 TEST_CASE("a waiter waits on through an outage and gets the lock after it") {
   ServerDatabase database;
   Proxy proxy(database.server());
-  Engine engine(database.server().url_at(proxy.address()), {.connect_timeout = 5s, .request_timeout = 1s * slowness});
+  Engine engine(database.server().url_at(proxy.address()),
+                {.connect_timeout = 5s * slowness(), .request_timeout = 1s * slowness()});
   auto holder = database->engine();
   auto lock = holder.try_lock("job");
   REQUIRE(lock);
-  auto waiter = std::async(std::launch::async, [&] { return engine.try_lock_for("job", 60s).has_value(); });
+  auto waiter = std::async(std::launch::async, [&] { return engine.try_lock_for("job", 2min).has_value(); });
   const auto asked = proxy.requests();
   CHECK(eventually([&] { return proxy.requests() > asked + 2; }));
   proxy.refuse();
   lock.reset();
-  CHECK(waiter.wait_for(700ms * slowness) == std::future_status::timeout);
+  CHECK(waiter.wait_for(700ms * slowness()) == std::future_status::timeout);
   proxy.pass();
   CHECK(waiter.get());
 }
@@ -92,7 +99,8 @@ TEST_CASE("a waiter waits on through an outage and gets the lock after it") {
 TEST_CASE("a wait ends on its deadline, and on a stop, although the database is away") {
   ServerDatabase database;
   Proxy proxy(database.server());
-  Engine engine(database.server().url_at(proxy.address()), {.connect_timeout = 5s, .request_timeout = 5s});
+  Engine engine(database.server().url_at(proxy.address()),
+                {.connect_timeout = 5s * slowness(), .request_timeout = 1min});
   auto holder = database->engine();
   const auto lock = holder.try_lock("job");
   proxy.black_hole();
@@ -102,7 +110,7 @@ TEST_CASE("a wait ends on its deadline, and on a stop, although the database is 
   CHECK_FALSE(granted);
   CHECK((silent.fault == Fault::timeout || silent.fault == Fault::unavailable || silent.fault == Fault::in_doubt));
   CHECK(time.elapsed() >= 400ms);
-  CHECK(time.elapsed() < 400ms + 2s);
+  CHECK(time.elapsed() < 400ms + late);
   proxy.refuse();
   std::stop_source stop;
   auto waiter = std::async(std::launch::async, [&] { engine.lock(stop.get_token(), "job"); });
@@ -110,20 +118,20 @@ TEST_CASE("a wait ends on its deadline, and on a stop, although the database is 
   const Stopwatch stopping;
   stop.request_stop();
   thrown_by([&] { waiter.get(); });
-  CHECK(stopping.elapsed() < 2s);
+  CHECK(stopping.elapsed() < late);
 }
 
 TEST_CASE("waiting for a connection that another request occupies ends with the request's time") {
   ServerDatabase database;
   Proxy proxy(database.server());
   Engine engine(database.server().url_at(proxy.address()),
-                {.connections = 1, .connect_timeout = 5s, .request_timeout = 1s * slowness});
+                {.connections = 1, .connect_timeout = 5s * slowness(), .request_timeout = 1s * slowness()});
   proxy.black_hole();
   in_parallel(6, [&](int i) {
     const Stopwatch time;
     const auto thrown = thrown_by([&] { engine.try_lock("job " + std::to_string(i)); });
     CHECK(thrown.fault);
-    CHECK(time.elapsed() < 1s * slowness + 2s);
+    CHECK(time.elapsed() < 1s * slowness() + late);
   });
   proxy.cut();
   proxy.pass();

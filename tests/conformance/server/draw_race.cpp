@@ -20,7 +20,7 @@ struct Race {
 
 // `grace` is what the paused engine believes the reaper's grace to be; the reaper's is half a second.
 Race force(ServerDatabase& database, Duration grace) {
-  Engine slow(database.server().url_to_hold_back(), {.request_timeout = 30s, .retention = 24h, .grace = grace});
+  Engine slow(database.server().url_to_hold_back(), {.request_timeout = 3min, .retention = 24h, .grace = grace});
   auto quick = database->engine({.retention = 500ms, .grace = 500ms});
   database.server().hold_back();
   auto paused = std::async(std::launch::async, [&] {

@@ -16,7 +16,7 @@ TEST_CASE("a fence held open delays no renewal of another lease, and its own lea
   ServerDatabase database;
   auto engine = database->engine({.bound_idle = false});
   auto other = database->engine();
-  constexpr auto lease = 900ms * slowness;
+  const auto lease = 900ms * slowness();
   auto fenced = engine.lock("fenced", {.lease = lease});
   auto free = engine.lock("free", {.lease = lease});
   Caller caller(database.server());
@@ -37,7 +37,7 @@ TEST_CASE("a client that stops inside with_fence keeps others out no longer than
   auto other = database->engine();
   database->admin().run("CREATE TABLE app (n bigint)");
   Caller caller(database.server());
-  auto lock = engine.lock("a", {.lease = 1s * slowness, .renew = false});
+  auto lock = engine.lock("a", {.lease = 1s * slowness(), .renew = false});
   std::promise<void> go_on;
   std::promise<void> inside;
   auto stopped = std::async(std::launch::async, [&] {
@@ -50,7 +50,7 @@ TEST_CASE("a client that stops inside with_fence keeps others out no longer than
     });
   });
   inside.get_future().wait();
-  const auto next = other.try_lock_for("a", 60s);
+  const auto next = other.try_lock_for("a", 2min);
   go_on.set_value();
   REQUIRE(next);
   CHECK(next->token() > lock.token());
@@ -73,7 +73,7 @@ TEST_CASE("a row that another transaction has locked is busy, and costs the call
   CHECK_FALSE(engine.try_lock_in(second.native(), "a", 200ms));
   second.run("INSERT INTO app VALUES (2)");
   first.run("COMMIT");
-  CHECK(engine.try_lock_in(second.native(), "a", 5s));
+  CHECK(engine.try_lock_in(second.native(), "a", 1min));
   second.run("COMMIT");
   CHECK(database->admin().number("SELECT count(*) FROM app") == 2);
 }

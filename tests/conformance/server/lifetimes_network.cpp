@@ -19,24 +19,24 @@ TEST_CASE("with a database that hangs a lock ends within release_timeout, and it
   ServerDatabase database;
   Proxy proxy(database.server());
   News news;
-  constexpr auto release_timeout = 300ms, request_timeout = 1500ms;
+  const auto release_timeout = 300ms * slowness(), request_timeout = 1500ms * slowness();
   std::optional<Engine> engine;
   engine.emplace(database.server().url_at(proxy.address()),
                  EngineOptions{.connections = 4, .request_timeout = request_timeout, .release_timeout = release_timeout,
                                .reap_every = 20ms, .observer = news.observer()});
   std::vector<Lock> locks;
-  for (int i = 0; i < 8; ++i) locks.push_back(engine->lock(row_name("job ", i), {.lease = 30s, .renew_every = 20ms}));
+  for (int i = 0; i < 8; ++i) locks.push_back(engine->lock(row_name("job ", i), renewed_often()));
   proxy.black_hole();
   REQUIRE(news.comes(Event::Kind::retried));  // renewals get no answer
   const Stopwatch first;
   locks.pop_back();
-  CHECK(first.elapsed() < release_timeout + 2s * slowness);
+  CHECK(first.elapsed() < release_timeout + 2s * slowness());
   const Stopwatch others;
   locks.clear();
-  CHECK(others.elapsed() < 7 * release_timeout + 2s * slowness);
+  CHECK(others.elapsed() < 7 * release_timeout + 2s * slowness());
   const Stopwatch close;
   engine.reset();
-  CHECK(close.elapsed() < request_timeout + 2s * slowness);
+  CHECK(close.elapsed() < request_timeout + 2s * slowness());
   proxy.pass();
   auto other = database->engine();
   for (int i = 0; i < 8; ++i)
@@ -51,8 +51,8 @@ TEST_CASE("a reaper goes on after the database was away, was silent, and lost it
   News news;
   {
     Engine engine(database.server().url_at(proxy.address()),
-                  {.connections = 1, .connect_timeout = 1s * slowness, .request_timeout = 1s * slowness, .reap_every = 10ms,
-                   .retention = 1h, .grace = 1h, .observer = news.observer()});
+                  {.connections = 1, .connect_timeout = 1s * slowness(), .request_timeout = 1s * slowness(),
+                   .reap_every = 10ms, .retention = 1h, .grace = 1h, .observer = news.observer()});
     for (int round = 0; round < 12 && database->admin().held() > 0; ++round) {
       const auto held = database->admin().held();
       const auto requests = proxy.requests();

@@ -2,6 +2,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,17 +18,17 @@ struct Waiting {
   ServerDatabase database{};
   Proxy proxy{database.server()};
   Engine holder = database->engine();
-  Engine waiter{database.server().url_at(proxy.address()), {.request_timeout = 1s}};
+  Engine waiter{database.server().url_at(proxy.address()), {.request_timeout = 1s * slowness()}};
 
   auto wait() {
-    return std::async(std::launch::async, [this] { return waiter.try_lock_for("job", 2min).has_value(); });
+    return std::async(std::launch::async, [this] { return waiter.try_lock_for("job", 10min).has_value(); });
   }
   bool marked() {
     return eventually([&] { return database->admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0; });
   }
 };
 
-constexpr auto soon_enough = 30s;
+const auto soon_enough = 30s * slowness();
 
 }  // namespace
 

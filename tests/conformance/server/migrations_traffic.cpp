@@ -51,7 +51,7 @@ TEST_CASE("while an upgrade waits for a transaction on the table, nobody else wa
   upgrade.join();
   traffic.join();
   CHECK_MESSAGE(report.verdict == schema::Verdict::good, report.message);
-  CHECK(Duration{longest} < ddl_lock_timeout + 2s * slowness);
+  CHECK(Duration{longest} < ddl_lock_timeout + 2s * slowness());
   CHECK(reader.number("SELECT token FROM resource_lock WHERE name = 'job'") == updates);
   CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
 }

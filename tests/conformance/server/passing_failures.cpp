@@ -33,11 +33,11 @@ auto through(ServerPlace& server, ServerPlace::Mishap mishap, Call call) {
 TEST_CASE("an acquire, an extension and a release that fail in passing are asked again inside the caller's time") {
   ServerDatabase database;
   News news;
-  auto engine = database->engine({.request_timeout = 60s, .observer = news.observer()});
+  auto engine = database->engine({.request_timeout = 2min, .observer = news.observer()});
   engine.try_lock("old").reset();
   for (const auto mishap : every_mishap)
     for (const char* name : {"old", "new"}) {
-      auto lock = through(database.server(), mishap, [&] { return engine.try_lock_for(name, 60s); });
+      auto lock = through(database.server(), mishap, [&] { return engine.try_lock_for(name, 2min); });
       REQUIRE(lock);
       through(database.server(), mishap, [&] {
         lock->extend(1h);
@@ -53,7 +53,7 @@ TEST_CASE("a renewal that fails in passing is no loss") {
   ServerDatabase database;
   News news;
   auto engine = database->engine({.observer = news.observer()});
-  const auto lock = engine.try_lock("job", {.lease = 20s, .renew_every = 100ms});
+  const auto lock = engine.try_lock("job", {.lease = 10min, .renew_every = 100ms});
   REQUIRE(lock);
   for (const auto mishap : every_mishap) {
     const auto seen = news.of(Event::Kind::retried).size();
@@ -69,7 +69,7 @@ TEST_CASE("a renewal that fails in passing is no loss") {
 
 TEST_CASE("one that does not pass is told when the caller's time is over") {
   ServerDatabase database;
-  auto engine = database->engine({.request_timeout = 500ms * slowness});
+  auto engine = database->engine({.request_timeout = 500ms * slowness()});
   engine.try_lock("job").reset();
   database.server().fail_writes(ServerPlace::Mishap::deadlock);
   // The last time it is asked may be so late that not even the mishap is heard of any more.
@@ -77,7 +77,7 @@ TEST_CASE("one that does not pass is told when the caller's time is over") {
     const Stopwatch time;
     const auto thrown = thrown_by([&] { engine.try_lock("job"); });
     CHECK((thrown.fault == Fault::timeout || thrown.fault == Fault::in_doubt));
-    CHECK(time.elapsed() < 500ms * slowness + 2s);
+    CHECK(time.elapsed() < 500ms * slowness() + 2s * slowness());
     return thrown.fault == Fault::timeout && thrown.names("a mishap");
   });
   CHECK(told);

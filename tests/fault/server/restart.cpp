@@ -2,6 +2,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/news.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -25,7 +26,8 @@ TEST_CASE("a server that crashes and comes back remembers every grant, and engin
   const auto place = mortal().place();
   News news;
   Engine::install_schema(place->url());
-  Engine engine(place->url(), {.reentrance = Reentrance::none, .request_timeout = 1s, .observer = news.observer()});
+  Engine engine(place->url(), {.reentrance = Reentrance::none, .request_timeout = 1s * slowness(),
+                               .observer = news.observer()});
   auto kept = engine.try_lock("kept", {.lease = 10min, .renew_every = 100ms});
   auto granted = engine.try_lock("granted a moment before", {.lease = 10min, .renew = false});
   REQUIRE(kept);

@@ -3,6 +3,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -16,13 +17,14 @@ TEST_CASE("a process stopped past its lease, whose renewal hangs, is told once, 
   ServerDatabase database;
   Proxy proxy(database.server());
   auto engine = database->engine();
-  Child holder(worker({"watch", database.server().url_at(proxy.address()), "job", "2000"}));
+  const auto lease = 2000ms * slowness();
+  Child holder(worker({"watch", database.server().url_at(proxy.address()), "job", std::to_string(lease.count())}));
   REQUIRE(holder.line());
   proxy.black_hole();
   // Its next renewal has left, and hangs.
-  CHECK(eventually([&] { return engine.inspect("job")->left < 1300ms; }));
+  CHECK(eventually([&] { return engine.inspect("job")->left < lease / 2; }));
   holder.signal(SIGSTOP);
-  const auto next = engine.try_lock_for("job", 60s);
+  const auto next = engine.try_lock_for("job", 2min);
   REQUIRE(next);
   holder.tell("check");  // waits in the pipe for its first instruction
   holder.signal(SIGCONT);

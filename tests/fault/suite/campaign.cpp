@@ -7,6 +7,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/keep.hpp"
+#include "support/slowness.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -18,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::seconds recovery = 60s;  // nobody is stuck this long
+const auto recovery = std::max<std::chrono::milliseconds>(60s, far_longer());  // nobody is stuck this long
 
 const std::vector<std::string>& names() {
   static const std::vector<std::string> list{"till/a", "till/b"};
@@ -204,6 +205,8 @@ std::string Report::text() const {
   out << "  seed " << seed << '\n';
   return out.str();
 }
+
+Duration lease_of_tellers() { return 400ms * std::min(slowness(), 6); }
 
 Report run(const Plan& plan) { return Run(plan)(); }
 

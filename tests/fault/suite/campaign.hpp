@@ -37,6 +37,9 @@ struct Plan {
   std::function<void(const Report&)> progress{};  // after every fault
 };
 
+// Short, so that every fault has its turn, and not so short that a busy machine loses all there are.
+Duration lease_of_tellers();
+
 // On the database that DLOCK_TEST_DATABASE names: on a server of its own, or in a file.
 Report run(const Plan& plan);
 

@@ -9,6 +9,7 @@
 // write. An unfenced one does what users of other lock libraries do: it asks whether the lock is still valid, then writes.
 #include "fault/suite/application.hpp"
 #include "fault/suite/history.hpp"
+#include "support/slowness.hpp"
 
 #include <dlock/dlock.hpp>
 #include <dlock/soci.hpp>
@@ -130,8 +131,8 @@ class Teller {
     EngineOptions options;
     options.lease = orders_.lease;
     options.label = orders_.id;
-    options.connect_timeout = 2s;
-    options.request_timeout = 1s;
+    options.connect_timeout = 2s * slowness();
+    options.request_timeout = 1s * slowness();
     options.poll_floor = 40ms;
     return options;
   }

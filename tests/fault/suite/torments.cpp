@@ -3,6 +3,7 @@
 
 #include "support/admin.hpp"
 #include "support/eventually.hpp"
+#include "support/slowness.hpp"
 
 #include <dlock/dlock.hpp>
 
@@ -102,7 +103,7 @@ void on_network(Victims& victims, std::vector<Torment>& all) {
   all.push_back({"answer lost", [=] {
                    auto& proxy = one();
                    proxy.lose_next_answer();
-                   eventually([&] { return proxy.lost_it(); }, 2s);
+                   eventually([&] { return proxy.lost_it(); }, 2s * slowness());
                  }});
   all.push_back({"no network", [=, &victims] {
                    auto& proxy = one();
@@ -124,7 +125,7 @@ void on_server(Victims& victims, std::vector<Torment>& all) {
                    machine.thaw();
                  }});
   all.push_back({"clock stepped", [&] {
-                   step_clock(victims, 2s);
+                   step_clock(victims, std::chrono::ceil<std::chrono::seconds>(3 * victims.lease));
                    last(victims.lease);
                    step_clock(victims, 0s);
                  }});

@@ -62,7 +62,7 @@ class FilePlace final : public Place {
 std::optional<std::string> missing() { return std::nullopt; }
 std::unique_ptr<Place> place() { return std::make_unique<FilePlace>(); }
 
-const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, nullptr, nullptr};
+const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, &place, nullptr, nullptr};
 
 }  // namespace
 }  // namespace DLOCK_DIALECT

@@ -2,18 +2,21 @@
 #include "engine/core.hpp"
 #include "engine/fake_lock_table.hpp"
 #include "engine/trust.hpp"
+#include "support/eventually.hpp"
 
 #include <dlock/error.hpp>
 
 #include <doctest/doctest.h>
 
 #include <condition_variable>
-#include <thread>
 
 using namespace std::chrono_literals;
 using dlock::Cause;
 using dlock::Core;
+using dlock::test::eventually;
 using dlock::test::FakeLockTable;
+using dlock::test::far_longer;
+using dlock::test::slowness;
 
 namespace {
 
@@ -39,7 +42,7 @@ struct Bench {
   std::string text_of(dlock::Event::Kind kind) {
     std::unique_lock guard(mutex);
     std::string text;
-    const bool seen = told.wait_for(guard, 10s, [&] {
+    const bool seen = told.wait_for(guard, far_longer(), [&] {
       for (const auto& [what, words] : events)
         if (what == kind) {
           text = words;
@@ -51,25 +54,21 @@ struct Bench {
     return text;
   }
 
-  std::shared_ptr<dlock::engine::Held> try_lock(const dlock::LockOptions& options = {}, dlock::Duration patience = 5s) {
+  std::shared_ptr<dlock::engine::Held> try_lock(const dlock::LockOptions& options = {},
+                                                dlock::Duration patience = 1min) {
     return core->acquire(dlock::Name("n"), options, {dlock::later(dlock::BootClock::now(), patience), {}, false});
   }
 };
 
-// Waits until `state` is reached.
-template <class State>
-bool eventually(State state) {
-  const auto give_up = dlock::later(dlock::BootClock::now(), 10s);
-  while (!state()) {
-    if (dlock::BootClock::now() > give_up) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
-
 dlock::LockOptions lease_of(dlock::Duration lease) {
   dlock::LockOptions options;
   options.lease = lease;
+  return options;
+}
+
+dlock::LockOptions renewed_often() {
+  auto options = lease_of(1h);
+  options.renew_every = 50ms;
   return options;
 }
 
@@ -96,7 +95,7 @@ TEST_CASE("an acquire whose answer was lost is asked again and granted once") {
   REQUIRE(held);
   CHECK(number(held->token()) == 1);
   CHECK(bench.table->owner_of("n") == held->owner());
-  CHECK(bench.core->release(held, 1s) == dlock::Released::freed);
+  CHECK(bench.core->release(held, 1min) == dlock::Released::freed);
 }
 
 TEST_CASE("an acquire that stays in doubt says so, and what it took is given back") {
@@ -104,7 +103,7 @@ TEST_CASE("an acquire that stays in doubt says so, and what it took is given bac
   bench.table->add_mishap(Cause::disconnected, true, true);
   bench.table->away_after_mishaps = true;
   try {
-    static_cast<void>(bench.try_lock({}, 100ms));
+    static_cast<void>(bench.try_lock({}, 200ms * slowness()));
     FAIL("it must throw");
   } catch (const dlock::Error& error) {
     CHECK(error.fault() == dlock::Fault::in_doubt);
@@ -119,7 +118,7 @@ TEST_CASE("a release whose answer was lost is asked again and reported as freed"
   const auto held = bench.try_lock();
   REQUIRE(held);
   bench.table->add_mishap(Cause::disconnected, true, true);
-  CHECK(bench.core->release(held, 1s) == dlock::Released::freed);
+  CHECK(bench.core->release(held, 1min) == dlock::Released::freed);
 }
 
 TEST_CASE("a deadlock or a serialization failure of the engine's own statement never reaches the caller") {
@@ -129,7 +128,7 @@ TEST_CASE("a deadlock or a serialization failure of the engine's own statement n
   const auto held = bench.try_lock();
   REQUIRE(held);
   bench.table->add_mishap(Cause::deadlock, false, false);
-  CHECK(bench.core->release(held, 1s) == dlock::Released::freed);
+  CHECK(bench.core->release(held, 1min) == dlock::Released::freed);
 }
 
 TEST_CASE("a missing right or table is told at once") {
@@ -145,19 +144,19 @@ TEST_CASE("a missing right or table is told at once") {
 
 TEST_CASE("a renewal that fails in passing is no loss") {
   Bench bench;
-  const auto held = bench.try_lock(lease_of(900ms));
+  const auto held = bench.try_lock(renewed_often());
   REQUIRE(held);
   bench.table->add_mishap(Cause::disconnected, true, false);
   bench.table->add_mishap(Cause::deadlock, false, false);
   const auto end_of_first_lease = held->trusted_until();
   CHECK(eventually([&] { return held->trusted_until() > end_of_first_lease; }));
   CHECK_FALSE(held->loss());
-  CHECK(bench.core->release(held, 1s) == dlock::Released::freed);
+  CHECK(bench.core->release(held, 1min) == dlock::Released::freed);
 }
 
 TEST_CASE("a database that stays away warns first, and then the lease is lost, unconfirmed") {
   Bench bench;
-  const auto held = bench.try_lock(lease_of(600ms));
+  const auto held = bench.try_lock(lease_of(600ms * slowness()));
   REQUIRE(held);
   const auto trusted = held->trusted_until();
   bench.table->away = true;
@@ -171,7 +170,7 @@ TEST_CASE("a database that stays away warns first, and then the lease is lost, u
 
 TEST_CASE("a row that is locked elsewhere is not known yet, not lost") {
   Bench bench;
-  const auto held = bench.try_lock(lease_of(900ms));
+  const auto held = bench.try_lock(renewed_often());
   REQUIRE(held);
   bench.table->row_locked = true;
   CHECK(eventually([&] { return bench.table->renewals >= 2; }));
@@ -180,17 +179,17 @@ TEST_CASE("a row that is locked elsewhere is not known yet, not lost") {
   const auto before = held->trusted_until();
   CHECK(eventually([&] { return held->trusted_until() > before; }));
   CHECK_FALSE(held->loss());
-  CHECK(bench.core->release(held, 1s) == dlock::Released::freed);
+  CHECK(bench.core->release(held, 1min) == dlock::Released::freed);
 }
 
 TEST_CASE("a lease taken away by force is lost, and the reason is told") {
   Bench bench;
-  const auto held = bench.try_lock(lease_of(600ms));
+  const auto held = bench.try_lock(renewed_often());
   REQUIRE(held);
   REQUIRE(bench.core->force_release(dlock::Name("n"), held->token()));
   CHECK(bench.text_of(dlock::Event::Kind::lost) == "it was released by force");
   CHECK(held->loss() == dlock::Loss::forced);
-  CHECK(bench.core->release(held, 1s) == dlock::Released::was_lost);
+  CHECK(bench.core->release(held, 1min) == dlock::Released::was_lost);
 }
 
 TEST_CASE("an answer later than half the grace period looks at the floor again") {
@@ -201,17 +200,18 @@ TEST_CASE("an answer later than half the grace period looks at the floor again")
   const auto held = bench.try_lock();  // begins above the floor: kept
   REQUIRE(held);
   CHECK(number(held->token()) == 101);
-  CHECK(bench.core->release(held, 1s) == dlock::Released::freed);
+  CHECK(bench.core->release(held, 1min) == dlock::Released::freed);
 }
 
 TEST_CASE("leases that are due together are renewed by one statement") {
   Bench bench;
+  const auto lease = 3s * slowness();
   std::vector<std::shared_ptr<dlock::engine::Held>> all;
   for (int i = 0; i < 200; ++i)
-    all.push_back(bench.core->acquire(dlock::Name("many/" + std::to_string(i)), lease_of(3s),
+    all.push_back(bench.core->acquire(dlock::Name("many/" + std::to_string(i)), lease_of(lease),
                                       {dlock::Deadline::max(), {}, false}));
   const auto first = all.front()->trusted_until();
-  CHECK(eventually([&] { return all.back()->trusted_until() > first + 800ms; }));
+  CHECK(eventually([&] { return all.back()->trusted_until() > first + lease / 4; }));
   CHECK(bench.table->renewals == 1);
-  for (const auto& held : all) CHECK(bench.core->release(held, 1s) == dlock::Released::freed);
+  for (const auto& held : all) CHECK(bench.core->release(held, 1min) == dlock::Released::freed);
 }

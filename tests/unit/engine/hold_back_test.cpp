@@ -28,7 +28,7 @@ TEST_CASE("a lease that is held back is not renewed, the others are, and it is a
   const auto held = bench.hold("held back", renewed_often());
   const auto other = bench.hold("other", renewed_often());
   REQUIRE(reached([&] { return !bench.rounds_of("held back").empty(); }));
-  REQUIRE(bench.keeper.hold_back(held, later(BootClock::now(), 10s)));
+  REQUIRE(bench.keeper.hold_back(held, later(BootClock::now(), 1min)));
   const auto before = bench.rounds_of("held back").size();
   const auto trusted = held->trusted_until();
   const auto others = bench.rounds_of("other").size();
@@ -107,7 +107,7 @@ TEST_CASE("a lease that is watched anew while it is held back, or let go, is not
 TEST_CASE("a lease that is held back past its trust is lost, and is told so") {
   KeeperBench bench;
   dlock::engine::Held::Terms terms;
-  terms.lease = 400ms;
+  terms.lease = 400ms * slowness();
   const auto held = bench.hold("n", terms);
   REQUIRE(bench.keeper.hold_back(held, dlock::Deadline::max()));
   CHECK(reached([&] { return held->lost().stop_requested(); }));

@@ -5,6 +5,7 @@
 #include "engine/keeper.hpp"
 #include "engine/trust.hpp"
 #include "engine/trust_timer.hpp"
+#include "support/eventually.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -19,7 +20,7 @@ namespace dlock::test {
 // Waits until `state` is reached.
 template <class State>
 bool reached(State state) {
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  const auto give_up = std::chrono::steady_clock::now() + far_longer();
   while (!state()) {
     if (std::chrono::steady_clock::now() > give_up) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds{1});

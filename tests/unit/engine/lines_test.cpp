@@ -1,5 +1,6 @@
 // This file knows what the lines of those who wait promise: one head, an order, and no wake-up lost.
 #include "engine/lines.hpp"
+#include "support/eventually.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,6 +15,8 @@ using dlock::engine::Held;
 using dlock::engine::Lines;
 using dlock::engine::Wish;
 using dlock::later;
+using dlock::test::far_longer;
+using dlock::test::slowness;
 
 namespace {
 
@@ -27,7 +30,7 @@ std::shared_ptr<Held> grant(const std::string& owner) {
   return std::make_shared<Held>(Name("n"), owner, dlock::Token{2}, Held::Terms{}, BootClock::now());
 }
 
-Deadline soon() { return later(BootClock::now(), 10s); }
+Deadline soon() { return later(BootClock::now(), far_longer()); }
 
 // Sleeps on a thread of its own, like a waiter, and has begun to when this returns.
 std::future<Lines::Woken> sleeping(Lines& lines, const Lines::Seat& seat, Deadline deadline = soon()) {
@@ -151,7 +154,7 @@ TEST_CASE("a sleeper becomes the head by a hand-over without waking up, and look
   SUBCASE("the longest time between two looks") { floor = a_while; }
   SUBCASE("the lease of the grant") { lease = a_while; }
   // Who was not asleep yet is told that it is the head: then once more.
-  while (how != Lines::Woken::time && BootClock::now() < later(begun, 30s)) {
+  while (how != Lines::Woken::time && BootClock::now() < later(begun, far_longer())) {
     Lines lines(floor);
     const auto first = lines.join(wish("1", lease), 0, true);
     const auto next = lines.join(wish("2"), 0, true);
@@ -194,7 +197,7 @@ TEST_CASE("who gave up while it was reserved is handed nothing, and the releaser
   Lines lines(1h);
   const auto head = lines.join(wish("1"), 0, true);
   lines.attend(head);
-  auto woken = sleeping(lines, head, later(BootClock::now(), 2s));
+  auto woken = sleeping(lines, head, later(BootClock::now(), 1s * slowness()));
   const auto seat = reserved(lines);
   REQUIRE(seat);
   CHECK(woken.get() == Lines::Woken::time);

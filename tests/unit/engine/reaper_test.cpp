@@ -37,7 +37,7 @@ struct Bench {
       });
   std::optional<Reaper> reaper;
 
-  explicit Bench(dlock::Duration every = {}, dlock::Duration patience = 5s) {
+  explicit Bench(dlock::Duration every = {}, dlock::Duration patience = 1min) {
     abandon();
     reaper.emplace(table, reporter, Reaper::Terms{every, 1h, 1h, patience, "test"});
   }
@@ -101,7 +101,7 @@ TEST_CASE("a settling whose answer is lost is told once all the same") {
 }
 
 TEST_CASE("a settling that nobody answers is told when the database is back, once") {
-  Bench bench({}, 50ms);
+  Bench bench({}, 200ms * dlock::test::slowness());
   bench.table->unanswered_settles = 1;
   bench.table->away_after_settles = true;
   CHECK_THROWS_AS(bench.reaper->round(10), dlock::Failure);
@@ -113,7 +113,7 @@ TEST_CASE("a settling that nobody answers is told when the database is back, onc
 }
 
 TEST_CASE("a settling without an answer is told with the doubt in words once the name was used again") {
-  Bench bench({}, 50ms);
+  Bench bench({}, 200ms * dlock::test::slowness());
   bench.table->unanswered_settles = 1;
   bench.table->away_after_settles = true;
   CHECK_THROWS_AS(bench.reaper->round(10), dlock::Failure);
@@ -126,7 +126,7 @@ TEST_CASE("a settling without an answer is told with the doubt in words once the
 }
 
 TEST_CASE("a settling whose answer never came is told at the latest when the engine ends") {
-  Bench bench({}, 50ms);
+  Bench bench({}, 200ms * dlock::test::slowness());
   bench.table->unanswered_settles = 1;
   bench.table->away_after_settles = true;
   CHECK_THROWS_AS(bench.reaper->round(10), dlock::Failure);

@@ -1,19 +1,20 @@
 // This file knows what re-entering promises whatever the database does.
 #include "engine/core.hpp"
 #include "engine/fake_lock_table.hpp"
+#include "support/eventually.hpp"
 
 #include <dlock/error.hpp>
 
 #include <doctest/doctest.h>
-
-#include <thread>
 
 using namespace std::chrono_literals;
 using dlock::Cause;
 using dlock::Core;
 using dlock::Reentrance;
 using dlock::Released;
+using dlock::test::eventually;
 using dlock::test::FakeLockTable;
+using dlock::test::slowness;
 
 namespace {
 
@@ -23,20 +24,14 @@ struct Bench {
 
   explicit Bench(dlock::EngineOptions options = {}) { core = std::make_shared<Core>(table, std::move(options)); }
 
-  std::shared_ptr<dlock::engine::Held> try_lock(const dlock::LockOptions& options = {}, dlock::Duration patience = 5s) {
+  std::shared_ptr<dlock::engine::Held> try_lock(const dlock::LockOptions& options = {},
+                                                dlock::Duration patience = 1min) {
     return core->acquire(dlock::Name("n"), options, {dlock::later(dlock::BootClock::now(), patience), {}, false});
   }
 };
 
-template <class State>
-bool eventually(State state) {
-  const auto give_up = dlock::later(dlock::BootClock::now(), 10s);
-  while (!state()) {
-    if (dlock::BootClock::now() > give_up) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
+// The clock is put ahead, and stays there.
+void pass(dlock::Duration length) { dlock::BootClock::ahead += std::chrono::nanoseconds{length}.count(); }
 
 dlock::EngineOptions of_node(bool exclusive = false) {
   dlock::EngineOptions options;
@@ -51,21 +46,21 @@ dlock::EngineOptions of_node(bool exclusive = false) {
 TEST_CASE("an entry refreshes a renewed lease only when less than half of its trust is left") {
   Bench bench;
   dlock::LockOptions options;
-  options.lease = 4s;
-  options.renew_every = 3700ms;  // so late that the keeper stays out of this
+  options.lease = 1h;
+  options.renew_every = 55min;  // so late that the keeper stays out of this
   const auto outer = bench.try_lock(options);
   REQUIRE(outer);
   CHECK(bench.try_lock() == outer);
   CHECK(bench.table->extensions == 0);
   const auto trusted = outer->trusted_until();
-  CHECK(eventually([&] { return outer->remaining(dlock::BootClock::now()) < 1900ms; }));
+  pass(31min);
   CHECK(bench.try_lock() == outer);
   CHECK(bench.table->extensions == 1);
   CHECK(outer->trusted_until() > trusted);
   CHECK(bench.try_lock() == outer);
   CHECK(bench.table->extensions == 1);
-  for (int i = 0; i < 3; ++i) CHECK(bench.core->release(outer, 1s) == Released::still_held);
-  CHECK(bench.core->release(outer, 1s) == Released::freed);
+  for (int i = 0; i < 3; ++i) CHECK(bench.core->release(outer, 1min) == Released::still_held);
+  CHECK(bench.core->release(outer, 1min) == Released::freed);
 }
 
 TEST_CASE("an entry into a lease that nobody renews refreshes it always, and says so if it cannot") {
@@ -81,41 +76,41 @@ TEST_CASE("an entry into a lease that nobody renews refreshes it always, and say
   bench.table->away = true;
   CHECK_THROWS_AS(static_cast<void>(bench.try_lock(options, 10ms)), dlock::Error);
   bench.table->away = false;
-  for (int i = 0; i < 3; ++i) CHECK(bench.core->release(outer, 1s) == Released::still_held);
-  CHECK(bench.core->release(outer, 1s) == Released::freed);
+  for (int i = 0; i < 3; ++i) CHECK(bench.core->release(outer, 1min) == Released::still_held);
+  CHECK(bench.core->release(outer, 1min) == Released::freed);
 }
 
 TEST_CASE("an entry never takes a lease beyond the grant's max_hold") {
   Bench bench;
   dlock::LockOptions options;
-  options.lease = 10s;
-  options.max_hold = 11s;
+  options.lease = 10min;
+  options.max_hold = 11min;
   options.renew = false;
   const auto outer = bench.try_lock(options);
   REQUIRE(outer);
   options.lease = 1h;
   CHECK(bench.try_lock(options) == outer);
   CHECK(bench.table->extensions == 1);
-  CHECK(outer->remaining(dlock::BootClock::now()) <= 11s);
-  CHECK(outer->remaining(dlock::BootClock::now()) > 10s - 5s);
+  CHECK(outer->remaining(dlock::BootClock::now()) <= 11min);
+  CHECK(outer->remaining(dlock::BootClock::now()) > 5min);
   CHECK(bench.try_lock(options) == outer);
-  for (int i = 0; i < 2; ++i) CHECK(bench.core->release(outer, 1s) == Released::still_held);
-  CHECK(bench.core->release(outer, 1s) == Released::freed);
+  for (int i = 0; i < 2; ++i) CHECK(bench.core->release(outer, 1min) == Released::still_held);
+  CHECK(bench.core->release(outer, 1min) == Released::freed);
 }
 
 TEST_CASE("while the database is away a renewed lease can be entered as long as it is trusted") {
   Bench bench;
   dlock::LockOptions options;
-  options.lease = 3s;
-  options.renew_every = 2700ms;
+  options.lease = 1h;
+  options.renew_every = 55min;
   const auto outer = bench.try_lock(options);
   REQUIRE(outer);
   bench.table->away = true;
-  CHECK(eventually([&] { return outer->remaining(dlock::BootClock::now()) < 1400ms; }));
+  pass(31min);
   CHECK(bench.try_lock(options, 10ms) == outer);
   bench.table->away = false;
-  CHECK(bench.core->release(outer, 1s) == Released::still_held);
-  CHECK(bench.core->release(outer, 1s) == Released::freed);
+  CHECK(bench.core->release(outer, 1min) == Released::still_held);
+  CHECK(bench.core->release(outer, 1min) == Released::freed);
 }
 
 TEST_CASE("a lease whose trust has ended is not entered, whoever notices first") {
@@ -130,8 +125,8 @@ TEST_CASE("a lease whose trust has ended is not entered, whoever notices first")
   CHECK(next != outer);
   CHECK(number(next->token()) == number(outer->token()) + 1);
   CHECK(outer->loss() == dlock::Loss::unconfirmed);
-  CHECK(bench.core->release(outer, 1s) == Released::was_lost);
-  CHECK(bench.core->release(next, 1s) == Released::freed);
+  CHECK(bench.core->release(outer, 1min) == Released::was_lost);
+  CHECK(bench.core->release(next, 1min) == Released::freed);
 }
 
 TEST_CASE("a node's entry whose answers are lost enters once and leaves once") {
@@ -146,9 +141,9 @@ TEST_CASE("a node's entry whose answers are lost enters once and leaves once") {
   CHECK(second->owner() == first->owner());
   CHECK(second->entry() != first->entry());
   bench.table->add_mishap(Cause::disconnected, true, true);
-  CHECK(bench.core->release(first, 1s) == Released::still_held);
+  CHECK(bench.core->release(first, 1min) == Released::still_held);
   bench.table->add_mishap(Cause::disconnected, true, true);
-  CHECK(bench.core->release(second, 1s) == Released::freed);
+  CHECK(bench.core->release(second, 1min) == Released::freed);
   CHECK(bench.table->owner_of("n").empty());
 }
 
@@ -159,10 +154,10 @@ TEST_CASE("a node's entry that stays in doubt is left later, and the others' sta
   bench.table->add_mishap(Cause::deadlock, false, false);
   bench.table->add_mishap(Cause::disconnected, true, true);
   bench.table->away_after_mishaps = true;
-  CHECK_THROWS_AS(static_cast<void>(bench.try_lock({}, 10ms)), dlock::Error);
+  CHECK_THROWS_AS(static_cast<void>(bench.try_lock({}, 200ms * slowness())), dlock::Error);
   bench.table->away = false;
   CHECK(bench.table->owner_of("n") == first->owner());
-  CHECK(bench.core->release(first, 1s) != Released::was_lost);
+  CHECK(bench.core->release(first, 1min) != Released::was_lost);
   CHECK(eventually([&] { return bench.table->owner_of("n").empty(); }));
 }
 
@@ -177,7 +172,7 @@ TEST_CASE("an exclusive engine replaces another's grant, and joins its own") {
   REQUIRE(second);
   CHECK(number(first->token()) == number(old->token()) + 1);
   CHECK(second->token() == first->token());
-  CHECK(bench.core->release(old, 1s) == Released::was_lost);
-  CHECK(exclusive->release(first, 1s) == Released::still_held);
-  CHECK(exclusive->release(second, 1s) == Released::freed);
+  CHECK(bench.core->release(old, 1min) == Released::was_lost);
+  CHECK(exclusive->release(first, 1min) == Released::still_held);
+  CHECK(exclusive->release(second, 1min) == Released::freed);
 }
