@@ -50,15 +50,12 @@ if(DLOCK_SANITIZE)  # a sanitizer allocates in its own way
   list(REMOVE_ITEM dlock_promises conformance/allocations.cpp conformance/file/memory.cpp)
 endif()
 file(GLOB dlock_support CONFIGURE_DEPENDS support/*.cpp)
-list(FILTER dlock_support EXCLUDE REGEX "/(main|worker)\\.cpp$")
+list(FILTER dlock_support EXCLUDE REGEX "/(main|paths|worker)\\.cpp$")
 
 add_executable(conformance ${dlock_promises} ${dlock_support})
 set_target_properties(conformance PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-target_compile_definitions(conformance PRIVATE DLOCK_TEST_BIN="${PROJECT_BINARY_DIR}/bin"
-  DLOCK_TEST_ROOT="${PROJECT_SOURCE_DIR}" DLOCK_TEST_WORKER="$<TARGET_FILE:dlock_worker>"
-  DLOCK_TEST_SERVERS_RUN="${DLOCK_TEST_SERVERS_RUN}" DLOCK_TEST_SERVERS="${CMAKE_CURRENT_SOURCE_DIR}/servers")
-target_link_libraries(conformance PRIVATE dlock_test_main dlock_internal dlock_flags dlock_test_flags dlock_test_soci
-  nlohmann_json::nlohmann_json Threads::Threads)
+target_link_libraries(conformance PRIVATE dlock_test_main dlock_test_paths dlock_internal dlock_flags dlock_test_flags
+  dlock_test_soci nlohmann_json::nlohmann_json Threads::Threads)
 dlock_precompile(conformance <doctest/doctest.h> <dlock/dlock.hpp> <fmt/format.h>)
 add_dependencies(conformance dlock_worker)
 foreach(tool dlock-command dlock-migrate dlock-bench)
@@ -137,8 +134,8 @@ foreach(database IN LISTS DLOCK_DIALECTS)
   list(FILTER sources EXCLUDE REGEX "/application\\.cpp$")
   add_library(dlock_opener_${database} OBJECT ${sources})
   target_include_directories(dlock_opener_${database} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${folder})
-  target_compile_definitions(dlock_opener_${database} PRIVATE DLOCK_DIALECT=${database} DLOCK_DIALECT_NAME="${database}"
-    DLOCK_TEST_SERVERS="${CMAKE_CURRENT_SOURCE_DIR}/servers")
+  target_compile_definitions(dlock_opener_${database} PRIVATE DLOCK_DIALECT=${database}
+    DLOCK_DIALECT_NAME="${database}")
   target_link_libraries(dlock_opener_${database} PRIVATE dlock_headers dlock_flags dlock_test_flags dlock_test_soci
     ${dlock_opener_libraries})
   target_link_libraries(conformance PRIVATE dlock_opener_${database} ${dlock_opener_libraries})

@@ -1,5 +1,6 @@
 // This file knows the promise that each shell reads its completion and answers with what the parser knows.
 #include "command_line/tool.hpp"
+#include "support/paths.hpp"
 #include "support/pty.hpp"
 
 #include <fstream>
@@ -11,7 +12,7 @@ using namespace dlock::test;
 
 namespace {
 
-const std::string share = DLOCK_TEST_SHARE;
+const std::string share = path::share();
 
 std::set<std::string> words_in(const std::string& text) {
   std::istringstream words(text);

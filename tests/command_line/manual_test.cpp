@@ -1,5 +1,6 @@
 // This file knows the promise that the manual pages are all there, and that man has nothing to complain about.
 #include "command_line/tool.hpp"
+#include "support/paths.hpp"
 
 #include <filesystem>
 
@@ -7,7 +8,7 @@ using namespace dlock::test;
 
 namespace {
 
-std::string page_of(const std::string& name) { return DLOCK_TEST_SHARE "/man/man1/" + name + ".1"; }
+std::string page_of(const std::string& name) { return path::share() + "/man/man1/" + name + ".1"; }
 
 Ran man(const std::string& path, std::vector<std::string> options, const std::string& streams) {
   options.insert(options.begin(), {"/usr/bin/env", "man", "-E", "UTF-8", "-l"});

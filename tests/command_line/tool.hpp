@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/json.hpp"
+#include "support/paths.hpp"
 #include "tools/migrate.hpp"
 
 #include <doctest/doctest.h>
@@ -21,7 +22,7 @@ inline Ran ran(std::vector<std::string> command, const std::string& streams = "2
 }
 
 inline Ran tool(const std::string& name, std::vector<std::string> arguments, const std::string& streams = "2>&1 </dev/null") {
-  arguments.insert(arguments.begin(), DLOCK_TEST_BIN "/" + name);
+  arguments.insert(arguments.begin(), path::tool(name));
   return ran(std::move(arguments), streams, {"DLOCK_URL=", "DLOCK_MIGRATE_URL="});
 }
 

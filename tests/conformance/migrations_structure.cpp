@@ -1,6 +1,7 @@
 // This file knows the promise that the road leads exactly to the table that schema/ shows.
 #include "store/history.hpp"
 #include "support/database.hpp"
+#include "support/paths.hpp"
 #include "types/clock.hpp"
 
 #include "api/open.hpp"
@@ -131,7 +132,7 @@ TEST_CASE("a table made by hand from schema/ can be used") {
 TEST_CASE("the checksum of every released version is frozen") {
   const auto place = opener().place();
   View view(*place, true);
-  const std::string path = DLOCK_TEST_ROOT "/migrations/" + std::string(view.door.dialect.name()) + "/released";
+  const std::string path = path::source() + "/migrations/" + std::string(view.door.dialect.name()) + "/released";
   std::ifstream file(path);
   REQUIRE_MESSAGE(file.is_open(), path);
   std::map<int, std::string> frozen;

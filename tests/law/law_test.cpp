@@ -1,5 +1,6 @@
 // This file knows that this tree keeps the laws, and that each law notices when it is broken.
 #include "law/laws.hpp"
+#include "support/paths.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +11,7 @@ using namespace dlock::law;
 namespace {
 
 const Tree& everything() {
-  static const Tree tree = read_tree(DLOCK_SOURCE_ROOT, {"CMakeLists.txt", "CMakePresets.json", "cmake", "include",
+  static const Tree tree = read_tree(dlock::test::path::source(), {"CMakeLists.txt", "CMakePresets.json", "cmake", "include",
                                                          "migrations", "schema", "src", "tests", "tools"});
   return tree;
 }

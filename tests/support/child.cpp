@@ -1,5 +1,6 @@
 // This file knows how a process is started with its standard input and output as pipes.
 #include "support/child.hpp"
+#include "support/paths.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -117,7 +118,7 @@ int Child::wait() {
 }
 
 std::vector<std::string> worker(std::initializer_list<std::string> arguments) {
-  std::vector<std::string> command{DLOCK_TEST_WORKER};
+  std::vector<std::string> command{path::worker()};
   command.insert(command.end(), arguments);
   return command;
 }

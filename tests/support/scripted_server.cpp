@@ -1,4 +1,5 @@
 // This file knows the commands of the scripts under tests/servers.
+#include "support/paths.hpp"
 #include "support/scripted_server.hpp"
 
 #include "support/keep.hpp"
@@ -16,7 +17,7 @@ int servers = 0;  // that have ended, of this program
 }  // namespace
 
 ScriptedServer::ScriptedServer(std::string script, std::string variable, MakePlace make_place)
-    : script_(DLOCK_TEST_SERVERS "/" + std::move(script)), variable_(std::move(variable)), make_place_(make_place) {
+    : script_(path::servers() + "/" + std::move(script)), variable_(std::move(variable)), make_place_(make_place) {
   start();
 }
 

@@ -1,4 +1,5 @@
 // This file knows the environment and the files that say where the servers of a test run are.
+#include "support/paths.hpp"
 #include "support/server_url.hpp"
 
 #include <unistd.h>
@@ -18,7 +19,7 @@ bool server_is_chosen(const std::string& variable) {
 std::optional<std::string> server_url(const std::string& variable) {
   if (server_is_chosen(variable)) return std::getenv(variable.c_str());
   std::error_code none;
-  for (const auto& file : std::filesystem::directory_iterator(DLOCK_TEST_SERVERS_RUN, none)) {
+  for (const auto& file : std::filesystem::directory_iterator(path::running_servers(), none)) {
     if (file.path().extension() != ".env") continue;
     std::ifstream lines(file.path());
     for (std::string line; std::getline(lines, line);)

@@ -2,6 +2,7 @@
 #include "migrate.hpp"
 #include "support/database.hpp"
 #include "support/json.hpp"
+#include "support/paths.hpp"
 
 #include <dlock/schema.hpp>
 
@@ -17,7 +18,7 @@ using namespace dlock::test;
 namespace {
 
 Ran bench(const std::string& url, std::vector<std::string> arguments, const std::string& streams = "2>&1 </dev/null") {
-  std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, DLOCK_TEST_BIN "/dlock-bench"};
+  std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, path::tool("dlock-bench")};
   command.insert(command.end(), std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
   Child child(command, {"DLOCK_URL=" + url});
   return finish(child);
@@ -120,7 +121,7 @@ TEST_CASE("a result is drawn where gnuplot is, and without it nothing is measure
   const Database database;
   const TemporaryFolder folder;
   const auto file = folder.path() + "/pair.svg";
-  Child poor({"/bin/sh", "-c", "PATH=/nowhere exec \"$0\" \"$@\" 2>&1 </dev/null", DLOCK_TEST_BIN "/dlock-bench", "pair",
+  Child poor({"/bin/sh", "-c", "PATH=/nowhere exec \"$0\" \"$@\" 2>&1 </dev/null", path::tool("dlock-bench"), "pair",
               "--seconds", "10ms", "--plot", file},
              {"DLOCK_URL=" + database.url()});
   const auto refused = finish(poor);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "migrate.hpp"
+#include "support/paths.hpp"
 
 #include <chrono>
 #include <string>
@@ -16,7 +17,7 @@ inline std::string words(std::chrono::milliseconds length) { return std::to_stri
 // Starts dlock on a database, its two output streams in one pipe (or as `streams` says). A run inherits no lock.
 inline Child dlock_at(const std::string& url, std::vector<std::string> arguments,
                          const std::string& streams = "2>&1") {
-  std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, DLOCK_TEST_BIN "/dlock"};
+  std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, path::tool("dlock")};
   command.insert(command.end(), std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
   return Child(command, {"DLOCK_URL=" + url, "SHELL=/bin/sh", "DLOCK_NAME=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "DLOCK_JOB="});
 }

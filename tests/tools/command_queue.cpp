@@ -3,6 +3,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/json.hpp"
+#include "support/paths.hpp"
 
 #include <doctest/doctest.h>
 
@@ -103,7 +104,7 @@ TEST_CASE("nested runs that wait for each other are told of the deadlock") {
   const auto nested = [&](const std::string& outer, const std::string& inner) {
     // Both hold their first name before either asks for its second.
     const auto script = "touch " + folder.path() + "/" + outer + "; while ! test -e " + folder.path() + "/" + inner +
-                        "; do sleep 0.02; done; exec \"" DLOCK_TEST_BIN "/dlock\" run --label " + outer + " " + inner + " -- true";
+                        "; do sleep 0.02; done; exec \"" + path::tool("dlock") + "\" run --label " + outer + " " + inner + " -- true";
     return dlock_at(database.url(), {"run", "--label", outer, outer, "-c", script});
   };
   auto one = nested("x", "y"), two = nested("y", "x");

@@ -3,6 +3,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/json.hpp"
+#include "support/paths.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -112,10 +113,10 @@ TEST_CASE("standard input, output and the lock's own variables reach the command
 
 TEST_CASE("a run inside a run of the same name is refused instead of waiting for itself") {
   Database database;
-  const auto ran = dlock_tool(database.url(), {"run", "job", "--", DLOCK_TEST_BIN "/dlock", "run", "job", "--", "true"});
+  const auto ran = dlock_tool(database.url(), {"run", "job", "--", path::tool("dlock"), "run", "job", "--", "true"});
   CHECK(ran.code == 125);
   CHECK_MESSAGE(ran.says("would deadlock"), ran.out);
-  CHECK(dlock_tool(database.url(), {"run", "job", "--", DLOCK_TEST_BIN "/dlock", "run", "other", "--", "true"}).code == 0);
+  CHECK(dlock_tool(database.url(), {"run", "job", "--", path::tool("dlock"), "run", "other", "--", "true"}).code == 0);
 }
 
 TEST_CASE("signals are passed on to the command's group, and nothing of it is left") {

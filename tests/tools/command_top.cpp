@@ -3,6 +3,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/json.hpp"
+#include "support/paths.hpp"
 #include "support/pty.hpp"
 #include "support/vt52.hpp"
 
@@ -23,7 +24,7 @@ struct Screen {
       : pty({"/bin/sh", "-c",
              "trap : INT; export TERM=vt52 LC_ALL=C.UTF-8; before=$(stty -g); \"$0\" top -d 100ms " + arguments +
                  "; code=$?; [ \"$before\" = \"$(stty -g)\" ] && same=yes; printf '\\ncode-%s-same-%s\\n' $code $same",
-             DLOCK_TEST_BIN "/dlock"},
+             path::tool("dlock")},
             {"DLOCK_URL=" + database.url()}) {}
 
   // On the screen as it stands, at some moment from now on.
@@ -149,7 +150,7 @@ TEST_CASE("^Z stops the table with the terminal as it was, and fg draws it anew,
   REQUIRE(pty.shows("ready> "));
   pty.type("before=$(stty -g); same() { test \"$before\" = \"$(stty -g)\" && echo same-$1; }\n");
   REQUIRE(pty.shows("ready> "));
-  pty.type(DLOCK_TEST_BIN "/dlock top -d 100ms\n");
+  pty.type(path::tool("dlock") + " top -d 100ms\n");
   REQUIRE(pty.shows("q quit"));
   pty.type("\x1a");
   REQUIRE(pty.shows("Stopped"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/child.hpp"
+#include "support/paths.hpp"
 
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ struct Ran {
 // Starts it with both output streams in one pipe.
 inline Child migrate_child(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {},
                            const std::string& streams = "2>&1") {
-  std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, DLOCK_TEST_BIN "/dlock-migrate"};
+  std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, path::tool("dlock-migrate")};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return Child(command, environment);
 }

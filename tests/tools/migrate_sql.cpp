@@ -1,6 +1,7 @@
 // This file knows the promise that printed statements can be applied by the database's own client, and then pass check.
 #include "migrate.hpp"
 #include "support/database.hpp"
+#include "support/paths.hpp"
 
 #include <dlock/schema.hpp>
 #include <doctest/doctest.h>
@@ -15,7 +16,7 @@ namespace {
 void through_client(const Place& place, const std::string& arguments) {
   const TemporaryFolder folder;
   const std::string script = folder.path() + "/script.sql";
-  Child child({"/bin/sh", "-c", "{ " DLOCK_TEST_BIN "/dlock-migrate " + arguments + " >" + script + " && " + place.client() +
+  Child child({"/bin/sh", "-c", "{ " + path::tool("dlock-migrate") + " " + arguments + " >" + script + " && " + place.client() +
                                     " <" + script + " >/dev/null; } 2>&1"});
   const auto ran = finish(child);
   CHECK_MESSAGE(ran.code == 0, arguments << ": " << ran.out);

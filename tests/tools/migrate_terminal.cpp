@@ -1,6 +1,7 @@
 // This file knows what dlock-migrate shows on a terminal, and only there: colours, and that it is still at it.
 #include "migrate.hpp"
 #include "support/database.hpp"
+#include "support/paths.hpp"
 #include "support/pty.hpp"
 
 #include <dlock/schema.hpp>
@@ -12,7 +13,7 @@ using namespace dlock::test;
 namespace {
 
 constexpr std::string_view escape = "\x1b[";
-const std::string tool = DLOCK_TEST_BIN "/dlock-migrate";
+const std::string tool = path::tool("dlock-migrate");
 
 struct Shown {
   int code = 0;

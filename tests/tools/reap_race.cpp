@@ -3,6 +3,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/json.hpp"
+#include "support/paths.hpp"
 #include "support/reports.hpp"
 
 #include <doctest/doctest.h>
@@ -25,7 +26,7 @@ TEST_CASE("reapers of several processes report each abandoned lease exactly once
     for (int i = 0; i < 3; ++i) {
       engines.push_back(database.engine({.reap_every = 5ms, .retention = 1h, .grace = 1h,
                                          .observer = news[static_cast<std::size_t>(i)].observer()}));
-      children.emplace_back(std::vector<std::string>{DLOCK_TEST_BIN "/dlock", "reap", "--format", "json", "--limit", "200",
+      children.emplace_back(std::vector<std::string>{path::tool("dlock"), "reap", "--format", "json", "--limit", "200",
                                                      "--retention", "1ms", "--grace", "1ms"},
                             std::vector<std::string>{"DLOCK_URL=" + database.url()});
     }

@@ -2,6 +2,7 @@
 #include "command.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/paths.hpp"
 #include "support/pty.hpp"
 #include "support/vt52.hpp"
 
@@ -51,7 +52,7 @@ struct Desk {
 }  // namespace
 
 TEST_CASE("an editor reads what is typed, ^C does not end it, ^Z stops it and fg shows it again, with a lock as without") {
-  for (const std::string lock : {"", DLOCK_TEST_BIN "/dlock run job -- "}) {
+  for (const std::string lock : {"", path::tool("dlock") + " run job -- "}) {
     CAPTURE(lock);
     Database database;
     const TemporaryFolder folder;

@@ -4,6 +4,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/json.hpp"
+#include "support/paths.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -63,7 +64,7 @@ TEST_CASE("the smallest ttl that would do is named, does, and nothing below it")
 
 TEST_CASE("a standard input that is a pipe reaches the command, and its end does") {
   Database database;
-  Child pipe({"/bin/sh", "-c", "echo x | \"$0\" run job -- cat", DLOCK_TEST_BIN "/dlock"}, {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
+  Child pipe({"/bin/sh", "-c", "echo x | \"$0\" run job -- cat", path::tool("dlock")}, {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
   CHECK(pipe.line() == "x");
   CHECK_FALSE(pipe.line());
   CHECK(pipe.wait() == 0);
@@ -88,7 +89,7 @@ TEST_CASE("every signal that is passed on reaches the command, which starts with
   Child child({"/bin/sh", "-c", "trap '' INT QUIT USR1; exec \"$0\" run job -- sh -c '"
                                 "for s in HUP INT QUIT TERM USR1 USR2 WINCH CONT; do trap \"echo $s\" $s; done; "
                                 "grep -E \"Sig(Blk|Ign)\" /proc/self/status; "
-                                "echo ready; while :; do sleep 0.02; done' 2>&1", DLOCK_TEST_BIN "/dlock"},
+                                "echo ready; while :; do sleep 0.02; done' 2>&1", path::tool("dlock")},
               {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
   for (const std::string title : {"SigBlk:", "SigIgn:"}) {
     const auto line = child.line().value_or("");
@@ -110,7 +111,7 @@ TEST_CASE("every signal that is passed on reaches the command, which starts with
 
 TEST_CASE("under nohup neither the run nor its command hears HUP") {
   Database database;
-  auto child = Child({"/bin/sh", "-c", "trap '' HUP; exec \"$0\" run job -- sh -c 'echo $$; read line; exit 4' 2>&1", DLOCK_TEST_BIN "/dlock"},
+  auto child = Child({"/bin/sh", "-c", "trap '' HUP; exec \"$0\" run job -- sh -c 'echo $$; read line; exit 4' 2>&1", path::tool("dlock")},
                      {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
   const auto command = next_pid(child);
   child.signal(SIGHUP);

@@ -3,6 +3,7 @@
 #include "processes.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/paths.hpp"
 #include "support/pty.hpp"
 #include "support/slowness.hpp"
 
@@ -20,7 +21,7 @@ using namespace std::string_literals;
 
 namespace {
 
-const std::string dlock_command = DLOCK_TEST_BIN "/dlock";
+const std::string dlock_command = path::tool("dlock");
 
 std::vector<std::string> settings(const Database& database) {
   return {"DLOCK_URL=" + database.url(), "DLOCK_NAME=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "PS1=ready> ", "ENV=", "HISTFILE="};

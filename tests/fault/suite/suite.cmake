@@ -10,7 +10,6 @@ function(dlock_teller)
   set_target_properties(dlock_teller PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_include_directories(dlock_teller PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(dlock_teller PRIVATE dlock_internal dlock_flags dlock_test_flags dlock_test_soci Threads::Threads)
-  target_compile_definitions(conformance PRIVATE DLOCK_TEST_TELLER="$<TARGET_FILE:dlock_teller>")
   target_sources(conformance PRIVATE ${suite}/bank.cpp ${suite}/campaign.cpp ${suite}/checker.cpp ${suite}/history.cpp
     ${suite}/kept_run.cpp ${suite}/nodes.cpp ${suite}/torments.cpp ${suite}/troupe.cpp)
   add_dependencies(conformance dlock_teller)

@@ -1,5 +1,6 @@
 // This file knows how tellers are started, listened to and ended.
 #include "fault/suite/troupe.hpp"
+#include "support/paths.hpp"
 
 #include <unistd.h>
 
@@ -37,7 +38,7 @@ void Troupe::start(std::size_t teller) {
   auto player = std::make_unique<Player>();
   player->who = "teller" + std::to_string(teller) + '.' + std::to_string(++started_);
   player->child = std::make_unique<Child>(std::vector<std::string>{
-      DLOCK_TEST_TELLER, orders_.urls[teller], orders_.begin, player->who, std::to_string(orders_.lease_ms),
+      path::teller(), orders_.urls[teller], orders_.begin, player->who, std::to_string(orders_.lease_ms),
       orders_.fenced ? "fenced" : "unfenced", joined(orders_.names)});
   player->reader = std::jthread([this, one = player.get()] { read(*one); });
   players_[teller] = std::move(player);

@@ -1,4 +1,5 @@
 // This file knows what a user is told who may read a database's file, but may write neither it nor its folder.
+#include "support/paths.hpp"
 #include "tools/command.hpp"
 #include "support/database.hpp"
 #include "types/url.hpp"
@@ -20,7 +21,7 @@ Ran run(const std::string& tool, const std::vector<std::string>& arguments, cons
   std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>&1 </dev/null"};
   if (::geteuid() == 0)
     command.insert(command.end(), {"setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--"});
-  command.push_back(DLOCK_TEST_BIN "/" + tool);
+  command.push_back(path::tool(tool));
   command.insert(command.end(), arguments.begin(), arguments.end());
   Child child(command, {"DLOCK_URL=" + url, "DLOCK_NAME=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "DLOCK_JOB="});
   return finish(child);

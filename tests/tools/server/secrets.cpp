@@ -1,5 +1,6 @@
 // This file knows the promise that a password can come in by every door but the command line, and goes out by none.
 #include "support/database.hpp"
+#include "support/paths.hpp"
 #include "support/pty.hpp"
 #include "tools/command.hpp"
 #include "tools/processes.hpp"
@@ -46,7 +47,7 @@ struct Home {
 
 Ran ran(const std::string& tool, const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
         const std::string& streams = "2>&1 </dev/null") {
-  std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, DLOCK_TEST_BIN "/" + tool};
+  std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, path::tool(tool)};
   command.insert(command.end(), arguments.begin(), arguments.end());
   Child child(command, environment);
   return finish(child);
@@ -74,7 +75,7 @@ TEST_CASE("the password comes from a file, standard input, a variable, the clien
     CHECK(ran(tool, {command, "--password-stdin"}, bare, "2>&1 <" + path).code == 0);
     CHECK(ran(tool, {command, "-e", "MINE"}, {"MINE=" + secret.whole, "HOME=" + empty.path()}).code == 0);
     CHECK(ran(tool, {command}, {bare[0], bare[1], "HOME=" + home.folder.path()}).code == 0);
-    Pty terminal({"/bin/sh", "-c", "stty echo; exec \"$0\" \"$@\"", DLOCK_TEST_BIN "/" + tool, command, "-W", "-u", secret.bare}, {});
+    Pty terminal({"/bin/sh", "-c", "stty echo; exec \"$0\" \"$@\"", path::tool(tool), command, "-W", "-u", secret.bare}, {});
     REQUIRE(terminal.shows("Password: "));
     terminal.type(secret.password + "\n");
     CHECK(terminal.wait() == 0);
@@ -106,7 +107,7 @@ TEST_CASE("no process of a run shows the password beyond what it was given, nor 
   write_private(path, secret.password + "\n");
   const std::vector<std::vector<std::string>> doors{{"-u", secret.bare, "--password-file", path}, {"-u", secret.whole}, {"--url=" + secret.whole}, {"-u" + secret.whole}};
   for (const auto& door : doors) {
-    std::vector<std::string> command{DLOCK_TEST_BIN "/dlock", "run"};
+    std::vector<std::string> command{path::tool("dlock"), "run"};
     command.insert(command.end(), door.begin(), door.end());
     command.insert(command.end(), {"job", "--", "sh", "-c", "echo $$ $PPID; read line"});
     Child child(command, {"DLOCK_URL=", "DLOCK_MIGRATE_URL=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "DLOCK_TEST_PG=", "DLOCK_TEST_MYSQL="});
