@@ -8,13 +8,23 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
-# Who is taken into another build, and who builds a copy, compiles every file by itself: a missing #include shows there.
-option(DLOCK_PRECOMPILE "parse the standard headers once for all files of a target" ${PROJECT_IS_TOP_LEVEL})
-mark_as_advanced(DLOCK_PRECOMPILE)
+# Whose standard headers are parsed once a target: `all` targets' that ask for it, the `tests`' alone, or `none`'s.
+# Where it is not the library's, every file of it is compiled by itself: a missing #include shows, and the compiler's
+# cache knows the object in other build trees. Who is taken into another build brings nothing unusual into it.
+set(dlock_precompile all)
+if(NOT PROJECT_IS_TOP_LEVEL)
+  set(dlock_precompile none)
+endif()
+set(DLOCK_PRECOMPILE_FOR ${dlock_precompile} CACHE STRING "whose standard headers are parsed once a target: all, tests, none")
+mark_as_advanced(DLOCK_PRECOMPILE_FOR)
+if(NOT DLOCK_PRECOMPILE_FOR MATCHES "^(all|tests|none)$")
+  message(FATAL_ERROR "DLOCK_PRECOMPILE_FOR must be all, tests or none, not \"${DLOCK_PRECOMPILE_FOR}\"")
+endif()
 
 # dlock_precompile(<target> [<further headers>…]): what nearly all of its files include is parsed once.
 function(dlock_precompile target)
-  if(DLOCK_PRECOMPILE)
+  if(DLOCK_PRECOMPILE_FOR STREQUAL "all" OR DLOCK_PRECOMPILE_FOR STREQUAL "tests" AND
+      CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/tests")
     target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint>
       <functional> <map> <memory> <mutex> <optional> <span> <stop_token> <string> <string_view> <thread> <vector> ${ARGN})
   endif()

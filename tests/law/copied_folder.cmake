@@ -1,12 +1,14 @@
 # This file knows the proof that a database is a folder: src/dialects/<FOLDER>, with its migrations, its schema and the
 # tests' opener, copied under another name, is a database of that name, although no text was changed. Run as a script
-# with ROOT (the source tree), FOLDER, PLACE (where to build), GENERATOR and COMPILER.
+# with ROOT (the source tree), FOLDER, PLACE (where to build), GENERATOR, COMPILER and BUILD_TYPE.
 
 set(source ${PLACE}/source)
-set(build ${PLACE}/build)
+set(build ${source}/build/copied)
 
 # Files keep their times, so that a second run builds nothing again.
-file(REMOVE_RECURSE ${source})
+foreach(part CMakeLists.txt cmake include migrations schema src tests)
+  file(REMOVE_RECURSE ${source}/${part})
+endforeach()
 foreach(part CMakeLists.txt cmake include migrations schema src)
   file(COPY ${ROOT}/${part} DESTINATION ${source})
 endforeach()
@@ -41,7 +43,7 @@ foreach(file IN LISTS folders)
 endforeach()
 
 # The compiler's cache knows the same sources in other places of the disk.
-set(ENV{CCACHE_BASEDIR} ${PLACE})
+set(ENV{CCACHE_BASEDIR} ${source})
 set(ENV{CCACHE_NOHASHDIR} 1)
 
 function(run what)
@@ -54,7 +56,7 @@ function(run what)
 endfunction()
 
 run(configuring ${CMAKE_COMMAND} -S ${source} -B ${build} -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER}
-  -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_FLAGS_DEBUG=-O0 -D DLOCK_BUILD_TOOLS=OFF -D DLOCK_INSTALL=OFF ${databases})
+  -D CMAKE_BUILD_TYPE=${BUILD_TYPE} -D DLOCK_PRECOMPILE_FOR=tests -D DLOCK_BUILD_TOOLS=OFF -D DLOCK_INSTALL=OFF ${databases})
 run(building ${CMAKE_COMMAND} --build ${build} --parallel 2 --target dlock conformance)
 run(testing ${CMAKE_CTEST_COMMAND} --test-dir ${build} --output-on-failure -j12 -R "^conformance\\.copied\\.")
 

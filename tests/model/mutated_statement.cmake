@@ -24,7 +24,7 @@ endforeach()
 
 function(build what text)
   file(WRITE ${statements} "${text}")
-  execute_process(COMMAND ${CMAKE_COMMAND} --build ${PLACE}/build --parallel 2 --target conformance
+  execute_process(COMMAND ${CMAKE_COMMAND} --build ${PLACE}/source/build/copied --parallel 2 --target conformance
     RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
   if(code)
     message("${out}")
@@ -33,7 +33,7 @@ function(build what text)
 endfunction()
 
 function(run promise)
-  execute_process(COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${PLACE}/build --output-on-failure
+  execute_process(COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${PLACE}/source/build/copied --output-on-failure
     -R "^conformance\\.copied\\.${promise}$" RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
   set(code ${code} PARENT_SCOPE)
   set(out "${out}" PARENT_SCOPE)
