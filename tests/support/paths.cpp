@@ -1,3 +1,4 @@
+// Says where the tree lies of which this program was built.
 #include "support/paths.hpp"
 
 namespace dlock::test::path {

@@ -52,7 +52,7 @@ struct Desk {
 }  // namespace
 
 TEST_CASE("an editor reads what is typed, ^C does not end it, ^Z stops it and fg shows it again, with a lock as without") {
-  for (const std::string lock : {"", path::tool("dlock") + " run job -- "}) {
+  for (const auto& lock : {std::string(), path::tool("dlock") + " run job -- "}) {
     CAPTURE(lock);
     Database database;
     const TemporaryFolder folder;
