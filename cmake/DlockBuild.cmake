@@ -30,9 +30,13 @@ function(dlock_precompile target)
   endif()
 endfunction()
 
-# Programs that test are built in less time than they would save: without optimization in every form.
+# Programs that test are built in less time than they would save: without optimization in every form, and without
+# UBSan, whose checks would be most of their code; what they test has them. To be linked after dlock_flags.
 add_library(dlock_test_flags INTERFACE)
 target_compile_options(dlock_test_flags INTERFACE -O0)
+if(DLOCK_SANITIZE MATCHES "undefined")
+  target_compile_options(dlock_test_flags INTERFACE -fno-sanitize=undefined)
+endif()
 
 add_library(dlock_flags INTERFACE)
 if(PROJECT_IS_TOP_LEVEL)
