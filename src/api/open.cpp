@@ -90,17 +90,18 @@ void check(const LockOptions& options) {
 }
 
 Door find_door(std::string_view url, const dialects::ConnectOptions& options) {
-  const auto parsed = Url::parse(url);
+  // First of all: what stands before a colon may as well be a user, and the rest a password.
+  const auto scheme = scheme_of(url);
   std::string known;
   for (const auto* dialect : dialects::all()) {
-    for (const auto scheme : dialect->schemes()) {
-      if (scheme == parsed.scheme) return {*dialect, dialect->connector(parsed, options)};
+    for (const auto each : dialect->schemes()) {
+      if (each == scheme) return {*dialect, dialect->connector(Url::parse(url), options)};
       known += known.empty() ? "" : ", ";
-      known += scheme;
+      known += each;
     }
   }
-  throw Error(Fault::misuse, fmt::format("the database URL {} has the unknown scheme {}; this build knows {}",
-                                         in_quotes(without_password(url)), in_quotes(parsed.scheme), known));
+  throw Error(Fault::misuse, fmt::format("the database URL has the unknown scheme {}; this build knows {}",
+                                         in_quotes(scheme), known));
 }
 
 std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {

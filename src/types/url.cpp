@@ -27,6 +27,65 @@ bool scheme_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.' || c == '_';
 }
 
+bool is_scheme(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), scheme_character); }
+
+bool has(std::string_view text, std::string_view any_of) { return text.find_first_of(any_of) != std::string_view::npos; }
+
+// scheme://account@hosts/path?query, or scheme:path?query: where the parts are, as written.
+struct Parts {
+  std::string_view scheme;
+  bool has_authority = false;
+  std::optional<std::string_view> account;
+  std::string_view hosts, path;
+  std::optional<std::string_view> query;
+};
+
+// `text` has a scheme.
+Parts parts_of(std::string_view text) {
+  Parts parts;
+  const auto colon = text.find(':');
+  parts.scheme = text.substr(0, colon);
+  auto rest = text.substr(colon + 1);
+  if (const auto question = rest.find('?'); question != std::string_view::npos) {
+    parts.query = rest.substr(question + 1);
+    rest = rest.substr(0, question);
+  }
+  if (rest.starts_with("//")) {
+    parts.has_authority = true;
+    rest.remove_prefix(2);
+    auto authority = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(authority.size());
+    if (const auto at = authority.rfind('@'); at != std::string_view::npos) {
+      parts.account = authority.substr(0, at);
+      authority.remove_prefix(at + 1);
+    }
+    parts.hosts = authority;
+  }
+  parts.path = rest;
+  return parts;
+}
+
+// host, host:port, [address], [address]:port. What is no number behind a colon is likely to be the begin of a password.
+bool is_place(std::string_view place) {
+  if (place.starts_with('[')) place.remove_prefix(std::min(place.find(']'), place.size()));
+  const auto colon = place.find(':');
+  return colon == std::string_view::npos || place.find_first_not_of("0123456789", colon + 1) == std::string_view::npos;
+}
+
+// Whether hosts are what stands where hosts do. A raw /, ? or @ in a password ends the authority early: then its begin
+// stands there, and the rest, with the @ that was to end it, behind.
+bool has_hosts_in_place(const Parts& parts) {
+  if (!parts.has_authority) return true;
+  for (auto rest = parts.hosts;;) {
+    const auto place = rest.substr(0, rest.find(','));
+    if (!is_place(place)) return false;
+    if (place.size() == rest.size()) break;
+    rest.remove_prefix(place.size() + 1);
+  }
+  if (has(parts.path, "@")) return false;
+  return !parts.query || !has(*parts.query, "@") || (!parts.account && !has(parts.hosts, ":"));
+}
+
 std::vector<std::pair<std::string, std::string>> options_of(std::string_view query, std::string_view url) {
   std::vector<std::pair<std::string, std::string>> result;
   while (!query.empty()) {
@@ -35,17 +94,47 @@ std::vector<std::pair<std::string, std::string>> options_of(std::string_view que
     query.remove_prefix(std::min(end + 1, query.size()));
     const auto equals = item.find('=');
     if (equals == std::string_view::npos || equals == 0)
-      refuse(url, fmt::format("has the option {}; an option is written key=value", in_quotes(item)));
+      refuse(url, fmt::format("has no = in its option number {}; an option is written key=value", result.size() + 1));
     result.emplace_back(percent_decoded(item.substr(0, equals), url), percent_decoded(item.substr(equals + 1), url));
   }
   return result;
 }
 
-bool secret_key(std::string_view key) {
-  std::string lower(key);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return lower.find("pass") != std::string::npos || lower.find("pwd") != std::string::npos;
+// Whether this is, or names, something that nobody should read: also with %XX in it.
+bool is_secret(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '%' && i + 2 < text.size() && hex(text[i + 1]) >= 0 && hex(text[i + 2]) >= 0) {
+      c = static_cast<char>(hex(text[i + 1]) * 16 + hex(text[i + 2]));
+      i += 2;
+    }
+    plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  for (const std::string_view word : {"pass", "pwd", "secret", "token", "credential"})
+    if (plain.find(word) != std::string::npos) return true;
+  return false;
+}
+
+constexpr std::string_view hidden = "***";
+
+// A query as it may be shown: keys, and values of keys that are not secret.
+std::string shown_query(std::string_view query) {
+  std::string result;
+  for (char before = '?';; before = '&') {
+    const auto item = query.substr(0, query.find('&'));
+    const auto equals = std::min(item.find('='), item.size());
+    result += before;
+    if (equals == item.size() && item != hidden) {  // no option: who knows what it is
+      result += item.empty() ? item : hidden;
+    } else {
+      result += item.substr(0, equals);
+      if (equals < item.size()) result += '=';
+      if (equals < item.size()) result += is_secret(item) ? hidden : item.substr(equals + 1);
+    }
+    if (item.size() == query.size()) return result;
+    query.remove_prefix(item.size() + 1);
+  }
 }
 
 }  // namespace
@@ -68,73 +157,56 @@ std::string percent_decoded(std::string_view text, std::string_view url) {
   return result;
 }
 
+std::string_view scheme_of(std::string_view url) {
+  if (url.empty()) throw Error(Fault::misuse, "the database URL is empty; write for example sqlite:app.db");
+  const auto colon = url.find(':');
+  if (colon == std::string_view::npos || !is_scheme(url.substr(0, colon)))
+    refuse(url, "has no scheme; write for example sqlite:app.db");
+  return url.substr(0, colon);
+}
+
 Url Url::parse(std::string_view text) {
-  if (text.empty()) throw Error(Fault::misuse, "the database URL is empty; write for example sqlite:app.db");
+  static_cast<void>(scheme_of(text));
   if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }))
     refuse(text, "has a control character in it (a line break, say); it would be written as %XX");
-  const auto colon = text.find(':');
-  if (colon == std::string_view::npos || colon == 0 ||
-      !std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(colon), scheme_character))
-    refuse(text, "has no scheme; write for example sqlite:app.db");
-
+  const auto parts = parts_of(text);
+  if (!has_hosts_in_place(parts))
+    refuse(text, "has no host, or no port, where one belongs: a /, ? or @ in a user, a password, a path or an option is "
+                 "written %2F, %3F or %40");
   Url url;
-  url.scheme = text.substr(0, colon);
-  auto rest = text.substr(colon + 1);
-  if (const auto question = rest.find('?'); question != std::string_view::npos) {
-    url.options = options_of(rest.substr(question + 1), text);
-    rest = rest.substr(0, question);
+  url.scheme = parts.scheme;
+  url.has_authority = parts.has_authority;
+  if (parts.query) url.options = options_of(*parts.query, text);
+  if (parts.account) {
+    const auto split = std::min(parts.account->find(':'), parts.account->size());
+    url.user = percent_decoded(parts.account->substr(0, split), text);
+    if (split < parts.account->size()) url.password = percent_decoded(parts.account->substr(split + 1), text);
   }
-  if (rest.substr(0, 2) == "//") {
-    url.has_authority = true;
-    rest.remove_prefix(2);
-    const auto slash = std::min(rest.find('/'), rest.size());
-    auto authority = rest.substr(0, slash);
-    rest = rest.substr(slash);
-    if (const auto at = authority.rfind('@'); at != std::string_view::npos) {
-      const auto account = authority.substr(0, at);
-      authority.remove_prefix(at + 1);
-      const auto split = std::min(account.find(':'), account.size());
-      url.user = percent_decoded(account.substr(0, split), text);
-      if (split < account.size()) url.password = percent_decoded(account.substr(split + 1), text);
-    }
-    url.hosts = authority;
-  }
-  url.path = percent_decoded(rest, text);
+  url.hosts = parts.hosts;
+  url.path = percent_decoded(parts.path, text);
   return url;
 }
 
 std::string without_password(std::string_view url) {
-  std::string result;
-  auto rest = url;
-  if (const auto slashes = rest.find("://"); slashes != std::string_view::npos) {
-    const auto begin = slashes + 3;
-    // The account ends at the last @ before the path; a raw / or ? in a password is malformed but must not be shown.
-    const auto at = rest.rfind('@');
-    const auto colon = rest.find(':', begin);
-    if (at != std::string_view::npos && colon != std::string_view::npos && colon < at) {
-      result += rest.substr(0, colon);
-      result += ":***";
-      rest = rest.substr(at);
-    }
+  const auto colon = url.find(':');
+  if (colon == std::string_view::npos || !is_scheme(url.substr(0, colon)))
+    return std::string(has(url, ":@=;") || is_secret(url) ? hidden : url);
+  const auto parts = parts_of(url);
+  std::string result(url.substr(0, colon + 1));
+  if (parts.has_authority) result += "//";
+  if (!has_hosts_in_place(parts) || (!parts.has_authority && has(parts.path, "@"))) return result.append(hidden);
+  if (parts.account) {
+    const auto user = parts.account->substr(0, parts.account->find(':'));
+    result += has(user, "@=;") ? hidden : user;
+    if (user.size() < parts.account->size()) result.append(":").append(hidden);
+    result += '@';
   }
-  const auto question = rest.find('?');
-  result += rest.substr(0, std::min(question, rest.size()));
-  if (question == std::string_view::npos) return result;
-  char before = '?';
-  for (auto query = rest.substr(question + 1);;) {
-    const auto end = std::min(query.find('&'), query.size());
-    const auto item = query.substr(0, end);
-    const auto equals = std::min(item.find('='), item.size());
-    result += before;
-    before = '&';
-    result += item.substr(0, equals);
-    if (equals < item.size()) {
-      result += '=';
-      result += secret_key(item.substr(0, equals)) ? std::string_view{"***"} : item.substr(equals + 1);
-    }
-    if (end >= query.size()) return result;
-    query.remove_prefix(end + 1);
-  }
+  result += parts.hosts;
+  // A path of key=value is no path, but a connection string of another kind.
+  if (has(parts.path, "=;") || is_secret(parts.path)) result += parts.has_authority ? "/***" : hidden;
+  else result += parts.path;
+  if (parts.query) result += shown_query(*parts.query);
+  return result;
 }
 
 }  // namespace dlock

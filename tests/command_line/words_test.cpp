@@ -67,5 +67,8 @@ TEST_CASE("no password is left in a text") {
   CHECK(without_passwords("sslpassword=secret password=more") == "sslpassword=*** password=***");
   CHECK(without_passwords("mysql://u:a/b@c@h/db") == "mysql://u:***@h/db");
   CHECK(without_passwords("postgresql://u@h:5/db, sqlite:app.db, 12:30, a@b") == "postgresql://u@h:5/db, sqlite:app.db, 12:30, a@b");
+  CHECK(without_passwords("Server=h;Pwd=s3cret;Database=d") == "Server=h;Pwd=***;Database=d");
+  CHECK(without_passwords("host=h password='s3 cret' dbname=d") == "host=h password=*** dbname=d");
+  CHECK(without_passwords("PGPASSWORD=s3cret psql, client_secret=\"s3cret") == "PGPASSWORD=*** psql, client_secret=***");
   CHECK(in_quotes("postgresql://u:" + std::string(100, 's') + "@h/db") == "\"postgresql://u:***@h/db\"");
 }

@@ -49,6 +49,37 @@ Part first_part(std::string_view text) {
                                in_quotes(text)));
 }
 
+bool is_secret_key(std::string_view key) {
+  std::string lower(key);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (const std::string_view word : {"pass", "pwd", "secret"})
+    if (lower.find(word) != std::string::npos) return true;
+  return false;
+}
+
+bool is_key_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '%';
+}
+
+// password=…, Pwd='…', with *** for the value.
+std::string without_secret_values(std::string_view text) {
+  std::string result;
+  for (auto equals = text.find('='); equals != std::string_view::npos; equals = text.find('=')) {
+    auto key = equals;
+    while (key > 0 && is_key_character(text[key - 1])) --key;
+    const bool secret = is_secret_key(text.substr(key, equals - key));
+    result += text.substr(0, equals + 1);
+    text.remove_prefix(equals + 1);
+    if (!secret || text.empty()) continue;
+    const bool quoted = text.front() == '\'' || text.front() == '"';
+    const auto end = quoted ? text.find(text.front(), 1) : text.find_first_of(" \t\r\n&;\"'");
+    result += "***";
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + (quoted ? 1 : 0));
+  }
+  return result.append(text);
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -62,7 +93,9 @@ std::string printable(std::string_view text) {
 }
 
 std::string without_passwords(std::string_view text) {
-  constexpr std::string_view option = "password=", blanks = " \t\r\n";
+  constexpr std::string_view blanks = " \t\r\n";
+  const auto values_hidden = without_secret_values(text);
+  text = values_hidden;
   std::string result;
   while (!text.empty()) {
     auto word = text.substr(0, text.find_first_of(blanks));
@@ -71,15 +104,9 @@ std::string without_passwords(std::string_view text) {
       const auto at = word.rfind('@');
       const auto colon = word.find(':', slashes + 3);
       if (at != std::string_view::npos && colon < at) {
-        result += std::string(word.substr(0, colon)) + ":***";
+        result.append(word.substr(0, colon)).append(":***");
         word.remove_prefix(at);
       }
-    }
-    for (auto found = word.find(option); found != std::string_view::npos; found = word.find(option)) {
-      const auto begin = found + option.size();
-      result += std::string(word.substr(0, begin)) + "***";
-      const bool done_before = word.substr(begin).starts_with("***");
-      word.remove_prefix(done_before ? begin + 3 : std::min(word.find('&', begin), word.size()));
     }
     result += word;
     const auto gap = std::min(text.find_first_not_of(blanks), text.size());

@@ -99,6 +99,17 @@ TEST_CASE("no message shows the password, whatever goes wrong") {
       }
 }
 
+TEST_CASE("what is no URL, or a broken one, is not shown: it may hold a password") {
+  for (const std::string wrong : {"host=db user=app password=s3cret", "app:s3cret@db/orders", "Server=db;Uid=app;Pwd=s3cret;",
+                                  "postgresql://app:s3c/ret@db", "postgresql://app:s3c?ret@db", "mysql://app:33/s3cret@db",
+                                  "mysql://app:33?s3cret@db", "mysql://db/x?s3cret", "postgresql://app:s3cret"})
+    for (const auto& [tool, command] : {std::pair<std::string, std::string>{"dlock", "list"}, {"dlock-migrate", "status"}}) {
+      const auto said = ran(tool, {command, "-v", "-u", wrong}, {});
+      CHECK_MESSAGE(said.code != 0, said.out);
+      for (const std::string part : {"s3c", "cret", "ret@"}) CHECK_FALSE_MESSAGE(said.says(part), said.out);
+    }
+}
+
 TEST_CASE("no process of a run shows the password beyond what it was given, nor a URL that was an argument") {
   ServerDatabase database;
   const Secret secret(database->url());
