@@ -1,4 +1,4 @@
--- This file knows the lock table as it is today, version 2. The road to it: ../migrations/mysql/.
+-- The lock table as it is today, version 3. The road to it: ../migrations/mysql/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -20,8 +20,11 @@ CREATE TABLE resource_lock (
   PRIMARY KEY (name)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The floor row: every new name begins above its token. Never to be deleted.
-INSERT INTO resource_lock (name, token) VALUES ('', 0);
+-- The floor row: every new name begins above its token, and its metadata is the identity of the installation. Never to
+-- be deleted.
+INSERT INTO resource_lock (name, token, meta)
+VALUES ('', 0, LEFT(SHA2(CONCAT_WS('/', UUID(), RAND(), RAND(), UTC_TIMESTAMP(6), CONNECTION_ID(), @@hostname, @@port,
+                                   @@server_id), 256), 32));
 
 -- Those who wait: one row a name and waiter.
 CREATE TABLE resource_lock_waiter (

@@ -1,4 +1,4 @@
--- This file knows the lock table as it is today, version 2. The road to it: ../migrations/postgresql/.
+-- The lock table as it is today, version 3. The road to it: ../migrations/postgresql/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -25,8 +25,12 @@ CREATE TABLE resource_lock (
   vacuum_truncate = off
 );
 
--- The floor row: every new name begins above its token. Never to be deleted.
-INSERT INTO resource_lock (name, token) VALUES ('', 0);
+-- The floor row: every new name begins above its token, and its metadata is the identity of the installation. Never to
+-- be deleted.
+INSERT INTO resource_lock (name, token, meta)
+VALUES ('', 0, left(encode(sha256(convert_to(concat_ws('/', random(), random(), clock_timestamp(), pg_backend_pid(),
+                                                       pg_postmaster_start_time(), txid_current(), current_database(),
+                                                       inet_server_addr()), 'UTF8')), 'hex'), 32));
 
 -- Those who wait: one row a name and waiter.
 CREATE TABLE resource_lock_waiter (

@@ -1,4 +1,4 @@
--- This file knows the lock table as it is today, version 2. The road to it: ../migrations/sqlite/.
+-- The lock table as it is today, version 3. The road to it: ../migrations/sqlite/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -19,8 +19,9 @@ CREATE TABLE resource_lock (
   wanted_until INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- The floor row: every new name begins above its token. Never to be deleted.
-INSERT INTO resource_lock (name, token) VALUES ('', 0);
+-- The floor row: every new name begins above its token, and its metadata is the identity of the installation. Never to
+-- be deleted.
+INSERT INTO resource_lock (name, token, meta) VALUES ('', 0, lower(hex(randomblob(16))));
 
 -- Those who wait: one row a name and waiter.
 CREATE TABLE resource_lock_waiter (

@@ -65,6 +65,9 @@ void check_compatible(dialects::Connection& connection, const dialects::Dialect&
     }
     if (!floor)
       refuse(fmt::format("the floor row of the table {} is missing", shown(names)), hint_command("check", table));
+    if (!history.has_identity(deadline))
+      refuse(fmt::format("the floor row of the table {} does not say which installation it is", shown(names)),
+             hint_command("check", table));
   } catch (const Failure& failure) {
     rethrow_with_right(failure, history);
   }

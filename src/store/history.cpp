@@ -119,6 +119,8 @@ bool History::has_floor(Deadline deadline) { return ask("floor_row", {}, {}, dea
 
 bool History::has_some_floor(Deadline deadline) { return ask("floors", {}, {}, deadline).integer(0, 0) == 1; }
 
+bool History::has_identity(Deadline deadline) { return ask("identity", {}, {}, deadline).integer(0, 0) == 1; }
+
 std::vector<std::string> History::lines(std::string_view name, Deadline deadline) {
   const auto status = names_.status(), waiter = names_.waiter();
   const auto& rows =
@@ -130,6 +132,12 @@ std::vector<std::string> History::lines(std::string_view name, Deadline deadline
 
 std::vector<std::string> History::structure(Deadline deadline) {
   auto result = lines("structure", deadline);
+  const auto has = [&](std::string_view beginning) {
+    return std::any_of(result.begin(), result.end(), [&](const std::string& line) { return line.starts_with(beginning); });
+  };
+  // The catalogs cannot tell what a row says.
+  if (has("lock: table") && has("lock.name: ") && has("lock.meta: ") && has_identity(deadline))
+    result.emplace_back("lock: identity in the floor row");
   std::sort(result.begin(), result.end());
   return result;
 }

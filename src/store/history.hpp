@@ -62,6 +62,8 @@ class History {
   bool has_floor(Deadline deadline);
   // Likewise, of any version.
   bool has_some_floor(Deadline deadline);
+  // The floor row says which installation this is: 32 hexadecimal digits.
+  bool has_identity(Deadline deadline);
   // What the tables and the view are, one line each, in order: see store/structure.hpp.
   std::vector<std::string> structure(Deadline deadline);
   // All that the server says of them, in its own words.

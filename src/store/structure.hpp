@@ -14,6 +14,7 @@ namespace dlock::store {
 //   lock: table                          what "lock", "waiter" and "status" (the view) are
 //   lock.token: bigint, not null         a column of one
 //   lock: PRIMARY KEY (name)             what else it has
+//   lock: identity in the floor row      likewise; in these words on every database
 //
 // Each dialect has words of its own behind the colon; nothing here understands them.
 

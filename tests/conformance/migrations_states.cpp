@@ -72,6 +72,33 @@ TEST_CASE("a missing floor row is drift, and named") {
   CHECK_MESSAGE(names(status.message, "floor"), status.message);
 }
 
+TEST_CASE("a floor row that does not say which installation it is is drift, and refused at open") {
+  for (const char* wrong : {"", "mine", "0123456789ABCDEF0123456789ABCDEF"}) {
+    INFO(wrong);
+    Database database;
+    database.admin().run(std::string("UPDATE resource_lock SET meta = '") + wrong + "' WHERE name = ''");
+    const auto status = schema::check(database.url());
+    CHECK(status.verdict == Verdict::drift);
+    CHECK_MESSAGE(names(status.message, "resource_lock should have, or be: identity in the floor row"), status.message);
+    const auto thrown = thrown_by([&] { database.engine(); });
+    CHECK(thrown.fault == Fault::schema);
+    CHECK(thrown.names("does not say which installation it is"));
+    CHECK(thrown.names("dlock-migrate check"));
+  }
+}
+
+TEST_CASE("a table of version 2 is not taken for one of version 3, which looks the same but for its floor row") {
+  const auto place = opener().place();
+  REQUIRE(schema::up(place->url(), {}, 2).verdict == Verdict::good);
+  Admin(*place).run("DROP TABLE resource_lock_schema_history");
+  const auto refused = schema::baseline(place->url(), 3);
+  CHECK(refused.verdict == Verdict::drift);
+  CHECK_MESSAGE(names(refused.message, "version 2"), refused.message);
+  REQUIRE(schema::baseline(place->url(), 2).verdict == Verdict::good);
+  REQUIRE(schema::up(place->url()).verdict == Verdict::good);
+  CHECK(schema::check(place->url()).verdict == Verdict::good);
+}
+
 TEST_CASE("a failed version is shown with its cause") {
   Database database;
   database.admin().run(

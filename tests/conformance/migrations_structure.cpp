@@ -119,6 +119,33 @@ TEST_CASE("an upgrade keeps every row with its token, and so does the way back")
   CHECK(View(*place).history().structure(soon()) == View(*fresh).history().structure(soon()));
 }
 
+TEST_CASE("each installation has an identity of its own, and what is run again does not change it") {
+  Database database, another;
+  const auto identity = [](Admin& admin, const std::string& table) {
+    return admin.text("SELECT meta FROM " + table + " WHERE name = ''");
+  };
+  const auto first = identity(database.admin(), "resource_lock");
+  CHECK(first.size() == 32);
+  CHECK(first.find_first_not_of("0123456789abcdef") == std::string::npos);
+  CHECK(identity(another.admin(), "resource_lock") != first);
+  schema::Options other;
+  other.table = "other_lock";
+  REQUIRE(schema::up(database.url(), other).verdict == schema::Verdict::good);
+  CHECK(identity(database.admin(), "other_lock").size() == 32);
+  CHECK(identity(database.admin(), "other_lock") != first);
+  CHECK(schema::up(database.url()).versions.empty());
+  CHECK(identity(database.admin(), "resource_lock") == first);
+  // A history that was lost, and a step that was run before.
+  database.admin().run("DELETE FROM resource_lock_schema_history WHERE version = 3");
+  REQUIRE(schema::up(database.url()).versions.size() == 1);
+  CHECK(identity(database.admin(), "resource_lock") == first);
+  REQUIRE(schema::down(database.url(), 2).verdict == schema::Verdict::good);
+  CHECK(identity(database.admin(), "resource_lock").empty());
+  REQUIRE(schema::up(database.url()).verdict == schema::Verdict::good);
+  CHECK(identity(database.admin(), "resource_lock").size() == 32);
+  REQUIRE(schema::down(database.url(), 0, other).verdict == schema::Verdict::good);
+}
+
 TEST_CASE("a table made by hand from schema/ can be used") {
   const auto place = opener().place();
   View view(*place, true);

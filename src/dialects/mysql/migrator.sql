@@ -124,6 +124,10 @@ SELECT l.token, l.node, l.owner, l.entries, l.acquired_at, l.expires_at, l.reope
 -- Works at every version.
 SELECT count(*) FROM {{lock}} WHERE name = '';
 
+-- name: identity()
+-- Whether the floor row has what version 3 gives it. Works at every version.
+SELECT count(*) FROM {{lock}} WHERE name = '' AND meta REGEXP '^[0-9a-f]{32}$';
+
 -- name: structure(schema, lock, status, waiter)
 -- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the
 -- same tables give the same lines, whatever their names, the server's version and the order of their columns.
@@ -174,7 +178,7 @@ SELECT line FROM (
 
 -- name: grants_migrator(role)
 -- Never run: printed for a person, and where a right is missing. CREATE lets the rest be granted before there is a table.
-GRANT CREATE, ALTER, DROP, SELECT, INSERT ON {{lock}} TO :role;
+GRANT CREATE, ALTER, DROP, SELECT, INSERT, UPDATE ON {{lock}} TO :role;
 GRANT CREATE, DROP, SELECT ON {{waiter}} TO :role;
 GRANT CREATE, CREATE VIEW, DROP, SELECT ON {{status}} TO :role;
 GRANT CREATE, DROP, SELECT, INSERT, UPDATE, DELETE ON {{history}} TO :role;

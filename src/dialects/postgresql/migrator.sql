@@ -137,6 +137,10 @@ SELECT l.token, l.node, l.owner, l.entries, l.acquired_at, l.expires_at, l.reope
 -- Works at every version.
 SELECT count(*) FROM {{lock}} WHERE name = '';
 
+-- name: identity()
+-- Whether the floor row has what version 3 gives it. Works at every version.
+SELECT count(*) FROM {{lock}} WHERE name = '' AND meta ~ '^[0-9a-f]{32}$';
+
 -- name: structure(schema, lock, status, waiter)
 -- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the
 -- same tables give the same lines, whatever their names, the server's version and the order of their columns.
