@@ -47,7 +47,11 @@ std::vector<std::optional<std::string>> run_once(soci::session& session, const s
 
 }  // namespace
 
-Caller::Caller(const Place& place) : sql_(place.connect()) {
+Caller::Caller(const Place& place) : Caller(place.connect()) {}
+
+Caller::Caller(const ServerPlace& place, const Address& door) : Caller(place.connect_at(door)) {}
+
+Caller::Caller(std::unique_ptr<soci::session> session) : sql_(std::move(session)) {
   runner_.dialect = opener().name;
   runner_.run = [this](std::string_view sql) { return run_once(*sql_, std::string(sql)); };
 }

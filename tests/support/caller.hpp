@@ -16,6 +16,7 @@ namespace dlock::test {
 class Caller {
  public:
   explicit Caller(const Place& place);
+  Caller(const ServerPlace& place, const Address& door);  // through another door
   ~Caller();
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
@@ -32,6 +33,8 @@ class Caller {
   long long number(const std::string& sql);
 
  private:
+  explicit Caller(std::unique_ptr<soci::session> session);
+
   const std::unique_ptr<soci::session> sql_;
   SqlRunner runner_;
 };

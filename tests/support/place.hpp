@@ -53,6 +53,9 @@ class Place {
   // Settings an application may have made in its session, which a careless guest would trip over.
   virtual std::vector<std::string> odd_session() const = 0;
 
+  // Whether a connection here reaches what is in other places of the same server, by its full name.
+  virtual bool reaches_others() const { return false; }
+
   // The statement that names every column of the lock table, in a form that can be compared.
   virtual std::string row_of(std::string_view literal_name) const = 0;
 };
@@ -78,6 +81,8 @@ class ServerPlace : public Place {
 
   // The same database through another door.
   virtual std::string url_at(const Address& door) const = 0;
+  // As connect().
+  virtual std::unique_ptr<soci::session> connect_at(const Address& door) const = 0;
   virtual std::string url_with_tls_at(const Address& door) const = 0;
   // How many bytes a client has to send before it can know that the server has no TLS.
   virtual std::size_t bytes_before_tls() const = 0;

@@ -78,9 +78,13 @@ class DatabasePlace final : public ServerPlace {
            " -u" + server_.user + (server_.password.empty() ? "" : " -p'" + server_.password + "'") + " " + name_;
   }
   std::string begin_writing() const override { return "BEGIN"; }
+  bool reaches_others() const override { return true; }
 
-  std::unique_ptr<soci::session> connect() const override {
-    auto sql = server_.connect(name_);
+  std::unique_ptr<soci::session> connect() const override { return connect_at(server_.address); }
+  std::unique_ptr<soci::session> connect_at(const Address& door) const override {
+    auto server = server_;
+    server.address = door;
+    auto sql = server.connect(name_);
     long long id = 0;
     *sql << "SELECT connection_id()", soci::into(id);
     const std::lock_guard guard(mutex_);

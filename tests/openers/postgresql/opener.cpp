@@ -128,8 +128,11 @@ class DatabasePlace final : public ServerPlace {
   std::string begin_writing() const override { return "BEGIN"; }
   std::string client() const override { return "psql -X -q -v ON_ERROR_STOP=1 '" + url() + "'"; }
 
-  std::unique_ptr<soci::session> connect() const override {
-    auto sql = server_.connect(name_);
+  std::unique_ptr<soci::session> connect() const override { return connect_at(server_.address); }
+  std::unique_ptr<soci::session> connect_at(const Address& door) const override {
+    auto server = server_;
+    server.address = door;
+    auto sql = server.connect(name_);
     long long pid = 0;
     *sql << "SELECT pg_backend_pid()", soci::into(pid);
     const std::lock_guard guard(mutex_);
