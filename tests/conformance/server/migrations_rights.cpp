@@ -112,7 +112,8 @@ TEST_CASE("an engine runs whole with the runtime's grants, and with no others") 
     CHECK(engine.list().size() == 1);
 
     Application application(url);
-    application.run(database->place().beginnings().front().statements.front());
+    const auto beginnings = database->place().beginnings();
+    for (const auto& sql : beginnings.front().statements) application.run(sql);
     lock->fence(application.runner);
     CHECK(engine.try_lock_in(application.runner, "another"));
     application.run("COMMIT");
