@@ -66,7 +66,8 @@ class DLOCK_EXPORT Engine {
   // MySQL and MariaDB a row that was taken in the last moment stays locked until the transaction ends. On SQLite the
   // transaction becomes the one writer of the file; one that writes already does not wait for a lease.
   // Fails: conflict (roll back and run the transaction again), misuse (no transaction is open, a failed one, a result
-  // left to read), unavailable, timeout, schema, permission.
+  // left to read; or the connection leads to another database than the lock table's, and both are named), unavailable,
+  // timeout, schema, permission.
   std::optional<Token> try_lock_in(TransactionRef transaction, std::string_view name, Duration wait = {});
 
   // The same, and leaves a lease behind: it begins with the transaction's commit, or never if that fails. Take charge of

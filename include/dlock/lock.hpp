@@ -39,9 +39,14 @@ DLOCK_EXPORT std::string_view to_string(Released released) noexcept;
 
 // How a transaction is fenced.
 struct FenceOptions {
-  // Whether a refused fence also makes the transaction impossible to commit, so that a swallowed exception stores
-  // nothing. PostgreSQL aborts it by itself; on MySQL and MariaDB the caller's connection is killed; on SQLite a commit
-  // hook refuses until the rollback, which takes it away again (and with it other hooks of that connection).
+  // Whether a fence that fails also makes the transaction impossible to commit, so that a swallowed exception, or a
+  // savepoint to go back to, stores nothing. Of a refused one (lost) nothing is committed whatever the caller does:
+  // PostgreSQL: it is rolled back, and until the caller's ROLLBACK an empty one that has failed stands in its place.
+  // MySQL, MariaDB: the caller's connection is killed. SQLite: its commit fails, and rolls it back; through a SqlRunner
+  // it is rolled back at once, and the connection refuses to write until "PRAGMA query_only = OFF".
+  // What fails otherwise (conflict, timeout, …) never costs the connection: it is rolled back, and until the caller's
+  // ROLLBACK an empty transaction that cannot write stands in its place (SQLite: the commit fails; with a SqlRunner
+  // that is left to the caller).
   bool doom = true;
   unsigned attempts = 10;  // with_fence: runs of the transaction at most, while each ends in conflict
 };
@@ -104,20 +109,27 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // transaction ends the keeper cannot renew the lease. On PostgreSQL the server ends the transaction when its client is
   // silent for longer than the lease (EngineOptions::bound_idle); elsewhere a transaction that hangs keeps the lock.
   // The connection keeps its settings; it waits for the database as its owner has set it up to.
-  // Fails: lost, conflict (roll back and run the transaction again), misuse (no transaction is open, a failed one, a
-  // result left to read), unavailable, schema, permission. Do not commit then: see FenceOptions::doom.
+  // Fails: lost (so does a Lock that was released or detached), conflict (roll back and run the transaction again),
+  // misuse (no transaction is open, a failed one, a result left to read; or the connection leads to another database
+  // than the lock table's, and both are named), unavailable, schema, permission. Do not commit then: see
+  // FenceOptions::doom.
   void fence(TransactionRef transaction, const FenceOptions& options = {});
 
   // Begins a transaction on the connection, fences it, runs the work, and commits; rolls back if the work throws.
   // Repeats all of it on conflict, so the work must be able to run again; to have it repeated after a serialization
   // failure of its own, it throws Error{conflict}. On MariaDB too the server ends the transaction when its client is
-  // silent for longer than the lease.
-  // Fails: as fence(); in_doubt if the connection broke during the commit; and with whatever the work throws.
+  // silent for longer than the lease. Other locks may be fenced in the work; if one of those fails nothing is stored.
+  // The work must not end the transaction, nor may a statement in it (DDL on MySQL and MariaDB commits by itself):
+  // that is misuse, told when the work is over. Nothing is run again then; what the work has committed is stored, and
+  // what it wrote after that without committing is not.
+  // Fails: as fence(), but misuse if a transaction is open already; in_doubt if the connection broke during the commit;
+  // and with whatever the work throws.
   void with_fence(TransactionRef transaction, const std::function<void()>& work, const FenceOptions& options = {});
 
   // The fence as one statement of literal SQL, for transactions of other drivers or languages. It must be the first
   // statement of the transaction, and the lease is lost unless it answers one row with the number 1 (PostgreSQL, where
-  // it fails otherwise) or changes one row (elsewhere).
+  // it fails otherwise) or changes one row (elsewhere). It renews by the lease as it is now: ask anew after extend().
+  // Fails: lost.
   std::string fence_sql() const;
 
  private:
@@ -125,6 +137,7 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   struct Grant;
   explicit Lock(std::shared_ptr<Grant> grant) noexcept;
   Grant& here() const;
+  void check_kept() const;
   std::shared_ptr<Grant> grant_;
 };
 

@@ -76,17 +76,26 @@ Lock::Grant& Lock::here() const {
 
 void Lock::fence(TransactionRef transaction, const FenceOptions& options) {
   auto& grant = here();
-  grant.core->fence(grant.held, transaction, options);
+  grant.core->fence(grant.held, transaction, options, grant.released());
 }
 
 void Lock::with_fence(TransactionRef transaction, const std::function<void()>& work, const FenceOptions& options) {
   auto& grant = here();
+  check_kept();
   grant.core->with_fence(grant.held, transaction, work, options);
 }
 
 std::string Lock::fence_sql() const {
   auto& grant = here();
+  check_kept();
   return grant.core->fence_sql(*grant.held);
+}
+
+// Others may still hold on to what this Lock has let go of.
+void Lock::check_kept() const {
+  if (grant_->released())
+    throw Error(Fault::lost, fmt::format("the lock {} (token {}) is no longer held", in_quotes(name()), number(token())));
+  check();
 }
 
 void Lock::extend(Duration lease) {

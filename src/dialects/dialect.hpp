@@ -50,6 +50,9 @@ class Connection {
   // costs. Throws Failure{rejected} if the set-up is wrong for a lock engine, with the remedy.
   virtual std::vector<std::string> weaknesses(Deadline deadline) = 0;
 
+  // Ends another session of the server, as a guest has called it (EndSession).
+  virtual void end_session(std::string_view /*session*/, Deadline) {}
+
   // False after a failure that poisoned the connection.
   virtual bool usable() const noexcept = 0;
 
@@ -104,7 +107,7 @@ class Dialect {
   virtual std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const = 0;
 
   // A caller's own transaction, of this dialect.
-  virtual std::unique_ptr<Guest> guest(const TransactionRef& transaction) const = 0;
+  virtual std::unique_ptr<Guest> guest(const TransactionRef& transaction, const QuotedTable& table) const = 0;
 
   virtual Marker marker() const noexcept = 0;
   // Writes an argument into the text of a statement, so that it means the same under every setting of a session.

@@ -1,4 +1,4 @@
-// This file knows what can be done on a connection that belongs to a caller, inside the transaction open on it.
+// What can be done on a connection that belongs to a caller, inside the transaction open on it.
 #pragma once
 
 #include "types/failure.hpp"
@@ -21,6 +21,29 @@ using TextRow = std::vector<std::optional<std::string>>;
 // caller's own throws goes through.
 using Send = std::function<TextRow(std::string_view sql)>;
 
+// Ends a session of the server that the lock table is on, from a connection of the engine's own: `session` is what the
+// guest has called it. Throws Failure.
+using EndSession = std::function<void(std::string_view session)>;
+
+// The caller's connection leads to another database than the engine's own ones: what() says to which, as far as it is
+// known.
+class OtherDatabase : public Failure {
+ public:
+  explicit OtherDatabase(const std::string& which) : Failure(Cause::rejected, which) {}
+};
+
+// The lock table's name, in two quoted parts.
+struct QuotedTable {
+  std::string schema, lock;
+};
+
+// What a caller is told, whatever its database.
+inline constexpr const char* no_transaction = "no transaction is open on the connection that was handed over; begin one first";
+inline constexpr const char* open_already = "a transaction is open already on the connection that was handed over";
+inline constexpr const char* ended_early =
+    "the transaction had ended before its commit: the work, or a statement in it that commits by itself, has ended it; what "
+    "was committed is stored, and nothing is run again";
+
 // Threads: the caller's. Owns: nothing. Whatever happens, the caller's transaction is not committed here, is not left,
 // and its connection keeps its settings, unless a member says otherwise.
 // Fails: members throw Failure. There are no deadlines: the connection waits as its owner has set it up to.
@@ -37,8 +60,22 @@ class Guest {
   // locked in vain is let go of, where the database can do that.
   virtual TextRow attempt(std::string_view sql) = 0;
 
-  // Runs the fence, waiting at most about `wait` for its row. False: refused.
+  // Runs the fence, waiting at most about `wait` for its row. False: refused. Throws OtherDatabase where the answer says so.
   virtual bool fence(std::string_view sql, Duration wait) = 0;
+
+  // Whether this is the database that says `place` of itself (the statement "installation"). Empty: its tables must be
+  // asked, and an attempt asks them (see asks_by_itself). Reads no table.
+  virtual std::optional<bool> is_at(std::string_view place) = 0;
+  // Whether the statement of an attempt names the installation, so that it can do nothing in another one.
+  virtual bool asks_by_itself() const = 0;
+  // Runs a SELECT in such a way that what the transaction reads later is as fresh as without it. Empty optional: here
+  // that is impossible. Throws OtherDatabase where there is no such table and a runner's own failure would not say so.
+  virtual std::optional<TextRow> look(std::string_view sql) = 0;
+  // Whether the database behind the connection has no lock table of that name, or none that its user may know of. False
+  // also where that cannot be told.
+  virtual bool lacks_table() noexcept = 0;
+  // Which database it is, for people.
+  virtual std::string where() noexcept = 0;
 
   // Whether the transaction cannot see rows that were made after its snapshot.
   virtual bool blind_to_new_rows() = 0;
@@ -50,14 +87,21 @@ class Guest {
   // be said for the transaction alone.
   virtual void bound_idle(Duration bound) = 0;
 
-  // After this nothing that was done in the transaction can be committed.
-  virtual void doom() noexcept = 0;
+  // After a fence that was refused, nothing that was done in the transaction can be committed, whatever the caller does.
+  virtual void doom(const EndSession& end_session) noexcept = 0;
+  // The same after a fence that failed otherwise, as far as that leaves the connection as good as before.
+  virtual void spoil() noexcept = 0;
 
-  // For transactions that are begun and ended here. commit() throws Failure{serialization} if the transaction had ended
-  // before, or was refused; with may_have_run() nobody knows.
+  // For transactions that are begun and ended here.
   virtual void begin(Duration wait) = 0;
+  // Throws Failure{rejected}, and commits nothing, if what is open now is not the transaction that was fenced here; with
+  // may_have_run() nobody knows.
   virtual void commit() = 0;
-  virtual void roll_back() noexcept = 0;
+  // Undoes all that was done since the fence, and answers true; or answers that the database itself has undone the
+  // transaction, as it has just said. False: somebody ended it, or nobody can tell.
+  virtual bool undo() noexcept = 0;
+  // Ends whatever is open. False: nobody knows whether it did.
+  virtual bool roll_back() noexcept = 0;
 };
 
 }  // namespace dlock::dialects

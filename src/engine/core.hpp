@@ -59,7 +59,9 @@ class Core {
   // Empty: busy, or out of patience.
   std::optional<Token> try_lock_in(const TransactionRef& transaction, const Name& name, Deadline deadline,
                                    const LockOptions* lease);
-  void fence(const std::shared_ptr<engine::Held>& held, const TransactionRef& transaction, const FenceOptions& options);
+  // `gone`: the entry that asks has left, though others may hold on; it is refused.
+  void fence(const std::shared_ptr<engine::Held>& held, const TransactionRef& transaction, const FenceOptions& options,
+             bool gone = false);
   void with_fence(const std::shared_ptr<engine::Held>& held, const TransactionRef& transaction,
                   const std::function<void()>& work, const FenceOptions& options);
   std::string fence_sql(const engine::Held& held) const { return table_->fence_sql(held.claim()); }
@@ -99,7 +101,7 @@ class Core {
   bool granted_here(const store::Outlook& outlook) const { return outlook.holder.starts_with(half_); }
   void mark(const Name& name, Deadline deadline);
   bool above_floor(Token token, Deadline deadline);
-  void prove(store::Visit& visit, const std::shared_ptr<engine::Held>& held, const FenceOptions& options);
+  void prove(store::Visit& visit, const std::shared_ptr<engine::Held>& held, const FenceOptions& options, bool gone);
   template <class Ask>
   auto persist(Deadline deadline, const std::stop_token& stop, bool& in_doubt, Ask ask) -> decltype(ask(deadline));
   template <class Ask>

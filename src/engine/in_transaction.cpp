@@ -1,5 +1,4 @@
-// This file knows how locks meet a caller's transaction: locking a name for as long as it lasts, and proving in it that
-// a lease is still held.
+// Locks a name for as long as a caller's transaction lasts, and proves in one that a lease is still held.
 #include "engine/actor.hpp"
 #include "engine/core.hpp"
 #include "engine/persist.hpp"
@@ -12,6 +11,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
 namespace dlock {
 inline namespace v0 {
@@ -66,6 +67,42 @@ void commit(store::Visit& visit) {
   }
 }
 
+const void* handle_of(const TransactionRef& transaction) {
+  return transaction.native() != nullptr ? transaction.native() : transaction.runner();
+}
+
+// A transaction that with_fence has begun on this thread, and ends: what fails in it by a fence of another lock is left to
+// it, so that it can be told from what the work has ended.
+class Begun {
+ public:
+  explicit Begun(const TransactionRef& transaction) : handle_(handle_of(transaction)), outer_(innermost_) { innermost_ = this; }
+  ~Begun() { innermost_ = outer_; }
+  Begun(const Begun&) = delete;
+  Begun& operator=(const Begun&) = delete;
+
+  static Begun* find(const TransactionRef& transaction) {
+    auto* begun = innermost_;
+    while (begun != nullptr && begun->handle_ != handle_of(transaction)) begun = begun->outer_;
+    return begun;
+  }
+
+  // It must not be committed any more.
+  void spoil(std::exception_ptr why) {
+    if (!why_) why_ = std::move(why);
+  }
+  void throw_if_spoiled() {
+    if (why_) std::rethrow_exception(std::exchange(why_, nullptr));
+  }
+
+ private:
+  static thread_local Begun* innermost_;
+  const void* const handle_;
+  Begun* const outer_;
+  std::exception_ptr why_;
+};
+
+thread_local Begun* Begun::innermost_ = nullptr;
+
 }  // namespace
 
 std::optional<Token> Core::try_lock_in(const TransactionRef& transaction, const Name& name, Deadline deadline,
@@ -119,11 +156,15 @@ std::optional<Token> Core::try_lock_in(const TransactionRef& transaction, const 
     } else if (attempted || visit->writes_alone()) {
       // Taken between the look and the attempt, which may have left its row locked here; or nobody can release it while
       // this transaction writes. Waiting on would make its holder lose it.
+      in_transaction([&] { visit->confirm(); });
       return std::nullopt;
     }
     attempted = false;
     const auto now = BootClock::now();
-    if (now >= deadline) return std::nullopt;
+    if (now >= deadline) {
+      in_transaction([&] { visit->confirm(); });
+      return std::nullopt;
+    }
     if (!watch) {
       watch.emplace(*this, name, patience, owner);
       if (job->holds.load() > 0) watch->enroll(actor.view());
@@ -135,52 +176,91 @@ std::optional<Token> Core::try_lock_in(const TransactionRef& transaction, const 
 
 // Runs the fence's statement. Throws lost if it is refused, and whatever went wrong: the transaction must not be
 // committed then, and where the options say so, cannot.
-void Core::prove(store::Visit& visit, const std::shared_ptr<Held>& held, const FenceOptions& options) {
+void Core::prove(store::Visit& visit, const std::shared_ptr<Held>& held, const FenceOptions& options, bool gone) {
   constexpr Duration least_wait = std::chrono::milliseconds{50};
-  const auto wait = std::clamp(held->remaining(BootClock::now()), least_wait, std::max(least_wait, options_.request_timeout));
+  // What has ended stays ended, whatever its row says: it is refused as nobody's.
+  const auto left = gone ? Duration{} : held->remaining(BootClock::now());
+  const bool over = left == Duration{};
+  auto claim = held->claim();
+  if (over) claim.owner = {};
+  const auto wait = std::clamp(left, least_wait, std::max(least_wait, options_.request_timeout));
   bool proved = false;
   try {
-    proved = in_transaction([&] { return visit.fence(held->claim(), wait); });
+    proved = in_transaction([&] { return visit.fence(claim, wait); });
+    if (proved && options_.bound_idle) in_transaction([&] { visit.bound_idle(claim.lease); });
   } catch (...) {
-    if (options.doom) visit.doom();
+    if (options.doom) visit.spoil();
     throw;
   }
-  if (!proved) {
-    if (options.doom) visit.doom();
-    if (held->lose(Loss::refused)) reporter_->tell_loss(held, "a fence was refused: the lease is no longer ours");
-    throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: its fence was refused; roll the transaction back",
-                                         in_quotes(held->name()), number(held->token())));
-  }
-  if (options_.bound_idle) in_transaction([&] { visit.bound_idle(held->terms().lease); });
+  if (proved) return;
+  if (options.doom) visit.doom();
+  if (!over && held->lose(Loss::refused)) reporter_->tell_loss(held, "a fence was refused: the lease is no longer ours");
+  throw Error(Fault::lost, fmt::format("the lock {} (token {}) is {}: its fence was refused; roll the transaction back",
+                                       in_quotes(held->name()), number(held->token()),
+                                       gone || !held->loss() ? "no longer held" : "lost"));
 }
 
-void Core::fence(const std::shared_ptr<Held>& held, const TransactionRef& transaction, const FenceOptions& options) {
+void Core::fence(const std::shared_ptr<Held>& held, const TransactionRef& transaction, const FenceOptions& options, bool gone) {
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
   const Announced announced(keeper_, held, options_.request_timeout);
   in_transaction([&] { visit->check(); });
-  prove(*visit, held, options);
+  auto* const begun = Begun::find(transaction);
+  try {
+    // Where the transaction ends here, an attempt that failed needs nothing more.
+    auto here = options;
+    here.doom = options.doom && begun == nullptr;
+    prove(*visit, held, here, gone);
+  } catch (const Error& error) {
+    if (begun != nullptr && options.doom) {
+      if (error.fault() == Fault::lost) visit->doom();
+      begun->spoil(std::current_exception());
+    }
+    throw;
+  } catch (...) {
+    if (begun != nullptr && options.doom) begun->spoil(std::current_exception());
+    throw;
+  }
 }
 
 void Core::with_fence(const std::shared_ptr<Held>& held, const TransactionRef& transaction,
                       const std::function<void()>& work, const FenceOptions& options) {
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
+  FenceOptions ended_here = options;
+  ended_here.doom = false;
   engine::Backoff backoff(std::chrono::milliseconds{200});
   for (unsigned attempt = 1;; ++attempt) {
+    bool working = false;
     try {
       std::optional<Announced> announced(std::in_place, keeper_, held, options_.request_timeout);
       in_transaction([&] { visit->begin(options_.request_timeout); });
       try {
         const auto sent = BootClock::now();
-        prove(*visit, held, options);
+        prove(*visit, held, ended_here, false);
         announced.reset();
-        work();
+        {
+          Begun begun(transaction);
+          working = true;
+          work();
+          begun.throw_if_spoiled();
+          working = false;
+        }
         commit(*visit);
         // Committed, and with it the renewal in the fence: of the row, not of a node's single entry.
         if (held->entry().empty()) held->confirmed(sent);
         return;
       } catch (...) {
-        visit->roll_back();
-        throw;
+        // Before it is rolled back, what is open tells whether it is still what was begun.
+        const bool undone = !working || visit->undo();
+        if (!visit->roll_back() && options.doom) visit->doom();
+        if (undone) throw;
+        try {
+          throw;
+        } catch (const Error& error) {
+          if (error.fault() != Fault::conflict) throw;
+        }
+        throw Error(Fault::misuse,
+                    fmt::format("the work under the lock {} asked to be run again, but its transaction had ended before: what "
+                                "it has committed is stored, and nothing is run again", in_quotes(held->name())));
       }
     } catch (const Error& error) {
       if (error.fault() != Fault::conflict || attempt >= options.attempts) throw;

@@ -1,14 +1,18 @@
 // This file knows which named statement answers which question, and how its answer reads.
 #include "store/sql_lock_table.hpp"
 
+#include "store/assessment.hpp"
 #include "store/combining.hpp"
 #include "store/compatibility.hpp"
 #include "store/holder_rows.hpp"
+#include "store/installation.hpp"
 #include "store/node_entries.hpp"
 #include "store/pool.hpp"
 #include "store/ringing.hpp"
 #include "store/sql_visit.hpp"
 #include "store/sql_waiting_room.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
@@ -45,10 +49,6 @@ struct LockStatements {
   const Statement &withdraw, &renew, &extend, &force_release, &busy, &look, &inspect, &list,
       &floor, &raise_floor, &idle, &remove_idle, &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
 };
-
-Failure no_floor() {
-  return {Cause::schema, "the floor row of the lock table is missing; run \"dlock-migrate check\""};
-}
 
 class SqlLockTable final : public LockTable {
   // Asks on a connection of the pool, which goes back there unless the failure says that it is broken.
@@ -116,6 +116,13 @@ class SqlLockTable final : public LockTable {
     ringing_.emplace(connector_->ringer(names_, options.engine));
     combining_.emplace(statements_, pool_, *ringing_, options.combine);
     pool_.adopt(std::move(connection));
+    home_.emplace(statements_, [this](Deadline until, const Home::Work& work) {
+      on_connection(until, [&](dialects::Connection& peer) {
+        work(peer);
+        return true;
+      });
+    }, fmt::format("{} of {}", shown(names_), connector_->target()), options.connect_timeout);
+    home_->read();
   }
 
   Few<Granted> acquire(std::span<const Ask> asks, Deadline deadline) override {
@@ -214,10 +221,12 @@ class SqlLockTable final : public LockTable {
   }
 
   std::unique_ptr<Visit> visit(const TransactionRef& transaction) override {
-    return store::visit(dialect_, statements_, transaction);
+    return store::visit(dialect_, statements_, names_, *home_, transaction);
   }
 
-  std::string fence_sql(const Claim& claim) const override { return fence_text(dialect_, statements_, claim); }
+  std::string fence_sql(const Claim& claim) const override {
+    return fence_text(dialect_, statements_, home_->installation(), claim);
+  }
 
   std::optional<Holder> inspect(std::string_view name, Deadline deadline) override {
     return asked(ask_->inspect, {name}, deadline, [](const Answer& answer) -> std::optional<Holder> {
@@ -358,6 +367,7 @@ class SqlLockTable final : public LockTable {
   std::optional<const NodeEntries> node_;
   std::optional<SqlWaitingRoom> waiting_;
   std::optional<Ringing> ringing_;
+  std::optional<Home> home_;
   Pool pool_;  // its connections go before what they are used by
   std::optional<Combining> combining_;
 };

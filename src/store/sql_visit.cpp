@@ -1,6 +1,7 @@
-// This file knows which named statements a visit puts, and how their first rows read.
+// Which named statements a visit puts, and how their first rows read.
 #include "store/sql_visit.hpp"
 
+#include "store/node_entries.hpp"
 #include "types/name.hpp"
 
 #include <fmt/format.h>
@@ -24,20 +25,36 @@ Token token_in(const TextRow& row) {
   return Token{value};
 }
 
+// The caller's connection leads elsewhere.
+class Elsewhere : public Failure {
+ public:
+  explicit Elsewhere(const std::string& text) : Failure(Cause::rejected, text) {}
+};
+
 class SqlVisit final : public Visit {
  public:
-  SqlVisit(const dialects::Dialect& dialect, const dialects::Statements& statements, std::unique_ptr<dialects::Guest> guest)
-      : dialect_(dialect), statements_(statements), guest_(std::move(guest)) {}
+  SqlVisit(const dialects::Dialect& dialect, const dialects::Statements& statements, Home& home,
+           std::unique_ptr<dialects::Guest> guest)
+      : dialect_(dialect), statements_(statements), home_(home), guest_(std::move(guest)) {}
 
-  void check() override { guest_->check(); }
+  void check() override {
+    guest_->check();
+    if (guest_->is_at(home_.installation().place) == false) compare(false);
+  }
 
   std::optional<Token> take(const TakeAsk& ask) override {
-    const Argument owner = ask.owner ? Argument{*ask.owner} : Argument{nullptr};
-    const auto row = guest_->attempt(text(
-        statements_.at("take", {"name", "floor", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
-        {ask.name, number(ask.floor), owner, ask.node, ask.label, ask.actor, ask.lease.count(), ask.at_least.count(), ask.metadata}));
-    if (row.empty()) return std::nullopt;
+    if (!guest_->asks_by_itself()) compare(false);
+    const auto row = here([&] {
+      return guest_->attempt(text(statements_.at("take", {"name", "floor", "installation"}),
+                                  {ask.name, number(ask.floor), std::string_view{home_.installation().identity}}));
+    });
+    if (row.empty()) {
+      compare(true);
+      return std::nullopt;
+    }
+    here_ = true;
     const auto token = token_in(row);
+    const Argument owner = ask.owner ? Argument{*ask.owner} : Argument{nullptr};
     guest_->run(text(
         statements_.at("taken", {"name", "token", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
         {ask.name, number(token), owner, ask.node, ask.label, ask.actor, ask.lease.count(), ask.at_least.count(), ask.metadata}));
@@ -50,14 +67,25 @@ class SqlVisit final : public Visit {
   }
 
   bool writes_alone() override { return guest_->writes_alone(); }
+  void confirm() override { compare(false); }
+
   bool fence(const Claim& claim, Duration wait) override {
-    return guest_->fence(fence_text(dialect_, statements_, claim), wait);
+    const auto installation = home_.installation();
+    if (here([&] { return guest_->fence(fence_text(dialect_, statements_, installation, claim), wait); })) return true;
+    throw_if_elsewhere();
+    if (home_.installation().identity != installation.identity) throw made_anew();
+    return false;
   }
+
   void bound_idle(Duration bound) override { guest_->bound_idle(bound); }
-  void doom() noexcept override { guest_->doom(); }
+  void doom() noexcept override {
+    guest_->doom([this](std::string_view session) { home_.end_session(session); });
+  }
+  void spoil() noexcept override { guest_->spoil(); }
   void begin(Duration wait) override { guest_->begin(wait); }
   void commit() override { guest_->commit(); }
-  void roll_back() noexcept override { guest_->roll_back(); }
+  bool undo() noexcept override { return guest_->undo(); }
+  bool roll_back() noexcept override { return guest_->roll_back(); }
 
  private:
   std::string text(const Statement& statement, std::initializer_list<Argument> arguments) const {
@@ -65,15 +93,102 @@ class SqlVisit final : public Visit {
                                    [this](std::string& sql, const Argument& argument) { dialect_.append_literal(sql, argument); });
   }
 
+  // The statement has named an installation that was ours before.
+  static Failure made_anew() { return {Cause::serialization, "the floor row of the lock table was made anew"}; }
+
+  [[noreturn]] void elsewhere(std::string_view which) const {
+    throw Elsewhere(fmt::format("the connection that was handed over leads to another database, {}; the lock table is {} "
+                                "(installation {}), and both must be in the same one",
+                                which, home_.name(), home_.installation().identity));
+  }
+
+  // Throws Elsewhere unless the caller's connection leads to the database that the lock table is in, or nobody can tell.
+  // `reads`: also if what the transaction reads later is older for it; then our own knowledge is up to date after it.
+  void compare(bool reads) {
+    for (bool again = false; !here_; again = true) {
+      const auto ours = home_.installation();
+      const auto at = guest_->is_at(ours.place);
+      if (at == true && !(reads && guest_->asks_by_itself())) {
+        here_ = true;
+        return;
+      }
+      // What we know of it may be from before the server was started again, or the file moved.
+      if (!again && at != true && (at == false || !guest_->asks_by_itself())) {
+        home_.read();
+        continue;
+      }
+      if (at == false) elsewhere(guest_->where());
+      const auto row = asked(reads);
+      if (!row) return;
+      if (row->size() < 3) elsewhere(fmt::format("{}, which has no floor row", guest_->where()));
+      here_ = at == true || (*row)[0] == ours.identity;
+      if ((*row)[0] == ours.identity) return;
+      if (again && !here_) elsewhere(fmt::format("{} (installation {})", (*row)[2].value_or(""), (*row)[0].value_or("")));
+      home_.read();
+    }
+  }
+
+  std::optional<TextRow> asked(bool reads) {
+    const auto& sql = statements_.at("installation", {}).sql;
+    try {
+      return reads ? guest_->attempt(sql) : guest_->look(sql);
+    } catch (const dialects::OtherDatabase& other) {
+      home_.read();  // or the table is missing for us too
+      elsewhere(other.what());
+    } catch (const Failure& failure) {
+      if (failure.cause() == Cause::schema || (failure.cause() == Cause::permission && !guest_->asks_by_itself()))
+        elsewhere(fmt::format("{}, whose lock table cannot be read ({})", guest_->where(), failure.what()));
+      throw;
+    } catch (...) {
+      if (guest_->lacks_table()) elsewhere(fmt::format("{}, whose lock table cannot be read", guest_->where()));
+      throw;
+    }
+  }
+
+  // Nothing else that goes wrong on the way is thrown: it is about to be told what went wrong first.
+  void throw_if_elsewhere() {
+    try {
+      compare(true);
+    } catch (const Elsewhere&) {
+      throw;
+    } catch (...) {
+    }
+  }
+
+  // Runs what needs the lock table, and finds out whether it failed for want of the right one.
+  template <class Work>
+  auto here(Work work) -> decltype(work()) {
+    try {
+      return work();
+    } catch (const dialects::OtherDatabase& other) {
+      const auto before = home_.installation().identity;
+      home_.read();
+      if (home_.installation().identity == before) elsewhere(other.what());
+      throw made_anew();
+    } catch (const Failure& failure) {
+      if (failure.cause() == Cause::schema && !here_) {
+        home_.read();  // or the table is missing for us too
+        elsewhere(fmt::format("{} ({})", guest_->where(), failure.what()));
+      }
+      if (failure.cause() == Cause::permission) throw_if_elsewhere();
+      throw;
+    } catch (...) {
+      throw_if_elsewhere();
+      throw;
+    }
+  }
+
   const dialects::Dialect& dialect_;
   const dialects::Statements& statements_;
+  Home& home_;
   const std::unique_ptr<dialects::Guest> guest_;
+  bool here_ = false;  // known to be in the right database
 };
 
 }  // namespace
 
 std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::Statements& statements,
-                             const TransactionRef& transaction) {
+                             const dialects::TableNames& names, Home& home, const TransactionRef& transaction) {
   const auto schemes = dialect.schemes();
   if (transaction.dialect() != dialect.name() && std::find(schemes.begin(), schemes.end(), transaction.dialect()) == schemes.end())
     throw Failure(Cause::rejected, fmt::format("the transaction is one of {}, and the lock table is in {}: both must be in the "
@@ -81,13 +196,18 @@ std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::S
                                                in_quotes(transaction.dialect()), in_quotes(dialect.name())));
   if (transaction.native() == nullptr && (transaction.runner() == nullptr || !transaction.runner()->run))
     throw Failure(Cause::rejected, "the transaction that was handed over has no connection");
-  return std::make_unique<SqlVisit>(dialect, statements, dialect.guest(transaction));
+  return std::make_unique<SqlVisit>(dialect, statements, home,
+                                    dialect.guest(transaction, {dialect.quote(names.schema), dialect.quote(names.lock)}));
 }
 
-std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements, const Claim& claim) {
-  const Argument arguments[] = {claim.name, claim.owner, number(claim.token)};
-  return dialects::with_literals(statements.at("fence", {"name", "owner", "token"}), arguments,
-                                 [&](std::string& sql, const Argument& argument) { dialect.append_literal(sql, argument); });
+std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements,
+                       const Installation& installation, const Claim& claim) {
+  const auto mark = claim.entry.empty() ? std::string{} : EntrySet::mark(claim.entry);
+  const Argument arguments[] = {claim.name,           claim.owner,         number(claim.token),
+                                std::string_view{mark}, claim.lease.count(), std::string_view{installation.identity}};
+  return dialects::with_literals(
+      statements.at("fence", {"name", "owner", "token", "mark", "lease", "installation"}), arguments,
+      [&](std::string& sql, const Argument& argument) { dialect.append_literal(sql, argument); });
 }
 
 }  // namespace dlock::store

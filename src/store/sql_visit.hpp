@@ -1,7 +1,8 @@
-// This file knows how the questions of a visit are put: as text, since the connection is not ours to prepare on.
+// How the questions of a visit are put: as text, since the connection is not ours to prepare on.
 #pragma once
 
 #include "dialects/dialect.hpp"
+#include "store/installation.hpp"
 #include "store/visit.hpp"
 
 #include <memory>
@@ -9,12 +10,13 @@
 
 namespace dlock::store {
 
-// `statements` is the dialect's lock.sql, and outlives the visit. Throws Failure{rejected} for a transaction of another
-// dialect.
+// `statements` is the dialect's lock.sql; it and `home` outlive the visit. Throws Failure{rejected} for a transaction of
+// another dialect.
 std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::Statements& statements,
-                             const TransactionRef& transaction);
+                             const dialects::TableNames& names, Home& home, const TransactionRef& transaction);
 
 // The fence as one statement of text.
-std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements, const Claim& claim);
+std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements,
+                       const Installation& installation, const Claim& claim);
 
 }  // namespace dlock::store

@@ -1,4 +1,4 @@
-// This file knows which questions can be put to the lock table inside a caller's own transaction.
+// The questions that can be put to the lock table inside a caller's own transaction.
 #pragma once
 
 #include "store/lock_table.hpp"
@@ -23,7 +23,8 @@ struct TakeAsk {
 };
 
 // One transaction of a caller's. Threads: the caller's. Owns: nothing. Commits nothing, except by commit().
-// Fails: members throw Failure; what a caller's own runner throws goes through.
+// Fails: members throw Failure; what a caller's own runner throws goes through. Failure{rejected} where the caller's
+// connection leads to another database than the lock table is in: both are named, and nothing was done there.
 class Visit {
  public:
   virtual ~Visit() = default;
@@ -37,6 +38,8 @@ class Visit {
   virtual bool sees(std::string_view name) = 0;
   // See dialects::Guest.
   virtual bool writes_alone() = 0;
+  // Throws Failure{rejected} if it can be told at no cost to the transaction that its database is another one.
+  virtual void confirm() = 0;
 
   // Writes the claim's row, waiting at most about `wait` for it. False: the lease is not this claim's any more.
   virtual bool fence(const Claim& claim, Duration wait) = 0;
@@ -44,9 +47,11 @@ class Visit {
   // See dialects::Guest.
   virtual void bound_idle(Duration bound) = 0;
   virtual void doom() noexcept = 0;
+  virtual void spoil() noexcept = 0;
   virtual void begin(Duration wait) = 0;
   virtual void commit() = 0;
-  virtual void roll_back() noexcept = 0;
+  virtual bool undo() noexcept = 0;
+  virtual bool roll_back() noexcept = 0;
 };
 
 }  // namespace dlock::store

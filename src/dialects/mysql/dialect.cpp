@@ -50,9 +50,9 @@ class ServerDialect final : public EmbeddedDialect {
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }
-  std::unique_ptr<Guest> guest(const TransactionRef& transaction) const override {
-    if (const auto* runner = transaction.runner()) return std::make_unique<TransactionGuest>(runner->run);
-    return std::make_unique<TransactionGuest>(static_cast<MYSQL*>(transaction.native()));
+  std::unique_ptr<Guest> guest(const TransactionRef& transaction, const QuotedTable& table) const override {
+    if (const auto* runner = transaction.runner()) return std::make_unique<TransactionGuest>(runner->run, table);
+    return std::make_unique<TransactionGuest>(static_cast<MYSQL*>(transaction.native()), table);
   }
   void append_literal(std::string& sql, const Argument& argument) const override {
     DLOCK_DIALECT::append_literal(sql, argument);

@@ -1,16 +1,24 @@
-// This file knows what may be asked in a caller's transaction on MySQL and MariaDB, where a statement that fails can
-// take the whole transaction with it.
+// What may be asked in a caller's transaction on MySQL and MariaDB, where a statement that fails can take the whole
+// transaction with it.
 #include "guest.hpp"
 
 #include "faults.hpp"
+#include "types/owner.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <exception>
 #include <memory>
 
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
+
+// Which server this is, as the statement "installation" says it too. UUID_SHORT() begins with the second it was started
+// in. No table is read: at REPEATABLE READ the transaction has no snapshot yet, which would be too old for a lock that is
+// waited for.
+constexpr std::string_view place = "CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24)";
 
 [[noreturn]] void fail(MYSQL* connection) {
   const char* user = connection->user;
@@ -52,8 +60,8 @@ std::int64_t seconds(Duration duration) {
 
 }  // namespace
 
-TransactionGuest::TransactionGuest(MYSQL* connection)
-    : connection_(connection), send_([connection](std::string_view sql) { return ask(connection, sql); }) {}
+TransactionGuest::TransactionGuest(MYSQL* connection, const QuotedTable& table)
+    : connection_(connection), send_([connection](std::string_view sql) { return ask(connection, sql); }), table_(table) {}
 
 void TransactionGuest::check() {
   if (connection_ != nullptr) {
@@ -61,12 +69,43 @@ void TransactionGuest::check() {
       throw Failure(Cause::rejected, "a result is left to read on the connection that was handed over; read it first");
     // With autocommit off the next statement begins a transaction.
     if (!in_transaction(connection_) && (status_of(connection_) & SERVER_STATUS_AUTOCOMMIT) != 0)
-      throw Failure(Cause::rejected, "no transaction is open on the connection that was handed over; begin one first");
+      throw Failure(Cause::rejected, no_transaction);
   }
-  if (one("SELECT @@innodb_rollback_on_timeout") != "0")
+  // The comment is a statement to MariaDB alone, which can tell.
+  const auto row = run(connection_ != nullptr
+                           ? fmt::format("SELECT @@innodb_rollback_on_timeout, {}", place)
+                           : fmt::format("SELECT @@innodb_rollback_on_timeout, {}, VERSION(), @@autocommit, "
+                                         "0 /*M! + @@in_transaction */", place));
+  const auto field = [&](std::size_t i) { return i < row.size() ? row[i].value_or("") : std::string{}; };
+  if (field(0) != "0")
     throw Failure(Cause::rejected,
                   "innodb_rollback_on_timeout is on: a wait for a lock that ends in vain would undo the whole transaction, "
                   "and what follows would be stored without it; switch it off on the server");
+  place_ = field(1);
+  if (connection_ != nullptr) return;
+  mariadb_ = field(2).find("MariaDB") != std::string::npos;
+  if (field(3) != "0" && field(4) != "1" && !proves_transaction()) throw Failure(Cause::rejected, no_transaction);
+}
+
+// Outside of a transaction a savepoint is gone with its statement.
+bool TransactionGuest::proves_transaction() {
+  try {
+    run("SAVEPOINT dlock_check");
+    run("RELEASE SAVEPOINT dlock_check");
+    return true;
+  } catch (...) {
+    const auto why = std::current_exception();
+    if (!answers()) std::rethrow_exception(why);
+    return false;
+  }
+}
+
+bool TransactionGuest::answers() noexcept {
+  try {
+    return one("SELECT 1") == "1";
+  } catch (...) {
+    return false;
+  }
 }
 
 std::string TransactionGuest::one(std::string_view sql) {
@@ -81,20 +120,53 @@ bool TransactionGuest::is_mariadb() {
   return *mariadb_;
 }
 
-// A session of MariaDB that never waits cannot skip locked rows: error 1180, and it undoes what the transaction wrote.
-TextRow TransactionGuest::attempt(std::string_view sql) {
-  return run(is_mariadb() ? fmt::format("SET STATEMENT innodb_lock_wait_timeout=1 FOR {}", sql) : std::string(sql));
+TextRow TransactionGuest::run_waiting(std::string_view sql, Duration wait) {
+  return run(is_mariadb() ? fmt::format("SET STATEMENT innodb_lock_wait_timeout={} FOR {}", seconds(wait), sql)
+                          : std::string(sql));
 }
 
+// A session of MariaDB that never waits cannot skip locked rows: error 1180, and it undoes what the transaction wrote.
+TextRow TransactionGuest::attempt(std::string_view sql) { return run_waiting(sql, std::chrono::seconds{1}); }
+
 bool TransactionGuest::fence(std::string_view sql, Duration wait) {
-  const auto row = run(is_mariadb() ? fmt::format("SET STATEMENT innodb_lock_wait_timeout={} FOR {}", seconds(wait), sql)
-                                    : std::string(sql));
-  return !row.empty() && row.front() == "1";
+  const auto row = run_waiting(sql, wait);
+  if (row.empty() || row.front() != "1") return false;
+  if (!mark_.empty()) run("SAVEPOINT " + mark_);
+  return true;
+}
+
+// Equal: the table of that name is the same one, as long as both are on this server. Else it may still be, on another
+// server of its cluster.
+std::optional<bool> TransactionGuest::is_at(std::string_view other) {
+  if (!place_) place_ = one(fmt::format("SELECT {}", place));
+  return *place_ == other ? std::optional(true) : std::nullopt;
+}
+
+// A read that locks takes no snapshot.
+std::optional<TextRow> TransactionGuest::look(std::string_view sql) {
+  return run_waiting(fmt::format("{} LOCK IN SHARE MODE", sql), std::chrono::seconds{1});
+}
+
+bool TransactionGuest::lacks_table() noexcept {
+  try {
+    run(fmt::format("DESCRIBE {}.{}", table_.schema, table_.lock));
+    return false;
+  } catch (...) {
+    return answers();
+  }
+}
+
+std::string TransactionGuest::where() noexcept {
+  try {
+    return one("SELECT CONCAT(@@hostname, ':', @@port, '/', COALESCE(DATABASE(), ''))");
+  } catch (...) {
+    return "a server that does not answer";
+  }
 }
 
 // There is no such setting of a transaction, only of the session: it is made where it can be taken back.
 void TransactionGuest::bound_idle(Duration bound) {
-  if (!own_ || !is_mariadb()) return;
+  if (mark_.empty() || !is_mariadb()) return;
   const auto before = one("SELECT @@idle_write_transaction_timeout");
   if (before != "0" && std::stoll(before) <= seconds(bound)) return;
   run(fmt::format("SET SESSION idle_write_transaction_timeout = {}", seconds(bound)));
@@ -111,34 +183,92 @@ void TransactionGuest::restore_idle_bound() noexcept {
 }
 
 // The connection goes, and the transaction with it. Killing oneself needs no right.
-void TransactionGuest::doom() noexcept {
+void TransactionGuest::doom(const EndSession&) noexcept {
   try {
     run("KILL CONNECTION_ID()");
   } catch (...) {  // 1927, as it should be
   }
+  // Unless something in between does not let it through.
+  if (answers()) spoil();
+}
+
+// Until the caller's own ROLLBACK an empty transaction stands in the place of this one, in which nothing can be written.
+void TransactionGuest::spoil() noexcept {
+  try {
+    run("ROLLBACK");
+    run("START TRANSACTION READ ONLY");
+  } catch (...) {
+    try {
+      run("KILL CONNECTION_ID()");
+    } catch (...) {
+    }
+  }
 }
 
 void TransactionGuest::begin(Duration) {
-  if (connection_ != nullptr && in_transaction(connection_))
-    throw Failure(Cause::rejected, "a transaction is open already on the connection that was handed over");
+  if (connection_ != nullptr) {
+    if (in_transaction(connection_)) throw Failure(Cause::rejected, open_already);
+  } else {
+    // Beginning one would commit another that is open; in that one this is refused.
+    try {
+      run("SET TRANSACTION READ WRITE");
+    } catch (...) {
+      const auto why = std::current_exception();
+      if (!answers()) std::rethrow_exception(why);
+      throw Failure(Cause::rejected, open_already);
+    }
+  }
   run("START TRANSACTION");
-  own_ = true;
+  mark_ = "dlock_" + random_identity();
 }
 
-// After a deadlock the server has rolled everything back, and a commit would say nothing of it.
+// Behind the fence there is a savepoint that only the fenced transaction has. After a deadlock the server has rolled
+// everything back, and a commit would say nothing of it.
 void TransactionGuest::commit() {
-  if (connection_ != nullptr && !in_transaction(connection_))
-    throw Failure(Cause::serialization, "the transaction had ended before its commit");
+  try {
+    if (connection_ == nullptr || in_transaction(connection_)) run("RELEASE SAVEPOINT " + mark_);
+    else run("DO 1");
+  } catch (const Failure& failure) {
+    // No commit has been sent.
+    if (failure.cause() != Cause::rejected) throw Failure(failure.cause(), failure.what(), failure.code());
+    throw Failure(Cause::rejected, ended_early);
+  } catch (...) {
+    const auto why = std::current_exception();
+    if (!answers()) std::rethrow_exception(why);
+    throw Failure(Cause::rejected, ended_early);
+  }
+  if (connection_ != nullptr && !in_transaction(connection_)) throw Failure(Cause::rejected, ended_early);
   run("COMMIT");
   restore_idle_bound();
 }
 
-void TransactionGuest::roll_back() noexcept {
+// After a deadlock, and where a row has changed since the snapshot, the server undoes the whole transaction. It says so
+// until the next statement.
+bool TransactionGuest::undo() noexcept {
+  bool undone = false;
+  try {
+    const auto error = run("SHOW ERRORS LIMIT 1");
+    const auto code = error.size() > 1 ? error[1].value_or("") : std::string{};
+    unsigned number = 0;
+    std::from_chars(code.data(), code.data() + code.size(), number);
+    const auto cause = failure_of(number, {}, {}, false).cause();
+    undone = cause == Cause::deadlock || cause == Cause::serialization;
+    run("ROLLBACK TO SAVEPOINT " + mark_);
+    return true;
+  } catch (...) {
+    return undone && (connection_ == nullptr || !in_transaction(connection_));
+  }
+}
+
+bool TransactionGuest::roll_back() noexcept {
+  bool over = true;
   try {
     run("ROLLBACK");
   } catch (...) {  // without its connection the transaction is over too
+    over = !answers();
   }
   restore_idle_bound();
+  return over;
 }
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,4 +1,4 @@
-// This file knows a caller's transaction on a MySQL or MariaDB server.
+// A caller's transaction on a MySQL or MariaDB server.
 #pragma once
 
 #include "dialects/guest.hpp"
@@ -12,31 +12,44 @@ namespace dlock::dialects::DLOCK_DIALECT {
 
 class TransactionGuest final : public Guest {
  public:
-  explicit TransactionGuest(MYSQL* connection);
+  TransactionGuest(MYSQL* connection, const QuotedTable& table);
   // A runner of the caller's: it tells neither the state of its connection nor the number of an error.
-  explicit TransactionGuest(Send send) : send_(std::move(send)) {}
+  TransactionGuest(Send send, QuotedTable table) : send_(std::move(send)), table_(std::move(table)) {}
 
   void check() override;
   TextRow run(std::string_view sql) override { return send_(sql); }
   TextRow attempt(std::string_view sql) override;
   bool fence(std::string_view sql, Duration wait) override;
+  std::optional<bool> is_at(std::string_view place) override;
+  bool asks_by_itself() const override { return false; }
+  std::optional<TextRow> look(std::string_view sql) override;
+  bool lacks_table() noexcept override;
+  std::string where() noexcept override;
   bool blind_to_new_rows() override { return false; }  // reads that lock see what is committed
   bool writes_alone() override { return false; }
   void bound_idle(Duration bound) override;
-  void doom() noexcept override;
+  void doom(const EndSession& end_session) noexcept override;
+  void spoil() noexcept override;
   void begin(Duration wait) override;
   void commit() override;
-  void roll_back() noexcept override;
+  bool undo() noexcept override;
+  bool roll_back() noexcept override;
 
  private:
   std::string one(std::string_view sql);
+  // Whether the runner's session is in a transaction, as far as a statement that changes nothing can tell.
+  bool proves_transaction();
+  bool answers() noexcept;
+  TextRow run_waiting(std::string_view sql, Duration wait);
   bool is_mariadb();
   void restore_idle_bound() noexcept;
 
   MYSQL* connection_ = nullptr;  // null with a runner
   Send send_;
+  QuotedTable table_;
   std::optional<bool> mariadb_;
-  bool own_ = false;                // the transaction was begun here, and ends here
+  std::optional<std::string> place_;
+  std::string mark_;                        // the savepoint behind the fence of a transaction that was begun here
   std::optional<std::string> idle_before_;  // the session's setting, to be restored
 };
 

@@ -249,13 +249,20 @@ UPDATE {{lock}}
  WHERE name = :name AND owner IS NOT NULL AND token = :token
    AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
--- name: fence(name, owner, token)
+-- name: installation()
+-- Which installation this is, which server says so (UUID_SHORT() begins with the second it was started in), and the same for
+-- people.
+SELECT meta, CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24), CONCAT(@@hostname, ':', @@port)
+  FROM {{lock}} WHERE name = '';
+
+-- name: fence(name, owner, token, mark, lease, installation)
 -- In the caller's transaction: proves the lease by writing its row; no row changed: the lease is not the caller's any
--- more. No test of time: as long as nobody took the row, it may be fenced. The expiry always moves, since an update that
--- changes nothing counts as none.
+-- more, or this is another installation, where nobody has this owner. No test of time: as long as nobody took the row, it
+-- may be fenced. The expiry always moves, since an update that changes nothing counts as none. A node's entry (:mark is
+-- ;<id>=) must still be in it.
 UPDATE {{lock}}
-   SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + lease_us)
- WHERE name = :name AND owner = :owner AND token = :token;
+   SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+ WHERE name = :name AND owner = :owner AND token = :token AND (:mark = '' OR LOCATE(:mark, entries) > 0);
 
 -- name: peek(name)
 -- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
@@ -274,8 +281,10 @@ INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} f WHERE f.name = ''
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 
--- name: take(name, floor, owner, node, label, actor, lease, at_least, meta)
--- In the caller's transaction: locks the row if it is free and nobody else has it locked, and answers its next token.
+-- name: take(name, floor, installation)
+-- In the caller's transaction: locks the row if it is free and nobody else has it locked, and answers its next token. Which
+-- installation this is must be known before: to read it here would give the transaction a snapshot, and what it reads
+-- once it has waited for a lock would be too old.
 SELECT GREATEST(token, :floor) + 1 FROM {{lock}}
  WHERE name = :name AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
    AND (owner IS NULL OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -188,6 +189,15 @@ void ServerConnection::script(std::string_view sql, Deadline deadline) {
 std::string ServerConnection::default_schema(Deadline deadline) {
   script("SELECT current_schema()", deadline);
   return answer_.rows() == 0 ? std::string{} : answer_.text(0, 0);
+}
+
+// A process number alone may be another server's.
+void ServerConnection::end_session(std::string_view session, Deadline deadline) {
+  const auto gap = std::min(session.find(' '), session.size());
+  script(fmt::format("SELECT pg_terminate_backend({}) "
+                     "WHERE (extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000000)::bigint = {}",
+                     number_in(session.substr(0, gap)), number_in(session.substr(std::min(gap + 1, session.size())))),
+         deadline);
 }
 
 std::vector<std::string> ServerConnection::weaknesses(Deadline deadline) {

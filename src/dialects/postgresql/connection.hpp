@@ -23,6 +23,7 @@ class ServerConnection final : public Connection {
   void script(std::string_view sql, Deadline deadline) override;
   std::string default_schema(Deadline deadline) override;
   std::vector<std::string> weaknesses(Deadline deadline) override;
+  void end_session(std::string_view session, Deadline deadline) override;
   bool usable() const noexcept override { return usable_; }
   std::string server() const override;
 

@@ -1,13 +1,15 @@
-// This file knows what may be asked in a caller's transaction on PostgreSQL without leaving a trace in its session.
+// What may be asked in a caller's transaction on PostgreSQL without leaving a trace in its session.
 #include "guest.hpp"
 
 #include "dialects/hex.hpp"
 #include "faults.hpp"
 #include "handle.hpp"
+#include "types/owner.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
@@ -15,9 +17,20 @@ namespace {
 // invalid_text_representation: how the fence's statement fails when the lease is not the caller's any more.
 constexpr std::string_view refused_code = "22P02";
 constexpr std::string_view refused_text = "dlock: lease lost";
+constexpr std::string_view other_text = "dlock: another database, ";
+// There is no savepoint of that name.
+constexpr std::string_view no_savepoint_code = "3B001";
 
 // idle_in_transaction_session_timeout: the transaction had ended before the statement came.
 constexpr std::string_view idle_code = "25P03";
+
+constexpr const char* broken = "PostgreSQL: the connection that was handed over is broken";
+
+std::string literal_of(std::string_view text) {
+  std::string sql;
+  append_literal(sql, Argument{text});
+  return sql;
+}
 
 std::string field_of(const PGresult* result, int field) {
   const char* text = PQresultErrorField(result, field);
@@ -52,6 +65,15 @@ TextRow ask(PGconn* connection, std::string_view sql) {
   return row;
 }
 
+// What the text of an error says of a fence, whoever passes it on. Throws OtherDatabase.
+bool says_refused(std::string_view text) {
+  if (const auto at = text.find(other_text); at != std::string_view::npos) {
+    const auto which = text.substr(at + other_text.size());
+    throw OtherDatabase(std::string(which.substr(0, which.find('"'))));
+  }
+  return text.find(refused_text) != std::string_view::npos;
+}
+
 std::int64_t milliseconds(Duration duration) {
   constexpr Duration longest = std::chrono::hours{24} * 20;  // the settings are 32-bit
   return std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::milliseconds>(std::min(duration, longest)).count());
@@ -59,27 +81,41 @@ std::int64_t milliseconds(Duration duration) {
 
 }  // namespace
 
-TransactionGuest::TransactionGuest(PGconn* connection)
-    : connection_(connection), send_([connection](std::string_view sql) { return ask(connection, sql); }) {}
+TransactionGuest::TransactionGuest(PGconn* connection, const QuotedTable& table)
+    : TransactionGuest([connection](std::string_view sql) { return ask(connection, sql); }, table) {
+  connection_ = connection;
+}
+
+TransactionGuest::TransactionGuest(Send send, const QuotedTable& table)
+    : send_(std::move(send)), table_(literal_of(table.schema + "." + table.lock)) {}
 
 void TransactionGuest::check() {
   if (connection_ == nullptr) {
-    // Outside of a transaction this is an error.
-    run("SAVEPOINT dlock_check");
+    try {
+      run("SAVEPOINT dlock_check");
+    } catch (...) {
+      // Outside of a transaction this is an error, and the connection is as good as before.
+      const auto why = std::current_exception();
+      try {
+        run("SELECT 1");
+      } catch (...) {
+        std::rethrow_exception(why);
+      }
+      throw Failure(Cause::rejected, no_transaction);
+    }
     run("RELEASE SAVEPOINT dlock_check");
     return;
   }
   switch (PQtransactionStatus(connection_)) {
     case PQTRANS_INTRANS: return;
-    case PQTRANS_IDLE:
-      throw Failure(Cause::rejected, "no transaction is open on the connection that was handed over; begin one first");
+    case PQTRANS_IDLE: throw Failure(Cause::rejected, no_transaction);
     case PQTRANS_INERROR:
       throw Failure(Cause::rejected, "the transaction that was handed over has failed; roll it back first");
     case PQTRANS_ACTIVE:
       throw Failure(Cause::rejected, "a statement is under way on the connection that was handed over; read its results first");
     case PQTRANS_UNKNOWN: break;
   }
-  throw Failure(Cause::disconnected, "PostgreSQL: the connection that was handed over is broken");
+  throw Failure(Cause::disconnected, broken);
 }
 
 std::string TransactionGuest::one(std::string_view sql) {
@@ -94,35 +130,84 @@ TextRow TransactionGuest::attempt(std::string_view sql) {
   TextRow row;
   try {
     row = run(sql);
-  } catch (const Failure& failure) {
-    if (failure.cause() != Cause::disconnected) {
+  } catch (...) {
+    const auto why = std::current_exception();
+    try {
       run("ROLLBACK TO SAVEPOINT dlock_attempt");
       run("RELEASE SAVEPOINT dlock_attempt");
+    } catch (...) {  // the connection is broken
     }
-    throw;
+    std::rethrow_exception(why);
   }
   if (row.empty()) run("ROLLBACK TO SAVEPOINT dlock_attempt");
   run("RELEASE SAVEPOINT dlock_attempt");
   return row;
 }
 
+// With a runner it is also asked, in the same statement, what cannot be asked any more once the fence has failed: which
+// session and which database this is, and whether there is a lock table in it.
+std::string TransactionGuest::lock_timeout() {
+  if (connection_ != nullptr) return one("SHOW lock_timeout");
+  const auto row = run(fmt::format(
+      "SELECT current_setting('lock_timeout'), pg_backend_pid(), "
+      "(extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000000)::bigint, current_database(), (to_regclass({}) IS NULL)::int",
+      table_));
+  if (row.size() < 5) throw Failure(Cause::rejected, "the runner that was handed over answers less than was asked");
+  session_ = fmt::format("{} {}", row[1].value_or(""), row[2].value_or(""));
+  database_ = row[3].value_or("");
+  if (row[4] == "1") throw OtherDatabase(fmt::format("{}, which has no such table", where()));
+  return row[0].value_or("");
+}
+
 bool TransactionGuest::fence(std::string_view sql, Duration wait) {
-  const auto old = one("SHOW lock_timeout");
   const auto before = fmt::format("SET LOCAL lock_timeout = '{}ms'", milliseconds(wait));
-  const auto after = fmt::format("SET LOCAL lock_timeout = '{}'", old);
+  const auto after = fmt::format("SET LOCAL lock_timeout = '{}'", lock_timeout());
+  const auto mark = mark_.empty() ? std::string{} : "SAVEPOINT " + mark_;
   try {
     if (connection_ != nullptr) {
-      run(fmt::format("{};{};{}", before, sql, after));
+      run(fmt::format("{};{};{};{}", before, sql, after, mark));
     } else {
       run(before);
       run(sql);
       run(after);
+      if (!mark.empty()) run(mark);
     }
     return true;
   } catch (const Failure& failure) {
-    if (failure.code() == refused_code && std::string_view(failure.what()).find(refused_text) != std::string_view::npos)
-      return false;
+    if (failure.code() == refused_code && says_refused(failure.what())) return false;
     throw;
+  } catch (const std::exception& error) {
+    if (says_refused(error.what())) return false;
+    throw;
+  }
+}
+
+// A snapshot that is taken here would be too old for a lock that is waited for.
+std::optional<TextRow> TransactionGuest::look(std::string_view sql) {
+  if (blind_to_new_rows()) return std::nullopt;
+  // A runner's failure would not tell, and what it has failed in cannot be asked any more.
+  if (connection_ == nullptr && lacks_table()) throw OtherDatabase(fmt::format("{}, which has no such table", where()));
+  return run(sql);
+}
+
+bool TransactionGuest::lacks_table() noexcept {
+  try {
+    return one(fmt::format("SELECT (to_regclass({}) IS NULL)::int", table_)) == "1";
+  } catch (...) {  // the transaction has failed, or the connection is broken
+    return false;
+  }
+}
+
+std::string TransactionGuest::where() noexcept {
+  try {
+    if (connection_ != nullptr) {
+      const char *name = PQdb(connection_), *host = PQhost(connection_), *port = PQport(connection_);
+      return fmt::format("{} at {}:{}", name == nullptr ? "" : name, host == nullptr ? "" : host, port == nullptr ? "" : port);
+    }
+    if (database_.empty()) database_ = one("SELECT current_database()");
+    return database_;
+  } catch (...) {
+    return "a database that does not answer";
   }
 }
 
@@ -138,24 +223,94 @@ void TransactionGuest::bound_idle(Duration bound) {
                   setting, milliseconds(bound)));
 }
 
+// The statement that failed has aborted the transaction; but a savepoint from before the fence would bring it back. So it
+// is rolled back, and until the caller's own ROLLBACK another one stands in its place: empty, failed, and read-only for
+// drivers that take back what fails.
+bool TransactionGuest::replaced() noexcept {
+  constexpr std::string_view fails = "SELECT 'dlock: the transaction was not fenced; roll it back'::int";
+  try {
+    if (connection_ != nullptr) {
+      const Result result(PQexec(connection_, fmt::format("ROLLBACK;BEGIN READ ONLY;{}", fails).c_str()));
+      return PQtransactionStatus(connection_) == PQTRANS_INERROR || PQstatus(connection_) != CONNECTION_OK;
+    }
+    run("ROLLBACK");
+    run("BEGIN READ ONLY");
+  } catch (...) {
+    return false;
+  }
+  try {
+    run(fails);
+  } catch (...) {  // as it should
+  }
+  return true;
+}
+
+void TransactionGuest::doom(const EndSession& end_session) noexcept {
+  if (replaced() || session_.empty()) return;
+  try {
+    end_session(session_);
+  } catch (...) {  // it cannot be reached, and what the server has aborted stays aborted
+  }
+}
+
+void TransactionGuest::spoil() noexcept { replaced(); }
+
 void TransactionGuest::begin(Duration) {
-  if (connection_ != nullptr && PQtransactionStatus(connection_) != PQTRANS_IDLE)
-    throw Failure(Cause::rejected, "a transaction is open already on the connection that was handed over");
+  if (connection_ == nullptr) {
+    // Two statements that began at the same time are in one transaction.
+    const auto began = one("SELECT now()::text");
+    if (one("SELECT now()::text") == began) throw Failure(Cause::rejected, open_already);
+  } else {
+    if (PQstatus(connection_) != CONNECTION_OK) throw Failure(Cause::disconnected, broken);
+    if (PQtransactionStatus(connection_) != PQTRANS_IDLE) throw Failure(Cause::rejected, open_already);
+  }
   run("BEGIN");
+  mark_ = "dlock_" + random_identity();
 }
 
-// The commit of a failed transaction is a rollback, and no error.
+// Behind the fence there is a savepoint that only the fenced transaction has. The commit of a failed transaction would be
+// a rollback, and no error.
 void TransactionGuest::commit() {
-  if (connection_ == nullptr) run("SELECT 1");
-  else if (PQtransactionStatus(connection_) != PQTRANS_INTRANS)
-    throw Failure(Cause::serialization, "the transaction had failed or ended before its commit");
-  run("COMMIT");
+  const auto release = "RELEASE SAVEPOINT " + mark_;
+  if (connection_ == nullptr) {
+    try {
+      run(release);
+    } catch (...) {
+      const auto why = std::current_exception();
+      if (!roll_back()) std::rethrow_exception(why);
+      throw Failure(Cause::rejected, ended_early);
+    }
+    run("COMMIT");
+    return;
+  }
+  if (PQstatus(connection_) != CONNECTION_OK) throw Failure(Cause::disconnected, broken);
+  if (PQtransactionStatus(connection_) == PQTRANS_INERROR)
+    throw Failure(Cause::rejected, "a statement of the transaction had failed, and the work went on; nothing of it is stored");
+  if (PQtransactionStatus(connection_) != PQTRANS_INTRANS) throw Failure(Cause::rejected, ended_early);
+  try {
+    run(release + ";COMMIT");
+  } catch (const Failure& failure) {
+    if (failure.code() == no_savepoint_code) throw Failure(Cause::rejected, ended_early);
+    throw;
+  }
 }
 
-void TransactionGuest::roll_back() noexcept {
+bool TransactionGuest::undo() noexcept {
+  try {
+    if (connection_ != nullptr && PQtransactionStatus(connection_) == PQTRANS_IDLE) return false;
+    run("ROLLBACK TO SAVEPOINT " + mark_);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+bool TransactionGuest::roll_back() noexcept {
   try {
     if (connection_ == nullptr || PQtransactionStatus(connection_) != PQTRANS_IDLE) run("ROLLBACK");
+    return true;
   } catch (...) {  // without its connection the transaction is over too
+    return connection_ != nullptr && PQstatus(connection_) != CONNECTION_OK;
   }
 }
 

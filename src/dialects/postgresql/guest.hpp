@@ -1,4 +1,4 @@
-// This file knows a caller's transaction on a PostgreSQL server.
+// A caller's transaction on a PostgreSQL server.
 #pragma once
 
 #include "dialects/guest.hpp"
@@ -12,27 +12,40 @@ namespace dlock::dialects::DLOCK_DIALECT {
 
 class TransactionGuest final : public Guest {
  public:
-  explicit TransactionGuest(PGconn* connection);
+  TransactionGuest(PGconn* connection, const QuotedTable& table);
   // A runner of the caller's: it tells neither the state of its connection nor the code of an error.
-  explicit TransactionGuest(Send send) : send_(std::move(send)) {}
+  TransactionGuest(Send send, const QuotedTable& table);
 
   void check() override;
   TextRow run(std::string_view sql) override { return send_(sql); }
   TextRow attempt(std::string_view sql) override;
   bool fence(std::string_view sql, Duration wait) override;
+  std::optional<bool> is_at(std::string_view) override { return std::nullopt; }
+  bool asks_by_itself() const override { return true; }
+  std::optional<TextRow> look(std::string_view sql) override;
+  bool lacks_table() noexcept override;
+  std::string where() noexcept override;
   bool blind_to_new_rows() override;
   bool writes_alone() override { return false; }
   void bound_idle(Duration bound) override;
-  void doom() noexcept override {}  // the failed statement has aborted the transaction
+  void doom(const EndSession& end_session) noexcept override;
+  void spoil() noexcept override;
   void begin(Duration wait) override;
   void commit() override;
-  void roll_back() noexcept override;
+  bool undo() noexcept override;
+  bool roll_back() noexcept override;
 
  private:
   std::string one(std::string_view sql);
+  bool replaced() noexcept;
+  std::string lock_timeout();
 
   PGconn* connection_ = nullptr;  // null with a runner
   Send send_;
+  const std::string table_;  // its name as a literal
+  std::string mark_;      // the savepoint behind the fence of a transaction that was begun here
+  std::string session_;   // with a runner: which session of the server this is
+  std::string database_;  // with a runner: its name, once it is known
 };
 
 // A text as bytes in hexadecimal digits: whatever the client's encoding and standard_conforming_strings say.

@@ -238,14 +238,32 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
               AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
             ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
--- name: fence(name, owner, token)
+-- name: installation()
+-- Which installation this is, what the database says of itself without a table (nothing here), and which it is for people.
+-- A copy of a database has the identity of its original, but on the same server not its name.
+SELECT i.meta || '@' || current_database(), '',
+       current_database() || coalesce(' at ' || host(inet_server_addr()) || ':' || inet_server_port(), '')
+  FROM {{lock}} AS i WHERE i.name = '';
+
+-- name: fence(name, owner, token, mark, lease, installation)
 -- In the caller's transaction: proves the lease by writing its row, and fails, which aborts the transaction, if the
--- lease is not the caller's any more. No test of time: as long as nobody took the row, it may be fenced.
+-- lease is not the caller's any more, or if this is another installation. No test of time: as long as nobody took the
+-- row, it may be fenced. A node's entry (:mark is ;<id>=) must still be in it. What the failure says is not in the text of the
+-- statement, which drivers put into their errors.
 WITH f AS (
   UPDATE {{lock}} AS l
-     SET expires_at = greatest(l.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + l.lease_us)
-   WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint RETURNING 1)
-SELECT CASE WHEN count(*) = 1 THEN 1 ELSE ('dlock: lease lost' || left(count(*)::text, 0))::int END FROM f;
+     SET expires_at = greatest(l.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+   WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint
+     AND (:mark::text = '' OR strpos(l.entries, :mark::text) > 0)
+     AND EXISTS (SELECT FROM {{lock}} AS i WHERE i.name = '' AND i.meta || '@' || current_database() = :installation::text)
+  RETURNING 1)
+SELECT CASE WHEN count(*) = 1 THEN 1
+            WHEN EXISTS (SELECT FROM {{lock}} AS i
+                          WHERE i.name = '' AND i.meta || '@' || current_database() = :installation::text)
+              THEN ('dlock' || ': lease lost' || left(count(*)::text, 0))::int
+            ELSE ('dlock' || ': another database, ' || current_database() || coalesce(
+                    (SELECT ' (' || i.meta || ')' FROM {{lock}} AS i WHERE i.name = ''), ', without a floor row')
+                  || left(count(*)::text, 0))::int END FROM f;
 
 -- name: peek(name)
 -- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
@@ -265,11 +283,13 @@ SELECT :name::text, f.token + 1, (extract(epoch FROM clock_timestamp()) * 100000
   FROM {{lock}} AS f WHERE f.name = ''
 ON CONFLICT (name) DO NOTHING;
 
--- name: take(name, floor, owner, node, label, actor, lease, at_least, meta)
--- In the caller's transaction: locks the row if it is free and nobody else has it locked, and answers its next token.
+-- name: take(name, floor, installation)
+-- In the caller's transaction: locks the row if it is free and nobody else has it locked, and answers its next token. In
+-- another installation nothing.
 SELECT greatest(token, :floor::bigint) + 1 FROM {{lock}}
  WHERE name = :name::text AND reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
    AND (owner IS NULL OR expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+   AND EXISTS (SELECT FROM {{lock}} AS i WHERE i.name = '' AND i.meta || '@' || current_database() = :installation::text)
    FOR UPDATE SKIP LOCKED;
 
 -- name: taken(name, token, owner, node, label, actor, lease, at_least, meta)

@@ -53,9 +53,9 @@ class FileDialect final : public EmbeddedDialect {
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<FileConnector>(url, options);
   }
-  std::unique_ptr<Guest> guest(const TransactionRef& transaction) const override {
-    if (const auto* runner = transaction.runner()) return std::make_unique<TransactionGuest>(runner->run);
-    return std::make_unique<TransactionGuest>(static_cast<sqlite3*>(transaction.native()));
+  std::unique_ptr<Guest> guest(const TransactionRef& transaction, const QuotedTable& table) const override {
+    if (const auto* runner = transaction.runner()) return std::make_unique<TransactionGuest>(runner->run, table);
+    return std::make_unique<TransactionGuest>(static_cast<sqlite3*>(transaction.native()), table);
   }
   void append_literal(std::string& sql, const Argument& argument) const override {
     DLOCK_DIALECT::append_literal(sql, argument);

@@ -1,11 +1,17 @@
-// This file knows what may be asked in a caller's transaction on SQLite, where the writer of a file is alone.
+// What may be asked in a caller's transaction on SQLite, where the writer of a file is alone.
 #include "guest.hpp"
 
+#include "commit_refusal.hpp"
 #include "dialects/hex.hpp"
 #include "faults.hpp"
 #include "handle.hpp"
+#include "types/owner.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 
 namespace dlock::dialects::DLOCK_DIALECT {
@@ -60,13 +66,23 @@ class BusyTimeout {
 
 }  // namespace
 
-TransactionGuest::TransactionGuest(sqlite3* database)
-    : database_(database), send_([database](std::string_view sql) { return ask(database, sql); }) {}
+TransactionGuest::TransactionGuest(sqlite3* database, const QuotedTable& table)
+    : database_(database), send_([database](std::string_view sql) { return ask(database, sql); }), table_(table) {}
+
+// Within a transaction none can be begun: that is all a runner can be asked.
+bool TransactionGuest::in_transaction() {
+  if (database_ != nullptr) return sqlite3_get_autocommit(database_) == 0;
+  try {
+    run("BEGIN");
+  } catch (...) {
+    return true;
+  }
+  run("ROLLBACK");
+  return false;
+}
 
 void TransactionGuest::check() {
-  if (database_ != nullptr && sqlite3_get_autocommit(database_) != 0)
-    throw Failure(Cause::rejected, "no transaction is open on the connection that was handed over; begin one first, best by "
-                                   "BEGIN IMMEDIATE");
+  if (!in_transaction()) throw Failure(Cause::rejected, fmt::format("{}, best by BEGIN IMMEDIATE", no_transaction));
 }
 
 bool TransactionGuest::writes_alone() {
@@ -90,33 +106,96 @@ TextRow TransactionGuest::attempt(std::string_view sql) {
 
 bool TransactionGuest::fence(std::string_view sql, Duration wait) {
   const auto row = run_waiting(sql, wait);
-  return !row.empty() && row.front() == "1";
+  if (row.empty() || row.front() != "1") return false;
+  if (!mark_.empty()) run("SAVEPOINT " + mark_);
+  return true;
 }
 
-// A hook refuses the commit, which rolls the transaction back; a rollback takes the hooks away again, and with them
-// whatever hooks the caller had.
-void TransactionGuest::doom() noexcept {
-  if (database_ == nullptr || sqlite3_get_autocommit(database_) != 0) return;
-  sqlite3_commit_hook(database_, [](void*) { return 1; }, nullptr);
-  sqlite3_rollback_hook(
-      database_,
-      [](void* database) {
-        sqlite3_commit_hook(static_cast<sqlite3*>(database), nullptr, nullptr);
-        sqlite3_rollback_hook(static_cast<sqlite3*>(database), nullptr, nullptr);
-      },
-      database_);
+// By what the files are: one can be reached by several names.
+std::optional<bool> TransactionGuest::is_at(std::string_view place) {
+  if (database_ == nullptr || place.empty()) return std::nullopt;
+  const char* path = sqlite3_db_filename(database_, "main");
+  struct stat ours {}, theirs{};
+  if (path == nullptr || *path == '\0') return false;  // in memory
+  if (::stat(std::string(place).c_str(), &ours) != 0 || ::stat(path, &theirs) != 0) return std::nullopt;
+  return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+bool TransactionGuest::lacks_table() noexcept {
+  try {
+    return run(fmt::format("PRAGMA {}.table_info({})", table_.schema, table_.lock)).empty();
+  } catch (...) {  // it does not answer
+    return false;
+  }
+}
+
+std::string TransactionGuest::where() noexcept {
+  try {
+    if (database_ != nullptr) return path_of(database_);
+    const auto row = run("PRAGMA database_list");  // the first one is main
+    return row.size() > 2 && !row[2].value_or("").empty() ? *row[2] : "the caller's database";
+  } catch (...) {
+    return "a database that does not answer";
+  }
+}
+
+// With a runner there is no hold on the connection but SQL: it takes no writes from here on, until its owner says so.
+void TransactionGuest::doom(const EndSession&) noexcept {
+  if (database_ != nullptr && (!in_transaction() || refuse_commit(database_))) return;
+  roll_back();
+  try {
+    run("PRAGMA query_only = ON");
+  } catch (...) {
+  }
+}
+
+void TransactionGuest::spoil() noexcept {
+  if (database_ != nullptr && in_transaction()) refuse_commit(database_);
 }
 
 void TransactionGuest::begin(Duration wait) {
-  if (database_ != nullptr && sqlite3_get_autocommit(database_) == 0)
-    throw Failure(Cause::rejected, "a transaction is open already on the connection that was handed over");
-  run_waiting("BEGIN IMMEDIATE", wait);
+  if (database_ != nullptr && in_transaction()) throw Failure(Cause::rejected, open_already);
+  try {
+    run_waiting("BEGIN IMMEDIATE", wait);
+  } catch (const Failure&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (std::string_view(error.what()).find("within a transaction") == std::string_view::npos) throw;
+    throw Failure(Cause::rejected, open_already);
+  }
+  mark_ = "dlock_" + random_identity();
 }
 
-void TransactionGuest::roll_back() noexcept {
+// Behind the fence there is a savepoint that only the fenced transaction has.
+void TransactionGuest::commit() {
+  if (database_ != nullptr && !in_transaction()) throw Failure(Cause::rejected, ended_early);
   try {
-    if (database_ == nullptr || sqlite3_get_autocommit(database_) == 0) run("ROLLBACK");
-  } catch (...) {  // some failures roll back by themselves
+    run("RELEASE " + mark_);
+  } catch (...) {
+    throw Failure(Cause::rejected, ended_early);
+  }
+  run("COMMIT");
+}
+
+bool TransactionGuest::undo() noexcept {
+  try {
+    run("ROLLBACK TO " + mark_);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+bool TransactionGuest::roll_back() noexcept {
+  try {
+    if (database_ == nullptr || in_transaction()) run("ROLLBACK");
+    return true;
+  } catch (...) {  // some failures roll back by themselves, and then there is nothing to roll back
+  }
+  try {
+    return !in_transaction();
+  } catch (...) {
+    return false;
   }
 }
 

@@ -1,4 +1,4 @@
-// This file knows a caller's transaction on a SQLite database.
+// A caller's transaction on a SQLite database.
 #pragma once
 
 #include "dialects/guest.hpp"
@@ -12,28 +12,39 @@ namespace dlock::dialects::DLOCK_DIALECT {
 
 class TransactionGuest final : public Guest {
  public:
-  explicit TransactionGuest(sqlite3* database);
+  TransactionGuest(sqlite3* database, const QuotedTable& table);
   // A runner of the caller's: it does not tell the state of its connection.
-  explicit TransactionGuest(Send send) : send_(std::move(send)) {}
+  TransactionGuest(Send send, QuotedTable table) : send_(std::move(send)), table_(std::move(table)) {}
 
   void check() override;
   TextRow run(std::string_view sql) override { return send_(sql); }
   TextRow attempt(std::string_view sql) override;
   bool fence(std::string_view sql, Duration wait) override;
+  std::optional<bool> is_at(std::string_view place) override;
+  bool asks_by_itself() const override { return true; }
+  // What is read decides what a deferred transaction sees, and whether it can still write.
+  std::optional<TextRow> look(std::string_view) override { return std::nullopt; }
+  bool lacks_table() noexcept override;
+  std::string where() noexcept override;
   bool blind_to_new_rows() override { return false; }  // a snapshot that has grown old cannot write at all
   bool writes_alone() override;
   void bound_idle(Duration) override {}  // a file has no server that could notice
-  void doom() noexcept override;
+  void doom(const EndSession& end_session) noexcept override;
+  void spoil() noexcept override;
   void begin(Duration wait) override;
-  void commit() override { run("COMMIT"); }
-  void roll_back() noexcept override;
+  void commit() override;
+  bool undo() noexcept override;
+  bool roll_back() noexcept override;
 
  private:
+  bool in_transaction();
   // As run(), but waits at most `wait` for the one writer of the file.
   TextRow run_waiting(std::string_view sql, Duration wait);
 
   sqlite3* database_ = nullptr;  // null with a runner
   Send send_;
+  QuotedTable table_;
+  std::string mark_;  // the savepoint behind the fence of a transaction that was begun here
 };
 
 // A text as a blob in hexadecimal digits.

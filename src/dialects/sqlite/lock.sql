@@ -184,12 +184,18 @@ UPDATE {{lock}}
  WHERE name = :name AND owner IS NOT NULL AND token = :token
    AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
 
--- name: fence(name, owner, token)
+-- name: installation()
+-- Which installation this is, and in which file, twice.
+SELECT i.meta, p.file, p.file FROM {{lock}} AS i, pragma_database_list AS p WHERE i.name = '' AND p.name = 'main';
+
+-- name: fence(name, owner, token, mark, lease, installation)
 -- In the caller's transaction: proves the lease by writing its row; no row changed: the lease is not the caller's any
--- more. No test of time: as long as nobody took the row, it may be fenced.
+-- more, or this is another installation. No test of time: as long as nobody took the row, it may be fenced. A node's entry
+-- (:mark is ;<id>=) must still be in it.
 UPDATE {{lock}}
-   SET expires_at = max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + lease_us)
- WHERE name = :name AND owner = :owner AND token = :token;
+   SET expires_at = max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+ WHERE name = :name AND owner = :owner AND token = :token AND (:mark = '' OR instr(entries, :mark) > 0)
+   AND EXISTS (SELECT 1 FROM {{lock}} AS i WHERE i.name = '' AND i.meta = :installation);
 
 -- name: peek(name)
 -- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
@@ -204,11 +210,11 @@ SELECT r.name IS NOT NULL, coalesce(r.reopens_at <= t.now AND (r.owner IS NULL O
 -- Nothing: the row is made in the caller's transaction, which is the one writer then.
 SELECT 1 FROM {{lock}} WHERE name = :name AND name = '';
 
--- name: take(name, floor, owner, node, label, actor, lease, at_least, meta)
+-- name: take(name, floor, installation)
 -- In the caller's transaction, which from here on is the one writer: makes the row, or finds it free, and answers its
--- next token.
+-- next token. In another installation nothing.
 INSERT INTO {{lock}} AS l (name, token)
-SELECT :name, max((SELECT f.token FROM {{lock}} AS f WHERE f.name = ''), :floor) WHERE true
+SELECT :name, max(f.token, :floor) FROM {{lock}} AS f WHERE f.name = '' AND f.meta = :installation
 ON CONFLICT (name) DO UPDATE SET entries = ''
  WHERE l.reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
    AND (l.owner IS NULL OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)

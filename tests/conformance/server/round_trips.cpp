@@ -1,5 +1,6 @@
 // This file knows the promise that an uncontended acquire, renewal and release are one round trip each, counted in the
 // protocol between client and server.
+#include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"
@@ -7,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
 #include <vector>
 
 using namespace dlock;
@@ -147,6 +149,36 @@ TEST_CASE("an engine renews its fifty leases by one statement a round") {
   CHECK(eventually([&] { return least_renewed() > begun + lease.count() / 2; }));  // at least one round for each
   CHECK(counted.proxy.requests() - before < 10);
   for (const auto& lock : locks) CHECK(lock.valid());
+}
+
+TEST_CASE("in a caller's transaction a fence is three round trips at most, and a lock five") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  auto engine = database->engine();
+  auto lock = engine.lock("fenced");
+  Caller caller(database.server(), proxy.address());
+  const auto round_trips = [&](auto work) {
+    const auto before = proxy.requests();
+    work();
+    return proxy.requests() - before;
+  };
+  for (const auto& beginning : database.server().beginnings()) {
+    INFO(beginning.name);
+    caller.begin(beginning);
+    CHECK(round_trips([&] { lock.fence(caller.native()); }) <= 3);
+    CHECK(round_trips([&] { CHECK(engine.try_lock_in(caller.native(), "taken")); }) <= 5);
+    caller.run("COMMIT");
+    // How many a runner makes of a statement is its own affair.
+    int statements = 0;
+    SqlRunner counting = caller.runner();
+    counting.run = [&statements, run = counting.run](std::string_view sql) { return ++statements, run(sql); };
+    caller.begin(beginning);
+    lock.fence(counting);
+    CHECK(std::exchange(statements, 0) <= 7);
+    CHECK(engine.try_lock_in(counting, "taken"));
+    CHECK(statements <= 7);
+    caller.run("COMMIT");
+  }
 }
 
 TEST_CASE("what is refused for its arguments sends nothing") {

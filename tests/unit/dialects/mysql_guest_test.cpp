@@ -3,20 +3,23 @@
 
 #include <doctest/doctest.h>
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 using namespace dlock;
+using dlock::dialects::Send;
 using dlock::dialects::TextRow;
 using dlock::dialects::DLOCK_DIALECT::TransactionGuest;
 
 TEST_CASE("a server that undoes whole transactions when a wait is over is refused before anything is locked") {
   std::vector<std::string> sent;
-  std::string setting = "1";
-  TransactionGuest guest([&](std::string_view sql) {
+  TextRow answer{"1", "here", "10.11.1-MariaDB", "1", "1"};
+  const Send send = [&](std::string_view sql) {
     sent.emplace_back(sql);
-    return TextRow{setting};
-  });
+    return answer;
+  };
+  TransactionGuest guest(send, {});
   try {
     guest.check();
     FAIL("it was accepted");
@@ -24,7 +27,45 @@ TEST_CASE("a server that undoes whole transactions when a wait is over is refuse
     CHECK(failure.cause() == Cause::rejected);
     CHECK(std::string_view(failure.what()).find("innodb_rollback_on_timeout") != std::string_view::npos);
   }
-  setting = "0";
+  answer[0] = "0";
   CHECK_NOTHROW(guest.check());
-  CHECK(sent == std::vector<std::string>{"SELECT @@innodb_rollback_on_timeout", "SELECT @@innodb_rollback_on_timeout"});
+  CHECK(sent.size() == 2);
+  for (const auto& sql : sent) CHECK(sql.starts_with("SELECT @@innodb_rollback_on_timeout"));
+}
+
+TEST_CASE("a runner is in a transaction where the server says so, where autocommit is off, or where a savepoint lasts") {
+  struct Case {
+    TextRow answer;
+    bool savepoint_lasts, open;
+    std::size_t statements;
+  };
+  for (const auto& [answer, lasts, open, statements] :
+       {Case{{"0", "here", "10.11.1-MariaDB", "1", "1"}, false, true, 1}, Case{{"0", "here", "9.1.0", "0", "0"}, false, true, 1},
+        Case{{"0", "here", "9.1.0", "1", "0"}, true, true, 3}, Case{{"0", "here", "9.1.0", "1", "0"}, false, false, 4},
+        Case{{"0", "here", "10.11.1-MariaDB", "1", "0"}, false, false, 4}}) {
+    INFO(answer[2].value_or("") << ", " << open);
+    std::size_t sent = 0;
+    const Send send = [&, answer = answer, lasts = lasts](std::string_view sql) {
+      ++sent;
+      if (sql.starts_with("SELECT 1")) return TextRow{"1"};
+      if (sql.starts_with("RELEASE") && !lasts) throw std::runtime_error("SAVEPOINT dlock_check does not exist");
+      return sql.starts_with("SELECT") ? answer : TextRow{"0"};
+    };
+    TransactionGuest guest(send, {});
+    if (open) {
+      CHECK_NOTHROW(guest.check());
+    } else {
+      CHECK_THROWS_AS(guest.check(), Failure);
+    }
+    CHECK(sent == statements);
+  }
+}
+
+TEST_CASE("what a runner throws when its connection is gone goes through, and is not called a missing transaction") {
+  const Send send = [](std::string_view sql) -> TextRow {
+    if (sql.starts_with("SELECT @@")) return {"0", "here", "9.1.0", "1", "0"};
+    throw std::runtime_error("gone");
+  };
+  TransactionGuest guest(send, {});
+  CHECK_THROWS_WITH_AS(guest.check(), "gone", std::runtime_error);
 }

@@ -1,0 +1,60 @@
+// Refuses a commit by a virtual table: one that was created in a transaction takes part in its end, and can say no.
+// A commit hook could say no as well; but a connection has one only, which belongs to its owner and may be set anew.
+#include "commit_refusal.hpp"
+
+#include <sqlite3.h>
+
+namespace dlock::dialects::DLOCK_DIALECT {
+namespace {
+
+constexpr const char* name = "dlock_unfenced";
+
+int create(sqlite3* database, void*, int, const char* const*, sqlite3_vtab** table, char**) {
+  if (const int code = sqlite3_declare_vtab(database, "CREATE /* what nobody reads */ TABLE x (n)"); code != SQLITE_OK) return code;
+  *table = static_cast<sqlite3_vtab*>(sqlite3_malloc(sizeof(sqlite3_vtab)));
+  if (*table == nullptr) return SQLITE_NOMEM;
+  **table = {};
+  return SQLITE_OK;
+}
+
+int disconnect(sqlite3_vtab* table) {
+  sqlite3_free(table->zErrMsg);
+  sqlite3_free(table);
+  return SQLITE_OK;
+}
+
+int refuse(sqlite3_vtab* table) {
+  sqlite3_free(table->zErrMsg);
+  table->zErrMsg = sqlite3_mprintf("dlock: the transaction was not fenced; roll it back");
+  return SQLITE_ABORT;
+}
+
+int nothing_to_read(sqlite3_vtab*, sqlite3_index_info*) { return SQLITE_ERROR; }
+int never_opened(sqlite3_vtab*, sqlite3_vtab_cursor**) { return SQLITE_ERROR; }
+int ended(sqlite3_vtab*) { return SQLITE_OK; }
+
+sqlite3_module module_of_refusal() {
+  sqlite3_module module{};
+  module.iVersion = 1;  // without savepoints, which change nothing
+  module.xCreate = module.xConnect = &create;
+  module.xBestIndex = &nothing_to_read;
+  module.xDisconnect = &disconnect;
+  module.xDestroy = &refuse;  // nobody drops it
+  module.xOpen = &never_opened;
+  module.xBegin = &ended;
+  module.xSync = &refuse;
+  module.xCommit = module.xRollback = &ended;
+  return module;
+}
+
+}  // namespace
+
+bool refuse_commit(sqlite3* database) noexcept {
+  static const sqlite3_module module = module_of_refusal();
+  if (sqlite3_create_module(database, name, &module, nullptr) != SQLITE_OK) return false;
+  // Made in memory of the connection alone, and gone with the transaction.
+  return sqlite3_exec(database, "CREATE VIRTUAL TABLE IF NOT EXISTS temp.dlock_unfenced USING dlock_unfenced", nullptr, nullptr,
+                      nullptr) == SQLITE_OK;
+}
+
+}  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,0 +1,12 @@
+// Makes one transaction of somebody else's connection impossible to commit.
+#pragma once
+
+struct sqlite3;
+
+namespace dlock::dialects::DLOCK_DIALECT {
+
+// From here on the commit of the transaction that is open fails and rolls it back, whatever savepoints it goes back to,
+// and none after it. The connection keeps its hooks. False: it could not be done.
+bool refuse_commit(sqlite3* database) noexcept;
+
+}  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,0 +1,172 @@
+// A fence that meets a locked row, or a deadlock, is a conflict: it costs the transaction, and never the connection.
+#include "support/caller.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/news.hpp"
+
+#include <doctest/doctest.h>
+
+#include <exception>
+#include <future>
+#include <string>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Scene {
+  ServerDatabase database{};
+  News news{};
+  Engine engine = database->engine({.request_timeout = 1s, .observer = news.observer()});
+  Scene() { database->admin().run("CREATE TABLE app (n bigint PRIMARY KEY, v bigint)"); }
+  long long stored() { return database->admin().number("SELECT count(*) FROM app"); }
+};
+
+// A table that only this session sees.
+void mark(Caller& caller) { caller.run("CREATE TEMPORARY TABLE mine (n int)"); }
+void check_same_session(Caller& caller) { CHECK(caller.number("SELECT count(*) FROM mine") == 0); }
+
+void run_anyway(Caller& caller, const std::string& sql) {
+  try {
+    caller.run(sql);
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace
+
+TEST_CASE("with_fence that meets a locked row runs again on the same connection, and stores its work once") {
+  Scene scene;
+  auto lock = scene.engine.lock("a", {.renew = false});
+  Caller caller(scene.database.server());
+  mark(caller);
+  scene.database->admin().block("a");
+  int runs = 0;
+  auto fenced = std::async(std::launch::async, [&] {
+    const auto work = [&] {
+      ++runs;
+      caller.run("INSERT INTO app VALUES (1, 1)");
+    };
+    return thrown_by([&] { lock.with_fence(caller.native(), work); });
+  });
+  CHECK(scene.news.comes(Event::Kind::retried));
+  scene.database->admin().unblock();
+  const auto thrown = fenced.get();
+  CHECK_MESSAGE(!thrown.fault, thrown.text);
+  CHECK(runs == 1);
+  CHECK(scene.stored() == 1);
+  check_same_session(caller);
+  CHECK(lock.valid());
+}
+
+TEST_CASE("a fence that fails by a conflict stores nothing of its transaction, and leaves the connection to the next one") {
+  Scene scene;
+  auto lock = scene.engine.lock("a", {.renew = false});
+  for (const bool native : {true, false}) {
+    for (const auto& beginning : scene.database.server().beginnings()) {
+      INFO((native ? "native" : "runner") << ", " << beginning.name);
+      Caller caller(scene.database.server());
+      mark(caller);
+      // The runner waits for a row as its session is set up to.
+      caller.begin(beginning);
+      caller.run("INSERT INTO app VALUES (1, 1)");
+      caller.run("SAVEPOINT earlier");
+      scene.database->admin().block("a");
+      bool failed = false;
+      try {
+        native ? lock.fence(caller.native()) : lock.fence(caller.runner());
+      } catch (const Error& error) {
+        failed = true;
+        CHECK(error.fault() == Fault::conflict);
+      } catch (const std::exception&) {
+        failed = true;
+        CHECK_FALSE(native);
+      }
+      CHECK(failed);
+      run_anyway(caller, "ROLLBACK TO SAVEPOINT earlier");
+      run_anyway(caller, "INSERT INTO app VALUES (2, 2)");
+      run_anyway(caller, "COMMIT");
+      CHECK(scene.stored() == 0);
+      scene.database->admin().unblock();
+      run_anyway(caller, "ROLLBACK");
+      check_same_session(caller);
+      caller.begin(beginning);
+      native ? lock.fence(caller.native()) : lock.fence(caller.runner());
+      caller.run("INSERT INTO app VALUES (3, 3)");
+      caller.run("COMMIT");
+      CHECK(scene.stored() == 1);
+      scene.database->admin().run("DELETE FROM app");
+    }
+  }
+  CHECK(lock.valid());
+}
+
+TEST_CASE("a deadlock that the server breaks inside of the work can be run again, and is stored once") {
+  Scene scene;
+  auto lock = scene.engine.lock("a");
+  scene.database->admin().run("INSERT INTO app VALUES (1, 0)");
+  scene.database->admin().run("INSERT INTO app VALUES (2, 0)");
+  for (const bool native : {true, false}) {
+    INFO((native ? "native" : "runner"));
+    scene.database->admin().run("DELETE FROM app WHERE n = 3");
+    Caller caller(scene.database.server()), other(scene.database.server());
+    mark(caller);
+    // Where the one that has waited for long enough looks for a cycle, it is ours that does.
+    run_anyway(other, "SET deadlock_timeout = '60s'");
+    std::future<void> waits;
+    int runs = 0;
+    const auto work = [&] {
+      if (++runs == 2) {
+        waits.get();
+        other.run("ROLLBACK");
+      }
+      caller.run("INSERT INTO app VALUES (3, 3)");
+      caller.run("UPDATE app SET v = v + 1 WHERE n = 1");
+      if (runs == 2) return;
+      // Where the heavier transaction is spared, it is the other one.
+      other.run(scene.database.server().begin_writing());
+      for (int i = 100; i < 120; ++i) other.run("INSERT INTO app VALUES (" + std::to_string(i) + ", 4)");
+      other.run("UPDATE app SET v = v + 1 WHERE n = 2");
+      waits = std::async(std::launch::async, [&] { other.run("UPDATE app SET v = v + 1 WHERE n = 1"); });
+      try {
+        caller.run("UPDATE app SET v = v + 1 WHERE n = 2");
+      } catch (const std::exception& error) {
+        throw Error(Fault::conflict, error.what());
+      }
+    };
+    const auto thrown =
+        thrown_by([&] { native ? lock.with_fence(caller.native(), work) : lock.with_fence(caller.runner(), work); });
+    CHECK_MESSAGE(!thrown.fault, thrown.text);
+    CHECK(runs == 2);
+    CHECK(scene.database->admin().number("SELECT count(*) FROM app WHERE n = 3") == 1);
+    check_same_session(caller);
+  }
+}
+
+TEST_CASE("a second lock whose row is locked is a conflict of all of the work, which is run again") {
+  Scene scene;
+  auto first = scene.engine.lock("a", {.renew = false}), second = scene.engine.lock("b", {.renew = false});
+  Caller caller(scene.database.server());
+  mark(caller);
+  for (const bool swallowed : {false, true}) {
+    INFO("swallowed: " << swallowed);
+    scene.database->admin().run("DELETE FROM app");
+    scene.database->admin().block("b");
+    int runs = 0;
+    first.with_fence(caller.native(), [&] {
+      if (++runs == 2) scene.database->admin().unblock();
+      caller.run("INSERT INTO app VALUES (1, 1)");
+      try {
+        second.fence(caller.native());
+      } catch (const Error& error) {
+        CHECK(error.fault() == Fault::conflict);
+        if (!swallowed) throw;
+      }
+    });
+    CHECK(runs == 2);
+    CHECK(scene.stored() == 1);
+    check_same_session(caller);
+  }
+}

@@ -1,0 +1,149 @@
+// What is done to a connection of SQLite's that belongs to somebody else: nothing but what is promised.
+#include "commit_refusal.hpp"
+#include "guest.hpp"
+
+#include <doctest/doctest.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace dlock;
+using dlock::dialects::OtherDatabase;
+using dlock::dialects::TextRow;
+using dlock::dialects::DLOCK_DIALECT::refuse_commit;
+using dlock::dialects::DLOCK_DIALECT::TransactionGuest;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// An application with a file, a table, and hooks of its own.
+struct Application {
+  const fs::path folder = [] {
+    std::string name = (fs::temp_directory_path() / "dlock-unit-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    return fs::path(name);
+  }();
+  const std::string path = folder / "app.db";
+  sqlite3* db = nullptr;
+  int commits = 0, rollbacks = 0;
+
+  Application() {
+    REQUIRE(sqlite3_open(path.c_str(), &db) == SQLITE_OK);
+    REQUIRE(run("CREATE TABLE app (n)") == SQLITE_OK);
+    watch();
+  }
+  ~Application() {
+    CHECK(sqlite3_close(db) == SQLITE_OK);
+    std::error_code none;
+    fs::remove_all(folder, none);
+  }
+  Application(const Application&) = delete;
+  Application& operator=(const Application&) = delete;
+
+  void watch() {
+    sqlite3_commit_hook(db, [](void* self) { return ++static_cast<Application*>(self)->commits, 0; }, this);
+    sqlite3_rollback_hook(db, [](void* self) { ++static_cast<Application*>(self)->rollbacks; }, this);
+  }
+  int run(const char* sql) { return sqlite3_exec(db, sql, nullptr, nullptr, nullptr); }
+  int rows() {
+    int count = -1;
+    sqlite3_exec(
+        db, "SELECT count(*) FROM app",
+        [](void* to, int, char** fields, char**) {
+          *static_cast<int*>(to) = std::stoi(fields[0]);
+          return 0;
+        },
+        &count, nullptr);
+    return count;
+  }
+  // A transaction that is refused its commit, and the next one.
+  void refused(const std::vector<const char*>& before, const std::vector<const char*>& after) {
+    for (const auto* sql : before) REQUIRE(run(sql) == SQLITE_OK);
+    REQUIRE(refuse_commit(db));
+    for (const auto* sql : after) run(sql);
+    if (sqlite3_get_autocommit(db) == 0) run("ROLLBACK");
+    CHECK(rows() == 0);
+    REQUIRE(run("BEGIN") == SQLITE_OK);
+    CHECK(run("INSERT INTO app VALUES (1)") == SQLITE_OK);
+    CHECK(run("COMMIT") == SQLITE_OK);
+    CHECK(rows() == 1);
+    CHECK(run("DELETE FROM app") == SQLITE_OK);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a commit is refused whatever savepoints the transaction goes back to, and the next one is not") {
+  Application app;
+  const char* const insert = "INSERT INTO app VALUES (1)";
+  app.refused({"BEGIN", insert}, {"COMMIT"});
+  app.refused({"BEGIN", insert}, {insert, "END"});
+  app.refused({"BEGIN", insert, "SAVEPOINT a", insert}, {"ROLLBACK TO a", insert, "RELEASE a", "COMMIT"});
+  app.refused({"SAVEPOINT a", insert}, {"ROLLBACK TO a", insert, "RELEASE a"});
+  app.refused({"BEGIN", insert}, {"ROLLBACK"});
+  app.refused({"BEGIN"}, {"COMMIT"});
+  app.refused({"BEGIN IMMEDIATE", insert}, {"DROP TABLE temp.dlock_unfenced", "COMMIT"});
+  app.refused({"BEGIN", insert}, {"CREATE TABLE more (n)", "DROP TABLE more", "COMMIT"});
+  CHECK(app.run("PRAGMA journal_mode = WAL") == SQLITE_OK);
+  app.refused({"BEGIN", insert, "SAVEPOINT a", insert}, {"ROLLBACK TO a", insert, "RELEASE a", "COMMIT"});
+}
+
+TEST_CASE("a transaction that is refused twice is refused once, and one that is not open is not") {
+  Application app;
+  REQUIRE(app.run("BEGIN") == SQLITE_OK);
+  CHECK(refuse_commit(app.db));
+  CHECK(refuse_commit(app.db));
+  CHECK(app.run("COMMIT") != SQLITE_OK);
+  CHECK(std::string(sqlite3_errmsg(app.db)).find("not fenced") != std::string::npos);
+  CHECK(sqlite3_get_autocommit(app.db) != 0);
+  CHECK(app.run("INSERT INTO app VALUES (1)") == SQLITE_OK);
+  CHECK(app.rows() == 1);
+}
+
+TEST_CASE("the application's own hooks stay, and hooks that it sets after the refusal do not undo it") {
+  Application app;
+  REQUIRE(app.run("BEGIN") == SQLITE_OK);
+  REQUIRE(app.run("INSERT INTO app VALUES (1)") == SQLITE_OK);
+  const auto [commits, rollbacks] = std::pair(app.commits, app.rollbacks);
+  REQUIRE(refuse_commit(app.db));
+  app.watch();
+  CHECK(app.run("COMMIT") != SQLITE_OK);
+  CHECK(app.commits == commits);
+  CHECK(app.rollbacks == rollbacks + 1);
+  CHECK(app.rows() == 0);
+  CHECK(app.run("INSERT INTO app VALUES (1)") == SQLITE_OK);
+  CHECK(app.commits == commits + 1);
+}
+
+TEST_CASE("a file is the same one under every name, and another one under none") {
+  Application app, other;
+  TransactionGuest guest(app.db, {"\"main\"", "\"resource_lock\""});
+  CHECK(guest.is_at(app.path) == true);
+  const std::string link = app.folder / "link.db";
+  REQUIRE(::symlink(app.path.c_str(), link.c_str()) == 0);
+  CHECK(guest.is_at(link) == true);
+  CHECK(guest.is_at(other.path) == false);
+  CHECK_FALSE(guest.is_at("").has_value());
+  CHECK_FALSE(guest.is_at((app.folder / "nothing.db").string()).has_value());
+  sqlite3* memory = nullptr;
+  REQUIRE(sqlite3_open(":memory:", &memory) == SQLITE_OK);
+  CHECK(TransactionGuest(memory, {"\"main\"", "\"resource_lock\""}).is_at(app.path) == false);
+  CHECK(sqlite3_close(memory) == SQLITE_OK);
+}
+
+TEST_CASE("through a runner a refused transaction is rolled back, and its connection takes no writes until it is told to") {
+  std::vector<std::string> sent;
+  TransactionGuest guest(
+      [&](std::string_view sql) {
+        sent.emplace_back(sql);
+        return TextRow{"0"};
+      },
+      {"\"main\"", "\"resource_lock\""});
+  guest.doom({});
+  CHECK(sent == std::vector<std::string>{"ROLLBACK", "PRAGMA query_only = ON"});
+}
