@@ -37,14 +37,26 @@ class PeerClient final : public Client {
       : peer_(raw_peer(target, word)), name_(std::move(name)), owner_(fmt::format("{:032x}", number)) {}
 
   void acquire() override {
+    next_owner();
     token_ = peer_->acquire(name_, owner_);
     if (token_ == 0) throw std::runtime_error(fmt::format("the lock \"{}\" is held by somebody else", name_));
   }
   void release() override { peer_->release(name_, owner_, token_); }
 
  private:
+  // Each grant has an owner of its own: the first half of it counts.
+  void next_owner() {
+    for (auto at = owner_.begin() + 15;; --at) {
+      if (*at == '9') *at = 'a';
+      else if (*at == 'f') *at = '0';
+      else ++*at;
+      if (*at != '0' || at == owner_.begin()) return;
+    }
+  }
+
   const std::unique_ptr<dlock::dialects::RawPeer> peer_;
-  const std::string name_, owner_;
+  const std::string name_;
+  std::string owner_;
   std::int64_t token_ = 0;
 };
 
