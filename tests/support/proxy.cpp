@@ -71,6 +71,8 @@ struct Pair {
   std::unique_ptr<RequestCounter> counter;
   bool losing = false, refuse_then = false, told_the_end = false;
   std::deque<Late> late{};
+  enum class Held { no, yes, let_go } held = Held::no;
+  std::string kept{};
 };
 
 }  // namespace
@@ -84,8 +86,9 @@ struct Proxy::State {
   // Guarded by mutex:
   Mode mode = Mode::pass;
   bool cutting = false, closing = false, lose_next = false, refuse_then = false, lose_request = false, halving = false;
+  bool hold_next = false, holds_one = false, letting_go = false, answered = false;
   std::chrono::milliseconds delay{};
-  std::size_t requests = 0, connections = 0;
+  std::size_t requests = 0, connections = 0, spared = 0;
   std::string sent;
   // The thread's own:
   std::list<Pair> pairs;
@@ -125,6 +128,11 @@ struct Proxy::State {
     const auto count = ::recv(from_client ? pair.client : pair.server, buffer.data(), buffer.size(), 0);
     if (count <= 0) return false;
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(count));
+    if (pair.held == Pair::Held::let_go) {
+      const std::lock_guard guard(mutex);
+      answered = true;
+      return false;
+    }
     if (!from_client && pair.losing) {
       const std::lock_guard guard(mutex);
       if (pair.refuse_then) mode = Mode::refuse;
@@ -150,11 +158,21 @@ struct Proxy::State {
       if (keep_sent) sent.append(bytes);
       const auto begun = pair.counter->feed(bytes);
       requests += begun;
+      if (begun > 0 && hold_next) {
+        hold_next = false;
+        holds_one = true;
+        answered = false;
+        pair.held = Pair::Held::yes;
+        pair.kept = bytes;
+        return true;
+      }
       if (begun > 0 && lose_request) {
         lose_request = false;
         return false;
       }
-      if (begun > 0 && lose_next) {
+      if (begun > 0 && lose_next && spared > 0) {
+        --spared;
+      } else if (begun > 0 && lose_next) {
         lose_next = false;
         pair.losing = true;
         pair.refuse_then = refuse_then;
@@ -191,6 +209,16 @@ struct Proxy::State {
     }
   }
 
+  // Likewise.
+  void deliver_held() {
+    for (auto& pair : pairs) {
+      if (pair.held != Pair::Held::yes) continue;
+      pair.held = Pair::Held::let_go;
+      send_all(pair.server, pair.kept);
+    }
+    holds_one = false;
+  }
+
   void run() {
     for (;;) {
       std::vector<pollfd> watched{{wake, POLLIN, 0}, {listener, POLLIN, 0}};
@@ -201,10 +229,12 @@ struct Proxy::State {
         cutting = false;
         if (halving) tell_the_end();
         halving = false;
+        if (letting_go) deliver_held();
+        letting_go = false;
         if (mode != Mode::black_hole)
           for (const auto& pair : pairs) {
-            watched.push_back({pair.client, POLLIN, 0});
-            watched.push_back({pair.server, POLLIN, 0});
+            watched.push_back({pair.held == Pair::Held::no ? pair.client : -1, POLLIN, 0});
+            watched.push_back({pair.held == Pair::Held::yes ? -1 : pair.server, POLLIN, 0});
           }
       }
       const bool holding = watched.size() == 2;  // in a black hole, what is late stays late
@@ -310,14 +340,34 @@ void Proxy::half_close() {
 void Proxy::delay(std::chrono::milliseconds length) {
   state_->change([&] { state_->delay = length; });
 }
-void Proxy::lose_next_answer() {
-  state_->change([&] { state_->lose_next = true; });
+void Proxy::lose_next_answer(std::size_t spared) {
+  state_->change([&] {
+    state_->lose_next = true;
+    state_->spared = spared;
+  });
 }
-void Proxy::lose_next_answer_and_refuse() {
-  state_->change([&] { state_->lose_next = state_->refuse_then = true; });
+void Proxy::lose_next_answer_and_refuse(std::size_t spared) {
+  state_->change([&] {
+    state_->lose_next = state_->refuse_then = true;
+    state_->spared = spared;
+  });
 }
 void Proxy::lose_next_request() {
   state_->change([&] { state_->lose_request = true; });
+}
+void Proxy::hold_next_request() {
+  state_->change([&] { state_->hold_next = true; });
+}
+bool Proxy::holds() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->holds_one;
+}
+void Proxy::let_held_go() {
+  state_->change([&] { state_->letting_go = true; });
+}
+bool Proxy::held_was_answered() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->answered;
 }
 bool Proxy::lost_it() const {
   const std::lock_guard guard(state_->mutex);

@@ -4,6 +4,7 @@
 #include "support/place.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -43,13 +44,20 @@ class Proxy {
   void half_close();
   // Each direction takes this much longer, until pass().
   void delay(std::chrono::milliseconds length);
-  // The next request reaches the server; its answer is lost, and with it the connection.
-  void lose_next_answer();
+  // The next request, or the one after `spared` others, reaches the server; its answer is lost, and with it the
+  // connection.
+  void lose_next_answer(std::size_t spared = 0);
   // The same, and from then on as after refuse().
-  void lose_next_answer_and_refuse();
+  void lose_next_answer_and_refuse(std::size_t spared = 0);
   // The next request never reaches the server, and its connection ends.
   void lose_next_request();
   bool lost_it() const;  // since then
+  // The next request, and whatever else its connection sends, is held until let_held_go(): whether or not its client
+  // still waits for the answer then.
+  void hold_next_request();
+  bool holds() const;
+  void let_held_go();
+  bool held_was_answered() const;  // since then, by the server
 
  private:
   void listen();
