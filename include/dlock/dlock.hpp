@@ -5,6 +5,7 @@
 #include <dlock/engine.hpp>
 #include <dlock/error.hpp>
 #include <dlock/event.hpp>
+#include <dlock/grant.hpp>
 #include <dlock/holder.hpp>
 #include <dlock/lock.hpp>
 #include <dlock/mutex.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dlock/export.hpp>
+#include <dlock/grant.hpp>
 #include <dlock/holder.hpp>
 #include <dlock/lock.hpp>
 #include <dlock/options.hpp>
@@ -65,22 +66,31 @@ class DLOCK_EXPORT Engine {
   // At REPEATABLE READ and SERIALIZABLE lock first: what was committed since the transaction's snapshot is conflict. On
   // MySQL and MariaDB a row that was taken in the last moment stays locked until the transaction ends. On SQLite the
   // transaction becomes the one writer of the file; one that writes already does not wait for a lease.
+  // The token counts from the commit on: one that was rolled back is handed out again.
   // Fails: conflict (roll back and run the transaction again), misuse (no transaction is open, a failed one, a result
   // left to read; or the connection leads to another database than the lock table's, and both are named), unavailable,
   // timeout, schema, permission.
   std::optional<Token> try_lock_in(TransactionRef transaction, std::string_view name, Duration wait = {});
 
   // The same, and leaves a lease behind: it begins with the transaction's commit, or never if that fails. Take charge of
-  // it with adopt(name, token) after the commit, here or in another process; until then nobody renews it.
-  std::optional<Token> try_lock_in(TransactionRef transaction, std::string_view name, Duration wait,
+  // it with adopt(name, grant) after the commit, here or in another process; until then nobody renews it.
+  std::optional<Grant> try_lock_in(TransactionRef transaction, std::string_view name, Duration wait,
                                    const LockOptions& lease);
 
   // Waits until the name can be taken, without taking it. False: time is up, or stopped.
   bool wait_free(std::string_view name, Duration wait, std::stop_token stop = {});
 
-  // Takes charge of a grant made elsewhere (Lock::detach, another process), known by its token, and renews it on the
-  // way: by options.lease, or by the length it had. Empty: the token is not the current holder's.
-  std::optional<Lock> adopt(std::string_view name, Token token, const LockOptions& options = {});
+  // Takes charge of a grant made elsewhere (Lock::detach, try_lock_in, another process), and renews it on the way: by
+  // options.lease, or by the length it had. It keeps its token and gets another owner, in the same write: of two who
+  // adopt one grant one has it and the other gets an empty answer, and whoever held it under the old owner has lost it.
+  // Empty: it is not, or not any more, a grant of this name.
+  // Whoever gets in_doubt adopts the grant again, through the same engine: nobody else can any more, if it was adopted.
+  // Misuse for a grant that is shared by the entries of a node (Reentrance::node): enter it instead.
+  std::optional<Lock> adopt(std::string_view name, const Grant& grant, const LockOptions& options = {});
+
+  // Makes a grant made elsewhere last `lease` from now at least, or the length it had, for a holder that is no Lock: a
+  // script, a program in another language. It keeps its owner. False: it is not, or not any more, a grant of this name.
+  bool renew(std::string_view name, const Grant& grant, std::optional<Duration> lease = {});
 
   // What the table says of a name, whatever its state. Empty: there is no row.
   std::optional<Holder> inspect(std::string_view name);

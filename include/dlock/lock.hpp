@@ -3,6 +3,7 @@
 
 #include <dlock/duration.hpp>
 #include <dlock/export.hpp>
+#include <dlock/grant.hpp>
 #include <dlock/token.hpp>
 #include <dlock/transaction.hpp>
 
@@ -72,9 +73,12 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // As the destructor, but tells. A second call answers what the first one did.
   Released release();
 
-  // Lets go of the lease, with all entries of its thread, without releasing it: nobody renews it any more, and it ends by its time unless it is
-  // adopted (Engine::adopt) or renewed by its token. For grants that outlive the process.
-  Token detach() noexcept;
+  // Lets go of the lease, with all entries of its thread, without releasing it: nobody renews it any more, and it ends
+  // by its time unless it is adopted (Engine::adopt) or renewed (Engine::renew). For grants that outlive the process.
+  dlock::Grant detach();
+
+  // What names the lease to others. Whoever adopts it takes it away from this Lock.
+  dlock::Grant grant() const;
 
   const std::string& name() const noexcept;
   Token token() const noexcept;
@@ -96,8 +100,13 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // Why it was lost; empty while it is not.
   std::optional<Loss> loss() const noexcept;
 
-  // Makes the lease end `lease` from now, by the database's clock, and renews it by that length from here on.
-  // Misuse where that is later than LockOptions::max_hold allows.
+  // Makes the lease last `lease` from now, by the database's clock, and renews it by that length from here on, if it is
+  // renewed and long enough for that (300 ms).
+  // A shorter lease is believed before it is asked for: trust ends that soon, whatever becomes of the request, until an
+  // extension is confirmed. For others the lock does not open before the end that it was given earlier; release() opens
+  // it. A longer lease counts once it is confirmed.
+  // Misuse where it does not go with what was chosen for the grant: later than LockOptions::max_hold allows, or not
+  // longer than LockOptions::renew_every or EngineOptions::margin need.
   // Fails: lost, unavailable, timeout, in_doubt, misuse.
   void extend(Duration lease);
 
@@ -134,11 +143,11 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
 
  private:
   friend class Engine;
-  struct Grant;
-  explicit Lock(std::shared_ptr<Grant> grant) noexcept;
-  Grant& here() const;
+  struct Handle;
+  explicit Lock(std::shared_ptr<Handle> grant) noexcept;
+  Handle& here() const;
   void check_kept() const;
-  std::shared_ptr<Grant> grant_;
+  std::shared_ptr<Handle> grant_;
 };
 
 }  // namespace v0

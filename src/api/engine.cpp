@@ -1,5 +1,5 @@
 // This file knows what each call on an Engine means to the core: arguments are checked here, before any SQL.
-#include "api/grant.hpp"
+#include "api/lock_handle.hpp"
 #include "api/open.hpp"
 #include "engine/core.hpp"
 #include "types/name.hpp"
@@ -36,7 +36,7 @@ struct Engine::Handle {
 
   std::optional<Lock> lock(std::shared_ptr<engine::Held> held) const {
     if (!held) return std::nullopt;
-    return Lock(std::make_shared<Lock::Grant>(Lock::Grant{core, std::move(held)}));
+    return Lock(std::make_shared<Lock::Handle>(Lock::Handle{core, std::move(held)}));
   }
 };
 
@@ -88,10 +88,11 @@ std::optional<Lock> Engine::lock(std::stop_token stop, std::string_view name, co
 }
 
 std::optional<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, Duration wait) {
-  return handle_->here().try_lock_in(transaction, Name(name), deadline_of(wait), nullptr);
+  const auto grant = handle_->here().try_lock_in(transaction, Name(name), deadline_of(wait), nullptr);
+  return grant ? std::optional(grant->token) : std::nullopt;
 }
 
-std::optional<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, Duration wait,
+std::optional<Grant> Engine::try_lock_in(TransactionRef transaction, std::string_view name, Duration wait,
                                          const LockOptions& lease) {
   api::check(lease);
   return handle_->here().try_lock_in(transaction, Name(name), deadline_of(wait), &lease);
@@ -101,10 +102,20 @@ bool Engine::wait_free(std::string_view name, Duration wait, std::stop_token sto
   return handle_->here().wait_free(Name(name), {deadline_of(wait), std::move(stop), true});
 }
 
-std::optional<Lock> Engine::adopt(std::string_view name, Token token, const LockOptions& options) {
+std::optional<Lock> Engine::adopt(std::string_view name, const Grant& grant, const LockOptions& options) {
   auto& core = handle_->here();
+  api::check(grant);
   api::check(options);
-  return handle_->lock(core.adopt(Name(name), token, options));
+  return handle_->lock(core.adopt(Name(name), grant, options));
+}
+
+bool Engine::renew(std::string_view name, const Grant& grant, std::optional<Duration> lease) {
+  auto& core = handle_->here();
+  api::check(grant);
+  LockOptions options;
+  options.lease = lease;
+  api::check(options);
+  return core.renew(Name(name), grant, lease);
 }
 
 std::optional<Holder> Engine::inspect(std::string_view name) { return handle_->here().inspect(Name(name)); }

@@ -1,5 +1,5 @@
 // This file knows what each call on a Lock means to the engine.
-#include "api/grant.hpp"
+#include "api/lock_handle.hpp"
 #include "api/open.hpp"
 #include "types/name.hpp"
 
@@ -11,7 +11,7 @@
 namespace dlock {
 inline namespace v0 {
 
-Lock::Lock(std::shared_ptr<Grant> grant) noexcept : grant_(std::move(grant)) {}
+Lock::Lock(std::shared_ptr<Handle> grant) noexcept : grant_(std::move(grant)) {}
 Lock::Lock(Lock&&) noexcept = default;
 
 Lock& Lock::operator=(Lock&& other) noexcept {
@@ -24,7 +24,7 @@ Lock::~Lock() {
   if (!grant_) return;
   if (grant_->birthplace.forked()) {
     // The parent's grant, connections and threads: this process must not even destroy its copies of them.
-    static_cast<void>(new (std::nothrow) std::shared_ptr<Grant>(std::move(grant_)));
+    static_cast<void>(new (std::nothrow) std::shared_ptr<Handle>(std::move(grant_)));
     return;
   }
   if (grant_->released()) return;
@@ -41,13 +41,16 @@ Released Lock::release() {
   return grant_->what_became();
 }
 
-Token Lock::detach() noexcept {
+Grant Lock::detach() {
+  auto named = grant();
   if (!grant_->released() && !grant_->birthplace.forked()) {
     grant_->core->detach(grant_->held);
     grant_->is_released(Released::unconfirmed);
   }
-  return grant_->held->token();
+  return named;
 }
+
+Grant Lock::grant() const { return {token(), owner()}; }
 
 const std::string& Lock::name() const noexcept { return grant_->held->name(); }
 Token Lock::token() const noexcept { return grant_->held->token(); }
@@ -69,7 +72,7 @@ std::optional<Loss> Lock::loss() const noexcept {
   return grant_->held->loss();
 }
 
-Lock::Grant& Lock::here() const {
+Lock::Handle& Lock::here() const {
   if (grant_->birthplace.forked()) throw Error(Fault::misuse, "the lock belongs to the parent of this process");
   return *grant_;
 }

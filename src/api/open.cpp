@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 namespace dlock::api {
@@ -24,6 +25,7 @@ constexpr Duration shortest_interval = std::chrono::milliseconds{1};
 constexpr unsigned most_combined = 1000;
 constexpr std::size_t longest_text = 255;
 constexpr std::size_t longest_metadata = 4096;
+constexpr std::size_t length_of_owner = 32;
 
 std::string shown(Duration duration) { return fmt::format("{} us", duration.count()); }
 
@@ -87,6 +89,15 @@ void check(const LockOptions& options) {
   if (options.label) check_text("LockOptions::label", *options.label, longest_text);
   check_text("LockOptions::job", options.job, longest_text);
   check_text("LockOptions::metadata", options.metadata, longest_metadata);
+}
+
+void check(const Grant& grant) {
+  const bool digits = std::all_of(grant.owner.begin(), grant.owner.end(),
+                                  [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  if (grant.owner.size() != length_of_owner || !digits)
+    throw Error(Fault::misuse, fmt::format("Grant::owner {} must be {} hexadecimal digits, as it was handed out",
+                                           in_quotes(std::string_view(grant.owner).substr(0, longest_text)),
+                                           length_of_owner));
 }
 
 Door find_door(std::string_view url, const dialects::ConnectOptions& options) {

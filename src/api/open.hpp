@@ -4,6 +4,7 @@
 #include "dialects/dialect.hpp"
 #include "engine/core.hpp"
 
+#include <dlock/grant.hpp>
 #include <dlock/options.hpp>
 
 #include <memory>
@@ -14,6 +15,7 @@ namespace dlock::api {
 // Throws Error{misuse} that names the value and the rule.
 void check(const EngineOptions& options);
 void check(const LockOptions& options);
+void check(const Grant& grant);
 
 // The dialect and the connector a URL leads to. Throws Error{misuse}.
 struct Door {

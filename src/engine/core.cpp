@@ -8,6 +8,7 @@
 #include "engine/persist.hpp"
 #include "engine/request.hpp"
 #include "engine/trust.hpp"
+#include "store/waiting_room.hpp"
 #include "types/owner.hpp"
 
 #include <dlock/error.hpp>
@@ -78,15 +79,25 @@ Deadline Core::answer_by(Deadline deadline) const noexcept {
 Held::Terms Core::terms_of(const LockOptions& options) const {
   auto lease = options.lease.value_or(options_.lease);
   if (options.max_hold > Duration{}) lease = std::min(lease, options.max_hold);
-  const auto margin = engine::margin_of(lease, table_->smallest_margin(), options_.margin);
-  if (options_.margin && margin >= lease)
+  const auto every = options.renew_every.value_or(Duration{});
+  const auto terms = with_margin({lease, {}, every, options.max_hold, options.renew});
+  check_pace(terms);
+  return terms;
+}
+
+Held::Terms Core::with_margin(Held::Terms terms) const {
+  terms.margin = engine::margin_of(terms.lease, table_->smallest_margin(), options_.margin);
+  if (options_.margin && terms.margin >= terms.lease)
     throw Error(Fault::misuse, fmt::format("EngineOptions::margin {} us must be shorter than the lease of {} us",
-                                           margin.count(), lease.count()));
-  if (options.renew && options.renew_every && *options.renew_every >= lease - margin)
+                                           terms.margin.count(), terms.lease.count()));
+  return terms;
+}
+
+void Core::check_pace(const Held::Terms& terms) const {
+  if (terms.renew && terms.renew_every > Duration{} && terms.renew_every >= terms.lease - terms.margin)
     throw Error(Fault::misuse, fmt::format("LockOptions::renew_every {} us must be shorter than the lease of {} us without "
                                            "its margin of {} us",
-                                           options.renew_every->count(), lease.count(), margin.count()));
-  return {lease, margin, options.renew_every.value_or(Duration{}), options.max_hold, options.renew};
+                                           terms.renew_every.count(), terms.lease.count(), terms.margin.count()));
 }
 
 std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options, const Patience& patience) {
@@ -104,21 +115,18 @@ std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options
   return held;
 }
 
-void Core::free_later(const Request& request) {
-  keeper_.free_later(request.name.text(), request.owner.text(), request.entry, later(BootClock::now(), request.terms.lease));
-}
-
 // Sends what it takes to be granted the lock, or to enter it where our node holds it. Without an owner: it is the
 // request's own.
-store::Entered Core::ask(const Request& request, bool again, Deadline until, Instant& sent) {
+store::Entered Core::ask(Request& request, bool again, Deadline until, Instant& sent) {
+  sent = BootClock::now();
+  if (!request.unanswered && !request.in_doubt) request.begun = sent;
   const store::Ask ask{request.name, request.owner, options_.node,
                        request.options.label ? std::string_view{*request.options.label} : options_.label,
-                       request.actor.view(), request.terms.lease, request.options.at_least, request.options.metadata,
-                       request.entry, request.ticket};
-  sent = BootClock::now();
+                       request.actor.view(), request.terms.left_of_lease(request.begun, sent), request.options.at_least,
+                       request.options.metadata, request.entry, request.ticket};
   const auto granted = table_->acquire({&ask, 1}, until).front();
   // A grant that is asked for again keeps its entries as they are by then, ours with the end it was first given.
-  const bool settled = granted.token ? !again && !request.in_doubt : granted.row_locked;
+  const bool settled = granted.token ? !again && !request.unanswered : granted.row_locked;
   if (settled || request.entry.empty()) return {granted.token, {}, granted.row_locked};
   sent = BootClock::now();
   return table_->enter(
@@ -130,66 +138,66 @@ std::shared_ptr<Held> Core::try_once(Request& request, Deadline deadline, std::s
   const auto bound = answer_by(deadline);
   for (bool again = false;; again = true) {
     Instant sent{};
-    const auto answer = persist(bound, stop, request.in_doubt,
+    const auto answer = persist(bound, stop, request.unanswered,
                                 [&](Deadline until) { return ask(request, again, until, sent); });
     request.row_locked = answer.row_locked;
-    if (!answer.token) return nullptr;
+    if (!answer.token) {
+      request.begun = sent;  // none of them had been granted until then
+      return nullptr;
+    }
     request.in_doubt = true;  // until it is in somebody's hands, whatever is thrown on the way
     const auto now = BootClock::now();
     // Tokens never fall: an answer this late may stem from a floor that the reaper has raised since.
     const auto owner = answer.owner.empty() ? std::string_view{request.owner} : std::string_view{answer.owner};
-    if (owner == request.owner && now - request.first_sent > options_.grace / 2 &&
-        !above_floor(*answer.token, bound)) {
-      persist(bound, [&](Deadline until) { return table_->withdraw(request.name.text(), request.owner, until); });
-      request.in_doubt = false;
-      request.owner = {};
-      if (request.mark) request.mark = owners_.mark(request.owner.text());
-      request.first_sent = BootClock::now();
+    const bool stale = owner == request.owner && now - request.first_sent > options_.grace / 2 &&
+                       !above_floor(*answer.token, bound);
+    // Nor is a grant of use whose max_hold has passed since it was first asked for.
+    const bool over = (request.unanswered || again) &&
+                      request.terms.left_of_lease(request.begun, now) <= request.terms.margin;
+    if (stale || over) {
+      start_over(request, stale, bound);
       continue;
     }
-    auto held = std::make_shared<Held>(request.name, owner, *answer.token, request.terms, sent, request.entry);
+    auto held = std::make_shared<Held>(request.name, owner, *answer.token, request.terms, sent, request.entry,
+                                       request.begun);
     if (request.mark) held->keep(owners_.mark(std::string(owner)));
     // An answer that took longer than its own lease is worth another one: the same owner keeps the same token.
     if (!held->valid(now) && request.terms.lease > 4 * request.terms.margin && now < bound && !stop.stop_requested())
       continue;
     request.in_doubt = false;
+    held->unanswered = request.unanswered;
     held->passed.since = now;
     hold(held, request.job, request.first_sent);
     return held;
   }
 }
 
+// Gives back what it has been granted, and asks as somebody else from now on. `whole`: also what others of its node
+// have entered.
+void Core::start_over(Request& request, bool whole, Deadline deadline) {
+  persist(deadline, [&](Deadline until) {
+    if (whole || request.entry.empty()) table_->withdraw(request.name.text(), request.owner, until);
+    else table_->leave(request.name.text(), request.entry, until);
+    return true;
+  });
+  if (request.unanswered) keeper_.free_later({request.name.text(), request.owner.text(), request.entry, {}, true, {}});
+  request.in_doubt = request.unanswered = false;
+  request.owner = {};
+  if (request.mark) request.mark = owners_.mark(request.owner.text());
+  request.first_sent = BootClock::now();
+}
+
 // A grant begins: it is kept, watched, counted and told of.
 void Core::hold(const std::shared_ptr<Held>& held, const std::shared_ptr<engine::Job>& job, Instant since) {
   if (job) ++job->holds;
   held->job = job;
-  timer_.watch(held);
-  keeper_.watch(held);
+  watch(held);
   if (reporter_->observed())
     reporter_->tell(Event::Kind::granted, held->name(), held->token(), std::chrono::floor<Duration>(BootClock::now() - since));
 }
 
 bool Core::above_floor(Token token, Deadline deadline) {
   return number(token) > number(persist(deadline, [&](Deadline until) { return table_->floor(until); }));
-}
-
-std::shared_ptr<Held> Core::adopt(const Name& name, Token token, const LockOptions& options) {
-  const auto row = inspect(name);
-  if (!row || row->owner.empty() || row->token != token) return nullptr;
-  auto known = options;
-  if (!known.lease) known.lease = row->lease;
-  const auto terms = terms_of(known);
-  const store::Claim claim{name.text(), row->owner, token};
-  Instant sent{};
-  const bool still = persist(soon(), [&](Deadline deadline) {
-    sent = BootClock::now();
-    return table_->extend(claim, terms.lease, deadline);
-  });
-  if (!still) return nullptr;
-  auto held = std::make_shared<Held>(name, row->owner, token, terms, sent);
-  timer_.watch(held);
-  keeper_.watch(held);
-  return held;
 }
 
 Released Core::release(const std::shared_ptr<Held>& held, Duration timeout) {
@@ -201,6 +209,7 @@ Released Core::release(const std::shared_ptr<Held>& held, Duration timeout) {
   }
   const bool was_lost = !held->let_go();
   forget(held);
+  expect_late_attempts(*held);
   const auto deadline_of_all = later(BootClock::now(), timeout);
   bool in_doubt = false, yields = false;
   Ringing ringing(*lines_, held->name(), yields);
@@ -224,16 +233,17 @@ Released Core::release(const std::shared_ptr<Held>& held, Duration timeout) {
     reporter_->tell(Event::Kind::released, held->name(), held->token());
     return Released::freed;
   } catch (const Error& error) {
-    keeper_.free_later(held->name(), held->owner(), std::string(held->entry()), held->trusted_until());
+    keeper_.free_later({held->name(), held->owner(), std::string(held->entry()), {}, false, held->longest()});
     reporter_->tell(Event::Kind::released, held->name(), held->token(), {},
                     fmt::format("not confirmed; at the latest it ends with its lease: {}", error.what()));
     return was_lost ? Released::was_lost : Released::unconfirmed;
   }
 }
 
-void Core::detach(const std::shared_ptr<Held>& held) noexcept {
+void Core::detach(const std::shared_ptr<Held>& held) {
   entries_.detach(held);
   forget(held);
+  if (held->entry().empty()) expect_late_attempts(*held);
 }
 
 void Core::forget(const std::shared_ptr<Held>& held) noexcept {
@@ -244,24 +254,35 @@ void Core::forget(const std::shared_ptr<Held>& held) noexcept {
 }
 
 void Core::extend(const std::shared_ptr<Held>& held, Duration lease, Deadline by) {
-  auto terms = held->terms();
-  if (const auto now = BootClock::now(); later(now, lease) > held->ends())
+  const auto now = BootClock::now();
+  if (later(now, lease) > held->ends())
     throw Error(Fault::misuse,
                 fmt::format("the lease {} us is longer than the {} us that LockOptions::max_hold leaves the lock {}",
                             lease.count(), std::chrono::floor<Duration>(std::max(held->ends(), now) - now).count(),
                             in_quotes(held->name())));
+  auto terms = held->terms();
   terms.lease = lease;
-  terms.margin = engine::margin_of(lease, table_->smallest_margin(), options_.margin);
+  terms = with_margin(terms);
+  // The pace says nothing where max_hold ends the lease before the next renewal.
+  if (later(later(now, terms.renew_every), lease) <= held->ends()) check_pace(terms);
+  held->ask_for(terms);
+  watch(held);
   Instant sent{};
   const bool still = persist(by, [&](Deadline deadline) {
     sent = BootClock::now();
-    return table_->extend(held->claim(), lease, deadline);
+    const auto room = std::chrono::floor<Duration>(held->ends() - sent);  // an attempt that is repeated has less
+    return table_->extend(held->claim(), std::clamp(room, Duration{}, lease), deadline);
   });
-  if (!still || !held->confirmed(sent, terms)) {
+  if (!still || !held->extended(sent, terms)) {
     if (held->lose(Loss::refused)) reporter_->tell_loss(held, "it could not be extended: the lease is no longer ours");
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
                                          in_quotes(held->name()), number(held->token())));
   }
+  watch(held);
+}
+
+// Has the grant renewed, and its end told, by what its terms are now.
+void Core::watch(const std::shared_ptr<Held>& held) {
   timer_.watch(held);
   keeper_.watch(held);
 }
@@ -274,6 +295,14 @@ std::vector<Holder> Core::list(const std::string& glob) {
   auto holders = persist(soon(), [&](Deadline deadline) { return table_->list(engine::literal_prefix(glob), deadline); });
   std::erase_if(holders, [&](const Holder& holder) { return ::fnmatch(glob.c_str(), holder.name.c_str(), 0) != 0; });
   return holders;
+}
+
+std::vector<Waiter> Core::waiters(const std::string& glob) {
+  auto waiters = persist(soon(), [&](Deadline deadline) {
+    return table_->waiting().waiters(engine::literal_prefix(glob), deadline);
+  });
+  std::erase_if(waiters, [&](const Waiter& waiter) { return ::fnmatch(glob.c_str(), waiter.name.c_str(), 0) != 0; });
+  return waiters;
 }
 
 bool Core::force_release(const Name& name, Token seen) {

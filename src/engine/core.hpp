@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/actor.hpp"
+#include "engine/adoptions.hpp"
 #include "engine/busy_names.hpp"
 #include "engine/entries.hpp"
 #include "engine/held.hpp"
@@ -50,14 +51,16 @@ class Core {
 
   // Empty: busy, or out of patience.
   std::shared_ptr<engine::Held> acquire(const Name& name, const LockOptions& options, const Patience& patience);
-  std::shared_ptr<engine::Held> adopt(const Name& name, Token token, const LockOptions& options);
+  // Empty: it is not a grant of the name.
+  std::shared_ptr<engine::Held> adopt(const Name& name, const Grant& grant, const LockOptions& options);
+  bool renew(const Name& name, const Grant& grant, std::optional<Duration> lease);
   Released release(const std::shared_ptr<engine::Held>& held, Duration timeout);
-  void detach(const std::shared_ptr<engine::Held>& held) noexcept;
+  void detach(const std::shared_ptr<engine::Held>& held);
   void extend(const std::shared_ptr<engine::Held>& held, Duration lease) { extend(held, lease, soon()); }
 
-  // In a caller's transaction. With `lease` a lease begins with its commit; without, the lock lasts as long as it does.
-  // Empty: busy, or out of patience.
-  std::optional<Token> try_lock_in(const TransactionRef& transaction, const Name& name, Deadline deadline,
+  // In a caller's transaction. With `lease` a lease begins with its commit; without, the lock lasts as long as it does,
+  // and has no owner. Empty: busy, or out of patience.
+  std::optional<Grant> try_lock_in(const TransactionRef& transaction, const Name& name, Deadline deadline,
                                    const LockOptions* lease);
   // `gone`: the entry that asks has left, though others may hold on; it is refused.
   void fence(const std::shared_ptr<engine::Held>& held, const TransactionRef& transaction, const FenceOptions& options,
@@ -86,9 +89,12 @@ class Core {
   Deadline answer_by(Deadline deadline) const noexcept;
   Deadline shortly(Deadline deadline) const noexcept;
   engine::Held::Terms terms_of(const LockOptions& options) const;
+  engine::Held::Terms with_margin(engine::Held::Terms terms) const;
+  void check_pace(const engine::Held::Terms& terms) const;
   std::shared_ptr<engine::Held> reenter(const Name& name, const LockOptions& options, Deadline deadline);
   bool refresh(const std::shared_ptr<engine::Held>& held, const LockOptions& options, Deadline deadline);
   void extend(const std::shared_ptr<engine::Held>& held, Duration lease, Deadline deadline);
+  void watch(const std::shared_ptr<engine::Held>& held);
   void forget(const std::shared_ptr<engine::Held>& held) noexcept;
   std::shared_ptr<engine::Held> wait_for_grant(Request& request, const Patience& patience);
   std::shared_ptr<engine::Held> try_first(Request& request, const Patience& patience);
@@ -96,7 +102,11 @@ class Core {
   void disown(const engine::Held& held, const std::string& heir);
   void hold(const std::shared_ptr<engine::Held>& held, const std::shared_ptr<engine::Job>& job, Instant since);
   void free_later(const Request& request);
-  store::Entered ask(const Request& request, bool again, Deadline until, Instant& sent);
+  bool free_late_grant(const Name& name, Deadline deadline);
+  bool free_late_grant(const Name& name, const store::Outlook& outlook, Deadline deadline);
+  void expect_late_attempts(const engine::Held& held);
+  store::Entered ask(Request& request, bool again, Deadline until, Instant& sent);
+  void start_over(Request& request, bool whole, Deadline deadline);
   std::shared_ptr<engine::Held> try_once(Request& request, Deadline deadline, std::stop_token stop);
   bool granted_here(const store::Outlook& outlook) const { return outlook.holder.starts_with(half_); }
   void mark(const Name& name, Deadline deadline);
@@ -112,6 +122,7 @@ class Core {
   const std::shared_ptr<store::LockTable> table_;
   const std::shared_ptr<engine::Reporter> reporter_;
   engine::Entries entries_;
+  engine::Adoptions adoptions_;
   engine::Owners owners_;
   engine::BusyNames busy_;
   engine::TrustTimer timer_;

@@ -13,17 +13,23 @@ constexpr Duration shortest_renewed = std::chrono::milliseconds{300};
 
 }  // namespace
 
-Held::Held(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent, std::string_view entry)
+Held::Held(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent, std::string_view entry,
+           std::optional<Instant> begun)
     : name_(std::move(name)),
       owner_(owner),
       token_(token),
-      ends_(terms.max_hold > Duration{} ? later(sent, terms.max_hold) : Instant::max()),
+      ends_(terms.max_hold > Duration{} ? later(begun.value_or(sent), terms.max_hold) : Instant::max()),
       inside_(entry.empty() ? nullptr : std::make_unique<Inside>(Inside{std::string(entry)})),
-      terms_(terms),
+      longest_(terms.lease),
       sent_(sent),
-      renewable_(terms.renew && terms.lease >= shortest_renewed),
-      final_(later(sent, terms.lease) >= ends_),
-      until_(trust_from(sent, terms).time_since_epoch().count()) {}
+      until_(trust_from(sent, terms.lease, terms.margin).time_since_epoch().count()) {
+  settle_on(terms, sent);
+}
+
+Duration Held::Terms::left_of_lease(Instant begun, Instant now) const noexcept {
+  if (max_hold == Duration{}) return lease;
+  return std::clamp(std::chrono::floor<Duration>(later(begun, max_hold) - now), Duration{1}, lease);
+}
 
 // It is held for a few instructions, and inside of any other: some for all grants do.
 std::mutex& Held::mutex() const noexcept {
@@ -31,9 +37,24 @@ std::mutex& Held::mutex() const noexcept {
   return mutexes[reinterpret_cast<std::uintptr_t>(this) / sizeof(Held) % mutexes.size()];
 }
 
-Instant Held::trust_from(Instant sent, const Terms& terms) const noexcept {
-  const auto until = trust_end(sent, terms.lease, terms.margin);
-  return ends_ == Instant::max() ? until : std::min(until, ends_ - terms.margin);
+Instant Held::trust_from(Instant sent, Duration lease, Duration margin) const noexcept {
+  const auto until = trust_end(sent, lease, margin);
+  return ends_ == Instant::max() ? until : std::min(until, ends_ - margin);
+}
+
+// `from`: when the lease was asked for last.
+void Held::settle_on(const Terms& terms, Instant from) noexcept {
+  terms_ = terms;
+  renewable_.store(terms.renew && terms.lease >= shortest_renewed, std::memory_order_release);
+  final_.store(later(from, terms.lease) >= ends_, std::memory_order_release);
+}
+
+store::Claim Held::claim() const {
+  const std::lock_guard guard(mutex());
+  auto lease = terms_.lease;
+  if (ends_ != Instant::max())
+    lease = std::clamp(std::chrono::floor<Duration>(ends_ - BootClock::now()), Duration{}, lease);
+  return {name_.text(), owner_, token_, entry(), lease};
 }
 
 Instant Held::last_renewal() const {
@@ -44,6 +65,11 @@ Instant Held::last_renewal() const {
 Held::Terms Held::terms() const {
   const std::lock_guard guard(mutex());
   return terms_;
+}
+
+Duration Held::longest() const {
+  const std::lock_guard guard(mutex());
+  return longest_;
 }
 
 bool Held::valid(Instant now) const noexcept {
@@ -59,22 +85,29 @@ Duration Held::remaining(Instant now) const noexcept {
   return std::max(Duration{}, std::chrono::floor<Duration>(trusted_until() - now));
 }
 
-bool Held::confirmed(Instant sent) {
+bool Held::confirmed(Instant sent, Duration lease) {
   const std::lock_guard guard(mutex());
   if (!valid(BootClock::now())) return false;
-  if (sent <= sent_) return true;
-  sent_ = sent;
-  until_.store(trust_from(sent, terms_).time_since_epoch().count(), std::memory_order_release);
+  trust(std::max(trusted_until(), trust_from(sent, std::min(lease, terms_.lease), terms_.margin)));
+  sent_ = std::max(sent_, sent);
   return true;
 }
 
-bool Held::confirmed(Instant sent, const Terms& terms) {
+void Held::ask_for(const Terms& terms) {
+  const std::lock_guard guard(mutex());
+  longest_ = std::max(longest_, terms.lease);
+  if (terms.lease >= terms_.lease) return;
+  const auto now = BootClock::now();
+  settle_on(terms, now);
+  trust(std::min(trusted_until(), trust_from(now, terms.lease, terms.margin)));
+}
+
+bool Held::extended(Instant sent, const Terms& terms) {
   const std::lock_guard guard(mutex());
   if (!valid(BootClock::now())) return false;
-  terms_ = terms;
-  sent_ = sent;
-  until_.store(trust_from(sent, terms).time_since_epoch().count(), std::memory_order_release);
-  final_.store(later(sent, terms.lease) >= ends_, std::memory_order_release);
+  settle_on(terms, sent);
+  trust(std::max(trusted_until(), trust_from(sent, terms.lease, terms.margin)));
+  sent_ = std::max(sent_, sent);
   return true;
 }
 

@@ -31,33 +31,46 @@ class Held {
     Duration renew_every{};  // 0: a third of the lease
     Duration max_hold{};     // 0: none
     bool renew = true;
+
+    // The lease that an attempt may ask for at `now`, where the first one was sent at `begun`.
+    Duration left_of_lease(Instant begun, Instant now) const noexcept;
   };
 
   using Actor = std::uint64_t;
 
+  // `sent`: the request that was answered. `begun`: the first that may have been granted, where that was another one.
   // `entry`: its identity in the row, in node mode.
-  Held(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent, std::string_view entry = {});
+  Held(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent, std::string_view entry = {},
+       std::optional<Instant> begun = {});
 
   const std::string& name() const noexcept { return name_.text(); }
   const std::string& owner() const noexcept { return owner_; }
   Token token() const noexcept { return token_; }
   std::string_view entry() const noexcept { return inside_ ? std::string_view{inside_->entry} : std::string_view{}; }
-  store::Claim claim() const { return {name_.text(), owner_, token_, entry(), terms().lease}; }
-  bool renewable() const noexcept { return renewable_; }
+  // With the length that a renewal or a fence may give it now: its lease, within max_hold.
+  store::Claim claim() const;
+  // Whether it is to be renewed at all: shorter leases than some are over before a renewal could be confirmed.
+  bool renewable() const noexcept { return renewable_.load(std::memory_order_acquire); }
   Terms terms() const;
+  // The longest lease that was ever asked for: no row of this grant lasts for longer than that from now.
+  Duration longest() const;
 
   // Trust.
   Instant trusted_until() const noexcept { return Instant{BootClock::duration{until_.load(std::memory_order_acquire)}}; }
   // Once somebody was told that trust is over, it stays over, whatever answer comes later.
   bool valid(Instant now) const noexcept;
   Duration remaining(Instant now) const noexcept;
-  // A request sent at `sent` was confirmed. Never moves the end of trust back, except with a new length. False: too
-  // late, the grant has ended.
-  bool confirmed(Instant sent);
-  bool confirmed(Instant sent, const Terms& terms);
+  // A request sent at `sent`, which made the row last `lease` from then on at least, was confirmed. Never moves the end
+  // of trust back, and counts for no more than the present terms. False: too late, the grant has ended.
+  bool confirmed(Instant sent, Duration lease);
+  // Another length is going to be asked for. A shorter one is believed at once, whatever becomes of the request: trust
+  // and terms are the shorter of both from here on. A longer one counts when it is confirmed.
+  void ask_for(const Terms& terms);
+  bool extended(Instant sent, const Terms& terms);
   Window renewal(Share share) const;
 
-  // When the lease must be over; Instant::max() without max_hold. Counted from the request that was granted.
+  // When the lease must be over; Instant::max() without max_hold. Counted from the first request that may have been
+  // granted.
   Instant ends() const noexcept { return ends_; }
   // After this no renewal may reach the database: the lease would be over too late.
   Instant last_renewal() const;
@@ -87,6 +100,9 @@ class Held {
   } upkeep;
   std::array<Agenda::Place, Agenda::kinds> places{};  // each guarded by the mutex of whose agenda it is
 
+  // Some attempt at this grant got no answer, and may still take effect. Set before the grant is shared.
+  bool unanswered = false;
+
   // Guarded by the mutex of Entries: how many Locks share this grant (none: it was let go of without being released), the
   // thread that may enter it again, and the next one in its chain of those that can be entered.
   int entries = 1;
@@ -114,7 +130,9 @@ class Held {
   };
 
   std::mutex& mutex() const noexcept;
-  Instant trust_from(Instant sent, const Terms& terms) const noexcept;
+  Instant trust_from(Instant sent, Duration lease, Duration margin) const noexcept;
+  void trust(Instant until) noexcept { until_.store(until.time_since_epoch().count(), std::memory_order_release); }
+  void settle_on(const Terms& terms, Instant from) noexcept;
 
   const Name name_;
   const std::string owner_;
@@ -123,12 +141,12 @@ class Held {
   const std::unique_ptr<Inside> inside_;
   // Guarded by mutex():
   Terms terms_;
+  Duration longest_;
   Instant sent_;
   mutable std::stop_source lost_{std::nostopstate};  // made when somebody asks for it
   bool signalled_ = false;
 
-  const bool renewable_;
-  std::atomic<bool> final_;
+  std::atomic<bool> renewable_, final_;
   std::atomic<bool> told_{false};          // somebody took it upon himself to tell of the loss
   mutable std::atomic<int> end_{holding};  // or a Loss
   std::atomic<BootClock::rep> until_;

@@ -105,7 +105,7 @@ thread_local Begun* Begun::innermost_ = nullptr;
 
 }  // namespace
 
-std::optional<Token> Core::try_lock_in(const TransactionRef& transaction, const Name& name, Deadline deadline,
+std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const Name& name, Deadline deadline,
                                        const LockOptions* lease) {
   store::TakeAsk ask{name.text(), Token{}};
   std::string owner = random_identity();
@@ -142,7 +142,7 @@ std::optional<Token> Core::try_lock_in(const TransactionRef& transaction, const 
                                                    "transaction back and run it again",
                                                    in_quotes(name.text())));
         if (options_.bound_idle) in_transaction([&] { visit->bound_idle(idle_bound); });
-        return token;
+        return Grant{*token, lease != nullptr ? owner : std::string{}};
       }
       if (!in_transaction([&] { return visit->sees(name.text()); }))
         throw Error(Fault::conflict,
@@ -235,6 +235,7 @@ void Core::with_fence(const std::shared_ptr<Held>& held, const TransactionRef& t
       in_transaction([&] { visit->begin(options_.request_timeout); });
       try {
         const auto sent = BootClock::now();
+        const auto lease = held->claim().lease;
         prove(*visit, held, ended_here, false);
         announced.reset();
         {
@@ -246,7 +247,7 @@ void Core::with_fence(const std::shared_ptr<Held>& held, const TransactionRef& t
         }
         commit(*visit);
         // Committed, and with it the renewal in the fence: of the row, not of a node's single entry.
-        if (held->entry().empty()) held->confirmed(sent);
+        if (held->entry().empty()) held->confirmed(sent, lease);
         return;
       } catch (...) {
         // Before it is rolled back, what is open tells whether it is still what was begun.

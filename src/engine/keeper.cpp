@@ -3,6 +3,7 @@
 
 #include "engine/alarm.hpp"
 #include "engine/backoff.hpp"
+#include "engine/leftovers.hpp"
 #include "engine/renewal.hpp"
 
 #include <fmt/format.h>
@@ -16,11 +17,6 @@ namespace dlock::engine {
 namespace {
 
 using Grants = std::vector<std::shared_ptr<Held>>;
-
-struct Leftover {
-  std::string name, owner, entry;
-  Instant until, next;
-};
 
 constexpr Duration least_patience = std::chrono::milliseconds{100};
 
@@ -55,7 +51,7 @@ struct Keeper::State {
   Agenda by_earliest{Agenda::Kind::earliest}, by_latest{Agenda::Kind::latest};
   std::uint64_t round = 0, over = 0;  // how many rounds have begun, and how many have ended
   Share share = new_share();
-  std::vector<Leftover> leftovers;
+  Leftovers leftovers;
   Instant sleeping_until = Instant::min();  // min: awake, and about to look
   bool closing = false;
 
@@ -69,9 +65,7 @@ struct Keeper::State {
   Instant next_renewal() const { return by_latest.first(); }
 
   Instant next_due() const {
-    auto due = next_renewal();
-    for (const auto& leftover : leftovers) due = std::min(due, leftover.next);
-    return due;
+    return std::min(next_renewal(), leftovers.next());
   }
 
   void schedule(const std::shared_ptr<Held>& held, const Window& window) {
@@ -157,7 +151,7 @@ struct Keeper::State {
       const auto outcomes = table->renew(claims, deadline);
       Grants refused;
       const auto next = share_now();
-      for (std::size_t i = 0; i < due.size(); ++i) settle(due[i], outcomes[i], sent, next, refused);
+      for (std::size_t i = 0; i < due.size(); ++i) settle(due[i], claims[i].lease, outcomes[i], sent, next, refused);
       look_into(refused);
     } catch (const Failure& failure) {
       // Whatever it was: as long as trust lasts, a failed renewal only means "ask again".
@@ -167,10 +161,11 @@ struct Keeper::State {
     }
   }
 
-  void settle(const std::shared_ptr<Held>& held, store::Renewed outcome, Instant sent, Share next, Grants& refused) {
+  void settle(const std::shared_ptr<Held>& held, Duration lease, store::Renewed outcome, Instant sent, Share next,
+              Grants& refused) {
     switch (outcome) {
       case store::Renewed::yes:
-        if (!held->confirmed(sent)) {
+        if (!held->confirmed(sent, lease)) {
           drop(held);
           run_out(held);
           return;
@@ -231,6 +226,8 @@ struct Keeper::State {
   std::string reason(const Held& held, Deadline deadline, Loss& loss) const {
     const auto row = table->inspect(held.name(), deadline);
     if (!row) return "the row is gone";
+    if (!row->owner.empty() && row->token == held.token())
+      return fmt::format("it was adopted by {} ({})", row->label, row->node);
     if (!row->owner.empty())
       return fmt::format("it is held by {} ({}) under token {}", row->label, row->node, number(row->token));
     if (number(row->token) != number(held.token()) + 1 || row->label != forced_label)
@@ -241,26 +238,36 @@ struct Keeper::State {
 
   static constexpr std::string_view forced_label = "released by force";
 
-  // Frees one of those that could not be freed in time, so that the next renewal need not wait for all of them.
-  void free_leftover() {
+  // Frees what one of them holds, if it is due to be looked at: one at a time, so that the next renewal need not wait
+  // for all of them.
+  void look_for_leftover() {
     std::optional<Leftover> due;
     {
       const std::lock_guard guard(mutex);
-      const auto now = BootClock::now();
-      const auto found = std::find_if(leftovers.begin(), leftovers.end(),
-                                      [&](const Leftover& leftover) { return leftover.next <= now; });
-      if (found == leftovers.end()) return;
-      due = std::move(*found);
-      leftovers.erase(found);
+      due = leftovers.take_due(BootClock::now());
     }
+    if (!due) return;
+    bool failed = false;
     try {
-      if (due->entry.empty()) table->withdraw(due->name, due->owner, aside());
-      else table->leave(due->name, due->entry, aside());
+      free(*due);
+      due->freed = true;
     } catch (const Failure&) {
-      due->next = later(BootClock::now(), jittered(std::chrono::seconds{1}));
-      if (due->next >= due->until) return;  // its lease is over
-      const std::lock_guard guard(mutex);
-      leftovers.push_back(std::move(*due));
+      failed = true;
+    }
+    const std::lock_guard guard(mutex);
+    leftovers.was_looked_for(*due, failed, BootClock::now());
+  }
+
+  void free(const Leftover& leftover) {
+    if (!leftover.entry.empty()) {
+      const bool nobodys = table->leave(leftover.name, leftover.entry, aside()).owner.empty();
+      if (nobodys && !leftover.freed) table->withdraw(leftover.name, leftover.owner, aside());
+    } else if (!leftover.freed) {
+      table->withdraw(leftover.name, leftover.owner, aside());
+    } else if (const auto outlook = table->look(leftover.name, 0, aside());
+               outlook.owner == leftover.owner && outlook.token != leftover.kept) {
+      const store::Claim claim{leftover.name, leftover.owner, outlook.token};
+      table->release({&claim, 1}, aside());
     }
   }
 
@@ -287,7 +294,7 @@ struct Keeper::State {
         over = round;
         round_over.notify_all();
       }
-      free_leftover();
+      look_for_leftover();
     }
   }
 };
@@ -310,11 +317,11 @@ void Keeper::ensure_running() {
 }
 
 void Keeper::watch(const std::shared_ptr<Held>& held) {
-  if (!held->renewable()) return;
   const std::lock_guard guard(state_->mutex);
-  held->upkeep.watched = true;
+  held->upkeep.watched = held->renewable();
   held->upkeep.in_round = false;  // a round under way finds it gone, and lets it be
   state_->unschedule(*held);
+  if (!held->upkeep.watched) return;
   state_->schedule(held, held->renewal(state_->share));
   ensure_running();
 }
@@ -341,11 +348,22 @@ void Keeper::resume(const std::shared_ptr<Held>& held) {
   state_->schedule(held, held->renewal(state_->share));
 }
 
-void Keeper::free_later(std::string name, std::string owner, std::string entry, Instant until) {
+void Keeper::free_later(Leftover leftover) {
   const std::lock_guard guard(state_->mutex);
-  state_->leftovers.push_back({std::move(name), std::move(owner), std::move(entry), until, BootClock::now()});
-  state_->wake_for(BootClock::now());
+  state_->wake_for(state_->leftovers.add(std::move(leftover), BootClock::now()));
   ensure_running();
+}
+
+bool Keeper::has_leftovers(std::string_view name) const {
+  if (state_->leftovers.none()) return false;
+  const std::lock_guard guard(state_->mutex);
+  return state_->leftovers.has(name);
+}
+
+std::optional<Leftover> Keeper::leftover(std::string_view name, std::string_view owner, Token token) const {
+  if (state_->leftovers.none()) return std::nullopt;
+  const std::lock_guard guard(state_->mutex);
+  return state_->leftovers.holding(name, owner, token);
 }
 
 }  // namespace dlock::engine

@@ -2,12 +2,15 @@
 #pragma once
 
 #include "engine/held.hpp"
+#include "engine/leftovers.hpp"
 #include "engine/reporter.hpp"
 #include "types/thread.hpp"
 #include "store/lock_table.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace dlock::engine {
 
@@ -19,7 +22,8 @@ class Keeper {
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
-  // Renews the lease past a third of its length, again and again, until it is lost or forgotten.
+  // Renews the lease past a third of its length, again and again, until it is lost or forgotten, if it is to be
+  // renewed. Again, after its length was changed: by the new one.
   void watch(const std::shared_ptr<Held>& held);
   void forget(const std::shared_ptr<Held>& held);
 
@@ -31,9 +35,13 @@ class Keeper {
   // Says that the end is near: no further statement begins.
   void close() noexcept;
 
-  // Tries on to free what `owner` (in node mode: `entry`) may hold on `name`, until it worked or `until` has passed (the
-  // lease is over then).
-  void free_later(std::string name, std::string owner, std::string entry, Instant until);
+  // Frees it, as soon and as often as there is something to free: it is looked for at ever longer intervals, so that it
+  // holds the name for no longer than a fraction of the time by which it is late.
+  void free_later(Leftover leftover);
+  // Whether there are any of that name; costs nothing while there are none at all.
+  bool has_leftovers(std::string_view name) const;
+  // The one that holds a name under this owner and token. Empty: it is held by somebody.
+  std::optional<Leftover> leftover(std::string_view name, std::string_view owner, Token token) const;
 
  private:
   struct State;

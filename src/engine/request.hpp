@@ -40,8 +40,10 @@ struct Core::Request {
   std::string entry{};              // in node mode: the identity of this request's entry
   engine::Owners::Mark mark{};      // in node mode: what is held by `owner` is ours
   Instant first_sent = BootClock::now();
+  Instant begun = first_sent;  // when the first attempt was sent that may have been granted
   std::int64_t ticket = 0;  // 0: it has none
-  bool in_doubt = false;    // some attempt may have been granted without an answer
+  bool in_doubt = false;    // it may have been granted what is in nobody's hands yet
+  bool unanswered = false;  // so may it by an attempt that got no answer, now or later
   bool row_locked = false;  // the last answer: busy only because the row was locked
 };
 

@@ -177,11 +177,18 @@ class Core::Vigil {
     if (standing.rung && !standing.yields && request_.entry.empty())
       if (auto held = attempt()) return held;
     if (standing.ask || !request_.entry.empty()) {
-      request_.in_doubt = request_.in_doubt || standing.ask;  // and stays so: what was handed over may come late
+      request_.unanswered = request_.unanswered || standing.ask;  // and stays so: what was handed over may come late
       if (auto held = attempt()) return held;
       if (!request_.entry.empty()) return nullptr;  // its node may be inside by then: only asking tells
     }
     auto outlook = look();
+    // What is in the way may be an attempt of this request, or of one that is over here, that took effect late.
+    if (outlook.owner == request_.owner) {
+      if (auto held = attempt()) return held;
+      outlook = look();
+    } else if (core_.free_late_grant(request_.name, outlook, core_.answer_by(patience_.deadline))) {
+      outlook = look();
+    }
     if (outlook.queued && request_.ticket == 0) {  // who finds a queue joins it
       draw();
       if (request_.ticket == 0) return nullptr;
@@ -230,9 +237,11 @@ class Core::Vigil {
   // A grant that comes too late to be of use is asked for once more: the same owner has the same token.
   std::shared_ptr<Held> accept(std::shared_ptr<Held> held) {
     seat_ = nullptr;
+    if (held) held->unanswered = held->unanswered || request_.unanswered;
     if (!held || held->valid(BootClock::now())) return held;
     core_.forget(held);
     request_.in_doubt = true;
+    if (held->ends() != Instant::max()) request_.begun = held->ends() - request_.terms.max_hold;
     return core_.try_once(request_, patience_.deadline, patience_.stop);
   }
 
@@ -277,11 +286,11 @@ std::shared_ptr<Held> Core::wait_for_grant(Request& request, const Patience& pat
     if (held) return held;
   } catch (const Error&) {
     // Whatever an attempt without an answer may have been granted must not be held by nobody.
-    if (request.in_doubt) free_later(request);
+    if (request.in_doubt || request.unanswered) free_later(request);
     if (patience.stop.stop_requested()) return nullptr;
     throw;
   }
-  if (request.in_doubt) free_later(request);
+  if (request.in_doubt || request.unanswered) free_later(request);
   return nullptr;
 }
 
@@ -289,8 +298,9 @@ std::shared_ptr<Held> Core::wait_for_grant(Request& request, const Patience& pat
 // less than an attempt in vain.
 std::shared_ptr<Held> Core::try_first(Request& request, const Patience& patience) {
   const bool only_tries = !patience.waits && request.entry.empty();
-  if (only_tries && busy_.lately(request.name.text(), request.first_sent)) try {
-      if (table_->busy(request.name.text(), std::min(answer_by(patience.deadline), soon()))) {
+  const auto& name = request.name.text();
+  if (only_tries && !keeper_.has_leftovers(name) && busy_.lately(name, request.first_sent)) try {
+      if (table_->busy(name, std::min(answer_by(patience.deadline), soon()))) {
         busy_.note(request.name.text(), BootClock::now());
         return nullptr;
       }
@@ -299,18 +309,12 @@ std::shared_ptr<Held> Core::try_first(Request& request, const Patience& patience
   const auto give_up_on_lock = std::min(patience.deadline, later(request.first_sent, locked_patience));
   for (;;) {
     if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
+    if (free_late_grant(request.name, answer_by(patience.deadline))) continue;
     const auto now = BootClock::now();
     if (only_tries && !request.row_locked) busy_.note(request.name.text(), now);
     if (!request.row_locked || now >= give_up_on_lock) return nullptr;
     if (engine::pause_until(later(now, engine::jittered(locked_pause)), patience.stop)) return nullptr;
   }
-}
-
-// A hand-over to somebody who has given up may still take effect. Once the row is free of its first holder it cannot;
-// then the heir's name is taken out of it.
-void Core::disown(const Held& held, const std::string& heir) {
-  keeper_.free_later(held.name(), held.owner(), std::string(held.entry()), held.trusted_until());
-  keeper_.free_later(held.name(), heir, {}, later(BootClock::now(), held.terms().lease));
 }
 
 // Gives what is held to the head of the line in this process, in one statement, so that it is never free in between.
@@ -325,15 +329,17 @@ bool Core::hand_over(const std::shared_ptr<Held>& held, Deadline deadline, bool&
   if (!seat) return false;
   const auto& wish = Lines::wish(seat);
   const auto owner = wish.owner;
-  const store::Ask ask{wish.name, owner, options_.node,
-                       wish.options.label ? std::string_view{*wish.options.label} : options_.label,
-                       wish.actor, wish.terms.lease, wish.options.at_least, wish.options.metadata, {},
-                       Lines::ticket(seat)};
+  store::Ask ask{wish.name, owner, options_.node,
+                 wish.options.label ? std::string_view{*wish.options.label} : options_.label,
+                 wish.actor, wish.terms.lease, wish.options.at_least, wish.options.metadata, {},
+                 Lines::ticket(seat)};
   std::optional<Token> token;
+  const auto begun = BootClock::now();
   Instant sent{};
   try {
     token = persist(deadline, {}, in_doubt, [&](Deadline until) {
       sent = BootClock::now();
+      ask.lease = wish.terms.left_of_lease(begun, sent);
       return table_->waiting().hand_over(held->claim(), ask, until);
     });
   } catch (...) {
@@ -344,7 +350,7 @@ bool Core::hand_over(const std::shared_ptr<Held>& held, Deadline deadline, bool&
     if (!lines_->settle(seat, nullptr, in_doubt) && in_doubt) disown(*held, owner);
     return false;
   }
-  auto next = std::make_shared<Held>(wish.name, owner, *token, wish.terms, sent);
+  auto next = std::make_shared<Held>(wish.name, owner, *token, wish.terms, sent, std::string_view{}, begun);
   next->passed = {passed.times + 1, passed.since};
   reporter_->tell(Event::Kind::released, held->name(), held->token());
   hold(next, wish.job, sent);
@@ -381,17 +387,12 @@ bool Core::wait_free(const Name& name, const Patience& patience) {
       throw;
     }
     if (outlook.free) return true;
+    if (free_late_grant(name, outlook, answer_by(patience.deadline))) continue;
     if (BootClock::now() >= patience.deadline) return false;
     if (watch.marks()) continue;  // and look again
     watch.rest(outlook.opens_in, outlook.holder);
   }
   return false;
-}
-
-std::vector<Waiter> Core::waiters(const std::string& glob) {
-  auto waiters = persist(soon(), [&](Deadline deadline) { return table_->waiting().waiters(engine::literal_prefix(glob), deadline); });
-  std::erase_if(waiters, [&](const Waiter& waiter) { return ::fnmatch(glob.c_str(), waiter.name.c_str(), 0) != 0; });
-  return waiters;
 }
 
 }  // namespace v0

@@ -23,7 +23,8 @@
 
 namespace dlock::store {
 
-// Wants a lease. Asking twice with the same owner gives the same token (and a lease that begins anew).
+// Wants a lease. Asking twice with the same owner gives the same token, and a lease that ends no sooner. An owner that
+// has released or withdrawn what it asked for is refused, as long as nobody else was granted the name since.
 struct Ask {
   const Name& name;
   std::string_view owner, node, label, actor;
@@ -43,7 +44,7 @@ struct Claim {
   std::string_view name, owner;
   Token token;
   std::string_view entry{};  // of a node's entry, which lives as long as its own last renewal says
-  Duration lease{};          // of that entry
+  Duration lease{};          // so long it is to last from a renewal or a fence on, if it does not anyway
 };
 
 // What became of the wish to enter a row that the asker's node holds.
@@ -72,6 +73,8 @@ struct Outlook {
   bool queued = false;  // a live ticket comes first
   std::string holder{};  // the actor of who holds it; empty: nobody
   Duration wanted_for{};  // for so long a release of it rings
+  std::string owner{};    // whose lease is live; empty: nobody's
+  Token token{};          // the name's last
 };
 
 // What is known of a name before it is locked inside a transaction.
@@ -122,8 +125,9 @@ class LockTable {
   virtual Few<Granted> acquire(std::span<const Ask> asks, Deadline deadline) = 0;
   // True: freed now. False: it was no longer this claim's (or had been freed before).
   virtual Few<bool> release(std::span<const Claim> claims, Deadline deadline) = 0;
-  // Frees whatever `owner` holds on `name`, for asks whose answer never came.
-  virtual bool withdraw(std::string_view name, std::string_view owner, Deadline deadline) = 0;
+  // Frees whatever `owner` holds on `name`, for asks whose answer never came. If nobody holds the name, it remembers
+  // that this owner is not to be granted it any more.
+  virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline) = 0;
   // Enters a row held by live entries of the asker's node; asking twice with the same entry enters once. Where
   // `replaces(owner)` says so, the row is taken over instead: the next token, the asker's owner and no entry but its own.
   using Replaces = std::function<bool(std::string_view owner)>;
@@ -131,8 +135,11 @@ class LockTable {
   // Takes an entry out of its row, which is free when no live one is left.
   virtual Left leave(std::string_view name, std::string_view entry, Deadline deadline) = 0;
   virtual std::vector<Renewed> renew(std::span<const Claim> claims, Deadline deadline) = 0;
-  // Gives a claim a new length, beginning now. False: lost.
+  // Gives a claim a new length: it ends that long from now at the earliest. False: lost.
   virtual bool extend(const Claim& claim, Duration lease, Deadline deadline) = 0;
+  // Makes `to.owner` the owner of a plain grant, which keeps its token and is renewed; asking twice does so once.
+  // False: it is not `from`'s any more, or has entries of a node.
+  virtual bool adopt(const Claim& from, const Ask& to, Deadline deadline) = 0;
   // Frees a name whose token is still `seen` and moves its token on. False: it was free or had moved on.
   virtual bool force_release(std::string_view name, Token seen, Deadline deadline) = 0;
 

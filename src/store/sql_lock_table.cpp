@@ -28,8 +28,9 @@ using dialects::Statement;
 struct LockStatements {
   explicit LockStatements(const dialects::Statements& all)
       : withdraw(all.at("withdraw", {"name", "owner"})),
-        renew(all.at("renew", {"name", "owner", "token"})),
+        renew(all.at("renew", {"name", "owner", "token", "lease"})),
         extend(all.at("extend", {"name", "owner", "token", "lease"})),
+        adopt(all.at("adopt", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "meta"})),
         force_release(all.at("force_release", {"name", "token"})),
         busy(all.at("busy", {"name"})),
         look(all.at("look", {"name", "ticket"})),
@@ -46,7 +47,7 @@ struct LockStatements {
         end_reaping(all.at("end_reaping", {"reaper", "pause"})),
         peek(all.at("peek", {"name"})),
         make(all.at("make", {"name"})) {}
-  const Statement &withdraw, &renew, &extend, &force_release, &busy, &look, &inspect, &list,
+  const Statement &withdraw, &renew, &extend, &adopt, &force_release, &busy, &look, &inspect, &list,
       &floor, &raise_floor, &idle, &remove_idle, &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
 };
 
@@ -141,8 +142,8 @@ class SqlLockTable final : public LockTable {
     return all;
   }
 
-  bool withdraw(std::string_view name, std::string_view owner, Deadline deadline) override {
-    return freed(ask_->withdraw, {name, owner}, deadline);
+  void withdraw(std::string_view name, std::string_view owner, Deadline deadline) override {
+    freed(ask_->withdraw, {name, owner}, deadline);
   }
 
   Entered enter(const Ask& ask, const Replaces& replaces, Deadline deadline) override {
@@ -192,6 +193,11 @@ class SqlLockTable final : public LockTable {
     return affected(ask_->extend, {claim.name, claim.owner, number(claim.token), lease.count()}, deadline) > 0;
   }
 
+  bool adopt(const Claim& from, const Ask& to, Deadline deadline) override {
+    return affected(ask_->adopt, {from.name, from.owner, number(from.token), to.owner, to.node, to.label, to.actor,
+                                  to.lease.count(), to.metadata}, deadline) > 0;
+  }
+
   bool force_release(std::string_view name, Token seen, Deadline deadline) override {
     return freed(ask_->force_release, {name, number(seen)}, deadline);
   }
@@ -204,7 +210,7 @@ class SqlLockTable final : public LockTable {
     return asked(ask_->look, {name, ticket}, deadline, [](const Answer& answer) {
       if (answer.rows() == 0) return Outlook{true, {}};
       return Outlook{answer.integer(0, 0) != 0, Duration{answer.integer(0, 1)}, answer.integer(0, 2) != 0,
-                     answer.text(0, 3), Duration{answer.integer(0, 4)}};
+                     answer.text(0, 3), Duration{answer.integer(0, 4)}, answer.text(0, 5), Token{answer.integer(0, 6)}};
     });
   }
 
@@ -337,14 +343,15 @@ class SqlLockTable final : public LockTable {
 
   std::vector<Renewed> renew_plain(std::span<const Claim> claims, Deadline deadline) {
     std::vector<Argument> rows;
-    rows.reserve(claims.size() * 3);
+    rows.reserve(claims.size() * 4);
     for (const auto& claim : claims) {
       rows.emplace_back(claim.name);
       rows.emplace_back(claim.owner);
       rows.emplace_back(number(claim.token));
+      rows.emplace_back(claim.lease.count());
     }
     return on_connection(deadline, [&](dialects::Connection& connection) {
-      const Answer& answer = connection.run_rows(ask_->renew, rows, 3, deadline);
+      const Answer& answer = connection.run_rows(ask_->renew, rows, 4, deadline);
       std::unordered_map<std::string_view, Renewed> by_owner(answer.rows());
       for (std::size_t row = 0; row < answer.rows(); ++row)
         by_owner.emplace(answer.text(row, 0), answer.integer(row, 1) != 0 ? Renewed::yes : Renewed::not_known_yet);

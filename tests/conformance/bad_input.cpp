@@ -32,7 +32,7 @@ TEST_CASE("a lease below a millisecond or above ten years is refused with the va
     const auto value = std::to_string(lease.count());
     check_misuse(thrown_by([&] { engine.try_lock("job", {.lease = lease}); }), {"lease", value});
     check_misuse(thrown_by([&] { engine.try_lock_for("job", 1s, {.lease = lease}); }), {"lease", value});
-    check_misuse(thrown_by([&] { engine.adopt("job", Token{1}, {.lease = lease}); }), {"lease", value});
+    check_misuse(thrown_by([&] { engine.adopt("job", {Token{1}, std::string(32, 'a')}, {.lease = lease}); }), {"lease", value});
     check_misuse(thrown_by([&] { database.engine({.lease = lease}); }), {"lease", value});
   }
   CHECK(engine.list().empty());

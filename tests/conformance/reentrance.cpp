@@ -206,12 +206,12 @@ TEST_CASE("a detached lease is let go of by all of its entries, and none of them
   REQUIRE(outer);
   auto inner = engine.try_lock("job");
   REQUIRE(inner);
-  const auto token = inner->detach();
+  const auto grant = inner->detach();
   CHECK_FALSE(outer->valid());
   CHECK(outer->release() == Released::unconfirmed);
   CHECK(database.admin().owner("job") == outer->owner());
   CHECK_FALSE(engine.try_lock("job"));
-  auto adopted = engine.adopt("job", token);
+  auto adopted = engine.adopt("job", grant);
   REQUIRE(adopted);
   CHECK(adopted->release() == Released::freed);
 }

@@ -16,7 +16,7 @@ TEST_CASE("an expired lease is taken over by the next acquire, under the next to
   auto engine = database.engine({.reentrance = Reentrance::none});
   auto gone = engine.try_lock("job", {.renew = false});
   REQUIRE(gone);
-  const auto before = gone->detach();
+  const auto before = gone->detach().token;
   CHECK_FALSE(engine.try_lock("job"));
   database.admin().expire("job");
   const auto lock = engine.try_lock("job");
@@ -45,7 +45,7 @@ TEST_CASE("of sixteen that race for an expired lease exactly one wins") {
   for (int round = 0; round < 10; ++round) {
     auto gone = engines[0].try_lock("job", {.renew = false});
     REQUIRE(gone);
-    const auto before = gone->detach();
+    const auto before = gone->detach().token;
     database.admin().expire("job");
     std::vector<std::optional<Lock>> locks(16);
     in_parallel(16, [&](int i) {

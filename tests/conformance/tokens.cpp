@@ -48,7 +48,7 @@ TEST_CASE("tokens grow through expiry and takeover") {
     auto lock = engine.try_lock("job", {.renew = false});
     REQUIRE(lock);
     CHECK(lock->token() > last);
-    last = lock->detach();
+    last = lock->detach().token;
     database.admin().expire("job");
   }
   CHECK(engine.try_lock("job")->token() > last);
@@ -131,7 +131,7 @@ TEST_CASE("the reaper settles an abandoned lease once, and moves its token on") 
   auto second = database.engine();
   auto lock = first.try_lock("job", {.renew = false});
   REQUIRE(lock);
-  const auto token = lock->detach();
+  const auto token = lock->detach().token;
   database.admin().expire("job");
   std::array<std::size_t, 2> abandoned{};
   in_parallel(2, [&](int i) { abandoned[static_cast<std::size_t>(i)] = (i == 0 ? first : second).reap().abandoned; });

@@ -197,8 +197,8 @@ TEST_CASE("a lease asked for in a transaction begins with its commit, and never 
     CHECK(other.try_lock("a"));
 
     caller.begin(beginning);
-    const auto token = engine.try_lock_in(caller.native(), "a", 1min, options);
-    REQUIRE(token);
+    const auto grant = engine.try_lock_in(caller.native(), "a", 1min, options);
+    REQUIRE(grant);
     CHECK(is_busy(database, "a"));
     CHECK_FALSE(engine.try_lock_in(caller.native(), "a"));  // it is a lease, for this transaction too
     caller.run("COMMIT");
@@ -208,10 +208,10 @@ TEST_CASE("a lease asked for in a transaction begins with its commit, and never 
     CHECK(holder->label == "the order");
     CHECK(holder->metadata == "{\"order\": 42}");
     CHECK(holder->lease == 20s);
-    auto lock = other.adopt("a", *token);
+    auto lock = other.adopt("a", *grant);
     REQUIRE(lock);
     CHECK(lock->valid());
-    CHECK(lock->token() == *token);
+    CHECK(lock->token() == grant->token);
     CHECK(lock->release() == Released::freed);
   }
 }

@@ -15,13 +15,16 @@ std::string first_line(const Ran& ran) { return ran.out.substr(0, ran.out.find('
 
 }  // namespace
 
-TEST_CASE("acquire, renew and release go by the token alone") {
+TEST_CASE("acquire, renew and release go by the token, and by the owner where it is said") {
   Database database;
   const auto url = database.url();
   const auto taken = dlock_tool(url, {"acquire", "-n", "deploy", "--ttl", "5m", "--label", "ci", "--meta", "commit=4f2a"});
   REQUIRE(taken.code == 0);
-  const auto token = first_line(taken);
+  const auto both = first_line(taken);
+  const auto token = both.substr(0, both.find(' ')), owner = both.substr(both.find(' ') + 1);
   CHECK(token == "1");
+  CHECK(owner == database.admin().owner("deploy"));
+  const std::string other(32, 'f');
   const auto busy = dlock_tool(url, {"acquire", "-n", "deploy", "--ttl", "5m"});
   CHECK(busy.code == 75);
   CHECK_MESSAGE(busy.says("is held by ci-"), busy.out);
@@ -34,17 +37,30 @@ TEST_CASE("acquire, renew and release go by the token alone") {
   CHECK(row->lease == 1h);
   CHECK(row->left > 59min);
   CHECK(row->metadata == R"({"commit":"4f2a"})");
+  CHECK(row->label == "ci");
+  for (int i = 0; i < 2; ++i) {  // it stays the same grant
+    CHECK(dlock_tool(url, {"renew", "deploy", "--token", token, "--owner", owner}).code == 0);
+    CHECK(dlock_tool(url, {"renew", "deploy", "--token", both}).code == 0);
+  }
+  CHECK(dlock_tool(url, {"renew", "deploy", "--token", token, "--owner", other}).code == 3);
+  CHECK(dlock_tool(url, {"release", "deploy", "--token", token + " " + other}).code == 3);
+  CHECK(dlock_tool(url, {"release", "deploy", "--token", both, "--owner", other}).code == 2);
+  CHECK(dlock_tool(url, {"release", "deploy", "--token", token, "--owner", "me"}).code == 2);
+  CHECK(database.admin().owner("deploy") == owner);
   CHECK(dlock_tool(url, {"release", "deploy", "--token", "99"}).code == 3);
   CHECK(engine.inspect("deploy")->state == State::held);
   CHECK(dlock_tool(url, {"release", "deploy", "--token", token}).code == 0);
   CHECK(engine.inspect("deploy")->state == State::free);
   CHECK(dlock_tool(url, {"release", "deploy", "--token", token}).code == 3);
+  CHECK(dlock_tool(url, {"release", "deploy", "--token", both}).code == 3);
+  const auto again = first_line(dlock_tool(url, {"acquire", "-n", "deploy", "--ttl", "5m"}));
+  CHECK(dlock_tool(url, {"release", "deploy", "--token", again}).code == 0);
 }
 
 TEST_CASE("acquire prints what a shell or a program can read") {
   Database database;
   const auto env = dlock_tool(database.url(), {"acquire", "a", "--ttl", "1m", "--format", "env"});
-  CHECK(first_line(env) == "DLOCK_TOKEN=1");
+  CHECK(env.says("DLOCK_TOKEN=1\nDLOCK_OWNER=" + database.admin().owner("a")));
   const auto json = Json::parse(dlock_tool(database.url(), {"acquire", "b", "--ttl", "1m", "--format", "json"}).out);
   CHECK(json["format_version"] == 1);
   CHECK(json["token"] == 1);

@@ -27,6 +27,15 @@ constexpr std::array<const char*, 5> states{"held", "free", "closed", "expired",
 constexpr Duration shortest_lease = std::chrono::milliseconds{1};
 constexpr std::size_t longest_pattern = 4096;
 
+constexpr std::size_t length_of_owner = 32;
+
+void check_owner(const std::string& owner) {
+  const bool digits = owner.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!digits || owner.size() != length_of_owner)
+    throw UsageError(fmt::format("the owner {} must be {} hexadecimal digits, as acquire answered them",
+                                 in_quotes(owner), length_of_owner));
+}
+
 bool confirmed() {
   std::cerr << "dlock: free it although it is held? [y/N] " << std::flush;
   std::string answer;
@@ -48,9 +57,12 @@ Single::Single(Command& tool)
   for (auto* command : {&inspect_, &renew_, &release_}) command->add_argument("NAME", name_).required = true;
   asking_.add_to(acquire_);
   acquire_.add_option("--ttl", "D", ttl_, "length of the lease, 1ms to 10 years").required = true;
-  renew_.add_option("--token", "T", token_, "what acquire answered").required = true;
+  renew_.add_option("--token", "T", token_, "what acquire answered: the token, or the token and the owner")
+      .required = true;
+  renew_.add_option("--owner", "O", owner_, "the owner that acquire answered (whoever holds it under that token)");
   renew_.add_option("--ttl", "D", ttl_, "length of the new lease (the length it had)");
-  release_.add_option("--token", "T", token_, "what acquire answered");
+  release_.add_option("--token", "T", token_, "what acquire answered: the token, or the token and the owner");
+  release_.add_option("--owner", "O", owner_, "the owner that acquire answered (whoever holds it under that token)");
   release_.add_flag("--force", force_, "free it although somebody else holds it");
   release_.add_option("--expect-token", "T", expected_,
                       "for --force: what list shows; has it moved on, nothing is done");
@@ -65,7 +77,8 @@ Single::Single(Command& tool)
       "  dlock inspect nightly\n"
       "  dlock inspect -q nightly >/dev/null || echo \"nobody runs it\"");
   acquire_.set_footer(
-      "Prints the token; with --format env DLOCK_TOKEN=…, for eval. Exits 75 if the lock is busy.\n"
+      "Prints the token and the owner; with --format env DLOCK_TOKEN=… and DLOCK_OWNER=…, for eval. Exits 75 if the\n"
+      "lock is busy.\n"
       "Examples:\n"
       "  token=$(dlock acquire -n deploy --ttl 5m) && ./deploy\n"
       "  dlock release deploy --token \"$token\"");
@@ -82,9 +95,25 @@ Single::Single(Command& tool)
                       "dlock release [OPTIONS] NAME --force --expect-token T"});
 }
 
+// `--token` may be both words that acquire printed.
 Token Single::token() const {
-  return Token{parse_number(force_ ? "--expect-token" : "--token", force_ ? *expected_ : *token_, 1,
+  const auto& text = force_ ? *expected_ : *token_;
+  return Token{parse_number(force_ ? "--expect-token" : "--token", force_ ? text : text.substr(0, text.find(' ')), 1,
                             std::numeric_limits<std::int64_t>::max())};
+}
+
+std::optional<std::string> Single::owner() const {
+  if (owner_) return owner_;
+  const auto blank = token_ ? token_->find(' ') : std::string::npos;
+  if (blank == std::string::npos) return std::nullopt;
+  return token_->substr(blank + 1);
+}
+
+std::optional<Grant> Single::grant(Engine& engine) const {
+  if (auto known = owner()) return Grant{token(), std::move(*known)};
+  auto row = engine.inspect(name_);
+  if (!row || row->owner.empty() || row->token != token()) return std::nullopt;
+  return Grant{token(), std::move(row->owner)};
 }
 
 void Single::check(const Console& console) const {
@@ -106,6 +135,14 @@ void Single::check(const Console& console) const {
     if (!force_ && !token_) throw UsageError("release needs --token, what acquire answered (or --force)");
   }
   if (token_ || expected_) static_cast<void>(token());
+  if (force_ && owner_)
+    throw UsageError(fmt::format("--owner {} is not for --force: that takes --expect-token", in_quotes(*owner_)));
+  if (const auto known = owner()) {
+    check_owner(*known);
+    if (owner_ && token_->find(' ') != std::string::npos && token_->substr(token_->find(' ') + 1) != *owner_)
+      throw UsageError(
+          fmt::format("--token {} names another owner than --owner {}", in_quotes(*token_), in_quotes(*owner_)));
+  }
   if (force_ && !yes_ && ::isatty(STDIN_FILENO) == 0)
     throw UsageError("--force asks before it frees a lock: without a terminal it needs --yes");
 }
@@ -186,9 +223,9 @@ int Single::hand_out(Lock& lock, Duration ttl, Console& console) const {
     console.result(Json::object({{"name", lock.name()}, {"token", token}, {"owner", lock.owner()},
                                  {"ttl_us", ttl.count()}}));
   else if (console.env())
-    console.result(fmt::format("DLOCK_TOKEN={}", token));
+    console.result(fmt::format("DLOCK_TOKEN={}\nDLOCK_OWNER={}", token, lock.owner()));
   else
-    console.result(std::to_string(token));
+    console.result(fmt::format("{} {}", token, lock.owner()));
   if (std::ferror(stdout) != 0) {
     static_cast<void>(lock.release());
     return console.error(Exit::database, "the token could not be written to standard output; the lock is free again");
@@ -202,12 +239,10 @@ int Single::not_the_holder(Console& console) const {
 }
 
 int Single::renew(Engine& engine, Console& console) const {
-  LockOptions options;
-  options.renew = false;
-  if (ttl_) options.lease = parse_lease("--ttl", *ttl_, shortest_lease);
-  auto lock = engine.adopt(name_, token(), options);
-  if (!lock) return not_the_holder(console);
-  lock->detach();
+  std::optional<Duration> lease;
+  if (ttl_) lease = parse_lease("--ttl", *ttl_, shortest_lease);
+  const auto named = grant(engine);
+  if (!named || !engine.renew(name_, *named, lease)) return not_the_holder(console);
   if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"renewed", true}}));
   return number(Exit::ok);
 }
@@ -215,7 +250,8 @@ int Single::renew(Engine& engine, Console& console) const {
 int Single::release(Engine& engine, Console& console) const {
   LockOptions options;
   options.renew = false;
-  auto lock = engine.adopt(name_, token(), options);
+  const auto named = grant(engine);
+  auto lock = named ? engine.adopt(name_, *named, options) : std::nullopt;
   const auto released = lock ? lock->release() : Released::was_lost;
   if (released == Released::was_lost) return not_the_holder(console);
   if (released == Released::unconfirmed)

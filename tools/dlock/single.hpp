@@ -23,8 +23,11 @@ class Single {
   int operator()(const ConnectionOptions& connection, Console& console);
 
  private:
-  // The option that says which grant is meant.
+  // The options that say which grant is meant.
   Token token() const;
+  std::optional<std::string> owner() const;
+  // Empty: nobody holds the lock under that token.
+  std::optional<Grant> grant(Engine& engine) const;
   void check(const Console& console) const;
 
   int list(Engine& engine, Console& console) const;
@@ -40,7 +43,7 @@ class Single {
   Command &list_, &inspect_, &acquire_, &renew_, &release_;
   Asking asking_;
   std::string glob_ = "*", state_ = "held", name_;
-  std::optional<std::string> ttl_, token_, expected_;
+  std::optional<std::string> ttl_, token_, owner_, expected_;
   bool force_ = false, yes_ = false;
 };
 

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
+#include <vector>
 
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
@@ -16,6 +18,34 @@ namespace {
 constexpr std::size_t longest_list = 2'000'000;  // in bytes
 // What follows it is for rows of which nothing was said before it.
 constexpr std::string_view second_mark = "/*absent*/";
+
+// The rows in the order of their last argument, a number; they are copied only where that changes something.
+std::span<const Argument> by_last(std::span<const Argument> rows, std::size_t columns, std::vector<Argument>& copy) {
+  const auto last = [&](std::size_t row) { return std::get<std::int64_t>(rows[row * columns + columns - 1]); };
+  std::vector<std::size_t> order(rows.size() / columns);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto earlier = [&](std::size_t one, std::size_t other) { return last(one) < last(other); };
+  if (std::is_sorted(order.begin(), order.end(), earlier)) return rows;
+  std::stable_sort(order.begin(), order.end(), earlier);
+  copy.reserve(rows.size());
+  for (const auto row : order) {
+    const auto arguments = rows.subspan(row * columns, columns);
+    copy.insert(copy.end(), arguments.begin(), arguments.end());
+  }
+  return copy;
+}
+
+// The statement for rows in that order, once for each value of that argument.
+std::string with_lists(const Statement& statement, std::span<const Argument> rows, std::size_t columns) {
+  std::string sql;
+  for (std::size_t at = 0, end = 0; at < rows.size(); at = end) {
+    for (end = at; end < rows.size() && rows[end + columns - 1] == rows[at + columns - 1];) end += columns;
+    if (at > 0) sql += ';';
+    const auto text = with_literals(statement, rows.subspan(at, columns), append_literal);
+    sql += with_rows(text, rows.subspan(at, end - at), columns, columns - 1);
+  }
+  return sql;
+}
 
 bool is_integer(enum_field_types type) {
   return type == MYSQL_TYPE_TINY || type == MYSQL_TYPE_SHORT || type == MYSQL_TYPE_LONG || type == MYSQL_TYPE_INT24 ||
@@ -195,16 +225,20 @@ const Answer& ServerConnection::run_rows(const Statement& statement, std::span<c
   const auto piece = std::min(longest_list, largest_packet_ / 4);
   Answer whole;
   whole.reset(2);
-  // An argument that stands outside of the list is the same in all rows, and the last of each.
-  const auto listed = statement.markers.empty() ? columns : columns - 1;
-  const auto text = listed == columns ? statement.sql : with_literals(statement, rows.first(columns), append_literal);
+  // An argument that stands outside of the list is the last of each row.
+  const bool apart = !statement.markers.empty();
+  std::vector<Argument> sorted;
+  if (apart) rows = by_last(rows, columns, sorted);
+  const std::string_view text = statement.sql;
   const auto second = std::min(text.find(second_mark), text.size());
-  const std::string_view parts[] = {std::string_view(text).substr(0, second), std::string_view(text).substr(second)};
+  const std::string_view parts[] = {text.substr(0, second), text.substr(second)};
   for (std::size_t at = 0, end = 0; at < rows.size(); at = end) {
     end = end_of_piece(rows, columns, at, piece);
+    const auto some = rows.subspan(at, end - at);
     for (const auto part : parts) {
       if (part.empty() || (part.data() != text.data() && answer_.rows() == (end - at) / columns)) continue;
-      query_patiently(with_settings(statement, with_rows(part, rows.subspan(at, end - at), columns, listed)), deadline);
+      const auto sql = apart ? with_lists(statement, some, columns) : with_rows(part, some, columns, columns);
+      query_patiently(with_settings(statement, sql), deadline);
     }
     for (std::size_t row = 0; row < answer_.rows(); ++row) {
       whole.next() = answer_.text(row, 0);
@@ -255,7 +289,7 @@ void ServerConnection::run_packet(const std::string& sql, Deadline deadline) {
 
 void ServerConnection::read(MYSQL_RES* result) {
   const auto columns = mysql_num_fields(result);
-  answer_.reset(columns);
+  if (answer_.columns() != columns) answer_.reset(columns);
   const MYSQL_FIELD* fields = mysql_fetch_fields(result);
   while (MYSQL_ROW row = mysql_fetch_row(result)) {
     const unsigned long* lengths = mysql_fetch_lengths(result);

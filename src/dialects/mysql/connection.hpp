@@ -71,7 +71,8 @@ class ServerConnection final : public Connection {
   void run_prepared(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
   void bind(Prepared& prepared, const Statement& statement, std::span<const Argument> arguments);
   void fetch(Prepared& prepared, Deadline deadline);
-  // Sends a text of one or more statements; answer_ is the last result with rows, and all rows changed.
+  // Sends a text of one or more statements; answer_ is the last result with rows, those of as many columns right before
+  // it included, and all rows changed.
   void query(const std::string& sql, Deadline deadline);
   void run_packet(const std::string& sql, Deadline deadline);
   void read(MYSQL_RES* result);

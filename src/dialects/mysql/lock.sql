@@ -3,19 +3,22 @@
 --
 -- Now, in microseconds since the epoch: TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(6)), the statement's start,
 -- one moment for all of it, which errs on the safe side. A row can be taken when it is the asker's own, or when
--- reopens_at <= now and (owner IS NULL or expires_at <= now).
+-- reopens_at <= now and (owner IS NULL or expires_at <= now); but not by an owner that has given it back, which the
+-- actor of a freed row names. Nothing of one owner makes the end of its lease earlier but what ends it: whatever is
+-- sent twice, or arrives late, takes nothing away.
 
 -- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry, ticket) -> insert_id
 -- The answer is the insert id: the token, or 0 for busy. A busy row makes the SELECT empty, so that nothing is written;
 -- the assignments say the same of the row as it is once it is locked. They run from left to right on columns already
--- changed, so their order is everything: the token first, then what still needs the old owner and the old expiry, then
--- the owner, and after it, where it is the asker's now, the rest. The same owner keeps its token and the beginning of
--- its grant. A takeover begins above the floor too (VALUES(token)): a row that was given back because its token came
--- from an old floor must not be granted with the next small one.
--- Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for; a ticket
--- that is over counts as none. All of them were there before this one's was drawn; who has none is granted the row only
--- if no ticket was drawn since (next_ticket is what was read). The grant ends its ticket, or all that were passed over;
--- once more by the same owner, it ends nothing.
+-- changed, so their order is everything: the token and the beginning of the grant first, which still need the old owner
+-- and the old expiry, then the owner, and after it the rest: of a row that is the asker's now, and of a grant that
+-- begins with this statement. The same owner keeps what it was granted; its lease ends no sooner than it did, and that
+-- of a node's row, where each entry has an end of its own, when it did. A takeover begins above the floor too
+-- (VALUES(token)): a row that was given back because its token came from an old floor must not be granted with the next
+-- small one. Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for;
+-- a ticket that is over counts as none. All of them were there before this one's was drawn; who has none is granted the
+-- row only if no ticket was drawn since (next_ticket is what was read). The grant ends its ticket, or all that were
+-- passed over; once more by the same owner, it ends nothing.
 INSERT INTO {{lock}}
        (name, owner, node, label, actor, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta,
         next_ticket, served_ticket)
@@ -34,6 +37,7 @@ SELECT :name, :owner, :node, :label, :actor,
    AND (b.name IS NULL OR b.owner <=> :owner
         OR (b.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
             AND (b.owner IS NULL OR b.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+            AND b.actor <> :owner
             AND (b.next_ticket <= b.served_ticket
                  OR NOT EXISTS (SELECT 1 FROM {{waiter}} w
                                  WHERE w.name = :name AND w.ticket > b.served_ticket
@@ -43,77 +47,101 @@ ON DUPLICATE KEY UPDATE
   token = IF({{lock}}.owner <=> VALUES(owner), LAST_INSERT_ID({{lock}}.token),
           IF({{lock}}.reopens_at <= VALUES(acquired_at)
              AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
+             AND {{lock}}.actor <> VALUES(owner)
              AND (:ticket > {{lock}}.served_ticket
                   OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
              LAST_INSERT_ID(GREATEST({{lock}}.token + 1, VALUES(token))), {{lock}}.token + LAST_INSERT_ID(0))),
   acquired_at = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.acquired_at,
                 IF({{lock}}.reopens_at <= VALUES(acquired_at)
                    AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
+                   AND {{lock}}.actor <> VALUES(owner)
                    AND (:ticket > {{lock}}.served_ticket
-                  OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
+                        OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
                    VALUES(acquired_at), {{lock}}.acquired_at)),
-  entries = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.entries,
-            IF({{lock}}.reopens_at <= VALUES(acquired_at)
-               AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
-               AND (:ticket > {{lock}}.served_ticket
-                  OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
-               VALUES(entries), {{lock}}.entries)),
   owner = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.owner,
           IF({{lock}}.reopens_at <= VALUES(acquired_at)
              AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
+             AND {{lock}}.actor <> VALUES(owner)
              AND (:ticket > {{lock}}.served_ticket
                   OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
              VALUES(owner), {{lock}}.owner)),
-  expires_at = IF({{lock}}.owner <=> VALUES(owner), VALUES(expires_at), {{lock}}.expires_at),
-  reopens_at = IF({{lock}}.owner <=> VALUES(owner),
-                  IF(VALUES(reopens_at) = 0, 0,
-                     {{lock}}.acquired_at + VALUES(reopens_at) - VALUES(acquired_at)), {{lock}}.reopens_at),
-  node = IF({{lock}}.owner <=> VALUES(owner), VALUES(node), {{lock}}.node),
-  label = IF({{lock}}.owner <=> VALUES(owner), VALUES(label), {{lock}}.label),
-  actor = IF({{lock}}.owner <=> VALUES(owner), VALUES(actor), {{lock}}.actor),
-  lease_us = IF({{lock}}.owner <=> VALUES(owner), VALUES(lease_us), {{lock}}.lease_us),
-  meta = IF({{lock}}.owner <=> VALUES(owner), VALUES(meta), {{lock}}.meta),
+  expires_at = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at), VALUES(expires_at),
+               IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.entries = '',
+                  GREATEST({{lock}}.expires_at, VALUES(expires_at)), {{lock}}.expires_at)),
+  entries = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at), VALUES(entries), {{lock}}.entries),
+  reopens_at = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at),
+                  VALUES(reopens_at), {{lock}}.reopens_at),
+  node = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at), VALUES(node), {{lock}}.node),
+  label = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at), VALUES(label), {{lock}}.label),
+  actor = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at), VALUES(actor), {{lock}}.actor),
+  lease_us = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at), VALUES(lease_us),
+             IF({{lock}}.owner <=> VALUES(owner), GREATEST({{lock}}.lease_us, VALUES(lease_us)), {{lock}}.lease_us)),
+  meta = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at), VALUES(meta), {{lock}}.meta),
   next_ticket = IF({{lock}}.owner <=> VALUES(owner),
                    GREATEST({{lock}}.next_ticket, VALUES(next_ticket)), {{lock}}.next_ticket),
   served_ticket = IF({{lock}}.owner <=> VALUES(owner),
                      GREATEST({{lock}}.served_ticket, VALUES(served_ticket)), {{lock}}.served_ticket);
 
 -- name: release(name, owner, token) -> wanted
--- As in every statement that frees a row, the insert id says whether somebody waits for it: 1, or else 0.
-UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+-- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
+-- late is refused; and the insert id whether somebody waits for it: 1, or else 0.
+UPDATE {{lock}} SET actor = owner, owner = NULL, node = '', label = '', entries = '', meta = '',
        expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        wanted_until = wanted_until
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: withdraw(name, owner) -> wanted
-UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
-       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       wanted_until = wanted_until
-                      + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
- WHERE name = :name AND owner = :owner;
+-- For an owner that gives up not knowing whether it was granted the row: frees what it holds, and where nobody holds
+-- the row, or there is none, leaves its name there. The owner comes last: the others need the old one.
+INSERT INTO {{lock}} (name, token, actor, expires_at)
+SELECT :name, f.token + 1, :owner, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 0 * LAST_INSERT_ID(0)
+  FROM {{lock}} f WHERE f.name = ''
+ON DUPLICATE KEY UPDATE
+  node = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.node),
+  label = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.label),
+  entries = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.entries),
+  meta = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.meta),
+  expires_at = IF({{lock}}.owner <=> VALUES(actor), VALUES(expires_at), {{lock}}.expires_at),
+  wanted_until = IF({{lock}}.owner <=> VALUES(actor),
+                    {{lock}}.wanted_until + 0 * LAST_INSERT_ID({{lock}}.wanted_until > VALUES(expires_at)),
+                    {{lock}}.wanted_until),
+  actor = IF({{lock}}.owner IS NULL OR {{lock}}.owner = VALUES(actor), VALUES(actor), {{lock}}.actor),
+  owner = IF({{lock}}.owner <=> VALUES(actor), NULL, {{lock}}.owner);
 
--- name: renew(name, owner, token)
--- One packet of several statements, with the leases as a list of tuples at /*rows*/. The INSERT reads existing rows and
--- locks them, skipping those that are locked elsewhere, so it can neither wait for a row nor bring one back. What was
--- renewed is told from what was skipped by the time of its renewal.
+-- name: renew(name, owner, token, lease)
+-- One packet of several statements, with the leases as a list of tuples at /*rows*/, and again for each length. The
+-- INSERT reads existing rows and locks them, skipping those that are locked elsewhere, so it can neither wait for a row
+-- nor bring one back. What is renewed is told by its end, whoever has written that. The end always moves: a cluster
+-- sends on no update that changes nothing, and so could not refuse it.
 SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 INSERT INTO {{lock}}
 SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER BY r.name FOR UPDATE SKIP LOCKED
 ON DUPLICATE KEY UPDATE
   expires_at = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.token = VALUES(token),
-                  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + {{lock}}.lease_us, {{lock}}.expires_at);
-SELECT r.owner, r.expires_at - r.lease_us >= @dlock_now FROM {{lock}} r
+                  GREATEST({{lock}}.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
+                  {{lock}}.expires_at);
+SELECT r.owner, r.expires_at >= @dlock_now + :lease FROM {{lock}} r
  WHERE (r.name, r.owner, r.token) IN (/*rows*/);
 
 -- name: extend(name, owner, token, lease)
 UPDATE {{lock}}
-   SET lease_us = :lease, expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease
+   SET lease_us = :lease,
+       expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
  WHERE name = :name AND owner = :owner AND token = :token;
+
+-- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta)
+-- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
+-- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
+UPDATE {{lock}}
+   SET owner = :new_owner, node = :node, label = :label, actor = :actor, lease_us = :lease,
+       meta = IF(:meta = '', meta, :meta),
+       expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+ WHERE name = :name AND token = :token AND owner IN (:owner, :new_owner) AND entries = '';
 
 -- name: force_release(name, token) -> wanted
 -- The token moves on, so that the holder's next renewal is refused; the label says why.
-UPDATE {{lock}} SET owner = NULL, token = token + 1, node = '', label = 'released by force', actor = '', entries = '',
+UPDATE {{lock}} SET actor = owner, owner = NULL, token = token + 1, node = '', label = 'released by force', entries = '',
        meta = '', expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        wanted_until = wanted_until
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
@@ -126,14 +154,16 @@ SELECT 1 FROM {{lock}}
    AND GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at)) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
 -- name: look(name, ticket)
--- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, and for how long it is
--- marked as wanted.
+-- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is
+-- marked as wanted, and under which owner and token it is held.
 SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        GREATEST(0, GREATEST(s.opens_at, s.queued_until) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        s.queued_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        IF(s.owner IS NOT NULL AND s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), s.actor, ''),
-       GREATEST(0, s.wanted_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
-  FROM (SELECT l.owner, l.expires_at, l.actor, l.wanted_until, GREATEST(l.reopens_at, IF(l.owner IS NULL, 0, l.expires_at)) AS opens_at,
+       GREATEST(0, s.wanted_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       IF(s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), COALESCE(s.owner, ''), ''), s.token
+  FROM (SELECT l.owner, l.token, l.expires_at, l.actor, l.wanted_until,
+               GREATEST(l.reopens_at, IF(l.owner IS NULL, 0, l.expires_at)) AS opens_at,
                IF(l.next_ticket <= l.served_ticket, 0,
                   COALESCE((SELECT MAX(w.expires_at) FROM {{waiter}} w
                              WHERE w.name = :name AND w.ticket > l.served_ticket
@@ -292,9 +322,11 @@ SELECT GREATEST(token, :floor) + 1 FROM {{lock}}
 
 -- name: taken(name, token, owner, node, label, actor, lease, at_least, meta)
 -- Writes the row that was locked. Not by LAST_INSERT_ID(…), whose value in the caller's session is the caller's. Without
--- an owner the row is as good as free for others, once the transaction has ended; with one it is a lease.
+-- an owner the row is as good as free for others, once the transaction has ended, and remembers who gave it back; with
+-- one it is a lease.
 UPDATE {{lock}}
-   SET token = :token, owner = :owner, node = :node, label = :label, actor = :actor, entries = '', meta = :meta,
+   SET token = :token, owner = :owner, node = :node, label = :label, actor = IF(:owner IS NULL, actor, :actor),
+       entries = '', meta = :meta,
        acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
        reopens_at = IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least),
@@ -341,19 +373,18 @@ UPDATE {{lock}} SET entries = :others
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
 -- name: drop_last_entry(name, owner, token, seen) -> wanted
-UPDATE {{lock}} SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+UPDATE {{lock}} SET actor = owner, owner = NULL, node = '', label = '', entries = '', meta = '',
        expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        wanted_until = wanted_until
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
 -- name: renew_entry(name, owner, token, mark, lease)
--- :mark is ;<id>= and the end after it is written over, whatever the other entries are. The row lives as long as the
--- longest of them; an entry that is alone may make it shorter.
+-- :mark is ;<id>= and the end after it is written over by a later one, whatever the other entries are. The row lives as
+-- long as the longest of them.
 UPDATE {{lock}}
-   SET expires_at = IF(CHAR_LENGTH(entries) = CHAR_LENGTH(:mark) + 17,
-                       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
-                       GREATEST(expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)),
+   SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
        entries = INSERT(entries, LOCATE(:mark, entries) + CHAR_LENGTH(:mark), 16,
-                        LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease, 16, '0'))
+                        GREATEST(LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease, 16, '0'),
+                                 SUBSTRING(entries, LOCATE(:mark, entries) + CHAR_LENGTH(:mark), 16)))
  WHERE name = :name AND owner = :owner AND token = :token AND LOCATE(:mark, entries) > 0;

@@ -19,21 +19,26 @@ SELECT w.name, w.owner, w.node, w.label, w.actor, (SELECT f.token FROM {{lock}} 
        @dlock_now, @dlock_now + w.lease, IF(w.at_least = 0, 0, @dlock_now + w.at_least), w.lease, w.meta
   FROM (SELECT c.* FROM wanted c JOIN {{lock}} p ON p.name = c.name
          WHERE p.owner <=> c.owner
-            OR (p.reopens_at <= @dlock_now AND (p.owner IS NULL OR p.expires_at <= @dlock_now)
+            OR (p.reopens_at <= @dlock_now AND (p.owner IS NULL OR p.expires_at <= @dlock_now) AND p.actor <> c.owner
                 AND p.next_ticket <= p.served_ticket)
          LIMIT 1000000) w
        JOIN {{lock}} b ON b.name = w.name
  WHERE b.owner <=> w.owner
-    OR (b.reopens_at <= @dlock_now AND (b.owner IS NULL OR b.expires_at <= @dlock_now)
+    OR (b.reopens_at <= @dlock_now AND (b.owner IS NULL OR b.expires_at <= @dlock_now) AND b.actor <> w.owner
         AND b.next_ticket <= b.served_ticket)
  ORDER BY w.name FOR UPDATE SKIP LOCKED
 ON DUPLICATE KEY UPDATE
   token = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.token, GREATEST({{lock}}.token + 1, VALUES(token))),
   acquired_at = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.acquired_at, VALUES(acquired_at)),
+  expires_at = IF({{lock}}.owner <=> VALUES(owner), GREATEST({{lock}}.expires_at, VALUES(expires_at)), VALUES(expires_at)),
+  reopens_at = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.reopens_at, VALUES(reopens_at)),
   entries = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.entries, ''),
-  reopens_at = IF(VALUES(reopens_at) = 0, 0, {{lock}}.acquired_at + VALUES(reopens_at) - VALUES(acquired_at)),
-  owner = VALUES(owner), expires_at = VALUES(expires_at), node = VALUES(node), label = VALUES(label),
-  actor = VALUES(actor), lease_us = VALUES(lease_us), meta = VALUES(meta);
+  node = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.node, VALUES(node)),
+  label = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.label, VALUES(label)),
+  actor = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.actor, VALUES(actor)),
+  lease_us = IF({{lock}}.owner <=> VALUES(owner), GREATEST({{lock}}.lease_us, VALUES(lease_us)), VALUES(lease_us)),
+  meta = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.meta, VALUES(meta)),
+  owner = VALUES(owner);
 COMMIT;
 SELECT r.name, CASE WHEN (r.name, r.owner) IN (/*rows 1 2*/) THEN r.token
                     WHEN r.reopens_at <= @dlock_now AND (r.owner IS NULL OR r.expires_at <= @dlock_now) THEN 0
@@ -63,7 +68,7 @@ BEGIN;
 INSERT INTO {{lock}}
 SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER BY r.name FOR UPDATE SKIP LOCKED
 ON DUPLICATE KEY UPDATE
-  owner = NULL, node = '', label = '', actor = '', entries = '', meta = '', expires_at = @dlock_now;
+  owner = NULL, node = '', label = '', actor = VALUES(owner), entries = '', meta = '', expires_at = @dlock_now;
 SELECT r.name, IF(r.owner IS NOT NULL, 0, 1 + (r.wanted_until > @dlock_now)) FROM {{lock}} r
  WHERE (r.name, r.token) IN (/*rows 1 3*/);
 COMMIT;

@@ -80,16 +80,18 @@ DELETE FROM {{waiter}}
 
 -- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
 -- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
--- here. Once more after an answer that was lost: the row is the new owner's already, under that token. Without a ticket
--- only while none is outstanding: one could be drawn between the reading of the tickets and the lock on the row.
--- Assignments run from left to right:
--- what still needs the old owner comes before the owner. The number of matched rows is the answer.
+-- here. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
+-- nothing. Without a ticket only while none is outstanding: one could be drawn between the reading of the tickets and
+-- the lock on the row. Assignments run from left to right: what still needs the old owner comes before the owner. The
+-- number of matched rows is the answer.
 UPDATE {{lock}} l
    SET l.token = :token + 1,
        l.acquired_at = IF(l.owner = :new_owner, l.acquired_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       l.lease_us = IF(l.owner = :new_owner, GREATEST(l.lease_us, :lease), :lease),
+       l.expires_at = GREATEST(IF(l.owner = :new_owner, l.expires_at, 0),
+                               TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
+       l.reopens_at = IF(l.owner = :new_owner, l.reopens_at, IF(:at_least = 0, 0, l.acquired_at + :at_least)),
        l.owner = :new_owner, l.node = :node, l.label = :label, l.actor = :actor, l.entries = '', l.meta = :meta,
-       l.lease_us = :lease, l.expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
-       l.reopens_at = IF(:at_least = 0, 0, l.acquired_at + :at_least),
        l.next_ticket = GREATEST(l.next_ticket, :ticket), l.served_ticket = GREATEST(l.served_ticket, :ticket)
  WHERE l.name = :name
    AND ((l.owner = :new_owner AND l.token = :token + 1)

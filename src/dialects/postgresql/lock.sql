@@ -2,12 +2,15 @@
 --
 -- Now, in microseconds since the epoch: (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, read while the
 -- statement runs, never the beginning of a transaction. A row can be taken when it is the asker's own, or when
--- reopens_at <= now and (owner IS NULL or expires_at <= now).
+-- reopens_at <= now and (owner IS NULL or expires_at <= now); but not by an owner that has given it back, which the
+-- actor of a freed row names. Nothing of one owner makes the end of its lease earlier but what ends it: whatever is
+-- sent twice, or arrives late, takes nothing away.
 
 -- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry, ticket)
 -- A busy row makes the SELECT empty, so that nothing is written; the WHERE of the upsert says the same of the row as it
 -- is once it is locked, and the times of a grant are read after that, once, so that its columns agree to the microsecond.
--- The same owner keeps its token and the beginning of its grant. A takeover begins above the floor too
+-- The same owner keeps what it was granted; its lease ends no sooner than it did, and that of a node's row, where each
+-- entry has an end of its own, when it did. A takeover begins above the floor too
 -- (excluded.token): a row that was given back because its token came from an old floor must not be granted with the
 -- next small one.
 -- Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for; a ticket
@@ -27,7 +30,7 @@ SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text,
        {{lock}} AS f LEFT JOIN {{lock}} AS b ON b.name = :name::text
  WHERE f.name = ''
    AND (b.name IS NULL OR b.owner = :owner::text
-        OR (b.reopens_at <= n.now AND (b.owner IS NULL OR b.expires_at <= n.now)
+        OR (b.reopens_at <= n.now AND (b.owner IS NULL OR b.expires_at <= n.now) AND b.actor <> :owner::text
             AND (b.next_ticket <= b.served_ticket
                  OR NOT EXISTS (SELECT FROM {{waiter}} AS w
                                  WHERE w.name = :name::text AND w.ticket > b.served_ticket AND w.expires_at > n.now
@@ -35,28 +38,37 @@ SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text,
 ON CONFLICT (name) DO UPDATE SET
        token = CASE WHEN l.owner = excluded.owner THEN l.token ELSE greatest(l.token + 1, excluded.token) END,
        (acquired_at, expires_at, reopens_at) = (
-         SELECT g.begun, n.now + :lease::bigint,
-                CASE WHEN :at_least::bigint = 0 THEN 0 ELSE g.begun + :at_least::bigint END
-           FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n,
-                LATERAL (SELECT CASE WHEN l.owner = excluded.owner THEN l.acquired_at ELSE n.now END AS begun) AS g),
+         SELECT CASE WHEN l.owner = excluded.owner THEN l.acquired_at ELSE n.now END,
+                CASE WHEN l.owner = excluded.owner AND l.entries <> '' THEN l.expires_at
+                     WHEN l.owner = excluded.owner THEN greatest(l.expires_at, n.now + :lease::bigint)
+                     ELSE n.now + :lease::bigint END,
+                CASE WHEN l.owner = excluded.owner THEN l.reopens_at WHEN :at_least::bigint = 0 THEN 0
+                     ELSE n.now + :at_least::bigint END
+           FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n),
+       owner = excluded.owner,
+       node = CASE WHEN l.owner = excluded.owner THEN l.node ELSE excluded.node END,
+       label = CASE WHEN l.owner = excluded.owner THEN l.label ELSE excluded.label END,
+       actor = CASE WHEN l.owner = excluded.owner THEN l.actor ELSE excluded.actor END,
        entries = CASE WHEN l.owner = excluded.owner THEN l.entries ELSE excluded.entries END,
-       owner = excluded.owner, node = excluded.node, label = excluded.label, actor = excluded.actor,
-       lease_us = excluded.lease_us, meta = excluded.meta,
+       lease_us = CASE WHEN l.owner = excluded.owner THEN greatest(l.lease_us, excluded.lease_us) ELSE excluded.lease_us END,
+       meta = CASE WHEN l.owner = excluded.owner THEN l.meta ELSE excluded.meta END,
        next_ticket = greatest(l.next_ticket, excluded.next_ticket),
        served_ticket = CASE WHEN l.owner = excluded.owner THEN l.served_ticket
                             ELSE greatest(l.served_ticket, excluded.served_ticket) END
  WHERE l.owner = excluded.owner
     OR (l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
         AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+        AND l.actor <> excluded.owner
         AND (:ticket::bigint > l.served_ticket
              OR (l.next_ticket = excluded.next_ticket
                  AND (:ticket::bigint = 0 OR excluded.served_ticket > :ticket::bigint))))
 RETURNING l.token;
 
 -- name: release(name, owner, token)
--- As in every statement that frees a row: while somebody waits for it (wanted_until), the commit rings, with the owner of
--- the ticket that is next, or dashes, and the name. Else nothing but the update is done.
-UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+-- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
+-- late is refused; and while somebody waits for it (wanted_until), the commit rings, with the owner of the ticket that
+-- is next, or dashes, and the name.
+UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = l.owner, entries = '', meta = '',
        expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
@@ -67,9 +79,15 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
             ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
 -- name: withdraw(name, owner)
-UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
-       expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
- WHERE name = :name::text AND owner = :owner::text
+-- For an owner that gives up not knowing whether it was granted the row: frees what it holds, and where nobody holds
+-- the row, or there is none, leaves its name there.
+INSERT INTO {{lock}} AS l (name, token, actor, expires_at)
+SELECT :name::text, f.token + 1, :owner::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+  FROM {{lock}} AS f WHERE f.name = ''
+ON CONFLICT (name) DO UPDATE SET owner = NULL, node = '', label = '', actor = excluded.actor, entries = '', meta = '',
+       expires_at = CASE WHEN l.owner IS NULL THEN l.expires_at
+                         ELSE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END
+ WHERE l.owner IS NULL OR l.owner = excluded.actor
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
        (pg_notify('dlock_{{bell}}', coalesce(
           (SELECT w.owner FROM {{waiter}} AS w
@@ -77,18 +95,18 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
               AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
             ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
--- name: renew(name, owner, token)
+-- name: renew(name, owner, token, lease)
 -- Every argument is an array, an element a lease. A row that is locked elsewhere is skipped, and told from a lost one
 -- by what the snapshot shows of it. An update, never an upsert: a released row stays released.
 WITH wanted AS MATERIALIZED (
-  SELECT w.name, w.owner, w.token
-    FROM unnest(:name::text[], :owner::text[], :token::bigint[]) AS w (name, owner, token)),
+  SELECT w.name, w.owner, w.token, w.lease
+    FROM unnest(:name::text[], :owner::text[], :token::bigint[], :lease::bigint[]) AS w (name, owner, token, lease)),
 mine AS MATERIALIZED (
-  SELECT l.name FROM {{lock}} AS l JOIN wanted AS w ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
+  SELECT l.name, w.lease FROM {{lock}} AS l JOIN wanted AS w ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
 renewed AS (
   UPDATE {{lock}} AS l
-     SET expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + l.lease_us
+     SET expires_at = greatest(l.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + mine.lease)
     FROM mine WHERE l.name = mine.name RETURNING l.owner)
 SELECT owner, 1::bigint FROM renewed
 UNION ALL
@@ -99,12 +117,21 @@ SELECT l.owner, 0::bigint
 -- name: extend(name, owner, token, lease)
 UPDATE {{lock}}
    SET lease_us = :lease::bigint,
-       expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint
+       expires_at = greatest(expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
+
+-- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta)
+-- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
+-- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
+UPDATE {{lock}}
+   SET owner = :new_owner::text, node = :node::text, label = :label::text, actor = :actor::text, lease_us = :lease::bigint,
+       meta = CASE WHEN :meta::text = '' THEN meta ELSE :meta::text END,
+       expires_at = greatest(expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+ WHERE name = :name::text AND token = :token::bigint AND owner IN (:owner::text, :new_owner::text) AND entries = '';
 
 -- name: force_release(name, token)
 -- The token moves on, so that the holder's next renewal is refused; the label says why.
-UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, node = '', label = 'released by force', actor = '', entries = '',
+UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, node = '', label = 'released by force', actor = l.owner, entries = '',
        meta = '', expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
@@ -122,12 +149,13 @@ SELECT 1::bigint FROM {{lock}} AS l
        > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: look(name, ticket)
--- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, and for how long it is
--- marked as wanted.
+-- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is
+-- marked as wanted, and under which owner and token it is held.
 SELECT (greatest(s.opens_at, s.queued_until) <= s.now)::int::bigint,
        greatest(0, s.opens_at - s.now, s.queued_until - s.now), (s.queued_until > s.now)::int::bigint,
-       CASE WHEN s.owner IS NOT NULL AND s.expires_at > s.now THEN s.actor ELSE '' END, greatest(0, s.wanted_until - s.now)
-  FROM (SELECT l.owner, l.expires_at, l.actor, l.wanted_until, n.now,
+       CASE WHEN s.owner IS NOT NULL AND s.expires_at > s.now THEN s.actor ELSE '' END, greatest(0, s.wanted_until - s.now),
+       CASE WHEN s.expires_at > s.now THEN coalesce(s.owner, '') ELSE '' END, s.token
+  FROM (SELECT l.owner, l.token, l.expires_at, l.actor, l.wanted_until, n.now,
                greatest(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END) AS opens_at,
                CASE WHEN l.next_ticket <= l.served_ticket THEN 0
                     ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w
@@ -293,10 +321,11 @@ SELECT greatest(token, :floor::bigint) + 1 FROM {{lock}}
    FOR UPDATE SKIP LOCKED;
 
 -- name: taken(name, token, owner, node, label, actor, lease, at_least, meta)
--- Writes the row that was locked. Without an owner it is as good as free for others, once the transaction has ended;
--- with one it is a lease.
+-- Writes the row that was locked. Without an owner it is as good as free for others, once the transaction has ended,
+-- and remembers who gave it back; with one it is a lease.
 UPDATE {{lock}} AS l
-   SET token = :token::bigint, owner = :owner::text, node = :node::text, label = :label::text, actor = :actor::text,
+   SET token = :token::bigint, owner = :owner::text, node = :node::text, label = :label::text,
+       actor = CASE WHEN :owner::text IS NULL THEN l.actor ELSE :actor::text END,
        entries = '', meta = :meta::text, acquired_at = n.now, expires_at = n.now + :lease::bigint,
        reopens_at = CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END, lease_us = :lease::bigint
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
@@ -344,7 +373,7 @@ UPDATE {{lock}} SET entries = :others::text
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND entries = :seen::text;
 
 -- name: drop_last_entry(name, owner, token, seen)
-UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = l.owner, entries = '', meta = '',
        expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND entries = :seen::text
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
@@ -355,13 +384,13 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
             ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
 -- name: renew_entry(name, owner, token, mark, lease)
--- :mark is ;<id>= and the end after it is written over, whatever the other entries are. The row lives as long as the
--- longest of them; an entry that is alone may make it shorter.
+-- :mark is ;<id>= and the end after it is written over by a later one, whatever the other entries are. The row lives as
+-- long as the longest of them.
 UPDATE {{lock}} AS l
-   SET entries = overlay(l.entries placing lpad((n.now + :lease::bigint)::text, 16, '0')
+   SET entries = overlay(l.entries placing greatest(lpad((n.now + :lease::bigint)::text, 16, '0'),
+                                                    substr(l.entries, strpos(l.entries, :mark::text) + length(:mark::text), 16))
                          from strpos(l.entries, :mark::text) + length(:mark::text) for 16),
-       expires_at = CASE WHEN length(l.entries) = length(:mark::text) + 17 THEN n.now + :lease::bigint
-                         ELSE greatest(l.expires_at, n.now + :lease::bigint) END
+       expires_at = greatest(l.expires_at, n.now + :lease::bigint)
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
  WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint
    AND strpos(l.entries, :mark::text) > 0;

@@ -14,17 +14,24 @@ open AS MATERIALIZED (
    WHERE l.owner = w.owner
       OR (l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
           AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+          AND l.actor <> w.owner
           AND l.next_ticket <= l.served_ticket)
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
 taken AS (
   UPDATE {{lock}} AS l SET
          token = CASE WHEN l.owner = w.owner THEN l.token ELSE greatest(l.token, f.token) + 1 END,
          (acquired_at, expires_at, reopens_at) = (
-           SELECT g.begun, n.now + w.lease, CASE WHEN w.at_least = 0 THEN 0 ELSE g.begun + w.at_least END
-             FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n,
-                  LATERAL (SELECT CASE WHEN l.owner = w.owner THEN l.acquired_at ELSE n.now END AS begun) AS g),
+           SELECT CASE WHEN l.owner = w.owner THEN l.acquired_at ELSE n.now END,
+                  CASE WHEN l.owner = w.owner THEN greatest(l.expires_at, n.now + w.lease) ELSE n.now + w.lease END,
+                  CASE WHEN l.owner = w.owner THEN l.reopens_at WHEN w.at_least = 0 THEN 0 ELSE n.now + w.at_least END
+             FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n),
+         owner = w.owner,
+         node = CASE WHEN l.owner = w.owner THEN l.node ELSE w.node END,
+         label = CASE WHEN l.owner = w.owner THEN l.label ELSE w.label END,
+         actor = CASE WHEN l.owner = w.owner THEN l.actor ELSE w.actor END,
          entries = CASE WHEN l.owner = w.owner THEN l.entries ELSE '' END,
-         owner = w.owner, node = w.node, label = w.label, actor = w.actor, lease_us = w.lease, meta = w.meta
+         lease_us = CASE WHEN l.owner = w.owner THEN greatest(l.lease_us, w.lease) ELSE w.lease END,
+         meta = CASE WHEN l.owner = w.owner THEN l.meta ELSE w.meta END
     FROM open AS o JOIN wanted AS w ON w.name = o.name, floor AS f
    WHERE l.name = o.name RETURNING l.name, l.token),
 made AS (
@@ -56,7 +63,7 @@ mine AS MATERIALIZED (
   SELECT l.name FROM wanted AS w JOIN {{lock}} AS l ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
 freed AS (
-  UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = '', entries = '', meta = '',
+  UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = l.owner, entries = '', meta = '',
          expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     FROM mine WHERE l.name = mine.name
   RETURNING l.name, CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 1 ELSE

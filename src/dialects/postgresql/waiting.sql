@@ -74,15 +74,17 @@ DELETE FROM {{waiter}} AS w USING unnest(:name::text[], :owner::text[]) AS x (na
 
 -- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
 -- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
--- here. Once more after an answer that was lost: the row is the new owner's already, under that token. Without a ticket
--- only while none is outstanding: one could be drawn between the reading of the tickets and the lock on the row.
+-- here. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
+-- nothing. Without a ticket only while none is outstanding: one could be drawn between the reading of the tickets and
+-- the lock on the row.
 UPDATE {{lock}} AS l
    SET token = :token::bigint + 1, owner = :new_owner::text, node = :node::text, label = :label::text,
-       actor = :actor::text, entries = '', meta = :meta::text, lease_us = :lease::bigint,
+       actor = :actor::text, entries = '', meta = :meta::text,
+       lease_us = CASE WHEN l.owner = :new_owner::text THEN greatest(l.lease_us, :lease::bigint) ELSE :lease::bigint END,
        acquired_at = CASE WHEN l.owner = :new_owner::text THEN l.acquired_at ELSE n.now END,
-       expires_at = n.now + :lease::bigint,
-       reopens_at = CASE WHEN :at_least::bigint = 0 THEN 0
-                         WHEN l.owner = :new_owner::text THEN l.acquired_at + :at_least::bigint
+       expires_at = CASE WHEN l.owner = :new_owner::text THEN greatest(l.expires_at, n.now + :lease::bigint)
+                         ELSE n.now + :lease::bigint END,
+       reopens_at = CASE WHEN l.owner = :new_owner::text THEN l.reopens_at WHEN :at_least::bigint = 0 THEN 0
                          ELSE n.now + :at_least::bigint END,
        next_ticket = greatest(l.next_ticket, :ticket::bigint),
        served_ticket = greatest(l.served_ticket, :ticket::bigint)

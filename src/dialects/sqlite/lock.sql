@@ -3,11 +3,14 @@
 -- Now, in microseconds since the epoch and in steps of 1 ms, is
 --   strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
 -- 'now' is one moment for the whole of a statement, and a statement that writes reads it when it is the one writer.
--- A row can be taken when it is the asker's own, or when reopens_at <= now and (owner IS NULL or expires_at <= now).
+-- A row can be taken when it is the asker's own, or when reopens_at <= now and (owner IS NULL or expires_at <= now);
+-- but not by an owner that has given it back, which the actor of a freed row names. Nothing of one owner makes the end
+-- of its lease earlier but what ends it: whatever is sent twice, or arrives late, takes nothing away.
 
 -- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry, ticket)
--- One row, the token; no row: busy, and nothing was written. The same owner keeps its token and the beginning of its
--- grant. Without the floor row the token of a new row would be NULL, which the table refuses.
+-- One row, the token; no row: busy, and nothing was written. The same owner keeps what it was granted; its lease ends
+-- no sooner than it did, and that of a node's row, where each entry has an end of its own, when it did. Without the
+-- floor row the token of a new row would be NULL, which the table refuses.
 -- Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for; a ticket
 -- that is over counts as none. The grant ends its ticket, or all that were passed over.
 INSERT INTO {{lock}} AS l
@@ -22,53 +25,74 @@ SELECT :name, :node, :owner,
   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
        LEFT JOIN {{lock}} AS b ON b.name = :name
  WHERE b.name IS NULL OR b.owner = :owner
-    OR (b.reopens_at <= t.now AND (b.owner IS NULL OR b.expires_at <= t.now)
+    OR (b.reopens_at <= t.now AND (b.owner IS NULL OR b.expires_at <= t.now) AND b.actor <> :owner
         AND (b.next_ticket <= b.served_ticket
              OR NOT EXISTS (SELECT 1 FROM {{waiter}} AS w
                              WHERE w.name = :name AND w.ticket > b.served_ticket AND w.expires_at > t.now
                                AND (:ticket <= b.served_ticket OR w.ticket < :ticket))))
 ON CONFLICT (name) DO UPDATE SET
-       node = excluded.node, owner = excluded.owner, expires_at = excluded.expires_at, lease_us = excluded.lease_us,
-       meta = excluded.meta, label = excluded.label, actor = excluded.actor,
-       entries = CASE WHEN l.owner IS excluded.owner THEN l.entries ELSE excluded.entries END,
+       owner = excluded.owner,
        token = CASE WHEN l.owner IS excluded.owner THEN l.token ELSE max(l.token + 1, excluded.token) END,
        acquired_at = CASE WHEN l.owner IS excluded.owner THEN l.acquired_at ELSE excluded.acquired_at END,
-       reopens_at = CASE WHEN l.owner IS excluded.owner AND :at_least <> 0 THEN l.acquired_at + :at_least
-                         ELSE excluded.reopens_at END,
+       expires_at = CASE WHEN l.owner IS NOT excluded.owner THEN excluded.expires_at WHEN l.entries <> '' THEN l.expires_at
+                         ELSE max(l.expires_at, excluded.expires_at) END,
+       reopens_at = CASE WHEN l.owner IS excluded.owner THEN l.reopens_at ELSE excluded.reopens_at END,
+       node = CASE WHEN l.owner IS excluded.owner THEN l.node ELSE excluded.node END,
+       label = CASE WHEN l.owner IS excluded.owner THEN l.label ELSE excluded.label END,
+       actor = CASE WHEN l.owner IS excluded.owner THEN l.actor ELSE excluded.actor END,
+       entries = CASE WHEN l.owner IS excluded.owner THEN l.entries ELSE excluded.entries END,
+       lease_us = CASE WHEN l.owner IS excluded.owner THEN max(l.lease_us, excluded.lease_us) ELSE excluded.lease_us END,
+       meta = CASE WHEN l.owner IS excluded.owner THEN l.meta ELSE excluded.meta END,
        next_ticket = excluded.next_ticket,
        served_ticket = CASE WHEN l.owner IS excluded.owner THEN l.served_ticket
                             ELSE max(l.served_ticket, excluded.served_ticket) END
 RETURNING token;
 
 -- name: release(name, owner, token)
+-- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
+-- late is refused.
 UPDATE {{lock}}
-   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = '',
+   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = owner,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: withdraw(name, owner)
-UPDATE {{lock}}
-   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = '',
-       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
- WHERE name = :name AND owner = :owner;
+-- For an owner that gives up not knowing whether it was granted the row: frees what it holds, and where nobody holds
+-- the row, or there is none, leaves its name there.
+INSERT INTO {{lock}} AS l (name, token, actor, expires_at)
+SELECT :name, f.token + 1, :owner, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+  FROM {{lock}} AS f WHERE f.name = ''
+ON CONFLICT (name) DO UPDATE SET
+       owner = NULL, node = '', entries = '', meta = '', label = '', actor = excluded.actor,
+       expires_at = CASE WHEN l.owner IS NULL THEN l.expires_at ELSE excluded.expires_at END
+ WHERE l.owner IS NULL OR l.owner = excluded.actor;
 
--- name: renew(name, owner, token)
+-- name: renew(name, owner, token, lease)
 -- Once a row, all rows in one transaction. An update, never an upsert: a released row stays released.
 UPDATE {{lock}}
-   SET expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + lease_us
+   SET expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
  WHERE name = :name AND owner = :owner AND token = :token
 RETURNING owner, 1;
 
 -- name: extend(name, owner, token, lease)
 UPDATE {{lock}}
    SET lease_us = :lease,
-       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease
+       expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
  WHERE name = :name AND owner = :owner AND token = :token;
+
+-- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta)
+-- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
+-- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
+UPDATE {{lock}}
+   SET owner = :new_owner, node = :node, label = :label, actor = :actor, lease_us = :lease,
+       meta = CASE WHEN :meta = '' THEN meta ELSE :meta END,
+       expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+ WHERE name = :name AND token = :token AND owner IN (:owner, :new_owner) AND entries = '';
 
 -- name: force_release(name, token)
 -- The token moves on, so that the holder's next renewal is refused; the label says why.
 UPDATE {{lock}}
-   SET owner = NULL, token = token + 1, node = '', entries = '', meta = '', label = 'released by force', actor = '',
+   SET owner = NULL, token = token + 1, node = '', entries = '', meta = '', label = 'released by force', actor = owner,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
@@ -80,11 +104,12 @@ SELECT 1 FROM {{lock}}
        > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
 
 -- name: look(name, ticket)
--- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, and for how long it is
--- marked as wanted.
+-- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is
+-- marked as wanted, and under which owner and token it is held.
 SELECT max(opens_at, queued_until) <= now, max(opens_at - now, queued_until - now, 0), queued_until > now,
-       CASE WHEN owner IS NOT NULL AND expires_at > now THEN actor ELSE '' END, max(0, wanted_until - now)
-  FROM (SELECT l.owner, l.expires_at, l.actor, l.wanted_until, t.now,
+       CASE WHEN owner IS NOT NULL AND expires_at > now THEN actor ELSE '' END, max(0, wanted_until - now),
+       CASE WHEN expires_at > now THEN coalesce(owner, '') ELSE '' END, token
+  FROM (SELECT l.owner, l.token, l.expires_at, l.actor, l.wanted_until, t.now,
                max(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END) AS opens_at,
                CASE WHEN l.next_ticket <= l.served_ticket THEN 0
                     ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w
@@ -221,9 +246,11 @@ ON CONFLICT (name) DO UPDATE SET entries = ''
 RETURNING max(token, :floor) + 1;
 
 -- name: taken(name, token, owner, node, label, actor, lease, at_least, meta)
--- Without an owner the row is as good as free for others, once the transaction has ended; with one it is a lease.
+-- Without an owner the row is as good as free for others, once the transaction has ended, and remembers who gave it
+-- back; with one it is a lease.
 UPDATE {{lock}}
-   SET token = :token, owner = :owner, node = :node, label = :label, actor = :actor, entries = '', meta = :meta,
+   SET token = :token, owner = :owner, node = :node, label = :label,
+       actor = CASE WHEN :owner IS NULL THEN actor ELSE :actor END, entries = '', meta = :meta,
        acquired_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease,
        reopens_at = CASE WHEN :at_least = 0 THEN 0
@@ -273,18 +300,17 @@ UPDATE {{lock}} SET entries = :others
 
 -- name: drop_last_entry(name, owner, token, seen)
 UPDATE {{lock}}
-   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = '',
+   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = owner,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
 -- name: renew_entry(name, owner, token, mark, lease)
--- :mark is ;<id>= and the end after it is written over, whatever the other entries are. The row lives as long as the
--- longest of them; an entry that is alone may make it shorter.
+-- :mark is ;<id>= and the end after it is written over by a later one, whatever the other entries are. The row lives as
+-- long as the longest of them.
 UPDATE {{lock}}
    SET entries = substr(entries, 1, instr(entries, :mark) + length(:mark) - 1)
-                 || printf('%016d', strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+                 || max(printf('%016d', strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease),
+                        substr(entries, instr(entries, :mark) + length(:mark), 16))
                  || substr(entries, instr(entries, :mark) + length(:mark) + 16),
-       expires_at = CASE WHEN length(entries) = length(:mark) + 17
-                         THEN strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease
-                         ELSE max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease) END
+       expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
  WHERE name = :name AND owner = :owner AND token = :token AND instr(entries, :mark) > 0;

@@ -12,18 +12,23 @@ SELECT :name, :node, :owner, (SELECT f.token FROM {{lock}} AS f WHERE f.name = '
   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
        LEFT JOIN {{lock}} AS b ON b.name = :name
  WHERE b.name IS NULL OR b.owner = :owner
-    OR (b.reopens_at <= t.now AND (b.owner IS NULL OR b.expires_at <= t.now)
+    OR (b.reopens_at <= t.now AND (b.owner IS NULL OR b.expires_at <= t.now) AND b.actor <> :owner
         AND (b.next_ticket <= b.served_ticket
              OR NOT EXISTS (SELECT 1 FROM {{waiter}} AS w
                              WHERE w.name = :name AND w.ticket > b.served_ticket AND w.expires_at > t.now)))
 ON CONFLICT (name) DO UPDATE SET
-       node = excluded.node, owner = excluded.owner, expires_at = excluded.expires_at, lease_us = excluded.lease_us,
-       meta = excluded.meta, label = excluded.label, actor = excluded.actor,
-       entries = CASE WHEN l.owner IS excluded.owner THEN l.entries ELSE '' END,
+       owner = excluded.owner,
        token = CASE WHEN l.owner IS excluded.owner THEN l.token ELSE max(l.token + 1, excluded.token) END,
        acquired_at = CASE WHEN l.owner IS excluded.owner THEN l.acquired_at ELSE excluded.acquired_at END,
-       reopens_at = CASE WHEN l.owner IS excluded.owner AND :at_least <> 0 THEN l.acquired_at + :at_least
-                         ELSE excluded.reopens_at END,
+       expires_at = CASE WHEN l.owner IS excluded.owner THEN max(l.expires_at, excluded.expires_at)
+                         ELSE excluded.expires_at END,
+       reopens_at = CASE WHEN l.owner IS excluded.owner THEN l.reopens_at ELSE excluded.reopens_at END,
+       node = CASE WHEN l.owner IS excluded.owner THEN l.node ELSE excluded.node END,
+       label = CASE WHEN l.owner IS excluded.owner THEN l.label ELSE excluded.label END,
+       actor = CASE WHEN l.owner IS excluded.owner THEN l.actor ELSE excluded.actor END,
+       entries = CASE WHEN l.owner IS excluded.owner THEN l.entries ELSE '' END,
+       lease_us = CASE WHEN l.owner IS excluded.owner THEN max(l.lease_us, excluded.lease_us) ELSE excluded.lease_us END,
+       meta = CASE WHEN l.owner IS excluded.owner THEN l.meta ELSE excluded.meta END,
        served_ticket = CASE WHEN l.owner IS excluded.owner THEN l.served_ticket
                             ELSE max(l.served_ticket, excluded.served_ticket) END
 RETURNING name, token;
@@ -31,7 +36,7 @@ RETURNING name, token;
 -- name: release_many(name, owner, token)
 -- Once a row, all rows in one transaction. No name twice. An answer for each that was freed.
 UPDATE {{lock}}
-   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = '',
+   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = owner,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner = :owner AND token = :token
 RETURNING name, 1;

@@ -72,13 +72,14 @@ DELETE FROM {{waiter}}
 
 -- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
 -- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
--- here. Once more after an answer that was lost: the row is the new owner's already, under that token.
+-- here. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
+-- nothing.
 UPDATE {{lock}} AS l
    SET token = :token + 1, owner = :new_owner, node = :node, label = :label, actor = :actor, entries = '', meta = :meta,
-       lease_us = :lease, acquired_at = CASE WHEN l.owner = :new_owner THEN l.acquired_at ELSE t.now END,
-       expires_at = t.now + :lease,
-       reopens_at = CASE WHEN :at_least = 0 THEN 0 WHEN l.owner = :new_owner THEN l.acquired_at + :at_least
-                         ELSE t.now + :at_least END,
+       lease_us = CASE WHEN l.owner = :new_owner THEN max(l.lease_us, :lease) ELSE :lease END,
+       acquired_at = CASE WHEN l.owner = :new_owner THEN l.acquired_at ELSE t.now END,
+       expires_at = CASE WHEN l.owner = :new_owner THEN max(l.expires_at, t.now + :lease) ELSE t.now + :lease END,
+       reopens_at = CASE WHEN l.owner = :new_owner THEN l.reopens_at WHEN :at_least = 0 THEN 0 ELSE t.now + :at_least END,
        next_ticket = max(l.next_ticket, :ticket), served_ticket = max(l.served_ticket, :ticket)
   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
  WHERE l.name = :name

@@ -59,7 +59,7 @@ TEST_CASE("a release, an extension and a forced release that never reached the d
   CHECK(shaky.proxy.lost_it());
   CHECK(shaky.database->admin().held() == 0);
   auto other = shaky.database->engine();
-  const auto token = other.try_lock("job")->detach();
+  const auto token = other.try_lock("job")->detach().token;
   shaky.proxy.lose_next_request();
   CHECK(shaky.engine.force_release("job", token));
   CHECK(shaky.proxy.lost_it());
@@ -134,6 +134,47 @@ TEST_CASE("an extension that stays without an answer is in doubt, and trust is w
   lock->extend(2h);
   CHECK(lock->remaining() > 1h);
   CHECK(lock->release() == Released::freed);
+}
+
+TEST_CASE("an extension to less that stays without an answer is in doubt, and its holder is the only one") {
+  Shaky shaky(brief);
+  auto other = shaky.database->engine({.reentrance = Reentrance::none});
+  auto lock = shaky.engine.try_lock("job", {.lease = 1min, .renew = false});
+  REQUIRE(lock);
+  lock->extend(1min);  // prepared by that
+  shaky.proxy.lose_next_answer_and_refuse();
+  CHECK(thrown_by([&] { lock->extend(700ms); }).fault == Fault::in_doubt);
+  CHECK(lock->remaining() <= 700ms);
+  while (lock->valid()) CHECK_FALSE(other.try_lock("job"));
+  CHECK(lock->loss() == Loss::unconfirmed);
+  shaky.proxy.pass();
+  lock.reset();
+  CHECK(other.try_lock_for("job", 30s));
+}
+
+TEST_CASE("an adoption that stays without an answer is in doubt, and who asks again through the same engine has it") {
+  Shaky shaky(brief);
+  auto other = shaky.database->engine();
+  shaky.engine.adopt("warm", other.try_lock("warm")->detach())->release();
+  for (const bool carried_out : {true, false}) {
+    INFO("carried out: " << carried_out);
+    const auto grant = other.try_lock("job", {.lease = 10min})->detach();
+    if (carried_out) {
+      shaky.proxy.lose_next_answer_and_refuse(1);
+      CHECK(thrown_by([&] { static_cast<void>(shaky.engine.adopt("job", grant)); }).fault == Fault::in_doubt);
+      CHECK_FALSE(other.adopt("job", grant));
+    } else {
+      shaky.proxy.refuse();
+      CHECK(thrown_by([&] { static_cast<void>(shaky.engine.adopt("job", grant)); }).fault);
+    }
+    shaky.proxy.pass();
+    auto adopted = shaky.engine.adopt("job", grant);
+    REQUIRE(adopted);
+    CHECK(adopted->valid());
+    CHECK(shaky.database->admin().owner("job") == adopted->owner());
+    CHECK_FALSE(shaky.engine.adopt("job", grant));  // it has been given out
+    CHECK(adopted->release() == Released::freed);
+  }
 }
 
 TEST_CASE("a request that could not be sent is not in doubt") {

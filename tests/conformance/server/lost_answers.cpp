@@ -74,6 +74,35 @@ TEST_CASE("an extension whose answer is lost has extended") {
   CHECK(shaky.engine.inspect("job")->lease == 1h);
 }
 
+TEST_CASE("an adoption whose answer is lost has adopted, once") {
+  Shaky shaky;
+  auto other = shaky.database->engine();
+  shaky.engine.adopt("warm", other.try_lock("warm")->detach())->release();  // prepares both of its statements
+  const auto grant = other.try_lock("job")->detach();
+  shaky.proxy.lose_next_answer(1);
+  auto adopted = shaky.engine.adopt("job", grant);
+  CHECK(shaky.proxy.lost_it());
+  REQUIRE(adopted);
+  CHECK(adopted->valid());
+  CHECK(adopted->token() == grant.token);
+  CHECK(shaky.database->admin().owner("job") == adopted->owner());
+  CHECK_FALSE(other.adopt("job", grant));
+  CHECK(adopted->release() == Released::freed);
+}
+
+TEST_CASE("an extension to less whose answer is lost has made trust shorter, and the row no shorter") {
+  Shaky shaky;
+  auto lock = shaky.engine.try_lock("job", {.lease = 1h, .renew = false});
+  REQUIRE(lock);
+  lock->extend(1h);
+  shaky.proxy.lose_next_answer();
+  lock->extend(2s);
+  CHECK(shaky.proxy.lost_it());
+  CHECK(lock->remaining() <= 2s);
+  CHECK(shaky.engine.inspect("job")->left > 50min);
+  CHECK(lock->release() == Released::freed);
+}
+
 TEST_CASE("renewals whose answers are lost are no loss") {
   Shaky shaky;
   const auto lock = shaky.engine.try_lock("job", {.lease = 10min, .renew_every = 100ms});
@@ -90,7 +119,7 @@ TEST_CASE("renewals whose answers are lost are no loss") {
 TEST_CASE("a forced release whose answer is lost is told as done") {
   Shaky shaky;
   auto other = shaky.database->engine();
-  const auto token = other.try_lock("job")->detach();
+  const auto token = other.try_lock("job")->detach().token;
   shaky.proxy.lose_next_answer();
   CHECK(shaky.engine.force_release("job", token));
   CHECK(shaky.proxy.lost_it());

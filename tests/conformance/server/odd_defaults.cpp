@@ -33,7 +33,7 @@ TEST_CASE("on a server with odd defaults locks are granted, refused, renewed, ta
 
   auto gone = other.try_lock("job", {.at_least = 10min, .renew = false});
   REQUIRE(gone);
-  const auto token = gone->detach();
+  const auto token = gone->detach().token;
   CHECK_FALSE(engine.try_lock("job"));
   database->admin().age("job", 1h);
   const auto next = engine.try_lock("job");

@@ -127,7 +127,7 @@ TEST_CASE("a renewal is one round trip, of one lease or of fifty") {
     while (locks.size() < leases)
       locks.push_back(counted.engine.lock("job " + std::to_string(locks.size()), {.renew = false}));
     std::vector<store::Claim> claims;
-    for (const auto& lock : locks) claims.push_back({lock.name(), lock.owner(), lock.token()});
+    for (const auto& lock : locks) claims.push_back({lock.name(), lock.owner(), lock.token(), {}, 30s});
     const std::vector<store::Renewed> all(leases, store::Renewed::yes);
     const auto deadline = later(BootClock::now(), 1min);
     CHECK(table->renew(claims, deadline) == all);
@@ -187,12 +187,14 @@ TEST_CASE("what is refused for its arguments sends nothing") {
     CHECK(counted.round_trips([&] { CHECK(thrown_by(call).fault == Fault::misuse); }) == 0);
   };
   auto& engine = counted.engine;
+  const Grant grant{Token{1}, std::string(32, 'a')};
   for (const auto& name : {std::string{}, std::string(256, 'x'), std::string("\xFF"), std::string(1, '\0')}) {
     sends_nothing([&] { engine.try_lock(name); });
     sends_nothing([&] { engine.try_lock_for(name, 1s); });
     sends_nothing([&] { engine.wait_free(name, 1s); });
     sends_nothing([&] { engine.inspect(name); });
-    sends_nothing([&] { engine.adopt(name, Token{1}); });
+    sends_nothing([&] { engine.adopt(name, grant); });
+    sends_nothing([&] { engine.renew(name, grant); });
     sends_nothing([&] { engine.force_release(name, Token{1}); });
   }
   sends_nothing([&] { engine.try_lock("job", {.lease = Duration{1}}); });
@@ -200,6 +202,11 @@ TEST_CASE("what is refused for its arguments sends nothing") {
   sends_nothing([&] { engine.try_lock("job", {.metadata = std::string(4097, 'x')}); });
   sends_nothing([&] { engine.try_lock("job", {.label = "\xFF"}); });
   sends_nothing([&] { engine.try_lock_for("job", Duration{-1}); });
-  sends_nothing([&] { engine.adopt("job", Token{1}, {.lease = Duration{1}}); });
+  sends_nothing([&] { engine.adopt("job", grant, {.lease = Duration{1}}); });
+  sends_nothing([&] { engine.renew("job", grant, Duration{1}); });
+  for (const char* owner : {"", "0123456789ABCDEF0123456789abcdef", "0123456789abcdef0123456789abcde"}) {
+    sends_nothing([&] { engine.adopt("job", {Token{1}, owner}); });
+    sends_nothing([&] { engine.renew("job", {Token{1}, owner}); });
+  }
   sends_nothing([&] { engine.reap(0); });
 }

@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace dlock::test {
 
@@ -22,32 +23,37 @@ class FakeLockTable final : public store::LockTable {
   };
 
   store::Few<store::Granted> acquire(std::span<const store::Ask> asks, Deadline) override {
-    return with_mishaps([&] {
-      std::vector<store::Granted> granted;
-      for (const auto& ask : asks) {
-        auto& row = rows_[ask.name.text()];
-        const auto now = BootClock::now();
-        const bool mine = row.owner == ask.owner;
-        if (!mine && (row.reopens > now || (!row.owner.empty() && row.expires > now))) {
-          granted.push_back({});
-          continue;
-        }
-        if (!mine) {
-          row.token = row.token == 0 ? floor_ + 1 : row.token + 1;
-          row.reopens = later(now, ask.at_least);
-        }
-        if (!mine) row.ends.clear();
-        if (!mine && !ask.entry.empty()) row.ends[std::string(ask.entry)] = later(now, ask.lease);
-        row.owner = ask.owner;
-        row.settler.clear();
-        row.node = ask.node;
-        row.label = ask.label;
-        row.lease = ask.lease;
-        row.expires = later(now, ask.lease);
-        granted.push_back({Token{row.token}, false});
-      }
-      return granted;
-    });
+    if (hang()) {
+      const auto& ask = asks.front();
+      const std::lock_guard guard(mutex_);
+      hanging_.push_back([this, name = ask.name, owner = std::string(ask.owner), node = std::string(ask.node),
+                          entry = std::string(ask.entry), lease = ask.lease] {
+        const store::Ask late{name, owner, node, {}, {}, lease, {}, {}, entry};
+        acquire_now({&late, 1});
+      });
+      throw Failure(Cause::timed_out, "no answer in time", "", true);
+    }
+    return with_mishaps([&] { return acquire_now(asks); });
+  }
+
+  // The next acquires get no answer, and are carried out by arrive().
+  void hang_acquires(int count) { to_hang_ = count; }
+  void arrive() {
+    const std::lock_guard guard(mutex_);
+    for (const auto& late : hanging_) late();
+    hanging_.clear();
+  }
+  std::size_t hanging() {
+    const std::lock_guard guard(mutex_);
+    return hanging_.size();
+  }
+  // The same, right after the name was freed. True: it was held.
+  bool free_and_arrive(const std::string& name) {
+    const std::lock_guard guard(mutex_);
+    const bool held = free(name, std::string(rows_[name].owner), 0);
+    for (const auto& late : hanging_) late();
+    hanging_.clear();
+    return held;
   }
 
   store::Few<bool> release(std::span<const store::Claim> claims, Deadline) override {
@@ -58,8 +64,13 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  bool withdraw(std::string_view name, std::string_view owner, Deadline) override {
-    return with_mishaps([&] { return free(name, owner, 0); });
+  void withdraw(std::string_view name, std::string_view owner, Deadline) override {
+    with_mishaps([&] {
+      ++withdrawals;
+      auto& row = rows_[std::string(name)];
+      if (row.owner.empty()) row.freed_by = owner;
+      return free(name, owner, 0);
+    });
   }
 
   store::Entered enter(const store::Ask& ask, const Replaces& replaces, Deadline) override {
@@ -70,7 +81,8 @@ class FakeLockTable final : public store::LockTable {
       if (row.owner != ask.owner && replaces(row.owner)) {
         row.owner = ask.owner;
         row.ends.clear();
-        ++row.token;
+        row.expires = {};
+        row.token = std::max(row.token, floor_) + 1;
       }
       row.ends[std::string(ask.entry)] = later(now, ask.lease);
       row.expires = std::max(row.expires, later(now, ask.lease));
@@ -83,7 +95,7 @@ class FakeLockTable final : public store::LockTable {
       auto& row = rows_[std::string(name)];
       if (row.ends.erase(std::string(entry)) == 0) return {false, row.owner};
       std::erase_if(row.ends, [now = BootClock::now()](const auto& end) { return end.second <= now; });
-      if (row.ends.empty()) row.owner.clear();
+      if (row.ends.empty()) row.freed_by = std::exchange(row.owner, {});
       return {true, row.owner};
     });
   }
@@ -98,9 +110,9 @@ class FakeLockTable final : public store::LockTable {
         if (row != nullptr && !claim.entry.empty()) {
           const auto entry = row->ends.find(std::string(claim.entry));
           if (entry == row->ends.end()) row = nullptr;
-          else if (!row_locked) entry->second = later(BootClock::now(), claim.lease);
+          else if (!row_locked) entry->second = std::max(entry->second, later(BootClock::now(), claim.lease));
         }
-        if (row != nullptr && !row_locked) row->expires = later(BootClock::now(), row->lease);
+        if (row != nullptr && !row_locked) row->expires = std::max(row->expires, later(BootClock::now(), claim.lease));
         renewed.push_back(row == nullptr ? store::Renewed::lost
                           : row_locked   ? store::Renewed::not_known_yet
                                          : store::Renewed::yes);
@@ -111,11 +123,33 @@ class FakeLockTable final : public store::LockTable {
 
   bool extend(const store::Claim& claim, Duration lease, Deadline) override {
     ++extensions;
+    if (before_extending) before_extending(lease);
     return with_mishaps([&] {
       auto* row = mine(claim);
       if (row == nullptr) return false;
-      row->lease = lease;
-      row->expires = later(BootClock::now(), lease);
+      const auto end = later(BootClock::now(), lease);
+      if (!claim.entry.empty()) {
+        const auto entry = row->ends.find(std::string(claim.entry));
+        if (entry == row->ends.end()) return false;
+        entry->second = std::max(entry->second, end);
+      } else {
+        row->lease = lease;
+      }
+      row->expires = std::max(row->expires, end);
+      return true;
+    });
+  }
+
+  bool adopt(const store::Claim& from, const store::Ask& to, Deadline) override {
+    return with_mishaps([&] {
+      auto& row = rows_[std::string(from.name)];
+      if (row.token != number(from.token) || (row.owner != from.owner && row.owner != to.owner) || !row.ends.empty())
+        return false;
+      row.owner = to.owner;
+      row.node = to.node;
+      row.label = to.label;
+      row.lease = to.lease;
+      row.expires = std::max(row.expires, later(BootClock::now(), to.lease));
       return true;
     });
   }
@@ -124,7 +158,8 @@ class FakeLockTable final : public store::LockTable {
     return with_mishaps([&] {
       auto& row = rows_[std::string(name)];
       if (row.owner.empty() || row.token != number(seen)) return false;
-      row.owner.clear();
+      row.freed_by = std::exchange(row.owner, {});
+      row.ends.clear();
       row.label = "released by force";
       ++row.token;
       return true;
@@ -135,11 +170,15 @@ class FakeLockTable final : public store::LockTable {
 
   store::Outlook look(std::string_view name, std::int64_t, Deadline) override {
     return with_mishaps([&] {
+      ++looks;
       const auto& row = rows_[std::string(name)];
       const auto now = BootClock::now();
       const auto opens = std::max(row.reopens, row.owner.empty() ? Instant{} : row.expires);
-      if (opens <= now) return store::Outlook{true, {}};
-      return store::Outlook{false, std::chrono::ceil<Duration>(opens - now)};
+      store::Outlook outlook{opens <= now, {}};
+      if (!outlook.free) outlook.opens_in = std::chrono::ceil<Duration>(opens - now);
+      if (row.expires > now) outlook.owner = row.owner;
+      outlook.token = Token{row.token};
+      return outlook;
     });
   }
 
@@ -158,6 +197,7 @@ class FakeLockTable final : public store::LockTable {
       holder.name = name;
       holder.owner = found->second.owner;
       holder.label = found->second.label;
+      holder.node = found->second.node;
       holder.token = Token{found->second.token};
       holder.lease = found->second.lease;
       holder.state = holder.owner.empty() ? State::free : State::held;
@@ -186,7 +226,8 @@ class FakeLockTable final : public store::LockTable {
       auto& row = rows_[std::string(name)];
       if (row.owner.empty() || row.token != number(token) || row.expires > BootClock::now()) return false;
       row.owner.clear();
-      row.settler = settler;
+      row.ends.clear();
+      row.freed_by = settler;
       ++row.token;
       if (unanswered_settles == 0) return true;
       if (--unanswered_settles == 0 && away_after_settles) away = true;
@@ -197,7 +238,7 @@ class FakeLockTable final : public store::LockTable {
   store::Settled settled(std::string_view name, Token token, std::string_view settler, Deadline) override {
     return with_mishaps([&] {
       const auto& row = rows_[std::string(name)];
-      if (row.owner.empty() && row.settler == settler) return store::Settled::by_asker;
+      if (row.owner.empty() && row.freed_by == settler) return store::Settled::by_asker;
       return row.token <= number(token) + 1 ? store::Settled::not_by_asker : store::Settled::unclear;
     });
   }
@@ -220,13 +261,18 @@ class FakeLockTable final : public store::LockTable {
     const std::lock_guard guard(mutex_);
     floor_ = floor;
   }
+  Instant expires(const std::string& name) {
+    const std::lock_guard guard(mutex_);
+    return rows_[name].expires;
+  }
   std::string owner_of(const std::string& name) {
     const std::lock_guard guard(mutex_);
     return rows_[name].owner;
   }
 
-  std::atomic<int> renewals{0}, extensions{0};
+  std::atomic<int> renewals{0}, extensions{0}, looks{0}, withdrawals{0};
   std::function<void(std::span<const store::Claim>, Deadline)> on_renew{};  // before anything happens; set before use
+  std::function<void(Duration lease)> before_extending{};  // likewise
   std::atomic<bool> row_locked{false};
   std::atomic<bool> reaped_elsewhere{false};
   std::atomic<int> unanswered_settles{0};       // so many are carried out without an answer
@@ -236,7 +282,7 @@ class FakeLockTable final : public store::LockTable {
 
  private:
   struct Row {
-    std::string owner, node, label, settler;
+    std::string owner, node, label, freed_by;
     std::map<std::string, Instant> ends;  // of a node's entries
     std::int64_t token = 0;
     Instant expires{}, reopens{};
@@ -255,6 +301,43 @@ class FakeLockTable final : public store::LockTable {
     throw mishap.failure;
   }
 
+  bool hang() {
+    int left = to_hang_;
+    while (left > 0 && !to_hang_.compare_exchange_weak(left, left - 1)) {
+    }
+    return left > 0;
+  }
+
+  std::vector<store::Granted> acquire_now(std::span<const store::Ask> asks) {
+    std::vector<store::Granted> granted;
+    for (const auto& ask : asks) {
+      auto& row = rows_[ask.name.text()];
+      const auto now = BootClock::now();
+      if (row.owner == ask.owner) {  // once more: nothing is taken away
+        if (row.ends.empty()) row.expires = std::max(row.expires, later(now, ask.lease));
+        row.lease = std::max(row.lease, ask.lease);
+        granted.push_back({Token{row.token}, false});
+        continue;
+      }
+      if (row.reopens > now || (!row.owner.empty() && row.expires > now) || row.freed_by == ask.owner) {
+        granted.push_back({});
+        continue;
+      }
+      row.token = std::max(row.token, floor_) + 1;
+      row.reopens = ask.at_least > Duration{} ? later(now, ask.at_least) : Instant{};
+      row.ends.clear();
+      if (!ask.entry.empty()) row.ends[std::string(ask.entry)] = later(now, ask.lease);
+      row.owner = ask.owner;
+      row.freed_by.clear();
+      row.node = ask.node;
+      row.label = ask.label;
+      row.lease = ask.lease;
+      row.expires = later(now, ask.lease);
+      granted.push_back({Token{row.token}, false});
+    }
+    return granted;
+  }
+
   Row* mine(const store::Claim& claim) {
     auto& row = rows_[std::string(claim.name)];
     return row.owner == claim.owner && row.token == number(claim.token) ? &row : nullptr;
@@ -263,13 +346,17 @@ class FakeLockTable final : public store::LockTable {
   bool free(std::string_view name, std::string_view owner, std::int64_t token) {
     auto& row = rows_[std::string(name)];
     if (row.owner != owner || (token != 0 && row.token != token)) return false;
-    row.owner.clear();
+    row.freed_by = std::exchange(row.owner, {});
+    row.expires = BootClock::now();
+    row.ends.clear();
     return true;
   }
 
   std::mutex mutex_;
   std::map<std::string, Row> rows_;
   std::deque<Mishap> mishaps_;
+  std::atomic<int> to_hang_{0};
+  std::vector<std::function<void()>> hanging_;
   std::int64_t floor_ = 0;
   FakeWaitingRoom waiting_;
 };

@@ -12,7 +12,7 @@
 namespace dlock {
 inline namespace v0 {
 
-struct Lock::Grant {
+struct Lock::Handle {
   std::shared_ptr<Core> core;
   std::shared_ptr<engine::Held> held;
   Birthplace birthplace{};

@@ -1,0 +1,68 @@
+// Takes charge of grants made elsewhere, and renews those that nobody here has.
+#include "engine/core.hpp"
+#include "engine/faults.hpp"
+#include "engine/persist.hpp"
+#include "types/owner.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dlock {
+inline namespace v0 {
+
+using engine::Held;
+
+std::shared_ptr<Held> Core::adopt(const Name& name, const Grant& grant, const LockOptions& options) {
+  const auto row = inspect(name);
+  if (!row || row->owner.empty() || row->token != grant.token) return nullptr;
+  auto known = options;
+  if (!known.lease) known.lease = row->lease;
+  const auto terms = terms_of(known);
+  const auto before = adoptions_.take(name.text(), grant);
+  auto heir = before.value_or(random_identity());
+  if (row->owner != grant.owner && row->owner != heir) return nullptr;
+  const store::Claim from{name.text(), grant.owner, grant.token};
+  const engine::ActorName actor(half_, options.job.empty() ? heir : engine::half_of(options.job));
+  store::Ask to{name, heir, options_.node, options.label ? std::string_view{*options.label} : options_.label,
+                actor.view(), terms.lease, {}, options.metadata};
+  const auto begun = BootClock::now();
+  Instant sent{};
+  bool in_doubt = before.has_value(), adopted = false;
+  try {
+    adopted = persist(soon(), {}, in_doubt, [&](Deadline deadline) {
+      sent = BootClock::now();
+      to.lease = terms.left_of_lease(begun, sent);
+      return table_->adopt(from, to, deadline);
+    });
+  } catch (...) {
+    if (in_doubt) adoptions_.note(name.text(), grant, std::move(heir));
+    throw;
+  }
+  if (!adopted) {
+    const auto now = inspect(name);
+    if (now && now->owner == grant.owner && now->token == grant.token)
+      throw Error(Fault::misuse, fmt::format("the lock {} (token {}) is shared by the entries of the node {}: it is not adopted, "
+                                             "but entered (Reentrance::node)",
+                                             in_quotes(name.text()), number(grant.token), in_quotes(now->node)));
+    return nullptr;
+  }
+  auto held = std::make_shared<Held>(name, heir, grant.token, terms, sent, std::string_view{}, begun);
+  watch(held);
+  return held;
+}
+
+bool Core::renew(const Name& name, const Grant& grant, std::optional<Duration> lease) {
+  if (!lease) {
+    const auto row = inspect(name);
+    if (!row || row->token != grant.token || row->owner != grant.owner) return false;
+    lease = row->lease;
+  }
+  const store::Claim claim{name.text(), grant.owner, grant.token};
+  return persist(soon(), [&](Deadline deadline) { return table_->extend(claim, *lease, deadline); });
+}
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,148 @@
+// Tests that an acquire which got no answer, and takes effect when nobody reckons with it any more, holds a name up for
+// a moment at most.
+#include "engine/core.hpp"
+#include "engine/fake_lock_table.hpp"
+#include "engine/keeper_bench.hpp"
+
+#include <dlock/error.hpp>
+
+#include <doctest/doctest.h>
+
+#include <future>
+
+using namespace std::chrono_literals;
+using namespace dlock::test;
+using dlock::BootClock;
+using dlock::Core;
+using dlock::Duration;
+using dlock::later;
+using dlock::Released;
+using dlock::engine::Held;
+
+namespace {
+
+constexpr Duration lease = 1h;
+
+// Two processes of one table; the first's acquires hang.
+struct Bench {
+  std::shared_ptr<FakeLockTable> table = std::make_shared<FakeLockTable>();
+  Core core{table, {.reentrance = dlock::Reentrance::none, .request_timeout = 1s}};
+  Core other{table, {.reentrance = dlock::Reentrance::none}};
+
+  static std::shared_ptr<Held> take(Core& core, Duration wait = {}) {
+    return core.acquire(dlock::Name("n"), {.lease = lease}, {later(BootClock::now(), wait), {}, wait > Duration{}});
+  }
+  // Granted, with an attempt of the same owner under way still.
+  std::shared_ptr<Held> take_at_the_second_attempt() {
+    table->hang_acquires(1);
+    return take(core, 10s);
+  }
+  bool is_free() { return table->owner_of("n").empty(); }
+};
+
+}  // namespace
+
+TEST_CASE("an attempt that takes effect after the release of its own grant is refused") {
+  Bench bench;
+  const auto held = bench.take_at_the_second_attempt();
+  REQUIRE(held);
+  CHECK(bench.core.release(held, 1s) == Released::freed);
+  bench.table->arrive();
+  CHECK(bench.is_free());
+  CHECK(bench.take(bench.other));
+}
+
+TEST_CASE("an attempt that takes effect after somebody else has had the name holds it for a moment only") {
+  Bench bench;
+  const auto held = bench.take_at_the_second_attempt();
+  REQUIRE(held);
+  CHECK(bench.core.release(held, 1s) == Released::freed);
+  const auto next = bench.take(bench.other);
+  REQUIRE(next);
+  CHECK(bench.other.release(next, 1s) == Released::freed);
+  bench.table->arrive();
+  CHECK(bench.table->owner_of("n") == held->owner());
+  CHECK(reached([&] { return bench.is_free(); }));
+}
+
+TEST_CASE("a process asks for what its own late attempt holds, and has it at once") {
+  Bench bench;
+  const auto held = bench.take_at_the_second_attempt();
+  REQUIRE(held);
+  CHECK(bench.core.release(held, 1s) == Released::freed);
+  const auto next = bench.take(bench.other);
+  REQUIRE(next);
+  CHECK(bench.other.release(next, 1s) == Released::freed);
+  bench.table->arrive();
+  CHECK(bench.take(bench.core));
+}
+
+TEST_CASE("a waiter does not wait for itself: what its own late attempt was granted is its own") {
+  Bench bench;
+  const auto first = bench.take(bench.other);
+  REQUIRE(first);
+  bench.table->hang_acquires(1);
+  auto waiter = std::async(std::launch::async, [&] { return bench.take(bench.core, 30s); });
+  CHECK(reached([&] { return bench.table->hanging() == 1; }));
+  CHECK(bench.table->free_and_arrive("n"));  // between two looks of the waiter
+  const auto held = waiter.get();
+  REQUIRE(held);
+  CHECK(held->valid(BootClock::now()));
+  CHECK(bench.table->owner_of("n") == held->owner());
+  CHECK(bench.core.release(held, 1s) == Released::freed);
+  CHECK(bench.other.release(first, 1s) == Released::was_lost);
+}
+
+TEST_CASE("what is granted to a waiter that has given up is freed, though somebody else had the name when it gave up") {
+  Bench bench;
+  const auto first = bench.take(bench.other);
+  REQUIRE(first);
+  bench.table->hang_acquires(1);
+  CHECK_FALSE(bench.take(bench.core, 300ms));
+  CHECK(bench.other.release(first, 1s) == Released::freed);
+  bench.table->arrive();
+  CHECK_FALSE(bench.is_free());
+  CHECK(reached([&] { return bench.is_free(); }));
+}
+
+TEST_CASE("after an acquire in doubt its attempt is not granted any more, whether there was a row or not") {
+  for (const bool row : {false, true}) {
+    Bench bench;
+    if (row) bench.other.release(bench.take(bench.other), 1s);
+    bench.table->hang_acquires(1000);
+    CHECK_THROWS_AS(static_cast<void>(bench.take(bench.core)), dlock::Error);
+    bench.table->hang_acquires(0);
+    CHECK(reached([&] { return bench.table->withdrawals > 0; }));
+    bench.table->arrive();
+    CHECK(bench.is_free());
+  }
+}
+
+TEST_CASE("a detached grant is left alone by who looks for its late attempts, and what they take later is freed") {
+  Bench bench;
+  const auto held = bench.take_at_the_second_attempt();
+  REQUIRE(held);
+  bench.core.detach(held);
+  const auto before = bench.table->looks.load();
+  CHECK(reached([&] { return bench.table->looks > before + 5; }));
+  CHECK(bench.table->owner_of("n") == held->owner());
+  REQUIRE(bench.other.force_release(dlock::Name("n"), held->token()));
+  const auto next = bench.take(bench.other);
+  REQUIRE(next);
+  CHECK(bench.other.release(next, 1s) == Released::freed);
+  bench.table->arrive();
+  CHECK(bench.table->owner_of("n") == held->owner());
+  CHECK(reached([&] { return bench.is_free(); }));
+}
+
+TEST_CASE("a grant that was asked for once is not looked for after its release") {
+  Bench bench;
+  const auto held = bench.take(bench.core);
+  REQUIRE(held);
+  CHECK(bench.core.release(held, 1s) == Released::freed);
+  const auto late = bench.take_at_the_second_attempt();  // of this one something may come
+  REQUIRE(late);
+  CHECK(bench.core.release(late, 1s) == Released::freed);
+  CHECK(reached([&] { return bench.table->looks > 2; }));
+  CHECK(bench.table->withdrawals == 0);
+}
