@@ -1,9 +1,9 @@
-/* This file knows one name of the lock table and those who want it, small enough that every run can be looked at.
+/* One name of the lock table and those who want it, small enough that every run can be looked at.
  * README.md beside it says which line stands for which statement and which function, and what was left out and why.
  *
  * Wrong variants, each of which must be found out: RELEASE_BY_NAME, TRUST_FROM_ANSWER, REAP_AT_ONCE, NO_SECOND_LOOK,
- * LONG_STATEMENTS, FENCE_READS, and with SERVED, which bounds what could go on for ever and asks whether all who wait
- * are served, NEVER_EXPIRES.
+ * LONG_STATEMENTS, FENCE_READS, LATE_GRANT, ADOPT_KEEPS_OWNER, and with SERVED, which bounds what could go on for ever
+ * and asks whether all who wait are served, NEVER_EXPIRES.
  */
 #ifndef CLIENTS
 #define CLIENTS 2
@@ -19,11 +19,12 @@
 #define NONE 0
 #define ACQUIRE 1
 #define INSERT 2
-#define RELEASE 3
-#define WITHDRAW 4
-#define RENEW 5
-#define RENEWED 6
-#define REFUSED 7
+#define ADOPT 3
+#define RELEASE 4
+#define WITHDRAW 5
+#define RENEW 6
+#define RENEWED 7
+#define REFUSED 8
 
 /* What a client does. */
 #define IDLE 0
@@ -41,9 +42,9 @@
 #define OWNER(client, attempt) (1 + (client) + CLIENTS * (attempt))
 #define CLIENT_OF(an_owner) (((an_owner) - 1) % CLIENTS)
 
-/* The row, and the floor beside it. `live`: it has not expired. */
+/* The row, and the floor beside it. `live`: it has not expired. `last`: who gave it back, while nobody holds it. */
 bool present, live;
-byte owner, token, floor;
+byte owner, token, floor, last;
 
 /* The transaction that has fenced, and so locked, the row: a client + 1, or ORPHAN when its client has gone away. */
 byte tx;
@@ -55,6 +56,11 @@ byte phase[CLIENTS], attempt[CLIENTS], own[CLIENTS], tok[CLIENTS];
 byte kind[CLIENTS], number[CLIENTS], answer[CLIENTS]; /* the request under way */
 byte renewal[CLIENTS];                                /* the keeper's, which goes beside it */
 bool ended[CLIENTS], trust[CLIENTS], hope[CLIENTS], old[CLIENTS], late[CLIENTS];
+bool adopts[CLIENTS]; /* what it asks for is the grant in the letter */
+
+/* A grant that was let go of without being released, as a message tells of it: whoever reads it may adopt it, and it may
+ * be read any number of times. */
+byte letter_owner, letter_token;
 
 /* A request whose sender has given up on it. It may still arrive, at any time. */
 byte stray, stray_owner, stray_number;
@@ -68,6 +74,7 @@ byte high;            /* the highest token there ever was */
 byte committed;       /* the token of the last commit */
 byte stale[CLIENTS];  /* a token it was granted that was not above all before it */
 bool forced[CLIENTS]; /* was released by force: it may trust until its next renewal */
+byte gave_back;       /* whose release, or withdrawal, was carried out, with no grant to anybody since */
 
 #ifdef SERVED
 byte doubts, forces;
@@ -95,6 +102,11 @@ ltl served { [] ((phase[0] == ASKS) -> <> (phase[0] != ASKS)) && [] ((phase[1] =
 
 #define HELD (present && owner != NOBODY && live)
 #define MINE(c) (present && owner == own[c] && token == tok[c])
+#ifdef LATE_GRANT
+#define GAVE_BACK(whose) false
+#else
+#define GAVE_BACK(whose) (present && owner == NOBODY && last == whose)
+#endif
 #define TRUSTS(c) (trust[c] && !forced[c])
 
 inline leave_behind(its_kind, its_owner, its_number) {
@@ -108,7 +120,10 @@ inline leave_behind(its_kind, its_owner, its_number) {
 inline look_around() {
 #ifndef RELEASE_BY_NAME
   if
-  :: stray >= RELEASE && !(present && owner == stray_owner) -> leave_behind(NONE, NOBODY, 0)
+  :: (stray == RELEASE || stray == RENEW) && !(present && owner == stray_owner) -> leave_behind(NONE, NOBODY, 0)
+  :: stray == WITHDRAW && (HELD && owner != stray_owner || present && owner == NOBODY && last == stray_owner) ->
+     leave_behind(NONE, NOBODY, 0)
+  :: stray == ADOPT && !(present && (owner == stray_owner || owner == letter_owner)) -> leave_behind(NONE, NOBODY, 0)
   :: else
   fi;
 #endif
@@ -126,8 +141,12 @@ inline look_around() {
 #endif
 }
 
-/* The row, under a token drawn just now, goes to `heir`. */
+/* The row, under a token drawn just now, goes to `heir`. Not to one who has given it back, though an attempt of its own
+ * may still be on its way. */
 inline grant(heir) {
+  assert(heir != gave_back);
+  gave_back = NOBODY;
+  last = NOBODY;
   if
   :: own[CLIENT_OF(heir)] == heir ->
      stale[CLIENT_OF(heir)] = (token <= high && phase[CLIENT_OF(heir)] == ASKS -> token : stale[CLIENT_OF(heir)]);
@@ -141,7 +160,8 @@ inline grant(heir) {
   printf("granted to owner %d: token %d\n", heir, token)
 }
 
-inline free_row() {
+inline free_row(by) {
+  last = by;
   owner = NOBODY;
   live = false
 }
@@ -152,8 +172,8 @@ inline free_row() {
 /* One statement; `what` is NONE when it is done. A token beyond the bound is not granted: that is a busy answer. */
 inline execute(what, whose, count, reply) {
   if
-  :: what == ACQUIRE && HELD && owner != whose -> reply = NO; what = NONE
-  :: what == ACQUIRE && !(HELD && owner != whose) ->
+  :: what == ACQUIRE && (HELD && owner != whose || GAVE_BACK(whose)) -> reply = NO; what = NONE
+  :: what == ACQUIRE && !(HELD && owner != whose || GAVE_BACK(whose)) ->
      count = floor;
      what = INSERT;
      printf("acquire of owner %d has read floor %d\n", whose, floor)
@@ -165,7 +185,7 @@ inline execute(what, whose, count, reply) {
         reply = token;
         printf("granted again to owner %d: token %d\n", whose, token)
      :: !present && count < TOKENS -> token = count + 1; grant(whose); reply = token
-     :: present && tx == NOBODY && owner != whose && !HELD && token < TOKENS && count < TOKENS ->
+     :: present && tx == NOBODY && owner != whose && !HELD && !GAVE_BACK(whose) && token < TOKENS && count < TOKENS ->
         token = MAX(token, count) + 1;
         grant(whose);
         reply = token
@@ -180,7 +200,8 @@ inline execute(what, whose, count, reply) {
 #else
      :: present && owner == whose && token == count ->
 #endif
-        free_row();
+        free_row(whose);
+        gave_back = whose;
         printf("released by owner %d\n", whose)
      :: else
      fi;
@@ -188,8 +209,28 @@ inline execute(what, whose, count, reply) {
      what = NONE
   :: what == WITHDRAW ->
      if
-     :: present && owner == whose -> free_row(); printf("withdrawn by owner %d\n", whose)
+     :: present && owner == whose -> free_row(whose); gave_back = whose; printf("withdrawn by owner %d\n", whose)
+     :: present && owner == NOBODY -> last = whose; gave_back = whose
+     :: !present && floor < TOKENS -> /* a row is made, to say so in it */
+        present = true;
+        token = floor + 1;
+        high = MAX(high, token);
+        last = whose;
+        gave_back = whose
      :: else
+     fi;
+     count = 0;
+     what = NONE
+  :: what == ADOPT ->
+     if
+     :: present && token == count && (owner == letter_owner || owner == whose) ->
+#ifndef ADOPT_KEEPS_OWNER
+        owner = whose;
+#endif
+        live = true;
+        reply = token;
+        printf("adopted by owner %d: token %d\n", whose, token)
+     :: else -> reply = NO
      fi;
      count = 0;
      what = NONE
@@ -219,7 +260,7 @@ inline send(a_kind, a_number) {
   kind[me] = a_kind;
   number[me] = a_number;
   answer[me] = NO;
-  hope[me] = (a_kind == ACQUIRE)
+  hope[me] = (a_kind == ACQUIRE || a_kind == ADOPT)
 }
 
 /* A renewal whose answer nobody waits for any more may still run, if there is room to remember it. */
@@ -252,6 +293,7 @@ inline be_idle() {
   trust[me] = false;
   old[me] = false;
   late[me] = false;
+  adopts[me] = false;
   stale[me] = 0;
   forced[me] = false
 }
@@ -270,6 +312,7 @@ inline accept() {
   hope[me] = false;
   old[me] = false;
   late[me] = false;
+  adopts[me] = false;
   stale[me] = 0;
   look_around()
 }
@@ -284,30 +327,48 @@ end:
        phase[me] = ASKS;
        send(ACQUIRE, 0);
        printf("client %d asks as owner %d\n", me, own[me]) }
+#ifndef SERVED
+  :: d_step { phase[me] == IDLE && letter_owner != NOBODY && attempt[me] < ATTEMPTS && (me == 0 || attempt[me - 1] > 0) ->
+#ifdef ADOPT_KEEPS_OWNER
+       own[me] = letter_owner;
+#else
+       own[me] = OWNER(me, attempt[me]);
+#endif
+       attempt[me]++;
+       phase[me] = ASKS;
+       adopts[me] = true;
+       send(ADOPT, letter_token);
+       printf("client %d adopts as owner %d\n", me, own[me]) }
+#endif
 
   /* The request under way: it runs, or nobody waits for it any more, or its answer is lost. Then it is sent again. */
   :: d_step { CAN_RUN(kind[me]) -> execute(kind[me], own[me], number[me], answer[me]) }
   :: d_step { kind[me] != NONE && stray == NONE && MAY_DOUBT ->
        DOUBT;
        leave_behind(kind[me], own[me], number[me]);
-       kind[me] = (phase[me] == ASKS -> ACQUIRE : kind[me]);
-       number[me] = (phase[me] == ASKS -> 0 : number[me]);
+       kind[me] = (phase[me] == ASKS && !adopts[me] -> ACQUIRE : kind[me]);
+       number[me] = (phase[me] == ASKS && !adopts[me] -> 0 : number[me]);
        hope[me] = (phase[me] == ASKS);
        printf("client %d waits for its request no longer, and asks again\n", me);
        look_around() }
   :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] != NO && MAY_DOUBT ->
        DOUBT;
-       send(ACQUIRE, 0);
+       if
+       :: adopts[me] -> send(ADOPT, letter_token)
+       :: else -> send(ACQUIRE, 0)
+       fi;
        printf("client %d got no answer, and asks again\n", me) }
 
-  /* The answer to an acquire. */
-  :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] == NO -> send(ACQUIRE, 0) }
+  /* The answer to an acquire, or to an adoption. */
+  :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] == NO && !adopts[me] -> send(ACQUIRE, 0) }
+  :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] == NO && adopts[me] -> be_idle() }
+  :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] != NO && adopts[me] -> accept() }
 #ifdef NO_SECOND_LOOK
-  :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] != NO -> accept() }
+  :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] != NO && !adopts[me] -> accept() }
 #else
-  :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] != NO && !late[me] -> accept() }
-  :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] > floor -> accept() }
-  :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] != NO && answer[me] <= floor ->
+  :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] != NO && !adopts[me] && !late[me] -> accept() }
+  :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] > floor && !adopts[me] -> accept() }
+  :: d_step { phase[me] == ASKS && kind[me] == NONE && answer[me] != NO && !adopts[me] && answer[me] <= floor ->
        phase[me] = FREES;
        send(WITHDRAW, 0);
        printf("client %d gives back a token that is not above the floor\n", me) }
@@ -319,9 +380,22 @@ end:
   :: d_step { phase[me] == FREES && kind[me] == WITHDRAW -> be_idle() }
   :: d_step { phase[me] == FREES && kind[me] == NONE -> be_idle() }
   :: d_step { phase[me] == FREES && kind[me] == NONE && tok[me] != 0 && MAY_DOUBT -> DOUBT; send(RELEASE, tok[me]) }
+  :: d_step { phase[me] == ASKS && kind[me] == ADOPT && stray == NONE && !BOUNDED ->
+       leave_behind(ADOPT, own[me], number[me]);
+       be_idle();
+       look_around() }
 
   /* The holder. It may send its fence whatever it thinks of its lease. */
   :: d_step { phase[me] == HOLDS -> let_go(); look_around() }
+#ifndef SERVED
+  :: d_step { phase[me] == HOLDS && !ended[me] && letter_owner == NOBODY ->
+       letter_owner = own[me];
+       letter_token = tok[me];
+       forget_renewal();
+       printf("client %d detaches owner %d, token %d\n", me, own[me], tok[me]);
+       be_idle();
+       look_around() }
+#endif
 #ifdef FENCE_READS
   :: d_step { phase[me] == HOLDS && MINE(me) && MAY_WORK(me) -> WORKED(me); phase[me] = WORKS }
   :: d_step { phase[me] == WORKS -> commit(tok[me]); phase[me] = HOLDS }
@@ -414,19 +488,30 @@ end:
   :: d_step { MAY_FORCE && present && owner != NOBODY && tx == NOBODY && token < TOKENS ->
        FORCE;
        printf("released by force from owner %d\n", owner);
-       if
-       :: own[CLIENT_OF(owner)] == owner -> forced[CLIENT_OF(owner)] = true
-       :: else
-       fi;
+       forced[0] = forced[0] || own[0] == owner;
+       forced[1] = forced[1] || own[1] == owner;
+#if CLIENTS > 2
+       forced[2] = forced[2] || own[2] == owner;
+#endif
        token++;
        high = MAX(high, token);
-       free_row();
+       gave_back = owner;
+       free_row(owner);
        look_around() }
   od
 }
 
 /* Time, as the order in which it ends things: trust before the lease that it came from, and the hope of more trust before
  * the lease that the request has begun. Nobody acts on trust here, so it is kept for as long as it could last. */
+inline ends_for(whom) {
+  if
+  :: own[whom] == owner ->
+     trust[whom] = false;
+     hope[whom] = hope[whom] && (kind[whom] != NONE || renewal[whom] == RENEW)
+  :: else
+  fi
+}
+
 proctype Time() {
 end:
   do
@@ -436,15 +521,11 @@ end:
   :: d_step { HELD ->
 #endif
        live = false;
-       if
-       :: own[CLIENT_OF(owner)] == owner ->
-          trust[CLIENT_OF(owner)] = false;
-          if
-          :: kind[CLIENT_OF(owner)] == NONE && renewal[CLIENT_OF(owner)] != RENEW -> hope[CLIENT_OF(owner)] = false
-          :: else
-          fi
-       :: else
-       fi;
+       ends_for(0);
+       ends_for(1);
+#if CLIENTS > 2
+       ends_for(2);
+#endif
        printf("the lease of owner %d expires\n", owner) }
   od
 }
@@ -463,7 +544,8 @@ end:
        printf("reaper: settles the lease of owner %d\n", owner);
        token++;
        high = MAX(high, token);
-       free_row();
+       gave_back = NOBODY; /* what was abandoned was not given back */
+       free_row(NOBODY);
        look_around() }
   :: d_step { !armed && present && !HELD ->
        floor = MAX(floor, token);
@@ -493,7 +575,8 @@ end:
        :: present && !HELD && tx == NOBODY && token <= armed_floor ->
           present = false;
           token = 0;
-          free_row();
+          free_row(NOBODY);
+          gave_back = NOBODY; /* an attempt that was asked for so long ago is over */
           printf("reaper: removes the row\n")
        :: else
        fi;
