@@ -1,12 +1,13 @@
 # This file knows how the promises are tested on every database: one program, started once a promise and database.
 #
 # A database is a folder under openers/ named like its dialect. Its opener.cmake calls
-#   dlock_opener(KIND file|server LIBRARIES <targets…> [FIXTURE <the servers' ctest fixture>])
+#   dlock_opener(KIND file|server LIBRARIES <targets…> [FIXTURE <the servers' ctest fixture>] [CLUSTER <a cluster's>])
 # and its code lives in namespace dlock::test::<folder>, which it writes as DLOCK_DIALECT.
 #
 #   conformance/*.cpp         promises of every database      ctest conformance.<database>.<promise>
 #   conformance/server/*.cpp  promises where there is a server
 #   conformance/file/*.cpp    promises where the database is a file
+#   conformance/cluster/*.cpp promises where several servers take writes
 #   tools/*.cpp               promises of the commands        ctest tools.<database>.<promise>
 #   fault/…                   the same for processes and servers that die     ctest fault.<database>.<promise>
 #
@@ -18,7 +19,8 @@
 set(dlock_timing
   many_leases
   reap_traffic
-  waits)
+  waits
+  wakes)
 
 # These load the machine with many threads or processes: they count for two of the tests that run at the same time.
 set(dlock_wide
@@ -37,6 +39,15 @@ target_include_directories(dlock_worker PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(dlock_worker PRIVATE dlock::dlock dlock_flags dlock_test_flags Threads::Threads)
 set_target_properties(dlock_worker PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 
+# It stands in for some of the system's own calls, as sanitizers do.
+if(NOT DLOCK_SANITIZE)
+  add_executable(dlock_hampered support/hampered.cpp)
+  target_link_libraries(dlock_hampered PRIVATE dlock::dlock dlock_flags dlock_test_flags Threads::Threads
+    ${CMAKE_DL_LIBS})
+  set_target_properties(dlock_hampered PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests
+    ENABLE_EXPORTS ON)
+endif()
+
 file(GLOB_RECURSE dlock_promises CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} conformance/*.cpp fault/*.cpp
   tools/*.cpp)
 list(FILTER dlock_promises EXCLUDE REGEX "^fault/suite/")
@@ -46,11 +57,15 @@ endif()
 if(DLOCK_SANITIZE MATCHES "thread" AND NOT DLOCK_TEST_ALL)
   list(FILTER dlock_promises EXCLUDE REGEX "^fault/|/migrations_")
 endif()
-if(DLOCK_SANITIZE)  # a sanitizer allocates in its own way
-  list(REMOVE_ITEM dlock_promises conformance/allocations.cpp conformance/file/memory.cpp)
+if(DLOCK_MUTANTS)  # a planted fault is shown to what fails the same way every time
+  list(FILTER dlock_promises EXCLUDE REGEX "^fault/(transfers|unfenced)\\.cpp$")
+endif()
+if(DLOCK_SANITIZE)  # a sanitizer allocates in its own way, and has its own threads
+  list(REMOVE_ITEM dlock_promises conformance/allocations.cpp conformance/file/memory.cpp conformance/scarcity.cpp
+    conformance/server/name_service.cpp)
 endif()
 file(GLOB dlock_support CONFIGURE_DEPENDS support/*.cpp)
-list(FILTER dlock_support EXCLUDE REGEX "/(main|paths|worker)\\.cpp$")
+list(FILTER dlock_support EXCLUDE REGEX "/(main|paths|worker|hampered)\\.cpp$")
 
 add_executable(conformance ${dlock_promises} ${dlock_support})
 set_target_properties(conformance PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
@@ -58,21 +73,25 @@ target_link_libraries(conformance PRIVATE dlock_test_main dlock_test_paths dlock
   dlock_test_soci nlohmann_json::nlohmann_json Threads::Threads)
 dlock_precompile(conformance <doctest/doctest.h> <dlock/dlock.hpp> <fmt/format.h>)
 add_dependencies(conformance dlock_worker)
+if(TARGET dlock_hampered)
+  add_dependencies(conformance dlock_hampered)
+endif()
 foreach(tool dlock-command dlock-migrate dlock-bench)
   if(TARGET ${tool})
     add_dependencies(conformance ${tool})
   endif()
 endforeach()
 
-if(dlock_promises MATCHES "(^|;)fault/")
+if(dlock_promises MATCHES "(^|;)fault/(transfers|unfenced)")
   include(fault/suite/suite.cmake)
   dlock_teller()
 endif()
 
 function(dlock_opener)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "KIND;FIXTURE" "LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "KIND;FIXTURE;CLUSTER" "LIBRARIES")
   set(dlock_opener_kind ${arg_KIND} PARENT_SCOPE)
   set(dlock_opener_fixture "${arg_FIXTURE}" PARENT_SCOPE)
+  set(dlock_opener_cluster "${arg_CLUSTER}" PARENT_SCOPE)
   set(dlock_opener_libraries ${arg_LIBRARIES} PARENT_SCOPE)
 endfunction()
 
@@ -113,7 +132,11 @@ function(dlock_add_promise database promise)
   endif()
   set_tests_properties(${test} PROPERTIES ENVIRONMENT "DLOCK_TEST_DATABASE=${database};DLOCK_TEST_NAME=${test};${ARGN}"
     SKIP_RETURN_CODE 77 TIMEOUT 600 LABELS "${labels}")
-  if(dlock_opener_fixture)
+  if(promise MATCHES "/cluster/")
+    set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT DLOCK_TEST_CLUSTERED=1)
+    # One at a time: some hold a server of it back.
+    set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED ${dlock_opener_cluster} RESOURCE_LOCK ${dlock_opener_cluster})
+  elseif(dlock_opener_fixture)
     set_tests_properties(${test} PROPERTIES FIXTURES_REQUIRED ${dlock_opener_fixture})
   endif()
   if(word IN_LIST dlock_timing)
@@ -143,7 +166,11 @@ foreach(database IN LISTS DLOCK_DIALECTS)
     dlock_teller_of(${database} LIBRARIES ${dlock_opener_libraries})
   endif()
   foreach(promise IN LISTS dlock_promises)
-    if(NOT promise MATCHES "/(server|file)/" OR promise MATCHES "/${dlock_opener_kind}/")
+    if(promise MATCHES "/cluster/")
+      if(dlock_opener_cluster)
+        dlock_add_promise(${database} ${promise})
+      endif()
+    elseif(NOT promise MATCHES "/(server|file)/" OR promise MATCHES "/${dlock_opener_kind}/")
       dlock_add_promise(${database} ${promise})
       if(promise MATCHES "^conformance/" AND NOT promise MATCHES "/migrations_" AND NOT DLOCK_SANITIZE)
         dlock_add_promise(${database} ${promise} uncombined DLOCK_TEST_COMBINE=1)

@@ -1,4 +1,4 @@
-// This file knows the unit of every time at dlock's face: the microsecond, as in the table.
+// The unit of every time at dlock's face: the microsecond, as in the table.
 #pragma once
 
 #include <chrono>
@@ -6,8 +6,31 @@
 namespace dlock {
 inline namespace v0 {
 
-// A length of time. Wider durations saturate where they enter (`std::chrono::hours::max()` means "for ever").
+// A length of time that dlock tells.
 using Duration = std::chrono::microseconds;
+
+// A length of time that dlock is told: every std::chrono::duration converts to it. One that is wider saturates, so that
+// `std::chrono::hours::max()` means "for ever"; one that is finer is rounded away from zero, which means "not at all"; one
+// that is no number is as wrong as a negative one. What is calculated with it is calculated with microseconds, which do
+// not saturate.
+class SaturatingDuration : public Duration {
+ public:
+  constexpr SaturatingDuration() noexcept : Duration(0) {}
+  template <class Rep, class Period>
+  constexpr SaturatingDuration(std::chrono::duration<Rep, Period> length) noexcept : Duration(saturated(length)) {}
+
+ private:
+  template <class Rep, class Period>
+  static constexpr Duration saturated(std::chrono::duration<Rep, Period> length) noexcept {
+    using Wide = std::chrono::duration<long double, Duration::period>;
+    const auto wide = std::chrono::duration_cast<Wide>(length);
+    if (wide >= Wide{Duration::max()}) return Duration::max();
+    if (!(wide > Wide{Duration::min()})) return Duration::min();
+    const auto whole = std::chrono::duration_cast<Duration>(wide);
+    if (std::chrono::duration_cast<Wide>(whole) == wide) return whole;
+    return wide < Wide::zero() ? whole - Duration{1} : whole + Duration{1};
+  }
+};
 
 }  // namespace v0
 }  // namespace dlock

@@ -22,10 +22,12 @@ namespace dlock {
 inline namespace v0 {
 
 // The lock engine of one table in one database.
-// Threads: every member from any thread. After fork() the child's calls throw misuse.
-// Owns: its connections (at most EngineOptions::connections) and its threads (all signals blocked). Destroying it
-// does not release: held Locks stay valid and renewed. The last of the engine and its Locks to go ends the threads,
-// also inside a callback; with a database that hangs that takes at most request_timeout.
+// Threads: every member from any thread. After fork() the child's calls throw misuse, and so do those on an engine that
+// was moved from.
+// Owns: its connections (at most EngineOptions::connections) and its threads (all signals blocked, but for those that a
+// thread's own fault raises). Destroying it does not release: held Locks stay valid and renewed. The last of the engine
+// and its Locks to go ends the threads, also inside a callback; with a database that hangs, or callbacks that do, that
+// takes at most request_timeout: a callback that is still under way then is left to itself, and no other begins.
 // Names: 1 to 255 bytes of UTF-8 without NUL, compared as bytes. Anything else is misuse before any SQL.
 // Fails: every call may throw Error{unavailable, timeout, in_doubt, schema, permission, misuse}, one that waits also
 // Error{deadlock}. Busy is no error.
@@ -40,7 +42,8 @@ class DLOCK_EXPORT Engine {
   // A lock that is held already may be entered again: Reentrance in <dlock/options.hpp> says by whom.
 
   // One attempt. Empty: busy; then `busy`, if given, tells who holds it (one more statement).
-  std::optional<Lock> try_lock(std::string_view name, const LockOptions& options = {}, Holder* busy = nullptr);
+  [[nodiscard]] std::optional<Lock> try_lock(std::string_view name, const LockOptions& options = {},
+                                             Holder* busy = nullptr);
 
   // Who waits: threads of one engine stand in line for a name, and only the first of them talks to the database; it is
   // woken by a release (see "How waiters wake" in README.md), by the end of the lease, and by looking at intervals. A
@@ -49,14 +52,14 @@ class DLOCK_EXPORT Engine {
   // within about a second: the one that began to wait last gets Error{deadlock}, which names the cycle.
 
   // Waits at most `wait`, or until the token is stopped. Empty: time is up, or stopped. Never before `wait` has passed.
-  std::optional<Lock> try_lock_for(std::string_view name, Duration wait, const LockOptions& options = {},
-                                   std::stop_token stop = {});
+  [[nodiscard]] std::optional<Lock> try_lock_for(std::string_view name, SaturatingDuration wait,
+                                                 const LockOptions& options = {}, std::stop_token stop = {});
 
   // Waits as long as it takes.
   Lock lock(std::string_view name, const LockOptions& options = {});
 
   // Waits until granted or stopped. Empty: stopped.
-  std::optional<Lock> lock(std::stop_token stop, std::string_view name, const LockOptions& options = {});
+  [[nodiscard]] std::optional<Lock> lock(std::stop_token stop, std::string_view name, const LockOptions& options = {});
 
   // Locks the name inside the caller's own open transaction on the same database (SELECT … FOR UPDATE), until it ends by
   // commit, rollback or the end of its connection. Excludes leases on the same name, and is excluded by them. Waits at
@@ -70,15 +73,16 @@ class DLOCK_EXPORT Engine {
   // Fails: conflict (roll back and run the transaction again), misuse (no transaction is open, a failed one, a result
   // left to read; or the connection leads to another database than the lock table's, and both are named), unavailable,
   // timeout, schema, permission.
-  std::optional<Token> try_lock_in(TransactionRef transaction, std::string_view name, Duration wait = {});
+  [[nodiscard]] std::optional<Token> try_lock_in(TransactionRef transaction, std::string_view name,
+                                                 SaturatingDuration wait = {});
 
   // The same, and leaves a lease behind: it begins with the transaction's commit, or never if that fails. Take charge of
   // it with adopt(name, grant) after the commit, here or in another process; until then nobody renews it.
-  std::optional<Grant> try_lock_in(TransactionRef transaction, std::string_view name, Duration wait,
-                                   const LockOptions& lease);
+  [[nodiscard]] std::optional<Grant> try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait,
+                                                 const LockOptions& lease);
 
   // Waits until the name can be taken, without taking it. False: time is up, or stopped.
-  bool wait_free(std::string_view name, Duration wait, std::stop_token stop = {});
+  [[nodiscard]] bool wait_free(std::string_view name, SaturatingDuration wait, std::stop_token stop = {});
 
   // Takes charge of a grant made elsewhere (Lock::detach, try_lock_in, another process), and renews it on the way: by
   // options.lease, or by the length it had. It keeps its token and gets another owner, in the same write: of two who
@@ -86,16 +90,16 @@ class DLOCK_EXPORT Engine {
   // Empty: it is not, or not any more, a grant of this name.
   // Whoever gets in_doubt adopts the grant again, through the same engine: nobody else can any more, if it was adopted.
   // Misuse for a grant that is shared by the entries of a node (Reentrance::node): enter it instead.
-  std::optional<Lock> adopt(std::string_view name, const Grant& grant, const LockOptions& options = {});
+  [[nodiscard]] std::optional<Lock> adopt(std::string_view name, const Grant& grant, const LockOptions& options = {});
 
   // Makes a grant made elsewhere last `lease` from now at least, or the length it had, for a holder that is no Lock: a
   // script, a program in another language. It keeps its owner. False: it is not, or not any more, a grant of this name.
-  bool renew(std::string_view name, const Grant& grant, std::optional<Duration> lease = {});
+  [[nodiscard]] bool renew(std::string_view name, const Grant& grant, std::optional<SaturatingDuration> lease = {});
 
   // What the table says of a name, whatever its state. Empty: there is no row.
   std::optional<Holder> inspect(std::string_view name);
 
-  // All rows whose name matches the shell pattern, ordered by name.
+  // All rows whose name matches the shell pattern (of UTF-8 characters, whatever the locale), ordered by name.
   std::vector<Holder> list(std::string_view glob = "*");
 
   // Those who wait for names that match the shell pattern, as far as they have a row (see <dlock/waiter.hpp>), ordered by
@@ -103,7 +107,7 @@ class DLOCK_EXPORT Engine {
   std::vector<Waiter> waiters(std::string_view glob = "*");
 
   // Frees a lock whose token is still `seen`, and makes every later renewal by its holder fail. False: it had moved on.
-  bool force_release(std::string_view name, Token seen);
+  [[nodiscard]] bool force_release(std::string_view name, Token seen);
 
   // One round of the reaper: settles at most `batch` leases that expired without release (each is reported once, as
   // `abandoned`), and removes at most `batch` rows idle for longer than the retention. Removal takes two rounds of one
@@ -127,6 +131,7 @@ class DLOCK_EXPORT Engine {
   struct Handle;
   explicit Engine(std::unique_ptr<Handle> handle) noexcept;
   Engine same() const;              // another handle on the same core
+  Handle& handle() const;           // throws misuse in an engine that was moved from
   std::unique_ptr<Handle> handle_;  // shares the core (pool, keeper, timer) with every Lock
 };
 

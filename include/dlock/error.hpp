@@ -14,7 +14,8 @@ inline namespace v0 {
 // What went wrong, as far as a caller can act on it.
 enum class Fault {
   unavailable,  // the database cannot be reached, or cannot be written to now
-  timeout,      // no connection or no answer inside the deadline, and nothing was granted
+  timeout,      // no connection or no answer inside the deadline, and nothing was granted; or nobody holds the name, and
+                // something keeps its table from being written: the text says what
   lost,         // the lease is no longer the caller's
   deadlock,     // the wait was given up to break a cycle of waiters
   conflict,     // roll back and run the transaction again

@@ -15,11 +15,13 @@ struct Event {
     granted,          // a lease was granted; `took` is the time from the call to the grant
     released,         // a lease was released, or ends by itself because the release could not be confirmed (`text` says so)
     lost,             // a held lease is lost; `text` says how it was noticed
-    trust_low,        // renewal keeps failing, or has ended for max_hold, and trust is running out; `took` is what is left
+    trust_low,        // renewal keeps failing, or has ended for max_hold, and trust is running out; or the lease is too short
+                      // to be renewed at this distance from the database; `took` is what is left
     retried,          // a statement of the engine failed in passing and is sent again; `text` is the database's own
     abandoned,        // the reaper found a lease that expired without release; `text` says who held it
     reconnected,      // a connection was opened again after a failure
-    weak_durability,  // the server is set to forget: `text` says which setting and what it costs
+    weak_durability,  // the server is set to forget, or a failover would: `text` says which setting and what it costs; told
+                      // at the start, and after a reconnect what is new
   };
   Kind kind{};
   std::string_view name{};

@@ -18,6 +18,7 @@ namespace dlock {
 inline namespace v0 {
 
 class Engine;
+class Mutex;
 
 // Why a lease was lost.
 enum class Loss {
@@ -52,15 +53,22 @@ struct FenceOptions {
   unsigned attempts = 10;  // with_fence: runs of the transaction at most, while each ends in conflict
 };
 
-// One granted lease, or a further entry into one (Reentrance): then owner, token, trust and loss are those of the lease,
-// shared by all of its entries.
+// One granted lease, or a further entry into one (Reentrance): then owner, token, trust and loss are those of the
+// lease, shared by all of its entries.
 // Threads: lost, valid, remaining, check, loss, name, token and owner from any; the rest one thread at a time.
 // A Lock moved to another thread stays the entry of the thread it was granted to: that one may re-enter it, the thread
-// that has it now may not.
+// that has it now may not. When deadlocks are looked for, a Lock that was moved is nobody's until a member of it is
+// used, and from then on the job of the thread that used it.
+// A Lock that was moved from holds nothing: what may throw throws misuse; it is not valid(), lost() is stopped, name
+// and owner are empty, token and remaining are 0, loss() is empty. One that was released or detached is not valid()
+// either, and check, extend, fence, with_fence and fence_sql throw lost.
 // Owns: the grant. It may outlive its Engine; renewal goes on until the last Lock is gone.
 // Time: trust runs on CLOCK_BOOTTIME from before the request was sent; no wall clock is read.
 class [[nodiscard]] DLOCK_EXPORT Lock {
+  struct Handle;
+
  public:
+  explicit Lock(std::shared_ptr<Handle> handle) noexcept;  // the engine's
   Lock(Lock&&) noexcept;
   Lock& operator=(Lock&&) noexcept;  // releases what it held, like the destructor
   Lock(const Lock&) = delete;
@@ -70,7 +78,7 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // Does nothing in a process made by fork().
   ~Lock();
 
-  // As the destructor, but tells. A second call answers what the first one did.
+  // As the destructor, but tells. A second call answers what the first one did, and after detach() it is `unconfirmed`.
   Released release();
 
   // Lets go of the lease, with all entries of its thread, without releasing it: nobody renews it any more, and it ends
@@ -85,7 +93,7 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   const std::string& owner() const noexcept;  // 32 hexadecimal digits, random, of this grant alone
 
   // Set when the lease is lost, by a thread of the engine, at the latest when trust ends. Callbacks registered on it
-  // run on a thread of their own; one that blocks delays those of other locks, never a renewal.
+  // run on a thread of their own: one that blocks delays others of the same lock, and nothing else.
   std::stop_token lost() const noexcept;
 
   // Whether the lease can be trusted, computed from the clock here and now: right at once after a pause.
@@ -108,16 +116,16 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // Misuse where it does not go with what was chosen for the grant: later than LockOptions::max_hold allows, or not
   // longer than LockOptions::renew_every or EngineOptions::margin need.
   // Fails: lost, unavailable, timeout, in_doubt, misuse.
-  void extend(Duration lease);
+  void extend(SaturatingDuration lease);
 
   // Proves, inside the caller's open transaction on the same database, that the lease is still this grant's, by writing
-  // its row: nobody else can be granted the lock until the transaction ends, and nobody was before. What is committed in
-  // it was written under this lock. Make it the transaction's first statement: at REPEATABLE READ and SERIALIZABLE (and
-  // in a deferred transaction on SQLite) a renewal since the transaction's snapshot ends it with conflict.
-  // The lease is renewed on the way, for others; this process counts on that only after with_fence. Until the
-  // transaction ends the keeper cannot renew the lease. On PostgreSQL the server ends the transaction when its client is
-  // silent for longer than the lease (EngineOptions::bound_idle); elsewhere a transaction that hangs keeps the lock.
-  // The connection keeps its settings; it waits for the database as its owner has set it up to.
+  // its row: nobody else can be granted the lock until the transaction ends, and nobody was before. What is committed
+  // in it was written under this lock. Make it the transaction's first statement: at REPEATABLE READ and SERIALIZABLE
+  // (and in a deferred transaction on SQLite) a renewal since the transaction's snapshot ends it with conflict. The
+  // lease is renewed on the way, for others; this process counts on that only after with_fence. Until the transaction
+  // ends the keeper cannot renew the lease. On PostgreSQL the server ends the transaction when its client is silent for
+  // longer than the lease (EngineOptions::bound_idle); elsewhere a transaction that hangs keeps the lock. The
+  // connection keeps its settings; it waits for the database as its owner has set it up to.
   // Fails: lost (so does a Lock that was released or detached), conflict (roll back and run the transaction again),
   // misuse (no transaction is open, a failed one, a result left to read; or the connection leads to another database
   // than the lock table's, and both are named), unavailable, schema, permission. Do not commit then: see
@@ -131,8 +139,9 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // The work must not end the transaction, nor may a statement in it (DDL on MySQL and MariaDB commits by itself):
   // that is misuse, told when the work is over. Nothing is run again then; what the work has committed is stored, and
   // what it wrote after that without committing is not.
-  // Fails: as fence(), but misuse if a transaction is open already; in_doubt if the connection broke during the commit;
-  // and with whatever the work throws.
+  // Fails: as fence(), but misuse if a transaction is open already; in_doubt if the connection broke during the commit, or
+  // if the commit's wait for a synchronous standby was cancelled (PostgreSQL says so by a warning, which cannot be seen
+  // through a SqlRunner, nor on a connection with a notice receiver of its own); and with whatever the work throws.
   void with_fence(TransactionRef transaction, const std::function<void()>& work, const FenceOptions& options = {});
 
   // The fence as one statement of literal SQL, for transactions of other drivers or languages. It must be the first
@@ -143,10 +152,11 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
 
  private:
   friend class Engine;
-  struct Handle;
-  explicit Lock(std::shared_ptr<Handle> grant) noexcept;
+  friend class Mutex;
+  Handle* used() const noexcept;  // null: moved from
+  void check_not_moved_from() const;
   Handle& here() const;
-  void check_kept() const;
+  Handle& kept() const;  // neither released nor detached
   std::shared_ptr<Handle> grant_;
 };
 

@@ -30,14 +30,11 @@ class DLOCK_EXPORT Mutex {
 
   void lock();
   bool try_lock();
-  template <class Rep, class Period>
-  bool try_lock_for(std::chrono::duration<Rep, Period> wait) {
-    return try_for(in_microseconds(wait));
-  }
+  bool try_lock_for(SaturatingDuration wait);
   template <class Clock, class Length>
   bool try_lock_until(std::chrono::time_point<Clock, Length> end) {
     const auto now = Clock::now();
-    return end <= now ? try_for({}) : try_for(in_microseconds(end - now));
+    return end <= now ? try_lock_for({}) : try_lock_for(end - now);
   }
 
   // Ends what the last successful lock() of this thread began. Never throws: that the lease was lost meanwhile, or that
@@ -50,16 +47,6 @@ class DLOCK_EXPORT Mutex {
   Lock& held();
 
  private:
-  // Rounded up, saturating.
-  template <class Rep, class Period>
-  static Duration in_microseconds(std::chrono::duration<Rep, Period> wait) {
-    using Wide = std::chrono::duration<long double, Duration::period>;
-    if (wait <= wait.zero()) return {};
-    if (std::chrono::duration_cast<Wide>(wait) >= Wide{Duration::max()}) return Duration::max();
-    return std::chrono::ceil<Duration>(wait);
-  }
-  bool try_for(Duration wait);
-
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -19,8 +19,8 @@ enum class Reentrance {
   none,    // nobody: for tasks on thread pools, where the next task on a thread is somebody else
 };
 
-// Who is first among those who wait for a name. A try that does not wait is busy while anybody queues. Who waits barging
-// and finds a queue joins it; so one waiter with `fifo` puts all of them in order, and none is passed by.
+// Who is first among those who wait for a name. A try that does not wait is busy while anybody queues. Who waits
+// barging and finds a queue joins it; so one waiter with `fifo` puts all of them in order, and none is passed by.
 enum class Fairness {
   barging,  // whoever is quickest: the fastest for all together
   fifo,     // in the order in which they began to wait, across processes: a ticket each, for one more write
@@ -28,14 +28,16 @@ enum class Fairness {
 
 // How one lock is to be held. What is unset is the engine's default.
 struct LockOptions {
-  std::optional<Duration> lease{};     // 1 ms to 10 years; renewed automatically from 300 ms up
-  Duration at_least{};                 // the lock stays closed this long after the grant, even if released or crashed; 0 = not
-  // Renewal stops so early that the lease is over, by the database's clock, at most this long after the grant; 0 = never.
-  // The lock is then held for at least max_hold less one lease. Cuts the engine's default lease short; a lease given
-  // here must not be longer, and Lock::extend must not go beyond.
-  Duration max_hold{};
-  std::optional<Duration> renew_every{};  // unset: a third of the lease
-  bool renew = true;                   // false: nobody renews it; it ends with its lease or by Lock::extend
+  // Longer than its margin, to 10 years; renewed automatically from 300 ms up.
+  std::optional<SaturatingDuration> lease{};
+  // The lock stays closed this long after the grant, even if released or crashed; 0 = not.
+  SaturatingDuration at_least{};
+  // Renewal stops so early that the lease is over, by the database's clock, at most this long after the grant; 0 =
+  // never. The lock is then held for at least max_hold less one lease. Cuts the engine's default lease short; a lease
+  // given here must not be longer, and Lock::extend must not go beyond.
+  SaturatingDuration max_hold{};
+  std::optional<SaturatingDuration> renew_every{};  // unset: a third of the lease
+  bool renew = true;  // false: nobody renews it; it ends with its lease or by Lock::extend
   std::optional<Reentrance> reentrance{};
   std::optional<Fairness> fairness{};
   // On whose behalf: grants and waits of one job count as one when deadlocks are looked for, also in several processes.
@@ -53,32 +55,42 @@ struct EngineOptions {
   std::string node{};                    // stable, human name of this replica; empty: the host name
   std::string label{};                   // for people; empty: host:pid
   std::string application = "dlock";     // how connections introduce themselves to the server
-  Duration lease = std::chrono::seconds{30};
+  SaturatingDuration lease = std::chrono::seconds{30};
   Reentrance reentrance = Reentrance::thread;
   Fairness fairness = Fairness::barging;
   bool node_exclusive = false;           // with Reentrance::node: what another engine of the same node holds is replaced, not
-                                         // joined: a new token, and its renewals are refused. For one engine a node only
-  std::optional<Duration> margin{};      // safety margin of trust; unset: lease/20, 1 ms (SQLite 3 ms) to 500 ms
+                                         // joined: a new token, and its renewals are refused. For one engine a node
+                                         // only
+  std::optional<SaturatingDuration> margin{};  // safety margin of trust; unset: lease/20, 1 ms (SQLite 3 ms) to 500 ms
   unsigned connections = 2;              // at most; opened when needed
-  // While all of them are busy, acquires of other threads wait and leave together in the next statement, at most so many,
-  // each with an answer and a deadline of its own; releases likewise. 1 to 1000; 1 = each leaves alone.
+  // While all of them are busy, acquires of other threads wait and leave together in the next statement, at most so
+  // many, each with an answer and a deadline of its own; releases likewise. 1 to 1000; 1 = each leaves alone.
   unsigned combine = 64;
-  Duration connect_timeout = std::chrono::seconds{10};
-  Duration request_timeout = std::chrono::seconds{5};   // of one call that does not wait, and of one renewal
-  Duration release_timeout = std::chrono::seconds{1};   // of a release in a destructor
-  Duration poll_first = std::chrono::milliseconds{20};  // a waiter looks again after this, and then ever less often,
-  Duration poll_floor = std::chrono::milliseconds{500}; // but at least this often, ±25 %, whatever wakes it besides
+  SaturatingDuration connect_timeout = std::chrono::seconds{10};
+  SaturatingDuration request_timeout = std::chrono::seconds{5};  // of one call that does not wait, and of one renewal
+  SaturatingDuration release_timeout = std::chrono::seconds{1};  // of a release; then the engine tries on by itself
+  // A waiter looks again after the first, and then ever less often, but at least as often as the second, ±25 %, whatever
+  // wakes it besides.
+  SaturatingDuration poll_first = std::chrono::milliseconds{20};
+  SaturatingDuration poll_floor = std::chrono::milliseconds{500};
   bool listen = true;                    // wake at releases by other processes (one connection while something waits)
-  Duration ticket = std::chrono::seconds{10};  // a waiter that died blocks a queue at most for so long; 300 ms or more
-  unsigned hand_overs = 16;              // a lock goes from thread to thread inside this engine so often in one go,
-  Duration hand_over_time = std::chrono::milliseconds{100};  // and for so long; then other processes get their turn
-  Duration reap_every{};                 // a thread of the engine reaps at this interval, ±25 %; 0: only Engine::reap does
-  Duration retention = std::chrono::hours{24};          // the reaper removes rows idle for longer; not below `grace`
-  Duration grace = std::chrono::seconds{60};            // between the reaper's two steps; the same for all users of a table
+  // A waiter that died blocks a queue at most for so long; 300 ms or more.
+  SaturatingDuration ticket = std::chrono::seconds{10};
+  // A lock goes from thread to thread inside this engine so often in one go, and for so long; then other processes get
+  // their turn.
+  unsigned hand_overs = 16;
+  SaturatingDuration hand_over_time = std::chrono::milliseconds{100};
+  SaturatingDuration reap_every{};  // a thread of the engine reaps at this interval, ±25 %; 0: only Engine::reap does
+  SaturatingDuration retention = std::chrono::hours{24};  // the reaper removes rows idle for longer; not below `grace`
+  // Between the reaper's two steps; the same for all users of a table.
+  SaturatingDuration grace = std::chrono::seconds{60};
   bool bound_idle = true;                // bound the idle time of transactions with a lock or a fence in them (see there)
-  bool prepared_statements = true;       // off behind a pooler in transaction mode
-  // Called on a thread of its own; exceptions are swallowed. The end of the engine waits for a call under way, unless it
-  // comes from within it.
+  // False: nothing is prepared, which suits a pooler in transaction mode that is not recognised by itself. So does
+  // prepared=off in the URL.
+  bool prepared_statements = true;
+  // Called on a thread of its own, one event after another; exceptions are swallowed. However long it takes, it delays
+  // no lost(), no renewal and no call. The end of the engine waits for a call under way, but not longer than
+  // request_timeout, unless it comes from within it.
   std::function<void(const Event&)> observer{};
 };
 

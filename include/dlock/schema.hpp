@@ -23,11 +23,11 @@ struct Options {
   std::string table = "resource_lock";    // [A-Za-z_][A-Za-z0-9_]{0,47}
   std::string history_table{};            // empty: <table>_schema_history
   std::string application = "dlock-migrate";
-  Duration connect_timeout = std::chrono::seconds{10};
-  Duration lock_timeout = std::chrono::seconds{60};     // wait for another migrator
-  Duration ddl_lock_timeout = std::chrono::seconds{3};  // wait for readers and writers of the table, per try
-  unsigned ddl_retries = 10;                            // further tries, with jitter between them
-  Duration statement_timeout{};                         // 0: none
+  SaturatingDuration connect_timeout = std::chrono::seconds{10};
+  SaturatingDuration lock_timeout = std::chrono::seconds{60};  // wait for another migrator
+  SaturatingDuration ddl_lock_timeout = std::chrono::seconds{3};  // wait for readers and writers of the table, per try
+  unsigned ddl_retries = 10;                                      // further tries, with jitter between them
+  SaturatingDuration statement_timeout{};  // 0: none
   bool create_schema = false;                           // make a missing schema instead of refusing
   bool lock = true;                                     // false: only the history's rows keep two migrators apart
   bool verify = true;                                   // of baseline(), mark_applied(), discard(): compare the tables first
@@ -60,6 +60,7 @@ struct Report {
   int from = 0, to = 0;                   // versions before and after, where the verdict is good
   std::vector<int> versions{};            // made, taken back, adopted, …, in order
   std::string plan{};                     // of a dry run: the statements, as a script with comments
+  std::vector<std::string> restored{};    // of repair(): what was missing, and has been made anew: "view …", "floor row of …"
 };
 
 // One version of the table, as the history or this library knows it.
@@ -121,7 +122,8 @@ DLOCK_EXPORT Report down(std::string_view url, int to, const Options& options = 
 // Writes versions 1 to `at` into the history of a table that has none, because it was made by other means.
 DLOCK_EXPORT Report baseline(std::string_view url, int at, const Options& options = {});
 
-// Looks again at the version that is half done, if there is one, and finishes it, as up() would do.
+// Looks again at the version that is half done, if there is one, and finishes it, as up() would do. If there is none, a
+// view that is missing is made anew; tables that are not what they should be are Verdict::drift, and stay as they are.
 DLOCK_EXPORT Report repair(std::string_view url, const Options& options = {});
 
 // Writes into the history that this version is applied, as it was finished by hand; or was never begun, as what it
@@ -132,8 +134,10 @@ DLOCK_EXPORT Report discard(std::string_view url, int version, const Options& op
 // Reads the history. Writes nothing, takes no lock.
 DLOCK_EXPORT Status status(std::string_view url, const Options& options = {});
 
-// As status(), and compares the structure of the table with what it should be. Needs only SELECT.
-DLOCK_EXPORT Status check(std::string_view url, const Options& options = {});
+// As status(), and compares the structure of the table with what it should be. Needs only SELECT. A view that the role of
+// the connection may not see is taken to be there. `role`: fails with Error{permission}, which names the rights, if that
+// role lacks one that `runtime` or `read_only` needs; with Error{misuse} for `migrator`, whose rights show at work.
+DLOCK_EXPORT Status check(std::string_view url, const Options& options = {}, std::optional<Role> role = {});
 
 // What is there, for reports and comparisons. Writes nothing; needs only SELECT.
 DLOCK_EXPORT Structure dump(std::string_view url, const Options& options = {});

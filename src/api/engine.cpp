@@ -2,6 +2,7 @@
 #include "api/lock_handle.hpp"
 #include "api/open.hpp"
 #include "engine/core.hpp"
+#include "types/mutant.hpp"
 #include "types/name.hpp"
 #include "types/process.hpp"
 
@@ -16,7 +17,7 @@ namespace dlock {
 inline namespace v0 {
 namespace {
 
-Deadline deadline_of(Duration wait) {
+Instant deadline_of(Duration wait) {
   if (wait < Duration{})
     throw Error(Fault::misuse, fmt::format("the wait {} us is negative", wait.count()));
   return later(BootClock::now(), wait);
@@ -34,19 +35,27 @@ struct Engine::Handle {
     return *core;
   }
 
+  std::shared_ptr<Lock::Handle> grant(std::shared_ptr<engine::Held> held) const {
+    auto made = std::make_shared<Lock::Handle>(core, std::move(held));
+    made->used();
+    return made;
+  }
+
   std::optional<Lock> lock(std::shared_ptr<engine::Held> held) const {
     if (!held) return std::nullopt;
-    return Lock(std::make_shared<Lock::Handle>(Lock::Handle{core, std::move(held)}));
+    // Made where it is to be: a Lock that is moved changes hands.
+    return std::optional<Lock>(std::in_place, grant(std::move(held)));
   }
 };
 
 Engine::Engine(std::string_view url, EngineOptions options)
     : handle_(std::make_unique<Handle>(Handle{api::open(url, std::move(options))})) {}
 Engine::Engine(std::unique_ptr<Handle> handle) noexcept : handle_(std::move(handle)) {}
-Engine Engine::same() const { return Engine(std::make_unique<Handle>(*handle_)); }
+Engine Engine::same() const { return Engine(std::make_unique<Handle>(handle())); }
 Engine::Engine(Engine&&) noexcept = default;
 
 Engine& Engine::operator=(Engine&& other) noexcept {
+  if (this == &other) return *this;
   const Engine old(std::move(*this));  // ends as an engine does, also after fork()
   handle_ = std::move(other.handle_);
   return *this;
@@ -57,8 +66,13 @@ Engine::~Engine() {
   if (handle_ && handle_->birthplace.forked()) static_cast<void>(handle_.release());
 }
 
+Engine::Handle& Engine::handle() const {
+  if (!handle_) throw Error(Fault::misuse, "the engine was moved from: it has no database any more");
+  return *handle_;
+}
+
 std::optional<Lock> Engine::try_lock(std::string_view name, const LockOptions& options, Holder* busy) {
-  auto& core = handle_->here();
+  auto& core = handle().here();
   const Name checked(name);
   api::check(options);
   auto held = core.acquire(checked, options, {later(BootClock::now(), core.options().request_timeout), {}, false});
@@ -67,50 +81,54 @@ std::optional<Lock> Engine::try_lock(std::string_view name, const LockOptions& o
     *busy = row ? std::move(*row) : Holder{};
     busy->name = name;
   }
-  return handle_->lock(std::move(held));
+  return handle().lock(std::move(held));
 }
 
-std::optional<Lock> Engine::try_lock_for(std::string_view name, Duration wait, const LockOptions& options,
+std::optional<Lock> Engine::try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
                                          std::stop_token stop) {
-  auto& core = handle_->here();
+  auto& core = handle().here();
   const Name checked(name);
   api::check(options);
-  return handle_->lock(core.acquire(checked, options, {deadline_of(wait), std::move(stop), true}));
+  if (planted("try_lock_for_deaf")) stop = {};
+  return handle().lock(core.acquire(checked, options, {deadline_of(wait), std::move(stop), true}));
 }
 
 Lock Engine::lock(std::string_view name, const LockOptions& options) {
-  auto lock = try_lock_for(name, Duration::max(), options);
-  return std::move(*lock);
+  auto& core = handle().here();
+  const Name checked(name);
+  api::check(options);
+  return Lock(handle().grant(core.acquire(checked, options, {Instant::max(), {}, true})));
 }
 
 std::optional<Lock> Engine::lock(std::stop_token stop, std::string_view name, const LockOptions& options) {
   return try_lock_for(name, Duration::max(), options, std::move(stop));
 }
 
-std::optional<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, Duration wait) {
-  const auto grant = handle_->here().try_lock_in(transaction, Name(name), deadline_of(wait), nullptr);
+std::optional<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait) {
+  const auto grant = handle().here().try_lock_in(transaction, Name(name), deadline_of(wait), nullptr);
   return grant ? std::optional(grant->token) : std::nullopt;
 }
 
-std::optional<Grant> Engine::try_lock_in(TransactionRef transaction, std::string_view name, Duration wait,
+std::optional<Grant> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait,
                                          const LockOptions& lease) {
   api::check(lease);
-  return handle_->here().try_lock_in(transaction, Name(name), deadline_of(wait), &lease);
+  return handle().here().try_lock_in(transaction, Name(name), deadline_of(wait), &lease);
 }
 
-bool Engine::wait_free(std::string_view name, Duration wait, std::stop_token stop) {
-  return handle_->here().wait_free(Name(name), {deadline_of(wait), std::move(stop), true});
+bool Engine::wait_free(std::string_view name, SaturatingDuration wait, std::stop_token stop) {
+  if (planted("wait_free_deaf")) stop = {};
+  return handle().here().wait_free(Name(name), {deadline_of(wait), std::move(stop), true});
 }
 
 std::optional<Lock> Engine::adopt(std::string_view name, const Grant& grant, const LockOptions& options) {
-  auto& core = handle_->here();
+  auto& core = handle().here();
   api::check(grant);
   api::check(options);
-  return handle_->lock(core.adopt(Name(name), grant, options));
+  return handle().lock(core.adopt(Name(name), grant, options));
 }
 
-bool Engine::renew(std::string_view name, const Grant& grant, std::optional<Duration> lease) {
-  auto& core = handle_->here();
+bool Engine::renew(std::string_view name, const Grant& grant, std::optional<SaturatingDuration> lease) {
+  auto& core = handle().here();
   api::check(grant);
   LockOptions options;
   options.lease = lease;
@@ -118,23 +136,23 @@ bool Engine::renew(std::string_view name, const Grant& grant, std::optional<Dura
   return core.renew(Name(name), grant, lease);
 }
 
-std::optional<Holder> Engine::inspect(std::string_view name) { return handle_->here().inspect(Name(name)); }
+std::optional<Holder> Engine::inspect(std::string_view name) { return handle().here().inspect(Name(name)); }
 
-std::vector<Holder> Engine::list(std::string_view glob) { return handle_->here().list(std::string(glob)); }
+std::vector<Holder> Engine::list(std::string_view glob) { return handle().here().list(std::string(glob)); }
 
-std::vector<Waiter> Engine::waiters(std::string_view glob) { return handle_->here().waiters(std::string(glob)); }
+std::vector<Waiter> Engine::waiters(std::string_view glob) { return handle().here().waiters(std::string(glob)); }
 
 bool Engine::force_release(std::string_view name, Token seen) {
-  return handle_->here().force_release(Name(name), seen);
+  return handle().here().force_release(Name(name), seen);
 }
 
 Engine::Reaped Engine::reap(std::size_t batch) {
   if (batch == 0) throw Error(Fault::misuse, "the batch 0 must be at least 1");
-  return handle_->here().reap(batch);
+  return handle().here().reap(batch);
 }
 
 Engine::Reaped Engine::reap_all(const Reaping& reaping, std::stop_token stop) {
-  auto& core = handle_->here();
+  auto& core = handle().here();
   if (reaping.limit == 0) throw Error(Fault::misuse, "Reaping::limit 0 must be at least 1");
   return core.reap_all(reaping, stop);
 }

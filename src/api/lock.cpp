@@ -1,4 +1,4 @@
-// This file knows what each call on a Lock means to the engine.
+// What each call on a Lock means to the engine.
 #include "api/lock_handle.hpp"
 #include "api/open.hpp"
 #include "types/name.hpp"
@@ -8,15 +8,50 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace dlock {
 inline namespace v0 {
+namespace {
 
-Lock::Lock(std::shared_ptr<Handle> grant) noexcept : grant_(std::move(grant)) {}
-Lock::Lock(Lock&&) noexcept = default;
+// What a Lock that was moved from answers where it cannot throw.
+const std::string nothing;
+
+std::stop_token stopped() noexcept {
+  static const std::stop_source source = [] {
+    std::stop_source made;
+    made.request_stop();
+    return made;
+  }();
+  return source.get_token();
+}
+
+}  // namespace
+
+void Lock::Handle::moved() noexcept {
+  if (birthplace.forked()) return;
+  if (const auto giver = held->moved()) giver->remember(core);
+}
+
+void Lock::Handle::claim() noexcept {
+  if (birthplace.forked()) return;
+  try {
+    const auto& job = engine::job_of_this_thread();
+    if (held->used_by(job)) job->add({core, held});
+  } catch (const std::exception&) {  // out of memory: it stays nobody's
+  }
+}
+
+Lock::Lock(std::shared_ptr<Handle> handle) noexcept : grant_(std::move(handle)) {}
+
+Lock::Lock(Lock&& other) noexcept : grant_(std::move(other.grant_)) {
+  if (grant_) grant_->moved();
+}
 
 Lock& Lock::operator=(Lock&& other) noexcept {
-  Lock old(std::move(*this));
-  grant_ = std::move(other.grant_);
+  if (this == &other) return *this;
+  const Lock old(std::exchange(grant_, std::move(other.grant_)));  // ends as a Lock does
+  if (grant_) grant_->moved();
   return *this;
 }
 
@@ -37,7 +72,7 @@ Lock::~Lock() {
 Released Lock::release() {
   static_cast<void>(here());
   if (!grant_->released())
-    grant_->is_released(grant_->core->release(grant_->held, grant_->core->options().request_timeout));
+    grant_->is_released(grant_->core->release(grant_->held, grant_->core->options().release_timeout));
   return grant_->what_became();
 }
 
@@ -50,17 +85,49 @@ Grant Lock::detach() {
   return named;
 }
 
-Grant Lock::grant() const { return {token(), owner()}; }
+Grant Lock::grant() const {
+  check_not_moved_from();
+  return {token(), owner()};
+}
 
-const std::string& Lock::name() const noexcept { return grant_->held->name(); }
-Token Lock::token() const noexcept { return grant_->held->token(); }
-const std::string& Lock::owner() const noexcept { return grant_->held->owner(); }
-std::stop_token Lock::lost() const noexcept { return grant_->held->lost(); }
-bool Lock::valid() const noexcept { return grant_->held->valid(BootClock::now()); }
-Duration Lock::remaining() const noexcept { return grant_->held->remaining(BootClock::now()); }
+Lock::Handle* Lock::used() const noexcept {
+  if (grant_) grant_->used();
+  return grant_.get();
+}
+
+const std::string& Lock::name() const noexcept {
+  const auto* handle = used();
+  return handle != nullptr ? handle->held->name() : nothing;
+}
+
+Token Lock::token() const noexcept {
+  const auto* handle = used();
+  return handle != nullptr ? handle->held->token() : Token{};
+}
+
+const std::string& Lock::owner() const noexcept {
+  const auto* handle = used();
+  return handle != nullptr ? handle->held->owner() : nothing;
+}
+
+std::stop_token Lock::lost() const noexcept {
+  const auto* handle = used();
+  return handle != nullptr ? handle->held->lost() : stopped();
+}
+
+bool Lock::valid() const noexcept {
+  const auto* handle = used();
+  return handle != nullptr && !handle->released() && handle->held->valid(BootClock::now());
+}
+
+Duration Lock::remaining() const noexcept {
+  const auto* handle = used();
+  return handle != nullptr && !handle->released() ? handle->held->remaining(BootClock::now()) : Duration{};
+}
 
 void Lock::check() const {
   if (valid()) return;
+  check_not_moved_from();
   const auto why = loss();
   throw Error(Fault::lost, fmt::format("the lock {} (token {}) is {}", in_quotes(name()), number(token()),
                                        why ? fmt::format("lost: {}", to_string(*why)) : "no longer held"));
@@ -68,46 +135,50 @@ void Lock::check() const {
 
 std::optional<Loss> Lock::loss() const noexcept {
   // Trust may have ended just now, before any thread of the engine could say so.
-  if (valid()) return std::nullopt;
+  if (!grant_ || valid()) return std::nullopt;
   return grant_->held->loss();
 }
 
+void Lock::check_not_moved_from() const {
+  if (!grant_) throw Error(Fault::misuse, "the lock was moved from: it holds nothing any more");
+}
+
 Lock::Handle& Lock::here() const {
+  check_not_moved_from();
   if (grant_->birthplace.forked()) throw Error(Fault::misuse, "the lock belongs to the parent of this process");
+  grant_->used();
   return *grant_;
 }
 
+// Of another entry of the lease, which may be there still, this one has nothing.
+Lock::Handle& Lock::kept() const {
+  auto& handle = here();
+  check();
+  return handle;
+}
+
 void Lock::fence(TransactionRef transaction, const FenceOptions& options) {
-  auto& grant = here();
-  grant.core->fence(grant.held, transaction, options, grant.released());
+  auto& handle = here();
+  handle.core->fence(handle.held, transaction, options, handle.released());
 }
 
 void Lock::with_fence(TransactionRef transaction, const std::function<void()>& work, const FenceOptions& options) {
-  auto& grant = here();
-  check_kept();
-  grant.core->with_fence(grant.held, transaction, work, options);
+  const auto core = kept().core;  // the work may let go of this Lock
+  core->with_fence(kept().held, transaction, work, options);
 }
 
 std::string Lock::fence_sql() const {
-  auto& grant = here();
-  check_kept();
-  return grant.core->fence_sql(*grant.held);
+  auto& handle = kept();
+  return handle.core->fence_sql(*handle.held);
 }
 
-// Others may still hold on to what this Lock has let go of.
-void Lock::check_kept() const {
-  if (grant_->released())
-    throw Error(Fault::lost, fmt::format("the lock {} (token {}) is no longer held", in_quotes(name()), number(token())));
-  check();
-}
-
-void Lock::extend(Duration lease) {
-  static_cast<void>(here());
+void Lock::extend(SaturatingDuration lease) {
+  auto& handle = here();
   LockOptions options;
   options.lease = lease;
   api::check(options);
-  if (grant_->held->ended()) check();
-  grant_->core->extend(grant_->held, lease);
+  if (handle.released() || handle.held->ended()) check();
+  handle.core->extend(handle.held, lease);
 }
 
 }  // namespace v0

@@ -1,4 +1,4 @@
-// This file knows what a Lock owns.
+// What a Lock owns.
 #pragma once
 
 #include "engine/core.hpp"
@@ -6,25 +6,37 @@
 
 #include <dlock/lock.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 namespace dlock {
 inline namespace v0 {
 
 struct Lock::Handle {
+  Handle(std::shared_ptr<Core> its_core, std::shared_ptr<engine::Held> its_held) noexcept
+      : core(std::move(its_core)), held(std::move(its_held)) {}
+
   std::shared_ptr<Core> core;
   std::shared_ptr<engine::Held> held;
   Birthplace birthplace{};
   // What became of it, once it was let go of. As small as it can be: there may be very many of these.
-  bool let_go = false;
+  std::atomic<bool> let_go{false};
   std::uint8_t became = 0;
 
-  bool released() const noexcept { return let_go; }
+  // Its Lock has another place, and most likely another thread; until one uses it nobody can say which.
+  void moved() noexcept;
+  void used() noexcept {
+    if (held->adrift()) claim();
+  }
+  void claim() noexcept;
+
+  bool released() const noexcept { return let_go.load(std::memory_order_acquire); }
   Released what_became() const noexcept { return static_cast<Released>(became); }
   void is_released(Released released) noexcept {
-    let_go = true;
     became = static_cast<std::uint8_t>(released);
+    let_go.store(true, std::memory_order_release);
   }
 };
 

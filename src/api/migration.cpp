@@ -60,6 +60,7 @@ Opened open(std::string_view url, const Options& options, bool writes) {
   dlock::dialects::ConnectOptions connect;
   connect.application = options.application;
   connect.prepared_statements = false;
+  connect.waits_for_locks = true;
   connect.create = writes && !options.dry_run;
   auto door = api::find_door(url, connect);
   store::MigrateOptions migrate;

@@ -1,4 +1,4 @@
-// This file knows which thread holds a mutex, and how often.
+// Which thread holds a mutex, and how often.
 #include "api/open.hpp"
 #include "engine/entries.hpp"
 #include "types/name.hpp"
@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <list>
 #include <map>
@@ -37,7 +38,7 @@ struct Mutex::State {
   bool keep(std::optional<Lock> lock) {
     if (!lock) return false;
     const std::lock_guard guard(mutex);
-    holders[engine::this_actor()].push_back(std::move(*lock));
+    holders[engine::this_actor()].emplace_back(std::move(lock->grant_));  // it stays this thread's
     return true;
   }
 };
@@ -67,9 +68,9 @@ bool Mutex::try_lock() {
   return state_->keep(state_->engine.try_lock(state_->name, state_->options));
 }
 
-bool Mutex::try_for(Duration wait) {
+bool Mutex::try_lock_for(SaturatingDuration wait) {
   state_->check_here();
-  return state_->keep(state_->engine.try_lock_for(state_->name, wait, state_->options));
+  return state_->keep(state_->engine.try_lock_for(state_->name, std::max<Duration>(wait, {}), state_->options));
 }
 
 void Mutex::unlock() noexcept {

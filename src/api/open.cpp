@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 
 namespace dlock::api {
 namespace {
@@ -68,7 +69,7 @@ void check(const EngineOptions& options) {
   check_positive("EngineOptions::release_timeout", options.release_timeout);
   check_positive("EngineOptions::poll_first", options.poll_first);
   check_positive("EngineOptions::poll_floor", options.poll_floor);
-  check_positive("EngineOptions::grace", options.grace);
+  check_range("EngineOptions::grace", options.grace, Duration{1}, longest_lease);
   check_range("EngineOptions::ticket", options.ticket, shortest_ticket, longest_lease);
   check_range("EngineOptions::hand_over_time", options.hand_over_time, Duration{}, longest_lease);
   if (options.reap_every != Duration{})
@@ -100,13 +101,28 @@ void check(const Grant& grant) {
                                            length_of_owner));
 }
 
+namespace {
+
+// The one option of a URL that is no database's own.
+Door behind(const dialects::Dialect& dialect, Url url, dialects::ConnectOptions options) {
+  if (const auto prepared = url.take("prepared")) {
+    if (*prepared != "on" && *prepared != "off")
+      throw Error(Fault::misuse,
+                  fmt::format("the option prepared={} of the URL is unknown; prepared is on or off", in_quotes(*prepared)));
+    options.prepared_statements = options.prepared_statements && *prepared == "on";
+  }
+  return {dialect, dialect.connector(url, options)};
+}
+
+}  // namespace
+
 Door find_door(std::string_view url, const dialects::ConnectOptions& options) {
   // First of all: what stands before a colon may as well be a user, and the rest a password.
   const auto scheme = scheme_of(url);
   std::string known;
   for (const auto* dialect : dialects::all()) {
     for (const auto each : dialect->schemes()) {
-      if (each == scheme) return {*dialect, dialect->connector(Url::parse(url), options)};
+      if (each == scheme) return behind(*dialect, Url::parse(url), options);
       known += known.empty() ? "" : ", ";
       known += each;
     }
@@ -132,6 +148,8 @@ std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {
     return std::make_shared<Core>(std::move(table), std::move(options), std::move(half));
   } catch (const Failure& failure) {
     throw engine::told(failure, false);
+  } catch (const std::system_error& error) {
+    throw Error(Fault::unavailable, fmt::format("the engine's threads cannot be set up: {}", error.what()));
   }
 }
 

@@ -15,6 +15,7 @@ Report report_of(const store::Migrated& migrated) {
   report.to = migrated.to;
   for (const auto& leg : migrated.done) report.versions.push_back(leg.version);
   report.plan = migrated.plan;
+  report.restored = migrated.restored;
   return report;
 }
 

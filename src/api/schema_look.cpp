@@ -49,13 +49,22 @@ Version version_of(const store::Leg& leg) {
   return version;
 }
 
-Status survey(std::string_view url, const Options& options, bool thorough) {
+std::string_view word_of(Role role) {
+  switch (role) {
+    case Role::migrator: return "migrator";
+    case Role::runtime: return "runtime";
+    case Role::read_only: return "read_only";
+  }
+  throw Error(Fault::misuse, "the role is none of dlock::schema::Role");
+}
+
+Status survey(std::string_view url, const Options& options, bool thorough, std::optional<Role> role = {}) {
   auto opened = open(url, options, false);
   store::Surveyed surveyed;
   const auto failed = reported([&] {
     Report report;
     try {
-      surveyed = opened.migrator.survey(thorough);
+      surveyed = opened.migrator.survey(thorough, role ? word_of(*role) : std::string_view{});
     } catch (const Failure& failure) {
       if (failure.cause() != Cause::schema || dynamic_cast<const store::Obstacle*>(&failure) != nullptr) throw;
       report.verdict = Verdict::pending;  // there is not even a database
@@ -95,7 +104,7 @@ Status survey(std::string_view url, const Options& options, bool thorough) {
     status.verdict = Verdict::drift;
     status.message = fmt::format("the table {} is not what version {} should be: {}", store::shown(surveyed.names),
                                  status.current, fmt::join(status.differences, "; "));
-    status.hint = "compare with \"dlock-migrate sql\"";
+    status.hint = surveyed.cure;
   }
   return status;
 }
@@ -110,15 +119,6 @@ const dlock::dialects::Dialect& dialect_named(std::string_view name) {
     known += dialect->name();
   }
   throw Error(Fault::misuse, fmt::format("the dialect {} is unknown; this build knows {}", in_quotes(name), known));
-}
-
-std::string_view word_of(Role role) {
-  switch (role) {
-    case Role::migrator: return "migrator";
-    case Role::runtime: return "runtime";
-    case Role::read_only: return "read_only";
-  }
-  throw Error(Fault::misuse, "the role is none of dlock::schema::Role");
 }
 
 void check_role(std::string_view name) {
@@ -143,7 +143,9 @@ std::string_view to_string(Verdict verdict) noexcept {
 }
 
 Status status(std::string_view url, const Options& options) { return survey(url, options, false); }
-Status check(std::string_view url, const Options& options) { return survey(url, options, true); }
+Status check(std::string_view url, const Options& options, std::optional<Role> role) {
+  return survey(url, options, true, role);
+}
 
 Structure dump(std::string_view url, const Options& options) {
   auto opened = open(url, options, false);

@@ -40,6 +40,13 @@ class Connection {
   virtual const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                                  Deadline deadline) = 0;
 
+  // Runs a statement whose answer nobody needs. False: there was none in time, and it is read before the next request;
+  // the connection is as good as before.
+  virtual bool post(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
+    run(statement, arguments, deadline);
+    return true;
+  }
+
   // Runs the text of one or more statements without arguments; answers are dropped. For migrations and BEGIN/COMMIT.
   virtual void script(std::string_view sql, Deadline deadline) = 0;
 
@@ -53,8 +60,20 @@ class Connection {
   // Ends another session of the server, as a guest has called it (EndSession).
   virtual void end_session(std::string_view /*session*/, Deadline) {}
 
+  // How far a cluster that takes writes on all of its servers has come: whatever any of them has acknowledged before this
+  // was asked lies behind it. Guest::catch_up knows what to do with it. Empty: there is one server.
+  virtual std::string position(Deadline) { return {}; }
+
+  // How long a statement may take to find out that what it needs is locked, beside its way there and back.
+  virtual Duration lock_wait() const noexcept { return {}; }
+
   // False after a failure that poisoned the connection.
   virtual bool usable() const noexcept = 0;
+  // False while an answer to post() is still to come.
+  virtual bool at_rest() const noexcept { return true; }
+
+  // Whether it can die without a sign, so that only silence tells.
+  virtual bool can_stall() const noexcept { return true; }
 
   // Product and version, as a person would write them: "PostgreSQL 15.18".
   virtual std::string server() const = 0;
@@ -81,7 +100,11 @@ class Connector {
 // What an engine or a tool asks of its connections.
 struct ConnectOptions {
   std::string application = "dlock";
-  bool prepared_statements = true;  // false: nothing is prepared and no session setting is made (transaction poolers)
+  // False: nothing is prepared and no session setting is made (transaction poolers). A pooler that is recognised is as good.
+  bool prepared_statements = true;
+  // True: a statement waits for locks as the server is set up to. False: only briefly, since a lock that is held is an
+  // answer.
+  bool waits_for_locks = false;
   bool create = false;              // make the database where it is a file that is not there yet
 };
 

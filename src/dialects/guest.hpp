@@ -57,11 +57,16 @@ class Guest {
   virtual TextRow run(std::string_view sql) = 0;
 
   // Runs a statement that locks a row if it can be had at once, and answers no row if not. What such an attempt has
-  // locked in vain is let go of, where the database can do that.
+  // locked in vain is let go of, where the database can do that. Throws Failure{locked}, with the transaction as
+  // it was, where the table as a whole cannot be had at once.
   virtual TextRow attempt(std::string_view sql) = 0;
 
   // Runs the fence, waiting at most about `wait` for its row. False: refused. Throws OtherDatabase where the answer says so.
   virtual bool fence(std::string_view sql, Duration wait) = 0;
+
+  // Waits, at most about `wait`, until this server of a cluster has come as far as that (Connection::position). False: it
+  // has not, or nobody can tell.
+  virtual bool catch_up(std::string_view /*position*/, Duration /*wait*/) { return true; }
 
   // Whether this is the database that says `place` of itself (the statement "installation"). Empty: its tables must be
   // asked, and an attempt asks them (see asks_by_itself). Reads no table.

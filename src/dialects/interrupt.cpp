@@ -1,5 +1,7 @@
-// This file knows ppoll(2) over a descriptor and an eventfd, until a deadline on the clock that counts suspend.
+// ppoll(2) over a descriptor and an eventfd, until a deadline on the clock that counts suspend.
 #include "dialects/interrupt.hpp"
+
+#include "types/failure.hpp"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -20,7 +22,8 @@ constexpr std::chrono::nanoseconds longest_piece = std::chrono::minutes{1};
 }  // namespace
 
 Interrupt::Interrupt() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (event_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+  if (event_ < 0)
+    throw Failure(Cause::refused, "no descriptor to wait with: " + std::generic_category().message(errno));
 }
 
 Interrupt::~Interrupt() { ::close(event_); }
@@ -33,8 +36,8 @@ void Interrupt::raise() noexcept {
 Interrupt::Ended Interrupt::wait(int descriptor, short events, Deadline until) {
   for (;;) {
     const auto now = BootClock::now();
-    const auto piece = now >= until ? std::chrono::nanoseconds{0}
-                                    : std::min<std::chrono::nanoseconds>(until - now, longest_piece);
+    const auto piece = now >= until.at() ? std::chrono::nanoseconds{0}
+                                    : std::min<std::chrono::nanoseconds>(until.at() - now, longest_piece);
     const auto seconds = std::chrono::floor<std::chrono::seconds>(piece);
     timespec timeout{};
     timeout.tv_sec = seconds.count();
@@ -48,7 +51,7 @@ Interrupt::Ended Interrupt::wait(int descriptor, short events, Deadline until) {
       static_cast<void>(::read(event_, &count, sizeof count));
       return Ended::interrupted;
     }
-    if (ready == 0 && BootClock::now() >= until) return Ended::late;
+    if (ready == 0 && BootClock::now() >= until.at()) return Ended::late;
   }
 }
 

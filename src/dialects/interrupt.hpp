@@ -1,4 +1,4 @@
-// This file knows how one thread waits for a descriptor and another one ends that.
+// Waits for a descriptor on one thread until another one ends that.
 #pragma once
 
 #include "types/clock.hpp"
@@ -8,7 +8,7 @@ namespace dlock::dialects {
 // Threads: wait() by one, raise() by any. Owns: an eventfd, which no other program inherits.
 class Interrupt {
  public:
-  Interrupt();  // throws std::system_error
+  Interrupt();  // throws Failure{refused} where the process has no descriptor left
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

@@ -177,6 +177,14 @@ bool Statements::has(std::string_view name) const noexcept {
   return std::any_of(statements_.begin(), statements_.end(), [&](const Statement& s) { return s.name == name; });
 }
 
+bool Statement::hinted(std::string_view word) const noexcept {
+  const std::string_view words = hint;
+  const auto at = words.find(word);
+  if (at == std::string_view::npos) return false;
+  const auto end = at + word.size();
+  return (at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ');
+}
+
 const Statement& Statements::at(std::string_view name, std::initializer_list<std::string_view> arguments) const {
   for (const auto& statement : statements_) {
     if (statement.name != name) continue;

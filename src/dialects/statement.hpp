@@ -6,7 +6,7 @@
 //   -- Any further comment lines, for people.
 //   UPDATE {{lock}} SET owner = NULL … WHERE name = :name AND owner = :owner AND token = :token;
 //
-// After the list the header may carry "-> word", a hint that only the dialect itself understands.
+// After the list the header may carry "-> words", hints that only the dialect itself understands.
 // A statement goes from its header to the next one; a final ';' is cut. Arguments are written :name, outside of quotes
 // and comments (:: is a cast, not an argument), and each must be in the header's list. The only things filled in are
 // the names of tables, fully qualified and quoted: {{lock}}, {{status}}, {{history}}, {{waiter}}, and {{schema}};
@@ -50,8 +50,10 @@ struct Statement {
   std::vector<std::string> arguments;  // as in the header
   Marker marker = Marker::dollar;
   std::vector<std::size_t> markers;    // for Marker::question: which argument each ? stands for
-  std::string hint;                    // the word after "->" in the header, or empty
+  std::string hint;                    // the words after "->" in the header, or empty
   std::uint64_t number = 0;            // that no other text has in this process; 0: it was given none
+
+  bool hinted(std::string_view word) const noexcept;
 };
 
 using Quote = std::function<std::string(std::string_view identifier)>;

@@ -2,6 +2,7 @@
 #include "engine/core.hpp"
 #include "engine/faults.hpp"
 #include "engine/persist.hpp"
+#include "types/mutant.hpp"
 #include "types/owner.hpp"
 
 #include <dlock/error.hpp>
@@ -16,6 +17,7 @@ inline namespace v0 {
 using engine::Held;
 
 std::shared_ptr<Held> Core::adopt(const Name& name, const Grant& grant, const LockOptions& options) {
+  ensure_running();
   const auto row = inspect(name);
   if (!row || row->owner.empty() || row->token != grant.token) return nullptr;
   auto known = options;
@@ -49,6 +51,7 @@ std::shared_ptr<Held> Core::adopt(const Name& name, const Grant& grant, const Lo
                                              in_quotes(name.text()), number(grant.token), in_quotes(now->node)));
     return nullptr;
   }
+  if (planted("adopt_trusts_answer")) sent = BootClock::now();
   auto held = std::make_shared<Held>(name, heir, grant.token, terms, sent, std::string_view{}, begun);
   watch(held);
   return held;

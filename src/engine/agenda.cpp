@@ -19,11 +19,19 @@ void Agenda::place(std::size_t index, Entry&& entry) noexcept {
   heap_[index] = std::move(entry);
 }
 
+// By a half at a time: twice as much would be room for as many again.
+void Agenda::make_room() {
+  if (heap_.size() == heap_.capacity()) heap_.reserve(heap_.size() + heap_.size() / 2 + few);
+}
+
+void Agenda::shrink() noexcept {
+  if (heap_.capacity() > 4 * (heap_.size() + few)) heap_.shrink_to_fit();
+}
+
 void Agenda::put(const std::shared_ptr<Held>& held, Instant at) {
   std::size_t index = held->places[kind_];
   if (index == 0) {
-    // By a half at a time: twice as much would be room for as many again.
-    if (heap_.size() == heap_.capacity()) heap_.reserve(heap_.size() + heap_.size() / 2 + few);
+    make_room();
     heap_.push_back({at, held});
     index = heap_.size();
     held->places[kind_] = static_cast<Place>(index);
@@ -44,7 +52,6 @@ std::shared_ptr<Held> Agenda::take(const Held& held) noexcept {
     place(index - 1, std::move(last));
     settle(index - 1);
   }
-  if (heap_.capacity() > 4 * (heap_.size() + few)) heap_.shrink_to_fit();
   return taken;
 }
 

@@ -28,10 +28,16 @@ class Agenda {
   Agenda& operator=(const Agenda&) = delete;
 
   bool empty() const noexcept { return heap_.empty(); }
+  std::size_t size() const noexcept { return heap_.size(); }
   // When the first is due; without one never: Instant::max().
   Instant first() const noexcept { return heap_.empty() ? Instant::max() : heap_.front().at; }
   const std::shared_ptr<Held>& front() const noexcept { return heap_.front().held; }
   bool has(const Held& held) const noexcept;
+
+  // So that one more is put in without asking for memory.
+  void make_room();
+  // Gives back what it has not needed for long. Not while grants are out that are to be put back.
+  void shrink() noexcept;
 
   // Puts it in, or where it belongs now.
   void put(const std::shared_ptr<Held>& held, Instant at);

@@ -1,6 +1,8 @@
 // This file knows the timerfd(CLOCK_BOOTTIME) behind every sleep of the engine's own threads.
 #include "engine/alarm.hpp"
 
+#include "types/process.hpp"
+
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -18,6 +20,7 @@ namespace {
 
 // Every alarm of the process. Never destroyed: an engine may outlive what is static here.
 struct All {
+  All() { keep_free_at_fork({&mutex, 1}); }
   std::mutex mutex;
   std::vector<Alarm*> alarms;  // guarded by mutex
 };
@@ -26,6 +29,7 @@ All& all() {
   static All& alarms = *new All;
   return alarms;
 }
+[[maybe_unused]] const All& made_when_loaded = all();  // so that no fork() comes in between
 
 void drain(int descriptor) noexcept {
   std::uint64_t count = 0;

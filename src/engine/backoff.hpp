@@ -45,10 +45,10 @@ class Backoff {
   bool first_ = true;
 };
 
-// Waits between looks at a busy lock: from `first` growing to `longest`, ±25 %.
+// Waits between looks at a busy lock: from `first` growing to `longest`, ±25 %; what is longer than a century is one.
 class Polling {
  public:
-  Polling(Duration first, Duration longest) : longest_(longest), current_(std::min(first, longest)) {}
+  Polling(Duration first, Duration longest) : longest_(std::min(longest, century)), current_(std::min(first, longest_)) {}
 
   Duration next() {
     const auto pause = jittered(current_);
@@ -57,6 +57,7 @@ class Polling {
   }
 
  private:
+  static constexpr Duration century = std::chrono::days{36525};
   const Duration longest_;
   Duration current_;
 };

@@ -9,14 +9,16 @@
 #include "engine/request.hpp"
 #include "engine/trust.hpp"
 #include "store/waiting_room.hpp"
+#include "types/mutant.hpp"
 #include "types/owner.hpp"
 
 #include <dlock/error.hpp>
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
+#include <mutex>
+#include <system_error>
 
 namespace dlock {
 inline namespace v0 {
@@ -26,13 +28,14 @@ using engine::Held;
 using engine::between;
 
 constexpr Duration time_to_answer = std::chrono::milliseconds{500};
+constexpr int trips_to_answer = 4;
 
 // When a release has ended, however it did, those who wait in this process look for themselves.
 class Ringing {
  public:
   Ringing(engine::Lines& lines, const std::string& name, const bool& yields) : lines_(lines), name_(name), yields_(yields) {}
   ~Ringing() {
-    if (rings_) lines_.ring(name_, yields_);
+    if (rings_ && !planted("silent_local_release")) lines_.ring(name_, yields_);
   }
   Ringing(const Ringing&) = delete;
   Ringing& operator=(const Ringing&) = delete;
@@ -46,34 +49,74 @@ class Ringing {
   bool rings_ = true;
 };
 
+// What the server was last seen to be weak in. Threads: any.
+class Weaknesses {
+ public:
+  // What is new in it is told.
+  void tell(engine::Reporter& reporter, const std::vector<std::string>& found) {
+    const std::lock_guard guard(mutex_);
+    for (const auto& weakness : found)
+      if (std::find(told_.begin(), told_.end(), weakness) == told_.end())
+        reporter.tell(Event::Kind::weak_durability, {}, {}, {}, weakness);
+    told_ = found;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> told_;  // guarded by mutex_
+};
+
 }  // namespace
 
 Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string half)
     : options_(std::move(options)),
       half_(std::move(half)),
       table_(std::move(table)),
-      reporter_(std::make_shared<engine::Reporter>(options_.observer)),
+      reporter_(std::make_shared<engine::Reporter>(options_.observer, options_.request_timeout)),
       timer_(reporter_),
       keeper_(table_, reporter_, options_.request_timeout),
       reaper_(table_, reporter_,
               {options_.reap_every, options_.retention, options_.grace, options_.request_timeout, options_.label}),
       usher_(table_, reporter_, lines_, {options_.listen, options_.ticket, options_.request_timeout}) {
-  table_->on_reconnect([reporter = reporter_] { reporter->tell(Event::Kind::reconnected, {}); });
-  for (auto& weakness : table_->weaknesses(later(BootClock::now(), options_.connect_timeout)))
-    reporter_->tell(Event::Kind::weak_durability, {}, {}, {}, std::move(weakness));
+  const auto weaknesses = std::make_shared<Weaknesses>();
+  if (reporter_->observed())
+    table_->on_reconnect([reporter = reporter_, weaknesses](const auto& found) {
+      reporter->tell(Event::Kind::reconnected, {});
+      if (found) weaknesses->tell(*reporter, *found);
+    });
+  weaknesses->tell(*reporter_, table_->weaknesses(later(BootClock::now(), options_.connect_timeout)));
 }
 
 Core::~Core() {
-  keeper_.close();
-  usher_.close();
+  // One time for all that ends, and not one for each after the other.
+  const auto until = soon();
+  keeper_.close(until);
+  reaper_.close(until);
+  usher_.close(until);
+  reporter_->close(until);
 }
 
-Deadline Core::soon() const noexcept { return later(BootClock::now(), options_.request_timeout); }
+// A lease is worth nothing without the threads that renew it and watch its trust: they are there before it is asked
+// for.
+void Core::ensure_running() {
+  if (running_.load(std::memory_order_acquire)) return;
+  try {
+    timer_.start();
+    keeper_.start();
+  } catch (const std::system_error& error) {
+    throw Error(Fault::unavailable,
+                fmt::format("no thread could be started to keep a lease: {}", error.code().message()));
+  }
+  running_.store(true, std::memory_order_release);
+}
+
+Instant Core::soon() const noexcept { return later(BootClock::now(), options_.request_timeout); }
 
 // A statement that leaves just before its caller's deadline still gets time for its answer: cutting it off would turn
 // a clear answer into a doubtful one.
-Deadline Core::answer_by(Deadline deadline) const noexcept {
-  return std::max(deadline, later(BootClock::now(), std::min(options_.request_timeout, time_to_answer)));
+Instant Core::answer_by(Instant deadline) const noexcept {
+  const auto time = within(time_to_answer, trips_to_answer) + table_->lock_wait();
+  return std::max(deadline, later(BootClock::now(), std::min<Duration>(options_.request_timeout, time)));
 }
 
 Held::Terms Core::terms_of(const LockOptions& options) const {
@@ -87,9 +130,11 @@ Held::Terms Core::terms_of(const LockOptions& options) const {
 
 Held::Terms Core::with_margin(Held::Terms terms) const {
   terms.margin = engine::margin_of(terms.lease, table_->smallest_margin(), options_.margin);
-  if (options_.margin && terms.margin >= terms.lease)
-    throw Error(Fault::misuse, fmt::format("EngineOptions::margin {} us must be shorter than the lease of {} us",
-                                           terms.margin.count(), terms.lease.count()));
+  if (planted("no_margin")) terms.margin = Duration{};
+  if (terms.margin >= terms.lease)
+    throw Error(Fault::misuse, fmt::format("a lease of {} us would never be valid: it must be longer than its margin of {} us{}",
+                                           terms.lease.count(), terms.margin.count(),
+                                           options_.margin ? " (EngineOptions::margin)" : ", the least on this database"));
   return terms;
 }
 
@@ -105,6 +150,7 @@ std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options
   if (patience.stop.stop_requested()) return nullptr;
   if (reentrance == Reentrance::thread)
     if (auto held = reenter(name, options, patience.deadline)) return held;
+  ensure_running();
   Request request(*this, name, options, reentrance);
   if (reentrance == Reentrance::node) {
     request.entry = random_identity();
@@ -129,12 +175,14 @@ store::Entered Core::ask(Request& request, bool again, Deadline until, Instant& 
   const bool settled = granted.token ? !again && !request.unanswered : granted.row_locked;
   if (settled || request.entry.empty()) return {granted.token, {}, granted.row_locked};
   sent = BootClock::now();
-  return table_->enter(
+  auto entered = table_->enter(
       ask, [&](std::string_view owner) { return options_.node_exclusive && !owners_.ours(owner); }, until);
+  if (planted("entry_trusts_answer")) sent = BootClock::now();
+  return entered;
 }
 
 // Asks once, until there is an answer. Empty: busy.
-std::shared_ptr<Held> Core::try_once(Request& request, Deadline deadline, std::stop_token stop) {
+std::shared_ptr<Held> Core::try_once(Request& request, Instant deadline, std::stop_token stop) {
   const auto bound = answer_by(deadline);
   for (bool again = false;; again = true) {
     Instant sent{};
@@ -150,16 +198,16 @@ std::shared_ptr<Held> Core::try_once(Request& request, Deadline deadline, std::s
     // Tokens never fall: an answer this late may stem from a floor that the reaper has raised since.
     const auto owner = answer.owner.empty() ? std::string_view{request.owner} : std::string_view{answer.owner};
     const bool stale = owner == request.owner && now - request.first_sent > options_.grace / 2 &&
-                       !above_floor(*answer.token, bound);
+                       !planted("no_look_after_grace") && !above_floor(*answer.token, {bound, stop});
     // Nor is a grant of use whose max_hold has passed since it was first asked for.
     const bool over = (request.unanswered || again) &&
                       request.terms.left_of_lease(request.begun, now) <= request.terms.margin;
     if (stale || over) {
-      start_over(request, stale, bound);
+      start_over(request, stale, {bound, stop});
       continue;
     }
-    auto held = std::make_shared<Held>(request.name, owner, *answer.token, request.terms, sent, request.entry,
-                                       request.begun);
+    auto held = std::make_shared<Held>(request.name, owner, *answer.token, request.terms,
+                                       planted("acquire_trusts_answer") ? now : sent, request.entry, request.begun);
     if (request.mark) held->keep(owners_.mark(std::string(owner)));
     // An answer that took longer than its own lease is worth another one: the same owner keeps the same token.
     if (!held->valid(now) && request.terms.lease > 4 * request.terms.margin && now < bound && !stop.stop_requested())
@@ -174,7 +222,7 @@ std::shared_ptr<Held> Core::try_once(Request& request, Deadline deadline, std::s
 
 // Gives back what it has been granted, and asks as somebody else from now on. `whole`: also what others of its node
 // have entered.
-void Core::start_over(Request& request, bool whole, Deadline deadline) {
+void Core::start_over(Request& request, bool whole, const Deadline& deadline) {
   persist(deadline, [&](Deadline until) {
     if (whole || request.entry.empty()) table_->withdraw(request.name.text(), request.owner, until);
     else table_->leave(request.name.text(), request.entry, until);
@@ -188,15 +236,22 @@ void Core::start_over(Request& request, bool whole, Deadline deadline) {
 }
 
 // A grant begins: it is kept, watched, counted and told of.
-void Core::hold(const std::shared_ptr<Held>& held, const std::shared_ptr<engine::Job>& job, Instant since) {
-  if (job) ++job->holds;
-  held->job = job;
+void Core::hold(const std::shared_ptr<Held>& held, const engine::JobRef& job, Instant since) {
+  held->taken_by(job);
   watch(held);
-  if (reporter_->observed())
-    reporter_->tell(Event::Kind::granted, held->name(), held->token(), std::chrono::floor<Duration>(BootClock::now() - since));
+  if (!reporter_->observed()) return;
+  // There has to be time to be granted it, and to be answered a renewal.
+  const auto terms = held->terms();
+  const auto trip = table_->round_trip();
+  if (held->renewable() && terms.lease - terms.margin <= 2 * trip + terms.lease / 8)
+    reporter_->tell(Event::Kind::trust_low, held->name(), held->token(), held->remaining(BootClock::now()),
+                    fmt::format("a lease of {} us is too short to be renewed where a round trip to the database takes {} us; "
+                                "choose a longer one",
+                                terms.lease.count(), trip.count()));
+  reporter_->tell(Event::Kind::granted, held->name(), held->token(), std::chrono::floor<Duration>(BootClock::now() - since));
 }
 
-bool Core::above_floor(Token token, Deadline deadline) {
+bool Core::above_floor(Token token, const Deadline& deadline) {
   return number(token) > number(persist(deadline, [&](Deadline until) { return table_->floor(until); }));
 }
 
@@ -242,18 +297,20 @@ Released Core::release(const std::shared_ptr<Held>& held, Duration timeout) {
 
 void Core::detach(const std::shared_ptr<Held>& held) {
   entries_.detach(held);
+  // Its row goes on naming the job that has let go of it.
+  if (const auto named = held->belongs_to_nobody()) named->add({weak_from_this(), held, true});
   forget(held);
   if (held->entry().empty()) expect_late_attempts(*held);
 }
 
 void Core::forget(const std::shared_ptr<Held>& held) noexcept {
   held->let_go();
-  if (const auto job = std::exchange(held->job, nullptr)) --job->holds;
+  held->belongs_to_nobody();
   keeper_.forget(held);
   timer_.forget(held);
 }
 
-void Core::extend(const std::shared_ptr<Held>& held, Duration lease, Deadline by) {
+void Core::extend(const std::shared_ptr<Held>& held, Duration lease, Instant by) {
   const auto now = BootClock::now();
   if (later(now, lease) > held->ends())
     throw Error(Fault::misuse,
@@ -273,7 +330,7 @@ void Core::extend(const std::shared_ptr<Held>& held, Duration lease, Deadline by
     const auto room = std::chrono::floor<Duration>(held->ends() - sent);  // an attempt that is repeated has less
     return table_->extend(held->claim(), std::clamp(room, Duration{}, lease), deadline);
   });
-  if (!still || !held->extended(sent, terms)) {
+  if (!still || !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms)) {
     if (held->lose(Loss::refused)) reporter_->tell_loss(held, "it could not be extended: the lease is no longer ours");
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
                                          in_quotes(held->name()), number(held->token())));
@@ -293,7 +350,7 @@ std::optional<Holder> Core::inspect(const Name& name) {
 
 std::vector<Holder> Core::list(const std::string& glob) {
   auto holders = persist(soon(), [&](Deadline deadline) { return table_->list(engine::literal_prefix(glob), deadline); });
-  std::erase_if(holders, [&](const Holder& holder) { return ::fnmatch(glob.c_str(), holder.name.c_str(), 0) != 0; });
+  std::erase_if(holders, [&](const Holder& holder) { return !engine::matches(glob, holder.name); });
   return holders;
 }
 
@@ -301,7 +358,7 @@ std::vector<Waiter> Core::waiters(const std::string& glob) {
   auto waiters = persist(soon(), [&](Deadline deadline) {
     return table_->waiting().waiters(engine::literal_prefix(glob), deadline);
   });
-  std::erase_if(waiters, [&](const Waiter& waiter) { return ::fnmatch(glob.c_str(), waiter.name.c_str(), 0) != 0; });
+  std::erase_if(waiters, [&](const Waiter& waiter) { return !engine::matches(glob, waiter.name); });
   return waiters;
 }
 

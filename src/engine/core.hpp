@@ -1,4 +1,4 @@
-// This file knows the engine as a whole: asking, waiting, holding, letting go.
+// The engine as a whole: asking, waiting, holding, letting go.
 #pragma once
 
 #include "engine/actor.hpp"
@@ -19,6 +19,8 @@
 #include <dlock/transaction.hpp>
 #include <dlock/waiter.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -32,11 +34,11 @@ inline namespace v0 {
 
 // What Engines and Locks share. Threads: any. Owns: the table's connections, the keeper, the timer, the reporter.
 // Fails: Error, as include/dlock/engine.hpp says.
-class Core {
+class Core : public std::enable_shared_from_this<Core> {
  public:
   // How long a call may look for a grant.
   struct Patience {
-    Deadline deadline = Deadline::max();
+    Instant deadline = Instant::max();
     std::stop_token stop{};
     bool waits = false;  // false: one answer is enough
   };
@@ -60,13 +62,14 @@ class Core {
 
   // In a caller's transaction. With `lease` a lease begins with its commit; without, the lock lasts as long as it does,
   // and has no owner. Empty: busy, or out of patience.
-  std::optional<Grant> try_lock_in(const TransactionRef& transaction, const Name& name, Deadline deadline,
+  std::optional<Grant> try_lock_in(const TransactionRef& transaction, const Name& name, Instant deadline,
                                    const LockOptions* lease);
   // `gone`: the entry that asks has left, though others may hold on; it is refused.
   void fence(const std::shared_ptr<engine::Held>& held, const TransactionRef& transaction, const FenceOptions& options,
              bool gone = false);
-  void with_fence(const std::shared_ptr<engine::Held>& held, const TransactionRef& transaction,
-                  const std::function<void()>& work, const FenceOptions& options);
+  // Keeps the grant itself: the work may let go of the Lock that asks.
+  void with_fence(std::shared_ptr<engine::Held> held, const TransactionRef& transaction, const std::function<void()>& work,
+                  const FenceOptions& options);
   std::string fence_sql(const engine::Held& held) const { return table_->fence_sql(held.claim()); }
 
   bool wait_free(const Name& name, const Patience& patience);
@@ -85,37 +88,50 @@ class Core {
   class Vigil;     // one acquire that waits in line
   class Watch;     // one that waits for news of a name, and takes no part in its line
 
-  Deadline soon() const noexcept;
-  Deadline answer_by(Deadline deadline) const noexcept;
-  Deadline shortly(Deadline deadline) const noexcept;
+  void ensure_running();
+  Instant soon() const noexcept;
+  Instant answer_by(Instant deadline) const noexcept;
+  Instant shortly(Instant deadline) const noexcept;
+  // `least`, or as long as so many round trips take.
+  Duration within(Duration least, int round_trips) const noexcept {
+    return std::max<Duration>(least, round_trips * table_->round_trip());
+  }
   engine::Held::Terms terms_of(const LockOptions& options) const;
   engine::Held::Terms with_margin(engine::Held::Terms terms) const;
   void check_pace(const engine::Held::Terms& terms) const;
-  std::shared_ptr<engine::Held> reenter(const Name& name, const LockOptions& options, Deadline deadline);
-  bool refresh(const std::shared_ptr<engine::Held>& held, const LockOptions& options, Deadline deadline);
-  void extend(const std::shared_ptr<engine::Held>& held, Duration lease, Deadline deadline);
+  std::shared_ptr<engine::Held> reenter(const Name& name, const LockOptions& options, Instant deadline);
+  bool refresh(const std::shared_ptr<engine::Held>& held, const LockOptions& options, Instant deadline);
+  void extend(const std::shared_ptr<engine::Held>& held, Duration lease, Instant deadline);
   void watch(const std::shared_ptr<engine::Held>& held);
   void forget(const std::shared_ptr<engine::Held>& held) noexcept;
+  static void put_rows_right(const engine::JobRef& job, const Deadline& until);
   std::shared_ptr<engine::Held> wait_for_grant(Request& request, const Patience& patience);
   std::shared_ptr<engine::Held> try_first(Request& request, const Patience& patience);
-  bool hand_over(const std::shared_ptr<engine::Held>& held, Deadline deadline, bool& in_doubt, bool& yields);
+  std::shared_ptr<engine::Held> look_into_lock(Request& request, const Patience& patience);
+  store::Blocked blocked(const Name& name, const std::stop_token& stop);
+  template <class Ask>
+  auto ask_unless_locked(const Name& name, Instant deadline, const std::stop_token& stop, Ask ask)
+      -> decltype(ask(Deadline::max()));
+  bool hand_over(const std::shared_ptr<engine::Held>& held, Instant deadline, bool& in_doubt, bool& yields);
   void disown(const engine::Held& held, const std::string& heir);
-  void hold(const std::shared_ptr<engine::Held>& held, const std::shared_ptr<engine::Job>& job, Instant since);
+  void hold(const std::shared_ptr<engine::Held>& held, const engine::JobRef& job, Instant since);
   void free_later(const Request& request);
-  bool free_late_grant(const Name& name, Deadline deadline);
-  bool free_late_grant(const Name& name, const store::Outlook& outlook, Deadline deadline);
+  bool free_late_grant(const Name& name, const Deadline& deadline);
+  bool free_late_grant(const Name& name, const store::Outlook& outlook, const Deadline& deadline);
   void expect_late_attempts(const engine::Held& held);
   store::Entered ask(Request& request, bool again, Deadline until, Instant& sent);
-  void start_over(Request& request, bool whole, Deadline deadline);
-  std::shared_ptr<engine::Held> try_once(Request& request, Deadline deadline, std::stop_token stop);
+  void start_over(Request& request, bool whole, const Deadline& deadline);
+  std::shared_ptr<engine::Held> try_once(Request& request, Instant deadline, std::stop_token stop);
   bool granted_here(const store::Outlook& outlook) const { return outlook.holder.starts_with(half_); }
   void mark(const Name& name, Deadline deadline);
-  bool above_floor(Token token, Deadline deadline);
+  bool above_floor(Token token, const Deadline& deadline);
+  bool catch_up(store::Visit& visit);
   void prove(store::Visit& visit, const std::shared_ptr<engine::Held>& held, const FenceOptions& options, bool gone);
   template <class Ask>
-  auto persist(Deadline deadline, const std::stop_token& stop, bool& in_doubt, Ask ask) -> decltype(ask(deadline));
+  auto persist(Instant deadline, const std::stop_token& stop, bool& in_doubt, Ask ask)
+      -> decltype(ask(Deadline::max()));
   template <class Ask>
-  auto persist(Deadline deadline, Ask ask) -> decltype(ask(deadline));
+  auto persist(const Deadline& deadline, Ask ask) -> decltype(ask(Deadline::max()));
 
   const EngineOptions options_;
   const std::string half_;
@@ -125,6 +141,7 @@ class Core {
   engine::Adoptions adoptions_;
   engine::Owners owners_;
   engine::BusyNames busy_;
+  std::atomic<bool> running_{false};  // the threads without which no lease is asked for
   engine::TrustTimer timer_;
   engine::Keeper keeper_;
   engine::Reaper reaper_;

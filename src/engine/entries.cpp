@@ -64,6 +64,16 @@ Entries::Rest Entries::leave(const std::shared_ptr<Held>& held) {
   return Rest::nothing;
 }
 
+std::vector<std::shared_ptr<Held>> Entries::of_this_thread() {
+  std::vector<std::shared_ptr<Held>> all;
+  const auto actor = this_actor();
+  const std::lock_guard guard(mutex_);
+  for (const auto& first : chains_)
+    for (const auto* link = &first; *link; link = &(*link)->next_open)
+      if ((*link)->actor == actor) all.push_back(*link);
+  return all;
+}
+
 void Entries::close(const std::shared_ptr<Held>& held) {
   const std::lock_guard guard(mutex_);
   forget(*held);

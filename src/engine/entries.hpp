@@ -33,6 +33,8 @@ class Entries {
   Rest leave(const std::shared_ptr<Held>& held);
   // Nobody enters it any more; who is inside stays an entry of it.
   void close(const std::shared_ptr<Held>& held);
+  // What the calling thread may enter.
+  std::vector<std::shared_ptr<Held>> of_this_thread();
   // As close(), and whoever leaves is told `detached`.
   void detach(const std::shared_ptr<Held>& held);
 

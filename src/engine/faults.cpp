@@ -1,6 +1,8 @@
 // This file knows the way from a cause to a fault.
 #include "engine/faults.hpp"
 
+#include "types/mutant.hpp"
+
 namespace dlock::engine {
 
 bool passing(Cause cause) noexcept {
@@ -21,6 +23,7 @@ bool passing(Cause cause) noexcept {
 }
 
 Error told(const Failure& failure, bool in_doubt) {
+  if (planted("doubt_called_failure")) in_doubt = false;
   const auto fault = [&] {
     switch (failure.cause()) {
       case Cause::schema: return Fault::schema;

@@ -1,7 +1,10 @@
-// This file knows how trust moves and ends.
+// How trust moves and ends.
 #include "engine/held.hpp"
 
+#include "engine/actor.hpp"
 #include "engine/trust.hpp"
+#include "types/mutant.hpp"
+#include "types/process.hpp"
 
 #include <algorithm>
 
@@ -11,11 +14,25 @@ namespace {
 // Shorter leases are over before a renewal could be confirmed with some certainty.
 constexpr Duration shortest_renewed = std::chrono::milliseconds{300};
 
+using Mutexes = std::array<std::mutex, 32>;
+
+// Never destroyed, and made when the program is loaded, so that no fork() comes in between.
+Mutexes& mutexes() {
+  static Mutexes& all = [&]() -> Mutexes& {
+    auto& made = *new Mutexes;
+    keep_free_at_fork(made);
+    return made;
+  }();
+  return all;
+}
+[[maybe_unused]] const Mutexes& made_when_loaded = mutexes();
+
 }  // namespace
 
 Held::Held(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent, std::string_view entry,
            std::optional<Instant> begun)
-    : name_(std::move(name)),
+    : passed{0, sent},
+      name_(std::move(name)),
       owner_(owner),
       token_(token),
       ends_(terms.max_hold > Duration{} ? later(begun.value_or(sent), terms.max_hold) : Instant::max()),
@@ -33,8 +50,8 @@ Duration Held::Terms::left_of_lease(Instant begun, Instant now) const noexcept {
 
 // It is held for a few instructions, and inside of any other: some for all grants do.
 std::mutex& Held::mutex() const noexcept {
-  static std::array<std::mutex, 64> mutexes;
-  return mutexes[reinterpret_cast<std::uintptr_t>(this) / sizeof(Held) % mutexes.size()];
+  auto& few = mutexes();
+  return few[reinterpret_cast<std::uintptr_t>(this) / sizeof(Held) % few.size()];
 }
 
 Instant Held::trust_from(Instant sent, Duration lease, Duration margin) const noexcept {
@@ -87,7 +104,7 @@ Duration Held::remaining(Instant now) const noexcept {
 
 bool Held::confirmed(Instant sent, Duration lease) {
   const std::lock_guard guard(mutex());
-  if (!valid(BootClock::now())) return false;
+  if (!planted("late_answer_revives") && !valid(BootClock::now())) return false;
   trust(std::max(trusted_until(), trust_from(sent, std::min(lease, terms_.lease), terms_.margin)));
   sent_ = std::max(sent_, sent);
   return true;
@@ -99,7 +116,7 @@ void Held::ask_for(const Terms& terms) {
   if (terms.lease >= terms_.lease) return;
   const auto now = BootClock::now();
   settle_on(terms, now);
-  trust(std::min(trusted_until(), trust_from(now, terms.lease, terms.margin)));
+  if (!planted("shorter_believed_late")) trust(std::min(trusted_until(), trust_from(now, terms.lease, terms.margin)));
 }
 
 bool Held::extended(Instant sent, const Terms& terms) {
@@ -137,6 +154,13 @@ void Held::signal_loss() noexcept {
   lost.request_stop();
 }
 
+bool Held::signal_unheard() noexcept {
+  const std::lock_guard guard(mutex());
+  if (lost_.stop_possible()) return false;
+  signalled_ = true;
+  return true;
+}
+
 bool Held::lose(Loss loss) noexcept {
   int expected = holding;
   end_.compare_exchange_strong(expected, static_cast<int>(loss), std::memory_order_acq_rel);
@@ -152,6 +176,64 @@ std::optional<Loss> Held::loss() const noexcept {
   const int end = end_.load(std::memory_order_acquire);
   if (end < 0) return std::nullopt;
   return static_cast<Loss>(end);
+}
+
+void Held::taken_by(const JobRef& job) noexcept {
+  if (!job) return;
+  ++job->holds;
+  const std::lock_guard guard(mutex());
+  job_ = named_ = job;
+}
+
+// With the mutex held, before and after what it depends on is changed.
+void Held::count_away(int by) noexcept {
+  if (job_ && named_ && (adrift() || job_ != named_)) named_->away += by;
+}
+
+JobRef Held::moved() noexcept {
+  const std::lock_guard guard(mutex());
+  if (!job_ || adrift()) return {};
+  count_away(-1);
+  --job_->holds;
+  adrift_.store(true, std::memory_order_relaxed);
+  count_away(+1);
+  return job_;
+}
+
+bool Held::used_by(const JobRef& job) noexcept {
+  JobRef giver;  // goes after the mutex is free
+  const std::lock_guard guard(mutex());
+  if (!adrift() || ended()) return false;
+  count_away(-1);
+  adrift_.store(false, std::memory_order_relaxed);
+  giver.swap(job_);
+  job_ = job;
+  ++job->holds;
+  count_away(+1);
+  return named_ != job;
+}
+
+JobRef Held::belongs_to_nobody() noexcept {
+  JobRef last;
+  const std::lock_guard guard(mutex());
+  count_away(-1);
+  last.swap(job_);
+  if (last && !adrift()) --last->holds;
+  adrift_.store(false, std::memory_order_relaxed);
+  return named_;
+}
+
+std::optional<JobRef> Held::wrong_row() const {
+  const std::lock_guard guard(mutex());
+  if (adrift() ? !named_ : job_ == named_) return std::nullopt;
+  return adrift() ? JobRef{} : job_;
+}
+
+void Held::row_names(JobRef job) noexcept {
+  const std::lock_guard guard(mutex());
+  count_away(-1);
+  named_.swap(job);
+  count_away(+1);
 }
 
 }  // namespace dlock::engine

@@ -1,7 +1,8 @@
-// This file knows the state of one grant in this process: whose, how long it can be trusted, and how it ended.
+// The state of one grant in this process: whose, how long it can be trusted, and how it ended.
 #pragma once
 
 #include "engine/agenda.hpp"
+#include "engine/job_ref.hpp"
 #include "engine/renewal.hpp"
 #include "store/lock_table.hpp"
 #include "types/clock.hpp"
@@ -19,8 +20,6 @@
 #include <string>
 
 namespace dlock::engine {
-
-struct Job;
 
 // Threads: any, except what belongs to the keeper and to the trust timer. There may be very many of them, so that what
 // few grants need takes no room in the others.
@@ -89,6 +88,8 @@ class Held {
   std::stop_token lost() const noexcept;
   // Runs the callbacks registered on lost(): only on a thread that may block.
   void signal_loss() noexcept;
+  // The same where nobody has asked for lost(), so that there are none. False: somebody has; nothing was done.
+  bool signal_unheard() noexcept;
 
   // What the keeper notes about it. Guarded by the keeper's mutex, `warned` apart, which is its thread's own.
   struct Upkeep {
@@ -103,8 +104,12 @@ class Held {
   // Some attempt at this grant got no answer, and may still take effect. Set before the grant is shared.
   bool unanswered = false;
 
-  // Guarded by the mutex of Entries: how many Locks share this grant (none: it was let go of without being released), the
-  // thread that may enter it again, and the next one in its chain of those that can be entered.
+ private:
+  std::atomic<bool> adrift_{false};  // moved, and not used since; here it takes no room
+
+ public:
+  // Guarded by the mutex of Entries: how many Locks share this grant (none: it was let go of without being released),
+  // the thread that may enter it again, and the next one in its chain of those that can be entered.
   int entries = 1;
   Actor actor = 0;
   std::shared_ptr<Held> next_open;
@@ -112,8 +117,20 @@ class Held {
   // In node mode: see Owners. Set before the grant is shared.
   void keep(std::shared_ptr<const std::string> owner_mark) { inside_->owner_mark = std::move(owner_mark); }
 
-  // Whose grant it is, for as long as it is held; only the thread that hands it out or lets it go looks at it.
-  std::shared_ptr<Job> job;
+  // Whose grant it is, for as long as it is held: that of the job that took it. Once its Lock was moved nobody can say,
+  // until a thread uses it, and then it is that thread's. Nothing of this is for grants that were nobody's from the
+  // beginning.
+  void taken_by(const JobRef& job) noexcept;
+  // Answers who held it until now. Empty: nobody, or it was moved before.
+  JobRef moved() noexcept;
+  // True: its row does not name that job.
+  bool used_by(const JobRef& job) noexcept;
+  bool adrift() const noexcept { return adrift_.load(std::memory_order_relaxed); }
+  // It ends; answers whom its row names.
+  JobRef belongs_to_nobody() noexcept;
+  // What its row ought to say instead, if it is wrong; an empty job: nobody.
+  std::optional<JobRef> wrong_row() const;
+  void row_names(JobRef job) noexcept;
   // How it came from hand to hand in this process without having been free. Set before the grant is shared.
   struct Passed {
     unsigned times = 0;
@@ -130,6 +147,7 @@ class Held {
   };
 
   std::mutex& mutex() const noexcept;
+  void count_away(int by) noexcept;
   Instant trust_from(Instant sent, Duration lease, Duration margin) const noexcept;
   void trust(Instant until) noexcept { until_.store(until.time_since_epoch().count(), std::memory_order_release); }
   void settle_on(const Terms& terms, Instant from) noexcept;
@@ -144,6 +162,7 @@ class Held {
   Duration longest_;
   Instant sent_;
   mutable std::stop_source lost_{std::nostopstate};  // made when somebody asks for it
+  JobRef job_, named_;                               // who used it last, and whom its row names; empty: nobody
   bool signalled_ = false;
 
   std::atomic<bool> renewable_, final_;

@@ -4,6 +4,7 @@
 #include "engine/persist.hpp"
 #include "engine/watch.hpp"
 #include "store/visit.hpp"
+#include "types/mutant.hpp"
 #include "types/owner.hpp"
 
 #include <dlock/error.hpp>
@@ -19,6 +20,9 @@ inline namespace v0 {
 namespace {
 
 using engine::Held;
+
+// What was acknowledged so long ago has arrived on all servers of a cluster, but for one that is in trouble.
+constexpr Duration longest_way = std::chrono::seconds{10};
 
 // The failure of a statement inside a caller's transaction, where nothing may be tried again.
 Error told_in_transaction(const Failure& failure) {
@@ -47,7 +51,7 @@ class Announced {
  public:
   Announced(engine::Keeper& keeper, const std::shared_ptr<Held>& held, Duration patience) : keeper_(keeper), held_(held) {
     // A renewal that hangs longer than that is no reason not to try: at worst the transaction runs again.
-    keeper_.hold_back(held_, later(BootClock::now(), patience));
+    if (!planted("keeper_not_held_back")) keeper_.hold_back(held_, later(BootClock::now(), patience));
   }
   ~Announced() { keeper_.resume(held_); }
   Announced(const Announced&) = delete;
@@ -105,7 +109,7 @@ thread_local Begun* Begun::innermost_ = nullptr;
 
 }  // namespace
 
-std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const Name& name, Deadline deadline,
+std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const Name& name, Instant deadline,
                                        const LockOptions* lease) {
   store::TakeAsk ask{name.text(), Token{}};
   std::string owner = random_identity();
@@ -119,7 +123,7 @@ std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const 
     ask.label = lease->label ? std::string_view{*lease->label} : options_.label;
     ask.actor = actor.view();
     ask.lease = idle_bound;
-    ask.at_least = lease->at_least;
+    if (!planted("lock_in_without_at_least")) ask.at_least = lease->at_least;
     ask.metadata = lease->metadata;
   }
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
@@ -127,13 +131,17 @@ std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const 
 
   const Patience patience{deadline, {}, true};
   std::optional<Watch> watch;
-  for (bool attempted = false;;) {
+  for (bool attempted = false, caught_up = false;;) {
     if (watch) watch->attend();
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
     const auto asked_at = BootClock::now();
-    const auto peeked = persist(answer_by(deadline), [&](Deadline until) { return table_->peek(name.text(), until); });
+    const auto peeked =
+        ask_unless_locked(name, answer_by(deadline), {}, [&](Deadline until) { return table_->peek(name.text(), until); });
     if (peeked.free) {
-      if (!peeked.there) persist(answer_by(deadline), [&](Deadline until) { table_->make(name.text(), until); });
+      if (!peeked.there) {
+        ask_unless_locked(name, answer_by(deadline), {}, [&](Deadline until) { table_->make(name.text(), until); });
+        catch_up(*visit);
+      }
       ask.floor = peeked.floor;
       if (const auto token = in_transaction([&] { return visit->take(ask); })) {
         // As in an acquire: the floor may have been raised since, if this took very long.
@@ -141,7 +149,8 @@ std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const 
           throw Error(Fault::conflict, fmt::format("locking {} took longer than half of EngineOptions::grace; roll the "
                                                    "transaction back and run it again",
                                                    in_quotes(name.text())));
-        if (options_.bound_idle) in_transaction([&] { visit->bound_idle(idle_bound); });
+        if (options_.bound_idle && !planted("lock_in_unbounded"))
+          in_transaction([&] { visit->bound_idle(idle_bound); });
         return Grant{*token, lease != nullptr ? owner : std::string{}};
       }
       if (!in_transaction([&] { return visit->sees(name.text()); }))
@@ -162,16 +171,36 @@ std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const 
     attempted = false;
     const auto now = BootClock::now();
     if (now >= deadline) {
+      // Free by the engine's server; the caller's may not have heard of the release.
+      if (peeked.free && !caught_up && catch_up(*visit)) {
+        caught_up = true;
+        continue;
+      }
       in_transaction([&] { visit->confirm(); });
-      return std::nullopt;
+      if (!peeked.free || !visit->table_locked()) return std::nullopt;
+      const auto found = blocked(name, {});
+      if (found.rightly || found.text.empty()) return std::nullopt;
+      throw Error(Fault::timeout, fmt::format("{} could not be locked in time, though nobody holds it: {}",
+                                              in_quotes(name.text()), found.text));
     }
     if (!watch) {
       watch.emplace(*this, name, patience, owner);
-      if (job->holds.load() > 0) watch->enroll(actor.view());
+      if (job->holds.load() > 0) watch->enroll(job, actor.view());
     }
-    if (!peeked.free && watch->marks()) continue;  // and look again
+    if (!peeked.free && watch->marks() && !planted("wait_free_no_second_look")) continue;  // and look again
     watch->rest(peeked.free ? Duration{} : std::max(peeked.opens_in, Duration{1}), {});
   }
+}
+
+// The transaction may be on another server of a cluster than the engine's connections, which is a little behind. False:
+// there is no cluster. Throws conflict if that server stays behind: nothing that it does not find is believed then.
+bool Core::catch_up(store::Visit& visit) {
+  const auto position = persist(soon(), [&](Deadline until) { return table_->position(until); });
+  if (position.empty()) return false;
+  if (!in_transaction([&] { return visit.catch_up(position, options_.request_timeout); }))
+    throw Error(Fault::conflict, "the transaction's server of the cluster is too far behind the others; roll the transaction "
+                                 "back and run it again");
+  return true;
 }
 
 // Runs the fence's statement. Throws lost if it is refused, and whatever went wrong: the transaction must not be
@@ -180,20 +209,26 @@ void Core::prove(store::Visit& visit, const std::shared_ptr<Held>& held, const F
   constexpr Duration least_wait = std::chrono::milliseconds{50};
   // What has ended stays ended, whatever its row says: it is refused as nobody's.
   const auto left = gone ? Duration{} : held->remaining(BootClock::now());
-  const bool over = left == Duration{};
+  const bool over = left == Duration{} && !planted("ended_lock_fences");
   auto claim = held->claim();
   if (over) claim.owner = {};
-  const auto wait = std::clamp(left, least_wait, std::max(least_wait, options_.request_timeout));
+  const auto wait = std::clamp(left, least_wait, std::max<Duration>(least_wait, options_.request_timeout));
+  // A grant may not have arrived yet on the transaction's server of a cluster. To look for it in vain would have its row
+  // locked, and what then arrives ends the transaction.
+  const bool young = !over && BootClock::now() - held->passed.since < longest_way;
   bool proved = false;
   try {
+    if (young) catch_up(visit);
     proved = in_transaction([&] { return visit.fence(claim, wait); });
-    if (proved && options_.bound_idle) in_transaction([&] { visit.bound_idle(claim.lease); });
+    if (!proved && !over && !young && catch_up(visit)) proved = in_transaction([&] { return visit.fence(claim, wait); });
+    if (proved && options_.bound_idle && !planted("with_fence_unbounded"))
+      in_transaction([&] { visit.bound_idle(claim.lease); });
   } catch (...) {
     if (options.doom) visit.spoil();
     throw;
   }
   if (proved) return;
-  if (options.doom) visit.doom();
+  if (options.doom && !planted("refused_not_doomed")) visit.doom();
   if (!over && held->lose(Loss::refused)) reporter_->tell_loss(held, "a fence was refused: the lease is no longer ours");
   throw Error(Fault::lost, fmt::format("the lock {} (token {}) is {}: its fence was refused; roll the transaction back",
                                        in_quotes(held->name()), number(held->token()),
@@ -222,8 +257,8 @@ void Core::fence(const std::shared_ptr<Held>& held, const TransactionRef& transa
   }
 }
 
-void Core::with_fence(const std::shared_ptr<Held>& held, const TransactionRef& transaction,
-                      const std::function<void()>& work, const FenceOptions& options) {
+void Core::with_fence(std::shared_ptr<Held> held, const TransactionRef& transaction, const std::function<void()>& work,
+                      const FenceOptions& options) {
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
   FenceOptions ended_here = options;
   ended_here.doom = false;
@@ -234,7 +269,7 @@ void Core::with_fence(const std::shared_ptr<Held>& held, const TransactionRef& t
       std::optional<Announced> announced(std::in_place, keeper_, held, options_.request_timeout);
       in_transaction([&] { visit->begin(options_.request_timeout); });
       try {
-        const auto sent = BootClock::now();
+        auto sent = BootClock::now();
         const auto lease = held->claim().lease;
         prove(*visit, held, ended_here, false);
         announced.reset();
@@ -242,11 +277,12 @@ void Core::with_fence(const std::shared_ptr<Held>& held, const TransactionRef& t
           Begun begun(transaction);
           working = true;
           work();
-          begun.throw_if_spoiled();
+          if (!planted("sleeping_savepoint")) begun.throw_if_spoiled();
           working = false;
         }
         commit(*visit);
         // Committed, and with it the renewal in the fence: of the row, not of a node's single entry.
+        if (planted("with_fence_trusts_commit")) sent = BootClock::now();
         if (held->entry().empty()) held->confirmed(sent, lease);
         return;
       } catch (...) {

@@ -1,4 +1,4 @@
-// This file knows how leases are kept alive: one thread, all leases that are due in one statement.
+// Keeps leases alive: one thread, all leases that are due in one statement.
 #pragma once
 
 #include "engine/held.hpp"
@@ -14,13 +14,16 @@
 
 namespace dlock::engine {
 
-// Threads: any. Its thread starts with the first lease to renew.
+// Threads: any. Its thread starts with the first lease to renew, or before it.
 class Keeper {
  public:
   Keeper(std::shared_ptr<store::LockTable> table, std::shared_ptr<Reporter> reporter, Duration request_timeout);
   ~Keeper();  // ends renewing; does not release; waits for the statement that is under way
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
+
+  // Throws std::system_error where the system has no thread to give.
+  void start();
 
   // Renews the lease past a third of its length, again and again, until it is lost or forgotten, if it is to be
   // renewed. Again, after its length was changed: by the new one.
@@ -29,11 +32,11 @@ class Keeper {
 
   // Stops renewing this lease, and no other, until resume(); calls are counted, and each needs its resume(), whatever
   // it answered. Waits until no renewal of it is on its way any more. False: one was until `deadline`.
-  bool hold_back(const std::shared_ptr<Held>& held, Deadline deadline);
-  void resume(const std::shared_ptr<Held>& held);
+  bool hold_back(const std::shared_ptr<Held>& held, Instant deadline);
+  void resume(const std::shared_ptr<Held>& held) noexcept;
 
-  // Says that the end is near: no further statement begins.
-  void close() noexcept;
+  // Says that the end is near: no further statement begins, but for what was given up to be freed until then.
+  void close(Instant until = Instant::max()) noexcept;
 
   // Frees it, as soon and as often as there is something to free: it is looked for at ever longer intervals, so that it
   // holds the name for no longer than a fraction of the time by which it is late.

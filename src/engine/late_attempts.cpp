@@ -14,13 +14,13 @@ void Core::free_later(const Request& request) {
 }
 
 // Frees what a late attempt of this engine holds: its grant is nobody's. False: it is somebody's, or free.
-bool Core::free_late_grant(const Name& name, Deadline deadline) {
+bool Core::free_late_grant(const Name& name, const Deadline& deadline) {
   if (!keeper_.has_leftovers(name.text())) return false;
   const auto outlook = persist(deadline, [&](Deadline until) { return table_->look(name.text(), 0, until); });
   return free_late_grant(name, outlook, deadline);
 }
 
-bool Core::free_late_grant(const Name& name, const store::Outlook& outlook, Deadline deadline) {
+bool Core::free_late_grant(const Name& name, const store::Outlook& outlook, const Deadline& deadline) {
   if (outlook.owner.empty()) return false;
   const auto leftover = keeper_.leftover(name.text(), outlook.owner, outlook.token);
   if (!leftover) return false;

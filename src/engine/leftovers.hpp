@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/backoff.hpp"
+#include "store/lock_table.hpp"
 
 #include <dlock/duration.hpp>
 #include <dlock/token.hpp>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,8 +52,19 @@ class Leftovers {
   std::optional<Leftover> take_due(Instant now) {
     const auto found = std::find_if(all_.begin(), all_.end(), [&](const Watched& one) { return one.next <= now; });
     if (found == all_.end()) return std::nullopt;
+    auto leftover = std::make_optional(found->leftover);
     found->next = Instant::max();
-    return found->leftover;
+    return leftover;
+  }
+
+  // One that may hold its name now, to be forgotten.
+  std::optional<Leftover> take_unfreed() {
+    const auto found = std::find_if(all_.begin(), all_.end(), [](const Watched& one) { return !one.leftover.freed; });
+    if (found == all_.end()) return std::nullopt;
+    auto leftover = std::move(found->leftover);
+    all_.erase(found);
+    how_many_ = all_.size();
+    return leftover;
   }
 
   void was_looked_for(const Leftover& leftover, bool failed, Instant now) {
@@ -112,5 +125,8 @@ class Leftovers {
   std::vector<Watched> all_;
   std::atomic<std::size_t> how_many_{0};  // for none()
 };
+
+// Frees what it holds by then. `until`: by when each statement has to be answered. Throws Failure.
+void free_leftover(store::LockTable& table, const Leftover& leftover, const std::function<Instant()>& until);
 
 }  // namespace dlock::engine

@@ -1,6 +1,8 @@
 // This file knows how the lines move.
 #include "engine/lines.hpp"
 
+#include "types/mutant.hpp"
+
 #include <algorithm>
 
 namespace dlock::engine {
@@ -108,6 +110,11 @@ Lines::Woken Lines::rest(const Seat& seat, Instant until, Instant deadline, cons
     place.changed_.wait_until(guard, stop, std::min(bound, later(BootClock::now(), longest_rest)),
                               [&] { return news() || place.state_ != state || place.nudge_ != nudge; });
   }
+  if (planted("wake_delayed") && news()) {
+    guard.unlock();
+    delay(std::chrono::milliseconds{400});
+    guard.lock();
+  }
   const auto state = place.state_;
   if (state == Place::State::asleep) place.state_ = Place::State::awake;
   if (state == Place::State::handed) return Woken::handed;
@@ -123,6 +130,7 @@ void Lines::remove(const Seat& seat, Duration quiet, bool granted) {
   const auto gone = std::erase(line.queue, seat) + std::erase(line.observers, seat);
   waiting_ -= gone;
   line.granted = line.granted || granted;
+  line.blocked = line.blocked && !granted;
   promote(line, quiet);
   if (line.queue.empty() && line.observers.empty()) lines_.erase(found);
 }
@@ -164,7 +172,7 @@ bool Lines::settle(const Seat& seat, std::shared_ptr<Held> grant, bool doubt) {
     remove(seat, quiet, true);
   } else {
     seat->state_ = Place::State::asleep;
-    seat->rung_ = true;
+    if (!planted("silent_hand_over_failure")) seat->rung_ = true;
     seat->standing_.ask = doubt;
   }
   seat->changed_.notify_all();
@@ -233,6 +241,17 @@ bool Lines::saw(const Seat& seat, std::string holder) {
   return true;
 }
 
+void Lines::blocked(const Seat& seat, bool yes) {
+  const std::lock_guard guard(mutex_);
+  if (const auto found = lines_.find(seat->name_); found != lines_.end()) found->second.blocked = yes;
+}
+
+bool Lines::blocked(const Seat& seat) const {
+  const std::lock_guard guard(mutex_);
+  const auto found = lines_.find(seat->name_);
+  return found != lines_.end() && found->second.blocked;
+}
+
 void Lines::registered(const Seat& seat, RowKind kind) {
   const std::lock_guard guard(mutex_);
   seat->row_ = kind;
@@ -250,7 +269,7 @@ std::vector<Lines::Row> Lines::rows(RowKind kind) const {
 
 void Lines::died(const Seat& seat) {
   const std::lock_guard guard(mutex_);
-  seat->standing_.dead = true;
+  if (!planted("dead_row_stays_dead")) seat->standing_.dead = true;
   seat->rung_ = true;
   seat->changed_.notify_all();
 }

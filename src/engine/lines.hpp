@@ -25,7 +25,7 @@ namespace dlock::engine {
 // What somebody wants, as far as a releaser has to know it to hand over. Lives as long as either of them needs it.
 struct Wish {
   Wish(Name the_name, LockOptions the_options, Held::Terms the_terms, std::string the_owner, std::string the_actor,
-       std::shared_ptr<Job> the_job)
+       JobRef the_job)
       : name(std::move(the_name)),
         options(std::move(the_options)),
         terms(the_terms),
@@ -37,7 +37,7 @@ struct Wish {
   LockOptions options;
   Held::Terms terms;
   std::string owner, actor;
-  std::shared_ptr<Job> job;  // whose wish it is; empty: nobody's
+  JobRef job;  // whose wish it is; empty: nobody's
 };
 
 // A line of waiters for each name. Only the head of a line talks to the database; the others sleep until they are the
@@ -110,6 +110,9 @@ class Lines {
   std::vector<dialects::Watched> watched() const;
   // Notes who holds what the place waits for. True: that is new.
   bool saw(const Seat& seat, std::string holder);
+  // Notes whether what the line waits for could neither be had nor be seen to be held by anybody. So it is at first.
+  void blocked(const Seat& seat, bool yes);
+  bool blocked(const Seat& seat) const;
 
   // Places that have a row in the waiters' table. A row for people alone may last longer without being renewed than one
   // on which others depend.
@@ -142,6 +145,7 @@ struct Lines::Line {
   std::vector<Seat> queue;  // the first is the head
   std::vector<Seat> observers;
   bool granted = false;  // to one of this line, and no release of it was heard of
+  bool blocked = true;   // nobody was seen who holds it, if anybody has looked at all
 };
 
 // One that waits. Guarded by the mutex of its Lines.

@@ -3,14 +3,16 @@
 
 #include "engine/backoff.hpp"
 #include "engine/faults.hpp"
+#include "engine/glob.hpp"
 #include "engine/pause.hpp"
 #include "store/waiting_room.hpp"
+#include "types/mutant.hpp"
 #include "types/owner.hpp"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -35,8 +37,8 @@ constexpr Token any_floor{std::numeric_limits<std::int64_t>::max()};
 
 // The names one pass is about.
 struct Scope {
-  explicit Scope(std::string pattern) : glob(std::move(pattern)), prefix(glob.substr(0, glob.find_first_of("*?[\\"))) {}
-  bool has(const std::string& name) const { return glob == "*" || ::fnmatch(glob.c_str(), name.c_str(), 0) == 0; }
+  explicit Scope(std::string pattern) : glob(std::move(pattern)), prefix(literal_prefix(glob)) {}
+  bool has(const std::string& name) const { return matches(glob, name); }
   const std::string glob, prefix;
 };
 
@@ -57,6 +59,7 @@ struct Reaper::State {
   const Terms terms;
   const std::string id = random_identity();
   std::stop_source closing;
+  std::atomic<Instant> ends_by{Instant::max()};  // once it is closing
   std::mutex working;
   // Guarded by working:
   Instant turn_begun{};
@@ -66,10 +69,11 @@ struct Reaper::State {
 
   // Asks until there is an answer, request_timeout is over, or asking again is useless.
   template <class Ask>
-  auto ask(const std::stop_token& stop, Ask question) -> decltype(question(Deadline{})) {
-    const auto deadline = later(BootClock::now(), terms.request_timeout);
+  auto ask(const std::stop_token& stop, Ask question) -> decltype(question(Deadline::max())) {
+    const auto deadline = std::min(later(BootClock::now(), terms.request_timeout), ends_by.load());
     Backoff backoff(std::chrono::seconds{1});
     for (;;) {
+      if (closing.stop_requested()) throw Failure(Cause::timed_out, "the engine ends");
       try {
         return question(deadline);
       } catch (const Failure& failure) {
@@ -97,7 +101,8 @@ struct Reaper::State {
 
   void end_turn(Duration pause) noexcept {
     try {
-      table->end_reaping(id, pause, later(BootClock::now(), std::min(terms.request_timeout, longest_farewell)));
+      const auto until = later(BootClock::now(), std::min(terms.request_timeout, longest_farewell));
+      table->end_reaping(id, pause, std::min(until, ends_by.load()));
     } catch (...) {  // then it ends by its time
     }
   }
@@ -109,7 +114,7 @@ struct Reaper::State {
     try {
       work();
     } catch (...) {
-      if (!stop.stop_requested()) end_turn({});
+      end_turn({});
       throw;
     }
     end_turn(pause);
@@ -122,8 +127,17 @@ struct Reaper::State {
     if (!seen) seen = Seen{floor, BootClock::now()};
   }
 
+  // What was seen of the floor is worth nothing once it is found lower: a restore, or a failover, has forgotten that it
+  // was raised, and who reads it now may begin below. Removing reads it again by itself.
+  Token look_at_floor(const std::stop_token& stop) {
+    const auto floor = ask(stop, [&](Deadline until) { return table->floor(until); });
+    if (seen && floor < seen->floor) seen.reset();
+    if (safe && floor < *safe) safe.reset();
+    return floor;
+  }
+
   std::optional<Token> below() {
-    if (seen && BootClock::now() - seen->when >= terms.grace) {
+    if (seen && BootClock::now() - seen->when >= (planted("no_grace") ? Duration{} : terms.grace)) {
       safe = seen->floor;
       seen.reset();
     }
@@ -258,12 +272,13 @@ struct Reaper::State {
     const std::lock_guard guard(working);
     const Scope everything("*");
     const bool mine = in_turn(terms.every / 4 * 3, stop, [&] {
+      look_at_floor(stop);
       settle(everything, Reaping::all, batch_of_rows, stop, {});
       if (const auto floor = below()) remove(everything, *floor, Reaping::all, batch_of_rows, stop, {}, 0);
       if (!stop.stop_requested()) raise_floor(stop);
       if (!stop.stop_requested()) forget_waiters(stop);
     });
-    if (!mine && !seen) saw(ask(stop, [&](Deadline until) { return table->floor(until); }));
+    if (!mine) saw(look_at_floor(stop));
     below();
   }
 
@@ -287,10 +302,13 @@ struct Reaper::State {
   }
 
   // Nobody will look them up any more.
-  void give_up_doubts() {
-    const std::lock_guard guard(working);
-    for (const auto& lease : doubtful) report(lease, unclear);
-    doubtful.clear();
+  void give_up_doubts() noexcept {
+    try {
+      const std::lock_guard guard(working);
+      for (const auto& lease : doubtful) report(lease, unclear);
+      doubtful.clear();
+    } catch (const std::exception&) {  // there is no memory to tell it
+    }
   }
 };
 
@@ -299,8 +317,13 @@ Reaper::Reaper(std::shared_ptr<store::LockTable> table, std::shared_ptr<Reporter
   if (state_->terms.every > Duration{}) thread_.start([state = state_] { state->run(); });
 }
 
-Reaper::~Reaper() {
+void Reaper::close(Instant until) noexcept {
+  state_->ends_by.store(std::min(state_->ends_by.load(), until));
   state_->closing.request_stop();
+}
+
+Reaper::~Reaper() {
+  close();
   if (!thread_.started()) state_->give_up_doubts();
 }
 
@@ -312,6 +335,7 @@ Engine::Reaped Reaper::round(std::size_t batch) {
   const Scope everything("*");
   Engine::Reaped reaped;
   reaped.elsewhere = !state.in_turn({}, stop, [&] {
+    state.look_at_floor(stop);
     reaped.abandoned = state.settle(everything, batch, batch, stop, {});
     if (const auto floor = state.below()) reaped.removed = state.remove(everything, *floor, batch, batch, stop, {}, 0);
     state.raise_floor(stop);

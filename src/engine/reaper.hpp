@@ -3,7 +3,9 @@
 // Removing takes two steps, so that tokens never fall: the floor is raised to the largest token of what is to go, and
 // not before the grace has passed, by this process's own clock, rows whose token is not above that floor are removed.
 // Nothing about the first step is stored: a process may remove what lies below any floor that it has itself seen a grace
-// ago, whoever raised it. A stored time would be the database's, and would make the grace as long as that clock says.
+// ago, whoever raised it, as long as it is there still: a floor that was taken back (a restore, a failover) begins anew, and
+// the statement that removes goes by the floor that it reads. A stored time would be the database's, and would make the
+// grace as long as that clock says.
 #pragma once
 
 #include "engine/reporter.hpp"
@@ -34,6 +36,9 @@ class Reaper {
   ~Reaper();  // does not begin another statement; one under way ends within its time
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
+
+  // Says that the end is near: no further statement begins, but for the end of a turn until then.
+  void close(Instant until = Instant::max()) noexcept;
 
   Engine::Reaped round(std::size_t batch);
   Engine::Reaped pass(const Reaping& reaping, const std::stop_token& stop);

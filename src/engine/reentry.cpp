@@ -11,7 +11,7 @@ inline namespace v0 {
 using engine::Held;
 
 // Empty: there is nothing to enter, or it was lost; then a new grant is to be asked for.
-std::shared_ptr<Held> Core::reenter(const Name& name, const LockOptions& options, Deadline deadline) {
+std::shared_ptr<Held> Core::reenter(const Name& name, const LockOptions& options, Instant deadline) {
   auto held = entries_.enter(name.text());
   if (!held) return nullptr;
   try {
@@ -27,14 +27,14 @@ std::shared_ptr<Held> Core::reenter(const Name& name, const LockOptions& options
 
 // Sees to it that there is trust for the work of a further entry: by the keeper at least half of it, without one all.
 // False: the lease is lost.
-bool Core::refresh(const std::shared_ptr<Held>& held, const LockOptions& options, Deadline deadline) {
+bool Core::refresh(const std::shared_ptr<Held>& held, const LockOptions& options, Instant deadline) {
   const auto now = BootClock::now();
   if (!held->valid(now)) {
     if (held->lose(Loss::unconfirmed)) reporter_->tell_loss(held, "trust ran out before a renewal was confirmed");
     return false;
   }
   const auto terms = held->terms();
-  const auto wanted = std::max(terms.lease, options.lease.value_or(terms.lease));
+  const auto wanted = std::max<Duration>(terms.lease, options.lease.value_or(terms.lease));
   const bool kept = held->renewable() && wanted == terms.lease;
   if (kept && held->remaining(now) >= (terms.lease - terms.margin) / 2) return true;
   // Never beyond the grant's max_hold; a millisecond for the way to the question.

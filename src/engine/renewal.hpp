@@ -2,6 +2,7 @@
 #pragma once
 
 #include "types/clock.hpp"
+#include "types/mutant.hpp"
 
 #include <dlock/duration.hpp>
 
@@ -24,7 +25,8 @@ constexpr Share smallest_share = 0.5, largest_share = 1.0;
 // Where a pace was chosen, the renewal comes no later than that, and up to a quarter of it sooner.
 inline Window renewal_window(Instant sent, Duration lease, std::optional<Duration> every, Share share) {
   const auto width = every ? std::min<Duration>(lease / 8, *every / 4) : Duration{lease / 8};
-  const auto earliest = every ? *every - width : Duration{lease / 3};
+  const auto third = planted("renewal_late") ? Duration{lease - lease / 8 - lease / 20} : Duration{lease / 3};
+  const auto earliest = every ? *every - width : third;
   return {later(sent, earliest), later(sent, earliest + std::chrono::duration_cast<Duration>(width * share))};
 }
 

@@ -19,7 +19,8 @@ struct Core::Request {
         terms(core.terms_of(the_options)),
         fairness(the_options.fairness.value_or(core.options_.fairness)),
         // Of other grants than a thread's nobody can tell whose job they are, unless it is said.
-        job(reentrance == Reentrance::thread && the_options.job.empty() ? engine::job_of_this_thread() : nullptr),
+        job(reentrance == Reentrance::thread && the_options.job.empty() ? engine::job_of_this_thread()
+                                                                                : engine::JobRef{}),
         actor(actor_of(core)) {}
 
   // Whether somebody could wait for it: only then is it worth a row.
@@ -35,7 +36,7 @@ struct Core::Request {
   const engine::Held::Terms terms;
   const Fairness fairness;
   Identity owner{};
-  const std::shared_ptr<engine::Job> job;  // empty: nobody's
+  const engine::JobRef job;    // empty: nobody's
   const engine::ActorName actor;
   std::string entry{};              // in node mode: the identity of this request's entry
   engine::Owners::Mark mark{};      // in node mode: what is held by `owner` is ours
@@ -44,7 +45,7 @@ struct Core::Request {
   std::int64_t ticket = 0;  // 0: it has none
   bool in_doubt = false;    // it may have been granted what is in nobody's hands yet
   bool unanswered = false;  // so may it by an attempt that got no answer, now or later
-  bool row_locked = false;  // the last answer: busy only because the row was locked
+  bool row_locked = true;   // the last answer, if any: the row could not be had, and nobody was seen who holds it
 };
 
 }  // namespace v0

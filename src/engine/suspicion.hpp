@@ -6,6 +6,7 @@
 #include "store/lock_table.hpp"
 #include "store/waiting_room.hpp"
 #include "types/clock.hpp"
+#include "types/mutant.hpp"
 
 #include <dlock/error.hpp>
 
@@ -22,15 +23,16 @@ class Suspicion {
  public:
   // From now on it is worth looking: this waiter holds something, and its row says for what it waits.
   void begin() {
-    if (next_ == Instant::max()) next_ = later(BootClock::now(), interval);
+    if (next_ == Instant::max()) next_ = later(BootClock::now(), interval());
   }
   Instant next() const noexcept { return next_; }
 
   // Throws Error{deadlock}, and Failure. False: nothing to throw.
   bool look(store::LockTable& table, std::string_view actor, std::string_view owner, Deadline deadline) {
     auto cycle = cycle_of(table.waiting().chain(actor, owner, deadline), actor);
-    next_ = later(BootClock::now(), jittered(interval));
-    if (cycle && seen_ && cycle->same_as(*seen_) && cycle->youngest(owner))
+    next_ = later(BootClock::now(), jittered(interval()));
+    const bool again = cycle && (planted("deadlock_at_first_sight") || (seen_ && cycle->same_as(*seen_)));
+    if (again && (planted("deadlock_ends_all") || cycle->youngest(owner)))
       throw Error(Fault::deadlock, fmt::format("deadlock: {}; the youngest waiter gives way", cycle->in_words()));
     seen_ = std::move(cycle);
     return false;
@@ -38,7 +40,9 @@ class Suspicion {
 
  private:
   // A cycle is found after twice this at the latest, give or take a quarter.
-  static constexpr Duration interval = std::chrono::milliseconds{300};
+  static Duration interval() noexcept {
+    return std::chrono::milliseconds{planted("deadlock_search_slow") ? 8000 : 300};
+  }
   Instant next_ = Instant::max();
   std::optional<Cycle> seen_{};
 };

@@ -1,10 +1,11 @@
-// This file knows how the end of trust is watched. A renewal does not touch the timer: when it fires early, the
-// grant is put back to where its trust ends now.
+// Watches the end of trust. A renewal does not touch the timer: when it fires early, the grant is put back to where its
+// trust ends now.
 #include "engine/trust_timer.hpp"
 
 #include "engine/alarm.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -15,13 +16,14 @@ namespace {
 // How far ahead entries are looked at when the timer has fired: where thousands of leases were granted one after
 // another and are renewed together, each of them would fire once otherwise.
 constexpr Duration look_ahead = std::chrono::seconds{1};
+constexpr Duration until_again = std::chrono::milliseconds{100};
 
 }  // namespace
 
 struct TrustTimer::State {
   explicit State(std::shared_ptr<Reporter> news) : reporter(std::move(news)) {}
   const std::shared_ptr<Reporter> reporter;
-  Alarm alarm;
+  const std::shared_ptr<Alarm> alarm = std::make_shared<Alarm>();
   std::mutex mutex;
   // Guarded by mutex:
   Agenda ends{Agenda::Kind::trust};
@@ -35,7 +37,7 @@ struct TrustTimer::State {
 
   void arm(Instant at) {
     armed = at;
-    alarm.set(at);
+    alarm->set(at);
   }
 
   // Takes out what has run out by now; what was renewed meanwhile goes back in.
@@ -45,50 +47,75 @@ struct TrustTimer::State {
     const auto now = BootClock::now();
     const auto horizon = later(now, look_ahead);
     std::vector<std::pair<Instant, std::shared_ptr<Held>>> stay;
+    over.reserve(ends.size());  // from here on nothing asks for memory
+    stay.reserve(ends.size());
     while (!ends.empty() && ends.first() <= horizon) {
       const auto at = ends.first();
-      auto held = ends.take(*ends.front());
+      const auto held = ends.front();
       const auto until = held->trusted_until();
-      if (until <= now || (held->ended() && at <= now)) over.push_back(std::move(held));
-      else stay.emplace_back(std::max(at, until), std::move(held));
+      if (until <= now || (held->ended() && at <= now)) over.push_back(held);
+      else stay.emplace_back(std::max(at, until), held);
+      ends.take(*held);
     }
     for (const auto& [at, held] : stay) ends.put(held, at);
+    ends.shrink();
     arm(ends.first());
     return over;
   }
 
   void run() {
     for (;;) {
-      alarm.wait();
+      alarm->wait();
       {
         const std::lock_guard guard(mutex);
         if (closing) return;
       }
-      for (auto& held : run_out())
-        if (const auto loss = held->running_out(); held->lose(loss)) reporter->tell_loss(std::move(held), in_words(loss));
+      try {
+        for (const auto& held : run_out())
+          if (const auto loss = held->running_out(); held->lose(loss)) reporter->tell_loss(held, in_words(loss));
+      } catch (const std::exception&) {  // out of memory
+        const std::lock_guard guard(mutex);
+        arm(later(BootClock::now(), until_again));
+      }
+      // This thread never runs a callback, and so can see that others do not get to theirs.
+      const auto next = reporter->look_after();
+      const std::lock_guard guard(mutex);
+      if (next < armed) arm(next);
     }
   }
 };
 
-TrustTimer::TrustTimer(std::shared_ptr<Reporter> reporter) : state_(std::make_shared<State>(std::move(reporter))) {}
+TrustTimer::TrustTimer(std::shared_ptr<Reporter> reporter) : state_(std::make_shared<State>(std::move(reporter))) {
+  state_->reporter->on_delay([alarm = state_->alarm] { alarm->ring(); });
+}
 
 TrustTimer::~TrustTimer() {
   {
     const std::lock_guard guard(state_->mutex);
     state_->closing = true;
   }
-  state_->alarm.ring();
+  state_->alarm->ring();
 }
 
 void TrustTimer::watch(const std::shared_ptr<Held>& held) {
   const std::lock_guard guard(state_->mutex);
   state_->place(held);
+  ensure_running();
+}
+
+void TrustTimer::ensure_running() {
   if (!thread_.started()) thread_.start([state = state_] { state->run(); });
+}
+
+void TrustTimer::start() {
+  const std::lock_guard guard(state_->mutex);
+  ensure_running();
 }
 
 void TrustTimer::forget(const std::shared_ptr<Held>& held) {
   const std::lock_guard guard(state_->mutex);
   state_->ends.take(*held);
+  state_->ends.shrink();
 }
 
 }  // namespace dlock::engine

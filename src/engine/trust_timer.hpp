@@ -9,7 +9,7 @@
 
 namespace dlock::engine {
 
-// Threads: any. Its thread starts with the first grant.
+// Threads: any. Its thread starts with the first grant, or before it, and looks after the reporter's threads as well.
 class TrustTimer {
  public:
   explicit TrustTimer(std::shared_ptr<Reporter> reporter);
@@ -17,12 +17,16 @@ class TrustTimer {
   TrustTimer(const TrustTimer&) = delete;
   TrustTimer& operator=(const TrustTimer&) = delete;
 
+  // Throws std::system_error where the system has no thread to give.
+  void start();
+
   // Watches a grant, or looks at it again after its length was changed.
   void watch(const std::shared_ptr<Held>& held);
   void forget(const std::shared_ptr<Held>& held);
 
  private:
   struct State;
+  void ensure_running();
   std::shared_ptr<State> state_;
   Thread thread_;
 };

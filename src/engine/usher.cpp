@@ -1,12 +1,14 @@
-// This file knows the rounds of the usher.
+// The rounds of the usher.
 #include "engine/usher.hpp"
 
 #include "engine/backoff.hpp"
 #include "engine/faults.hpp"
 #include "store/waiting_room.hpp"
+#include "types/mutant.hpp"
 
 #include <condition_variable>
 #include <deque>
+#include <optional>
 #include <utility>
 
 namespace dlock::engine {
@@ -16,6 +18,7 @@ namespace {
 constexpr Duration linger = std::chrono::seconds{5};
 constexpr Duration longest_silence = std::chrono::seconds{10};  // a connection that listens is tried anew after failures
 constexpr Duration farewell = std::chrono::seconds{1};
+constexpr int trips_of_a_renewal = 4;
 
 }  // namespace
 
@@ -33,10 +36,12 @@ struct Usher::State {
   std::condition_variable changed;
   // Guarded by mutex:
   bool closing = false, running = false, called = false;
+  Instant ends_by = Instant::max();  // once it is closing
   std::shared_ptr<dialects::Bell> bell;
   struct Leftover {
-    std::string name, owner;
-    Instant until;  // its row is dead then
+    std::string name;
+    std::optional<std::string> owner;  // of a row; empty: it is the name's mark
+    Instant until;                     // it is over by then
   };
   std::deque<Leftover> leftovers;
 
@@ -46,7 +51,7 @@ struct Usher::State {
   bool deaf = false;  // there is nothing to listen to here
   Instant renew_at = Instant::max(), renew_shown_at = Instant::max();
 
-  Deadline soon() const { return later(BootClock::now(), terms.request_timeout); }
+  Instant soon() const { return later(BootClock::now(), terms.request_timeout); }
 
   void call() {
     std::shared_ptr<dialects::Bell> listening;
@@ -68,13 +73,13 @@ struct Usher::State {
       const std::lock_guard guard(mutex);
       bell = std::move(opened);
       silence.begin_anew();
-    } catch (const Failure& failure) {
+    } catch (const std::exception& failure) {
       fail(failure);
     }
     lines->ring_all();
   }
 
-  void fail(const Failure& failure) {
+  void fail(const std::exception& failure) {
     listen_again = later(BootClock::now(), silence.next());
     reporter->tell(Event::Kind::retried, {}, {}, {}, failure.what());
   }
@@ -97,7 +102,7 @@ struct Usher::State {
     try {
       const auto watched = lines->watched();
       lines->hear(bell->wait(watched, until));
-    } catch (const Failure& failure) {
+    } catch (const std::exception& failure) {
       {
         const std::lock_guard guard(mutex);
         bell.reset();
@@ -123,7 +128,8 @@ struct Usher::State {
     places.reserve(rows.size());
     for (const auto& row : rows) places.push_back({row.name, row.owner});
     try {
-      const auto alive = table->waiting().renew_waiters(places, ttl, std::min(soon(), later(now, ttl / 4)));
+      const auto patience = std::max<Duration>(ttl / 4, trips_of_a_renewal * table->round_trip());
+      const auto alive = table->waiting().renew_waiters(places, ttl, std::min(soon(), later(now, patience)));
       for (std::size_t i = 0; i < rows.size(); ++i)
         if (!alive[i]) lines->died(rows[i].seat);
       at = later(now, ttl / 3);
@@ -134,7 +140,7 @@ struct Usher::State {
   }
 
   void renew() {
-    renew(Lines::RowKind::depended_on, terms.ticket, renew_at);
+    if (!planted("ticket_not_renewed")) renew(Lines::RowKind::depended_on, terms.ticket, renew_at);
     renew(Lines::RowKind::for_people, row_for_people, renew_shown_at);
   }
 
@@ -150,7 +156,12 @@ struct Usher::State {
       }
       if (BootClock::now() >= leftover.until) continue;
       try {
-        table->waiting().discard(leftover.name, leftover.owner, deadline);
+        if (leftover.owner) {
+          table->waiting().discard(leftover.name, *leftover.owner, deadline);
+          lines->ring(leftover.name);  // the next in line may have seen its ticket still
+        } else if (!lines->anybody(leftover.name)) {
+          table->waiting().unwant(leftover.name, deadline);
+        }
       } catch (const Failure& failure) {
         if (!passing(failure.cause())) continue;
         const std::lock_guard guard(mutex);
@@ -160,30 +171,54 @@ struct Usher::State {
     }
   }
 
-  void run() {
-    auto busy_until = later(BootClock::now(), linger);
-    for (;;) {
-      const bool cleared = clear_away(soon());
-      const auto now = BootClock::now();
-      if (lines->anybody() || !cleared) busy_until = later(now, linger);
-      {
-        const std::lock_guard guard(mutex);
-        if (closing || (now >= busy_until && !called && leftovers.empty())) {
-          running = false;
-          break;
-        }
-      }
-      open();
-      renew();
-      auto until = std::min({renew_at, renew_shown_at, lines->anybody() ? later(now, linger) : busy_until});
-      if (!bell && terms.listen && !deaf) until = std::min(until, listen_again);
-      if (!cleared) until = std::min(until, later(now, std::chrono::milliseconds{100}));
-      listen(until);
+  // False: there is nothing to do any more, as far as can be seen.
+  bool round(Instant& busy_until) {
+    {
+      const std::lock_guard guard(mutex);
+      if (closing) return false;
     }
-    clear_away(later(BootClock::now(), farewell));
-    std::shared_ptr<dialects::Bell> last;  // closed without the mutex
+    const bool cleared = clear_away(soon());
+    const auto now = BootClock::now();
+    if (lines->anybody() || !cleared) busy_until = later(now, linger);
+    {
+      const std::lock_guard guard(mutex);
+      if (closing || (now >= busy_until && !called && leftovers.empty())) return false;
+    }
+    open();
+    renew();
+    auto until = std::min({renew_at, renew_shown_at, lines->anybody() ? later(now, linger) : busy_until});
+    if (!bell && terms.listen && !deaf) until = std::min(until, listen_again);
+    if (!cleared) until = std::min(until, later(now, std::chrono::milliseconds{100}));
+    listen(until);
+    return true;
+  }
+
+  Instant last_word() {
     const std::lock_guard guard(mutex);
-    last.swap(bell);
+    return std::min(ends_by, later(BootClock::now(), farewell));
+  }
+
+  void run() {
+    std::shared_ptr<dialects::Bell> last;  // closed without the mutex
+    for (bool over = false; !over;) {
+      auto busy_until = later(BootClock::now(), linger);
+      for (bool goes_on = true; goes_on;) try {
+          goes_on = round(busy_until);
+        } catch (const std::exception&) {  // out of memory: those who wait look by themselves meanwhile
+          std::unique_lock guard(mutex);
+          changed.wait_for(guard, std::chrono::milliseconds{100}, [&] { return closing; });
+        }
+      try {
+        clear_away(last_word());
+      } catch (const std::exception&) {  // they die by themselves
+      }
+      // Whoever sees that it does not run any more waits for the end of this thread, which needs the mutex no more then.
+      const std::lock_guard guard(mutex);
+      over = closing || (!called && leftovers.empty());
+      if (!over) continue;
+      last.swap(bell);
+      running = false;
+    }
   }
 };
 
@@ -193,36 +228,51 @@ Usher::Usher(std::shared_ptr<store::LockTable> table, std::shared_ptr<Reporter> 
 
 Usher::~Usher() { close(); }
 
-void Usher::attend() {
+void Usher::attend() noexcept {
+  if (ensure_running()) state_->call();
+}
+
+bool Usher::ensure_running() noexcept {
   const std::lock_guard starting(starting_);
   {
     const std::lock_guard guard(state_->mutex);
-    if (state_->closing) return;
-    if (state_->running) {
-      state_->called = true;
-    } else {
-      state_->running = true;
-      thread_.reset();  // the last one has ended, or is about to without another look
-      thread_ = std::make_unique<Thread>();
-      thread_->start([state = state_] { state->run(); });
-      return;
-    }
+    if (state_->closing) return false;
+    if (std::exchange(state_->running, true)) return true;
   }
-  state_->call();
+  // Without the mutex: the last thread, which has ended or is about to, may be waiting for its connection to close.
+  try {
+    thread_.reset();
+    thread_ = std::make_unique<Thread>();
+    thread_->start([state = state_] { state->run(); });
+  } catch (const std::exception&) {  // the system has no thread to give: whoever waits looks by itself, and tries again
+    const std::lock_guard guard(state_->mutex);
+    state_->running = false;
+  }
+  return false;
 }
 
-void Usher::discard_later(std::string name, std::string owner) {
-  {
+void Usher::discard_later(std::string_view name, std::string_view owner) noexcept {
+  clear_later(name, owner);
+}
+
+void Usher::unwant_later(std::string_view name) noexcept { clear_later(name, std::nullopt); }
+
+void Usher::clear_later(std::string_view name, std::optional<std::string_view> owner) noexcept {
+  try {
     const std::lock_guard guard(state_->mutex);
-    state_->leftovers.push_back({std::move(name), std::move(owner), later(BootClock::now(), state_->terms.ticket)});
+    state_->leftovers.push_back({std::string(name), owner ? std::optional<std::string>(*owner) : std::nullopt,
+                                 later(BootClock::now(), state_->terms.ticket)});
+  } catch (const std::exception&) {  // out of memory: it is over by itself
+    return;
   }
   attend();
 }
 
-void Usher::close() noexcept {
+void Usher::close(Instant until) noexcept {
   {
     const std::lock_guard guard(state_->mutex);
     state_->closing = true;
+    state_->ends_by = std::min(state_->ends_by, until);
   }
   state_->call();
 }

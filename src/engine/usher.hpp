@@ -1,4 +1,4 @@
-// This file knows what one thread does for all who wait: it listens, keeps their rows alive, and clears away after them.
+// Listens for all who wait, keeps their rows alive, and clears away after them, on one thread.
 #pragma once
 
 #include "engine/lines.hpp"
@@ -8,7 +8,9 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace dlock::engine {
 
@@ -32,14 +34,20 @@ class Usher {
   Usher& operator=(const Usher&) = delete;
 
   // Somebody waits, or waits for something else.
-  void attend();
+  void attend() noexcept;
+  // Starts the thread if it could not be started when it was needed. False: just now, or still not.
+  bool ensure_running() noexcept;
   // Takes a row out of the waiters' table, when there is time for it.
-  void discard_later(std::string name, std::string owner);
-  // Says that the end is near: no further statement begins, but for rows to be discarded.
-  void close() noexcept;
+  void discard_later(std::string_view name, std::string_view owner) noexcept;
+  // Likewise the mark that a name is wanted, unless somebody here waits for it by then.
+  void unwant_later(std::string_view name) noexcept;
+  // Says that the end is near: no further statement begins, but for rows to be discarded until
+  // then.
+  void close(Instant until = Instant::max()) noexcept;
 
  private:
   struct State;
+  void clear_later(std::string_view name, std::optional<std::string_view> owner) noexcept;
   const std::shared_ptr<State> state_;
   std::mutex starting_;
   std::unique_ptr<Thread> thread_;  // guarded by starting_

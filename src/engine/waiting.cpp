@@ -1,16 +1,13 @@
-// This file knows how a call waits: in line, as the head looking and marking, until it is granted or out of patience.
+// How a call waits: in line, as the head looking and marking, until it is granted or out of patience.
 #include "engine/backoff.hpp"
 #include "engine/core.hpp"
-#include "engine/glob.hpp"
 #include "engine/pause.hpp"
 #include "engine/persist.hpp"
 #include "engine/request.hpp"
 #include "engine/suspicion.hpp"
-#include "engine/watch.hpp"
+#include "types/mutant.hpp"
 
 #include <dlock/error.hpp>
-
-#include <fnmatch.h>
 
 #include <algorithm>
 
@@ -21,17 +18,13 @@ namespace {
 using engine::Held;
 using engine::Lines;
 
-// A row that is locked by another transaction is looked at again for this long before the answer is "busy":
-// it may have been a release on its way.
-constexpr Duration locked_patience = std::chrono::milliseconds{50};
-constexpr Duration locked_pause = std::chrono::milliseconds{5};
-
 // A head that has waited for longer is shown to people: it has a row in the waiters' table.
 constexpr Duration shown_after = std::chrono::seconds{1};
 // For so long the head of a line lets others go first when its line has had enough in one go.
 constexpr Duration turn_of_others = std::chrono::milliseconds{20};
-constexpr Duration longest_marking = std::chrono::milliseconds{100};
 constexpr Duration longest_farewell = std::chrono::milliseconds{100};
+// A statement that has to be prepared first takes two round trips, and not all of them take the least time.
+constexpr int trips_of_a_statement = 4;
 
 }  // namespace
 
@@ -50,12 +43,15 @@ class Core::Vigil {
         patience_(patience),
         wish_(std::make_shared<engine::Wish>(request.name, request.options, request.terms, request.owner.text(),
                                              std::string(request.actor.view()), request.job)),
-        polling_(core.options_.poll_first, core.options_.poll_floor) {}
+        polling_(core.within(core.options_.poll_first, 1), core.options_.poll_floor) {}
 
   ~Vigil() {
     if (seat_) {
       // Only after a failure: what was handed over meanwhile has nobody any more.
-      if (const auto late = core_.lines_->leave(seat_)) core_.release(late, core_.options_.release_timeout);
+      try {
+        if (const auto late = core_.lines_->leave(seat_)) core_.release(late, core_.options_.release_timeout);
+      } catch (const std::exception&) {  // out of memory: it ends with its lease
+      }
     }
     if (has_row_) core_.usher_.discard_later(request_.name.text(), row_owner_);
   }
@@ -70,6 +66,7 @@ class Core::Vigil {
     if (request_.ticket != 0) registered();
     for (;;) {
       until_ = patience_.deadline;
+      core_.usher_.ensure_running();
       const auto standing = core_.lines_->attend(seat_);
       if (standing.dead) row_ = Row::wanted;
       if (row_ == Row::none && (in_turn || request_.may_hold_something())) row_ = Row::wanted;
@@ -95,6 +92,7 @@ class Core::Vigil {
       if (now >= patience_.deadline) return give_up();
       if (now >= suspicion_.next())
         persist([&](Deadline until) {
+          put_rows_right(request_.job, until);
           return suspicion_.look(*core_.table_, request_.actor.view(), request_.owner, until);
         });
     }
@@ -107,7 +105,7 @@ class Core::Vigil {
                      request_.options.label ? std::string_view{*request_.options.label} : core_.options_.label,
                      request_.actor.view(), mode, engine::row_for_people, std::nullopt};
     if (mode == store::Wait::Mode::fifo || depended_on()) wait.ttl = core_.options_.ticket;
-    if (patience_.deadline != Deadline::max())
+    if (patience_.deadline != Instant::max())
       wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, now) - now);
     return wait;
   }
@@ -117,6 +115,7 @@ class Core::Vigil {
 
   void sit() {
     seat_ = core_.lines_->join(wish_, request_.ticket, request_.entry.empty());
+    if (!request_.row_locked) core_.lines_->blocked(seat_, false);
     core_.usher_.attend();
   }
 
@@ -139,6 +138,7 @@ class Core::Vigil {
     has_row();
     const auto ticket = persist([&](Deadline until) -> std::int64_t {
       try {
+        put_rows_right(request_.job, until);
         return core_.table_->waiting().draw(wait_as(store::Wait::Mode::fifo), until);
       } catch (const Failure& failure) {
         if (failure.cause() != Cause::locked) throw;
@@ -156,15 +156,29 @@ class Core::Vigil {
   void enroll() {
     has_row();
     try {
-      core_.table_->waiting().enroll(wait_as(store::Wait::Mode::barging), core_.shortly(patience_.deadline));
+      put_rows_right(request_.job, {core_.shortly(patience_.deadline), patience_.stop});
+      core_.table_->waiting().enroll(wait_as(store::Wait::Mode::barging),
+                                     {core_.shortly(patience_.deadline), patience_.stop});
     } catch (const Failure&) {
       return;
     }
     registered();
   }
 
+  // Where not even that is possible now, nothing is known of the name.
   store::Outlook look() {
-    return persist([&](Deadline until) { return core_.table_->look(request_.name.text(), request_.ticket, until); });
+    const auto outlook = persist([&](Deadline until) {
+      try {
+        request_.row_locked = false;
+        return core_.table_->look(request_.name.text(), request_.ticket, until);
+      } catch (const Failure& failure) {
+        if (failure.cause() != Cause::locked) throw;
+        request_.row_locked = true;
+        return store::Outlook{};
+      }
+    });
+    if (request_.row_locked || !outlook.free) core_.lines_->blocked(seat_, request_.row_locked);
+    return outlook;
   }
 
   // What only the head of a line does: look, and take what it sees free. Sets until_ to when it should look again.
@@ -182,11 +196,12 @@ class Core::Vigil {
       if (!request_.entry.empty()) return nullptr;  // its node may be inside by then: only asking tells
     }
     auto outlook = look();
+    if (request_.row_locked) return nullptr;
     // What is in the way may be an attempt of this request, or of one that is over here, that took effect late.
     if (outlook.owner == request_.owner) {
       if (auto held = attempt()) return held;
       outlook = look();
-    } else if (core_.free_late_grant(request_.name, outlook, core_.answer_by(patience_.deadline))) {
+    } else if (core_.free_late_grant(request_.name, outlook, {core_.answer_by(patience_.deadline), patience_.stop})) {
       outlook = look();
     }
     if (outlook.queued && request_.ticket == 0) {  // who finds a queue joins it
@@ -195,7 +210,8 @@ class Core::Vigil {
       outlook = look();
     }
     if (outlook.free && standing.yields && outlook.wanted_for > Duration{}) {
-      engine::pause_until(std::min(later(now, engine::jittered(turn_of_others)), patience_.deadline), patience_.stop);
+      const auto turn = core_.within(turn_of_others, 2);  // they have to hear of it first
+      engine::pause_until(std::min(later(now, engine::jittered(turn)), patience_.deadline), patience_.stop);
       outlook = look();
     }
     for (bool tried = false, marked = false;;) {
@@ -208,7 +224,7 @@ class Core::Vigil {
         // The mark is on the row before the look that decides to sleep: a release after that look rings.
         marked = true;
         mark();
-        outlook = look();
+        if (!planted("no_second_look")) outlook = look();
       } else {
         break;
       }
@@ -220,7 +236,7 @@ class Core::Vigil {
 
   void mark() {
     marked_ = true;
-    core_.mark(request_.name, patience_.deadline);
+    core_.mark(request_.name, {core_.shortly(patience_.deadline), patience_.stop});
   }
 
   std::shared_ptr<Held> attempt() {
@@ -228,7 +244,10 @@ class Core::Vigil {
     if (held) {
       core_.lines_->leave(seat_, true);
       seat_ = nullptr;
-    } else if (request_.owner != std::string_view{wish_->owner}) {
+      return held;
+    }
+    core_.lines_->blocked(seat_, request_.row_locked);
+    if (request_.owner != std::string_view{wish_->owner}) {
       core_.lines_->rename(seat_, request_.owner.text());
     }
     return held;
@@ -246,8 +265,16 @@ class Core::Vigil {
   }
 
   std::shared_ptr<Held> give_up() {
+    request_.row_locked = core_.lines_->blocked(seat_);
     if (auto late = accept(core_.lines_->leave(seat_))) return late;
-    const auto deadline = later(BootClock::now(), std::min(core_.options_.release_timeout, longest_farewell));
+    // Who is told to stop waits for nothing more: the usher takes the row away, and a mark is over in seconds.
+    if (patience_.stop.stop_requested()) return nullptr;
+    // It must not take long, and where it would it is left to the usher.
+    if (core_.within({}, trips_of_a_statement) > longest_farewell) {
+      if (marked_ && !core_.lines_->anybody(request_.name.text())) core_.usher_.unwant_later(request_.name.text());
+      return nullptr;
+    }
+    const auto deadline = later(BootClock::now(), std::min<Duration>(core_.options_.release_timeout, longest_farewell));
     try {
       if (has_row_) {
         core_.table_->waiting().discard(request_.name.text(), row_owner_, deadline);
@@ -283,10 +310,11 @@ std::shared_ptr<Held> Core::wait_for_grant(Request& request, const Patience& pat
     if (!patience.waits || !lines_->anybody(request.name.text())) held = try_first(request, patience);
     const bool waits = patience.waits && !patience.stop.stop_requested() && BootClock::now() < patience.deadline;
     if (!held && waits) held = Vigil(*this, request, patience).wait();
+    if (!held && request.row_locked && !patience.stop.stop_requested()) held = look_into_lock(request, patience);
     if (held) return held;
   } catch (const Error&) {
     // Whatever an attempt without an answer may have been granted must not be held by nobody.
-    if (request.in_doubt || request.unanswered) free_later(request);
+    if ((request.in_doubt || request.unanswered) && !planted("doubt_not_given_back")) free_later(request);
     if (patience.stop.stop_requested()) return nullptr;
     throw;
   }
@@ -294,36 +322,14 @@ std::shared_ptr<Held> Core::wait_for_grant(Request& request, const Patience& pat
   return nullptr;
 }
 
-// Once, unless the row is only locked: then a little longer. Who tries again and again is answered by a read, which costs
-// less than an attempt in vain.
-std::shared_ptr<Held> Core::try_first(Request& request, const Patience& patience) {
-  const bool only_tries = !patience.waits && request.entry.empty();
-  const auto& name = request.name.text();
-  if (only_tries && !keeper_.has_leftovers(name) && busy_.lately(name, request.first_sent)) try {
-      if (table_->busy(name, std::min(answer_by(patience.deadline), soon()))) {
-        busy_.note(request.name.text(), BootClock::now());
-        return nullptr;
-      }
-    } catch (const Failure&) {  // the attempt tells what is wrong, if it still is
-    }
-  const auto give_up_on_lock = std::min(patience.deadline, later(request.first_sent, locked_patience));
-  for (;;) {
-    if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
-    if (free_late_grant(request.name, answer_by(patience.deadline))) continue;
-    const auto now = BootClock::now();
-    if (only_tries && !request.row_locked) busy_.note(request.name.text(), now);
-    if (!request.row_locked || now >= give_up_on_lock) return nullptr;
-    if (engine::pause_until(later(now, engine::jittered(locked_pause)), patience.stop)) return nullptr;
-  }
-}
-
 // Gives what is held to the head of the line in this process, in one statement, so that it is never free in between.
 // False: it is still to be freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have
 // their turn.
-bool Core::hand_over(const std::shared_ptr<Held>& held, Deadline deadline, bool& in_doubt, bool& yields) {
+bool Core::hand_over(const std::shared_ptr<Held>& held, Instant deadline, bool& in_doubt, bool& yields) {
   if (!held->entry().empty() || !lines_->anybody(held->name())) return false;
   const auto& passed = held->passed;
   yields = passed.times >= options_.hand_overs || BootClock::now() - passed.since >= options_.hand_over_time;
+  if (planted("hand_over_for_ever")) yields = false;
   if (yields) return false;
   const auto seat = lines_->reserve(held->name());
   if (!seat) return false;
@@ -333,6 +339,8 @@ bool Core::hand_over(const std::shared_ptr<Held>& held, Deadline deadline, bool&
                  wish.options.label ? std::string_view{*wish.options.label} : options_.label,
                  wish.actor, wish.terms.lease, wish.options.at_least, wish.options.metadata, {},
                  Lines::ticket(seat)};
+  if (planted("handed_without_at_least")) ask.at_least = {};
+  if (planted("handed_without_metadata")) ask.metadata = {};
   std::optional<Token> token;
   const auto begun = BootClock::now();
   Instant sent{};
@@ -350,6 +358,7 @@ bool Core::hand_over(const std::shared_ptr<Held>& held, Deadline deadline, bool&
     if (!lines_->settle(seat, nullptr, in_doubt) && in_doubt) disown(*held, owner);
     return false;
   }
+  if (planted("hand_over_trusts_answer")) sent = BootClock::now();
   auto next = std::make_shared<Held>(wish.name, owner, *token, wish.terms, sent, std::string_view{}, begun);
   next->passed = {passed.times + 1, passed.since};
   reporter_->tell(Event::Kind::released, held->name(), held->token());
@@ -357,42 +366,6 @@ bool Core::hand_over(const std::shared_ptr<Held>& held, Deadline deadline, bool&
   // Who has given up in the meantime has said no: then it is the next one's, or free.
   if (!lines_->settle(seat, next)) release(next, options_.release_timeout);
   return true;
-}
-
-// For what is not worth waiting for.
-Deadline Core::shortly(Deadline deadline) const noexcept {
-  return std::min(answer_by(deadline), later(BootClock::now(), longest_marking));
-}
-
-// Once, and not for long: without a mark nobody rings, and looking at intervals has to do.
-void Core::mark(const Name& name, Deadline deadline) {
-  try {
-    table_->waiting().want(name.text(), mark_length, shortly(deadline));
-  } catch (const Failure&) {  // its row is locked, or the database away: the next look says which
-  }
-}
-
-bool Core::wait_free(const Name& name, const Patience& patience) {
-  Watch watch(*this, name, patience);
-  while (!patience.stop.stop_requested()) {
-    watch.attend();
-    bool in_doubt = false;
-    store::Outlook outlook;
-    try {
-      outlook = persist(answer_by(patience.deadline), patience.stop, in_doubt, [&](Deadline deadline) {
-        return table_->look(name.text(), 0, deadline);
-      });
-    } catch (const Error&) {
-      if (patience.stop.stop_requested()) return false;
-      throw;
-    }
-    if (outlook.free) return true;
-    if (free_late_grant(name, outlook, answer_by(patience.deadline))) continue;
-    if (BootClock::now() >= patience.deadline) return false;
-    if (watch.marks()) continue;  // and look again
-    watch.rest(outlook.opens_in, outlook.holder);
-  }
-  return false;
 }
 
 }  // namespace v0

@@ -1,4 +1,4 @@
-// This file knows how somebody waits for news of a name without standing in line for it.
+// Waits for news of a name without standing in line for it.
 #pragma once
 
 #include "engine/backoff.hpp"
@@ -26,51 +26,44 @@ class Core::Watch {
         patience_(patience),
         owner_(std::move(owner)),
         seat_(core.lines_->observe(name.text(), owner_)),
-        polling_(core.options_.poll_first, core.options_.poll_floor) {
+        polling_(core.within(core.options_.poll_first, 1), core.options_.poll_floor) {
     core_.usher_.attend();
   }
   ~Watch() {
     core_.lines_->leave(seat_);
     if (has_row_) core_.usher_.discard_later(name_.text(), owner_);
-    if (marked_until_ == Instant{} || core_.lines_->anybody(name_.text())) return;
+    if (marked_until_ == Instant{} || patience_.stop.stop_requested() || core_.lines_->anybody(name_.text())) return;
     try {
       core_.table_->waiting().unwant(name_.text(), later(BootClock::now(), core_.options_.release_timeout));
-    } catch (const Failure&) {  // it is over in seconds
+    } catch (const std::exception&) {  // it is over in seconds
     }
   }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
   // Before each look: what rings from here on ends the next rest().
-  void attend() { core_.lines_->attend(seat_); }
+  void attend() {
+    core_.usher_.ensure_running();
+    const bool dead = core_.lines_->attend(seat_).dead;
+    if (has_row_ && (dead || !seen_) && BootClock::now() < patience_.deadline) enroll();
+  }
 
   // Marks the name as wanted, if it listens and does not know that it is. True: it did, and another look is due.
   bool marks() {
     const auto now = BootClock::now();
     if (!core_.options_.listen || now < marked_until_) return false;
     marked_until_ = later(now, mark_length / 2);
-    core_.mark(name_, patience_.deadline);
+    core_.mark(name_, {core_.shortly(patience_.deadline), patience_.stop});
     return true;
   }
 
   // Shows that `actor`, who holds something, waits here: from now on a deadlock is found. `label`: for people.
-  void enroll(std::string_view actor) {
+  void enroll(engine::JobRef job, std::string_view actor) {
+    job_ = std::move(job);
     actor_ = actor;
     has_row_ = true;
-    store::Wait wait{name_.text(), owner_, core_.options_.node, core_.options_.label, actor_,
-                     store::Wait::Mode::transaction, core_.options_.ticket, std::nullopt};
-    if (patience_.deadline != Deadline::max())
-      wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, BootClock::now()) - BootClock::now());
-    try {
-      core_.table_->waiting().enroll(wait, core_.shortly(patience_.deadline));
-    } catch (const Failure&) {  // it waits as well, only unseen
-      return;
-    }
-    core_.lines_->registered(seat_, engine::Lines::RowKind::depended_on);
-    core_.usher_.attend();
-    suspicion_.begin();
+    enroll();
   }
-  bool enrolled() const noexcept { return has_row_; }
 
   // Until something may have changed. `opens_in`: when it does so by itself; 0: nobody knows. Throws Error{deadlock}.
   void rest(Duration opens_in, std::string holder) {
@@ -80,20 +73,44 @@ class Core::Watch {
     const auto until = std::min(later(BootClock::now(), pause), suspicion_.next());
     core_.lines_->rest(seat_, until, patience_.deadline, patience_.stop);
     if (BootClock::now() >= suspicion_.next())
-      ask([&](Deadline deadline) { return suspicion_.look(*core_.table_, actor_, owner_, deadline); });
+      ask([&](Deadline deadline) {
+        put_rows_right(job_, deadline);
+        return suspicion_.look(*core_.table_, actor_, owner_, deadline);
+      });
   }
 
  private:
+  // Again before each look until it has succeeded, and whenever its row has died.
+  void enroll() {
+    seen_ = false;
+    store::Wait wait{name_.text(), owner_, core_.options_.node, core_.options_.label, actor_,
+                     store::Wait::Mode::transaction, core_.options_.ticket, std::nullopt};
+    if (patience_.deadline != Instant::max())
+      wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, BootClock::now()) - BootClock::now());
+    try {
+      put_rows_right(job_, {core_.shortly(patience_.deadline), patience_.stop});
+      core_.table_->waiting().enroll(wait, {core_.shortly(patience_.deadline), patience_.stop});
+    } catch (const Failure&) {  // it waits as well, only unseen
+      return;
+    }
+    seen_ = true;
+    core_.lines_->revived(seat_);
+    core_.lines_->registered(seat_, engine::Lines::RowKind::depended_on);
+    core_.usher_.attend();
+    suspicion_.begin();
+  }
+
   Core& core_;
   const Name& name_;
   const Patience patience_;
   const std::string owner_;
+  engine::JobRef job_{};
   std::string actor_{};
   const engine::Lines::Seat seat_;
   engine::Polling polling_;
   engine::Suspicion suspicion_{};
   Instant marked_until_{};
-  bool has_row_ = false;
+  bool has_row_ = false, seen_ = false;  // has_row_: or may have one; seen_: others can see it
 };
 
 }  // namespace v0

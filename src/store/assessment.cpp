@@ -98,12 +98,13 @@ Assessment assess(const Found& found, const std::vector<Leg>& road, std::string_
   if (result.current > 0 && !found.lock)
     return judge(Standing::drift,
                  fmt::format("the history says version {}, but the table {} does not exist", result.current, shown(names)),
-                 fmt::format("restore it, or drop the table {} and {}", names.history, hint_command("up", table)));
+                 fmt::format("look again; restore it, or, if it is gone with its fencing tokens, drop the table {} and {}", names.history,
+                             hint_command("up", table)));
   if (result.current == 0 && (found.lock || found.status))
     return judge(Standing::unrecorded,
                  fmt::format("{} exists, but no history tells its version",
                              found.lock ? "the table " + shown(names) : "the view " + names.status()),
-                 found.lock ? hint_command(fmt::format("baseline --at {}", result.latest), table) + " to adopt it"
+                 found.lock ? hint_command(fmt::format("baseline --at {}", result.latest), table) + " to adopt it if dlock made it; if it belongs to another program, name another table with --table"
                             : "drop it, and " + hint_command("up", table));
   if (result.current < result.latest) {
     const auto pending = result.latest - result.current;

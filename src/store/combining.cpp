@@ -73,19 +73,11 @@ struct Combining::Road {
   Pool& pool;
   Ringing& ringing;
 
-  // Asks on a connection of the pool, which goes back there unless the failure says that it is broken.
   template <class Work>
-  auto on(Pool::Loan loan, Deadline deadline, Work work) const -> decltype(work(std::declval<dialects::Connection&>())) {
+  auto on(Pool::Loan loan, Deadline deadline, Work work) const
+      -> decltype(work(std::declval<dialects::Connection&>(), deadline)) {
     loan.open(deadline);
-    try {
-      auto result = work(*loan.operator->());
-      loan.sound();
-      return result;
-    } catch (const Failure& failure) {
-      // Where nothing was sent for want of time, the connection is as good as before.
-      if (harmless(failure.cause()) || (failure.cause() == Cause::timed_out && !failure.may_have_run())) loan.sound();
-      throw;
-    }
+    return loan.use(deadline, std::move(work));
   }
 };
 
@@ -104,8 +96,8 @@ struct Combining::Acquires {
     const std::array<Argument, 10> arguments{std::string_view{ask.name.text()}, ask.owner, ask.node, ask.label, ask.actor,
                                              ask.lease.count(), ask.at_least.count(), ask.metadata, ask.entry, ask.ticket};
     try {
-      return road->on(std::move(turn), deadline, [&](dialects::Connection& connection) {
-        const Answer& answer = connection.run(road->acquire, arguments, deadline);
+      return road->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+        const Answer& answer = connection.run(road->acquire, arguments, until);
         return answer.rows() == 0 ? Granted{} : Granted{Token{answer.integer(0, 0)}, false};
       });
     } catch (const Failure& failure) {
@@ -123,8 +115,8 @@ struct Combining::Acquires {
       for (const Argument& argument : std::initializer_list<Argument>{std::string_view{ask.name.text()}, ask.owner, ask.node,
                                            ask.label, ask.actor, ask.lease.count(), ask.at_least.count(), ask.metadata})
         rows.push_back(argument);
-    const auto tokens = road->on(std::move(turn), deadline, [&](dialects::Connection& connection) {
-      return numbers_of(asks, connection.run_rows(road->acquire_many, rows, 8, deadline), &Acquires::name);
+    const auto tokens = road->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+      return numbers_of(asks, connection.run_rows(road->acquire_many, rows, 8, until), &Acquires::name);
     });
     std::vector<std::optional<Granted>> granted(asks.size());
     for (std::size_t i = 0; i < asks.size(); ++i) {
@@ -148,8 +140,8 @@ struct Combining::Releases {
 
   bool alone(const Claim& claim, Turn turn, Deadline deadline) const {
     const std::array<Argument, 3> arguments{claim.name, claim.owner, number(claim.token)};
-    return road->on(std::move(turn), deadline, [&](dialects::Connection& connection) {
-      const Answer& answer = connection.run(road->release, arguments, deadline);
+    return road->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+      const Answer& answer = connection.run(road->release, arguments, until);
       road->ringing.heed(answer);
       return answer.affected > 0;
     });
@@ -163,8 +155,8 @@ struct Combining::Releases {
     for (const auto& claim : claims)
       for (const Argument& argument : std::initializer_list<Argument>{claim.name, claim.owner, number(claim.token)})
         rows.push_back(argument);
-    const auto freed = road->on(std::move(turn), deadline, [&](dialects::Connection& connection) {
-      return numbers_of(claims, connection.run_rows(road->release_many, rows, 3, deadline), &Releases::name);
+    const auto freed = road->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+      return numbers_of(claims, connection.run_rows(road->release_many, rows, 3, until), &Releases::name);
     });
     std::vector<std::optional<bool>> all(claims.size());
     for (std::size_t i = 0; i < claims.size(); ++i)

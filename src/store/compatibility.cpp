@@ -64,10 +64,10 @@ void check_compatible(dialects::Connection& connection, const dialects::Dialect&
              hint_command("check", table));
     }
     if (!floor)
-      refuse(fmt::format("the floor row of the table {} is missing", shown(names)), hint_command("check", table));
+      refuse(fmt::format("the floor row of the table {} is missing", shown(names)), hint_command("repair", table));
     if (!history.has_identity(deadline))
       refuse(fmt::format("the floor row of the table {} does not say which installation it is", shown(names)),
-             hint_command("check", table));
+             hint_command("repair", table));
   } catch (const Failure& failure) {
     rethrow_with_right(failure, history);
   }

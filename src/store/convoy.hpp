@@ -4,6 +4,7 @@
 
 #include "types/clock.hpp"
 #include "types/failure.hpp"
+#include "types/mutant.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -105,10 +107,16 @@ class Convoy {
 
   // True: it leads now. False: it was taken along, and is back.
   bool wait(Rider& rider) {
+    // Ends only after what is locked below is free again.
+    const std::stop_callback stopped(rider.deadline.stop(), [&] {
+      const std::lock_guard guard(rider.mutex);
+      rider.called.notify_one();
+    });
     {
       std::unique_lock guard(rider.mutex);
       const auto there = [&] { return rider.state == State::leads || rider.state == State::landed; };
-      if (rider.called.wait_until(guard, rider.deadline, there)) return rider.state == State::leads;
+      rider.called.wait_until(guard, rider.deadline.at(), [&] { return there() || rider.deadline.stopped(); });
+      if (there()) return rider.state == State::leads;
     }
     const std::lock_guard all(mutex_);
     const std::lock_guard guard(rider.mutex);
@@ -119,7 +127,8 @@ class Convoy {
       case State::queued: break;
     }
     std::erase_if(queue_, [&](const auto& other) { return other.get() == &rider; });
-    throw Failure(Cause::timed_out, "no connection of the pool became free in time (EngineOptions::connections)");
+    throw Failure(Cause::timed_out, "no connection of the pool could be had in time, for the requests before this one "
+                                    "(EngineOptions::connections)");
   }
 
   // Hands the lead to the first in the queue, however the leader ends.
@@ -133,7 +142,7 @@ class Convoy {
     Lead& operator=(const Lead&) = delete;
 
     // Takes along who can wait until `latest`.
-    Party gather(std::string_view own_name, Deadline latest) {
+    Party gather(std::string_view own_name, Instant latest) {
       Party party;
       party.reserve(convoy_.most_ - 1);
       pass_on({&party, own_name, latest});
@@ -145,7 +154,7 @@ class Convoy {
     struct Seats {
       Party* party = nullptr;
       std::string_view own_name{};
-      Deadline latest{};
+      Instant latest{};
     };
 
     void pass_on(const Seats& seats) noexcept {
@@ -171,13 +180,14 @@ class Convoy {
   };
 
   // With mutex_ held: as many of the queue as there is room for, ordered by name; those whose name is there stay.
-  void board(Party& party, std::string_view own_name, Deadline latest) noexcept {
+  void board(Party& party, std::string_view own_name, Instant latest) noexcept {
     auto rest = queue_.begin();
     for (auto& rider : queue_) {
       const auto name = name_of(*rider);
-      const auto place = std::lower_bound(party.begin(), party.end(), name,
-                                          [](const auto& other, std::string_view key) { return name_of(*other) < key; });
-      if (party.size() + 1 >= most_ || rider->deadline < latest || name == own_name ||
+      const auto before = [](const auto& other, std::string_view key) { return name_of(*other) < key; };
+      const auto place = planted("convoy_unordered") ? party.end()
+                                                     : std::lower_bound(party.begin(), party.end(), name, before);
+      if (party.size() + 1 >= most_ || rider->deadline.at() < latest || name == own_name ||
           (place != party.end() && name_of(**place) == name)) {
         if (&*rest != &rider) *rest = std::move(rider);
         ++rest;
@@ -196,8 +206,8 @@ class Convoy {
     Lead lead(*this);
     auto turn = trip_.turn(deadline);
     Party party;
-    const auto left = deadline - BootClock::now();
-    if (trip_.is_open(turn) && left >= shortest_flight) party = lead.gather(Trip::name(view), deadline - left / 4);
+    const auto left = deadline.at() - BootClock::now();
+    if (trip_.is_open(turn) && left >= shortest_flight) party = lead.gather(Trip::name(view), deadline.at() - left / 4);
     else lead.pass_on();
     if (party.empty()) return trip_.alone(view, std::move(turn), deadline);
     const auto own = std::lower_bound(party.begin(), party.end(), Trip::name(view), [](const auto& rider, auto name) {

@@ -2,6 +2,7 @@
 #include "store/history.hpp"
 
 #include "store/assessment.hpp"
+#include "store/structure.hpp"
 
 #include <fmt/format.h>
 
@@ -121,6 +122,10 @@ bool History::has_some_floor(Deadline deadline) { return ask("floors", {}, {}, d
 
 bool History::has_identity(Deadline deadline) { return ask("identity", {}, {}, deadline).integer(0, 0) == 1; }
 
+void History::make_floor(Deadline deadline) { run("make_floor", {}, {}, deadline); }
+
+void History::make_identity(Deadline deadline) { run("make_identity", {}, {}, deadline); }
+
 std::vector<std::string> History::lines(std::string_view name, Deadline deadline) {
   const auto status = names_.status(), waiter = names_.waiter();
   const auto& rows =
@@ -137,12 +142,47 @@ std::vector<std::string> History::structure(Deadline deadline) {
   };
   // The catalogs cannot tell what a row says.
   if (has("lock: table") && has("lock.name: ") && has("lock.meta: ") && has_identity(deadline))
-    result.emplace_back("lock: identity in the floor row");
+    result.emplace_back(identity_line);
   std::sort(result.begin(), result.end());
   return result;
 }
 
 std::vector<std::string> History::details(Deadline deadline) { return lines("details", deadline); }
+
+bool History::may(std::string_view verb, std::string_view part, Deadline deadline) {
+  const auto name = fmt::format("may_{}_{}", verb, part);
+  if (!has(name)) return true;
+  try {
+    ask(name, {}, {}, deadline);
+  } catch (const Failure& failure) {
+    if (failure.cause() == Cause::permission) return false;
+    if (failure.cause() != Cause::locked && failure.cause() != Cause::schema) throw;
+  }
+  return true;
+}
+
+std::vector<std::string> History::missing_rights(std::string_view role, Deadline deadline) {
+  struct Need {
+    std::string_view role, part, name;
+    std::vector<std::string_view> verbs;
+  };
+  const auto waiter = names_.waiter(), status = names_.status();
+  const std::vector<std::string_view> all{"select", "insert", "update", "delete"};
+  const Need needs[] = {{"runtime", "lock", names_.lock, all},         {"runtime", "waiter", waiter, all},
+                        {"runtime", "history", names_.history, {"select"}}, {"read_only", "lock", names_.lock, {"select"}},
+                        {"read_only", "waiter", waiter, {"select"}},   {"read_only", "status", status, {"select"}},
+                        {"read_only", "history", names_.history, {"select"}}};
+  std::vector<std::string> missing;
+  for (const auto& need : needs)
+    if (need.role == role)
+      for (const auto verb : need.verbs)
+        if (!may(verb, need.part, deadline)) {
+          std::string word(verb);
+          for (auto& letter : word) letter = static_cast<char>(letter - 'a' + 'A');
+          missing.push_back(fmt::format("{} on {}", word, need.name));
+        }
+  return missing;
+}
 
 std::int64_t History::live_leases(Deadline deadline) { return ask("live_leases", {}, {}, deadline).integer(0, 0); }
 

@@ -64,10 +64,19 @@ class History {
   bool has_some_floor(Deadline deadline);
   // The floor row says which installation this is: 32 hexadecimal digits.
   bool has_identity(Deadline deadline);
+  // Makes it again where it is missing, with a token above all that were ever handed out.
+  void make_floor(Deadline deadline);
+  void make_identity(Deadline deadline);
   // What the tables and the view are, one line each, in order: see store/structure.hpp.
   std::vector<std::string> structure(Deadline deadline);
   // All that the server says of them, in its own words.
   std::vector<std::string> details(Deadline deadline);
+  // Whether the role of this connection may do that with it: "select", "insert", "update", "delete" or "see" (in the catalog),
+  // and "lock", "waiter", "status" or "history". Asked without doing it; true where the database has no such rights. Not
+  // in a transaction, but for "see".
+  bool may(std::string_view verb, std::string_view part, Deadline deadline);
+  // What the role of this connection lacks to be a "runtime" or "read_only" one: "UPDATE on resource_lock", …
+  std::vector<std::string> missing_rights(std::string_view role, Deadline deadline);
   std::int64_t live_leases(Deadline deadline);
 
   // A transaction that can only read, so that questions are answered as of one moment; or nothing, before end_reading().

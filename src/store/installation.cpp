@@ -6,7 +6,7 @@
 namespace dlock::store {
 
 Failure no_floor() {
-  return {Cause::schema, "the floor row of the lock table is missing; run \"dlock-migrate check\""};
+  return {Cause::schema, "the floor row of the lock table is missing; run \"dlock-migrate repair\""};
 }
 
 Home::Home(const dialects::Statements& statements, OnConnection on_connection, std::string name, Duration patience)
@@ -22,7 +22,7 @@ Installation Home::installation() const {
 
 void Home::read() {
   const auto deadline = soon();
-  on_connection_(deadline, [&](dialects::Connection& connection) {
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
     const auto& answer = connection.run(statement_, {}, deadline);
     if (answer.rows() == 0) throw no_floor();
     const std::lock_guard guard(mutex_);
@@ -32,7 +32,7 @@ void Home::read() {
 
 void Home::end_session(std::string_view session) {
   const auto deadline = soon();
-  on_connection_(deadline, [&](dialects::Connection& connection) { connection.end_session(session, deadline); });
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) { connection.end_session(session, deadline); });
 }
 
 }  // namespace dlock::store

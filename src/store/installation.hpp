@@ -24,7 +24,7 @@ struct Installation {
 class Home {
  public:
   // Runs the work on a connection of the engine's own.
-  using Work = std::function<void(dialects::Connection& connection)>;
+  using Work = std::function<void(dialects::Connection& connection, const Deadline& until)>;
   using OnConnection = std::function<void(Deadline deadline, const Work& work)>;
 
   // `name`: of the lock table, with the database it is in. `patience`: for each request.

@@ -85,6 +85,12 @@ struct Peeked {
   Token floor{};        // read not before the row
 };
 
+// What keeps a row from being written that nobody holds, as far as an attempt could see.
+struct Blocked {
+  bool rightly = false;  // somebody holds the name after all, or another transaction has its row: it is busy
+  std::string text{};    // if not rightly: what it is, in words; empty: nothing is seen any more
+};
+
 class Visit;        // store/visit.hpp
 class WaitingRoom;  // store/waiting_room.hpp
 
@@ -148,12 +154,16 @@ class LockTable {
   // For one who has that ticket, or none (0).
   virtual Outlook look(std::string_view name, std::int64_t ticket, Deadline deadline) = 0;
   virtual Peeked peek(std::string_view name, Deadline deadline) = 0;
+  // After an attempt that could not have the row. Waits only briefly for whatever is locked.
+  virtual Blocked blocked(std::string_view name, Deadline deadline) = 0;
   // Makes a free row, where one must be there before a transaction can lock it.
   virtual void make(std::string_view name, Deadline deadline) = 0;
   // A caller's own transaction, for the time of one call. Throws Failure{rejected} if it is another database's.
   virtual std::unique_ptr<Visit> visit(const TransactionRef& transaction) = 0;
   // What a visit's fence sends, as text.
   virtual std::string fence_sql(const Claim& claim) const = 0;
+  // See dialects::Connection::position.
+  virtual std::string position(Deadline) { return {}; }
 
   virtual std::optional<Holder> inspect(std::string_view name, Deadline deadline) = 0;
   // Rows whose name begins with `prefix`, ordered by name.
@@ -193,11 +203,17 @@ class LockTable {
   // Those who wait for a lock of this table.
   virtual WaitingRoom& waiting() noexcept = 0;
 
-  // Called, on some thread that asks, whenever a connection was opened again after one had failed. Set before use.
-  virtual void on_reconnect(std::function<void()> hook) = 0;
+  // Called, on some thread that asks, whenever a connection was opened again after one had failed, with what the server
+  // that was reached is weak in (see weaknesses); empty: it could not be asked in time. Set before use.
+  using Reconnected = std::function<void(const std::optional<std::vector<std::string>>& weaknesses)>;
+  virtual void on_reconnect(Reconnected hook) = 0;
   // See dialects::Connection::weaknesses.
   virtual std::vector<std::string> weaknesses(Deadline deadline) = 0;
   virtual Duration smallest_margin() const noexcept = 0;
+  // See dialects::Connection::lock_wait.
+  virtual Duration lock_wait() const noexcept { return {}; }
+  // How long a request takes to the database and back, at least. 0: nobody knows, or next to nothing.
+  virtual Duration round_trip() const noexcept { return {}; }
 };
 
 }  // namespace dlock::store

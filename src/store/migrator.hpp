@@ -42,6 +42,7 @@ struct Migrated {
   std::vector<Leg> done;  // in the order they were walked
   std::string plan;       // of a dry run: the statements, with what they are for as comments
   std::string message;
+  std::vector<std::string> restored;  // what was missing: "view …", "floor row of …"
 };
 
 // What is in the database, and what that means.
@@ -51,6 +52,7 @@ struct Surveyed {
   Found found;
   Assessment assessment;
   std::vector<std::string> differences;  // only of a thorough survey
+  std::string cure;                      // of the differences: what to do
 };
 
 // What the tables and the view are.
@@ -73,7 +75,8 @@ class TableMigrator {
   // Applies what is pending, up to `to` (the latest if empty). Safe for any number of migrators at once.
   Migrated up(std::optional<int> to = {});
 
-  // Resumes the version that is half done, if there is one.
+  // Resumes the version that is half done, if there is one; if not, makes anew what is missing of the view for people and of
+  // the floor row.
   Migrated repair();
 
   // Writes into the history what is there already: versions 1 to `at` where there was no history; one version that
@@ -87,8 +90,9 @@ class TableMigrator {
 
   const std::vector<Leg>& road() const noexcept { return road_; }
 
-  // Reads only. `thorough` compares the structure of the table and looks for the floor row too.
-  Surveyed survey(bool thorough);
+  // Reads only. `thorough` compares the structure of the table and looks for the floor row too. `role`: refuses, with
+  // Cause::permission, if the role of the connection lacks what a "runtime" or "read_only" one needs.
+  Surveyed survey(bool thorough, std::string_view role = {});
 
   // Reads only.
   Dumped dump();
@@ -104,17 +108,24 @@ class TableMigrator {
     const std::vector<Step>& steps() const { return up ? leg->up : leg->down; }
   };
 
-  // What is to be done to the history alone.
+  // What is to be done without walking a step.
   struct Amendment {
     std::string state;                  // of the versions to adopt
     std::vector<int> adopt;
     std::optional<int> discard;
     bool drop_history = false;
-    bool nothing() const noexcept { return adopt.empty() && !discard; }
+    const Step* view = nullptr;         // to be made anew
+    bool make_floor = false;            // where it is missing
+    bool make_identity = false;         // in the floor row, likewise
+    bool nothing() const noexcept { return adopt.empty() && !discard && view == nullptr && !make_floor && !make_identity; }
   };
 
   // `decide` is asked before the lock is taken, and again under it. `to`: the version that the table is at then.
   Migrated amend(int to, const std::function<Amendment(const Found&)>& decide);
+  Migrated restore(int current);
+  std::string nothing_half_done(const Assessment& assessment) const;
+  // Whether the floor row of that version says which installation it is.
+  bool has_identity_at(int version) const;
   void carry_out(const Amendment& amendment, const Found& found);
   void check_known(int version) const;
   // Unless the tables are those of `version`. `command` is what was asked for; `instead` is what to run if they are
@@ -139,12 +150,17 @@ class TableMigrator {
   [[noreturn]] void rethrow_with_right(const Failure& failure, std::string_view role) const;
 
   void open();
-  // What is there, as far as it is told before the call is cut off.
-  Found look();
+  // What is there, as far as it is told before the call is cut off. Catalog and history are read one after the other, and
+  // another migrator may be at work between them: what would be refused is looked at again. `in_transaction`: one that
+  // only reads, around each look.
+  Found look(bool in_transaction = false);
   // Whether that is why a statement failed.
   bool cut_off(const Failure& failure) const;
-  // What makes the tables differ from those of a version, one sentence each.
-  std::vector<std::string> differences_from(int version);
+  // What makes the tables differ from those of a version, one sentence each. A view that this role may not see does not;
+  // nor, if that is not asked for, does what repair() makes anew.
+  std::vector<std::string> differences_from(int version, bool with_mendable = true);
+  // A version has a view, and it is not there. False where this role could not see it.
+  bool lacks_view(int version);
   Assessment judge(const Found& found) const;
   const Leg& leg(int version) const { return road_.at(static_cast<std::size_t>(version - 1)); }
   bool own(const HistoryRow& row) const { return row.owner == who_.owner; }

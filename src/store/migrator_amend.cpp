@@ -2,6 +2,7 @@
 #include "store/migrator.hpp"
 #include "store/cutting.hpp"
 #include "store/migrator_round.hpp"
+#include "store/structure.hpp"
 
 #include <dlock/error.hpp>
 
@@ -10,12 +11,21 @@
 
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace dlock::store {
 namespace {
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(Fault::misuse, what); }
+
+// The last step up to a version that makes the view for people.
+const Step* step_of_view(const std::vector<Leg>& road, int version) {
+  for (auto leg = road.rend() - version; leg != road.rend(); ++leg)
+    for (const auto& step : leg->up)
+      if (step.sql.find("VIEW {{status}} AS") != std::string_view::npos) return &step;
+  throw std::logic_error(fmt::format("no step up to version {} makes the view", version));
+}
 
 }  // namespace
 
@@ -73,26 +83,52 @@ Migrated TableMigrator::discard(int version) {
 
 Migrated TableMigrator::repair() {
   open();
-  std::optional<int> unfinished;
+  std::optional<int> unfinished, current;
   try {
-    const Reading reading(*history_);
-    const auto found = history_->find(soon());
+    const auto found = look(true);
     const auto assessment = judge(found);
     refuse_unless_movable(assessment);
     for (const auto& row : found.rows)
       if (!row.done()) unfinished = row.version;
-    if (!unfinished) {
+    if (!unfinished && assessment.current > 0 && assessment.current <= assessment.latest && found.lock)
+      current = assessment.current;
+    if (!unfinished && !current) {
       Migrated nothing;
       nothing.from = nothing.to = assessment.current;
-      nothing.message = assessment.standing == Standing::pending
-                            ? "no version is half done; what is pending is made by \"dlock-migrate up" + table_.flags + "\""
-                            : assessment.message;
+      nothing.message = nothing_half_done(assessment);
       return nothing;
     }
   } catch (const Failure& failure) {
     rethrow_with_right(failure, "read_only");
   }
-  return up(unfinished);
+  return unfinished ? up(unfinished) : restore(*current);
+}
+
+std::string TableMigrator::nothing_half_done(const Assessment& assessment) const {
+  if (assessment.standing != Standing::pending) return assessment.message;
+  return "no version is half done; what is pending is made by \"dlock-migrate up" + table_.flags + "\"";
+}
+
+bool TableMigrator::has_identity_at(int version) const {
+  const auto& lines = leg(version).structure;
+  return std::find(lines.begin(), lines.end(), identity_line) != lines.end();
+}
+
+Migrated TableMigrator::restore(int current) {
+  auto result = amend(current, [this, current](const Found&) -> Amendment {
+    Amendment amendment;
+    if (const auto differences = differences_from(current, false); !differences.empty())
+      throw Obstacle(Obstacle::Kind::drift,
+                     fmt::format("the table {} is not what version {} should be: {}", shown(history_->names()), current,
+                                 fmt::join(differences, "; ")),
+                     "put it right by hand: compare with \"dlock-migrate sql\"");
+    if (lacks_view(current)) amendment.view = step_of_view(road_, current);
+    amendment.make_floor = !history_->has_some_floor(soon());
+    amendment.make_identity = has_identity_at(current) && !history_->has_identity(soon());
+    return amendment;
+  });
+  if (result.restored.empty()) result.message = nothing_half_done(judge(look()));
+  return result;
 }
 
 Migrated TableMigrator::amend(int to, const std::function<Amendment(const Found&)>& decide) {
@@ -126,6 +162,9 @@ Migrated TableMigrator::amend(int to, const std::function<Amendment(const Found&
           for (const auto version : amendment.adopt) result.done.push_back(leg(version));
           if (amendment.discard) result.done.push_back(leg(*amendment.discard));
           result.to = to;
+          if (amendment.view != nullptr) result.restored.push_back("view " + history_->names().status());
+          if (amendment.make_floor || amendment.make_identity)
+            result.restored.push_back("floor row of " + history_->names().lock);
           if (recorder_) result.plan = recorder_->text();
           return result;
         }
@@ -151,6 +190,11 @@ void TableMigrator::carry_out(const Amendment& amendment, const Found& found) {
     throw Obstacle(Obstacle::Kind::locked, fmt::format("another migrator has taken over version {}", version),
                    "look with \"dlock-migrate status\"");
   };
+  if (amendment.view != nullptr) {
+    note(amendment.view->title);
+    history_->run_step(*amendment.view, of_step());
+    tell(fmt::format("made the view {} anew", history_->names().status()));
+  }
   auto there = found;
   for (const auto version : amendment.adopt) {
     note(fmt::format("version {}: {} is there", version, leg(version).name));
@@ -158,6 +202,15 @@ void TableMigrator::carry_out(const Amendment& amendment, const Found& found) {
     there.history = true;
     if (!history_->adopt(leg(version), amendment.state, who_, soon())) taken_over(version);
     tell(fmt::format("version {}: written into the history as {}", version, amendment.state));
+  }
+  if (amendment.make_floor) {
+    note("the floor row, above every token that was ever handed out");
+    history_->make_floor(soon());
+    tell("made the floor row anew, above every token that was ever handed out");
+  }
+  if (amendment.make_identity) {
+    note("which installation this is");
+    history_->make_identity(soon());
   }
   if (!amendment.discard) return;
   const auto version = *amendment.discard;
@@ -186,7 +239,8 @@ void TableMigrator::refuse_different(int version, const std::string& command, st
   throw Obstacle(Obstacle::Kind::drift,
                  fmt::format("the table {} is not what version {} makes: {}", shown(history_->names()), version,
                              fmt::join(differences, "; ")),
-                 fmt::format("put it right (\"dlock-migrate dump{}\" shows it), or, if it does not matter, {}",
+                 fmt::format("put it right (\"dlock-migrate dump{}\" shows it); or name another table with --table, if it belongs to another "
+                             "program; or, if it does not matter, {}",
                              table_.flags, hint_command(command + " --no-verify", table_)));
 }
 

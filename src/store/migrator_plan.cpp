@@ -48,11 +48,11 @@ bool TableMigrator::open_to_rehearse() {
 Migrated TableMigrator::rehearse(bool up, int target, bool force) {
   const bool there = open_to_rehearse();
   try {
-    std::optional<Reading> reading;
-    if (there) reading.emplace(*history_);
     Found found;
     found.schema = true;
-    if (there) found = history_->find(soon());
+    if (there) found = look(true);
+    std::optional<Reading> reading;
+    if (there) reading.emplace(*history_);
     auto assessment = judge(found);
     refuse_unless_movable(assessment);
     Migrated result;

@@ -9,6 +9,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -146,9 +147,19 @@ void TableMigrator::open() {
   history_ = std::make_unique<History>(*connection_, dialect_, road_, std::move(names), recorder_.get());
 }
 
-Found TableMigrator::look() {
+Found TableMigrator::look(bool in_transaction) {
   const Cutting cutting(canceller_.get(), options_.cancel);
-  return history_->find(soon());
+  for (int again = 2;; --again) {
+    Found found;
+    {
+      std::optional<Reading> reading;
+      if (in_transaction) reading.emplace(*history_);
+      found = history_->find(soon());
+    }
+    const auto standing = judge(found).standing;
+    if ((standing != Standing::drift && standing != Standing::unrecorded) || again == 0) return found;
+    pause(std::chrono::milliseconds{50});
+  }
 }
 
 bool TableMigrator::cut_off(const Failure& failure) const {
@@ -187,7 +198,7 @@ Deadline TableMigrator::of_step() const {
   // The server's own bound comes first, where it has one.
   constexpr Duration grace = std::chrono::milliseconds{500};
   if (options_.statement_timeout <= Duration{}) return Deadline::max();
-  return later(BootClock::now(), options_.statement_timeout + grace);
+  return later(later(BootClock::now(), options_.statement_timeout), grace);
 }
 
 }  // namespace dlock::store

@@ -1,13 +1,22 @@
-// This file knows the pool's bookkeeping. Connections are opened and closed outside of its mutex.
+// The pool's bookkeeping. Connections are opened and closed outside of its mutex.
 #include "store/pool.hpp"
 
 #include "types/failure.hpp"
+#include "types/mutant.hpp"
 
 #include <algorithm>
 #include <condition_variable>
+#include <stop_token>
 #include <utility>
 
 namespace dlock::store {
+
+namespace {
+
+// A request that is under way is answered in one, mostly.
+constexpr int trips_to_come_back = 2;
+
+}  // namespace
 
 bool harmless(Cause cause) noexcept {
   switch (cause) {
@@ -43,69 +52,110 @@ void Pool::Loan::open(Deadline deadline) {
   auto* const pool = pool_;
   try {
     connection_ = pool->connect_(deadline);
+  } catch (const Failure& failure) {
+    pool_ = nullptr;
+    pool->not_opened(failure);
+    throw;
   } catch (...) {
     pool_ = nullptr;
-    pool->not_opened(true);
+    pool->not_opened(std::nullopt);
     throw;
   }
-  pool->opened();
+  pool->opened(*connection_, deadline);
 }
 
 void Pool::Loan::end() noexcept {
   auto* const pool = std::exchange(pool_, nullptr);
   if (pool == nullptr) return;
-  if (connection_) pool->give_back(std::move(connection_), sound_);
-  else pool->not_opened(false);
+  if (connection_) pool->give_back(std::move(connection_), state_);
+  else pool->not_opened(std::nullopt);
 }
 
-std::optional<Pool::Loan> Pool::free_now() {
+std::optional<Pool::Loan> Pool::free_now(Opening opening) {
   if (!waiters_.empty()) return std::nullopt;
   if (!idle_.empty()) {
     auto connection = std::move(idle_.back());
     idle_.pop_back();
-    return Loan{*this, std::move(connection)};
+    ++lent_;
+    return Loan{*this, std::move(connection), Loan::Before::idle};
   }
-  if (open_ >= limit_) return std::nullopt;
+  if (open_ >= limit_ || (opening == Opening::if_need_be && lent_ > 0)) return std::nullopt;
   ++open_;
   return Loan{*this, nullptr};
 }
 
 std::optional<Pool::Loan> Pool::at_once() {
   const std::lock_guard guard(mutex_);
-  return free_now();
+  return free_now(Opening::at_once);
 }
 
-Pool::Loan Pool::turn(Deadline deadline) {
-  std::unique_lock guard(mutex_);
-  if (auto loan = free_now()) return std::move(*loan);
-  // Whoever gives a connection back may want it again at once: without an order it would win every time.
+Pool::Loan Pool::turn(Deadline deadline, Opening opening) {
   Waiter waiter;
+  // Ends only after what is locked below is free again.
+  const std::stop_callback stopped(deadline.stop(), [&] {
+    const std::lock_guard guard(mutex_);
+    waiter.called.notify_one();
+  });
+  std::unique_lock guard(mutex_);
+  if (auto loan = free_now(opening)) return std::move(*loan);
+  // Whoever gives a connection back may want it again at once: without an order it would win every time.
   waiters_.push_back(&waiter);
-  if (!waiter.called.wait_until(guard, deadline, [&] { return waiter.turn; })) {
+  const auto called = [&] { return waiter.turn || deadline.stopped(); };
+  if (opening == Opening::if_need_be && open_ < limit_) {
+    const auto back = std::min(deadline.at(), later(BootClock::now(), trips_to_come_back * round_trip_.estimate()));
+    waiter.called.wait_until(guard, back, called);
+    if (waiter.turn) return {*this, std::move(waiter.connection)};
+    if (open_ < limit_ && !deadline.stopped()) {
+      std::erase(waiters_, &waiter);
+      ++open_;
+      return {*this, nullptr};
+    }
+  }
+  waiter.called.wait_until(guard, deadline.at(), called);
+  if (!waiter.turn) {
     std::erase(waiters_, &waiter);
-    throw Failure(Cause::timed_out, "no connection of the pool became free in time (EngineOptions::connections)");
+    if (deadline.stopped()) throw Failure(Cause::timed_out, "it was stopped while it waited for a connection");
+    throw none_came();
   }
   return {*this, std::move(waiter.connection)};
 }
 
-void Pool::opened() {
+void Pool::opened(dialects::Connection& connection, const Deadline& deadline) {
   bool again = false;
   {
     const std::lock_guard guard(mutex_);
+    ++lent_;
     again = std::exchange(failed_, false);
+    not_opened_.reset();
   }
-  if (again && on_reconnect_) on_reconnect_();
+  if (again && on_reconnect_) on_reconnect_(connection, deadline.share(2));
 }
 
-void Pool::not_opened(bool failed) noexcept {
+void Pool::not_opened(const std::optional<Failure>& why) noexcept {
   if (birthplace_.forked()) return;
   const std::lock_guard guard(mutex_);
   --open_;
-  failed_ = failed_ || failed;
+  if (why) {
+    failed_ = true;
+    try {  // words of its own: those of an exception are shared with whoever still handles it
+      not_opened_.emplace(why->cause(), std::string(why->what()), why->code());
+    } catch (const std::exception&) {  // out of memory
+      not_opened_.reset();
+    }
+  }
   admit();
 }
 
-void Pool::adopt(std::unique_ptr<dialects::Connection> connection) {
+// Where none is at work, it is no lack of connections.
+Failure Pool::none_came() const {
+  if (not_opened_ && lent_ == 0) return {not_opened_->cause(), not_opened_->what(), not_opened_->code()};
+  if (lent_ == 0 && open_ > idle_.size())
+    return {Cause::refused, "no connection could be opened in time: the database, or the way to it, is silent"};
+  return {Cause::timed_out, "no connection of the pool became free in time (EngineOptions::connections)"};
+}
+
+void Pool::adopt(std::unique_ptr<dialects::Connection> connection, BootClock::duration round_trip) {
+  round_trip_.note(round_trip);
   const std::lock_guard guard(mutex_);
   idle_.push_back(std::move(connection));
   ++open_;
@@ -119,14 +169,34 @@ void Pool::admit() {
   }
 }
 
-void Pool::give_back(std::unique_ptr<dialects::Connection> connection, bool sound) {
+// What is silent longest has been silent since it was last used, if it is the network that has forgotten it. The other
+// half is for another connection.
+Deadline Pool::Loan::promptly(const Deadline& deadline) const {
+  return before_ == Before::idle && connection_ && connection_->can_stall() ? deadline.share(2) : deadline;
+}
+
+void Pool::Loan::failed(const Failure& failure, const Deadline& deadline) noexcept {
+  const bool late = failure.cause() == Cause::timed_out;
+  // Where nothing was sent for want of time, the connection is as good as before; where an answer is late that need not
+  // be waited for, it reads that before the next request.
+  if (harmless(failure.cause()) || (late && !failure.may_have_run()) || (late && !deadline.stopped() && connection_->usable()))
+    sound();
+  else if (deadline.stopped()) state_ = State::given_up;
+}
+
+void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::State state) {
   if (birthplace_.forked()) {
     static_cast<void>(connection.release());
     return;
   }
   std::vector<std::unique_ptr<dialects::Connection>> dropped;  // closed after the mutex is free
   const std::lock_guard guard(mutex_);
-  if (!sound || !connection->usable()) {
+  --lent_;
+  if (state == Loan::State::given_up) {
+    dropped.push_back(std::move(connection));
+    --open_;
+    admit();
+  } else if (state == Loan::State::broken || (!connection->usable() && !planted("broken_connection_lent"))) {
     // What broke this one has most likely broken those that were idle meanwhile, too.
     failed_ = true;
     dropped.swap(idle_);
@@ -134,10 +204,12 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, bool soun
     open_ -= static_cast<unsigned>(dropped.size());
     admit();
   } else if (waiters_.empty()) {
-    idle_.push_back(std::move(connection));
+    // The last one used is the next, unless it has to wait for an answer first.
+    idle_.insert(connection->at_rest() ? idle_.end() : idle_.begin(), std::move(connection));
   } else {
     auto& first = *waiters_.front();
     waiters_.pop_front();
+    ++lent_;
     first.connection = std::move(connection);
     first.turn = true;
     first.called.notify_one();

@@ -1,8 +1,10 @@
-// This file knows how a few connections are shared: the last one used first, those who wait in the order they came,
-// and a connection in doubt is thrown away.
+// Shares a few connections: the last one used first, among those who wait in the order they came; a connection in doubt
+// is thrown away.
 #pragma once
 
 #include "dialects/dialect.hpp"
+#include "store/round_trip.hpp"
+#include "types/failure.hpp"
 #include "types/process.hpp"
 
 #include <deque>
@@ -31,63 +33,110 @@ class Pool {
   // One connection for one piece of work. Goes back to the pool only if the work said that it is sound.
   class Loan {
    public:
+    // How it was found: an idle one may have died since it was last used, without anybody having noticed.
+    enum class Before { busy, idle };
+    // As what it goes back. Given up: its caller did not wait for an answer, which says nothing about the others.
+    enum class State { broken, given_up, sound };
+
     // Without a connection: the room to open one.
-    Loan(Pool& pool, std::unique_ptr<dialects::Connection> connection)
-        : pool_(&pool), connection_(std::move(connection)) {}
+    Loan(Pool& pool, std::unique_ptr<dialects::Connection> connection, Before before = Before::busy)
+        : pool_(&pool), connection_(std::move(connection)), before_(before) {}
     Loan(Loan&& other) noexcept
-        : pool_(std::exchange(other.pool_, nullptr)), connection_(std::move(other.connection_)), sound_(other.sound_) {}
+        : pool_(std::exchange(other.pool_, nullptr)),
+          connection_(std::move(other.connection_)),
+          before_(other.before_),
+          state_(other.state_) {}
     Loan& operator=(Loan&&) = delete;
     ~Loan() { end(); }
     // Opens the connection, where that is still to be done. Throws Failure.
     void open(Deadline deadline);
     bool is_open() const noexcept { return connection_ != nullptr; }
     dialects::Connection* operator->() const noexcept { return connection_.get(); }
-    void sound() noexcept { sound_ = true; }
+    void sound() noexcept { state_ = State::sound; }
+    void failed(const Failure& failure, const Deadline& deadline) noexcept;
+    // Until when a short request may take on this connection: so that there is time to ask again on another one.
+    Deadline promptly(const Deadline& deadline) const;
     void end() noexcept;
+
+    // Works on it, with the time that a short request may take. It goes back to the pool unless the failure says that it
+    // is broken. What one request takes is noted.
+    template <class Work>
+    auto use(const Deadline& deadline, Work work) -> decltype(work(std::declval<dialects::Connection&>(), deadline)) {
+      const auto begun = BootClock::now();
+      try {
+        auto result = work(*connection_, promptly(deadline));
+        pool_->round_trip_.note(BootClock::now() - begun);
+        sound();
+        return result;
+      } catch (const Failure& failure) {
+        if (failure.cause() == Cause::timed_out && failure.may_have_run() && !deadline.stopped())
+          pool_->round_trip_.note(BootClock::now() - begun);
+        failed(failure, deadline);
+        throw;
+      }
+    }
 
    private:
     Pool* pool_;  // null: it has ended
     std::unique_ptr<dialects::Connection> connection_;
-    bool sound_ = false;
+    const Before before_;
+    State state_ = State::broken;
+  };
+
+  // Opening one takes several times as long as a request.
+  enum class Opening {
+    at_once,
+    if_need_be,  // not before what is lent out has had the time to come back
   };
 
   // Waits for a free one, or opens one; the waiting counts against the deadline. Throws Failure.
-  Loan take(Deadline deadline) {
-    auto loan = turn(deadline);
+  Loan take(Deadline deadline, Opening opening = Opening::at_once) {
+    auto loan = turn(deadline, opening);
     loan.open(deadline);
     return loan;
   }
   // Waits for a free one, or for the room to open one. Throws Failure.
-  Loan turn(Deadline deadline);
+  Loan turn(Deadline deadline, Opening opening = Opening::at_once);
   // What turn() answers, if it need not wait.
   std::optional<Loan> at_once();
 
-  // Called, on the thread that asked, whenever a connection was opened again after one had failed. Set before use.
-  void on_reconnect(std::function<void()> hook) { on_reconnect_ = std::move(hook); }
+  // Called, on the thread that asked, whenever a connection was opened again after one had failed: with it, and until
+  // when it may be used there. Set before use.
+  using Hook = std::function<void(dialects::Connection&, const Deadline&)>;
+  void on_reconnect(Hook hook) { on_reconnect_ = std::move(hook); }
 
-  // Adds a connection that was opened elsewhere.
-  void adopt(std::unique_ptr<dialects::Connection> connection);
+  // How long a request takes, as far as is known.
+  Duration round_trip() const noexcept { return round_trip_.estimate(); }
+
+  // Adds a connection that was opened elsewhere, and what a request took on it.
+  void adopt(std::unique_ptr<dialects::Connection> connection, BootClock::duration round_trip);
 
  private:
   struct Waiter;
 
-  void give_back(std::unique_ptr<dialects::Connection> connection, bool sound);
-  void opened();
-  void not_opened(bool failed) noexcept;
-  std::optional<Loan> free_now();  // with mutex_ held
+  void give_back(std::unique_ptr<dialects::Connection> connection, Loan::State state);
+  void opened(dialects::Connection& connection, const Deadline& deadline);
+  // `why`: what the opening failed with; empty: it was not tried.
+  void not_opened(const std::optional<Failure>& why) noexcept;
+  // With mutex_ held: why nobody's connection came in time.
+  Failure none_came() const;
+  std::optional<Loan> free_now(Opening opening);  // with mutex_ held
   // With mutex_ held: lets as many of those who wait open a connection as there is room for.
   void admit();
 
   const Connect connect_;
-  std::function<void()> on_reconnect_;
+  Hook on_reconnect_;
   const unsigned limit_;
   const Birthplace birthplace_;
+  RoundTrip round_trip_;
   std::mutex mutex_;
   // Guarded by mutex_:
   std::vector<std::unique_ptr<dialects::Connection>> idle_;
   std::deque<Waiter*> waiters_;  // each is on its thread's stack
   unsigned open_ = 0;  // idle, lent or being opened
+  unsigned lent_ = 0;  // but for those that are still to be opened
   bool failed_ = false;  // a connection, or the opening of one, since the last that was opened
+  std::optional<Failure> not_opened_{};  // what the last opening failed with, unless one has been opened since
 };
 
 }  // namespace dlock::store

@@ -1,11 +1,14 @@
 // This file knows which named statement answers which question, and how its answer reads.
 #include "store/sql_lock_table.hpp"
 
+#include "dialects/mutants.hpp"
 #include "store/assessment.hpp"
 #include "store/combining.hpp"
 #include "store/compatibility.hpp"
 #include "store/holder_rows.hpp"
+#include "store/in_the_way.hpp"
 #include "store/installation.hpp"
+#include "store/lock_statements.hpp"
 #include "store/node_entries.hpp"
 #include "store/pool.hpp"
 #include "store/ringing.hpp"
@@ -15,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <optional>
 #include <unordered_map>
@@ -24,51 +28,24 @@ namespace {
 
 using dialects::Statement;
 
-// The statements of lock.sql, looked up once.
-struct LockStatements {
-  explicit LockStatements(const dialects::Statements& all)
-      : withdraw(all.at("withdraw", {"name", "owner"})),
-        renew(all.at("renew", {"name", "owner", "token", "lease"})),
-        extend(all.at("extend", {"name", "owner", "token", "lease"})),
-        adopt(all.at("adopt", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "meta"})),
-        force_release(all.at("force_release", {"name", "token"})),
-        busy(all.at("busy", {"name"})),
-        look(all.at("look", {"name", "ticket"})),
-        inspect(all.at("inspect", {"name"})),
-        list(all.at("list", {"prefix"})),
-        floor(all.at("floor", {})),
-        raise_floor(all.at("raise_floor", {"retention"})),
-        idle(all.at("idle", {"prefix", "after", "floor", "retention", "limit"})),
-        remove_idle(all.at("remove_idle", {"name", "token", "expires_at"})),
-        abandoned(all.at("abandoned", {"prefix", "after", "limit"})),
-        settle(all.at("settle", {"name", "token", "settler"})),
-        settled(all.at("settled", {"name", "token", "settler"})),
-        begin_reaping(all.at("begin_reaping", {"reaper", "label", "lease", "pause"})),
-        end_reaping(all.at("end_reaping", {"reaper", "pause"})),
-        peek(all.at("peek", {"name"})),
-        make(all.at("make", {"name"})) {}
-  const Statement &withdraw, &renew, &extend, &adopt, &force_release, &busy, &look, &inspect, &list,
-      &floor, &raise_floor, &idle, &remove_idle, &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
-};
-
 class SqlLockTable final : public LockTable {
-  // Asks on a connection of the pool, which goes back there unless the failure says that it is broken.
   template <class Work>
-  auto on_connection(Deadline deadline, Work work) -> decltype(work(std::declval<dialects::Connection&>())) {
-    auto loan = pool_.take(deadline);
-    try {
-      auto result = work(*loan.operator->());
-      loan.sound();
-      return result;
-    } catch (const Failure& failure) {
-      if (harmless(failure.cause())) loan.sound();
-      throw;
-    }
+  auto on_connection(const Deadline& deadline, Work work, Pool::Opening opening = Pool::Opening::at_once)
+      -> decltype(work(std::declval<dialects::Connection&>(), deadline)) {
+    return pool_.take(deadline, opening).use(deadline, std::move(work));
   }
 
   template <class Read>
   auto asked(const Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline, Read read) {
-    return on_connection(deadline, [&](dialects::Connection& connection) {
+    return on_connection(deadline, [&](dialects::Connection& connection, const Deadline& promptly) {
+      return read(connection.run(statement, {arguments.begin(), arguments.size()}, promptly));
+    });
+  }
+
+  // The same for what reads or writes many rows, which takes its time.
+  template <class Read>
+  auto scanned(const Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline, Read read) {
+    return on_connection(deadline, [&](dialects::Connection& connection, const Deadline&) {
       return read(connection.run(statement, {arguments.begin(), arguments.size()}, deadline));
     });
   }
@@ -94,35 +71,42 @@ class SqlLockTable final : public LockTable {
         pool_([this](Deadline deadline) { return connector_->connect(to_connect(deadline)); }, options.connections) {
     const auto deadline = later(BootClock::now(), options.connect_timeout);
     auto connection = connector_->connect(deadline);
-    names_.schema = options.schema.empty() ? connection->default_schema(deadline) : options.schema;
+    const auto begun = BootClock::now();
+    names_.schema = connection->default_schema(deadline);
+    const auto round_trip = BootClock::now() - begun;
+    if (!options.schema.empty()) names_.schema = options.schema;
     names_.lock = options.table;
     names_.history = options.history_table.empty() ? options.table + "_schema_history" : options.history_table;
+    in_cluster_ = !connection->position(deadline).empty();  // first: what is looked at then is up to date
     check_compatible(*connection, dialect_, names_, deadline);
-    statements_ = dialects::Statements(dialect_.lock_sql(), names_, dialect_.marker(),
+    lock_wait_ = connection->lock_wait();
+#ifdef DLOCK_MUTANTS
+    const auto text = dialects::with_planted(dialect_.lock_sql(), dialect_.name());
+#else
+    const auto text = dialect_.lock_sql();
+#endif
+    statements_ = dialects::Statements(text, names_, dialect_.marker(),
                                        [this](std::string_view identifier) { return dialect_.quote(identifier); });
     ask_ = std::make_unique<LockStatements>(statements_);
     node_.emplace(statements_, [this](const Statement& statement, std::span<const Argument> arguments, Deadline until,
                                       const NodeEntries::Read& read) {
-      on_connection(until, [&](dialects::Connection& peer) {
-        read(peer.run(statement, arguments, until));
+      on_connection(until, [&](dialects::Connection& peer, const Deadline& promptly) {
+        read(peer.run(statement, arguments, promptly));
         return true;
       });
     }, [this](const Answer& answer) { ringing_->heed(answer); });
-    waiting_.emplace(statements_, [this](Deadline until, const SqlWaitingRoom::Work& work) {
-      on_connection(until, [&](dialects::Connection& peer) {
-        work(peer);
+    const auto on_one = [this](const Deadline& until, const auto& work) {
+      on_connection(until, [&](dialects::Connection& peer, const Deadline& promptly) {
+        work(peer, promptly);
         return true;
       });
-    });
+    };
+    waiting_.emplace(statements_, on_one);
+    in_the_way_.emplace(statements_, names_, [this](Deadline until, const auto& work) { return on_connection(until, work); });
     ringing_.emplace(connector_->ringer(names_, options.engine));
     combining_.emplace(statements_, pool_, *ringing_, options.combine);
-    pool_.adopt(std::move(connection));
-    home_.emplace(statements_, [this](Deadline until, const Home::Work& work) {
-      on_connection(until, [&](dialects::Connection& peer) {
-        work(peer);
-        return true;
-      });
-    }, fmt::format("{} of {}", shown(names_), connector_->target()), options.connect_timeout);
+    pool_.adopt(std::move(connection), round_trip);
+    home_.emplace(statements_, on_one, fmt::format("{} of {}", shown(names_), connector_->target()), options.connect_timeout);
     home_->read();
   }
 
@@ -226,6 +210,14 @@ class SqlLockTable final : public LockTable {
     affected(ask_->make, {name}, deadline);
   }
 
+  Blocked blocked(std::string_view name, Deadline deadline) override {
+    return in_the_way_->blocked(name, [&] { return look(name, 0, deadline).free; }, deadline);
+  }
+  std::string position(Deadline deadline) override {
+    if (!in_cluster_) return {};
+    return on_connection(deadline, [](dialects::Connection& connection, const Deadline& until) { return connection.position(until); });
+  }
+
   std::unique_ptr<Visit> visit(const TransactionRef& transaction) override {
     return store::visit(dialect_, statements_, names_, *home_, transaction);
   }
@@ -242,7 +234,7 @@ class SqlLockTable final : public LockTable {
   }
 
   std::vector<Holder> list(std::string_view prefix, Deadline deadline) override {
-    return asked(ask_->list, {prefix}, deadline, [](const Answer& answer) {
+    return scanned(ask_->list, {prefix}, deadline, [](const Answer& answer) {
       std::vector<Holder> holders;
       holders.reserve(answer.rows());
       for (std::size_t row = 0; row < answer.rows(); ++row) holders.push_back(holder_of(answer, row));
@@ -258,12 +250,12 @@ class SqlLockTable final : public LockTable {
   }
 
   Token raise_floor(Duration retention, Deadline deadline) override {
-    affected(ask_->raise_floor, {retention.count()}, deadline);
+    scanned(ask_->raise_floor, {retention.count()}, deadline, [](const Answer&) { return true; });
     return floor(deadline);
   }
 
   std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) override {
-    return asked(ask_->idle,
+    return scanned(ask_->idle,
                  {some.prefix, some.after, number(floor), retention.count(), static_cast<std::int64_t>(some.limit)},
                  deadline, [](const Answer& answer) {
                    std::vector<Idle> found;
@@ -284,13 +276,13 @@ class SqlLockTable final : public LockTable {
       arguments.emplace_back(number(row.token));
       arguments.emplace_back(row.expires_at.count());
     }
-    return on_connection(deadline, [&](dialects::Connection& connection) {
+    return on_connection(deadline, [&](dialects::Connection& connection, const Deadline&) {
       return static_cast<std::size_t>(connection.run_rows(ask_->remove_idle, arguments, 3, deadline).affected);
     });
   }
 
   std::vector<Abandoned> abandoned(const Some& some, Deadline deadline) override {
-    return asked(ask_->abandoned, {some.prefix, some.after, static_cast<std::int64_t>(some.limit)}, deadline,
+    return scanned(ask_->abandoned, {some.prefix, some.after, static_cast<std::int64_t>(some.limit)}, deadline,
                  [](const Answer& answer) {
                    std::vector<Abandoned> found;
                    found.reserve(answer.rows());
@@ -314,7 +306,9 @@ class SqlLockTable final : public LockTable {
 
   bool begin_reaping(std::string_view reaper, std::string_view label, Duration lease, Duration pause,
                      Deadline deadline) override {
-    return affected(ask_->begin_reaping, {reaper, label, lease.count(), pause.count()}, deadline) > 0;
+    if (affected(ask_->begin_reaping, {reaper, label, lease.count(), pause.count()}, deadline) > 0) return true;
+    static_cast<void>(floor(deadline));  // throws where it is no other reaper that is in the way, but nothing to have a turn on
+    return false;
   }
 
   void end_reaping(std::string_view reaper, Duration pause, Deadline deadline) override {
@@ -326,19 +320,32 @@ class SqlLockTable final : public LockTable {
   }
 
   WaitingRoom& waiting() noexcept override { return *waiting_; }
-  void on_reconnect(std::function<void()> hook) override { pool_.on_reconnect(std::move(hook)); }
+  // It may be another server now. To ask in vain spoils a connection that a request needed: then not again for a while.
+  void on_reconnect(Reconnected hook) override {
+    const auto ask_from = std::make_shared<std::atomic<Instant>>(Instant{});
+    pool_.on_reconnect([hook = std::move(hook), ask_from](dialects::Connection& connection, const Deadline& until) {
+      std::optional<std::vector<std::string>> found;
+      try {
+        if (BootClock::now() >= ask_from->load()) found = connection.weaknesses(until);
+      } catch (const Failure&) {
+        ask_from->store(later(BootClock::now(), std::chrono::minutes{1}));
+      }
+      hook(found);
+    });
+  }
 
   std::vector<std::string> weaknesses(Deadline deadline) override {
-    return on_connection(deadline,
-                         [&](dialects::Connection& connection) { return connection.weaknesses(deadline); });
+    return on_connection(deadline, [&](dialects::Connection& connection, const Deadline&) { return connection.weaknesses(deadline); });
   }
 
   Duration smallest_margin() const noexcept override { return dialect_.smallest_margin(); }
+  Duration lock_wait() const noexcept override { return lock_wait_; }
+  Duration round_trip() const noexcept override { return pool_.round_trip(); }
   std::size_t removed_at_once() const noexcept override { return dialect_.removed_at_once(); }
 
  private:
   Deadline to_connect(Deadline deadline) const {
-    return std::min(deadline, later(BootClock::now(), connect_timeout_));
+    return deadline.no_later_than(later(BootClock::now(), connect_timeout_));
   }
 
   std::vector<Renewed> renew_plain(std::span<const Claim> claims, Deadline deadline) {
@@ -350,7 +357,7 @@ class SqlLockTable final : public LockTable {
       rows.emplace_back(number(claim.token));
       rows.emplace_back(claim.lease.count());
     }
-    return on_connection(deadline, [&](dialects::Connection& connection) {
+    return on_connection(deadline, [&](dialects::Connection& connection, const Deadline&) {
       const Answer& answer = connection.run_rows(ask_->renew, rows, 4, deadline);
       std::unordered_map<std::string_view, Renewed> by_owner(answer.rows());
       for (std::size_t row = 0; row < answer.rows(); ++row)
@@ -362,16 +369,19 @@ class SqlLockTable final : public LockTable {
         renewed.push_back(found == by_owner.end() ? Renewed::lost : found->second);
       }
       return renewed;
-    });
+    }, Pool::Opening::if_need_be);
   }
 
   const dialects::Dialect& dialect_;
   const std::unique_ptr<dialects::Connector> connector_;
   const Duration connect_timeout_;
+  bool in_cluster_ = false;
+  Duration lock_wait_{};
   dialects::TableNames names_;
   dialects::Statements statements_;
   std::unique_ptr<const LockStatements> ask_;
   std::optional<const NodeEntries> node_;
+  std::optional<InTheWay> in_the_way_;
   std::optional<SqlWaitingRoom> waiting_;
   std::optional<Ringing> ringing_;
   std::optional<Home> home_;

@@ -44,10 +44,18 @@ class SqlVisit final : public Visit {
 
   std::optional<Token> take(const TakeAsk& ask) override {
     if (!guest_->asks_by_itself()) compare(false);
-    const auto row = here([&] {
-      return guest_->attempt(text(statements_.at("take", {"name", "floor", "installation"}),
-                                  {ask.name, number(ask.floor), std::string_view{home_.installation().identity}}));
-    });
+    TextRow row;
+    table_locked_ = false;
+    try {
+      row = here([&] {
+        return guest_->attempt(text(statements_.at("take", {"name", "floor", "installation"}),
+                                    {ask.name, number(ask.floor), std::string_view{home_.installation().identity}}));
+      });
+    } catch (const Failure& failure) {
+      if (failure.cause() != Cause::locked) throw;
+      table_locked_ = true;  // nor could anything else be asked of it at once
+      return std::nullopt;
+    }
     if (row.empty()) {
       compare(true);
       return std::nullopt;
@@ -61,11 +69,18 @@ class SqlVisit final : public Visit {
     return token;
   }
 
+  bool table_locked() const override { return table_locked_; }
+
   bool sees(std::string_view name) override {
-    if (!guest_->blind_to_new_rows()) return true;
+    if (table_locked_ || !guest_->blind_to_new_rows()) return true;
     return !guest_->run(text(statements_.at("sees", {"name"}), {name})).empty();
   }
 
+  bool catch_up(std::string_view position, Duration wait) override {
+    if (guest_->catch_up(position, wait)) return true;
+    compare(false);  // what is no server of the cluster never gets there
+    return false;
+  }
   bool writes_alone() override { return guest_->writes_alone(); }
   void confirm() override { compare(false); }
 
@@ -183,6 +198,7 @@ class SqlVisit final : public Visit {
   Home& home_;
   const std::unique_ptr<dialects::Guest> guest_;
   bool here_ = false;  // known to be in the right database
+  bool table_locked_ = false;  // the last attempt found the whole table locked by another session
 };
 
 }  // namespace

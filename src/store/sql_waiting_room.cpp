@@ -35,23 +35,31 @@ SqlWaitingRoom::SqlWaitingRoom(const dialects::Statements& all, OnConnection on_
       forget_waiters_(all.at("forget_waiters", {"name", "owner"})),
       hand_over_(all.at("hand_over", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "at_least",
                                       "meta", "ticket"})),
+      rename_(all.at("rename", {"name", "owner", "token", "actor"})),
       chain_(all.at("chain", {"actor", "owner"})),
       waiters_(all.at("waiters", {"prefix"})) {}
 
 void SqlWaitingRoom::ask(const dialects::Statement& statement, std::initializer_list<Argument> arguments,
                          Deadline deadline, const Read& read) const {
-  on_connection_(deadline, [&](dialects::Connection& connection) {
-    read(connection.run(statement, {arguments.begin(), arguments.size()}, deadline));
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline& until) {
+    read(connection.run(statement, {arguments.begin(), arguments.size()}, until));
+  });
+}
+
+// A connection is worth more than the answer: what is late is not waited for, and read before the next request.
+void SqlWaitingRoom::post(const dialects::Statement& statement, std::initializer_list<Argument> arguments,
+                          Deadline deadline) const {
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline& until) {
+    if (connection.post(statement, {arguments.begin(), arguments.size()}, until)) return;
+    throw Failure(Cause::timed_out, "no answer in time to \"" + statement.name + "\"", {}, true);
   });
 }
 
 void SqlWaitingRoom::want(std::string_view name, Duration mark, Deadline deadline) {
-  ask(want_, {name, mark.count()}, deadline, [](const Answer&) {});
+  post(want_, {name, mark.count()}, deadline);
 }
 
-void SqlWaitingRoom::unwant(std::string_view name, Deadline deadline) {
-  ask(unwant_, {name}, deadline, [](const Answer&) {});
-}
+void SqlWaitingRoom::unwant(std::string_view name, Deadline deadline) { post(unwant_, {name}, deadline); }
 
 std::int64_t SqlWaitingRoom::draw(const Wait& wait, Deadline deadline) {
   std::int64_t ticket = 0;
@@ -59,14 +67,15 @@ std::int64_t SqlWaitingRoom::draw(const Wait& wait, Deadline deadline) {
       deadline, [&](const Answer& answer) {
         if (answer.rows() > 0) ticket = answer.integer(0, 0);
       });
-  if (ticket <= 0)
-    throw Failure(Cause::schema, "no ticket was drawn: the floor row of the lock table is missing; run \"dlock-migrate check\"");
+  if (ticket < 0) throw Failure(Cause::serialization, "no ticket was drawn: a cluster has undone the transaction, or the ticket was over before its answer");
+  if (ticket == 0)
+    throw Failure(Cause::schema, "no ticket was drawn: the floor row of the lock table is missing; run \"dlock-migrate repair\"");
   return ticket;
 }
 
 void SqlWaitingRoom::enroll(const Wait& wait, Deadline deadline) {
-  ask(enroll_, {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.mode), wait.ttl.count(), wants(wait)},
-      deadline, [](const Answer&) {});
+  post(enroll_, {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.mode), wait.ttl.count(), wants(wait)},
+       deadline);
 }
 
 std::vector<bool> SqlWaitingRoom::renew_waiters(std::span<const Place> places, Duration ttl, Deadline deadline) {
@@ -79,7 +88,7 @@ std::vector<bool> SqlWaitingRoom::renew_waiters(std::span<const Place> places, D
     rows.emplace_back(ttl.count());
   }
   std::unordered_set<std::string> living;  // by owner, which has one length, and name
-  on_connection_(deadline, [&](dialects::Connection& connection) {
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
     const Answer& answer = connection.run_rows(renew_waiters_, rows, 3, deadline);
     for (std::size_t row = 0; row < answer.rows(); ++row) living.insert(answer.text(row, 0));
   });
@@ -90,12 +99,12 @@ std::vector<bool> SqlWaitingRoom::renew_waiters(std::span<const Place> places, D
 }
 
 void SqlWaitingRoom::discard(std::string_view name, std::string_view owner, Deadline deadline) {
-  ask(discard_, {name, owner}, deadline, [](const Answer&) {});
+  post(discard_, {name, owner}, deadline);
 }
 
 std::size_t SqlWaitingRoom::forget_waiters(std::size_t limit, Deadline deadline) {
   std::size_t forgotten = 0;
-  on_connection_(deadline, [&](dialects::Connection& connection) {
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
     std::vector<std::string> dead;
     {
       const Argument most = static_cast<std::int64_t>(limit);
@@ -120,6 +129,10 @@ std::optional<Token> SqlWaitingRoom::hand_over(const Claim& from, const Ask& to,
       deadline, [&](const Answer& answer) { handed = answer.affected > 0; });
   if (!handed) return std::nullopt;
   return Token{number(from.token) + 1};
+}
+
+void SqlWaitingRoom::rename(const Claim& claim, std::string_view actor, Deadline deadline) {
+  ask(rename_, {claim.name, claim.owner, number(claim.token), actor}, deadline, [](const Answer&) {});
 }
 
 std::vector<Link> SqlWaitingRoom::chain(std::string_view actor, std::string_view owner, Deadline deadline) {

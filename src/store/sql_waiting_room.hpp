@@ -11,8 +11,8 @@ namespace dlock::store {
 
 class SqlWaitingRoom final : public WaitingRoom {
  public:
-  // Does work on a connection, which is given back after it.
-  using Work = std::function<void(dialects::Connection&)>;
+  // Does work on a connection, which is given back after it. The deadline is for one short request.
+  using Work = std::function<void(dialects::Connection&, const Deadline&)>;
   using OnConnection = std::function<void(Deadline, const Work&)>;
 
   // `all` is the dialect's lock.sql, and outlives this.
@@ -26,6 +26,7 @@ class SqlWaitingRoom final : public WaitingRoom {
   void discard(std::string_view name, std::string_view owner, Deadline deadline) override;
   std::size_t forget_waiters(std::size_t limit, Deadline deadline) override;
   std::optional<Token> hand_over(const Claim& from, const Ask& to, Deadline deadline) override;
+  void rename(const Claim& claim, std::string_view actor, Deadline deadline) override;
   std::vector<Link> chain(std::string_view actor, std::string_view owner, Deadline deadline) override;
   std::vector<Waiter> waiters(std::string_view prefix, Deadline deadline) override;
 
@@ -33,10 +34,12 @@ class SqlWaitingRoom final : public WaitingRoom {
   using Read = std::function<void(const Answer&)>;
   void ask(const dialects::Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline,
            const Read& read) const;
+  // What is worth only so much time.
+  void post(const dialects::Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline) const;
 
   const OnConnection on_connection_;
   const dialects::Statement &want_, &unwant_, &draw_, &enroll_, &renew_waiters_, &discard_, &dead_waiters_, &forget_waiters_,
-      &hand_over_, &chain_, &waiters_;
+      &hand_over_, &rename_, &chain_, &waiters_;
 };
 
 }  // namespace dlock::store

@@ -18,6 +18,8 @@ namespace dlock::store {
 //
 // Each dialect has words of its own behind the colon; nothing here understands them.
 
+inline constexpr std::string_view identity_line = "lock: identity in the floor row";
+
 // The lines of a file: without comments (#) and empty lines, in order.
 std::vector<std::string> structure_of(std::string_view text);
 

@@ -34,9 +34,12 @@ class Visit {
 
   // Takes the row if it is free and nobody has it locked. Empty: not now.
   virtual std::optional<Token> take(const TakeAsk& ask) = 0;
+  // Whether the last take() was in vain because another session has locked more than that row, and so saw nothing of it.
+  virtual bool table_locked() const = 0;
   // Whether the transaction sees a row of that name at all.
   virtual bool sees(std::string_view name) = 0;
   // See dialects::Guest.
+  virtual bool catch_up(std::string_view position, Duration wait) = 0;
   virtual bool writes_alone() = 0;
   // Throws Failure{rejected} if it can be told at no cost to the transaction that its database is another one.
   virtual void confirm() = 0;

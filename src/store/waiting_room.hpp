@@ -69,6 +69,9 @@ class WaitingRoom {
   // within its at-least time, or a live ticket comes before that of `to`.
   virtual std::optional<Token> hand_over(const Claim& from, const Ask& to, Deadline deadline) = 0;
 
+  // Names another actor in the row of a claim that still stands.
+  virtual void rename(const Claim& claim, std::string_view actor, Deadline deadline) = 0;
+
   // Who waits for whom, from the actor that waits as `owner` to the first that holds something and does not wait, or
   // back to itself; at most 64 steps. Empty: that waiter is not there, or nobody holds what it waits for. An actor is the
   // same in all engines of its process: the last 16 digits count.

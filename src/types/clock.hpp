@@ -1,9 +1,12 @@
-// This file knows the one clock that bounds trust and deadlines: CLOCK_BOOTTIME, which is steady and counts suspend.
+// The one clock that bounds trust and deadlines: CLOCK_BOOTTIME, which is steady and counts suspend.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <ctime>
+#include <stop_token>
+#include <utility>
 
 namespace dlock {
 
@@ -31,7 +34,34 @@ struct BootClock {
 };
 
 using Instant = BootClock::time_point;
-using Deadline = Instant;
+
+// For how long something may take: until an instant, or until its caller asks it to stop, whichever comes first.
+// Threads: as a value.
+class Deadline {
+ public:
+  Deadline(Instant at) noexcept : at_(at) {}
+  Deadline(Instant at, std::stop_token stop) noexcept : at_(at), stop_(std::move(stop)) {}
+  static constexpr Instant max() noexcept { return Instant::max(); }
+  static constexpr Instant min() noexcept { return Instant::min(); }
+
+  Instant at() const noexcept { return at_; }
+  const std::stop_token& stop() const noexcept { return stop_; }
+  bool stopped() const noexcept { return stop_.stop_requested(); }
+  bool passed() const noexcept { return stopped() || BootClock::now() >= at_; }
+
+  // The same, and not after `at`.
+  Deadline no_later_than(Instant at) const { return {at < at_ ? at : at_, stop_}; }
+  // For the first of so many that are to have equal parts of the time that is left.
+  Deadline share(std::size_t parts) const {
+    if (at_ == Instant::max()) return *this;
+    const auto now = BootClock::now();
+    return no_later_than(now + (at_ - now) / static_cast<BootClock::rep>(parts));
+  }
+
+ private:
+  Instant at_;
+  std::stop_token stop_{};
+};
 
 // `length` after `start`, saturating: a length of years or `max()` gives the end of time instead of an overflow.
 template <class Rep, class Period>

@@ -1,10 +1,17 @@
 // This file knows whether this process is still the one an object was made in.
 #pragma once
 
+#include <mutex>
+#include <span>
+
 namespace dlock {
 
 // How many fork() calls lie between the start of the first process and this one. Costs one load.
 unsigned fork_generation() noexcept;
+
+// A child made by fork() finds these mutexes free, whoever had them: the process forks while it holds them all. For such
+// as live for ever, and are held for a few instructions, inside of any other. Says so once for each.
+void keep_free_at_fork(std::span<std::mutex> mutexes);
 
 // Remembers the process it was made in.
 class Birthplace {

@@ -1,4 +1,4 @@
-// This file knows how a thread of the library begins and ends: it sees no signals, and may outlive whoever started it.
+// Runs the library's threads, which see no signals of the program's and may outlive whoever started them.
 #pragma once
 
 #include "types/process.hpp"
@@ -22,13 +22,22 @@ class Thread {
   ~Thread() { finish(); }
 
   bool started() const noexcept { return thread_.joinable(); }
+  bool is_this() const noexcept { return thread_.get_id() == std::this_thread::get_id(); }
 
+  // Throws std::system_error where the system has no thread to give.
   void start(std::function<void()> run) {
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t others, before;
+    sigfillset(&others);
+    // What a thread's own fault raises is the program's crash handler's affair; blocked, it kills without a report.
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&others, own);
+    ::pthread_sigmask(SIG_SETMASK, &others, &before);
     try {
-      thread_ = std::thread(std::move(run));
+      thread_ = std::thread([run = std::move(run)] {
+        try {
+          run();
+        } catch (...) {  // out of memory, in a thread that has not seen to it by itself: never the end of the process
+        }
+      });
     } catch (...) {
       ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
       throw;
@@ -39,8 +48,13 @@ class Thread {
   // Waits for the end, which somebody must have asked for; on the thread itself, or after fork(), lets it be.
   void finish() noexcept {
     if (!thread_.joinable()) return;
-    if (birthplace_.forked() || thread_.get_id() == std::this_thread::get_id()) thread_.detach();
+    if (birthplace_.forked() || is_this()) thread_.detach();
     else thread_.join();
+  }
+
+  // Nobody waits for its end any more.
+  void let_be() noexcept {
+    if (thread_.joinable()) thread_.detach();
   }
 
  private:

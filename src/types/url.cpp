@@ -165,6 +165,16 @@ std::string_view scheme_of(std::string_view url) {
   return url.substr(0, colon);
 }
 
+std::optional<std::string> Url::take(std::string_view key) {
+  std::optional<std::string> found;
+  std::erase_if(options, [&](auto& option) {
+    if (option.first != key) return false;
+    found = std::move(option.second);
+    return true;
+  });
+  return found;
+}
+
 Url Url::parse(std::string_view text) {
   static_cast<void>(scheme_of(text));
   if (std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }))

@@ -20,6 +20,9 @@ struct Url {
 
   // Throws Error{misuse}; the message names the rule and shows the URL without its password.
   static Url parse(std::string_view text);
+
+  // Takes an option out; of one that is there several times the last value counts.
+  std::optional<std::string> take(std::string_view key);
 };
 
 // What stands before the colon. Throws Error{misuse} if the URL is empty, or has no scheme.

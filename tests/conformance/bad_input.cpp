@@ -35,6 +35,10 @@ TEST_CASE("a lease below a millisecond or above ten years is refused with the va
     check_misuse(thrown_by([&] { engine.adopt("job", {Token{1}, std::string(32, 'a')}, {.lease = lease}); }), {"lease", value});
     check_misuse(thrown_by([&] { database.engine({.lease = lease}); }), {"lease", value});
   }
+  // The margin would eat it all.
+  check_misuse(thrown_by([&] { engine.try_lock("job", {.lease = 1ms}); }), {"lease of 1000 us", "margin"});
+  auto chosen = database.engine({.margin = 20ms});
+  check_misuse(thrown_by([&] { chosen.try_lock("job", {.lease = 20ms}); }), {"20000 us", "EngineOptions::margin"});
   CHECK(engine.list().empty());
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
@@ -58,6 +62,27 @@ TEST_CASE("waits of any length are allowed: the longest is for ever") {
   auto engine = database.engine();
   CHECK(engine.try_lock_for("job", Duration::max()).has_value());
   CHECK(engine.try_lock_for("job", std::chrono::hours{24 * 365 * 1000}).has_value());
+  CHECK(engine.try_lock_for("job", std::chrono::hours::max()).has_value());
+  CHECK(engine.wait_free("job", std::chrono::years::max()));
+}
+
+TEST_CASE("a duration that is too long for microseconds is told by the rule that it breaks, never as a negative one") {
+  Database database;
+  auto engine = database.engine();
+  const auto longest = std::to_string(Duration::max().count());
+  check_misuse(thrown_by([&] { engine.try_lock("job", {.lease = std::chrono::hours::max()}); }), {"lease", longest});
+  check_misuse(thrown_by([&] { engine.try_lock("job", {.at_least = std::chrono::hours::max()}); }), {"at_least", longest});
+  check_misuse(thrown_by([&] { database.engine({.lease = std::chrono::hours::max()}); }), {"lease", longest});
+  check_misuse(thrown_by([&] { engine.try_lock_for("job", std::chrono::hours::min()); }), {"wait", "-"});
+  check_misuse(thrown_by([&] { database.engine({.grace = std::chrono::hours::max()}); }), {"grace", longest});
+  // These are for ever.
+  auto deaf = database.engine({.poll_first = std::chrono::hours::max(), .poll_floor = std::chrono::hours::max()});
+  CHECK(deaf.try_lock_for("job", std::chrono::hours::max()).has_value());
+  check_misuse(thrown_by([&] { engine.try_lock("job", {.max_hold = std::chrono::hours::max()}); }), {"max_hold", longest});
+  auto lock = engine.try_lock("job");
+  REQUIRE(lock);
+  check_misuse(thrown_by([&] { lock->extend(std::chrono::hours::max()); }), {"lease", longest});
+  CHECK(lock->valid());
 }
 
 TEST_CASE("options of an engine that make no sense are refused with their name and value") {
@@ -101,6 +126,7 @@ TEST_CASE("a URL that cannot be right is refused with the rule, and without its 
       scheme + "://app:s3cret@db:99999/orders",
       scheme + "://app:s3cret@db:5432/orders?nonsense=1",
       scheme + "://app:s3cret@db/orders?password=s3cret&nonsense=s3cret",
+      scheme + "://app:s3cret@db/orders?prepared=maybe",
       scheme + "://app:s3cret@db/or%zzders",
       scheme + "://app:s3cret@db/or\nders",
       scheme + "://app:s3cret@db/orders%00",
@@ -120,4 +146,9 @@ TEST_CASE("a URL that cannot be right is refused with the rule, and without its 
   const auto unknown = thrown_by([] { Engine engine("oracle://db/orders"); });
   CHECK(unknown.names("oracle"));
   CHECK(unknown.names(scheme));
+  const auto maybe = thrown_by([&] { Engine engine(scheme + ":///orders?prepared=maybe"); });
+  CHECK_MESSAGE(maybe.names("\"maybe\""), maybe.text);
+  CHECK(maybe.names("prepared is on or off"));
+  Database database;
+  for (const auto* url : {"?prepared=on", "?prepared=off"}) CHECK(Engine(database.url() + url).try_lock("job"));
 }

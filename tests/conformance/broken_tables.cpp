@@ -1,10 +1,16 @@
 // This file knows the promise that a table which cannot be used is refused with the command that mends it.
+#include "support/caller.hpp"
 #include "support/database.hpp"
+#include "support/eventually.hpp"
 
+#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+
+#include <atomic>
 
 using namespace dlock;
 using namespace dlock::test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -80,6 +86,78 @@ TEST_CASE("a table that vanishes under an open engine is an error of every call 
     check_names_the_command(thrown);
   database.admin().run("ALTER TABLE elsewhere RENAME TO resource_lock");
   CHECK(engine.try_lock("job").has_value());
+}
+
+TEST_CASE("a table that is emptied under an open engine is an error of every call, which names the command that mends it") {
+  Database database;
+  auto engine = database.engine();
+  for (const char* name : {"job", "another"}) engine.try_lock(name).reset();
+  const auto last = engine.try_lock("job")->token();
+  // As TRUNCATE does it, and as a clumsy clean-up does: with the rows there, and without.
+  for (const std::string what : {"DELETE FROM resource_lock WHERE name = ''", "DELETE FROM resource_lock"}) {
+    CAPTURE(what);
+    database.admin().run(what);
+    const LockOptions fifo{.fairness = Fairness::fifo}, node{.reentrance = Reentrance::node};
+    Caller caller(database.place());
+    const auto in_transaction = [&](const std::string& name) {
+      caller.begin(database.place().beginnings().front());
+      auto thrown = thrown_by([&] { engine.try_lock_in(caller.native(), name); });
+      caller.run("ROLLBACK");
+      return thrown;
+    };
+    for (const std::string name : {"job", "new"}) {
+      CAPTURE(name);
+      for (const auto& thrown :
+           {thrown_by([&] { engine.try_lock(name); }), thrown_by([&] { engine.try_lock_for(name, 0s); }),
+            thrown_by([&] { engine.try_lock_for(name, 20s); }), thrown_by([&] { static_cast<void>(engine.lock(name)); }),
+            thrown_by([&] { engine.try_lock(name, node); }), thrown_by([&] { static_cast<void>(engine.lock(name, fifo)); }),
+            in_transaction(name)}) {
+        check_names_the_command(thrown);
+        CHECK_MESSAGE(thrown.names("dlock-migrate repair"), thrown.text);
+        CHECK_MESSAGE(thrown.names("floor"), thrown.text);
+      }
+    }
+    const auto reaper = thrown_by([&] { engine.reap(); });
+    check_names_the_command(reaper);
+    CHECK_MESSAGE(reaper.names("dlock-migrate repair"), reaper.text);
+    CHECK(database.admin().held() == 0);
+    const auto mended = schema::repair(database.url());
+    CHECK_MESSAGE(mended.verdict == schema::Verdict::good, mended.message);
+    CHECK(schema::check(database.url()).verdict == schema::Verdict::good);
+    for (const char* name : {"job", "new"}) CHECK(engine.try_lock(name)->token() > last);
+  }
+}
+
+TEST_CASE("requests that travel together are told of a floor that is gone, too") {
+  Database database;
+  auto engine = database.engine({.connections = 1});
+  for (int i = 0; i < 8; ++i) engine.try_lock("old " + std::to_string(i)).reset();
+  database.admin().run("DELETE FROM resource_lock WHERE name = ''");
+  std::atomic<int> told{0};
+  in_parallel(32, [&](int i) {
+    const auto name = (i % 2 == 0 ? "old " : "new ") + std::to_string(i % 8);
+    for (int round = 0; round < 5; ++round)
+      if (thrown_by([&] { engine.try_lock(name); }).fault == Fault::schema) ++told;
+  });
+  CHECK(told == 32 * 5);
+  schema::repair(database.url());
+}
+
+TEST_CASE("what a repair of the floor would do can be looked at first") {
+  Database database;
+  database.admin().run("DELETE FROM resource_lock WHERE name = ''");
+  const auto status = schema::check(database.url());
+  CHECK(status.verdict == schema::Verdict::drift);
+  schema::Options dry;
+  dry.dry_run = true;
+  const auto planned = schema::repair(database.url(), dry);
+  CHECK_MESSAGE(planned.plan.find("INSERT") != std::string::npos, planned.plan);
+  CHECK(database.admin().number("SELECT count(*) FROM resource_lock") == 0);
+  schema::repair(database.url());
+  CHECK(database.admin().number("SELECT count(*) FROM resource_lock") == 1);
+  const auto floor = database.admin().floor();
+  schema::repair(database.url());
+  CHECK(database.admin().floor() == floor);
 }
 
 TEST_CASE("another name of the table is another table") {

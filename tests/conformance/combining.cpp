@@ -5,8 +5,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -172,18 +174,48 @@ TEST_CASE("an expired lease is taken over, and a row begins above the floor, als
 TEST_CASE("who asks without a ticket does not pass those who have one, also among many") {
   Database database;
   const auto table = open_table(database.url(), 1);
-  Hand first(*table, 1, job(0));
-  first.draw();
-  in_parallel(threads, [&](int i) {
-    const Name name(job(i));
-    const auto owner = identity(100 + i);
-    const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
-    const auto answer = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
-    CHECK(answer.token.has_value() == (i != 0));
-    if (!answer.token) return;
-    const store::Claim claim{name.text(), owner, *answer.token};
-    CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
-  });
-  CHECK(first.acquire());
-  CHECK(first.release());
+  std::vector<Hand> queued;
+  for (int i = 1; i < threads; ++i) queued.emplace_back(*table, i, job(i)).draw();
+  // Who comes first goes alone: each round it is somebody else, and nobody waits for the first name.
+  for (int round = 1; round <= 5; ++round)
+    in_parallel(threads, [&](int i) {
+      const Name name(job(i));
+      const auto owner = identity(100 * round + i);
+      const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
+      const auto answer = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
+      CHECK(answer.token.has_value() == (i == 0));
+      if (!answer.token) return;
+      const store::Claim claim{name.text(), owner, *answer.token};
+      CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
+    });
+  for (auto& hand : queued) {
+    CHECK(hand.acquire());
+    CHECK(hand.release());
+  }
+}
+
+TEST_CASE("those who travel together are written in the order of names") {
+  Database database;
+  const auto batches = database.place().written_together("resource_lock", "name");
+  if (batches.empty()) return;  // nothing here tells in what order it was written
+  const auto table = open_table(database.url(), 1);
+  for (int round = 0; round < 5; ++round)  // names that were not there before, and stay
+    in_parallel(threads, [&](int i) {
+      const Name name(fmt::format("job {} {:02}", round, i));
+      const auto owner = identity(100 * round + i);
+      const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
+      CHECK(patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token);
+    });
+  std::size_t most = 0;
+  for (int batch = 1;; ++batch) {
+    std::istringstream text(database.admin().text(batches + " OFFSET " + std::to_string(batch - 1)));
+    std::vector<std::string> names;
+    for (std::string name; std::getline(text, name, ',');) names.push_back(name);
+    if (names.empty()) break;
+    CHECK_MESSAGE(std::ranges::is_sorted(names), text.str());
+    most = std::max(most, names.size());
+  }
+  CHECK(most > 0);
+  MESSAGE("at most " << most << " in one statement");
+  database.admin().run("UPDATE resource_lock SET owner = NULL WHERE name <> ''");
 }

@@ -1,4 +1,5 @@
 // This file knows the promise that a deadlock between waiters is found, named and broken, and that none is imagined.
+#include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/slowness.hpp"
@@ -85,6 +86,31 @@ TEST_CASE("jobs with a name are found in a deadlock, whatever threads they use")
     options[static_cast<std::size_t>(i)].reentrance = Reentrance::none;
   }
   check_one_victim(ring(database, 2, options));
+}
+
+TEST_CASE("who holds something and waits in a transaction is seen again once its row is gone, so that a deadlock is found") {
+  Database database;
+  auto engine = database.engine({.ticket = 2s * slowness()});
+  auto other = database.engine();
+  auto wanted = other.lock("wanted");
+  const auto rows = [&] {
+    return database.admin().number("SELECT count(*) FROM resource_lock_waiter WHERE name = 'wanted'");
+  };
+  bool granted = false;
+  {
+    std::jthread waiter([&] {
+      const auto mine = engine.lock("mine");
+      Caller caller(database.place());
+      caller.begin(database.place().beginnings().back());  // one that does not write yet
+      granted = engine.try_lock_in(caller.native(), "wanted", 4min).has_value();
+      caller.run("ROLLBACK");
+    });
+    CHECK(eventually([&] { return rows() == 1; }));
+    database.admin().run("DELETE FROM resource_lock_waiter");
+    CHECK(eventually([&] { return rows() == 1; }));
+    CHECK(wanted.release() == Released::freed);
+  }
+  CHECK(granted);
 }
 
 TEST_CASE("who always asks in the same order is never told of a deadlock") {

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <exception>
+#include <utility>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -50,7 +51,7 @@ TEST_CASE("while a fenced transaction is open nobody else is granted the lock, a
     caller.run("INSERT INTO app VALUES (1)");
     CHECK(eventually([&] { return lock.remaining() == Duration{}; }));
     // The lease has been over for a while by the database's clock too.
-    CHECK_FALSE(scene.other.try_lock_for("a", 2 * unrenewed));
+    CHECK(granted_nothing([&] { return scene.other.try_lock_for("a", 2 * unrenewed).has_value(); }));
     const auto before = scene.stored();
     caller.run("COMMIT");
     CHECK(scene.stored() == before + 1);
@@ -171,6 +172,74 @@ TEST_CASE("with_fence begins, fences, works and commits, and counts the renewal 
   lock.with_fence(caller.runner(), [&] { caller.run("INSERT INTO app VALUES (2)"); });
   CHECK(scene.stored() == 2);
   CHECK(caller.text(scene.database.place().session_state()) == settings);
+}
+
+TEST_CASE("a committed fence has renewed the row, by the length of the lease") {
+  Scene scene;
+  auto& admin = scene.database.admin();
+  for (const auto& beginning : scene.beginnings()) {
+    for (const bool native : {true, false}) {
+      INFO(beginning.name << ", native: " << native);
+      Caller caller(scene.database.place());
+      const auto fence = [&](Lock& lock, const char* end) {
+        caller.begin(beginning);
+        if (native) lock.fence(caller.native());
+        else lock.fence(caller.runner());
+        caller.run(end);
+      };
+      auto lock = scene.engine.lock("a", {.lease = 1h, .renew = false});
+      admin.age("a", 30min);
+      const auto before = admin.expires_at("a");
+      fence(lock, "ROLLBACK");
+      CHECK(admin.expires_at("a") == before);
+      fence(lock, "COMMIT");
+      CHECK(admin.expires_at("a") >= before + 29min);
+      CHECK(lock.release() == Released::freed);
+    }
+  }
+}
+
+TEST_CASE("what with_fence has renewed is trusted from its fence, however long the work takes") {
+  Scene scene;
+  Caller caller(scene.database.place());
+  for (const bool native : {true, false}) {
+    INFO("native: " << native);
+    auto lock = scene.engine.lock("b", {.lease = 2h, .renew = false});
+    const auto work = [] { BootClock::ahead += std::chrono::nanoseconds{1h}.count(); };
+    if (native) lock.with_fence(caller.native(), work);
+    else lock.with_fence(caller.runner(), work);
+    CHECK(lock.remaining() < 1h);
+    CHECK(lock.remaining() > 30min);
+  }
+}
+
+TEST_CASE("while a fence is on its way its own lease is not renewed") {
+  Scene scene;
+  auto& admin = scene.database.admin();
+  for (const auto& beginning : scene.beginnings()) {
+    if (beginning.name == "immediate") continue;  // who writes there writes alone
+    INFO(beginning.name);
+    Caller caller(scene.database.place());
+    auto other = scene.engine.lock("other", renewed_often());
+    auto lock = scene.engine.lock("a", renewed_often());
+    bool looked = false;
+    SqlRunner runner = caller.runner();
+    runner.run = [&, run = runner.run](std::string_view sql) {
+      if (!std::exchange(looked, true)) {
+        const auto before = admin.expires_at("a"), others = admin.expires_at("other");
+        CHECK(eventually([&] { return admin.expires_at("other") > others + 100ms; }));  // a few renewals
+        CHECK(admin.expires_at("a") == before);
+      }
+      return run(sql);
+    };
+    caller.begin(beginning);
+    lock.fence(runner);
+    CHECK(looked);
+    caller.run("COMMIT");
+    const auto fenced = admin.expires_at("a");
+    CHECK(eventually([&] { return admin.expires_at("a") > fenced; }));
+    CHECK(lock.valid());
+  }
 }
 
 TEST_CASE("with_fence rolls back what throws, and repeats what is in conflict") {

@@ -12,6 +12,7 @@ TEST_CASE("a lease is handed over under the next token, with a row as after any 
   const auto table = database.table();
   Hand from(*table, 1), to(*table, 2);
   REQUIRE(from.barge());
+  database.admin().run("UPDATE resource_lock SET meta = 'of the one before' WHERE name = 'job'");
   database.admin().age("job", 10min);
   const auto begun = database.admin().acquired_at("job");
   const auto token = from.hand_over(to);
@@ -22,6 +23,7 @@ TEST_CASE("a lease is handed over under the next token, with a row as after any 
   CHECK(database.admin().expires_at("job") == database.admin().acquired_at("job") + 1h);
   CHECK(database.admin().reopens_at("job") == 0s);
   CHECK(table->inspect("job", soon())->state == State::held);
+  CHECK(table->inspect("job", soon())->metadata == "meta");
   CHECK_FALSE(from.release());
   CHECK(to.release());
 }

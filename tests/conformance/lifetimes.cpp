@@ -241,3 +241,28 @@ TEST_CASE("a child made by fork() cannot use what its parent has, may end it wit
   CHECK(kept->release() == Released::freed);
   CHECK(engine->try_lock("child's").has_value());
 }
+
+TEST_CASE("a child made by fork() is another job than its parent, though the same thread goes on") {
+  if (!may_open_after_fork || opener().server_place == nullptr) return;
+  Database database;
+  auto engine = database.engine();
+  auto lock = engine.lock("parent's", {.lease = 30s});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    Engine mine(database.url());
+    mine.lock("child's", {.lease = 30s}).detach();
+    mine.lock("child's other", {.lease = 30s}).detach();
+    ::_exit(0);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  // The second half of an actor is the job.
+  const auto job_of = [&](const std::string& name) {
+    return database.admin().text("SELECT actor FROM resource_lock WHERE name = '" + name + "'").substr(16);
+  };
+  CHECK(job_of("child''s").size() == 16);
+  CHECK(job_of("child''s") == job_of("child''s other"));
+  CHECK(job_of("child''s") != job_of("parent''s"));
+  database.admin().run("UPDATE resource_lock SET owner = NULL WHERE name LIKE 'child%'");
+}

@@ -83,7 +83,12 @@ TEST_CASE("a floor row that does not say which installation it is is drift, and 
     const auto thrown = thrown_by([&] { database.engine(); });
     CHECK(thrown.fault == Fault::schema);
     CHECK(thrown.names("does not say which installation it is"));
-    CHECK(thrown.names("dlock-migrate check"));
+    CHECK(thrown.names("dlock-migrate repair"));
+    const auto floor = database.admin().floor();
+    CHECK(schema::repair(database.url()).verdict == Verdict::good);
+    CHECK(schema::check(database.url()).verdict == Verdict::good);
+    CHECK(database.admin().floor() == floor);
+    CHECK_FALSE(thrown_by([&] { database.engine(); }).fault);
   }
 }
 

@@ -319,7 +319,7 @@ TEST_CASE("with node_exclusive a restarted replica replaces its predecessor: the
   auto engine = database.engine(of_node("replica-0", true));
   auto stranger = database.engine(of_node("replica-1", true));
   CHECK_FALSE(stranger.try_lock("job"));
-  auto lock = engine.try_lock("job", {.lease = 30s, .metadata = "of the new one"});
+  auto lock = engine.try_lock("job", {.lease = 30s, .at_least = 2h, .metadata = "of the new one"});
   REQUIRE(lock);
   CHECK(number(lock->token()) == number(old->token()) + 1);
   CHECK(lock->owner() != old->owner());
@@ -330,6 +330,9 @@ TEST_CASE("with node_exclusive a restarted replica replaces its predecessor: the
   REQUIRE(row);
   CHECK(row->entries == 1);
   CHECK(row->metadata == "of the new one");
+  const auto closed_for = database.admin().reopens_at("job") - database.admin().acquired_at("job");
+  CHECK(closed_for >= 2h);
+  CHECK(closed_for <= 2h + 1min);
   // Its own threads join it, and are not replaced.
   auto again = engine.try_lock("job");
   REQUIRE(again);

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <thread>
+#include <utility>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -18,6 +20,17 @@ using namespace std::chrono_literals;
 namespace {
 
 int rows(Admin& admin) { return static_cast<int>(admin.number("SELECT count(*) FROM resource_lock WHERE name <> ''")); }
+
+// As the engine does it: what another has locked just now is asked for again.
+template <class Ask>
+void until_not_locked(Ask ask) {
+  for (bool asked = false; !asked;) try {
+      ask();
+      asked = true;
+    } catch (const Failure& failure) {
+      REQUIRE(failure.cause() == Cause::locked);
+    }
+}
 
 }  // namespace
 
@@ -97,6 +110,21 @@ TEST_CASE("a reaper that died in its turn keeps the others waiting for seconds, 
   CHECK_FALSE(engine.reap().elsewhere);
 }
 
+TEST_CASE("a turn, or a pause after it, that began a little after the asker's statement binds the asker") {
+  Database database;
+  const auto table = database.table();
+  const auto soon = [] { return later(BootClock::now(), 1min); };
+  const auto asked = [&] { return table->begin_reaping("late", "a late one", 15s, 1h, soon()); };
+  // Its statement may have waited for the commit of one that began later: by its own now, these times are too far off.
+  REQUIRE(table->begin_reaping("other", "another", 20s, {}, soon()));
+  CHECK_FALSE(asked());
+  table->end_reaping("other", 1h + 5s, soon());
+  CHECK_FALSE(asked());
+  table->end_reaping("late", {}, soon());
+  CHECK_FALSE(asked());
+  CHECK(table->begin_reaping("called", "one that was asked for", 15s, {}, soon()));  // no pause binds that
+}
+
 TEST_CASE("who settles a lease, and who removes a row, is decided once however many try") {
   Database database;
   constexpr int count = 60, reapers = 6;
@@ -112,18 +140,13 @@ TEST_CASE("who settles a lease, and who removes a row, is decided once however m
     const auto settler = "reaper " + std::to_string(i);
     for (int row = 0; row < count; ++row) {
       const Token token{1 + row};
-      for (bool asked = false; !asked;) {
-        try {
-          settled += table.settle(row_name("left ", row), token, settler, soon()) ? 1 : 0;
-          asked = true;
-        } catch (const Failure& failure) {
-          REQUIRE(failure.cause() == Cause::locked);
-        }
-      }
+      until_not_locked([&] { settled += table.settle(row_name("left ", row), token, settler, soon()) ? 1 : 0; });
       signed_by += table.settled(row_name("left ", row), token, settler, soon()) == store::Settled::by_asker ? 1 : 0;
     }
+    // The floor row is one for all.
+    until_not_locked([&] { table.raise_floor(1h, soon()); });
     const auto idle = table.idle({"old ", "", 1000}, Token{count}, 1h, soon());
-    removed += table.remove_idle(idle, soon());
+    until_not_locked([&] { removed += table.remove_idle(idle, soon()); });
   });
   CHECK(settled == count);
   CHECK(signed_by == count);
@@ -140,16 +163,117 @@ TEST_CASE("what an idle row was when it was seen decides: used meanwhile, it sta
   const auto table = database.table();
   auto engine = database.engine();
   const auto soon = later(BootClock::now(), 1min);
+  table->raise_floor(1h, soon);
   const auto idle = table->idle({"old ", "", 1000}, Token{100}, 1h, soon);
   REQUIRE(idle.size() == 3);
   CHECK(table->idle({"old ", "old 000000", 1}, Token{100}, 1h, soon).front().name == "old 000001");
   CHECK(table->idle({"old ", "", 1000}, Token{1}, 1h, soon).size() == 1);
   const auto held = engine.try_lock("old 000000");
   engine.try_lock("old 000001").reset();
+  database.admin().run("UPDATE resource_lock SET token = 1000 WHERE name = ''");  // above theirs: no floor keeps them
   CHECK(table->remove_idle(idle, soon) == 1);
   CHECK(table->remove_idle(idle, soon) == 0);
   CHECK(database.admin().owner("old 000000") == held->owner());
   CHECK(database.admin().exists("old 000001"));
+}
+
+TEST_CASE("what is removed goes by the floor that is there, whoever remembers a higher one") {
+  Database database;
+  add_old_rows(database.admin(), "old ", 3, 5);
+  const auto table = database.table();
+  const auto soon = later(BootClock::now(), 10s);
+  REQUIRE(table->raise_floor(1h, soon) == Token{7});
+  const auto idle = table->idle({"old ", "", 1000}, Token{7}, 1h, soon);
+  REQUIRE(idle.size() == 3);
+  database.admin().run("UPDATE resource_lock SET token = 5 WHERE name = ''");
+  CHECK(table->remove_idle(idle, soon) == 1);
+  CHECK_FALSE(database.admin().exists("old 000000"));
+  database.admin().run("UPDATE resource_lock SET token = 0 WHERE name = ''");
+  CHECK(table->remove_idle(idle, soon) == 0);
+}
+
+TEST_CASE("a floor that a restore took back is raised and waited for again, so that no token falls") {
+  Database database;
+  auto engine = database.engine({.retention = 50ms, .grace = 50ms});
+  auto& admin = database.admin();
+  for (int i = 0; i < 20; ++i) engine.try_lock("job").reset();
+  admin.make_idle_for_days("job");
+  const auto last = admin.token("job");
+  REQUIRE(last == Token{20});
+  engine.reap();
+  REQUIRE(admin.floor() == last);
+  std::this_thread::sleep_for(100ms);  // past the grace: what was seen of the floor would do now
+  admin.run("UPDATE resource_lock SET token = 0 WHERE name = ''");
+  const auto first = engine.reap();
+  CHECK(first.removed == 0);
+  REQUIRE(admin.exists("job"));
+  CHECK(admin.floor() == last);
+  // The floor that is seen now has not been there for the grace.
+  auto patient = database.engine({.retention = 1h, .grace = 1h});
+  patient.reap();
+  admin.run("UPDATE resource_lock SET token = 0 WHERE name = ''");
+  CHECK(patient.reap().removed == 0);
+  CHECK(patient.reap().removed == 0);
+  CHECK(eventually([&] { return engine.reap().removed == 1; }));
+  CHECK(engine.try_lock("job")->token() > last);
+}
+
+TEST_CASE("a pass of the reaper removes nothing above a floor that was taken back while it waited out the grace") {
+  Database database;
+  add_old_rows(database.admin(), "old ", 5, 10);
+  auto engine = database.engine({.retention = 1h, .grace = 200ms});
+  bool taken_back = false;
+  const auto reaped = engine.reap_all({.progress = [&](const ReapProgress& now) {
+    if (now.phase != ReapProgress::Phase::grace || std::exchange(taken_back, true)) return;
+    Admin(database.place()).run("UPDATE resource_lock SET token = 0 WHERE name = ''");
+  }});
+  CHECK(taken_back);
+  CHECK(reaped.removed == 0);
+  CHECK(rows(database.admin()) == 5);
+}
+
+TEST_CASE("the reaper opens nothing that is closed") {
+  Database database;
+  auto& admin = database.admin();
+  auto engine = database.engine({.retention = 50ms, .grace = 50ms});
+  engine.try_lock("free", {.at_least = 240h}).reset();
+  admin.make_idle_for_days("free");  // and closed for some more
+  auto gone = engine.try_lock("gone", {.at_least = 240h, .renew = false});
+  REQUIRE(gone);
+  gone->detach();
+  admin.expire("gone");
+  std::size_t settled = 0;
+  // What is idle and open goes, once and again: so would what is idle and closed, if it was found.
+  for (int i = 0; i < 3; ++i) {
+    engine.try_lock("idle").reset();
+    admin.make_idle_for_days("idle");
+    CHECK(eventually([&] {
+      settled += engine.reap().abandoned;
+      return !admin.exists("idle");
+    }));
+  }
+  CHECK(settled == 1);
+  CHECK(admin.owner("gone").empty());
+  CHECK(admin.exists("free"));
+  CHECK_FALSE(engine.try_lock("free"));
+  CHECK_FALSE(engine.try_lock("gone"));
+}
+
+TEST_CASE("a lease that was renewed since it was listed as abandoned is not settled") {
+  Database database;
+  const auto table = database.table();
+  auto engine = database.engine();
+  const auto soon = [] { return later(BootClock::now(), 1min); };
+  auto lock = engine.try_lock("job", {.lease = 1h, .renew = false});
+  REQUIRE(lock);
+  database.admin().expire("job");
+  const auto listed = table->abandoned({"", "", 10}, soon());
+  REQUIRE(listed.size() == 1);
+  lock->extend(1h);
+  CHECK_FALSE(table->settle("job", listed.front().token, "a reaper", soon()));
+  CHECK(database.admin().owner("job") == lock->owner());
+  CHECK(database.admin().token("job") == lock->token());
+  CHECK(lock->release() == Released::freed);
 }
 
 TEST_CASE("an engine with a reaper closes at once") {

@@ -89,6 +89,23 @@ TEST_CASE("the lock goes from ticket to ticket, whoever asks first") {
   CHECK(column(database, "served_ticket") == column(database, "next_ticket"));
 }
 
+TEST_CASE("whoever waits without a ticket and draws one keeps it, however late what it wrote before arrives") {
+  Database database;
+  const auto table = database.table();
+  Hand first(*table, 1), second(*table, 2);
+  CHECK(first.draw() == 1);
+  CHECK(second.draw() == 2);
+  first.enroll();
+  CHECK(first.lives());
+  CHECK_FALSE(second.acquire());
+  CHECK(first.draw() == 1);
+  CHECK(database.admin().text("SELECT mode FROM resource_lock_waiter WHERE owner = '" + first.owner() + "'") == "fifo");
+  CHECK(first.acquire());
+  CHECK(first.release());
+  CHECK(second.acquire());
+  CHECK(second.release());
+}
+
 TEST_CASE("a dead ticket blocks nobody, and stays dead once it was passed over") {
   Database database;
   const auto table = database.table();
@@ -242,6 +259,7 @@ TEST_CASE("a name that somebody wants is not removed, and a fresh mark is not wr
   CHECK(column(database, "wanted_until") == marked);
   table->waiting().want("job", 3h, soon());
   CHECK(column(database, "wanted_until") > marked);
+  table->raise_floor(1h, soon());
   const auto idle = table->idle({}, Token{1'000'000}, 1h, soon());
   REQUIRE(idle.size() == 1);
   CHECK(table->remove_idle(idle, soon()) == 0);

@@ -25,7 +25,7 @@ bool can_be_taken(Engine& engine, std::string_view name) { return engine.try_loc
 // Where the whole database is locked a try takes its time before it is busy: not too much of it.
 bool is_busy(const Database& database, std::string_view name) {
   auto engine = database.engine({.request_timeout = time_in_vain()});
-  return !engine.try_lock(name);
+  return granted_nothing([&] { return engine.try_lock(name).has_value(); });
 }
 
 }  // namespace
@@ -187,6 +187,7 @@ TEST_CASE("a lease asked for in a transaction begins with its commit, and never 
     INFO(beginning.name);
     LockOptions options;
     options.lease = 20s;
+    options.at_least = 1h;
     options.label = "the order";
     options.metadata = "{\"order\": 42}";
     caller.begin(beginning);
@@ -208,11 +209,16 @@ TEST_CASE("a lease asked for in a transaction begins with its commit, and never 
     CHECK(holder->label == "the order");
     CHECK(holder->metadata == "{\"order\": 42}");
     CHECK(holder->lease == 20s);
+    const auto open_for = database.admin().reopens_at("a") - database.admin().acquired_at("a");
+    CHECK(open_for >= 1h);
+    CHECK(open_for <= 1h + 1min);
     auto lock = other.adopt("a", *grant);
     REQUIRE(lock);
     CHECK(lock->valid());
     CHECK(lock->token() == grant->token);
     CHECK(lock->release() == Released::freed);
+    CHECK_FALSE(other.try_lock("a"));  // it stays closed for its at-least time
+    database.admin().run("UPDATE resource_lock SET reopens_at = 0 WHERE name = 'a'");
   }
 }
 

@@ -5,7 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <future>
+#include <vector>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -70,6 +72,41 @@ TEST_CASE("threads of one engine wake each other, one after the other") {
   lock->release();
   for (auto& wait : waits) CHECK(wait.get());
   CHECK(time.elapsed() < 30s * slowness());
+}
+
+TEST_CASE("from a release to the next holder it takes milliseconds, in a process and between two") {
+  Database database;
+  auto engine = database.engine(looking_every(1h)), other = database.engine(looking_every(10s));
+  // One release, and it goes from one to the next.
+  constexpr int waiters = 20;
+  std::vector<std::future<bool>> waits;
+  {
+    auto lock = engine.try_lock("job", {.reentrance = Reentrance::none});
+    REQUIRE(lock);
+    for (int i = 0; i < waiters; ++i) waits.push_back(waiting(engine));
+    // Nobody sees them wait, but for one.
+    auto first = waiting(other);
+    REQUIRE(eventually([&] { return marked(database); }));
+    const Stopwatch time;
+    lock->release();
+    for (auto& wait : waits) CHECK(wait.get());
+    CHECK(first.get());
+    CHECK(time.elapsed() < 9s);
+  }
+  // A crowd delays some of them, not most.
+  std::vector<std::chrono::microseconds> took;
+  for (int round = 0; round < 9; ++round) {
+    auto lock = engine.lock("job");
+    database.admin().run("UPDATE resource_lock SET wanted_until = 0 WHERE name = 'job'");
+    auto wait = waiting(other);
+    REQUIRE(eventually([&] { return marked(database); }, 3min));
+    const Stopwatch time;
+    lock.release();
+    CHECK(wait.get());
+    took.push_back(time.elapsed());
+  }
+  std::ranges::nth_element(took, took.begin() + 4);
+  CHECK(took[4] < 100ms * std::min(slowness(), 3));
 }
 
 TEST_CASE("a waiter that hears nothing gets the lock when it looks") {

@@ -176,6 +176,29 @@ TEST_CASE("a file begins with a sentence that says what it is") {
             .empty());
 }
 
+TEST_CASE("planted faults are listed, their tests are there, and so is what they replace") {
+  check_none(mutants(everything()));
+  const Source code{"src/engine/core.cpp", "if (planted(\"late\")) wait();\n"};
+  const Source list{"tests/mutants/list", "# name\nlate | - | unit/a.cpp | it is in time, always\n"};
+  const Source test{"tests/unit/a.cpp", "TEST_CASE(\"it is in time, always\") {}\n"};
+  CHECK(mutants({code, list, test}).empty());
+  CHECK(mutants({code, test}).size() == 1);
+  CHECK(mutants({code, list, {test.path, "TEST_CASE(\"it is in time\") {}\n"}}).size() == 1);
+  CHECK(mutants({code, {list.path, "late | -\n"}}).empty());
+  CHECK(mutants({code, {list.path, "late | - | unit/a.cpp | it is *\n"}, test}).empty());
+  CHECK(mutants({code, {list.path, list.text + "never | -\n"}, test}).size() == 1);
+  CHECK(mutants({code, {list.path, list.text + "late | - | unit/a.cpp\n"}, test}).size() == 1);
+  CHECK(mutants({{code.path, code.text + "x = planted(\"early\") ? 1 : 2;\n"}, list, test}).size() == 1);
+  const Source lock{"src/dialects/a/lock.sql", "-- name: look(name)\nSELECT 1\n  AND 2;\n-- name: take()\nSELECT 3;\n"};
+  const Source sql{"tests/mutants/a.sql", "-- mutant: blind\n-- statement: look\n-- from:\n  AND 2\n-- to:\n"};
+  const Source blind{list.path, list.text + "blind | a\n"};
+  CHECK(mutants({code, blind, test, lock, sql}).empty());
+  CHECK(mutants({code, blind, test, {lock.path, "-- name: look(name)\nSELECT 1;\n  AND 2\n"}, sql}).empty());
+  CHECK(mutants({code, blind, test, {lock.path, "-- name: look(name)\nSELECT 1;\n-- name: x()\n  AND 2\n"}, sql}).size() == 1);
+  CHECK(mutants({code, {list.path, list.text + "blind | b\n"}, test, lock, sql}).size() == 1);
+  CHECK(mutants({code, list, test, lock, sql}).size() == 1);
+}
+
 TEST_CASE("files are small") {
   check_none(lengths(everything(), 400));
   CHECK(lengths({{"src/a.cpp", "\n\n\n"}}, 2).size() == 1);

@@ -31,6 +31,10 @@ Breaches statements(const Tree& tree);
 // A file begins with a sentence that says what it is and does.
 Breaches first_comments(const Tree& tree);
 
+// Every fault that can be planted is in tests/mutants/list, and every row of that is planted; its test is there, and the
+// text that it replaces is in its statement.
+Breaches mutants(const Tree& tree);
+
 // No file of the library is longer than this.
 Breaches lengths(const Tree& tree, std::size_t most_lines);
 

@@ -3,7 +3,7 @@
 #
 # Sourced by the script of each database, which then calls `main "$@"` and before that sets
 #   url_variable, url_scheme   what the tests read, DLOCK_TEST_PG=postgresql://…
-#   process_name               of the server, as the kernel shows it
+#   process_name               of the server, as the kernel shows it: a pattern
 #   system_user                who runs the server when root starts it
 #   stop_signal                how the server is asked to stop in order
 # and defines
@@ -34,7 +34,7 @@ usage: ${0##*/} start DIR          start a private server in DIR, an empty folde
        ${0##*/} stop DIR           stop it; its data stay in DIR
        ${0##*/} signal DIR NAME    send a signal to all its processes (KILL: a crash, STOP and CONT: a freeze)
        ${0##*/} clock DIR OFFSET   step its clock to OFFSET from the true time; it must have been started with one
-environment of start: DLOCK_SERVER_OWNER_PID, DLOCK_FAKETIME, DLOCK_SERVER_ARGS (see README.md beside this file)
+environment of start: DLOCK_SERVER_OWNER_PID, DLOCK_FAKETIME, DLOCK_SERVER_ARGS, DLOCK_SERVER_TLS (see README.md beside this file)
 END
   exit 2
 }
@@ -89,7 +89,8 @@ claim_folder() {
 # A server's processes work in its data folder: true for PostgreSQL's orphans after a crash too.
 is_ours() {
   local comm
-  [[ /proc/$1/cwd -ef $data ]] && read -r comm 2>/dev/null <"/proc/$1/comm" && [[ $comm == "$process_name" ]]
+  # shellcheck disable=SC2053
+  [[ /proc/$1/cwd -ef $data ]] && read -r comm 2>/dev/null <"/proc/$1/comm" && [[ $comm == $process_name ]]
 }
 
 processes() {
@@ -182,6 +183,19 @@ free_port() {
       return
     fi
   done
+}
+
+# With DLOCK_SERVER_TLS when the folder is new: a certificate of its own authority for the name localhost, in
+# $dir/tls.crt and $dir/tls.key.
+make_certificate() {
+  [[ -n ${DLOCK_SERVER_TLS:-} && ! -e $dir/tls.crt ]] || return 0
+  command -v openssl >/dev/null || missing openssl
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj /CN=localhost \
+    -addext 'subjectAltName=DNS:localhost' -keyout "$dir/tls.key" -out "$dir/tls.crt.new" \
+    >>"$dir/log" 2>&1 || show_log_and_die 0
+  chmod 600 "$dir/tls.key"
+  if [[ $(id -u) == 0 ]]; then chown "$system_user" "$dir/tls.key" "$dir/tls.crt.new"; fi
+  mv "$dir/tls.crt.new" "$dir/tls.crt"
 }
 
 launch() {
@@ -278,6 +292,7 @@ start() {
     password=$(<"$dir/password")
   else
     new=yes
+    make_certificate
     create_with_password
   fi
   if ! launch_on_a_port; then

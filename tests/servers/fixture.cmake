@@ -15,3 +15,4 @@ endfunction()
 
 dlock_test_server(postgresql DLOCK_TEST_PG)
 dlock_test_server(mariadb DLOCK_TEST_MYSQL)
+dlock_test_server(galera DLOCK_TEST_GALERA)

@@ -23,6 +23,17 @@ namespace {
 thread_local std::size_t asked = 0;
 std::atomic<std::size_t> bytes{0};
 
+// Of the allocations that still are to come until the last one that is refused, the last `refused`.
+thread_local bool spared = false;
+std::atomic<long> to_come{0}, refused{0};
+
+[[maybe_unused]] bool is_refused() noexcept {
+  if (to_come.load(std::memory_order_relaxed) == 0 || spared) return false;
+  auto left = to_come.load();
+  while (left > 0 && !to_come.compare_exchange_weak(left, left - 1)) {}
+  return left > 0 && left <= refused.load();
+}
+
 }  // namespace
 
 namespace dlock::test {
@@ -30,6 +41,13 @@ namespace dlock::test {
 bool allocations_are_counted() noexcept { return DLOCK_COUNTS != 0; }
 std::size_t allocations() noexcept { return asked; }
 std::size_t bytes_allocated() noexcept { return bytes.load(); }
+
+void refuse_allocations(long nth, long width) noexcept {
+  spared = true;
+  refused = width;
+  to_come = nth - 1 + width;
+}
+bool allocations_were_refused() noexcept { return to_come.load() == 0; }
 
 }  // namespace dlock::test
 
@@ -42,7 +60,7 @@ std::size_t size_of(void* memory) noexcept { return ::malloc_usable_size(memory)
 }  // namespace
 
 void* operator new(std::size_t size) {
-  void* const memory = std::malloc(size == 0 ? 1 : size);
+  void* const memory = is_refused() ? nullptr : std::malloc(size == 0 ? 1 : size);
   if (memory == nullptr) throw std::bad_alloc();
   ++asked;
   bytes.fetch_add(size_of(memory), std::memory_order_relaxed);

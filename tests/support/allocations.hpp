@@ -1,4 +1,5 @@
-// This file knows how much memory this program takes by operator new: not what the databases' own libraries take.
+// How much memory this program takes by operator new, and what happens when there is none: not what the databases' own
+// libraries take.
 #pragma once
 
 #include <cstddef>
@@ -13,5 +14,10 @@ std::size_t allocations() noexcept;
 
 // How many bytes all threads have, with what the allocator needs to keep them.
 std::size_t bytes_allocated() noexcept;
+
+// Of what all threads but the calling one ask for from now on, the `nth` and the `width` - 1 after it are refused.
+void refuse_allocations(long nth, long width) noexcept;
+// Whether all of them have been.
+bool allocations_were_refused() noexcept;
 
 }  // namespace dlock::test

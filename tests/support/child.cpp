@@ -123,4 +123,8 @@ std::vector<std::string> worker(std::initializer_list<std::string> arguments) {
   return command;
 }
 
+std::vector<std::string> hampered(const std::string& url, std::chrono::milliseconds request_timeout) {
+  return {path::hampered(), url, std::to_string(request_timeout.count())};
+}
+
 }  // namespace dlock::test

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,5 +40,8 @@ class Child {
 
 // The command that starts tests/support/worker.cpp.
 std::vector<std::string> worker(std::initializer_list<std::string> arguments);
+
+// The one that starts tests/support/hampered.cpp.
+std::vector<std::string> hampered(const std::string& url, std::chrono::milliseconds request_timeout);
 
 }  // namespace dlock::test

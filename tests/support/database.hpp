@@ -49,7 +49,9 @@ std::chrono::milliseconds time_in_vain();
 class ServerDatabase {
  public:
   ServerDatabase() : ServerDatabase(opener().server_place()) {}
-  explicit ServerDatabase(std::unique_ptr<ServerPlace> place) : server_(*place), database_(std::move(place)) {}
+  explicit ServerDatabase(std::unique_ptr<ServerPlace> place) : server_(*place), database_(std::move(place)) {
+    server_.await_peers();
+  }
 
   ServerPlace& server() { return server_; }
   Database* operator->() { return &database_; }
@@ -78,6 +80,18 @@ auto answered(Wait wait) {
       const bool late = error.fault() == Fault::timeout || error.fault() == Fault::in_doubt;
       if (!late || slowness() == 1 || std::chrono::steady_clock::now() > give_up) throw;
     }
+}
+
+// Whether `call` was granted nothing. Where a transaction locks the whole database nobody can see what for, and is told
+// by a timeout.
+template <class Call>
+bool granted_nothing(Call call) {
+  try {
+    return !call();
+  } catch (const Error& error) {
+    if (opener().server_place != nullptr || error.fault() != Fault::timeout) throw;
+    return true;
+  }
 }
 
 // Frees a lock that a test has left held on purpose.

@@ -25,7 +25,7 @@ auto patiently(Work work) -> decltype(work()) {
     } catch (const Failure& failure) {
       const bool passes = failure.cause() == Cause::locked || failure.cause() == Cause::deadlock ||
                           failure.cause() == Cause::serialization;
-      if (!passes || BootClock::now() >= until) throw;
+      if (!passes || until.passed()) throw;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{2});
   }

@@ -6,6 +6,7 @@ namespace dlock::test::path {
 std::string tool(const std::string& name) { return DLOCK_BUILD_TREE "/bin/" + name; }
 std::string share() { return DLOCK_BUILD_TREE "/share"; }
 std::string worker() { return DLOCK_BUILD_TREE "/tests/dlock_worker"; }
+std::string hampered() { return DLOCK_BUILD_TREE "/tests/dlock_hampered"; }
 std::string teller() { return DLOCK_BUILD_TREE "/tests/dlock_teller"; }
 std::string running_servers() { return DLOCK_BUILD_TREE "/test-servers"; }
 std::string servers() { return DLOCK_SOURCE_TREE "/tests/servers"; }

@@ -56,6 +56,10 @@ class Place {
   // Whether a connection here reaches what is in other places of the same server, by its full name.
   virtual bool reaches_others() const { return false; }
 
+  // A query that answers what one of the statements that last wrote rows of a table has written, in that order, as a
+  // comma-separated list of this column; with OFFSET 1 and so on behind it, another one. Empty where nothing tells it.
+  virtual std::string written_together(std::string_view, std::string_view) const { return {}; }
+
   // The statement that names every column of the lock table, in a form that can be compared.
   virtual std::string row_of(std::string_view literal_name) const = 0;
 };
@@ -73,6 +77,14 @@ class RequestCounter {
   virtual std::size_t feed(std::string_view sent) = 0;
 };
 
+// A way in which another session keeps a whole table from being written, while none of its rows is locked.
+struct TableLock {
+  std::string name{};
+  std::vector<std::string> lock{};
+  std::string unlock{};
+  bool reads = false;  // the table can be read meanwhile
+};
+
 // A place on a server: a database that is reached over a network, and has a clock and roles of its own.
 class ServerPlace : public Place {
  public:
@@ -83,7 +95,15 @@ class ServerPlace : public Place {
   virtual std::string url_at(const Address& door) const = 0;
   // As connect().
   virtual std::unique_ptr<soci::session> connect_at(const Address& door) const = 0;
+  // Every way to lock a table of this name.
+  virtual std::vector<TableLock> table_locks(std::string_view table) const = 0;
+  // The doors to the same database on the other servers of a cluster, all of which take writes.
+  virtual std::vector<Address> peers() const { return {}; }
+  // Returns once they know everything that was committed here before.
+  virtual void await_peers() const {}
   virtual std::string url_with_tls_at(const Address& door) const = 0;
+  // The server's certificate is checked against this authority, and its name against the door's.
+  virtual std::string url_verified_at(const Address& door, const std::string& authority) const = 0;
   // How many bytes a client has to send before it can know that the server has no TLS.
   virtual std::size_t bytes_before_tls() const = 0;
 
@@ -99,9 +119,23 @@ class ServerPlace : public Place {
   // Whether a statement in this place waits now for a lock of another session.
   virtual bool somebody_waits() = 0;
 
-  // Another URL of the same place, through a pooler that lends a connection for one transaction; empty where databases
-  // are not used in that way. The pooler ends with the place.
-  virtual std::string url_of_pooler() = 0;
+  // Another door of the same place: a pooler that lends a connection for one transaction; empty where databases are not
+  // used in that way. The pooler ends with the place.
+  virtual std::optional<Address> pooler() = 0;
+  // Queries whose answers tell what a client has left in the session that a pooler lent it, but for what the pooler itself
+  // passes on.
+  virtual std::vector<std::string> session_traces() const { return {}; }
+  // From now on whoever writes the lock table finds nothing in its session that it had prepared, as if a pooler had
+  // lent it another one. False: here that would hurt nobody.
+  virtual bool forget_prepared() { return false; }
+  // A query, to be asked in a transaction, for how long that may be idle before the server ends it. Empty where that is
+  // not bounded, or not for a caller's own transaction.
+  virtual std::string idle_bound() const { return {}; }
+  // The statement that bounds it for a session, shorter than any lease of a test.
+  virtual std::string bind_idle() const { return {}; }
+  // The statement that sets how long a session waits for locks of others to something unusual, and the query for it.
+  virtual std::string wait_for_locks() const = 0;
+  virtual std::string lock_wait() const = 0;
   // How many locks the sessions in this place have now, but for those of the one that asks.
   virtual long long locks_held() = 0;
 
@@ -116,6 +150,21 @@ class ServerPlace : public Place {
   // Whether the server takes writes from roles that may not override it. For the whole server: a private one.
   virtual void take_writes(bool yes) = 0;
 
+  // Whether commits can wait for a standby, and succeed although somebody has cancelled that.
+  virtual bool has_standbys() const { return false; }
+  // From now on every commit waits for a standby that is not there, and new sessions hear of nothing less than an error
+  // unless they ask to. For the whole server: a private one.
+  virtual void await_standby() {}
+  virtual void await_standby_no_more() {}
+  // How many commits in this place wait so now, and the end of their waiting, as an administrator would bring it about.
+  virtual long long commits_waiting() { return 0; }
+  virtual void cancel_waiting_commits() {}
+
+  // Has this server follow another as its standby; both are Opener::replicating_server's. Answers when it does.
+  virtual void follow(ServerPlace& /*primary*/) {}
+  // Its commits wait from now on until a standby has them: with whoever follows it after that.
+  virtual void wait_for_followers() {}
+
   // Sets the server so that it may forget in a crash what it has acknowledged; answers the setting's name.
   virtual std::string make_forgetful() = 0;
 
@@ -128,11 +177,21 @@ class ServerPlace : public Place {
   virtual bool holding_back() = 0;
 };
 
+// A server that its administrator has set so that grants may be forgotten, or replicated as others.
+struct WeakServer {
+  std::string arguments{};                // of its command line
+  std::vector<std::string> statements{};  // once it runs
+  std::string setting{};
+  bool refused = false;  // nothing is granted there; else it is said when an engine opens
+};
+
 // A server of one test alone, whose clock can be stepped and which can be stopped.
 class PrivateServer {
  public:
   virtual ~PrivateServer() = default;
   virtual std::unique_ptr<ServerPlace> place() = 0;
+  // The file of the authority that vouches for it, if it offers TLS. It does so for the name localhost.
+  virtual std::string authority() const = 0;
   // Makes the server's clock differ by this much from the true one.
   virtual void step_clock(std::chrono::seconds offset) = 0;
   virtual void stop() = 0;    // as a crash would
@@ -147,7 +206,10 @@ struct Opener {
 
   Opener(std::string_view name, Missing* missing, std::unique_ptr<Place> (*place)(),
          std::unique_ptr<Place> (*quiet_place)(), std::unique_ptr<ServerPlace> (*server_place)(),
-         std::unique_ptr<PrivateServer> (*private_server)());
+         std::unique_ptr<PrivateServer> (*private_server)(), std::unique_ptr<PrivateServer> (*tls_server)() = nullptr,
+         std::unique_ptr<PrivateServer> (*server_with)(const std::string&) = nullptr,
+         std::vector<WeakServer> (*weak_servers)() = nullptr,
+         std::unique_ptr<PrivateServer> (*replicating_server)() = nullptr);
 
   std::string_view name;
   Missing* missing;  // why it cannot be tested here, if it cannot
@@ -157,6 +219,10 @@ struct Opener {
   std::unique_ptr<Place> (*quiet_place)();
   std::unique_ptr<ServerPlace> (*server_place)();      // nullptr where there is no server
   std::unique_ptr<PrivateServer> (*private_server)();  // likewise
+  std::unique_ptr<PrivateServer> (*tls_server)();      // the same, and it offers TLS
+  std::unique_ptr<PrivateServer> (*server_with)(const std::string& arguments);  // the same, with these to its command
+  std::vector<WeakServer> (*weak_servers)();
+  std::unique_ptr<PrivateServer> (*replicating_server)();  // the same, and others of them can follow it; nullptr: not tested
 };
 
 // The opener of the database that DLOCK_TEST_DATABASE names.

@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <deque>
+#include <limits>
 #include <list>
 #include <mutex>
 #include <system_error>
@@ -23,7 +24,7 @@
 namespace dlock::test {
 namespace {
 
-enum class Mode { pass, black_hole, refuse, swallow_answers };
+enum class Mode { pass, black_hole, refuse, refuse_new, swallow_answers };
 
 using Clock = std::chrono::steady_clock;
 
@@ -69,7 +70,9 @@ struct Late {
 struct Pair {
   int client, server;
   std::unique_ptr<RequestCounter> counter;
-  bool losing = false, refuse_then = false, told_the_end = false;
+  std::size_t left;  // of what the server may say
+  std::size_t received = 0;
+  bool losing = false, refuse_then = false, told_the_end = false, stalled = false;
   std::deque<Late> late{};
   enum class Held { no, yes, let_go } held = Held::no;
   std::string kept{};
@@ -86,9 +89,10 @@ struct Proxy::State {
   // Guarded by mutex:
   Mode mode = Mode::pass;
   bool cutting = false, closing = false, lose_next = false, refuse_then = false, lose_request = false, halving = false;
-  bool hold_next = false, holds_one = false, letting_go = false, answered = false;
+  bool stalling = false, hold_next = false, holds_one = false, letting_go = false, answered = false;
   std::chrono::milliseconds delay{};
-  std::size_t requests = 0, connections = 0, spared = 0;
+  std::size_t requests = 0, connections = 0, spared = 0, most_received = 0;
+  std::size_t allowance = std::numeric_limits<std::size_t>::max();  // of new connections
   std::string sent;
   // The thread's own:
   std::list<Pair> pairs;
@@ -113,13 +117,13 @@ struct Proxy::State {
     ::setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const std::lock_guard guard(mutex);
     ++connections;
-    const int server = mode == Mode::refuse ? -1 : new_socket();
+    const int server = mode == Mode::refuse || mode == Mode::refuse_new ? -1 : new_socket();
     if (server < 0 || ::connect(server, plain(target), sizeof target) != 0) {
       if (server >= 0) ::close(server);
       ::close(client);
       return;
     }
-    pairs.push_back({client, server, place.request_counter()});
+    pairs.push_back({client, server, place.request_counter(), allowance});
   }
 
   // False: this connection is over.
@@ -152,7 +156,7 @@ struct Proxy::State {
   }
 
   bool deliver(Pair& pair, bool from_client, std::string_view bytes) {
-    if (!from_client) return send_all(pair.client, bytes);
+    if (!from_client) return answer(pair, bytes);
     {
       const std::lock_guard guard(mutex);
       if (keep_sent) sent.append(bytes);
@@ -180,6 +184,18 @@ struct Proxy::State {
       }
     }
     return send_all(pair.server, bytes);
+  }
+
+  bool answer(Pair& pair, std::string_view bytes) {
+    const auto some = bytes.substr(0, pair.left);
+    pair.left -= some.size();
+    pair.received += some.size();
+    pair.stalled = pair.stalled || some.size() < bytes.size();
+    {
+      const std::lock_guard guard(mutex);
+      most_received = std::max(most_received, pair.received);
+    }
+    return send_all(pair.client, some);
   }
 
   // False: this connection is over.
@@ -229,12 +245,15 @@ struct Proxy::State {
         cutting = false;
         if (halving) tell_the_end();
         halving = false;
+        if (stalling)
+          for (auto& pair : pairs) pair.stalled = true;
+        stalling = false;
         if (letting_go) deliver_held();
         letting_go = false;
         if (mode != Mode::black_hole)
           for (const auto& pair : pairs) {
-            watched.push_back({pair.held == Pair::Held::no ? pair.client : -1, POLLIN, 0});
-            watched.push_back({pair.held == Pair::Held::yes ? -1 : pair.server, POLLIN, 0});
+            watched.push_back({pair.stalled || pair.held != Pair::Held::no ? -1 : pair.client, POLLIN, 0});
+            watched.push_back({pair.stalled || pair.held == Pair::Held::yes ? -1 : pair.server, POLLIN, 0});
           }
       }
       const bool holding = watched.size() == 2;  // in a black hole, what is late stays late
@@ -316,9 +335,15 @@ std::size_t Proxy::connections() const {
   return state_->connections;
 }
 
+std::size_t Proxy::most_received() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->most_received;
+}
+
 void Proxy::pass() {
   state_->change([&] {
     state_->mode = Mode::pass;
+    state_->allowance = std::numeric_limits<std::size_t>::max();
     state_->delay = {};
   });
 }
@@ -328,6 +353,12 @@ void Proxy::black_hole() {
 void Proxy::refuse() {
   state_->change([&] { state_->mode = Mode::refuse; });
 }
+void Proxy::refuse_new() {
+  state_->change([&] { state_->mode = Mode::refuse_new; });
+}
+void Proxy::stall_after(std::size_t bytes) {
+  state_->change([&] { state_->allowance = bytes; });
+}
 void Proxy::cut() {
   state_->change([&] { state_->cutting = true; });
 }
@@ -336,6 +367,9 @@ void Proxy::swallow_answers() {
 }
 void Proxy::half_close() {
   state_->change([&] { state_->halving = true; });
+}
+void Proxy::stall() {
+  state_->change([&] { state_->stalling = true; });
 }
 void Proxy::delay(std::chrono::milliseconds length) {
   state_->change([&] { state_->delay = length; });

@@ -36,8 +36,16 @@ class Proxy {
   void black_hole();
   // Connections end at once, and new ones too.
   void refuse();
+  // New connections are served until that many bytes of the server have reached their client; then they are stalled.
+  void stall_after(std::size_t bytes);
+  // How many bytes of the server have reached the client that got the most of them on one connection.
+  std::size_t most_received() const;
+  // New connections end at once.
+  void refuse_new();
   // Connections end once; new ones are served.
   void cut();
+  // As a black hole, for the connections there are now and for good; new ones are served.
+  void stall();
   // What clients send goes through; no answer does. What was swallowed never comes: cut() before pass().
   void swallow_answers();
   // Clients of the present connections are told that nothing more will come; what they send still goes through.

@@ -16,8 +16,12 @@ int servers = 0;  // that have ended, of this program
 
 }  // namespace
 
-ScriptedServer::ScriptedServer(std::string script, std::string variable, MakePlace make_place)
-    : script_(path::servers() + "/" + std::move(script)), variable_(std::move(variable)), make_place_(make_place) {
+ScriptedServer::ScriptedServer(std::string script, std::string variable, MakePlace make_place,
+                               std::vector<std::string> environment)
+    : script_(path::servers() + "/" + std::move(script)),
+      variable_(std::move(variable)),
+      make_place_(make_place),
+      environment_(std::move(environment)) {
   start();
 }
 
@@ -34,7 +38,10 @@ ScriptedServer::~ScriptedServer() {
 std::string ScriptedServer::run(std::initializer_list<std::string> arguments) {
   std::vector<std::string> command{script_};
   command.insert(command.end(), arguments);
-  Child child(command, {"DLOCK_FAKETIME=+0s", "DLOCK_SERVER_OWNER_PID=" + std::to_string(::getpid())});
+  auto environment = environment_;
+  environment.insert(environment.end(),
+                     {"DLOCK_FAKETIME=+0s", "DLOCK_SERVER_OWNER_PID=" + std::to_string(::getpid())});
+  Child child(command, environment);
   std::string url;
   while (const auto line = child.line())
     if (line->starts_with(variable_ + "=")) url = line->substr(variable_.size() + 1);

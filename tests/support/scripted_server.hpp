@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace dlock::test {
 
@@ -15,10 +16,13 @@ class ScriptedServer final : public PrivateServer {
   using MakePlace = std::unique_ptr<ServerPlace> (*)(const std::string& url);
 
   // `variable` is how the script's answer names the URL.
-  ScriptedServer(std::string script, std::string variable, MakePlace make_place);
+  // `environment`: what else the script is to know, as NAME=VALUE.
+  ScriptedServer(std::string script, std::string variable, MakePlace make_place,
+                 std::vector<std::string> environment = {});
   ~ScriptedServer() override;
 
   std::unique_ptr<ServerPlace> place() override { return make_place_(url_); }
+  std::string authority() const override { return folder_.path() + "/tls.crt"; }
   void step_clock(std::chrono::seconds offset) override;
   void stop() override;
   void start() override;
@@ -29,6 +33,7 @@ class ScriptedServer final : public PrivateServer {
   std::string run(std::initializer_list<std::string> arguments);
   const std::string script_, variable_;
   const MakePlace make_place_;
+  const std::vector<std::string> environment_;
   const TemporaryFolder folder_;
   std::string url_;
 };

@@ -4,6 +4,7 @@
 #include "support/eventually.hpp"
 #include "support/json.hpp"
 
+#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -75,5 +76,36 @@ TEST_CASE("with --format json every no is an object on standard error, and stand
     CHECK_MESSAGE(said.code == code, said.out);
     if (word != "usage") CHECK(Json::parse(said.out)["error"]["code"] == word);
     CHECK(dlock_tool(database.url(), with(command, {"--format", "json"}), "2>/dev/null </dev/null").out.empty());
+  }
+}
+
+TEST_CASE("a result that could not be written is exit code 1, and said; what took a lock for it gives it back") {
+  Database database;
+  auto engine = database.engine();
+  auto lock = engine.try_lock("job");
+  REQUIRE(lock);
+  for (const std::string lost : {">/dev/full", ">&-"}) {
+    CAPTURE(lost);
+    const auto streams = "2>&1 " + lost + " </dev/null";
+    for (const auto& command : std::vector<std::vector<std::string>>{{"list"}, {"inspect", "job"}, {"top", "-b", "-n", "1"},
+                                                   {"list", "--format", "json"}, {"graph"}, {"--help"}, {"--version"}}) {
+      const auto ran = dlock_tool(database.url(), command, streams);
+      CHECK_MESSAGE(ran.code == 1, command[0] << ": " << ran.out);
+      CHECK_MESSAGE(ran.says("could not be written to standard output"), command[0] << ": " << ran.out);
+      CHECK(ran.lines() == 1);
+    }
+    CHECK(dlock_tool(database.url(), {"run", "--help"}, streams).code == 125);
+    const auto taken = dlock_tool(database.url(), {"acquire", "other", "--ttl", "1m"}, streams);
+    CHECK_MESSAGE(taken.code == 1, taken.out);
+    CHECK(engine.inspect("other")->state == State::free);
+    for (const auto& command : std::vector<std::vector<std::string>>{{"check"}, {"status"}, {"plan", "--format", "json"}, {"dump"}, {"--help"}}) {
+      auto at = command;
+      at.insert(at.end(), {"-u", database.url()});
+      const auto ran = migrate(at, {}, streams);
+      CHECK_MESSAGE(ran.code == 1, command[0] << ": " << ran.out);
+      CHECK_MESSAGE(ran.says("could not be written to standard output"), command[0] << ": " << ran.out);
+    }
+    const auto printed = migrate({"sql", "--dialect", schema::dialects().front()}, {}, streams);
+    CHECK_MESSAGE(printed.code == 1, printed.out);
   }
 }

@@ -57,6 +57,21 @@ TEST_CASE("acquire, renew and release go by the token, and by the owner where it
   CHECK(dlock_tool(url, {"release", "deploy", "--token", again}).code == 0);
 }
 
+TEST_CASE("a release that comes after the end of the lease says so, exits 3, and leaves the lock free") {
+  Database database;
+  auto engine = database.engine();
+  const auto taken = dlock_tool(database.url(), {"acquire", "-n", "deploy", "--ttl", "5m"});
+  REQUIRE(taken.code == 0);
+  database.admin().expire("deploy");
+  const auto late = dlock_tool(database.url(), {"release", "deploy", "--token", first_line(taken)});
+  CHECK(late.code == 3);
+  CHECK_MESSAGE(late.says("had been over for "), late.out);
+  CHECK(engine.inspect("deploy")->state == State::free);
+  const auto again = dlock_tool(database.url(), {"release", "deploy", "--token", first_line(taken)});
+  CHECK(again.code == 3);
+  CHECK_MESSAGE(again.says("it was released, or its lease is over"), again.out);
+}
+
 TEST_CASE("acquire prints what a shell or a program can read") {
   Database database;
   const auto env = dlock_tool(database.url(), {"acquire", "a", "--ttl", "1m", "--format", "env"});

@@ -3,6 +3,7 @@
 #include "support/database.hpp"
 #include "support/json.hpp"
 
+#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
 
 using namespace dlock;
@@ -50,6 +51,47 @@ TEST_CASE("drift, interruption, another migrator and a newer table have codes of
   admin.run("UPDATE resource_lock_schema_history SET state = 'applied', min_client = '99.0.0'");
   CHECK(code("check") == 7);
   CHECK(code("up") == 7);
+}
+
+TEST_CASE("repair makes the view anew where it is missing, check says so, and what else is different stays as it is") {
+  Database database;
+  auto& admin = database.admin();
+  const auto dump = schema::dump(database.url());
+  admin.run("DROP VIEW resource_lock_status");
+  const auto checked = migrate({"check", "-u", database.url()});
+  CHECK(checked.code == 4);
+  CHECK_MESSAGE(checked.says("the view resource_lock_status is missing; run \"dlock-migrate repair\""), checked.out);
+  const auto planned = migrate({"repair", "--dry-run", "-u", database.url()});
+  CHECK(planned.code == 0);
+  CHECK_MESSAGE(planned.says("VIEW "), planned.out);
+  CHECK(migrate({"check", "-u", database.url()}).code == 4);
+  const auto repaired = migrate({"repair", "-u", database.url()});
+  CHECK(repaired.code == 0);
+  CHECK_MESSAGE(repaired.says("view resource_lock_status made anew"), repaired.out);
+  CHECK(migrate({"check", "-u", database.url()}).code == 0);
+  CHECK(schema::dump(database.url()).details == dump.details);
+  CHECK(migrate({"repair", "-u", database.url()}).says("nothing to do"));
+  admin.run("DROP VIEW resource_lock_status");
+  admin.run("ALTER TABLE resource_lock ADD COLUMN colour INTEGER");
+  const auto refused = migrate({"repair", "-u", database.url()});
+  CHECK(refused.code == 4);
+  CHECK_MESSAGE(refused.says("colour"), refused.out);
+  CHECK(migrate({"check", "-u", database.url()}).says("the view resource_lock_status is missing"));
+}
+
+TEST_CASE("a table of another program is left alone, and its name is a reason to take another") {
+  const auto place = opener().place();
+  Admin admin(*place);
+  admin.run("CREATE TABLE resource_lock (id INTEGER)");
+  for (const auto& command : std::vector<std::vector<std::string>>{{"up"}, {"check"}, {"repair"}, {"baseline", "--at", "1"}}) {
+    auto at = command;
+    at.insert(at.end(), {"-u", place->url()});
+    const auto ran = migrate(at);
+    CHECK_MESSAGE(ran.code == 4, ran.out);
+    CHECK_MESSAGE(ran.says("name another table with --table"), ran.out);
+  }
+  CHECK(migrate({"up", "--table", "leases", "-q", "-u", place->url()}).code == 0);
+  CHECK(migrate({"check", "--table", "leases", "-u", place->url()}).code == 0);
 }
 
 TEST_CASE("check --wait ends as soon as the table is there") {

@@ -34,6 +34,7 @@ void tell_of_itself(dlock::tools::Command& tool) {
 
 int main(int argc, char** argv) {
   using namespace dlock::tools;
+  fill_standard_streams();
   const auto arguments = take_arguments(argc, argv);
   Console console("dlock-bench");
   Command tool("dlock-bench", "Measures dlock on your own database.");

@@ -12,20 +12,9 @@
 #include "tools/shared/tool.hpp"
 #include "tools/shared/usage.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 namespace {
 
 constexpr int run_failed = 125;
-
-// A connection to the database must not become somebody's standard output.
-void fill_standard_descriptors() {
-  int descriptor = 0;
-  do descriptor = ::open("/dev/null", O_RDWR);
-  while (descriptor >= 0 && descriptor <= STDERR_FILENO);
-  if (descriptor >= 0) ::close(descriptor);
-}
 
 // The code for wrong arguments depends on the command, which is known before they are understood.
 int usage_code(const dlock::tools::Command& tool, const std::vector<std::string>& words) {
@@ -57,7 +46,7 @@ void tell_of_itself(dlock::tools::Command& tool) {
       "errors {\"error\": {\"code\", \"message\", \"hint\"}}.\n"
       "# EXIT STATUS\n"
       "  0    ok\n"
-      "  1    database error\n"
+      "  1    database error, or the result could not be written\n"
       "  2    usage or configuration\n"
       "  3    no: not held, not found, wrong token\n"
       "  7    the schema is missing or does not fit this binary\n"
@@ -75,7 +64,7 @@ void tell_of_itself(dlock::tools::Command& tool) {
 
 int main(int argc, char** argv) {
   using namespace dlock::tools;
-  fill_standard_descriptors();
+  fill_standard_streams();
   const auto arguments = take_arguments(argc, argv);
   Console console("dlock", true);
   Command tool("dlock", "Locks in the SQL database that is already there.");

@@ -56,7 +56,7 @@ Single::Single(Command& tool)
                    "which (held); closed is free, but inside its at-least time");
   for (auto* command : {&inspect_, &renew_, &release_}) command->add_argument("NAME", name_).required = true;
   asking_.add_to(acquire_);
-  acquire_.add_option("--ttl", "D", ttl_, "length of the lease, 1ms to 10 years").required = true;
+  acquire_.add_option("--ttl", "D", ttl_, "length of the lease, from a few ms to 10 years").required = true;
   renew_.add_option("--token", "T", token_, "what acquire answered: the token, or the token and the owner")
       .required = true;
   renew_.add_option("--owner", "O", owner_, "the owner that acquire answered (whoever holds it under that token)");
@@ -87,7 +87,8 @@ Single::Single(Command& tool)
       "Examples:\n"
       "  dlock renew deploy --token \"$token\" --ttl 5m || exit 1");
   release_.set_footer(
-      "Exits 3 if the token is not the holder's. The fencing token never falls, not even by force.\n"
+      "Exits 3 if the token is not the holder's, or if the lease was over before: then somebody else could have had the\n"
+      "lock. The fencing token never falls, not even by force.\n"
       "Examples:\n"
       "  dlock release deploy --token \"$token\"\n"
       "  dlock release nightly --force --expect-token 42   # shows the holder, and asks");
@@ -109,11 +110,10 @@ std::optional<std::string> Single::owner() const {
   return token_->substr(blank + 1);
 }
 
-std::optional<Grant> Single::grant(Engine& engine) const {
+std::optional<Grant> Single::grant(const std::optional<Holder>& row) const {
   if (auto known = owner()) return Grant{token(), std::move(*known)};
-  auto row = engine.inspect(name_);
   if (!row || row->owner.empty() || row->token != token()) return std::nullopt;
-  return Grant{token(), std::move(row->owner)};
+  return Grant{token(), row->owner};
 }
 
 void Single::check(const Console& console) const {
@@ -226,22 +226,24 @@ int Single::hand_out(Lock& lock, Duration ttl, Console& console) const {
     console.result(fmt::format("DLOCK_TOKEN={}\nDLOCK_OWNER={}", token, lock.owner()));
   else
     console.result(fmt::format("{} {}", token, lock.owner()));
-  if (std::ferror(stdout) != 0) {
-    static_cast<void>(lock.release());
-    return console.error(Exit::database, "the token could not be written to standard output; the lock is free again");
+  if (console.unwritten() != 0) {
+    if (lock.release() == Released::freed) console.warning("nobody learns the token: the lock is free again");
+    return number(Exit::database);
   }
   lock.detach();
   return number(Exit::ok);
 }
 
 int Single::not_the_holder(Console& console) const {
-  return say_no(fmt::format("{} is not held under token {}", in_quotes(name_), number(token())), console);
+  return say_no(fmt::format("{} is not held under token {}: it was released, or its lease is over", in_quotes(name_),
+                            number(token())),
+                console);
 }
 
 int Single::renew(Engine& engine, Console& console) const {
   std::optional<Duration> lease;
   if (ttl_) lease = parse_lease("--ttl", *ttl_, shortest_lease);
-  const auto named = grant(engine);
+  const auto named = grant(owner() ? std::nullopt : engine.inspect(name_));
   if (!named || !engine.renew(name_, *named, lease)) return not_the_holder(console);
   if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"renewed", true}}));
   return number(Exit::ok);
@@ -250,13 +252,19 @@ int Single::renew(Engine& engine, Console& console) const {
 int Single::release(Engine& engine, Console& console) const {
   LockOptions options;
   options.renew = false;
-  const auto named = grant(engine);
+  const auto row = engine.inspect(name_);
+  const auto named = grant(row);
+  const bool over = row && named && row->state == State::expired && Grant{row->token, row->owner} == *named;
   auto lock = named ? engine.adopt(name_, *named, options) : std::nullopt;
   const auto released = lock ? lock->release() : Released::was_lost;
   if (released == Released::was_lost) return not_the_holder(console);
   if (released == Released::unconfirmed)
     return console.error(Exit::unreachable,
                          fmt::format("the release of {} could not be confirmed; it ends with its lease", in_quotes(name_)));
+  if (over)
+    return say_no(fmt::format("the lease of {} under token {} had been over for {}: it protected nothing since; the lock is free",
+                              in_quotes(name_), number(token()), shown(-row->left)),
+                  console);
   if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"released", true}}));
   return number(Exit::ok);
 }

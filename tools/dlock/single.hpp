@@ -27,7 +27,7 @@ class Single {
   Token token() const;
   std::optional<std::string> owner() const;
   // Empty: nobody holds the lock under that token.
-  std::optional<Grant> grant(Engine& engine) const;
+  std::optional<Grant> grant(const std::optional<Holder>& row) const;
   void check(const Console& console) const;
 
   int list(Engine& engine, Console& console) const;

@@ -15,8 +15,6 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <csignal>
-#include <cstdio>
 #include <mutex>
 
 namespace dlock::tools {
@@ -38,21 +36,18 @@ void print(const std::vector<Holder>& rows, bool first, Console& console) {
 
 int print_tables(const TopQuestion& question, const TopView& view, Console& console) {
   const Signals signals;
-  bool unread = false;
   const int ended_by = wait_for(signals, [&](const std::stop_token& stop) {
     Engine engine(question.url, question.options);
     std::mutex mutex;
     std::condition_variable_any never;
     for (std::int64_t i = 0; !stop.stop_requested(); ++i) {
       print(arranged(with_holder(engine.list(question.glob)), view), i == 0, console);
-      unread = std::ferror(stdout) != 0;
-      if (unread || (question.times && i + 1 >= *question.times)) return;
+      if (console.unwritten() != 0 || (question.times && i + 1 >= *question.times)) return;
       std::unique_lock guard(mutex);
       never.wait_for(guard, stop, question.delay, [] { return false; });
     }
   });
-  if (ended_by != 0) return 128 + ended_by;
-  return unread ? 128 + SIGPIPE : number(Exit::ok);
+  return ended_by != 0 ? 128 + ended_by : number(Exit::ok);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ void tell_of_itself(dlock::tools::Command& tool) {
       "Durations are written 500ms, 30s, 5m, 2h, 1d; a bare number is seconds, fractions are allowed.\n"
       "# EXIT STATUS\n"
       "  0   done, or nothing to do, or the check passed\n"
-      "  1   database error\n"
+      "  1   database error, or the result could not be written\n"
       "  2   usage or configuration\n"
       "  3   pending migrations\n"
       "  4   drift: a checksum or the structure differs\n"
@@ -37,6 +37,7 @@ void tell_of_itself(dlock::tools::Command& tool) {
 
 int main(int argc, char** argv) {
   using namespace dlock::tools;
+  fill_standard_streams();
   const auto arguments = take_arguments(argc, argv);
   Console console("dlock-migrate");
   Command tool("dlock-migrate", "Makes, upgrades and checks the lock table of dlock.");

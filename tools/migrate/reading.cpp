@@ -18,6 +18,14 @@ namespace {
 
 constexpr Duration look_again = std::chrono::milliseconds{250};
 
+schema::Role role_of(const std::string& word, const std::vector<std::string>& possible) {
+  if (std::find(possible.begin(), possible.end(), word) == possible.end())
+    throw UsageError(fmt::format("--role {} is unknown; write one of {}", in_quotes(word), joined(possible, ", ")));
+  return word == "migrator" ? schema::Role::migrator
+         : word == "runtime" ? schema::Role::runtime
+                             : schema::Role::read_only;
+}
+
 }  // namespace
 
 void Commands::add_reading(Command& tool) {
@@ -40,9 +48,12 @@ void Commands::add_reading(Command& tool) {
 
   check_ = &tool.add_command("check", "is everything applied, unchanged and usable?");
   check_->add_option("--wait", "D", line_.wait, "wait this long until it is (0)");
+  check_->add_option("--role", "runtime|read-only", line_.role, "has this connection's role the rights of one?");
   check_->set_footer(
       "For deployments and readiness probes. Writes nothing, and needs only SELECT.\n"
+      "--role names the rights that are missing, and exits 9.\n"
       "Examples:\n"
+      "  dlock-migrate check --role runtime -u \"$APP_URL\"\n"
       "  dlock-migrate check -q || exit 1\n"
       "  dlock-migrate check --wait 2m && exec ./server");
 
@@ -96,13 +107,14 @@ int Commands::plan(Console& console) {
 int Commands::check(Console& console) {
   const auto options = line_.options(console);
   const auto wait = parse_duration("--wait", line_.wait);
+  const auto role = line_.role.empty() ? std::nullopt : std::optional(role_of(line_.role, {"runtime", "read-only"}));
   const auto url = line_.url();
   const Signals signals(Signals::Meaning::leave);
   const auto end = std::chrono::steady_clock::now() + std::min<Duration>(wait, std::chrono::hours{24 * 365});
   for (;;) {
     const bool last = std::chrono::steady_clock::now() >= end;
     try {
-      const auto status = schema::check(url, options);
+      const auto status = schema::check(url, options, role);
       const bool may_change = status.verdict == schema::Verdict::pending || status.verdict == schema::Verdict::locked ||
                               status.verdict == schema::Verdict::interrupted;
       if (last || !may_change) return report(console, status);
@@ -135,20 +147,14 @@ int Commands::dump(Console& console) {
 
 int Commands::grants(Console& console) {
   const auto options = line_.options(console);
-  const std::pair<std::string_view, schema::Role> roles[] = {{"migrator", schema::Role::migrator},
-                                                             {"runtime", schema::Role::runtime},
-                                                             {"read-only", schema::Role::read_only}};
-  for (const auto& [word, role] : roles) {
-    if (line_.role != word) continue;
-    auto name = line_.grantee.value_or("dlock_" + line_.role);
-    if (!line_.grantee) std::replace(name.begin(), name.end(), '-', '_');
-    const auto text = line_.dialect ? schema::grants_for(*line_.dialect, role, name, options)
-                                    : schema::grants(line_.url(), role, name, options);
-    if (console.json()) console.result(Json::object({{"role", line_.role}, {"to", name}, {"sql", text}}));
-    else console.result(text);
-    return number(Exit::ok);
-  }
-  throw UsageError(fmt::format("--role {} is unknown; write migrator, runtime or read-only", in_quotes(line_.role)));
+  const auto role = role_of(line_.role, {"migrator", "runtime", "read-only"});
+  auto name = line_.grantee.value_or("dlock_" + line_.role);
+  if (!line_.grantee) std::replace(name.begin(), name.end(), '-', '_');
+  const auto text = line_.dialect ? schema::grants_for(*line_.dialect, role, name, options)
+                                  : schema::grants(line_.url(), role, name, options);
+  if (console.json()) console.result(Json::object({{"role", line_.role}, {"to", name}, {"sql", text}}));
+  else console.result(text);
+  return number(Exit::ok);
 }
 
 int Commands::sql(Console& console) {

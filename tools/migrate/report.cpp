@@ -82,16 +82,18 @@ int print(Console& console, const schema::Report& report, bool dry_run, std::str
     return console.error(exit_code(report.verdict, false), report.message, report.hint, word_of(report.verdict));
   if (console.json()) {
     auto object = Json::object({{"from", report.from}, {"to", report.to}, {"versions", report.versions},
-                                {"message", report.message}, {"dry_run", dry_run}});
+                                {"restored", report.restored}, {"message", report.message}, {"dry_run", dry_run}});
     if (!report.plan.empty() || dry_run) object["sql"] = report.plan;
     console.result(std::move(object));
-  } else if (report.versions.empty()) {
+  } else if (report.versions.empty() && report.restored.empty()) {
     console.note("nothing to do: " + report.message);
   } else if (dry_run) {
     print_script(console, report.plan);
   } else {
     for (const auto version : report.versions)
       console.result(fmt::format("version {} {}", version, console.colored_result("32", done)));
+    for (const auto& part : report.restored)
+      console.result(fmt::format("{} {}", part, console.colored_result("32", "made anew")));
   }
   return number(Exit::ok);
 }

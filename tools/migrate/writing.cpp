@@ -88,7 +88,8 @@ void Commands::add_writing(Command& tool) {
   dry_run(repair_);
   repair_->set_footer(
       "Prints its plan first. By itself it looks at each step of the version that is\n"
-      "half done, and runs those that are not, as up does.\n"
+      "half done, and runs those that are not, as up does; if none is, it makes the\n"
+      "view for people anew where that is missing.\n"
       "Examples:\n"
       "  dlock-migrate repair\n"
       "  dlock-migrate repair --mark-applied 2 --dry-run");
@@ -151,7 +152,7 @@ int Commands::repair(Console& console) {
   };
   const auto done = marked ? "marked as applied" : discarded ? "discarded" : "applied";
   auto planned = run(true);
-  if (line_.dry_run || planned.verdict != schema::Verdict::good || planned.versions.empty())
+  if (line_.dry_run || planned.verdict != schema::Verdict::good || (planned.versions.empty() && planned.restored.empty()))
     return print(console, planned, line_.dry_run, done);
   if (!console.json()) print_script(console, planned.plan);
   auto report = with_progress(console, options, [&] { return run(false); });

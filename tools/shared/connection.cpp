@@ -133,7 +133,8 @@ std::string with_password(const std::string& url, const std::string& password) {
 
 void ConnectionOptions::add_to(Command& tool) {
   tool.begin_group("Connection");
-  tool.add_option("-u,--url", "URL", url_, "database: scheme://user@host:port/database?option=value, or scheme:PATH");
+  tool.add_option("-u,--url", "URL", url_, "database: scheme://user@host:port/database?option=value, or scheme:PATH; "
+                  "prepared=off is for a pooler that is not recognised");
   tool.add_option("-e,--url-env", "NAME", url_env_, "environment variable that holds the URL");
   tool.add_option("--password-file", "FILE", password_file_, "file that holds the password");
   tool.add_flag("--password-stdin", password_stdin_, "read the password from the first line of standard input");

@@ -9,16 +9,18 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
 namespace dlock::tools {
 namespace {
 
-void write_whole(std::FILE* stream, std::string text) {
+// 0, or the error number.
+int write_whole(std::FILE* stream, std::string text) {
   text += '\n';
-  std::fwrite(text.data(), 1, text.size(), stream);
-  std::fflush(stream);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  return written && std::fflush(stream) == 0 ? 0 : errno;
 }
 
 std::string one_line(std::string_view text) {
@@ -60,11 +62,14 @@ void Console::settle() {
   json_ = format_ == "json";
 }
 
-void Console::result(std::string_view text) { write_whole(stdout, std::string(text)); }
+void Console::result(std::string_view text) {
+  const int error = write_whole(stdout, std::string(text));
+  if (unwritten_ == 0) unwritten_ = error;
+}
 
 void Console::result(Json object) {
   object["format_version"] = 1;
-  write_whole(stdout, object.text());
+  result(object.text());
 }
 
 void Console::line(std::string_view label, std::string_view sgr, std::string_view text) {

@@ -34,6 +34,8 @@ class Console {
   void result(const std::string& line) { result(std::string_view(line)); }
   void result(const char* line) { result(std::string_view(line)); }
   void result(Json object);
+  // The error number of the first result that could not be written; 0: none.
+  int unwritten() const noexcept { return unwritten_; }
   // On standard error. note: not with -q; detail: only with -v; warning: always.
   void note(std::string_view line);
   void detail(std::string_view line);
@@ -51,6 +53,7 @@ class Console {
  private:
   void line(std::string_view label, std::string_view sgr, std::string_view text);
   std::string program_, format_ = "text";
+  int unwritten_ = 0;
   bool knows_env_ = false, json_ = false, quiet_ = false, verbose_ = false, no_color_ = false;
 };
 

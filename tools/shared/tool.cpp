@@ -12,7 +12,15 @@
 
 #include <dlock/error.hpp>
 
-#include <iostream>
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string_view>
 
 namespace dlock::tools {
 namespace {
@@ -22,8 +30,9 @@ int refuse(Console& console, const Refusal& refusal, int usage_code) {
   return usage_code;
 }
 
-int show(const std::string& text) {
-  std::cout << text << std::flush;
+int show(Console& console, std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  console.result(text);
   return number(Exit::ok);
 }
 
@@ -33,8 +42,8 @@ int run(Console& console, Command& tool, const std::vector<std::string>& words, 
   const auto parsed = parse(tool, words);
   const auto* command = tool.chosen();
   switch (parsed.as) {
-    case Parsed::As::help_wanted: return show(help_page(command == nullptr ? tool : *command));
-    case Parsed::As::version_wanted: return show(parsed.text + "\n");
+    case Parsed::As::help_wanted: return show(console, help_page(command == nullptr ? tool : *command));
+    case Parsed::As::version_wanted: return show(console, parsed.text);
     case Parsed::As::with_unexpected: return refuse(console, explain_unexpected(tool, parsed.unexpected), usage_code);
     case Parsed::As::refused: return refuse(console, explain_refused(tool, parsed.text), usage_code);
     case Parsed::As::order: break;
@@ -47,11 +56,22 @@ int run(Console& console, Command& tool, const std::vector<std::string>& words, 
 
 }  // namespace
 
+void fill_standard_streams() noexcept {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) == -1)  // the lowest descriptor that is free is this one
+      static_cast<void>(::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+}
+
 int run_tool(Console& console, Command& tool, const std::vector<std::string>& words, const std::function<int()>& body,
              int usage_code) {
   // A wrong option may stand before --format was understood; json() is then still false unless it was settled.
   try {
-    return run(console, tool, words, body, usage_code);
+    const int code = run(console, tool, words, body, usage_code);
+    if (console.unwritten() == 0) return code;
+    if (console.unwritten() == EPIPE) return 128 + SIGPIPE;  // as if it had been killed: nobody reads on
+    console.error(Exit::database,
+                  fmt::format("the result could not be written to standard output: {}", std::strerror(console.unwritten())));
+    return usage_code == number(Exit::usage) ? number(Exit::database) : usage_code;
   } catch (const UsageError& error) {
     console.error(Exit::usage, error.what());
     return usage_code;

@@ -1,5 +1,5 @@
-// This file knows how to wait for a holder's signal without ever missing one, and for one engine at a time: the one that
-// holds the most of what is waited for.
+// This file knows how to wait for a holder's signal without ever missing one, and for one engine at a time: the one
+// that holds the most of what is waited for.
 #include "bell.hpp"
 
 #include "dialects/interrupt.hpp"
@@ -23,14 +23,19 @@ namespace {
 constexpr int at_once_s = 1;
 // The answer to such a statement is overdue then: the server or the network is gone.
 constexpr std::chrono::seconds longest_silence{10};
-// A lock that is free is had in less.
-constexpr std::chrono::milliseconds longest_answer{200};
+// A lock that is free is had in less, or in a few round trips.
+constexpr BootClock::duration longest_answer = std::chrono::milliseconds{200};
+constexpr int longest_answer_in_trips = 3;
 constexpr std::size_t most_remembered = 100;
 
 class SignalBell final : public Bell {
  public:
-  SignalBell(std::unique_ptr<ServerConnection> connection, std::string user, std::string table)
-      : user_(std::move(user)), table_(std::move(table)), connection_(std::move(connection)) {}
+  SignalBell(std::unique_ptr<ServerConnection> connection, std::string user, std::string table,
+             BootClock::duration round_trip)
+      : user_(std::move(user)),
+        table_(std::move(table)),
+        patience_(std::max(longest_answer, longest_answer_in_trips * round_trip)),
+        connection_(std::move(connection)) {}
   ~SignalBell() override {
     if (birthplace_.forked()) static_cast<void>(connection_.release());  // it is the parent's
     // The server has no answer yet, and the farewell must not wait for it.
@@ -68,7 +73,7 @@ class SignalBell final : public Bell {
   void ask(std::string_view engine);
   // Whether the statement can be believed to wait: the engine's signal is known, or would have been shown free by now.
   bool blocked(const Asked& asked) const {
-    return numbers_.find(asked.engine) != numbers_.end() || later(asked.since, longest_answer) < BootClock::now();
+    return numbers_.find(asked.engine) != numbers_.end() || later(asked.since, patience_) < BootClock::now();
   }
   // Goes on with the statement until it needs the network again; what it has shown once it is through.
   std::optional<Shown> proceed();
@@ -79,6 +84,7 @@ class SignalBell final : public Bell {
 
   const Birthplace birthplace_;
   const std::string user_, table_;
+  const BootClock::duration patience_;
   Interrupt interrupt_;
   std::unique_ptr<ServerConnection> connection_;
   std::optional<Asked> asked_;
@@ -167,13 +173,13 @@ Rung SignalBell::wait(std::span<const Watched> watched, Deadline until) {
       if (engine_of(one.holder) == rung) heard.names.push_back({one.name, {}});
     return heard;
   };
-  Deadline ask_again = Deadline::min();  // an engine without a signal may get one
+  auto ask_again = Instant::min();  // an engine without a signal may get one
   for (;;) {
     if (!asked_ && !engine.empty() && BootClock::now() >= ask_again) ask(engine);
     if (!asked_) {
-      if (interrupt_.wait(-1, 0, std::min(until, engine.empty() ? until : ask_again)) == Interrupt::Ended::interrupted)
-        return {};
-      if (BootClock::now() >= until) return {};
+      const auto next = engine.empty() ? until : until.no_later_than(ask_again);
+      if (interrupt_.wait(-1, 0, next) == Interrupt::Ended::interrupted) return {};
+      if (until.passed()) return {};
       continue;
     }
     while (asked_) {
@@ -185,12 +191,13 @@ Rung SignalBell::wait(std::span<const Watched> watched, Deadline until) {
         if (auto heard = of(shown->engine); told && !heard.empty()) return heard;
         break;
       }
-      const auto ended = interrupt_.wait(mysql_get_socket(connection_->native()), events(), std::min(until, later(asked_->since, longest_silence)));
+      const auto next = until.no_later_than(later(asked_->since, longest_silence));
+      const auto ended = interrupt_.wait(mysql_get_socket(connection_->native()), events(), next);
       if (ended == Interrupt::Ended::ready) continue;
-      if (ended == Interrupt::Ended::interrupted || BootClock::now() >= until) return {};
+      if (ended == Interrupt::Ended::interrupted || until.passed()) return {};
       fail(Cause::timed_out, "no answer in time");
     }
-    if (!asked_ && BootClock::now() >= until) return {};
+    if (!asked_ && until.passed()) return {};
   }
 }
 
@@ -198,9 +205,12 @@ Rung SignalBell::wait(std::span<const Watched> watched, Deadline until) {
 
 std::unique_ptr<Bell> open_bell(const Server& server, const TableNames& names, Deadline deadline) {
   auto connection = std::make_unique<ServerConnection>(server, true, deadline);
-  if (in_cluster(*connection, deadline)) return nullptr;
+  // Named locks belong to one server: in a cluster, those who ring may be on another one.
+  if (connection->in_cluster()) return nullptr;
+  const auto begun = BootClock::now();
   make_lasting(*connection, deadline);
-  return std::make_unique<SignalBell>(std::move(connection), server.user, names.bell());
+  const auto round_trip = BootClock::now() - begun;
+  return std::make_unique<SignalBell>(std::move(connection), server.user, names.bell(), round_trip);
 }
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,6 +1,8 @@
 // This file knows how statements run on MySQL and MariaDB: Connector/C's calls that do not block, and a deadline on each.
 #include "connection.hpp"
 
+#include "broken_pipe.hpp"
+#include "dialects/readiness.hpp"
 #include "faults.hpp"
 #include "literals.hpp"
 
@@ -8,7 +10,6 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <numeric>
 #include <vector>
 
@@ -18,6 +19,9 @@ namespace {
 constexpr std::size_t longest_list = 2'000'000;  // in bytes
 // What follows it is for rows of which nothing was said before it.
 constexpr std::string_view second_mark = "/*absent*/";
+// An answer that takes longer than this to come never comes.
+constexpr std::chrono::seconds longest_unanswered{2};
+constexpr std::chrono::seconds time_to_prepare{1};  // what is only posted; a connection that is late with it is lost
 
 // The rows in the order of their last argument, a number; they are copied only where that changes something.
 std::span<const Argument> by_last(std::span<const Argument> rows, std::size_t columns, std::vector<Argument>& copy) {
@@ -52,36 +56,81 @@ bool is_integer(enum_field_types type) {
          type == MYSQL_TYPE_LONGLONG || type == MYSQL_TYPE_YEAR;
 }
 
+// Who is killed, or out of time, behind the packet's commit is told only that; nor does what has `answered` before tell.
+[[noreturn]] void throw_from_packet(const Failure& failure, bool answered) {
+  if (failure.cause() != Cause::timed_out && !answered) throw Failure(failure);
+  throw Failure(failure.cause(), failure.what(), failure.code(), true);
+}
+
 }  // namespace
 
-void ServerConnection::check_sendable(Deadline deadline) const {
+void ServerConnection::check_sendable(Deadline deadline) {
   if (!usable_) throw Failure(Cause::disconnected, "MySQL: the connection had failed before");
-  if (BootClock::now() >= deadline) throw Failure(Cause::timed_out, "MySQL: there was no time left to ask");
+  if (deadline.passed()) throw Failure(Cause::timed_out, "MySQL: there was no time left to ask");
+  if (unanswered_) return catch_up_on_answers(deadline);
+  if (look_at_rest(mysql_get_socket(connection_)) != Unasked::ended) return;
+  usable_ = false;
+  throw Failure(Cause::disconnected, "MySQL: the server had ended the connection before, and nothing was asked");
+}
+
+void ServerConnection::catch_up_on_answers(const Deadline& deadline) {
+  const BrokenPipeGuard guard(encrypted_);
+  const auto overdue = later(unanswered_->since, longest_unanswered);
+  int result = 0;
+  if (!execute(unanswered_->handle, unanswered_->status, result, deadline.no_later_than(overdue))) {
+    if (BootClock::now() < overdue)
+      throw Failure(Cause::timed_out, "MySQL: an earlier statement has no answer yet, and nothing was asked");
+    usable_ = false;
+  } else if (result != 0) {
+    const auto cause = failure_of(mysql_stmt_errno(unanswered_->handle), {}, user_, false).cause();
+    usable_ = cause != Cause::disconnected && cause != Cause::refused;
+  }
+  if (!usable_) throw Failure(Cause::disconnected, "MySQL: the connection failed with an earlier statement");
+  unanswered_.reset();
+}
+
+bool ServerConnection::execute(MYSQL_STMT* handle, int status, int& result, const Deadline& deadline) {
+  while (status != 0) {
+    const int happened = wait(status, deadline);
+    if (happened < 0) {
+      const auto since = unanswered_ ? unanswered_->since : BootClock::now();
+      unanswered_ = Unanswered{handle, status, since};
+      return false;
+    }
+    status = mysql_stmt_execute_cont(&result, handle, happened);
+  }
+  return true;
+}
+
+bool ServerConnection::post(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
+  if (!prepare_ || in_cluster()) {
+    run(statement, arguments, deadline);
+    return true;
+  }
+  check_sendable(deadline);
+  const BrokenPipeGuard guard(encrypted_);
+  auto& entry = prepared(statement, {std::max(deadline.at(), later(BootClock::now(), time_to_prepare)), deadline.stop()});
+  bind(entry, statement, arguments);
+  answer_.reset(0);
+  int result = 0;
+  if (!execute(entry.handle, mysql_stmt_execute_start(&result, entry.handle), result, deadline)) return false;
+  if (result != 0) fail(entry.handle, true);
+  return true;
 }
 
 int ServerConnection::wait(int status, Deadline deadline) {
-  const int socket = mysql_get_socket(connection_);
-  for (;;) {
-    int timeout = 60'000;
-    if (deadline != Deadline::max()) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - BootClock::now()).count();
-      if (left <= 0) return -1;
-      timeout = static_cast<int>(std::min<std::int64_t>(left, timeout));
-    }
-    short events = 0;
-    if ((status & MYSQL_WAIT_READ) != 0) events |= POLLIN;
-    if ((status & MYSQL_WAIT_WRITE) != 0) events |= POLLOUT;
-    if ((status & MYSQL_WAIT_EXCEPT) != 0) events |= POLLPRI;
-    pollfd source{socket, events, 0};
-    const int ready = ::poll(&source, 1, timeout);
-    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
-    int happened = 0;
-    if ((source.revents & (POLLIN | POLLHUP | POLLERR)) != 0) happened |= MYSQL_WAIT_READ;
-    if ((source.revents & (POLLOUT | POLLERR)) != 0) happened |= MYSQL_WAIT_WRITE;
-    if ((source.revents & POLLPRI) != 0) happened |= MYSQL_WAIT_EXCEPT;
-    happened &= status;
-    return happened == 0 ? status & (MYSQL_WAIT_READ | MYSQL_WAIT_WRITE | MYSQL_WAIT_EXCEPT) : happened;
-  }
+  short events = 0;
+  if ((status & MYSQL_WAIT_READ) != 0) events |= POLLIN;
+  if ((status & MYSQL_WAIT_WRITE) != 0) events |= POLLOUT;
+  if ((status & MYSQL_WAIT_EXCEPT) != 0) events |= POLLPRI;
+  const short has = wait_until_ready(mysql_get_socket(connection_), events, deadline);
+  if (has == 0) return -1;
+  int happened = 0;
+  if ((has & (POLLIN | POLLHUP | POLLERR)) != 0) happened |= MYSQL_WAIT_READ;
+  if ((has & (POLLOUT | POLLERR)) != 0) happened |= MYSQL_WAIT_WRITE;
+  if ((has & POLLPRI) != 0) happened |= MYSQL_WAIT_EXCEPT;
+  happened &= status;
+  return happened == 0 ? status & (MYSQL_WAIT_READ | MYSQL_WAIT_WRITE | MYSQL_WAIT_EXCEPT) : happened;
 }
 
 void ServerConnection::fail(unsigned number, const std::string& text, bool sent) {
@@ -203,24 +252,21 @@ void ServerConnection::run_prepared(const Statement& statement, std::span<const 
   insert_id_ = mysql_stmt_insert_id(entry.handle);
 }
 
-const Answer& ServerConnection::run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
-  check_sendable(deadline);
-  if (statement.hint == "packet")
+void ServerConnection::run_once(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
+  if (statement.hinted("packet"))
     run_packet(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
   else if (prepare_) run_prepared(statement, arguments, deadline);
   else query(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
-  if (statement.hint == "insert_id" || statement.hint == "wanted") {
+  if (statement.hinted("insert_id") || statement.hinted("wanted")) {
     const auto affected = answer_.affected;
     answer_.reset(1);
     answer_.affected = affected;
     if (insert_id_ != 0) answer_.next() = static_cast<std::int64_t>(insert_id_);
   }
-  return answer_;
 }
 
-const Answer& ServerConnection::run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
-                                         Deadline deadline) {
-  check_sendable(deadline);
+Answer ServerConnection::run_rows_once(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
+                                       Deadline deadline) {
   // The text has the list a few times. Each piece of it is a packet of its own, well below the limit.
   const auto piece = std::min(longest_list, largest_packet_ / 4);
   Answer whole;
@@ -246,17 +292,18 @@ const Answer& ServerConnection::run_rows(const Statement& statement, std::span<c
     }
     whole.affected += answer_.affected;
   }
-  answer_ = std::move(whole);
-  return answer_;
+  return whole;
 }
 
 // Where the session has no settings of its own, a statement that writes brings those along that it needs. They hold for
 // it alone: SET TRANSACTION is for the next transaction, and SET STATEMENT for one statement.
 std::string ServerConnection::with_settings(const Statement& statement, std::string sql) const {
-  if (prepare_ || sql.starts_with("SELECT")) return sql;
-  if (statement.hint == "insert_id" && mariadb_)
-    sql = fmt::format("SET STATEMENT sql_mode = '{}', innodb_lock_wait_timeout = 0 FOR {}", sql_mode, sql);
-  return "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;" + sql;
+  if (prepare_) return sql;
+  if (sql.starts_with("SELECT") || sql.starts_with("EXPLAIN")) return sql.insert(0, first_);
+  if (statement.hinted("insert_id") && mariadb_)
+    sql = fmt::format("SET STATEMENT sql_mode = '{}', innodb_lock_wait_timeout = 0, lock_wait_timeout = 0 FOR {}",
+                      sql_mode, sql);
+  return fmt::format("{}SET TRANSACTION ISOLATION LEVEL READ COMMITTED;{}", first_, sql);
 }
 
 // MariaDB cannot skip locked rows in a session that never waits for them: it gives error 1180 and undoes the transaction.
@@ -265,9 +312,9 @@ void ServerConnection::query_patiently(std::string sql, Deadline deadline) {
     sql = "SET SESSION innodb_lock_wait_timeout = 1;" + sql + ";SET SESSION innodb_lock_wait_timeout = 0";
   try {
     query(sql, deadline);
-  } catch (...) {
+  } catch (const Failure& failure) {
     usable_ = false;  // the packet broke off before its last statement: a transaction or a setting may be left open
-    throw;
+    throw_from_packet(failure, answer_.columns() > 0);
   }
 }
 
@@ -277,13 +324,13 @@ void ServerConnection::run_packet(const std::string& sql, Deadline deadline) {
   const std::string impatient = patient ? ";SET SESSION innodb_lock_wait_timeout = 0" : "";
   try {
     query((patient ? "SET SESSION innodb_lock_wait_timeout = 1;" : "") + sql + impatient, deadline);
-  } catch (const Failure&) {
+  } catch (const Failure& failure) {
     try {
       if (usable_) query("ROLLBACK" + impatient, deadline);
     } catch (const Failure&) {
       usable_ = false;
     }
-    throw;
+    throw_from_packet(failure, false);
   }
 }
 
@@ -332,16 +379,20 @@ void ServerConnection::query(const std::string& sql, Deadline deadline) {
 
 void ServerConnection::script(std::string_view sql, Deadline deadline) {
   check_sendable(deadline);
+  const BrokenPipeGuard guard(encrypted_);
   query(std::string(sql), deadline);
 }
 
 const Answer& ServerConnection::ask(const std::string& sql, Deadline deadline) {
   check_sendable(deadline);
+  const BrokenPipeGuard guard(encrypted_);
   query(sql, deadline);
   return answer_;
 }
 
 std::string ServerConnection::default_schema(Deadline deadline) {
+  check_sendable(deadline);
+  const BrokenPipeGuard guard(encrypted_);
   query("SELECT DATABASE()", deadline);
   return answer_.rows() == 0 ? std::string{} : answer_.text(0, 0);
 }

@@ -8,7 +8,9 @@
 #include <mysql.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dlock::dialects::DLOCK_DIALECT {
@@ -26,17 +28,28 @@ class ServerConnection final : public Connection {
   const Answer& run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;
   const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                          Deadline deadline) override;
+  bool post(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;
   void script(std::string_view sql, Deadline deadline) override;
   std::string default_schema(Deadline deadline) override;
   std::vector<std::string> weaknesses(Deadline deadline) override;
+  std::string position(Deadline deadline) override;
+  // MySQL's least is a second, and it is late with it.
+  Duration lock_wait() const noexcept override { return mariadb_ ? Duration{} : std::chrono::seconds{2}; }
   bool usable() const noexcept override { return usable_; }
+  bool at_rest() const noexcept override { return !unanswered_; }
   std::string server() const override;
 
   // For what only this dialect does: a text that was written here, and the answer of its last result with rows.
   const Answer& ask(const std::string& sql, Deadline deadline);
   MYSQL* native() const noexcept { return connection_; }
+  // Several servers take writes, and what one has acknowledged reaches the others a little later.
+  bool in_cluster() const noexcept { return cluster_ != Cluster::none; }
 
  private:
+  enum class Cluster { none, galera, group };
+  class Caught;  // up with the cluster, for as long as it lives
+  std::string_view catching_up() const noexcept;
+
   struct Prepared {
     MYSQL_STMT* handle = nullptr;
     std::vector<MYSQL_BIND> binds;
@@ -53,12 +66,21 @@ class ServerConnection final : public Connection {
   };
 
   void choose_options(const Server& server);
-  void insist_on_tls(const Server& server, Deadline deadline);
+  void heed_greeting(const Server& server, const Deadline& deadline);
+  std::string host_name(const Server& server) const;
+  std::vector<std::string> hosts(const Server& server, const Deadline& deadline) const;
   void open(const Server& server, Deadline deadline);
+  void open_at(const Server& server, const std::string& host, const Deadline& deadline);
   void make_settings(Deadline deadline);
-  void check_settings();
+  void check_settings(Deadline deadline);
+  void note_variables();
+  bool loses_in_failover(Deadline deadline);
   void close() noexcept;
-  void check_sendable(Deadline deadline) const;
+  // Before a request: nothing is left of an earlier one.
+  void check_sendable(Deadline deadline);
+  void catch_up_on_answers(const Deadline& deadline);
+  // False: there is no answer in time.
+  bool execute(MYSQL_STMT* handle, int status, int& result, const Deadline& deadline);
   // Lets one of the library's suspended calls go on until it is done. `status` is what its start answered; `runs`: what
   // it sends is done by the server, whether or not there is an answer.
   template <class Continue>
@@ -69,6 +91,8 @@ class ServerConnection final : public Connection {
   [[noreturn]] void fail(MYSQL_STMT* statement, bool sent);
   Prepared& prepared(const Statement& statement, Deadline deadline);
   void run_prepared(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
+  void run_once(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
+  Answer run_rows_once(const Statement& statement, std::span<const Argument> rows, std::size_t columns, Deadline deadline);
   void bind(Prepared& prepared, const Statement& statement, std::span<const Argument> arguments);
   void fetch(Prepared& prepared, Deadline deadline);
   // Sends a text of one or more statements; answer_ is the last result with rows, those of as many columns right before
@@ -76,6 +100,7 @@ class ServerConnection final : public Connection {
   void query(const std::string& sql, Deadline deadline);
   void run_packet(const std::string& sql, Deadline deadline);
   void read(MYSQL_RES* result);
+  // What else the text of a statement must begin with where the session has no settings of its own.
   std::string with_settings(const Statement& statement, std::string sql) const;
   // The same, with SKIP LOCKED in it.
   void query_patiently(std::string sql, Deadline deadline);
@@ -85,11 +110,20 @@ class ServerConnection final : public Connection {
   const bool prepare_;
   const std::string user_;
   MYSQL* connection_ = nullptr;
-  bool mariadb_ = false;
+  bool mariadb_ = false, encrypted_ = false;
   std::size_t largest_packet_ = 1'000'000;  // the server's limit, or the smallest that was ever a default
   PreparedTexts<Prepared> prepared_;
   Answer answer_;
   std::uint64_t insert_id_ = 0;  // of the last statement that answered without rows
+  Cluster cluster_ = Cluster::none;
+  std::string_view first_{};  // what the text of a statement that is not prepared begins with, and a semicolon
+  // The statement of a post() whose answer is awaited.
+  struct Unanswered {
+    MYSQL_STMT* handle;
+    int status;  // what the client library waits for
+    Instant since;
+  };
+  std::optional<Unanswered> unanswered_{};
   bool usable_ = true;
 };
 

@@ -1,10 +1,11 @@
 // This file knows the first packet of the protocol.
 #include "greeting.hpp"
 
+#include "dialects/readiness.hpp"
+
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -36,11 +37,11 @@ Greeting peek_greeting(int socket, Deadline deadline) {
   std::array<char, longest> buffer{};
   std::size_t seen = 0;
   for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - BootClock::now()).count();
-    if (left <= 0) return Greeting::incomplete;
-    // A part that is already there would end every poll at once: wait for the rest of it in small steps.
-    pollfd source{socket, static_cast<short>(seen == 0 ? POLLIN : 0), 0};
-    ::poll(&source, 1, static_cast<int>(std::min<std::int64_t>(left, seen == 0 ? 60'000 : 1)));
+    // A part that is already there would end every wait at once: look for the rest of it in small steps.
+    const auto step = later(BootClock::now(), std::chrono::milliseconds{1});
+    const auto until = seen == 0 ? deadline : deadline.no_later_than(step);
+    const short has = wait_until_ready(socket, seen == 0 ? POLLIN : short{0}, until);
+    if (has == 0 && deadline.passed()) return Greeting::incomplete;
     const auto count = ::recv(socket, buffer.data(), buffer.size(), MSG_PEEK | MSG_DONTWAIT);
     if (count == 0) return Greeting::incomplete;
     if (count < 0) {
@@ -50,7 +51,7 @@ Greeting peek_greeting(int socket, Deadline deadline) {
     seen = static_cast<std::size_t>(count);
     const auto greeting = read_greeting({buffer.data(), seen});
     if (greeting != Greeting::incomplete) return greeting;
-    if ((source.revents & (POLLHUP | POLLERR)) != 0) return Greeting::incomplete;
+    if ((has & (POLLHUP | POLLERR)) != 0) return Greeting::incomplete;
   }
 }
 

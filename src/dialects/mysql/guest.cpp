@@ -3,6 +3,9 @@
 #include "guest.hpp"
 
 #include "faults.hpp"
+#include "literals.hpp"
+#include "types/clock.hpp"
+#include "types/mutant.hpp"
 #include "types/owner.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +14,8 @@
 #include <charconv>
 #include <exception>
 #include <memory>
+#include <thread>
+#include <utility>
 
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
@@ -19,6 +24,9 @@ namespace {
 // in. No table is read: at REPEATABLE READ the transaction has no snapshot yet, which would be too old for a lock that is
 // waited for.
 constexpr std::string_view place = "CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24)";
+
+// Between two looks at how far a server of a cluster has come.
+constexpr std::chrono::milliseconds first_pause{1}, longest_pause{20};
 
 [[noreturn]] void fail(MYSQL* connection) {
   const char* user = connection->user;
@@ -63,7 +71,14 @@ std::int64_t seconds(Duration duration) {
 TransactionGuest::TransactionGuest(MYSQL* connection, const QuotedTable& table)
     : connection_(connection), send_([connection](std::string_view sql) { return ask(connection, sql); }), table_(table) {}
 
+// What the client library remembers of a connection that is gone is of no use.
+void TransactionGuest::check_alive() const {
+  if (connection_ != nullptr && connection_->net.pvio == nullptr)
+    throw Failure(Cause::disconnected, "MySQL: the connection that was handed over is broken");
+}
+
 void TransactionGuest::check() {
+  check_alive();
   if (connection_ != nullptr) {
     if (connection_->status != MYSQL_STATUS_READY || mysql_more_results(connection_) != 0)
       throw Failure(Cause::rejected, "a result is left to read on the connection that was handed over; read it first");
@@ -121,12 +136,17 @@ bool TransactionGuest::is_mariadb() {
 }
 
 TextRow TransactionGuest::run_waiting(std::string_view sql, Duration wait) {
-  return run(is_mariadb() ? fmt::format("SET STATEMENT innodb_lock_wait_timeout={} FOR {}", seconds(wait), sql)
+  return run(is_mariadb() ? fmt::format("SET STATEMENT innodb_lock_wait_timeout={0}, lock_wait_timeout={0} FOR {1}",
+                                        seconds(wait), sql)
                           : std::string(sql));
 }
 
-// A session of MariaDB that never waits cannot skip locked rows: error 1180, and it undoes what the transaction wrote.
-TextRow TransactionGuest::attempt(std::string_view sql) { return run_waiting(sql, std::chrono::seconds{1}); }
+// A session of MariaDB that never waits cannot skip locked rows: error 1180, and it undoes what the transaction wrote. One
+// that waits for a locked table does so for a day.
+TextRow TransactionGuest::attempt(std::string_view sql) {
+  return run(is_mariadb() ? fmt::format("SET STATEMENT innodb_lock_wait_timeout=1, lock_wait_timeout=0 FOR {}", sql)
+                          : std::string(sql));
+}
 
 bool TransactionGuest::fence(std::string_view sql, Duration wait) {
   const auto row = run_waiting(sql, wait);
@@ -164,6 +184,30 @@ std::string TransactionGuest::where() noexcept {
   }
 }
 
+// Nothing is read of a table, so that the transaction has no snapshot yet that would be too old; and nothing is locked,
+// since what arrives from another server ends whatever transaction has it locked. Inside of a transaction Galera does not
+// wait by itself, whatever wsrep_sync_wait says.
+bool TransactionGuest::catch_up(std::string_view position, Duration wait) {
+  if (position.find(':') != std::string_view::npos) {
+    std::string set;
+    append_literal(set, Argument{position});
+    return one(fmt::format("SELECT WAIT_FOR_EXECUTED_GTID_SET({}, {})", set, seconds(wait))) == "0";
+  }
+  std::int64_t wanted = 0;
+  std::from_chars(position.data(), position.data() + position.size(), wanted);
+  const auto end = later(BootClock::now(), wait);
+  for (auto pause = first_pause;; pause = std::min(2 * pause, longest_pause)) {
+    const auto row = run("SHOW GLOBAL STATUS LIKE 'wsrep_last_committed'");
+    if (row.size() < 2) return false;
+    std::int64_t here = 0;
+    const std::string text = row[1].value_or("");
+    std::from_chars(text.data(), text.data() + text.size(), here);
+    if (here >= wanted) return true;
+    if (BootClock::now() >= end) return false;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
 // There is no such setting of a transaction, only of the session: it is made where it can be taken back.
 void TransactionGuest::bound_idle(Duration bound) {
   if (mark_.empty() || !is_mariadb()) return;
@@ -173,12 +217,14 @@ void TransactionGuest::bound_idle(Duration bound) {
   idle_before_ = before;
 }
 
-void TransactionGuest::restore_idle_bound() noexcept {
-  if (!idle_before_) return;
-  try {
-    run(fmt::format("SET SESSION idle_write_transaction_timeout = {}", *idle_before_));
-  } catch (...) {  // the session is gone, and its settings with it
+// Takes the setting back and ends the transaction, in one statement: behind its end the session may be another one (a
+// pooler's), and in front of it the bound must hold for as long as the client can stop.
+void TransactionGuest::end_with(std::string_view how) {
+  if (!idle_before_ || planted("idle_bound_left")) {
+    run(how);
+    return;
   }
+  run(fmt::format("BEGIN NOT ATOMIC SET SESSION idle_write_transaction_timeout = {}; {}; END", *idle_before_, how));
   idle_before_.reset();
 }
 
@@ -206,6 +252,7 @@ void TransactionGuest::spoil() noexcept {
 }
 
 void TransactionGuest::begin(Duration) {
+  check_alive();
   if (connection_ != nullptr) {
     if (in_transaction(connection_)) throw Failure(Cause::rejected, open_already);
   } else {
@@ -238,8 +285,13 @@ void TransactionGuest::commit() {
     throw Failure(Cause::rejected, ended_early);
   }
   if (connection_ != nullptr && !in_transaction(connection_)) throw Failure(Cause::rejected, ended_early);
-  run("COMMIT");
-  restore_idle_bound();
+  try {
+    end_with("COMMIT");
+  } catch (const Failure& failure) {
+    // Who is killed, or runs out of time, while the commit is under way is told so after it has succeeded, too.
+    if (failure.cause() != Cause::timed_out) throw;
+    throw Failure(failure.cause(), failure.what(), failure.code(), true);
+  }
 }
 
 // After a deadlock, and where a row has changed since the snapshot, the server undoes the whole transaction. It says so
@@ -263,11 +315,15 @@ bool TransactionGuest::undo() noexcept {
 bool TransactionGuest::roll_back() noexcept {
   bool over = true;
   try {
-    run("ROLLBACK");
-  } catch (...) {  // without its connection the transaction is over too
-    over = !answers();
+    end_with("ROLLBACK");
+  } catch (...) {
+    // Who was killed in the middle of it may try again; without its connection the transaction is over, too.
+    try {
+      run("ROLLBACK");
+    } catch (...) {
+      over = !answers();
+    }
   }
-  restore_idle_bound();
   return over;
 }
 

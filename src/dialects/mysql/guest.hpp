@@ -20,6 +20,7 @@ class TransactionGuest final : public Guest {
   TextRow run(std::string_view sql) override { return send_(sql); }
   TextRow attempt(std::string_view sql) override;
   bool fence(std::string_view sql, Duration wait) override;
+  bool catch_up(std::string_view position, Duration wait) override;
   std::optional<bool> is_at(std::string_view place) override;
   bool asks_by_itself() const override { return false; }
   std::optional<TextRow> look(std::string_view sql) override;
@@ -36,13 +37,14 @@ class TransactionGuest final : public Guest {
   bool roll_back() noexcept override;
 
  private:
+  void check_alive() const;
   std::string one(std::string_view sql);
   // Whether the runner's session is in a transaction, as far as a statement that changes nothing can tell.
   bool proves_transaction();
   bool answers() noexcept;
   TextRow run_waiting(std::string_view sql, Duration wait);
   bool is_mariadb();
-  void restore_idle_bound() noexcept;
+  void end_with(std::string_view how);
 
   MYSQL* connection_ = nullptr;  // null with a runner
   Send send_;

@@ -6,6 +6,9 @@
 -- reopens_at <= now and (owner IS NULL or expires_at <= now); but not by an owner that has given it back, which the
 -- actor of a freed row names. Nothing of one owner makes the end of its lease earlier but what ends it: whatever is
 -- sent twice, or arrives late, takes nothing away.
+--
+-- On a cluster that writes on all of its servers, what one has acknowledged reaches the others a little later. What is
+-- marked "matched" or "wanted" and finds no row is asked again when it has; what is marked "fresh" is only asked then.
 
 -- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry, ticket) -> insert_id
 -- The answer is the insert id: the token, or 0 for busy. A busy row makes the SELECT empty, so that nothing is written;
@@ -15,7 +18,10 @@
 -- begins with this statement. The same owner keeps what it was granted; its lease ends no sooner than it did, and that
 -- of a node's row, where each entry has an end of its own, when it did. A takeover begins above the floor too
 -- (VALUES(token)): a row that was given back because its token came from an old floor must not be granted with the next
--- small one. Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for;
+-- small one; and a row that is made begins above the one that was read, which may be gone by then. Without the floor
+-- row the token is out of the range of a BIGINT, under every sql_mode: a name that is not busy is an error then, and
+-- never called busy.
+-- Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for;
 -- a ticket that is over counts as none. All of them were there before this one's was drawn; who has none is granted the
 -- row only if no ticket was drawn since (next_ticket is what was read). The grant ends its ticket, or all that were
 -- passed over; once more by the same owner, it ends nothing.
@@ -25,24 +31,24 @@ INSERT INTO {{lock}}
 SELECT :name, :owner, :node, :label, :actor,
        IF(:entry = '', '', CONCAT(';', :entry, '=', LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
                                                          16, '0'), ';')),
-       LAST_INSERT_ID(f.token + 1),
+       LAST_INSERT_ID(COALESCE((SELECT GREATEST(f.token, COALESCE(b.token, 0)) FROM {{lock}} f WHERE f.name = ''),
+                               9223372036854775807) + 1),
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
        IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease, :meta,
        GREATEST(COALESCE(b.next_ticket, 0), :ticket),
        CASE WHEN b.owner <=> :owner THEN b.served_ticket WHEN :ticket > COALESCE(b.served_ticket, 0) THEN :ticket
             ELSE COALESCE(b.next_ticket, 0) END
-  FROM {{lock}} f LEFT JOIN {{lock}} b ON b.name = :name
- WHERE f.name = ''
-   AND (b.name IS NULL OR b.owner <=> :owner
-        OR (b.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-            AND (b.owner IS NULL OR b.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
-            AND b.actor <> :owner
-            AND (b.next_ticket <= b.served_ticket
-                 OR NOT EXISTS (SELECT 1 FROM {{waiter}} w
-                                 WHERE w.name = :name AND w.ticket > b.served_ticket
-                                   AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-                                   AND (:ticket <= b.served_ticket OR w.ticket < :ticket)))))
+  FROM (SELECT 1 AS one) o LEFT JOIN {{lock}} b ON b.name = :name
+ WHERE b.name IS NULL OR b.owner <=> :owner
+    OR (b.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+        AND (b.owner IS NULL OR b.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+        AND b.actor <> :owner
+        AND (b.next_ticket <= b.served_ticket
+             OR NOT EXISTS (SELECT 1 FROM {{waiter}} w
+                             WHERE w.name = :name AND w.ticket > b.served_ticket
+                               AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                               AND (:ticket <= b.served_ticket OR w.ticket < :ticket))))
 ON DUPLICATE KEY UPDATE
   token = IF({{lock}}.owner <=> VALUES(owner), LAST_INSERT_ID({{lock}}.token),
           IF({{lock}}.reopens_at <= VALUES(acquired_at)
@@ -91,7 +97,7 @@ UPDATE {{lock}} SET actor = owner, owner = NULL, node = '', label = '', entries 
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner = :owner AND token = :token;
 
--- name: withdraw(name, owner) -> wanted
+-- name: withdraw(name, owner) -> wanted fresh
 -- For an owner that gives up not knowing whether it was granted the row: frees what it holds, and where nobody holds
 -- the row, or there is none, leaves its name there. The owner comes last: the others need the old one.
 INSERT INTO {{lock}} (name, token, actor, expires_at)
@@ -109,7 +115,7 @@ ON DUPLICATE KEY UPDATE
   actor = IF({{lock}}.owner IS NULL OR {{lock}}.owner = VALUES(actor), VALUES(actor), {{lock}}.actor),
   owner = IF({{lock}}.owner <=> VALUES(actor), NULL, {{lock}}.owner);
 
--- name: renew(name, owner, token, lease)
+-- name: renew(name, owner, token, lease) -> matched
 -- One packet of several statements, with the leases as a list of tuples at /*rows*/, and again for each length. The
 -- INSERT reads existing rows and locks them, skipping those that are locked elsewhere, so it can neither wait for a row
 -- nor bring one back. What is renewed is told by its end, whoever has written that. The end always moves: a cluster
@@ -124,13 +130,13 @@ ON DUPLICATE KEY UPDATE
 SELECT r.owner, r.expires_at >= @dlock_now + :lease FROM {{lock}} r
  WHERE (r.name, r.owner, r.token) IN (/*rows*/);
 
--- name: extend(name, owner, token, lease)
+-- name: extend(name, owner, token, lease) -> matched
 UPDATE {{lock}}
    SET lease_us = :lease,
        expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
  WHERE name = :name AND owner = :owner AND token = :token;
 
--- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta)
+-- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta) -> matched
 -- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
 -- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
 UPDATE {{lock}}
@@ -171,7 +177,7 @@ SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-
                                AND (:ticket <= l.served_ticket OR w.ticket < :ticket)), 0)) AS queued_until
           FROM {{lock}} l WHERE l.name = :name) s;
 
--- name: inspect(name)
+-- name: inspect(name) -> fresh
 SELECT name, node, owner, label, meta, token,
        CASE WHEN owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 'held'
             WHEN reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 'closed'
@@ -191,7 +197,7 @@ SELECT name, node, owner, label, meta, token,
            AND (w.ticket = 0 OR w.ticket > l.served_ticket))
   FROM {{lock}} l WHERE name = :name AND name <> '';
 
--- name: list(prefix)
+-- name: list(prefix) -> fresh
 SELECT name, node, owner, label, meta, token,
        CASE WHEN owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 'held'
             WHEN reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 'closed'
@@ -212,7 +218,7 @@ SELECT name, node, owner, label, meta, token,
   FROM {{lock}} l WHERE name <> '' AND name >= :prefix AND LEFT(name, LENGTH(:prefix)) = :prefix
  ORDER BY name;
 
--- name: floor()
+-- name: floor() -> fresh
 SELECT token FROM {{lock}} WHERE name = '';
 
 -- name: raise_floor(retention)
@@ -228,14 +234,15 @@ ON DUPLICATE KEY UPDATE token = GREATEST({{lock}}.token, VALUES(token));
 
 -- name: begin_reaping(reaper, label, lease, pause)
 -- A turn of the reaper is a lease on the floor row. Times that no clock can have written are those of a clock that was
--- stepped back, and bind nobody. Assignments run from left to right, and nothing is tested after it was changed.
+-- stepped back, and bind nobody: a minute more than the longest, since this statement's now may have waited for another
+-- reaper's commit. Assignments run from left to right, and nothing is tested after it was changed.
 UPDATE {{lock}}
    SET owner = :reaper, label = :label, expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease
  WHERE name = ''
    AND (owner IS NULL OR owner = :reaper OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-        OR expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+        OR expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease + 60000000)
    AND (owner <=> :reaper OR reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-        OR reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :pause);
+        OR :pause = 0 OR reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :pause + 60000000);
 
 -- name: end_reaping(reaper, pause)
 UPDATE {{lock}}
@@ -252,15 +259,17 @@ SELECT name, token, expires_at
  ORDER BY name LIMIT :limit;
 
 -- name: remove_idle(name, token, expires_at)
--- One packet, with the rows as a list of tuples at /*rows*/: exactly what was seen idle, or nothing,
--- and nothing while somebody waits for it. The inner SELECT
--- locks what is to go, in key order, and leaves what is locked elsewhere for another time. The order of the join is
--- given: the other way round it would begin by locking every row, and wait for each.
+-- One packet, with the rows as a list of tuples at /*rows*/: exactly what was seen idle, or nothing, and nothing while
+-- somebody waits for it. The inner SELECT locks what is to go, in key order, and leaves what is locked elsewhere for
+-- another time; with the LIMIT it stays a table of its own, as MySQL demands of what a DELETE reads of its own table. The
+-- order of the join is given: the other way round it would begin by locking every row, and wait for each. The floor is
+-- what it is now: a restore may have taken it back since it was raised.
 DELETE l
   FROM (SELECT c.name FROM {{lock}} c FORCE INDEX (PRIMARY)
          WHERE (c.name, c.token, c.expires_at) IN (/*rows*/) AND c.name <> ''
            AND c.wanted_until <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-         ORDER BY c.name FOR UPDATE SKIP LOCKED) idle
+           AND c.token <= (SELECT f.token FROM {{lock}} f WHERE f.name = '')
+         ORDER BY c.name LIMIT 1000000 FOR UPDATE SKIP LOCKED) idle
   STRAIGHT_JOIN {{lock}} l FORCE INDEX (PRIMARY) ON l.name = idle.name;
 
 -- name: abandoned(prefix, after, limit)
@@ -279,7 +288,7 @@ UPDATE {{lock}}
  WHERE name = :name AND owner IS NOT NULL AND token = :token
    AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
--- name: installation()
+-- name: installation() -> fresh
 -- Which installation this is, which server says so (UUID_SHORT() begins with the second it was started in), and the same for
 -- people.
 SELECT meta, CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24), CONCAT(@@hostname, ':', @@port)
@@ -292,7 +301,7 @@ SELECT meta, CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24), 
 -- ;<id>=) must still be in it.
 UPDATE {{lock}}
    SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
- WHERE name = :name AND owner = :owner AND token = :token AND (:mark = '' OR LOCATE(:mark, entries) > 0);
+ WHERE name = :name AND owner = :owner AND token = :token AND (LENGTH(:mark) = 0 OR LOCATE(:mark, entries) > 0);
 
 -- name: peek(name)
 -- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
@@ -336,7 +345,7 @@ UPDATE {{lock}}
 -- name: sees(name)
 SELECT 1 FROM {{lock}} WHERE name = :name;
 
--- name: settled(name, token, settler)
+-- name: settled(name, token, settler) -> fresh
 -- 1: by this settler. 0: not by it, since the next grant of a settled lease has a token of at least token + 2.
 -- 2, or no row: a later grant has taken the trace away.
 SELECT CASE WHEN owner IS NULL AND actor = :settler THEN 1 WHEN token <= :token + 1 THEN 0 ELSE 2 END
@@ -345,20 +354,20 @@ SELECT CASE WHEN owner IS NULL AND actor = :settler THEN 1 WHEN token <= :token 
 -- The entries of a node: ;<id>=<end>;<id>=<end>; with ends of 16 digits. They are written only as long as they are what
 -- was read (:seen), so that two who write at once do not undo each other. The number of matched rows is the answer.
 
--- name: entries(name)
+-- name: entries(name) -> fresh
 SELECT owner, node, entries, token, COALESCE((SELECT f.token FROM {{lock}} f WHERE f.name = ''), 0),
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
   FROM {{lock}} WHERE name = :name AND name <> '';
 
--- name: add_entry(name, owner, token, seen, before, lease)
+-- name: add_entry(name, owner, token, seen, before, lease) -> matched
 -- :before is all of the text that comes before the end of the new entry.
 UPDATE {{lock}}
    SET entries = CONCAT(:before, LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease, 16, '0'), ';'),
        expires_at = GREATEST(expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
--- name: replace(name, owner, token, seen, new_owner, new_token, label, actor, mark, lease, at_least, meta)
+-- name: replace(name, owner, token, seen, new_owner, new_token, label, actor, mark, lease, at_least, meta) -> matched
 UPDATE {{lock}}
    SET owner = :new_owner, token = :new_token, label = :label, actor = :actor,
        entries = CONCAT(:mark, LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease, 16, '0'), ';'),
@@ -368,7 +377,7 @@ UPDATE {{lock}}
        lease_us = :lease, meta = :meta
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
--- name: drop_entry(name, owner, token, seen, others)
+-- name: drop_entry(name, owner, token, seen, others) -> matched
 UPDATE {{lock}} SET entries = :others
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
@@ -379,7 +388,7 @@ UPDATE {{lock}} SET actor = owner, owner = NULL, node = '', label = '', entries 
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
--- name: renew_entry(name, owner, token, mark, lease)
+-- name: renew_entry(name, owner, token, mark, lease) -> matched
 -- :mark is ;<id>= and the end after it is written over by a later one, whatever the other entries are. The row lives as
 -- long as the longest of them.
 UPDATE {{lock}}

@@ -15,7 +15,8 @@ SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 BEGIN;
 INSERT INTO {{lock}} (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta)
 WITH wanted (name, owner, node, label, actor, lease, at_least, meta) AS (/*table*/)
-SELECT w.name, w.owner, w.node, w.label, w.actor, (SELECT f.token FROM {{lock}} f WHERE f.name = '') + 1,
+SELECT w.name, w.owner, w.node, w.label, w.actor,
+       COALESCE((SELECT f.token FROM {{lock}} f WHERE f.name = ''), 9223372036854775807) + 1,
        @dlock_now, @dlock_now + w.lease, IF(w.at_least = 0, 0, @dlock_now + w.at_least), w.lease, w.meta
   FROM (SELECT c.* FROM wanted c JOIN {{lock}} p ON p.name = c.name
          WHERE p.owner <=> c.owner
@@ -48,9 +49,10 @@ SELECT r.name, CASE WHEN (r.name, r.owner) IN (/*rows 1 2*/) THEN r.token
 SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 INSERT INTO {{lock}} (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta)
 WITH wanted (name, owner, node, label, actor, lease, at_least, meta) AS (/*table*/)
-SELECT w.name, w.owner, w.node, w.label, w.actor, f.token + 1,
+SELECT w.name, w.owner, w.node, w.label, w.actor,
+       COALESCE((SELECT f.token FROM {{lock}} f WHERE f.name = ''), 9223372036854775807) + 1,
        @dlock_now, @dlock_now + w.lease, IF(w.at_least = 0, 0, @dlock_now + w.at_least), w.lease, w.meta
-  FROM wanted w JOIN {{lock}} f ON f.name = ''
+  FROM wanted w
  WHERE NOT EXISTS (SELECT 1 FROM {{lock}} b WHERE b.name = w.name)
  ORDER BY w.name
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
@@ -59,10 +61,11 @@ SELECT r.name, CASE WHEN (r.name, r.owner) IN (/*rows 1 2*/) THEN r.token
                     ELSE -1 END
   FROM {{lock}} r WHERE r.name IN (/*rows 1*/);
 
--- name: release_many(name, owner, token)
+-- name: release_many(name, owner, token) -> matched
 -- No name twice. As in renew, rows that are locked elsewhere are skipped. What the SELECT answers is to be believed once
 -- the COMMIT has succeeded: 1 for what was freed (by this, or before: the token is of this claim alone), 2 if somebody
--- waits for that, 0 for what is still the claim's and has to be released alone.
+-- waits for that, 0 for what is still the claim's and has to be released alone. Of what a Galera cluster has undone
+-- before the COMMIT, which MariaDB tells nobody, the SELECT behind that says so: the last word counts.
 SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 BEGIN;
 INSERT INTO {{lock}}
@@ -72,3 +75,4 @@ ON DUPLICATE KEY UPDATE
 SELECT r.name, IF(r.owner IS NOT NULL, 0, 1 + (r.wanted_until > @dlock_now)) FROM {{lock}} r
  WHERE (r.name, r.token) IN (/*rows 1 3*/);
 COMMIT;
+SELECT r.name, 0 FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/);

@@ -128,6 +128,20 @@ SELECT count(*) FROM {{lock}} WHERE name = '';
 -- Whether the floor row has what version 3 gives it. Works at every version.
 SELECT count(*) FROM {{lock}} WHERE name = '' AND meta REGEXP '^[0-9a-f]{32}$';
 
+-- name: make_floor()
+-- Where it was lost, and with it what it was: above every token in the table, and above every one that was ever handed
+-- out, as long as they were fewer than a million a second since 1970. Works at every version.
+INSERT INTO {{lock}} (name, token)
+SELECT '', GREATEST(COALESCE(MAX(l.token), 0), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) FROM {{lock}} l
+ON DUPLICATE KEY UPDATE token = {{lock}}.token;
+
+-- name: make_identity()
+-- What version 3 gives the floor row.
+UPDATE {{lock}}
+   SET meta = LEFT(SHA2(CONCAT_WS('/', UUID(), RAND(), RAND(), UTC_TIMESTAMP(6), CONNECTION_ID(), @@hostname, @@port,
+                                  @@server_id), 256), 32)
+ WHERE name = '' AND NOT meta REGEXP '^[0-9a-f]{32}$';
+
 -- name: structure(schema, lock, status, waiter)
 -- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the
 -- same tables give the same lines, whatever their names, the server's version and the order of their columns.
@@ -175,6 +189,41 @@ SELECT line FROM (
                            REPLACE(view_definition, CONCAT('`', :schema, '`.'), '')) USING utf8mb4)
     FROM information_schema.views WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)) found
  ORDER BY line;
+
+-- name: may_see_status()
+-- The catalog shows a role only what it has some right to.
+SELECT 1 FROM {{status}} WHERE 1 = 0;
+
+-- name: may_select_lock()
+-- Nothing is read. Likewise all that follow: a statement that is only explained needs the rights of one that is run.
+SELECT 1 FROM {{lock}} WHERE 1 = 0;
+
+-- name: may_insert_lock()
+EXPLAIN INSERT INTO {{lock}} (name, token) VALUES ('', 0);
+
+-- name: may_update_lock()
+EXPLAIN UPDATE {{lock}} SET expires_at = 0 WHERE 1 = 0;
+
+-- name: may_delete_lock()
+EXPLAIN DELETE FROM {{lock}} WHERE 1 = 0;
+
+-- name: may_select_waiter()
+SELECT 1 FROM {{waiter}} WHERE 1 = 0;
+
+-- name: may_insert_waiter()
+EXPLAIN INSERT INTO {{waiter}} (name, owner, mode, since, expires_at) VALUES ('', '', '', 0, 0);
+
+-- name: may_update_waiter()
+EXPLAIN UPDATE {{waiter}} SET expires_at = 0 WHERE 1 = 0;
+
+-- name: may_delete_waiter()
+EXPLAIN DELETE FROM {{waiter}} WHERE 1 = 0;
+
+-- name: may_select_status()
+SELECT 1 FROM {{status}} WHERE 1 = 0;
+
+-- name: may_select_history()
+SELECT 1 FROM {{history}} WHERE 1 = 0;
 
 -- name: grants_migrator(role)
 -- Never run: printed for a person, and where a right is missing. CREATE lets the rest be granted before there is a table.

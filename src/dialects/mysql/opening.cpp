@@ -1,24 +1,35 @@
 // This file knows how a connection to MySQL or MariaDB is opened, set up and looked over.
 #include "connection.hpp"
 
+#include "broken_pipe.hpp"
 #include "faults.hpp"
 #include "greeting.hpp"
+#include "handshake.hpp"
+#include "types/mutant.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <csignal>
 #include <mutex>
+#include <utility>
 
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
 constexpr unsigned long oldest_mysql = 80001, oldest_mariadb = 100600;
 
+// What a server has to tell of itself.
+constexpr std::string_view variables =
+    "SHOW VARIABLES WHERE Variable_name IN ('max_allowed_packet', 'wsrep_on', 'group_replication_group_name')";
+
 const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
 bool insists_on_tls(const Server& server) { return server.tls == Tls::required || server.tls == Tls::verified; }
+
+// "localhost" alone means the usual socket; with a port, or with TLS, it means the network.
+bool by_network(const Server& server) { return !server.host.empty() && (server.port != 0 || insists_on_tls(server)); }
 
 // Connector/C reads the option files when it connects, over what was set before, so that a line in one of them could
 // switch off what the URL asks for. One attempt that leads nowhere (there is no socket in that place, nobody listens on
@@ -28,24 +39,28 @@ void read_option_files(MYSQL* connection) {
   mysql_real_connect(connection, "localhost", "nobody", "", nullptr, 1, "/dev/null", CLIENT_REMEMBER_OPTIONS);
 }
 
-bool is_connected(int socket) {
-  sockaddr_storage peer{};
-  socklen_t size = sizeof peer;
-  return socket >= 0 && ::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
-}
-
 }  // namespace
+
+void init_library() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction before{};
+    ::sigaction(SIGPIPE, nullptr, &before);
+    mysql_library_init(0, nullptr, nullptr);
+    ::sigaction(SIGPIPE, &before, nullptr);
+  });
+}
 
 ServerConnection::ServerConnection(const Server& server, bool prepared_statements, Deadline deadline)
     : prepare_(prepared_statements), user_(server.user) {
-  static std::once_flag once;
-  std::call_once(once, [] { mysql_library_init(0, nullptr, nullptr); });
+  init_library();
+  const BrokenPipeGuard guard;
   connection_ = mysql_init(nullptr);
   if (connection_ == nullptr) throw Failure(Cause::refused, "MySQL: out of memory");
   try {
     open(server, deadline);
     if (prepare_) make_settings(deadline);
-    else check_settings();
+    else check_settings(deadline);
   } catch (...) {
     close();
     throw;
@@ -56,72 +71,120 @@ void ServerConnection::choose_options(const Server& server) {
   const my_bool yes = 1, no = 0;
   const unsigned local_infile = 0;
   mysql_options(connection_, MYSQL_OPT_NONBLOCK, nullptr);
+  take_waits_over(connection_);
   if (server.user.empty() || server.password.empty() || (server.host.empty() && server.socket.empty()))
     read_option_files(connection_);
   mysql_options(connection_, MYSQL_SET_CHARSET_NAME, "utf8mb4");
   mysql_options(connection_, MYSQL_OPT_LOCAL_INFILE, &local_infile);
   mysql_options(connection_, MYSQL_OPT_RECONNECT, &no);
   mysql_optionsv(connection_, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", server.application.c_str());
-  // "localhost" alone means the usual socket; with a port, or with TLS, it means the network.
-  const bool network = !server.host.empty() && (server.port != 0 || insists_on_tls(server));
   const unsigned tcp = MYSQL_PROTOCOL_TCP, unix_socket = MYSQL_PROTOCOL_SOCKET;
   if (!server.socket.empty()) mysql_options(connection_, MYSQL_OPT_PROTOCOL, &unix_socket);
-  else if (network) mysql_options(connection_, MYSQL_OPT_PROTOCOL, &tcp);
+  else if (by_network(server)) mysql_options(connection_, MYSQL_OPT_PROTOCOL, &tcp);
+  if (server.tls == Tls::disabled) return leave_tls_out(connection_);
   if (!server.ssl_ca.empty()) mysql_options(connection_, MYSQL_OPT_SSL_CA, server.ssl_ca.c_str());
   if (!server.ssl_cert.empty()) mysql_options(connection_, MYSQL_OPT_SSL_CERT, server.ssl_cert.c_str());
   if (!server.ssl_key.empty()) mysql_options(connection_, MYSQL_OPT_SSL_KEY, server.ssl_key.c_str());
   // To Connector/C 3.3 "enforce" means no more than "where it is offered".
-  const bool wanted = insists_on_tls(server) || (server.tls == Tls::preferred && server.socket.empty());
+  const bool wanted = (insists_on_tls(server) || server.socket.empty()) && !planted("tls_not_preferred");
   mysql_options(connection_, MYSQL_OPT_SSL_ENFORCE, wanted ? &yes : &no);
-  mysql_options(connection_, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, server.tls == Tls::verified ? &yes : &no);
+  const bool verified = server.tls == Tls::verified && !planted("tls_not_verified");
+  mysql_options(connection_, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, verified ? &yes : &no);
 }
 
-// Before the client library reads the greeting, which it would answer with the account and a proof of its password.
-void ServerConnection::insist_on_tls(const Server& server, Deadline deadline) {
-  switch (peek_greeting(mysql_get_socket(connection_), deadline)) {
-    case Greeting::offers_tls:
-    case Greeting::refusal: return;
-    case Greeting::without_tls:
-      throw Failure(Cause::rejected,
-                    fmt::format("MySQL: TLS was asked for (ssl-mode), and {} does not offer it; nothing was sent",
-                                server.target));
-    case Greeting::incomplete:
-      throw Failure(Cause::refused, fmt::format("MySQL: no greeting from {} in time", server.target));
+// Before the client library reads the greeting, which it would answer with the account and a proof of its password, or
+// with the password itself.
+void ServerConnection::heed_greeting(const Server& server, const Deadline& deadline) {
+  const auto greeting = peek_greeting(mysql_get_socket(connection_), deadline);
+  if (greeting == Greeting::refusal || (greeting == Greeting::offers_tls && server.tls != Tls::disabled)) return;
+  if (greeting == Greeting::incomplete && (insists_on_tls(server) || deadline.passed()))
+    throw Failure(Cause::refused, fmt::format("MySQL: no greeting from {} in time", server.target));
+  if (greeting == Greeting::without_tls && insists_on_tls(server) && !planted("tls_not_insisted"))
+    throw Failure(Cause::rejected,
+                  fmt::format("MySQL: TLS was asked for (ssl-mode), and {} does not offer it; nothing was sent",
+                              server.target));
+  leave_tls_out(connection_);
+  keep_password_hidden(connection_);
+}
+
+// What the URL or an option file calls the server.
+std::string ServerConnection::host_name(const Server& server) const {
+  return server.host.empty() && connection_->options.host != nullptr ? connection_->options.host : server.host;
+}
+
+// The addresses of the host, each to be tried by itself, as far as they are to be looked up here: the client library
+// would do so by itself, and block.
+std::vector<std::string> ServerConnection::hosts(const Server& server, const Deadline& deadline) const {
+  const auto host = host_name(server);
+  const bool socket = !server.socket.empty() || host.empty() || (host == "localhost" && !by_network(server));
+  if (socket || is_address(host)) return {server.host};
+  try {
+    return server.resolver->addresses_of(host, deadline);
+  } catch (const Failure& failure) {
+    throw Failure(failure.cause(), fmt::format("MySQL: no connection to {}: {}", server.target, failure.what()));
   }
 }
 
 void ServerConnection::open(const Server& server, Deadline deadline) {
   choose_options(server);
+  const auto all = hosts(server, deadline);
+  for (std::size_t i = 0;; ++i) {
+    try {
+      return open_at(server, all[i], deadline.share(all.size() - i));
+    } catch (const Failure& failure) {
+      if (failure.cause() != Cause::refused || i + 1 == all.size()) throw;
+    }
+    // What an attempt leaves behind is of no use to the next.
+    close();
+    usable_ = true;
+    connection_ = mysql_init(nullptr);
+    if (connection_ == nullptr) throw Failure(Cause::refused, "MySQL: out of memory");
+    choose_options(server);
+  }
+}
+
+void ServerConnection::open_at(const Server& server, const std::string& host, const Deadline& deadline) {
   const bool must = insists_on_tls(server);
-  int greeted = -1, kept = -1;  // sockets: the library tries one address of a host after the other
-  const auto keep_from_children = [&] {
-    const int socket = mysql_get_socket(connection_);
-    if (socket < 0 || socket == kept) return;
-    ::fcntl(socket, F_SETFD, FD_CLOEXEC);
-    kept = socket;
-  };
+  // The library looks here for where to connect to, and once it is connected for the name that a certificate must have.
+  const auto name = host_name(server);
+  std::string place(std::max(host.size(), name.size()), '\0');
+  host.copy(place.data(), host.size());
+  const TimeForLibrary time(deadline);
+  bool greeted = false;
   MYSQL* connected = nullptr;
-  const int status = mysql_real_connect_start(&connected, connection_, or_null(server.host), or_null(server.user),
-                                              or_null(server.password), or_null(server.database), server.port,
-                                              or_null(server.socket), CLIENT_FOUND_ROWS | CLIENT_MULTI_STATEMENTS);
-  keep_from_children();
+  const auto proceed = [&](int happened) { return mysql_real_connect_cont(&connected, connection_, happened); };
+  const auto heed = [&](int happened) {
+    SocketAside aside(mysql_get_socket(connection_));
+    if (!host.empty()) name.copy(place.data(), place.size());
+    if (!host.empty()) std::fill(place.begin() + static_cast<std::ptrdiff_t>(name.size()), place.end(), '\0');
+    const int status = proceed(happened);
+    if (status == 0) return status;  // it has given up, and closed its socket
+    aside.put_back();
+    heed_greeting(server, deadline);
+    greeted = true;
+    return status;
+  };
+  const int status = mysql_real_connect_start(&connected, connection_, host.empty() ? nullptr : place.c_str(),
+                                              or_null(server.user), or_null(server.password), or_null(server.database),
+                                              server.port, or_null(server.socket),
+                                              CLIENT_FOUND_ROWS | CLIENT_MULTI_STATEMENTS);
+  tame(mysql_get_socket(connection_));
   try {
     finish(status, deadline, false, [&](int happened) {
-      keep_from_children();
-      const int socket = mysql_get_socket(connection_);
-      if (must && server.socket.empty() && socket != greeted && is_connected(socket)) {
-        usable_ = false;  // what is thrown from here leaves a call of the library half done
-        insist_on_tls(server, deadline);
-        usable_ = true;
-        greeted = socket;
-      }
-      return mysql_real_connect_cont(&connected, connection_, happened);
+      tame(mysql_get_socket(connection_));
+      if (greeted || !is_connected_by_network(mysql_get_socket(connection_))) return proceed(happened);
+      usable_ = false;  // what is thrown from here leaves a call of the library half done
+      const int next = heed(happened);
+      usable_ = true;
+      return next;
     });
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::timed_out) throw;
     throw Failure(Cause::refused, fmt::format("MySQL: no connection to {} in time", server.target));
   }
-  keep_from_children();
+  tame(mysql_get_socket(connection_));
+  if (connected == nullptr && deadline.passed())
+    throw Failure(Cause::refused, fmt::format("MySQL: no connection to {} in time", server.target));
   if (connected == nullptr) {
     const auto number = mysql_errno(connection_);
     auto failure = failure_of(number, fmt::format("cannot connect to {}: {}", server.target, mysql_error(connection_)),
@@ -131,9 +194,10 @@ void ServerConnection::open(const Server& server, Deadline deadline) {
       throw Failure(must && number == tls_failed ? Cause::rejected : Cause::refused, failure.what(), failure.code());
     throw Failure(std::move(failure));
   }
-  if (must && mysql_get_ssl_cipher(connection_) == nullptr)
+  if (must && mysql_get_ssl_cipher(connection_) == nullptr && !planted("tls_not_insisted"))
     throw Failure(Cause::rejected, fmt::format("MySQL: the connection to {} is not encrypted although TLS was asked for",
                                                server.target));
+  encrypted_ = mysql_get_ssl_cipher(connection_) != nullptr;
   mariadb_ = mariadb_connection(connection_) != 0;
   const auto version = mysql_get_server_version(connection_);
   if (version < (mariadb_ ? oldest_mariadb : oldest_mysql))
@@ -143,15 +207,16 @@ void ServerConnection::open(const Server& server, Deadline deadline) {
 
 // In one round trip.
 //  - Lists of assignments are read from left to right (no SIMULTANEOUS_ASSIGNMENT), and nothing is cut to fit.
-//  - A row that is locked elsewhere is an answer, not a reason to wait: MariaDB says so at once, MySQL after its least.
+//  - A row, or a table, that is locked elsewhere is an answer, not a reason to wait: MariaDB says so at once, MySQL after
+//    its least.
 void ServerConnection::make_settings(Deadline deadline) {
   try {
-    query(fmt::format("SET NAMES utf8mb4; SET SESSION sql_mode = '{}', autocommit = 1, sql_safe_updates = 0, "
-                      "innodb_lock_wait_timeout = {}; SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; "
-                      "SELECT @@max_allowed_packet",
-                      sql_mode, mariadb_ ? 0 : 1),
+    query(fmt::format("SET NAMES utf8mb4; SET SESSION sql_mode = '{2}', autocommit = 1, sql_safe_updates = 0, "
+                      "innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}; "
+                      "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; {1}",
+                      mariadb_ ? 0 : 1, variables, sql_mode),
           deadline);
-    largest_packet_ = static_cast<std::size_t>(answer_.integer(0, 0));
+    note_variables();
   } catch (const Failure& failure) {
     // Nothing that was asked for has been sent, whatever became of the settings.
     const bool passes = failure.cause() == Cause::disconnected || failure.cause() == Cause::timed_out;
@@ -160,30 +225,51 @@ void ServerConnection::make_settings(Deadline deadline) {
   }
 }
 
+void ServerConnection::note_variables() {
+  for (std::size_t row = 0; row < answer_.rows(); ++row) {
+    const auto &name = answer_.text(row, 0), &value = answer_.text(row, 1);
+    if (name == "max_allowed_packet") largest_packet_ = std::stoul(value);
+    if (name == "wsrep_on" && value == "ON") cluster_ = Cluster::galera;
+    if (name == "group_replication_group_name" && !value.empty()) cluster_ = Cluster::group;
+  }
+}
+
 // What cannot be brought along with each statement must be right already.
-void ServerConnection::check_settings() {
+void ServerConnection::check_settings(Deadline deadline) {
   unsigned status = 0;
   mariadb_get_infov(connection_, MARIADB_CONNECTION_SERVER_STATUS, &status);
   if ((status & SERVER_STATUS_AUTOCOMMIT) == 0)
     throw Failure(Cause::rejected, "MySQL: autocommit is off on this server, so that nothing would ever be granted; without "
                                    "prepared statements no session setting is made: set autocommit=1 there");
+  try {
+    query(std::string(variables), deadline);
+  } catch (const Failure& failure) {
+    if (failure.cause() != Cause::disconnected && failure.cause() != Cause::timed_out) throw;
+    throw Failure(Cause::refused, failure.what(), failure.code());
+  }
+  note_variables();
 }
 
 void ServerConnection::close() noexcept {
+  if (connection_ == nullptr) return;
+  const BrokenPipeGuard guard(encrypted_);
   // A server that does not answer must not hold up the farewell.
-  if (const int socket = mysql_get_socket(connection_); !usable_ && socket >= 0) ::shutdown(socket, SHUT_RDWR);
-  mysql_close(connection_);
+  const int socket = mysql_get_socket(connection_);
+  if ((!usable_ || unanswered_) && socket >= 0) ::shutdown(socket, SHUT_RDWR);
+  mysql_close(std::exchange(connection_, nullptr));
   for (auto& entry : prepared_) mysql_stmt_close(entry.prepared.handle);
 }
 
 std::vector<std::string> ServerConnection::weaknesses(Deadline deadline) {
+  check_sendable(deadline);
+  const BrokenPipeGuard guard(encrypted_);
   // As text, whatever type a server gives them.
   query("SELECT CONCAT(@@innodb_flush_log_at_trx_commit), CONCAT(@@innodb_doublewrite), CONCAT(@@log_bin), "
         "CONCAT(@@sync_binlog), CONCAT(@@binlog_format)",
         deadline);
   const auto off = [&](std::size_t column) { return answer_.text(0, column) == "0" || answer_.text(0, column) == "OFF"; };
   const bool binlog = !off(2);
-  if (binlog && answer_.text(0, 4) == "STATEMENT")
+  if (binlog && answer_.text(0, 4) == "STATEMENT" && !planted("binlog_statement_taken"))
     throw Failure(Cause::rejected,
                   "MySQL: binlog_format=STATEMENT cannot replicate what a lock engine writes; set binlog_format=ROW (or MIXED)");
   std::vector<std::string> found;
@@ -191,10 +277,39 @@ std::vector<std::string> ServerConnection::weaknesses(Deadline deadline) {
     found.push_back(fmt::format("innodb_flush_log_at_trx_commit={}: a grant acknowledged before a crash can be forgotten, and "
                                 "granted a second time",
                                 answer_.text(0, 0)));
-  if (off(1)) found.emplace_back("innodb_doublewrite is off: a crash of the machine can damage the lock table");
-  if (binlog && answer_.text(0, 3) != "1")
+  if (off(1) && !planted("doublewrite_untold"))
+    found.emplace_back("innodb_doublewrite is off: a crash of the machine can damage the lock table");
+  if (binlog && answer_.text(0, 3) != "1" && !planted("sync_binlog_untold"))
     found.emplace_back("sync_binlog is not 1: after a crash of the machine a replica may have other grants than its source");
+  if (binlog && !in_cluster() && loses_in_failover(deadline))
+    found.push_back(fmt::format("{} is not on, or no replica acknowledges commits, and a replica follows: a failover to it "
+                                "forgets the last grants, and they are granted again with the same tokens",
+                                mariadb_ ? "rpl_semi_sync_master_enabled" : "rpl_semi_sync_source_enabled"));
   return found;
+}
+
+// Whether replicas follow, and commits wait for none of them. MySQL shows those that follow only to who may see the
+// sessions of others (PROCESS); MariaDB counts them for everybody.
+bool ServerConnection::loses_in_failover(Deadline deadline) {
+  query("SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_status', "
+        "'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_source_clients')",
+        deadline);
+  bool follow = false, waits = false, acknowledge = false;
+  for (std::size_t row = 0; row < answer_.rows(); ++row) {
+    const auto &name = answer_.text(row, 0), &value = answer_.text(row, 1);
+    if (name == "Slaves_connected") follow = value != "0";
+    else if (name.ends_with("_status")) waits = waits || value == "ON";
+    else acknowledge = acknowledge || value != "0";
+  }
+  if (waits && acknowledge) return false;
+  if (mariadb_) return follow;
+  try {
+    query("SELECT COUNT(*) FROM information_schema.processlist WHERE COMMAND LIKE 'Binlog Dump%'", deadline);
+  } catch (const Failure&) {
+    if (!usable_) throw;
+    return false;  // a server that does not show its sessions, which is no reason not to open
+  }
+  return answer_.integer(0, 0) > 0;
 }
 
 std::string ServerConnection::server() const {

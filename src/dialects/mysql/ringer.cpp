@@ -43,7 +43,7 @@ class SignalRinger final : public Ringer {
 
   void open(Deadline deadline) {
     auto connection = std::make_unique<ServerConnection>(server_, true, deadline);
-    useless_ = in_cluster(*connection, deadline);
+    useless_ = connection->in_cluster();  // those who wait may be on another server, which knows no named lock of this one
     if (useless_) return;
     make_lasting(*connection, deadline);
     connection_ = std::move(connection);

@@ -1,8 +1,10 @@
-// This file knows which server a URL means, in the words of MariaDB Connector/C.
+// The server that a URL means, in the words of MariaDB Connector/C.
 #pragma once
 
+#include "dialects/resolver.hpp"
 #include "types/url.hpp"
 
+#include <memory>
 #include <string>
 
 namespace dlock::dialects::DLOCK_DIALECT {
@@ -21,6 +23,7 @@ struct Server {
   Tls tls = Tls::preferred;
   std::string ssl_ca, ssl_cert, ssl_key;
   std::string target, application;
+  std::shared_ptr<Resolver> resolver = std::make_shared<Resolver>();
 };
 
 // Throws Error{misuse} that names what is wrong with the URL.

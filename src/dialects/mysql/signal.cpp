@@ -19,11 +19,6 @@ std::string_view engine_of(std::string_view actor) {
   return valid ? engine : std::string_view{};
 }
 
-bool in_cluster(ServerConnection& connection, Deadline deadline) {
-  const auto& answer = connection.ask("SHOW VARIABLES LIKE 'wsrep_on'", deadline);
-  return answer.rows() > 0 && answer.text(0, 1) == "ON";
-}
-
 void make_lasting(ServerConnection& connection, Deadline deadline) {
   const bool mariadb = mariadb_connection(connection.native()) != 0;
   connection.script(fmt::format("SET SESSION wait_timeout = 31536000, {} = 0",

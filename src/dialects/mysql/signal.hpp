@@ -19,9 +19,6 @@ std::string signal_name(std::string_view engine, std::string_view table, int num
 // The engine in the actor of a row; empty if that does not look like one.
 std::string_view engine_of(std::string_view actor);
 
-// Named locks belong to one server: in a cluster that writes on all of them, those who wait may be on another one.
-bool in_cluster(ServerConnection& connection, Deadline deadline);
-
 // The session lives, and waits, for as long as its client does.
 void make_lasting(ServerConnection& connection, Deadline deadline);
 

@@ -17,6 +17,10 @@ UPDATE {{lock}} SET wanted_until = 0
 -- One packet of several statements. The number is drawn and the waiter's row written while the lock's row is locked: in
 -- one transaction, so that whoever has a ticket sees all smaller ones. Above those that are left from before the lock's
 -- row was made. LAST_INSERT_ID() carries the number from one statement to the next; 0: none was drawn.
+-- What arrives from another server of a Galera cluster may undo the transaction between two of the statements, and
+-- MariaDB tells nobody: the next one would be committed by itself, the COMMIT succeed. So the waiter's row is written only in a
+-- transaction, which is that of the drawing then, and what is answered is read behind the COMMIT: the ticket, if it is
+-- live; -1 if there is none, and the drawing has to be repeated; and no row where the floor row is missing.
 BEGIN;
 DO LAST_INSERT_ID(0);
 INSERT INTO {{lock}} (name, token, expires_at, next_ticket, wanted_until)
@@ -38,21 +42,26 @@ SELECT :name, :owner, :node, :label, :actor, :mode, LAST_INSERT_ID(),
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl,
        IF(:wants = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :wants)
   FROM {{lock}} f
- WHERE f.name = '' AND LAST_INSERT_ID() > 0
+ WHERE f.name = '' AND LAST_INSERT_ID() > 0 /*M! AND @@in_transaction = 1 */
 ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALUES(actor), mode = VALUES(mode),
   ticket = VALUES(ticket), expires_at = VALUES(expires_at), wants_until = VALUES(wants_until);
 COMMIT;
-SELECT ticket FROM {{waiter}} WHERE name = :name AND owner = :owner;
+SELECT COALESCE((SELECT w.ticket FROM {{waiter}} w LEFT JOIN {{lock}} l ON l.name = w.name
+                  WHERE w.name = :name AND w.owner = :owner AND w.ticket > COALESCE(l.served_ticket, 0)
+                    AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), -1)
+  FROM {{lock}} f WHERE f.name = '';
 
 -- name: enroll(name, owner, node, label, actor, mode, ttl, wants)
+-- However late it arrives, a ticket that its owner has drawn meanwhile stays, and the dead stay dead.
 INSERT INTO {{waiter}} (name, owner, node, label, actor, mode, ticket, since, expires_at, wants_until)
 VALUES (:name, :owner, :node, :label, :actor, :mode, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
         TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl,
         IF(:wants = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :wants))
-ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALUES(actor), mode = VALUES(mode),
-  ticket = 0, expires_at = VALUES(expires_at), wants_until = VALUES(wants_until);
+ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALUES(actor),
+  expires_at = IF({{waiter}}.ticket = 0, GREATEST({{waiter}}.expires_at, VALUES(expires_at)), {{waiter}}.expires_at),
+  wants_until = VALUES(wants_until);
 
--- name: renew_waiters(name, owner, ttl)
+-- name: renew_waiters(name, owner, ttl) -> matched
 -- One packet, with the waiters as a list of tuples at /*rows*/; the answer names those that live. An update, never an
 -- upsert, and only of what has not expired: the dead stay dead, and a ticket that was served is dead whenever its row
 -- expires.
@@ -64,7 +73,7 @@ SELECT CONCAT(CAST(w.owner AS BINARY), w.name), 1
  WHERE (w.name, w.owner) IN (/*rows*/) AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
    AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0));
 
--- name: discard(name, owner)
+-- name: discard(name, owner) -> matched
 DELETE FROM {{waiter}} WHERE name = :name AND owner = :owner;
 
 -- name: dead_waiters(limit)
@@ -78,7 +87,7 @@ DELETE FROM {{waiter}}
  WHERE (name, owner) IN (/*rows*/)
    AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 60000000;
 
--- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
+-- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket) -> matched
 -- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
 -- here. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
 -- nothing. Without a ticket only while none is outstanding: one could be drawn between the reading of the tickets and
@@ -102,6 +111,9 @@ UPDATE {{lock}} l
                      AND NOT EXISTS (SELECT 1 FROM {{waiter}} w
                                       WHERE w.name = :name AND w.ticket > l.served_ticket AND w.ticket < :ticket
                                         AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))))));
+
+-- name: rename(name, owner, token, actor)
+UPDATE {{lock}} SET actor = :actor WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: chain(actor, owner)
 -- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
@@ -139,3 +151,15 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket,
    AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
    AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0))
  ORDER BY w.name, w.ticket, w.since, w.owner;
+
+-- name: locked(name) -> packet
+-- A row if the name has one that another transaction keeps locked.
+SELECT 1 FROM {{lock}} l LEFT JOIN (SELECT t.name FROM {{lock}} t WHERE t.name = :name FOR UPDATE SKIP LOCKED) taken
+                                ON taken.name = l.name
+ WHERE l.name = :name AND taken.name IS NULL;
+
+-- name: in_the_way(schema, table, waited)
+-- What keeps the table from being written, in words, if a read of it that locks was in vain (:waited); else NULL. Nobody
+-- may see whose it is without further rights.
+SELECT IF(:waited = 0, NULL, CONCAT('another session has locked ', :schema, '.', :table,
+              ' (LOCK TABLES, FLUSH TABLES … WITH READ LOCK, ALTER TABLE, a backup); SHOW FULL PROCESSLIST tells'));

@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::size_t head_length = 32;
 constexpr std::string_view nobody = "--------------------------------";
-constexpr std::chrono::seconds echo_time{1};
 
 // A connection on which nothing is ever sent does not notice by itself that the other end has gone. What the URL says
 // of it comes after these, and wins.
@@ -31,12 +30,11 @@ Server watchful(Server server) {
 
 class ServerBell final : public Bell {
  public:
-  ServerBell(const Server& server, const TableNames& names, Deadline deadline)
-      : channel_("dlock_" + names.bell()), connection_(std::make_unique<ServerConnection>(server, false, deadline)) {
-    PQsetNoticeProcessor(connection_->native(), [](void*, const char*) {}, nullptr);
+  ServerBell(std::unique_ptr<ServerConnection> connection, const TableNames& names, Deadline deadline)
+      : connection_(std::move(connection)) {
     // A server may be set to end sessions that are idle, which this one always is.
     if (PQserverVersion(connection_->native()) >= 140000) connection_->script("SET idle_session_timeout = 0", deadline);
-    connection_->script("LISTEN " + channel_, deadline);
+    connection_->script("LISTEN dlock_" + names.bell(), deadline);
   }
   ~ServerBell() override {
     if (birthplace_.forked()) static_cast<void>(connection_.release());  // it is the parent's
@@ -44,31 +42,12 @@ class ServerBell final : public Bell {
   ServerBell(const ServerBell&) = delete;
   ServerBell& operator=(const ServerBell&) = delete;
 
-  // Whether nothing lies between this connection and its backend: a pooler makes up the backend's number.
-  bool direct(Deadline deadline) {
-    const Statement who{"who", "SELECT pg_backend_pid()", {}, Marker::dollar, {}, {}, 0};
-    return connection_->run(who, {}, deadline).integer(0, 0) == PQbackendPID(connection_->native());
-  }
-
-  // Whether what another connection sends is heard here.
-  bool hears_from(const Server& server, Deadline deadline) {
-    const auto word = random_identity();
-    ServerConnection(server, false, deadline)
-        .script(fmt::format("SELECT pg_notify('{}', '{}')", channel_, word), deadline);
-    const auto end = std::min(deadline, later(BootClock::now(), echo_time));
-    do {
-      while (const Notification heard = next())
-        if (word == heard->extra) return true;
-    } while (interrupt_.wait(socket(), POLLIN, end) == Interrupt::Ended::ready);
-    return false;
-  }
-
   Rung wait(std::span<const Watched>, Deadline until) override {
     Rung rung;
     do {
       while (const Notification heard = next()) {
         const std::string_view text = heard->extra;
-        if (text.size() <= head_length) continue;  // another bell's test
+        if (text.size() <= head_length) continue;  // none of ours
         const auto head = text.substr(0, head_length);
         rung.names.push_back({std::string(text.substr(head_length)), std::string(head == nobody ? "" : head)});
       }
@@ -97,17 +76,17 @@ class ServerBell final : public Bell {
   }
 
   const Birthplace birthplace_;
-  const std::string channel_;
   Interrupt interrupt_;
   std::unique_ptr<ServerConnection> connection_;
 };
 
 }  // namespace
 
+// Through a pooler a connection that is lent to others would listen, and this one would hear nothing.
 std::unique_ptr<Bell> open_bell(const Server& server, const TableNames& names, Deadline deadline) {
-  auto bell = std::make_unique<ServerBell>(watchful(server), names, deadline);
-  if (bell->direct(deadline) || bell->hears_from(server, deadline)) return bell;
-  return nullptr;
+  auto connection = std::make_unique<ServerConnection>(watchful(server), Use::own_session, deadline);
+  if (!connection->has_own_session()) return nullptr;
+  return std::make_unique<ServerBell>(std::move(connection), names, deadline);
 }
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

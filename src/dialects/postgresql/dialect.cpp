@@ -16,22 +16,24 @@ namespace {
 class ServerConnector final : public Connector {
  public:
   ServerConnector(const Url& url, const ConnectOptions& options)
-      : server_(server_of(url, options.application)), prepared_statements_(options.prepared_statements) {}
+      : server_(server_of(url, options.application)),
+        use_(options.prepared_statements ? Use::own_session
+             : options.waits_for_locks   ? Use::as_it_is
+                                         : Use::lent_session) {}
   std::unique_ptr<Connection> connect(Deadline deadline) const override {
-    return std::make_unique<ServerConnection>(server_, prepared_statements_, deadline);
+    return std::make_unique<ServerConnection>(server_, use_, deadline);
   }
   std::unique_ptr<Canceller> canceller(Connection& connection, Deadline) const override {
     return make_canceller(static_cast<ServerConnection&>(connection));
   }
-  // Without prepared statements there is a pooler in between, which lends connections for a transaction.
   std::unique_ptr<Bell> bell(const TableNames& names, Deadline deadline) const override {
-    return prepared_statements_ ? open_bell(server_, names, deadline) : nullptr;
+    return use_ == Use::own_session ? open_bell(server_, names, deadline) : nullptr;
   }
   const std::string& target() const noexcept override { return server_.target; }
 
  private:
   const Server server_;
-  const bool prepared_statements_;
+  const Use use_;
 };
 
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};

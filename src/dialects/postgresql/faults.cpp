@@ -99,11 +99,13 @@ std::string missing_right(std::string_view text, std::string_view user) {
 std::string advice(std::string_view sqlstate, Cause cause, std::string_view text, std::string_view user) {
   if (sqlstate == "42501") return missing_right(text, user);
   if (sqlstate == "28P01") return "; the password comes from the URL, from PGPASSWORD or from the password file";
+  if (sqlstate == "23502" && says(text, "\"token\""))
+    return "; the floor row of the lock table is missing: run \"dlock-migrate repair\"";
   if (sqlstate == "25006") return "; locks need a server that takes writes: name the primary, or all hosts, in the URL";
   if (cause == Cause::schema) return "; run \"dlock-migrate up\"";
   if (cause == Cause::stale_statement)
-    return "; behind a pooler of transactions prepared statements must be switched off "
-           "(EngineOptions::prepared_statements)";
+    return "; something lends this session to others and could not be recognised: nothing is prepared from here on "
+           "(as by prepared=off in the URL, and by EngineOptions::prepared_statements)";
   return {};
 }
 

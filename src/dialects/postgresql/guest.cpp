@@ -4,6 +4,8 @@
 #include "dialects/hex.hpp"
 #include "faults.hpp"
 #include "handle.hpp"
+#include "standby.hpp"
+#include "types/mutant.hpp"
 #include "types/owner.hpp"
 
 #include <fmt/format.h>
@@ -87,7 +89,9 @@ TransactionGuest::TransactionGuest(PGconn* connection, const QuotedTable& table)
 }
 
 TransactionGuest::TransactionGuest(Send send, const QuotedTable& table)
-    : send_(std::move(send)), table_(literal_of(table.schema + "." + table.lock)) {}
+    : send_(std::move(send)),
+      table_(literal_of(table.schema + "." + table.lock)),
+      lock_table_(fmt::format("LOCK TABLE {}.{} IN ROW EXCLUSIVE MODE NOWAIT", table.schema, table.lock)) {}
 
 void TransactionGuest::check() {
   if (connection_ == nullptr) {
@@ -126,9 +130,12 @@ std::string TransactionGuest::one(std::string_view sql) {
 // A row can be locked in vain: when it was changed after the statement's snapshot, and cannot be had any more. Only the
 // end of a savepoint lets go of it.
 TextRow TransactionGuest::attempt(std::string_view sql) {
-  run("SAVEPOINT dlock_attempt");
+  constexpr std::string_view savepoint = "SAVEPOINT dlock_attempt";
+  if (connection_ == nullptr) run(savepoint);
   TextRow row;
   try {
+    // A locked table would be waited for, for as long as the caller's session has it, and holding the row.
+    run(connection_ == nullptr ? lock_table_ : fmt::format("{};{}", savepoint, lock_table_));
     row = run(sql);
   } catch (...) {
     const auto why = std::current_exception();
@@ -160,8 +167,10 @@ std::string TransactionGuest::lock_timeout() {
 }
 
 bool TransactionGuest::fence(std::string_view sql, Duration wait) {
-  const auto before = fmt::format("SET LOCAL lock_timeout = '{}ms'", milliseconds(wait));
-  const auto after = fmt::format("SET LOCAL lock_timeout = '{}'", lock_timeout());
+  const std::string_view set = planted("lock_timeout_for_good") ? "SET" : "SET LOCAL";
+  const auto before = fmt::format("{} lock_timeout = '{}ms'", set, milliseconds(wait));
+  const auto right = fmt::format("{} lock_timeout = '{}'", set, lock_timeout());
+  const auto& after = planted("lock_timeout_left") ? before : right;
   const auto mark = mark_.empty() ? std::string{} : "SAVEPOINT " + mark_;
   try {
     if (connection_ != nullptr) {
@@ -217,6 +226,7 @@ bool TransactionGuest::blind_to_new_rows() {
 }
 
 void TransactionGuest::bound_idle(Duration bound) {
+  if (planted("fence_unbounded") && mark_.empty()) return;
   constexpr std::string_view setting = "idle_in_transaction_session_timeout";
   run(fmt::format("SELECT set_config('{0}', '{1}ms', true) WHERE current_setting('{0}')::interval = '0' "
                   "OR current_setting('{0}')::interval > '{1}ms'",
@@ -287,12 +297,17 @@ void TransactionGuest::commit() {
   if (PQtransactionStatus(connection_) == PQTRANS_INERROR)
     throw Failure(Cause::rejected, "a statement of the transaction had failed, and the work went on; nothing of it is stored");
   if (PQtransactionStatus(connection_) != PQTRANS_INTRANS) throw Failure(Cause::rejected, ended_early);
+  // The warning that nobody has confirmed the commit must not be silenced.
+  constexpr std::string_view audible = "SELECT set_config('client_min_messages', 'warning', true) "
+                                       "WHERE current_setting('client_min_messages') IN ('error', 'fatal', 'panic')";
+  const StandbyWatch standby(connection_);
   try {
-    run(release + ";COMMIT");
+    run(fmt::format("{};{};COMMIT", release, audible));
   } catch (const Failure& failure) {
     if (failure.code() == no_savepoint_code) throw Failure(Cause::rejected, ended_early);
     throw;
   }
+  if (standby.gave_up()) throw unconfirmed_commit();
 }
 
 bool TransactionGuest::undo() noexcept {

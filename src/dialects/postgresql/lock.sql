@@ -10,9 +10,10 @@
 -- A busy row makes the SELECT empty, so that nothing is written; the WHERE of the upsert says the same of the row as it
 -- is once it is locked, and the times of a grant are read after that, once, so that its columns agree to the microsecond.
 -- The same owner keeps what it was granted; its lease ends no sooner than it did, and that of a node's row, where each
--- entry has an end of its own, when it did. A takeover begins above the floor too
--- (excluded.token): a row that was given back because its token came from an old floor must not be granted with the
--- next small one.
+-- entry has an end of its own, when it did. A takeover begins above the floor too (excluded.token): a row that was
+-- given back because its token came from an old floor must not be granted with the next small one; and a row that is
+-- made begins above the one that was read, which may be gone by then. Without the floor row the token would be NULL,
+-- which the table refuses: a name that is not busy is an error then, and never called busy.
 -- Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for; a ticket
 -- that is over counts as none. All of them were there before this one's was drawn; who has none is granted the row only
 -- if no ticket was drawn since (next_ticket is what was read). The grant ends its ticket, or all that were passed over.
@@ -22,19 +23,18 @@ INSERT INTO {{lock}} AS l
 SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text,
        CASE WHEN :entry::text = '' THEN ''
             ELSE ';' || :entry::text || '=' || lpad((n.now + :lease::bigint)::text, 16, '0') || ';' END,
-       f.token + 1, n.now, n.now + :lease::bigint,
+       (SELECT greatest(f.token, b.token) FROM {{lock}} AS f WHERE f.name = '') + 1, n.now, n.now + :lease::bigint,
        CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END,
        :lease::bigint, :meta::text, greatest(coalesce(b.next_ticket, 0), :ticket::bigint),
        CASE WHEN :ticket::bigint > coalesce(b.served_ticket, 0) THEN :ticket::bigint ELSE coalesce(b.next_ticket, 0) END
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n,
-       {{lock}} AS f LEFT JOIN {{lock}} AS b ON b.name = :name::text
- WHERE f.name = ''
-   AND (b.name IS NULL OR b.owner = :owner::text
-        OR (b.reopens_at <= n.now AND (b.owner IS NULL OR b.expires_at <= n.now) AND b.actor <> :owner::text
-            AND (b.next_ticket <= b.served_ticket
-                 OR NOT EXISTS (SELECT FROM {{waiter}} AS w
-                                 WHERE w.name = :name::text AND w.ticket > b.served_ticket AND w.expires_at > n.now
-                                   AND (:ticket::bigint <= b.served_ticket OR w.ticket < :ticket::bigint)))))
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+       LEFT JOIN {{lock}} AS b ON b.name = :name::text
+ WHERE b.name IS NULL OR b.owner = :owner::text
+    OR (b.reopens_at <= n.now AND (b.owner IS NULL OR b.expires_at <= n.now) AND b.actor <> :owner::text
+        AND (b.next_ticket <= b.served_ticket
+             OR NOT EXISTS (SELECT FROM {{waiter}} AS w
+                             WHERE w.name = :name::text AND w.ticket > b.served_ticket AND w.expires_at > n.now
+                               AND (:ticket::bigint <= b.served_ticket OR w.ticket < :ticket::bigint))))
 ON CONFLICT (name) DO UPDATE SET
        token = CASE WHEN l.owner = excluded.owner THEN l.token ELSE greatest(l.token + 1, excluded.token) END,
        (acquired_at, expires_at, reopens_at) = (
@@ -211,13 +211,15 @@ UPDATE {{lock}}
 
 -- name: begin_reaping(reaper, label, lease, pause)
 -- A turn of the reaper is a lease on the floor row. Times that no clock can have written are those of a clock that was
--- stepped back, and bind nobody.
+-- stepped back, and bind nobody: a minute more than the longest, since this statement's now may have waited for another
+-- reaper's commit.
 UPDATE {{lock}} AS f
    SET owner = :reaper::text, label = :label::text, expires_at = n.now + :lease::bigint
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
  WHERE f.name = ''
-   AND (f.owner IS NULL OR f.owner = :reaper::text OR f.expires_at <= n.now OR f.expires_at > n.now + :lease::bigint)
-   AND (f.owner = :reaper::text OR f.reopens_at <= n.now OR f.reopens_at > n.now + :pause::bigint);
+   AND (f.owner IS NULL OR f.owner = :reaper::text OR f.expires_at <= n.now OR f.expires_at > n.now + :lease::bigint + 60000000)
+   AND (f.owner = :reaper::text OR f.reopens_at <= n.now OR :pause::bigint = 0
+        OR f.reopens_at > n.now + :pause::bigint + 60000000);
 
 -- name: end_reaping(reaper, pause)
 UPDATE {{lock}}
@@ -236,7 +238,7 @@ SELECT c.name, c.token, c.expires_at
 -- name: remove_idle(name, token, expires_at)
 -- Every argument is an array, an element a row: exactly what was seen idle, or nothing,
 -- and nothing while somebody waits for it. A row that is locked elsewhere
--- is left for another time.
+-- is left for another time. The floor is what it is now: a restore may have taken it back since it was raised.
 WITH wanted AS MATERIALIZED (
   SELECT w.name, w.token, w.expires_at
     FROM unnest(:name::text[], :token::bigint[], :expires_at::bigint[]) AS w (name, token, expires_at)),
@@ -244,6 +246,7 @@ gone AS MATERIALIZED (
   SELECT l.name FROM {{lock}} AS l JOIN wanted AS w
       ON l.name = w.name AND l.token = w.token AND l.expires_at = w.expires_at
    WHERE l.name <> '' AND l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+     AND l.token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED)
 DELETE FROM {{lock}} AS l USING gone WHERE l.name = gone.name;
 

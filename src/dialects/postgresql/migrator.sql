@@ -141,6 +141,21 @@ SELECT count(*) FROM {{lock}} WHERE name = '';
 -- Whether the floor row has what version 3 gives it. Works at every version.
 SELECT count(*) FROM {{lock}} WHERE name = '' AND meta ~ '^[0-9a-f]{32}$';
 
+-- name: make_floor()
+-- Where it was lost, and with it what it was: above every token in the table, and above every one that was ever handed
+-- out, as long as they were fewer than a million a second since 1970. Works at every version.
+INSERT INTO {{lock}} (name, token)
+SELECT '', greatest(coalesce(max(l.token), 0), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) FROM {{lock}} AS l
+ON CONFLICT (name) DO NOTHING;
+
+-- name: make_identity()
+-- What version 3 gives the floor row.
+UPDATE {{lock}}
+   SET meta = left(encode(sha256(convert_to(concat_ws('/', random(), random(), clock_timestamp(), pg_backend_pid(),
+                                                      pg_postmaster_start_time(), txid_current(), current_database(),
+                                                      inet_server_addr()), 'UTF8')), 'hex'), 32)
+ WHERE name = '' AND meta !~ '^[0-9a-f]{32}$';
+
 -- name: structure(schema, lock, status, waiter)
 -- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the
 -- same tables give the same lines, whatever their names, the server's version and the order of their columns.
@@ -198,6 +213,37 @@ SELECT line FROM (
   UNION ALL
   SELECT format('%s: view %s', r.name, pg_catalog.pg_get_viewdef(r.oid)) FROM relation r WHERE r.relkind = 'v') lines
  ORDER BY line COLLATE "C";
+
+-- name: may_select_lock()
+-- Nothing is read. Likewise all that follow: a statement that is only explained needs the rights of one that is run.
+SELECT 1 FROM {{lock}} WHERE 1 = 0;
+
+-- name: may_insert_lock()
+EXPLAIN INSERT INTO {{lock}} (name, token) VALUES ('', 0);
+
+-- name: may_update_lock()
+EXPLAIN UPDATE {{lock}} SET expires_at = 0 WHERE 1 = 0;
+
+-- name: may_delete_lock()
+EXPLAIN DELETE FROM {{lock}} WHERE 1 = 0;
+
+-- name: may_select_waiter()
+SELECT 1 FROM {{waiter}} WHERE 1 = 0;
+
+-- name: may_insert_waiter()
+EXPLAIN INSERT INTO {{waiter}} (name, owner, mode, since, expires_at) VALUES ('', '', '', 0, 0);
+
+-- name: may_update_waiter()
+EXPLAIN UPDATE {{waiter}} SET expires_at = 0 WHERE 1 = 0;
+
+-- name: may_delete_waiter()
+EXPLAIN DELETE FROM {{waiter}} WHERE 1 = 0;
+
+-- name: may_select_status()
+SELECT 1 FROM {{status}} WHERE 1 = 0;
+
+-- name: may_select_history()
+SELECT 1 FROM {{history}} WHERE 1 = 0;
 
 -- name: grants_migrator(role)
 -- Never run: printed for a person, and where a right is missing. Tables that are there already must belong to the role.

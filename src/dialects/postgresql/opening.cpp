@@ -1,8 +1,8 @@
-// This file knows libpq's way of connecting without blocking, and what it says when it cannot.
+// Connects by libpq's calls that do not block.
 #include "opening.hpp"
 
+#include "dialects/readiness.hpp"
 #include "faults.hpp"
-#include "waiting.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -34,6 +34,8 @@ Handle open_at(const Server& server, const Keywords& place, Deadline deadline) {
   values.push_back(nullptr);
   Handle connection(PQconnectStartParams(keywords.data(), values.data(), 0));
   if (!connection) throw Failure(Cause::refused, "PostgreSQL: out of memory");
+  // Without one libpq prints what a server notes in passing to the program's standard error.
+  PQsetNoticeReceiver(connection.get(), [](void*, const PGresult*) {}, nullptr);
   // Only this way does libpq tell the SQLSTATE of a refusal, which means the same in every language.
   PQsetErrorVerbosity(connection.get(), PQERRORS_VERBOSE);
   const auto refused = [&] {
@@ -44,7 +46,8 @@ Handle open_at(const Server& server, const Keywords& place, Deadline deadline) {
   if (PQstatus(connection.get()) == CONNECTION_BAD) throw refused();
   for (auto state = PGRES_POLLING_WRITING; state != PGRES_POLLING_OK; state = PQconnectPoll(connection.get())) {
     if (state == PGRES_POLLING_FAILED) throw refused();
-    if (!wait_for(connection.get(), state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline)) {
+    if (wait_until_ready(PQsocket(connection.get()), state == PGRES_POLLING_READING ? POLLIN : POLLOUT,
+                         deadline) == 0) {
       const char *host = PQhost(connection.get()), *port = PQport(connection.get());
       throw Failure(Cause::refused,
                     fmt::format("PostgreSQL: no connection to {} in time (host {}, port {})", server.target,
@@ -59,6 +62,29 @@ Handle open_at(const Server& server, const Keywords& place, Deadline deadline) {
   return connection;
 }
 
+std::string value_of(const Keywords& place, std::string_view key) {
+  const auto found = std::find_if(place.begin(), place.end(), [&](const auto& word) { return word.first == key; });
+  return found == place.end() ? std::string{} : found->second;
+}
+
+// The place once for each address of its host. libpq would look the name up by itself, and block; so it is told the
+// address as well, and keeps the name for the certificate and the password file.
+std::vector<Keywords> addresses_of(const Server& server, const Keywords& place, const Deadline& deadline) {
+  const auto host = value_of(place, "host");
+  const bool socket = host.empty() || host.front() == '/' || host.front() == '@';
+  if (socket || is_address(host) || !value_of(place, "hostaddr").empty()) return {place};
+  std::vector<Keywords> all;
+  try {
+    for (const auto& address : server.resolver->addresses_of(host, deadline)) {
+      all.push_back(place);
+      all.back().emplace_back("hostaddr", address);
+    }
+  } catch (const Failure& failure) {
+    throw Failure(failure.cause(), fmt::format("PostgreSQL: no connection to {}: {}", server.target, failure.what()));
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string server_name(const PGconn* connection) {
@@ -69,20 +95,26 @@ std::string server_name(const PGconn* connection) {
 
 Handle open_connection(const Server& server, Deadline deadline) {
   std::string tried;
-  for (std::size_t i = 0; i < server.places.size(); ++i) {
-    const auto now = BootClock::now();
-    auto until = deadline;
-    if (deadline != Deadline::max())
-      until = now + (deadline - now) / static_cast<BootClock::rep>(server.places.size() - i);
-    if (server.connect_timeout) until = std::min(until, later(now, *server.connect_timeout));
+  const auto failed = [&](const Failure& failure) {
+    // Like libpq: a server that answers and says no has the last word.
+    if (failure.cause() != Cause::refused) throw failure;
+    tried += (tried.empty() ? "" : "; ") + std::string(failure.what());
+  };
+  const auto places = server.places.size();
+  for (std::size_t i = 0; i < places; ++i) {
+    auto until = deadline.share(places - i);
+    if (server.connect_timeout) until = until.no_later_than(later(BootClock::now(), *server.connect_timeout));
+    std::vector<Keywords> addresses;
     try {
-      return open_at(server, server.places[i], until);
+      addresses = addresses_of(server, server.places[i], until);
     } catch (const Failure& failure) {
-      // Like libpq: a server that answers and says no has the last word.
-      if (failure.cause() != Cause::refused) throw;
-      if (i + 1 == server.places.size() && tried.empty()) throw;
-      tried += (tried.empty() ? "" : "; ") + std::string(failure.what());
+      failed(failure);
     }
+    for (std::size_t j = 0; j < addresses.size(); ++j) try {
+        return open_at(server, addresses[j], until.share(addresses.size() - j));
+      } catch (const Failure& failure) {
+        failed(failure);
+      }
   }
   throw Failure(Cause::refused, tried);
 }

@@ -30,6 +30,7 @@ class Peer final : public RawPeer {
   Peer(std::string_view url, const RawTable& table, std::string_view word)
       : connection_(PQconnectdb(std::string(url).c_str())) {
     if (PQstatus(connection_.get()) != CONNECTION_OK) fail();
+    PQsetNoticeReceiver(connection_.get(), [](void*, const PGresult*) {}, nullptr);
     // The plans are to be the same: these are the settings of the engine's sessions that choose them.
     checked(PQexec(raw(), "SET enable_seqscan = off; SET jit = off; SET plan_cache_mode = force_generic_plan"),
             PGRES_COMMAND_OK);

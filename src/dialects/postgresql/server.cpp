@@ -1,4 +1,4 @@
-// This file knows the URLs of PostgreSQL: every option is libpq's own, and an unknown one is refused.
+// Reads the URLs of PostgreSQL: every option is libpq's own, and an unknown one is refused.
 #include "server.hpp"
 
 #include "faults.hpp"
@@ -8,11 +8,15 @@
 #include <dlock/error.hpp>
 
 #include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <memory>
+#include <system_error>
 
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
@@ -110,6 +114,12 @@ void add_option(const std::string& key, const std::string& value, Keywords& keyw
   keywords.emplace_back(key, value);
 }
 
+bool descriptor_left() {
+  const int descriptor = ::eventfd(0, EFD_CLOEXEC);
+  if (descriptor >= 0) ::close(descriptor);
+  return descriptor >= 0;
+}
+
 // libpq checks its keywords, its environment variables and its files when it is told to connect. The host cannot be
 // there, so that with nothing wrong the attempt ends with it, and nothing is sent anywhere.
 void check_by_connecting(const Keywords& keywords) {
@@ -134,10 +144,36 @@ void check_by_connecting(const Keywords& keywords) {
   const Handle connection(PQconnectStartParams(keys.data(), values.data(), 0));
   const std::string_view text = connection ? PQerrorMessage(connection.get()) : "";
   if (text.empty() || text.find(nowhere) != std::string_view::npos) return;
+  if (!descriptor_left())
+    throw Error(Fault::unavailable, "no descriptor is left to connect with: " + std::generic_category().message(errno));
   refuse(fmt::format("the PostgreSQL URL, or libpq's environment, cannot be used: {}", in_one_line(text)));
 }
 
-// One list of host, hostaddr and port for each of several hosts; what is not named is libpq's to find out.
+// Where libpq would go by its environment and its files, if anywhere but to the socket on this machine.
+Keywords place_in_environment(const Keywords& keywords) {
+  std::vector<const char*> keys, values;
+  for (const auto& [key, value] : keywords) {
+    keys.push_back(key.c_str());
+    values.push_back(value.c_str());
+  }
+  // So it reads all there is to read, and ends before it looks for a server.
+  keys.insert(keys.end(), {"sslmode", nullptr});
+  values.insert(values.end(), {"none at all", nullptr});
+  const Handle connection(PQconnectStartParams(keys.data(), values.data(), 0));
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> all(PQconninfo(connection.get()), &PQconninfoFree);
+  Keywords found;
+  bool named = false;
+  for (auto* option = all.get(); option != nullptr && option->keyword != nullptr; ++option) {
+    const std::string_view key = option->keyword;
+    if (option->val == nullptr || *option->val == '\0') continue;
+    if (key != "host" && key != "hostaddr" && key != "port") continue;
+    named = named || key != "port";
+    found.emplace_back(key, option->val);
+  }
+  return named ? found : Keywords{};
+}
+
+// One list of host, hostaddr and port for each of several hosts; empty: the socket on this machine.
 std::vector<Keywords> places_of(const Keywords& keywords) {
   const auto host = value_of(keywords, "host"), hostaddr = value_of(keywords, "hostaddr"),
              port = value_of(keywords, "port");
@@ -170,7 +206,9 @@ Server server_of(const Url& url, const std::string& application) {
   for (const auto& [key, value] : url.options) add_option(key, value, words);
   check_by_connecting(words);
 
-  server.places = places_of(words);
+  const bool named = !value_of(words, "host").empty() || !value_of(words, "hostaddr").empty();
+  const auto elsewhere = named ? Keywords{} : place_in_environment(words);
+  server.places = places_of(elsewhere.empty() ? words : elsewhere);
   std::erase_if(
       words, [](const auto& word) { return word.first == "host" || word.first == "hostaddr" || word.first == "port"; });
   // Of several hosts the one that takes writes is meant: on a standby nobody can lock anything.

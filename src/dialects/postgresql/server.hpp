@@ -1,10 +1,13 @@
-// This file knows which server a URL means, in libpq's keywords.
+// The server that a URL means, in libpq's keywords.
 #pragma once
 
+#include "dialects/resolver.hpp"
 #include "types/url.hpp"
 
 #include <dlock/duration.hpp>
 
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,6 +24,9 @@ struct Server {
   std::optional<Duration> connect_timeout;  // for each place: libpq leaves it to those who connect without blocking
   std::string password;                     // to hide it in messages
   std::string target;                       // the URL for messages
+  std::shared_ptr<Resolver> resolver = std::make_shared<Resolver>();
+  // Set by the first connection that finds what it has prepared gone: something lends its session to others.
+  std::shared_ptr<std::atomic<bool>> lends_sessions = std::make_shared<std::atomic<bool>>(false);
 };
 
 // Throws Error{misuse} that names what is wrong with the URL or with libpq's environment variables and files.

@@ -42,12 +42,14 @@ written AS (
 SELECT ticket FROM written UNION ALL SELECT ticket FROM held;
 
 -- name: enroll(name, owner, node, label, actor, mode, ttl, wants)
+-- However late it arrives, a ticket that its owner has drawn meanwhile stays, and the dead stay dead.
 INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, since, expires_at, wants_until)
 SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, :mode::text, n.now, n.now + :ttl::bigint,
        CASE WHEN :wants::bigint = 0 THEN 0 ELSE n.now + :wants::bigint END
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
 ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
-       mode = excluded.mode, ticket = 0, expires_at = excluded.expires_at, wants_until = excluded.wants_until;
+       expires_at = CASE WHEN w.ticket = 0 THEN greatest(w.expires_at, excluded.expires_at) ELSE w.expires_at END,
+       wants_until = excluded.wants_until;
 
 -- name: renew_waiters(name, owner, ttl)
 -- Every argument is an array, an element a waiter; the answer names those that live. An update, never an upsert, and
@@ -98,6 +100,9 @@ UPDATE {{lock}} AS l
                                       WHERE w.name = :name::text AND w.ticket > l.served_ticket
                                         AND w.ticket < :ticket::bigint AND w.expires_at > n.now)))));
 
+-- name: rename(name, owner, token, actor)
+UPDATE {{lock}} SET actor = :actor::text WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
+
 -- name: chain(actor, owner)
 -- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
 -- at once counts for the last it came to. The thread is what waits and holds: the last 16 digits of an actor.
@@ -130,3 +135,19 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, n.now - w.si
  WHERE starts_with(w.name, :prefix::text) AND w.expires_at > n.now
    AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))
  ORDER BY w.name, w.ticket, w.since, w.owner;
+
+-- name: locked(name)
+-- A row if the name has one that another transaction keeps locked.
+WITH taken AS MATERIALIZED (SELECT l.name FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE SKIP LOCKED)
+SELECT 1::bigint FROM {{lock}} AS l WHERE l.name = :name::text AND NOT EXISTS (SELECT FROM taken);
+
+-- name: in_the_way(schema, table, waited)
+-- What keeps the table from being written, in words, without waiting for it; NULL where nothing is seen. :waited: a read
+-- of the table was in vain, which shows here by itself.
+SELECT string_agg(format('process %s %s %s', k.pid, CASE WHEN k.granted THEN 'holds' ELSE 'waits for' END, k.mode), ', '
+                  ORDER BY k.granted DESC, k.pid)
+  FROM pg_catalog.pg_locks AS k JOIN pg_catalog.pg_database AS d ON d.oid = k.database
+       JOIN pg_catalog.pg_class AS c ON c.oid = k.relation JOIN pg_catalog.pg_namespace AS s ON s.oid = c.relnamespace
+ WHERE k.locktype = 'relation' AND d.datname = current_database() AND s.nspname = :schema::text AND c.relname = :table::text
+   AND k.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+   AND k.pid <> pg_backend_pid() AND :waited::bigint >= 0;

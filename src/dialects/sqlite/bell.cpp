@@ -35,8 +35,6 @@ class FileBell final : public Bell {
   FileBell(const FileBell&) = delete;
   FileBell& operator=(const FileBell&) = delete;
 
-  bool sound() const noexcept { return notices_.sound(); }
-
   Rung wait(std::span<const Watched>, Deadline until) override {
     for (;;) {
       if (changed()) {
@@ -47,7 +45,7 @@ class FileBell final : public Bell {
         return {true, {}};
       }
       const auto now = BootClock::now();
-      if (now >= until) return {};
+      if (until.passed()) return {};
       if (now >= give_up_) {
         switch (interrupt_.wait(notices_.descriptor(), POLLIN, until)) {
           case Interrupt::Ended::interrupted:
@@ -59,7 +57,7 @@ class FileBell final : public Bell {
       }
       // However fast somebody writes, it is looked at only so often.
       const bool patient = pause_ > busy_pause;
-      const auto next = std::min(until, later(now, pause_));
+      const auto next = until.no_later_than(later(now, pause_));
       if (interrupt_.wait(patient ? notices_.descriptor() : -1, POLLIN, next) == Interrupt::Ended::interrupted) return {};
       pause_ = std::min(pause_ + pause_ / 2, longest_pause);
       if (notices_.take()) look_closely(patient ? first_pause : std::min(pause_, busy_pause));
@@ -98,7 +96,7 @@ class FileBell final : public Bell {
   Notices notices_;
   std::unique_ptr<FileConnection> connection_;
   std::int64_t seen_ = 0;
-  Deadline give_up_ = Deadline::min();  // until then a commit is looked for
+  Instant give_up_ = Instant::min();  // until then a commit is looked for
   BootClock::duration pause_ = first_pause;
 };
 
@@ -106,9 +104,7 @@ class FileBell final : public Bell {
 
 std::unique_ptr<Bell> open_bell(const File& file, Deadline deadline) {
   if (!network_file_system(file.path).empty()) return nullptr;
-  auto bell = std::make_unique<FileBell>(file, deadline);
-  if (!bell->sound()) return nullptr;
-  return bell;
+  return std::make_unique<FileBell>(file, deadline);
 }
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

@@ -121,7 +121,7 @@ void FileConnection::step_through(sqlite3_stmt* statement) {
 
 const Answer& FileConnection::run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
   begin(deadline);
-  if (statement.hint == "packet") {
+  if (statement.hinted("packet")) {
     run_packet(statement, arguments);
     return answer_;
   }

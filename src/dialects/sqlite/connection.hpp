@@ -23,6 +23,7 @@ class FileConnection final : public Connection {
   std::string default_schema(Deadline deadline) override;
   std::vector<std::string> weaknesses(Deadline deadline) override;
   bool usable() const noexcept override { return usable_; }
+  bool can_stall() const noexcept override { return false; }
   std::string server() const override;
 
   // Ends the statement under way, also where it waits for the file. Threads: any.

@@ -40,7 +40,7 @@ constexpr Row table[] = {
     {SQLITE_CORRUPT, "SQLITE_CORRUPT", Cause::rejected, "the file is damaged; restore it"},
     {SQLITE_SCHEMA, "SQLITE_SCHEMA", Cause::stale_statement, ""},
     {SQLITE_CONSTRAINT_NOTNULL, "SQLITE_CONSTRAINT_NOTNULL", Cause::schema,
-     "the floor row is missing; run \"dlock-migrate check\""},
+     "the floor row of the lock table is missing: run \"dlock-migrate repair\""},
     {SQLITE_CONSTRAINT, "SQLITE_CONSTRAINT", Cause::rejected, ""},
 };
 

@@ -95,14 +95,7 @@ TextRow TransactionGuest::run_waiting(std::string_view sql, Duration wait) {
   return run(sql);
 }
 
-TextRow TransactionGuest::attempt(std::string_view sql) {
-  try {
-    return run_waiting(sql, Duration{});
-  } catch (const Failure& failure) {
-    if (failure.cause() != Cause::locked) throw;
-    return {};
-  }
-}
+TextRow TransactionGuest::attempt(std::string_view sql) { return run_waiting(sql, Duration{}); }
 
 bool TransactionGuest::fence(std::string_view sql, Duration wait) {
   const auto row = run_waiting(sql, wait);

@@ -164,13 +164,14 @@ UPDATE {{lock}} AS f
 
 -- name: begin_reaping(reaper, label, lease, pause)
 -- A turn of the reaper is a lease on the floor row. Times that no clock can have written are those of a clock that was
--- stepped back, and bind nobody.
+-- stepped back, and bind nobody: a minute more than the longest, since this statement's now may have waited for another
+-- reaper's commit.
 UPDATE {{lock}} AS f
    SET owner = :reaper, label = :label, expires_at = n.now + :lease
   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS n
  WHERE f.name = ''
-   AND (f.owner IS NULL OR f.owner = :reaper OR f.expires_at <= n.now OR f.expires_at > n.now + :lease)
-   AND (f.owner IS :reaper OR f.reopens_at <= n.now OR f.reopens_at > n.now + :pause);
+   AND (f.owner IS NULL OR f.owner = :reaper OR f.expires_at <= n.now OR f.expires_at > n.now + :lease + 60000000)
+   AND (f.owner IS :reaper OR f.reopens_at <= n.now OR :pause = 0 OR f.reopens_at > n.now + :pause + 60000000);
 
 -- name: end_reaping(reaper, pause)
 UPDATE {{lock}}
@@ -190,9 +191,11 @@ SELECT name, token, expires_at
 
 -- name: remove_idle(name, token, expires_at)
 -- Once a row, all rows in one transaction: exactly what was seen idle, or nothing, and nothing while somebody waits for it.
+-- The floor is what it is now: a restore may have taken it back since it was raised.
 DELETE FROM {{lock}}
  WHERE name = :name AND token = :token AND expires_at = :expires_at AND name <> ''
-   AND wanted_until <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
+   AND wanted_until <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+   AND token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '');
 
 -- name: abandoned(prefix, after, limit)
 SELECT name, node, label, token, now - expires_at

@@ -113,6 +113,18 @@ SELECT count(*) FROM {{lock}} WHERE name = '';
 -- Whether the floor row has what version 3 gives it. Works at every version.
 SELECT count(*) FROM {{lock}} WHERE name = '' AND length(meta) = 32 AND meta NOT GLOB '*[^0-9a-f]*';
 
+-- name: make_floor()
+-- Where it was lost, and with it what it was: above every token in the table, and above every one that was ever handed
+-- out, as long as they were fewer than a million a second since 1970. Works at every version.
+INSERT OR IGNORE INTO {{lock}} (name, token)
+SELECT '', max(coalesce(max(l.token), 0), strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
+  FROM {{lock}} AS l;
+
+-- name: make_identity()
+-- What version 3 gives the floor row.
+UPDATE {{lock}} SET meta = lower(hex(randomblob(16)))
+ WHERE name = '' AND (length(meta) <> 32 OR meta GLOB '*[^0-9a-f]*');
+
 -- name: structure(schema, lock, status, waiter)
 -- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the
 -- same tables give the same lines, whatever their names, the server's version and the order of their columns.
@@ -151,3 +163,7 @@ SELECT :waiter || '.' || name || ': column ' || cid || ', ' || type || iif("notn
        || coalesce(' default ' || dflt_value, '') || iif(pk > 0, ' key ' || pk, '')
   FROM pragma_table_info(:waiter, :schema)
  ORDER BY 1;
+
+-- name: may_update_lock()
+-- The right of the file. Takes the writer's turn for a moment, and changes nothing.
+UPDATE {{lock}} SET token = token WHERE 1 = 0;

@@ -1,14 +1,19 @@
-// This file knows which watches a database's files need, and which of their events matter.
+// The watches that a database's files need, and those of their events that matter.
 #include "notices.hpp"
 
+#include "types/failure.hpp"
+
+#include <fmt/format.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
@@ -25,14 +30,22 @@ Notices::Notices(const std::string& path)
     : folder_(std::filesystem::path(resolved(path)).parent_path().string()),
       name_(std::filesystem::path(resolved(path)).filename().string()),
       descriptor_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
-  if (descriptor_ < 0) return;
+  if (descriptor_ < 0) refused();
   folder_watch_ = ::inotify_add_watch(descriptor_, folder_.c_str(), IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
-  sound_ = folder_watch_ >= 0 && ::inotify_add_watch(descriptor_, (folder_ + '/' + name_).c_str(), IN_MODIFY) >= 0;
+  if (folder_watch_ < 0 || ::inotify_add_watch(descriptor_, (folder_ + '/' + name_).c_str(), IN_MODIFY) < 0) {
+    const int error = errno;
+    ::close(descriptor_);
+    errno = error;
+    refused();
+  }
   watch_files();
 }
 
-Notices::~Notices() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+Notices::~Notices() { ::close(descriptor_); }
+
+void Notices::refused() const {
+  throw Failure(Cause::refused, fmt::format("SQLite, {}/{}: the kernel has no room to watch it: {}", folder_, name_,
+                                            std::generic_category().message(errno)));
 }
 
 // What is watched already stays so; what is not there is waited for by its folder.

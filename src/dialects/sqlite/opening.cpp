@@ -2,6 +2,7 @@
 #include "opening.hpp"
 
 #include "faults.hpp"
+#include "types/mutant.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -73,7 +74,8 @@ Handle open_file(const File& file, bool create, Patience& patience) {
     throw Failure(Cause::rejected, fmt::format("SQLite, {}: the database stores text as UTF-16, where names are not "
                                                "compared as bytes; keep the locks in one with PRAGMA encoding='UTF-8'",
                                                file.path));
-  look_up(raw, ("PRAGMA synchronous=" + file.synchronous).c_str(), file.path);
+  const auto synchronous = planted("file_synchronous_off") ? "OFF" : file.synchronous;
+  look_up(raw, ("PRAGMA synchronous=" + synchronous).c_str(), file.path);
   return db;
 }
 

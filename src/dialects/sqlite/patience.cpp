@@ -27,7 +27,7 @@ void Patience::watch(sqlite3* db) {
 
 bool Patience::wait(int attempts) {
   const auto now = BootClock::now();
-  if (lost_ || now >= deadline_) return false;
+  if (over()) return false;
   if (attempts == 0) {
     pauses_ = 0;
     close_until_ = later(now, close_look);
@@ -39,7 +39,7 @@ bool Patience::wait(int attempts) {
   thread_local std::minstd_rand random{std::random_device{}()};
   const int longest = std::min(longest_us, shortest_us << std::min(pauses_++, 5));
   const std::chrono::microseconds pause{std::uniform_int_distribution<int>{longest / 2, longest}(random)};
-  std::this_thread::sleep_for(std::min<BootClock::duration>(pause, deadline_ - now));
+  std::this_thread::sleep_for(std::min<BootClock::duration>(pause, deadline_.at() - now));
   close_until_ = later(BootClock::now(), close_look);
   return true;
 }

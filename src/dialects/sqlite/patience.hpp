@@ -23,7 +23,7 @@ class Patience {
     deadline_ = deadline;
     lost_ = false;
   }
-  bool over() const noexcept { return lost_ || BootClock::now() >= deadline_; }
+  bool over() const noexcept { return lost_ || deadline_.passed(); }
   // As if the deadline had passed; the next one counts again.
   void lose() noexcept { lost_ = true; }
 

@@ -39,12 +39,14 @@ ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.l
 SELECT ticket FROM {{waiter}} WHERE name = :name AND owner = :owner;
 
 -- name: enroll(name, owner, node, label, actor, mode, ttl, wants)
+-- However late it arrives, a ticket that its owner has drawn meanwhile stays, and the dead stay dead.
 INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, since, expires_at, wants_until)
 SELECT :name, :owner, :node, :label, :actor, :mode, t.now, t.now + :ttl, CASE WHEN :wants = 0 THEN 0 ELSE t.now + :wants END
   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
  WHERE true
 ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
-       mode = excluded.mode, ticket = 0, expires_at = excluded.expires_at, wants_until = excluded.wants_until;
+       expires_at = CASE WHEN w.ticket = 0 THEN max(w.expires_at, excluded.expires_at) ELSE w.expires_at END,
+       wants_until = excluded.wants_until;
 
 -- name: renew_waiters(name, owner, ttl)
 -- Once a waiter, all in one transaction; the answer names those that live. An update, never an upsert, and only of what
@@ -91,6 +93,9 @@ UPDATE {{lock}} AS l
                                       WHERE w.name = :name AND w.ticket > l.served_ticket AND w.ticket < :ticket
                                         AND w.expires_at > t.now)))));
 
+-- name: rename(name, owner, token, actor)
+UPDATE {{lock}} SET actor = :actor WHERE name = :name AND owner = :owner AND token = :token;
+
 -- name: chain(actor, owner)
 -- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
 -- at once counts for the last it came to. The thread is what waits and holds: the last 16 digits of an actor.
@@ -121,3 +126,11 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.si
  WHERE w.name >= :prefix AND w.name < CAST(:prefix || x'FF' AS TEXT) AND w.expires_at > t.now
    AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))
  ORDER BY w.name, w.ticket, w.since, w.owner;
+
+-- name: locked(name)
+-- Nothing: there are no locked rows here, only a file that somebody writes.
+SELECT 1 FROM {{lock}} WHERE name = :name AND name = '';
+
+-- name: in_the_way(schema, table, waited)
+-- What keeps the table from being written, in words. No read shows it (:waited).
+SELECT 'another connection is writing the file that ' || :schema || '.' || :table || ' is in' WHERE :waited >= 0;

@@ -1,5 +1,6 @@
 // This file knows what a database of one file with one writer promises in the place of a server: no second acquire
 // comes between the reading of a token and the insert, and the file may be away, or no database, or told to forget.
+#include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/news.hpp"
@@ -61,4 +62,37 @@ TEST_CASE("a file that is no database is an error") {
   const auto place = opener().place();
   const auto thrown = thrown_by([&] { Engine engine(std::string(opener().name) + ":/etc/passwd"); });
   CHECK(thrown.fault);
+}
+
+TEST_CASE("while somebody else writes the file nobody is told that a name which nobody holds is busy") {
+  Database database;
+  auto engine = database.engine({.request_timeout = 700ms});
+  auto holder = database.engine();
+  engine.try_lock("old").reset();
+  const auto held = holder.try_lock("held", {.lease = 10min});
+  auto closed = holder.try_lock("closed", {.at_least = 10min});
+  closed->release();
+  database.admin().run(database.place().begin_writing());
+  const auto says_so = [](const Thrown& thrown) {
+    CHECK_MESSAGE(thrown.fault == Fault::timeout, thrown.text);
+    CHECK_MESSAGE(thrown.names("another connection is writing"), thrown.text);
+  };
+  for (const std::string name : {"old", "new"}) {
+    says_so(thrown_by([&] { engine.try_lock(name); }));
+    says_so(thrown_by([&] { engine.try_lock_for(name, 0s); }));
+    says_so(thrown_by([&] { engine.try_lock_for(name, 300ms); }));
+    says_so(thrown_by([&] { engine.try_lock(name, {.reentrance = Reentrance::node}); }));
+    CHECK(engine.wait_free(name, 0s));
+  }
+  Caller caller(database.place());
+  caller.run("BEGIN");
+  says_so(thrown_by([&] { engine.try_lock_in(caller.native(), "old"); }));
+  caller.run("ROLLBACK");
+  for (const char* name : {"held", "closed"}) {
+    CHECK_FALSE(engine.try_lock(name));
+    CHECK_FALSE(engine.try_lock_for(name, 300ms));
+    CHECK_FALSE(engine.wait_free(name, 0s));
+  }
+  database.admin().run("COMMIT");
+  CHECK(engine.try_lock("old").has_value());
 }

@@ -51,6 +51,48 @@ TEST_CASE("neither a release that nobody waits for nor a caller's transaction ri
   }
 }
 
+TEST_CASE("a release that travels with others rings") {
+  ServerDatabase database;
+  constexpr int threads = 12;
+  const auto job = [](int i) { return "job " + std::to_string(i); };
+  make_wanted(*database, job(7));
+  const auto engine = random_identity().substr(0, 16);
+  const auto actor = engine + "0123456789abcdef";
+  const auto table = open_table(database->url(), 1, engine);
+  const auto take_and_free_all = [&] {
+    std::vector<store::Claim> claims(threads);
+    std::vector<std::string> names, owners;
+    for (int i = 0; i < threads; ++i) {
+      names.push_back(job(i));
+      owners.push_back(random_identity());
+    }
+    in_parallel(threads, [&](int i) {
+      const auto at = static_cast<std::size_t>(i);
+      const Name name(names[at]);
+      const store::Ask ask{name, owners[at], "node", "label", actor, 1h, {}, ""};
+      const auto answer = table->acquire({&ask, 1}, soon()).front();
+      claims[at] = {names[at], owners[at], answer.token.value()};
+    });
+    in_parallel(threads, [&](int i) {
+      const auto& claim = claims[static_cast<std::size_t>(i)];
+      CHECK(static_cast<bool>(table->release({&claim, 1}, soon()).front()));
+    });
+  };
+  const Watched watched[] = {{job(7), actor}};
+  const auto bell = bell_of(*database);
+  REQUIRE(bell);
+  // Where the holder has to ring, it learns with its first release that somebody listens.
+  REQUIRE(eventually([&] {
+    take_and_free_all();
+    return heard(bell->wait(watched, soon(100ms)), job(7));
+  }));
+  // Who comes first goes alone: it is rarely this one.
+  for (int round = 0; round < 20; ++round) {
+    take_and_free_all();
+    REQUIRE(heard(bell->wait(watched, soon(5s * slowness())), job(7)));
+  }
+}
+
 TEST_CASE("where it is told who need wake, it is the queue's first") {
   ServerDatabase database;
   make_wanted(*database, "job");

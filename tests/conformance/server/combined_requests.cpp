@@ -31,7 +31,8 @@ struct Crowd {
 
   explicit Crowd(unsigned combine = EngineOptions{}.combine)
       : engine(database.server().url_at(proxy.address()),
-               {.connections = 1, .combine = combine, .request_timeout = 20s * slowness()}) {
+               {.connections = 1, .combine = combine, .request_timeout = 20s * slowness(),
+                .release_timeout = 20s * slowness()}) {
     engine.try_lock("warm").reset();
   }
 

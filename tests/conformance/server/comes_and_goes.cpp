@@ -40,6 +40,22 @@ TEST_CASE("a database that is away when an engine opens is said to be unavailabl
   CHECK(eventually([&] { return !open().fault; }));
 }
 
+TEST_CASE("a wait while the database is away does not give up much before its time") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  Engine engine(database.server().url_at(proxy.address()));
+  engine.try_lock("job").reset();
+  proxy.refuse();
+  constexpr auto wait = 2s;
+  for (int i = 0; i < 3; ++i) {
+    const Stopwatch time;
+    const auto thrown = thrown_by([&] { static_cast<void>(engine.try_lock_for("job", wait)); });
+    CHECK_MESSAGE((thrown.fault == Fault::unavailable || thrown.fault == Fault::in_doubt), thrown.text);
+    CHECK(time.elapsed() > wait - 200ms);
+    CHECK(time.elapsed() < wait + late);
+  }
+}
+
 TEST_CASE("nobody listening is unavailable at once") {
   ServerDatabase database;
   const auto free_port = Proxy(database.server()).address();

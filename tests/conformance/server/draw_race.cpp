@@ -2,6 +2,7 @@
 // row, for so long that others take, release and reap the name meanwhile.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/hands.hpp"
 
 #include <doctest/doctest.h>
 
@@ -59,4 +60,40 @@ TEST_CASE("the race is a real one: who does not look again after the grace gets 
   ServerDatabase database;
   const auto race = force(database, 24h);
   CHECK(race.after <= race.before);
+}
+
+TEST_CASE("an acquire whose row goes before it inserts one gets a token above that, though the floor was lower when it began") {
+  ServerDatabase database;
+  auto& admin = database->admin();
+  admin.run("INSERT INTO resource_lock (name, token, expires_at) VALUES ('job', 20, 1)");
+  REQUIRE(admin.floor() == Token{});  // as after a restore that took it back
+  Engine slow(database.server().url_to_hold_back(), {.request_timeout = 3min, .retention = 24h, .grace = 24h});
+  database.server().hold_back();
+  auto paused = std::async(std::launch::async, [&] {
+    auto lock = slow.try_lock("job");
+    return lock ? lock->token() : Token{};
+  });
+  REQUIRE(eventually([&] { return database.server().holding_back(); }));
+  admin.run("UPDATE resource_lock SET token = 20 WHERE name = ''");
+  admin.run("DELETE FROM resource_lock WHERE name = 'job'");
+  REQUIRE(eventually([&] { return database.server().holding_back(); }));
+  database.server().let_go();
+  CHECK(paused.get() > Token{20});
+}
+
+TEST_CASE("a barger that was overtaken by a ticket between its read and its write is refused") {
+  ServerDatabase database;
+  const auto table = database->table();
+  database->engine().try_lock("job").reset();  // its row is there, and free
+  Engine slow(database.server().url_to_hold_back(), {.request_timeout = 3min});
+  database.server().hold_back();
+  auto paused = std::async(std::launch::async, [&] { return slow.try_lock("job").has_value(); });
+  REQUIRE(eventually([&] { return database.server().holding_back(); }));
+  Hand first(*table, 1);
+  first.draw();
+  REQUIRE(eventually([&] { return database.server().holding_back(); }));
+  database.server().let_go();
+  CHECK_FALSE(paused.get());
+  CHECK(first.acquire());
+  CHECK(first.release());
 }

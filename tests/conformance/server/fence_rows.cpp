@@ -6,7 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <future>
+#include <string>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -76,4 +78,65 @@ TEST_CASE("a row that another transaction has locked is busy, and costs the call
   CHECK(engine.try_lock_in(second.native(), "a", 1min));
   second.run("COMMIT");
   CHECK(database->admin().number("SELECT count(*) FROM app") == 2);
+}
+
+TEST_CASE("a transaction that was fenced, or has locked a name, ends when it is idle for longer than the lease, and "
+          "the next one does not") {
+  ServerDatabase database;
+  const auto idle = database.server().idle_bound();
+  if (idle.empty()) return;  // no such bound of a caller's own transaction
+  constexpr auto lease = 70s;
+  auto engine = database->engine({.lease = lease});
+  for (const bool native : {true, false}) {
+    INFO("native: " << native);
+    Caller caller(database.server());
+    const auto unbound = caller.text(idle);
+    const auto transaction = native ? caller.native() : TransactionRef(caller.runner());
+    const auto inside = [&](const std::function<void()>& work) {
+      caller.begin(database.server().beginnings().front());
+      work();
+      auto bound = caller.text(idle);
+      caller.run("COMMIT");
+      return bound;
+    };
+    const auto fence = [&] {
+      auto lock = engine.lock("fenced", {.renew = false});
+      return inside([&] { lock.fence(transaction); });
+    };
+    const auto take = [&] { return inside([&] { CHECK(engine.try_lock_in(transaction, "taken", 1min)); }); };
+    CHECK(fence() == "70s");
+    CHECK(caller.text(idle) == unbound);
+    CHECK(take() == "70s");
+    CHECK(caller.text(idle) == unbound);
+    caller.run(database.server().bind_idle());
+    const auto shorter = caller.text(idle);
+    CHECK(fence() == shorter);
+    CHECK(take() == shorter);
+  }
+}
+
+TEST_CASE("a fence leaves the transaction's own wait for locks as it was") {
+  ServerDatabase database;
+  auto engine = database->engine();
+  const auto busy = engine.lock("busy");
+  for (const auto& beginning : database.server().beginnings()) {
+    for (const bool native : {true, false}) {
+      INFO(beginning.name << ", native: " << native);
+      Caller caller(database.server());
+      const auto transaction = native ? caller.native() : TransactionRef(caller.runner());
+      caller.run(database.server().wait_for_locks());
+      auto lock = engine.lock("fenced", {.renew = false});
+      caller.begin(beginning);
+      const auto before = caller.text(database.server().lock_wait());
+      lock.fence(transaction);
+      CHECK(caller.text(database.server().lock_wait()) == before);
+      CHECK_FALSE(engine.try_lock_in(transaction, "busy"));
+      CHECK(caller.text(database.server().lock_wait()) == before);
+      caller.run("ROLLBACK");
+      caller.begin(database.server().beginnings().front());
+      CHECK(engine.try_lock_in(transaction, "free", 1min));
+      CHECK(caller.text(database.server().lock_wait()) == before);
+      caller.run("COMMIT");
+    }
+  }
 }

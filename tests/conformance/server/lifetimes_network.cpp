@@ -9,7 +9,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <map>
+#include <stop_token>
+#include <thread>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -41,6 +44,36 @@ TEST_CASE("with a database that hangs a lock ends within release_timeout, and it
   auto other = database->engine();
   for (int i = 0; i < 8; ++i)
     if (!database->admin().owner(row_name("job ", i)).empty()) free_by_force(other, row_name("job ", i));
+}
+
+TEST_CASE("with a database that hangs, rows to be taken away and an observer that blocks, one request_timeout is all an engine takes") {
+  ServerDatabase database;
+  Proxy proxy(database.server());
+  const auto request_timeout = 2s * slowness();
+  std::atomic<bool> let_go{false}, blocks{false};
+  auto other = database->engine();
+  auto held = other.lock("job");
+  std::optional<Engine> engine;
+  engine.emplace(database.server().url_at(proxy.address()),
+                 EngineOptions{.request_timeout = request_timeout, .observer = [&](const Event&) {
+                                 blocks = true;
+                                 eventually([&] { return let_go.load(); });
+                               }});
+  engine->try_lock("mine").reset();
+  CHECK(eventually([&] { return blocks.load(); }));
+  std::stop_source stop;
+  {
+    std::jthread waiter([&] {
+      static_cast<void>(engine->try_lock_for("job", 4min, {.fairness = Fairness::fifo}, stop.get_token()));
+    });
+    CHECK(eventually([&] { return database->admin().number("SELECT count(*) FROM resource_lock_waiter") == 1; }));
+    proxy.black_hole();
+    stop.request_stop();
+  }
+  const Stopwatch close;
+  engine.reset();
+  CHECK(close.elapsed() < request_timeout + 1s * slowness());
+  let_go = true;
 }
 
 TEST_CASE("a reaper goes on after the database was away, was silent, and lost its answers: each report comes once") {

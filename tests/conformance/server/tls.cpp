@@ -24,5 +24,28 @@ TEST_CASE("without asking for TLS the same door opens") {
   Proxy proxy(database.server());
   Engine engine(database.server().url_at(proxy.address()));
   CHECK(engine.try_lock("job").has_value());
-  CHECK(proxy.sent().size() > database.server().bytes_before_tls());
+  CHECK(proxy.sent().find("resource_lock") != std::string::npos);  // in the clear: there is no TLS
+}
+
+TEST_CASE("where TLS is offered it is used without being asked for") {
+  const auto server = opener().tls_server();
+  ServerDatabase database(server->place());
+  Proxy proxy(database.server());
+  Engine engine(database.server().url_at(proxy.address()));
+  CHECK(engine.try_lock("job").has_value());
+  CHECK(proxy.connections() > 0);
+  CHECK(proxy.sent().find("resource_lock") == std::string::npos);
+}
+
+TEST_CASE("a server whose name is checked is the one that was named, and another name is refused") {
+  const auto server = opener().tls_server();
+  ServerDatabase database(server->place());
+  const auto port = database.server().address().port;
+  Engine engine(database.server().url_verified_at({"localhost", port}, server->authority()));
+  CHECK(engine.try_lock("job").has_value());
+  // The same server, by an address that its certificate does not name.
+  const auto thrown =
+      thrown_by([&] { Engine other(database.server().url_verified_at({"127.0.0.1", port}, server->authority())); });
+  CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
+  CHECK_MESSAGE(thrown.names("certificate"), thrown.text);
 }

@@ -63,7 +63,7 @@ TEST_CASE("a server that stays read-only is said to be unavailable when the call
     took = time.elapsed();
     return thrown.names("read-only");  // or that it could not connect anew in what was left of the time
   }));
-  CHECK(thrown.fault == Fault::unavailable);
+  CHECK_MESSAGE(thrown.fault == Fault::unavailable, thrown.text);
   CHECK(took < 1s * slowness() + 2s * slowness());
   database.server().take_writes(true);
   CHECK(eventually([&] { return database->admin().held() == 0; }));  // what was granted in that moment is given back
@@ -72,7 +72,7 @@ TEST_CASE("a server that stays read-only is said to be unavailable when the call
 TEST_CASE("callers with time live through a restart: no error reaches them, and nothing stays held") {
   const auto place = failing().place();
   Engine::install_schema(place->url());
-  Engine engine(place->url(), {.request_timeout = 4min});
+  Engine engine(place->url(), {.request_timeout = 4min, .release_timeout = 4min});
   std::atomic<int> rounds{0};
   std::atomic<bool> done{false};
   auto caller = std::async(std::launch::async, [&] {

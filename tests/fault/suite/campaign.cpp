@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <random>
+#include <set>
 #include <sstream>
 
 namespace dlock::test {
@@ -99,6 +100,7 @@ class Run {
       torment.inflict();
     } catch (const std::exception& error) {  // one fault may come in the way of the next
       troupe_.note({boottime(), What::trouble, "-", 0, begun, torment.name + ": " + error.what()});
+      spared_[torment.name] = error.what();
       return;
     }
     troupe_.note({boottime(), What::fault, "-", 0, begun, torment.name});
@@ -132,12 +134,26 @@ class Run {
         if (!report_.troubles.empty()) return;
       }
     } while (boottime() < end);
+    // What came to nothing because of another fault is done now, or the run has not shown what it is for.
+    for (const auto& torment : deck) {
+      for (int i = 0; i < 5 && !report_.faults.contains(torment.name) && report_.troubles.empty(); ++i) inflict(torment);
+      if (!report_.faults.contains(torment.name))
+        report_.troubles.push_back("never inflicted: " + torment.name + ": " + spared_[torment.name]);
+    }
     // What only chance brings about is waited for.
     const auto seen = [&] {
       count();
       return std::all_of(std::begin(wanted), std::end(wanted), [&](What what) { return report_.count(what) > 0; });
     };
     for (int i = 0; i < 20 && !seen(); ++i) inflict({"pause", [&] { pause_past_lease(victims_); }});
+  }
+
+  // Of all names that were ever granted.
+  Books books() const {
+    std::set<std::string> granted(names().begin(), names().end());
+    for (const auto& record : troupe_.history())
+      if (record.what == What::grant) granted.insert(record.name);
+    return read_books(ground_.database->place(), {granted.begin(), granted.end()});
   }
 
   static constexpr What wanted[]{What::grant, What::busy, What::loss, What::refused};
@@ -150,7 +166,7 @@ class Run {
                  pause_past_lease(victims_);
                }});
       count();
-      report_.violations = violations(troupe_.history(), read_books(ground_.database->place(), names()));
+      report_.violations = violations(troupe_.history(), books());
     } while (!plan_.paused_enough(report_) && boottime() < end);
   }
 
@@ -166,7 +182,7 @@ class Run {
       Engine engine(ground_.database->url());
       for (const auto& name : names()) free_by_force(engine, name);  // of those who were killed
     }
-    const KeptRun all{troupe_.history(), read_books(ground_.database->place(), names())};
+    const KeptRun all{troupe_.history(), books()};
     report_.violations = violations(all.history, all.books);
     if (plan_.fenced ? report_.violations.empty() && report_.troubles.empty() : report_.troubles.empty()) return;
     report_.kept = place_to_keep("run-" + std::to_string(boottime()));
@@ -176,6 +192,7 @@ class Run {
   const Plan& plan_;
   const TemporaryFolder histories_{true};
   Report report_;
+  std::map<std::string, std::string> spared_;  // faults that could not be inflicted, and the last reason
   Ground ground_;
   Troupe troupe_;
   Victims victims_;

@@ -136,6 +136,15 @@ void check_grants(const Leases& leases, const Books& books, std::vector<Violatio
   }
 }
 
+// What a teller has seen that must not be.
+void check_seen(const History& history, std::vector<Violation>& found) {
+  for (const auto& record : history) {
+    const auto grant = record.name + ": token " + std::to_string(record.token) + " of " + record.who;
+    if (record.what == What::untold) found.push_back({Rule::loss_untold, grant});
+    if (record.what == What::twice) found.push_back({Rule::adopted_twice, grant});
+  }
+}
+
 void check_sums(const Books& books, std::vector<Violation>& found) {
   std::map<long long, long long> expected;
   long long opening = 0, total = 0;
@@ -168,6 +177,8 @@ std::string_view to_string(Rule rule) noexcept {
     case Rule::commit_missing: return "commit_missing";
     case Rule::commit_unaccounted: return "commit_unaccounted";
     case Rule::grant_forgotten: return "grant_forgotten";
+    case Rule::loss_untold: return "loss_untold";
+    case Rule::adopted_twice: return "adopted_twice";
     case Rule::sums_wrong: return "sums_wrong";
   }
   return "?";
@@ -185,6 +196,7 @@ std::vector<Violation> violations(const History& history, const Books& books) {
   check_order(books, found);
   check_acknowledged(history, books, found);
   check_grants(leases, books, found);
+  check_seen(history, found);
   check_sums(books, found);
   return found;
 }

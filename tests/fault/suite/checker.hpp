@@ -37,6 +37,8 @@ enum class Rule {
   commit_missing,      // an acknowledged transfer is not in the books
   commit_unaccounted,  // a transfer is in the books that was refused, or failed, or that nobody began
   grant_forgotten,     // the lock table's token is smaller than that of an acknowledged grant
+  loss_untold,         // a lease was lost, and lost() did not say so
+  adopted_twice,       // of two who adopted the same grant both have it
   sums_wrong,          // balances are not what the transfers make them
 };
 

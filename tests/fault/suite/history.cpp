@@ -8,11 +8,13 @@
 namespace dlock::test {
 namespace {
 
-constexpr std::array<std::pair<What, std::string_view>, 14> words{{
+constexpr std::array<std::pair<What, std::string_view>, 16> words{{
     {What::grant, "grant"},
     {What::busy, "busy"},
     {What::held, "held"},
     {What::loss, "loss"},
+    {What::untold, "untold"},
+    {What::twice, "twice"},
     {What::release, "release"},
     {What::intent, "intent"},
     {What::commit, "commit"},

@@ -25,6 +25,8 @@ enum class What {
   busy,     // it was not
   held,     // the lease was trusted without a gap from the grant until `time`
   loss,     // it was lost; `text` is the reason
+  untold,   // it was lost, and lost() did not say so
+  twice,    // two adopted the same grant
   release,  // it was released; `text` is what came of it; `time`: before it was asked for
   intent,   // a transfer is about to begin; `text` is its id. Nothing after it: nobody knows how it ended
   commit,   // the database acknowledged it

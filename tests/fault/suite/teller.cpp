@@ -7,6 +7,8 @@
 // Balances are read when the lock has been granted, and written, as they were computed from that, in a transaction that
 // comes later: another holder in between is a lost update. A fenced teller lets the fence alone decide whether it may
 // write. An unfenced one does what users of other lock libraries do: it asks whether the lock is still valid, then writes.
+// A fenced teller has several threads on one engine, whose leases it makes longer and shorter, and hands to itself; it
+// may have an observer that takes its time, begin its fences behind a savepoint, and stand in a queue.
 #include "fault/suite/application.hpp"
 #include "fault/suite/history.hpp"
 #include "support/slowness.hpp"
@@ -24,6 +26,8 @@
 
 #include <csignal>
 #include <iostream>
+#include <mutex>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -48,6 +52,12 @@ void note(const Record& record) {
 }
 
 void pause(Duration length) { std::this_thread::sleep_for(length); }
+
+// Of one thing in so many.
+bool one_in(std::size_t outcomes) {
+  thread_local std::mt19937 random{std::random_device{}()};
+  return std::uniform_int_distribution<std::size_t>(0, outcomes - 1)(random) == 0;
+}
 
 bool told_to_stop() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
@@ -79,6 +89,7 @@ class Watch {
     tell();
     note({boottime(), What::loss, lock_.name(), number(lock_.token()), 0,
           loss ? std::string(to_string(*loss)) : "without a reason"});
+    await_word();
     return false;
   }
 
@@ -95,6 +106,13 @@ class Watch {
   }
 
  private:
+  // Counted in naps: a process that is stopped hears nothing.
+  void await_word() {
+    const auto lost = lock_.lost();
+    for (int naps = 2000 * slowness(); naps > 0 && !lost.stop_requested(); --naps) pause(1ms);
+    if (!lost.stop_requested()) note({boottime(), What::untold, lock_.name(), number(lock_.token())});
+  }
+
   void tell() {
     if (trusted_ == 0) return;
     noted_ = trusted_;
@@ -106,14 +124,48 @@ class Watch {
   bool lost_ = false;
 };
 
+// The engines of a process: one that locks, and another that adopts what the first has held.
+class Engines {
+ public:
+  explicit Engines(const Orders& orders) : orders_(orders) {}
+
+  Engine& first() { return opened(first_); }
+  Engine& other() { return opened(other_); }
+
+ private:
+  Engine& opened(std::optional<Engine>& engine) {
+    const std::lock_guard guard(mutex_);
+    if (!engine) engine.emplace(orders_.url, options());
+    return *engine;
+  }
+
+  EngineOptions options() const {
+    EngineOptions options;
+    options.lease = orders_.lease;
+    options.label = orders_.id;
+    options.connect_timeout = 2s * slowness();
+    options.request_timeout = 1s * slowness();
+    options.poll_floor = 40ms;
+    if (one_in(2))
+      options.observer = [lease = orders_.lease](const Event&) {
+        if (one_in(4) && !told_to_stop()) pause(2 * lease);
+      };
+    return options;
+  }
+
+  const Orders& orders_;
+  std::mutex mutex_;
+  std::optional<Engine> first_, other_;
+};
+
+// One thread of a process.
 class Teller {
  public:
-  explicit Teller(Orders orders) : orders_(std::move(orders)) {}
+  Teller(const Orders& orders, Engines& engines, std::string id) : orders_(orders), engines_(engines), id_(std::move(id)) {}
 
   void run() {
     while (!told_to_stop()) {
       try {
-        if (!engine_) engine_.emplace(orders_.url, options());
         serve(orders_.names[chance(orders_.names.size())]);
       } catch (const Error& error) {
         note({boottime(), What::trouble, "-", 0, 0, std::string(to_string(error.fault())) + ": " + error.what()});
@@ -127,16 +179,6 @@ class Teller {
     long long id = 0, money = 0;
   };
 
-  EngineOptions options() const {
-    EngineOptions options;
-    options.lease = orders_.lease;
-    options.label = orders_.id;
-    options.connect_timeout = 2s * slowness();
-    options.request_timeout = 1s * slowness();
-    options.poll_floor = 40ms;
-    return options;
-  }
-
   std::size_t chance(std::size_t outcomes) { return std::uniform_int_distribution<std::size_t>(0, outcomes - 1)(random_); }
 
   // Half of all work takes no time, so that locks also change hands in quick succession.
@@ -146,16 +188,60 @@ class Teller {
     LockOptions options;
     const bool late = chance(8) == 0;  // works past its lease, as a holder does who has forgotten it
     options.renew = !late;
+    if (orders_.fenced && one_in(3)) options.fairness = Fairness::fifo;
     const auto asked = boottime();
-    auto lock = engine_->try_lock_for(name, orders_.lease / 2, options);
+    auto lock = engines_.first().try_lock_for(name, orders_.lease / 2, options);
     if (!lock) {
       note({boottime(), What::busy, name});
       return;
     }
     Watch watch(*lock, asked);
-    for (auto transfers = late ? 1 : 1 + chance(3); transfers > 0; --transfers)
+    for (auto transfers = late ? 1 : 1 + chance(3); transfers > 0; --transfers) {
       if (!transfer(*lock, watch, late ? orders_.lease * 3 / 2 : orders_.lease / 40 * busyness())) break;
+      if (!orders_.fenced || late) continue;
+      if (one_in(4)) extend(*lock);
+      if (one_in(6) && !adopt(*lock, watch)) return;
+    }
     watch.release();
+  }
+
+  // Longer, shorter, or as it is.
+  void extend(Lock& lock) {
+    try {
+      lock.extend(orders_.lease * (3 + static_cast<int>(chance(6))) / 4);
+    } catch (const Error& error) {
+      trouble(lock, error);
+    }
+  }
+
+  // Lets go of the lease, and has two adopt it at the same time. False: nobody has it.
+  bool adopt(Lock& lock, Watch& watch) {
+    if (!watch.look()) return true;
+    const auto name = lock.name();
+    const auto grant = lock.detach();
+    std::optional<Lock> here, there;
+    {
+      const std::jthread rival([&] { there = adopted(&Engines::other, name, grant); });
+      here = adopted(&Engines::first, name, grant);
+    }
+    if (here && there) note({boottime(), What::twice, name, number(grant.token)});
+    if (!here && !there) {
+      note({boottime(), What::loss, name, number(grant.token), 0, "adopted by nobody"});
+      return false;
+    }
+    lock = std::move(here ? *here : *there);
+    return true;
+  }
+
+  template <class Which>
+  std::optional<Lock> adopted(Which which, const std::string& name, const Grant& grant) {
+    for (int tries = 3; tries > 0; --tries) try {
+        return (engines_.*which)().adopt(name, grant);
+      } catch (const Error& error) {
+        note({boottime(), What::trouble, name, number(grant.token), 0, error.what()});
+        if (error.fault() != Fault::in_doubt) break;
+      }
+    return std::nullopt;
   }
 
   // False: better not another one under this lock.
@@ -169,7 +255,7 @@ class Teller {
       return false;
     }
     watch.work(work);
-    const auto id = orders_.id + '-' + std::to_string(++transfers_);
+    const auto id = id_ + '-' + std::to_string(++transfers_);
     const auto said = [&](What what) {
       note({boottime(), what, lock.name(), number(lock.token()), 0, id});
       return what == What::commit;
@@ -178,12 +264,14 @@ class Teller {
     said(What::intent);
     if (!orders_.fenced) pause(orders_.lease / 4);  // whoever is stopped here believes in what it asked before
     const bool whole = orders_.fenced && chance(2) == 0;  // the library begins and commits
+    const bool savepoint = chance(2) == 0;
     bool sent = false;
     try {
       if (whole) {
         lock.with_fence(*sql_, [&] { write(lock, id, accounts); });
       } else {
         *sql_ << orders_.begin;
+        if (savepoint) run("SAVEPOINT before_the_fence");
         if (orders_.fenced) lock.fence(*sql_);
         watch.look();
         write(lock, id, accounts);
@@ -196,7 +284,7 @@ class Teller {
       const bool lost = error.fault() == Fault::lost;
       said(lost ? What::refused : error.fault() == Fault::in_doubt ? What::doubt : What::failed);
       if (!lost) trouble(lock, error);
-      else if (!whole) write_regardless(lock, id, accounts);
+      else if (!whole) write_regardless(lock, id, accounts, savepoint);
     } catch (const std::exception& error) {
       said(sent ? What::doubt : What::failed);
       trouble(lock, error);
@@ -207,12 +295,16 @@ class Teller {
   }
 
   // As a program does that swallows exceptions: a refused fence has to have made this impossible.
-  void write_regardless(const Lock& lock, const std::string& id, std::vector<Balance>& accounts) {
-    for (const bool commit : {false, true}) try {
-        if (commit) run("COMMIT");
-        else write(lock, id, accounts);
+  void write_regardless(const Lock& lock, const std::string& id, std::vector<Balance>& accounts, bool savepoint) {
+    const auto attempt = [](const auto& work) {
+      try {
+        work();
       } catch (const std::exception&) {  // as it should be
       }
+    };
+    if (savepoint) attempt([&] { run("ROLLBACK TO SAVEPOINT before_the_fence"); });
+    attempt([&] { write(lock, id, accounts); });
+    attempt([&] { run("COMMIT"); });
   }
 
   void trouble(const Lock& lock, const std::exception& error) {
@@ -249,8 +341,9 @@ class Teller {
 
   void run(const std::string& statement) { *sql_ << statement; }
 
-  const Orders orders_;
-  std::optional<Engine> engine_;
+  const Orders& orders_;
+  Engines& engines_;
+  const std::string id_;
   std::unique_ptr<soci::session> sql_;
   std::mt19937 random_{std::random_device{}()};
   std::size_t transfers_ = 0;
@@ -282,7 +375,13 @@ int main(int argc, char** argv) {
                   std::chrono::milliseconds{std::stoll(arguments.at(3))}, arguments.at(4) == "fenced", {}};
     std::istringstream names(arguments.at(5));
     for (std::string name; std::getline(names, name, ',');) orders.names.push_back(name);
-    Teller(std::move(orders)).run();
+    Engines engines(orders);
+    std::vector<std::jthread> threads;
+    for (const char* letter : {"a", "b", "c"}) {
+      threads.emplace_back([&orders, &engines, id = orders.id + letter] { Teller(orders, engines, id).run(); });
+      if (!orders.fenced) break;
+    }
+    threads.clear();
     return 0;
   } catch (const std::exception& error) {
     std::cerr << "teller: " << error.what() << '\n';

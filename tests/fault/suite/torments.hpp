@@ -15,7 +15,7 @@
 
 namespace dlock::test {
 
-// One kind of fault. When inflict() has returned, it is over.
+// One kind of fault. When inflict() has returned, it is over; when it throws, it was not inflicted.
 struct Torment {
   std::string name;
   std::function<void()> inflict;
@@ -32,6 +32,9 @@ struct Victims {
   const Nodes* nodes = nullptr;  // or several that know the same
   std::vector<std::unique_ptr<Proxy>>* proxies = nullptr;  // one a teller
 };
+
+// Names that a torment takes for itself begin with this.
+inline const std::string quiet_name = "quiet";
 
 // Stops a teller that holds a lock until another one has written under it, but not forever: who is stopped inside a
 // transaction may keep the others out. True: another one has.

@@ -60,12 +60,11 @@ void Troupe::read(Player& player) {
       newest = std::max(newest, record->token);
     }
     if (record->what == What::grant) {
-      player.name = record->name;
-      player.token = record->token;
+      player.locks[record->name] = record->token;
       auto& newest = newest_token_[record->name];
       newest = std::max(newest, record->token);
     }
-    if (record->what == What::release) player.name.clear();
+    if (record->what == What::release) player.locks.erase(record->name);
     history_.push_back(std::move(*record));
   }
 }
@@ -92,8 +91,9 @@ Troupe::Inside Troupe::inside() const {
   Inside found;
   for (std::size_t i = 0; i < players_.size(); ++i) {
     const auto& player = *players_[i];
-    if (player.name.empty() || newest_token_.at(player.name) != player.token) continue;
-    if (found.name.empty() || player.token % 2 == 0) found = {i, player.name, player.token, player.last == What::intent};
+    for (const auto& [name, token] : player.locks)
+      if (newest_token_.at(name) == token && (found.name.empty() || token % 2 == 0))
+        found = {i, name, token, player.last == What::intent};
   }
   return found;
 }

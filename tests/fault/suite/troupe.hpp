@@ -65,8 +65,7 @@ class Troupe {
     std::string who;
     std::unique_ptr<Child> child;
     std::size_t commits = 0;      // guarded by mutex_
-    std::string name;             // of the lock it is inside of; guarded by mutex_
-    long long token = 0;          // guarded by mutex_
+    std::map<std::string, long long> locks;  // it is inside of, and their tokens; guarded by mutex_
     What last{};                  // guarded by mutex_
     std::jthread reader;
   };

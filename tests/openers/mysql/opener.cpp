@@ -1,6 +1,7 @@
 // This file knows how to open a fresh MariaDB or MySQL database, and how to look at one from outside.
 #include "wire.hpp"
 
+#include "support/eventually.hpp"
 #include "support/scripted_server.hpp"
 #include "support/server_url.hpp"
 #include "types/url.hpp"
@@ -9,6 +10,9 @@
 #include <soci/soci.h>
 
 #include <mutex>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
 
 namespace dlock::test {
 namespace DLOCK_DIALECT {
@@ -49,7 +53,8 @@ struct Server {
 
 class DatabasePlace final : public ServerPlace {
  public:
-  explicit DatabasePlace(Server server) : server_(std::move(server)), name_("dlock_test_" + unique_suffix()) {
+  explicit DatabasePlace(Server server, std::vector<Address> peers = {})
+      : server_(std::move(server)), peers_(std::move(peers)), name_("dlock_test_" + unique_suffix()) {
     auto sql = server_.connect("mysql");
     *sql << "CREATE DATABASE " + name_ + " CHARACTER SET utf8mb4";
     watching_ = connect();
@@ -65,13 +70,36 @@ class DatabasePlace final : public ServerPlace {
     }
   }
 
+  void await_peers() const override {
+    for (const auto& peer : peers_) {
+      auto behind = server_;
+      behind.address = peer;
+      const auto sql = behind.connect("mysql");
+      const bool group = server_is_chosen("DLOCK_TEST_MYSQLD");
+      *sql << (group ? "SET SESSION group_replication_consistency = 'BEFORE'" : "SET SESSION wsrep_sync_wait = 15");
+      if (group) *sql << "BEGIN";  // waits there; a SELECT without a table does not
+      int caught_up = 0;
+      *sql << "SELECT 1", soci::into(caught_up);
+    }
+  }
   std::string url() const override { return url_at(server_.address); }
   std::string url_at(const Address& door) const override {
-    return server_.url(door, name_, server_.user, server_.password);
+    // Group replication does not work on a server without TLS; here it is left out, so that requests can be counted.
+    return server_.url(door, name_, server_.user, server_.password) + (peers_.empty() ? "" : "?ssl-mode=DISABLED");
+  }
+  std::vector<TableLock> table_locks(std::string_view table) const override {
+    const auto sql = "LOCK TABLES " + std::string(table);
+    return {{"WRITE", {sql + " WRITE"}, "UNLOCK TABLES", false},
+            {"READ", {sql + " READ"}, "UNLOCK TABLES", true},
+            {"FLUSH", {"FLUSH TABLES " + std::string(table) + " WITH READ LOCK"}, "UNLOCK TABLES", true}};
   }
   std::string url_with_tls_at(const Address& door) const override { return url_at(door) + "?ssl-mode=REQUIRED"; }
+  std::string url_verified_at(const Address& door, const std::string& authority) const override {
+    return url_at(door) + "?ssl-mode=VERIFY_IDENTITY&ssl-ca=" + authority;
+  }
   std::size_t bytes_before_tls() const override { return 0; }  // the server speaks first, and says what it can
   Address address() const override { return server_.address; }
+  std::vector<Address> peers() const override { return peers_; }
   std::unique_ptr<RequestCounter> request_counter() const override { return std::make_unique<Counter>(); }
   std::string client() const override {
     return "mariadb --no-defaults --protocol=tcp -h" + server_.address.host + " -P" + std::to_string(server_.address.port) +
@@ -94,9 +122,9 @@ class DatabasePlace final : public ServerPlace {
 
   std::string written() override {
     std::string position;
-    *watching_ << "SELECT variable_value FROM information_schema.global_status "
-                  "WHERE variable_name = 'INNODB_LSN_CURRENT'",
-        soci::into(position);
+    std::string name;
+    *watching_ << "SHOW GLOBAL STATUS WHERE variable_name IN ('Innodb_lsn_current', 'Innodb_redo_log_current_lsn')",
+        soci::into(name), soci::into(position);
     return position;
   }
 
@@ -112,7 +140,8 @@ class DatabasePlace final : public ServerPlace {
   }
   std::string session_state() const override {
     return "SELECT CONCAT_WS(',', @@session.innodb_lock_wait_timeout, @@session.sql_mode, LAST_INSERT_ID(), "
-           "@@session.lock_wait_timeout, @@session.autocommit, @@session.character_set_client, @@session.sql_safe_updates)";
+           "@@session.lock_wait_timeout, @@session.autocommit, @@session.character_set_client, "
+           "@@session.sql_safe_updates /*M! , @@session.idle_write_transaction_timeout */)";
   }
 
   std::string row_of(std::string_view literal_name) const override {
@@ -180,6 +209,42 @@ class DatabasePlace final : public ServerPlace {
     *watching_ << std::string("SET GLOBAL read_only = ") + (yes ? "0" : "1");
   }
 
+  void follow(ServerPlace& primary) override {
+    const auto source = Server::at(primary.url());
+    const auto there = source.connect("mysql");
+    std::string variable, waited_for = "OFF";
+    *there << "SHOW GLOBAL VARIABLES WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')",
+        soci::into(variable), soci::into(waited_for);
+    *watching_ << "SET GLOBAL server_id = 2";
+    const auto place = [&](const std::string& word) {
+      return word + "_HOST = '" + source.address.host + "', " + word + "_PORT = " + std::to_string(source.address.port) +
+             ", " + word + "_USER = '" + source.user + "', " + word + "_PASSWORD = '" + source.password + "'";
+    };
+    if (is_mariadb()) {
+      *watching_ << "SET GLOBAL rpl_semi_sync_slave_enabled = " + waited_for;
+      *watching_ << "STOP SLAVE";
+      *watching_ << "CHANGE MASTER TO " + place("MASTER");
+      *watching_ << "START SLAVE IO_THREAD";
+    } else {
+      install("rpl_semi_sync_replica", "semisync_replica.so");
+      *watching_ << "SET GLOBAL rpl_semi_sync_replica_enabled = " + waited_for;
+      *watching_ << "STOP REPLICA";
+      *watching_ << "CHANGE REPLICATION SOURCE TO " + place("SOURCE") + ", GET_SOURCE_PUBLIC_KEY = 1";
+      *watching_ << "START REPLICA IO_THREAD";
+    }
+    const bool follows = eventually([&] {
+      long long dumps = 0;
+      *there << "SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'", soci::into(dumps);
+      return dumps > 0;
+    });
+    if (!follows) throw std::runtime_error("the replica does not follow");
+  }
+  void wait_for_followers() override {
+    if (!is_mariadb()) install("rpl_semi_sync_source", "semisync_source.so");
+    *watching_ << std::string("SET GLOBAL ") + (is_mariadb() ? "rpl_semi_sync_master_enabled" : "rpl_semi_sync_source_enabled") +
+                      " = 1";
+  }
+
   std::string make_forgetful() override {
     *watching_ << "SET GLOBAL innodb_flush_log_at_trx_commit = 2";
     return "innodb_flush_log_at_trx_commit";
@@ -205,7 +270,13 @@ class DatabasePlace final : public ServerPlace {
     *gate_ << "SELECT get_lock('" + name_ + "', 10)", soci::into(taken);
   }
   void let_go() override { gate_.reset(); }
-  std::string url_of_pooler() override { return {}; }
+  std::string wait_for_locks() const override {
+    return "SET SESSION innodb_lock_wait_timeout = 77, lock_wait_timeout = 78";
+  }
+  std::string lock_wait() const override {
+    return "SELECT CONCAT_WS(',', @@session.innodb_lock_wait_timeout, @@session.lock_wait_timeout)";
+  }
+  std::optional<Address> pooler() override { return std::nullopt; }
   long long locks_held() override { throw std::logic_error("metadata_lock_info is a plugin"); }
   bool somebody_waits() override {
     long long waiting = 0;
@@ -223,7 +294,19 @@ class DatabasePlace final : public ServerPlace {
   }
 
  private:
+  bool is_mariadb() {
+    std::string version;
+    *watching_ << "SELECT version()", soci::into(version);
+    return version.find("MariaDB") != std::string::npos;
+  }
+  void install(const std::string& plugin, const std::string& file) {
+    long long there = 0;
+    *watching_ << "SELECT count(*) FROM information_schema.plugins WHERE plugin_name = '" + plugin + "'", soci::into(there);
+    if (there == 0) *watching_ << "INSTALL PLUGIN " + plugin + " SONAME '" + file + "'";
+  }
+
   const Server server_;
+  const std::vector<Address> peers_;
   const std::string name_;
   std::unique_ptr<soci::session> watching_, gate_;
   mutable std::mutex mutex_;  // of administrative_
@@ -232,7 +315,12 @@ class DatabasePlace final : public ServerPlace {
   bool zone_changed_ = false;
 };
 
+// With DLOCK_TEST_CLUSTERED in the environment every place is in a cluster, on its first server.
+bool clustered() { return server_is_chosen("DLOCK_TEST_CLUSTERED"); }
+
 std::optional<std::string> missing() {
+  if (clustered() && !server_url("DLOCK_TEST_GALERA")) return "no Galera cluster: let the tests start one";
+  if (clustered()) return std::nullopt;
   if (server_url("DLOCK_TEST_MYSQL")) return std::nullopt;
   return "no MariaDB or MySQL server: set DLOCK_TEST_MYSQL, or let the tests start one";
 }
@@ -240,10 +328,39 @@ std::optional<std::string> missing() {
 std::unique_ptr<ServerPlace> place_at(const std::string& url) {
   return std::make_unique<DatabasePlace>(Server::at(url));
 }
-std::unique_ptr<ServerPlace> server_place() { return place_at(server_url("DLOCK_TEST_MYSQL").value()); }
+std::unique_ptr<ServerPlace> server_place() {
+  if (!clustered()) return place_at(server_url("DLOCK_TEST_MYSQL").value());
+  std::istringstream urls(server_url("DLOCK_TEST_GALERA").value());
+  std::string first;
+  urls >> first;
+  std::vector<Address> others;
+  for (std::string url; urls >> url;) others.push_back(Server::at(url).address);
+  return std::make_unique<DatabasePlace>(Server::at(first), std::move(others));
+}
 std::unique_ptr<Place> place() { return server_place(); }
+// MySQL where one is named.
+std::string script() { return server_is_chosen("DLOCK_TEST_MYSQLD") ? "mysql" : "mariadb"; }
+
 std::unique_ptr<PrivateServer> private_server() {
-  return std::make_unique<ScriptedServer>("mariadb", "DLOCK_TEST_MYSQL", &place_at);
+  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at);
+}
+std::unique_ptr<PrivateServer> tls_server() {
+  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at,
+                                          std::vector<std::string>{"DLOCK_SERVER_TLS=yes"});
+}
+std::unique_ptr<PrivateServer> replicating_server() {
+  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at,
+                                          std::vector<std::string>{"DLOCK_SERVER_ARGS=--log-bin --server-id=1"});
+}
+std::unique_ptr<PrivateServer> server_with(const std::string& arguments) {
+  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at,
+                                          std::vector<std::string>{"DLOCK_SERVER_ARGS=" + arguments});
+}
+std::vector<WeakServer> weak_servers() {
+  const std::string replicated = "--log-bin --server-id=1 --sync-binlog=1";
+  return {{"--innodb-doublewrite=OFF", {}, "innodb_doublewrite"},
+          {replicated, {"SET GLOBAL sync_binlog = 0"}, "sync_binlog"},
+          {replicated, {"SET GLOBAL binlog_format = 'STATEMENT'"}, "binlog_format", true}};
 }
 std::unique_ptr<Place> quiet_place() {
   if (server_is_chosen("DLOCK_TEST_MYSQL")) return place();
@@ -251,7 +368,8 @@ std::unique_ptr<Place> quiet_place() {
   return server->place();
 }
 
-const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, &quiet_place, &server_place, &private_server};
+const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, &quiet_place, &server_place, &private_server,
+                    &tls_server, &server_with, &weak_servers, &replicating_server};
 
 }  // namespace
 }  // namespace DLOCK_DIALECT

@@ -7,10 +7,13 @@
 #include "support/server_url.hpp"
 #include "types/url.hpp"
 
+#include <fmt/format.h>
 #include <soci/postgresql/soci-postgresql.h>
 #include <soci/soci.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <mutex>
 #include <utility>
 
@@ -121,7 +124,17 @@ class DatabasePlace final : public ServerPlace {
   std::string url_at(const Address& door) const override {
     return server_.url(door, name_, server_.user, server_.password);
   }
+  std::vector<TableLock> table_locks(std::string_view table) const override {
+    std::vector<TableLock> locks;
+    for (const std::string mode : {"ACCESS EXCLUSIVE", "EXCLUSIVE", "SHARE ROW EXCLUSIVE", "SHARE"})
+      locks.push_back({mode, {"BEGIN", "LOCK TABLE " + std::string(table) + " IN " + mode + " MODE"}, "ROLLBACK",
+                       mode != "ACCESS EXCLUSIVE"});
+    return locks;
+  }
   std::string url_with_tls_at(const Address& door) const override { return url_at(door) + "?sslmode=require"; }
+  std::string url_verified_at(const Address& door, const std::string& authority) const override {
+    return url_at(door) + "?sslmode=verify-full&sslrootcert=" + authority;
+  }
   std::size_t bytes_before_tls() const override { return 8; }  // the SSLRequest
   Address address() const override { return server_.address; }
   std::unique_ptr<RequestCounter> request_counter() const override { return std::make_unique<Counter>(); }
@@ -159,6 +172,12 @@ class DatabasePlace final : public ServerPlace {
     return "SELECT string_agg(name || '=' || setting, ',' ORDER BY name) FROM pg_settings WHERE source = 'session'";
   }
 
+  std::string written_together(std::string_view table, std::string_view column) const override {
+    return fmt::format("SELECT string_agg({0}, ',' ORDER BY ctid) FROM {1} WHERE {0} <> '' GROUP BY xmin::text "
+                       "ORDER BY xmin::text LIMIT 1",
+                       column, table);
+  }
+
   std::string row_of(std::string_view literal_name) const override {
     return "SELECT CAST(l AS text) FROM resource_lock l WHERE name = '" + std::string(literal_name) + "'";
   }
@@ -186,7 +205,8 @@ class DatabasePlace final : public ServerPlace {
     for (const char* setting : {"default_transaction_isolation = 'serializable'", "standard_conforming_strings = off",
                                 "datestyle = 'SQL, DMY'", "intervalstyle = 'sql_standard'", "bytea_output = 'escape'",
                                 "plan_cache_mode = 'force_generic_plan'", "enable_indexscan = off",
-                                "synchronous_commit = off", "client_encoding = 'LATIN1'", "statement_timeout = '7s'"})
+                                "synchronous_commit = off", "client_encoding = 'LATIN1'", "statement_timeout = '7s'",
+                                "client_min_messages = 'debug5'"})
       *watching_ << "ALTER DATABASE " + name_ + " SET " + setting;
   }
 
@@ -210,6 +230,38 @@ class DatabasePlace final : public ServerPlace {
     disconnect_everybody();
   }
 
+  bool has_standbys() const override { return true; }
+  void await_standby() override {
+    *watching_ << "ALTER DATABASE " + name_ + " SET client_min_messages = error";
+    *watching_ << "SET synchronous_commit = local";
+    *watching_ << "ALTER SYSTEM SET synchronous_standby_names = 'nobody'";
+    *watching_ << "DO $$ BEGIN PERFORM pg_reload_conf(); END $$";
+    // The server's commits wait from some moment on: until one does, there are more of them.
+    const auto sql = server_.connect(name_);
+    for (bool waits = false; !waits;) {
+      auto committing = std::async(std::launch::async, [&] {
+        *sql << "DO $$ BEGIN PERFORM pg_logical_emit_message(true, 'dlock', ''); END $$";
+      });
+      while (!waits && committing.wait_for(std::chrono::milliseconds{1}) != std::future_status::ready)
+        waits = commits_waiting() > 0;
+      if (waits) cancel_waiting_commits();
+    }
+  }
+  void await_standby_no_more() override {
+    *watching_ << "ALTER SYSTEM RESET synchronous_standby_names";
+    *watching_ << "DO $$ BEGIN PERFORM pg_reload_conf(); END $$";
+  }
+  long long commits_waiting() override {
+    long long waiting = 0;
+    *watching_ << "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep'",
+        soci::into(waiting);
+    return waiting;
+  }
+  void cancel_waiting_commits() override {
+    *watching_ << "DO $$ BEGIN PERFORM pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+                  "AND wait_event = 'SyncRep'; END $$";
+  }
+
   std::string make_forgetful() override {
     *watching_ << "ALTER SYSTEM SET fsync = off";
     *watching_ << "DO $$ BEGIN PERFORM pg_reload_conf(); END $$";
@@ -228,9 +280,27 @@ class DatabasePlace final : public ServerPlace {
     *watching_ << "CREATE TRIGGER dlock_test_wait BEFORE INSERT ON resource_lock FOR EACH ROW "
                   "EXECUTE FUNCTION dlock_test_wait()";
   }
-  std::string url_of_pooler() override {
-    pooler_.emplace(server_.address, server_.user, server_.password, name_);
-    return server_.url(pooler_->address(), name_, server_.user, {});
+  std::vector<std::string> session_traces() const override {
+    // The name of the application is the pooler's doing, and the digits are this client library's.
+    return {"SELECT coalesce(string_agg(name || '=' || setting, ','), '') FROM pg_settings WHERE source = 'session' "
+            "AND name NOT IN ('application_name', 'extra_float_digits')",
+            "SELECT count(*)::text FROM pg_prepared_statements", "SELECT count(*)::text FROM pg_listening_channels()",
+            "SELECT count(*)::text FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'"};
+  }
+  std::string idle_bound() const override { return "SHOW idle_in_transaction_session_timeout"; }
+  std::string wait_for_locks() const override { return "SET lock_timeout = '1234ms'"; }
+  std::string lock_wait() const override { return "SHOW lock_timeout"; }
+  std::string bind_idle() const override { return "SET idle_in_transaction_session_timeout = '50s'"; }
+  std::optional<Address> pooler() override {
+    if (!pooler_) pooler_.emplace(server_.address, server_.user, server_.password, name_);
+    return pooler_->address();
+  }
+  bool forget_prepared() override {
+    *watching_ << "CREATE FUNCTION dlock_test_forget() RETURNS trigger LANGUAGE plpgsql AS $$ "
+                  "BEGIN EXECUTE 'DEALLOCATE ALL'; RETURN NULL; END $$";
+    *watching_ << "CREATE TRIGGER dlock_test_forget AFTER INSERT OR UPDATE ON resource_lock FOR EACH STATEMENT "
+                  "EXECUTE FUNCTION dlock_test_forget()";
+    return true;
   }
   long long locks_held() override {
     long long count = 0;
@@ -293,13 +363,25 @@ std::unique_ptr<Place> place() { return server_place(); }
 std::unique_ptr<PrivateServer> private_server() {
   return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at);
 }
+std::unique_ptr<PrivateServer> tls_server() {
+  return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at,
+                                          std::vector<std::string>{"DLOCK_SERVER_TLS=yes"});
+}
+std::unique_ptr<PrivateServer> server_with(const std::string& arguments) {
+  return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at,
+                                          std::vector<std::string>{"DLOCK_SERVER_ARGS=" + arguments});
+}
+std::vector<WeakServer> weak_servers() {
+  return {{"-c fsync=off", {}, "fsync"}, {"-c full_page_writes=off", {}, "full_page_writes"}};
+}
 std::unique_ptr<Place> quiet_place() {
   if (server_is_chosen("DLOCK_TEST_PG")) return place();
   static const auto server = private_server();
   return server->place();
 }
 
-const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, &quiet_place, &server_place, &private_server};
+const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, &quiet_place, &server_place, &private_server,
+                    &tls_server, &server_with, &weak_servers};
 
 }  // namespace
 }  // namespace DLOCK_DIALECT

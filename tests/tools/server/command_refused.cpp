@@ -3,8 +3,12 @@
 #include "support/json.hpp"
 #include "tools/command.hpp"
 
+#include "types/url.hpp"
+
+#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -60,4 +64,45 @@ TEST_CASE("a right that is missing is exit code 9 of every command that needs it
     if (row.writes) check(reader, row, 9, "permission");
     else CHECK(dlock_tool(reader, row.command).code == 0);
   }
+}
+
+TEST_CASE("check --role names every right that is missing, and a view that a role may not see is not missing") {
+  ServerDatabase database;
+  const auto url = database.server().url_of_role({});
+  const auto role = Url::parse(url).user.value();
+  const auto grant = [&](schema::Role of, std::size_t skipped) {
+    auto text = schema::grants(database->url(), of, role);
+    for (std::size_t i = 0, end = 0; (end = text.find(';')) != std::string::npos; ++i, text.erase(0, end + 1))
+      if (i != skipped) database->admin().run(text.substr(0, end));
+  };
+  const auto statements = [&](schema::Role of) {
+    const auto text = schema::grants(database->url(), of, role);
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), ';'));
+  };
+  const auto last = statements(schema::Role::runtime) - 1;  // of the history
+  grant(schema::Role::runtime, last);
+  const auto lacking = migrate({"check", "--role", "runtime", "-u", url});
+  CHECK_MESSAGE(lacking.code == 9, lacking.out);
+  CHECK_MESSAGE(lacking.says("resource_lock_schema_history"), lacking.out);
+  grant(schema::Role::runtime, last + 1);
+  for (const auto& command : std::vector<std::vector<std::string>>{{"check"}, {"check", "--role", "runtime"}, {"status"}}) {
+    auto at = command;
+    at.insert(at.end(), {"-u", url});
+    const auto ran = migrate(at);
+    CHECK_MESSAGE(ran.code == 0, ran.out);
+  }
+  const auto reader = migrate({"check", "--role", "read-only", "-u", url});
+  CHECK_MESSAGE(reader.code == 9, reader.out);
+  CHECK_MESSAGE(reader.says("SELECT on resource_lock_status"), reader.out);
+  grant(schema::Role::read_only, 100);
+  CHECK(migrate({"check", "--role", "read-only", "-u", url}).code == 0);
+  const auto only_reads = database.server().url_of_role({"SELECT"});
+  const auto writes = migrate({"check", "--role", "runtime", "-u", only_reads});
+  CHECK(writes.code == 9);
+  for (const std::string right : {"INSERT on resource_lock,", "UPDATE on resource_lock,", "DELETE on resource_lock,",
+                                  "INSERT on resource_lock_waiter", "GRANT "})
+    CHECK_MESSAGE(writes.says(right), writes.out);
+  CHECK(!writes.says("SELECT on"));
+  CHECK(migrate({"check", "--role", "read-only", "-u", only_reads}).code == 0);
+  CHECK(migrate({"check", "--role", "owner", "-u", only_reads}).code == 2);
 }

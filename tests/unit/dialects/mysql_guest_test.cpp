@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -68,4 +69,29 @@ TEST_CASE("what a runner throws when its connection is gone goes through, and is
   };
   TransactionGuest guest(send, {});
   CHECK_THROWS_WITH_AS(guest.check(), "gone", std::runtime_error);
+}
+
+TEST_CASE("the idle bound is taken back in the statement that ends the transaction, and nothing is set behind it") {
+  for (const bool commits : {true, false}) {
+    CAPTURE(commits);
+    std::vector<std::string> sent;
+    const Send send = [&](std::string_view sql) -> TextRow {
+      sent.emplace_back(sql);
+      if (sql.find("VERSION()") != std::string_view::npos) return {"10.11.1-MariaDB"};
+      return {"77"};  // what the session had before, among others
+    };
+    TransactionGuest guest(send, {});
+    guest.begin({});
+    guest.bound_idle(std::chrono::seconds{5});
+    CHECK(sent.back() == "SET SESSION idle_write_transaction_timeout = 5");
+    if (commits) guest.commit();
+    else CHECK(guest.roll_back());
+    const std::string end = commits ? "COMMIT" : "ROLLBACK";
+    CHECK(sent.back() == "BEGIN NOT ATOMIC SET SESSION idle_write_transaction_timeout = 77; " + end + "; END");
+    // The next one leaves nothing to take back.
+    guest.begin({});
+    if (commits) guest.commit();
+    else CHECK(guest.roll_back());
+    CHECK(sent.back() == end);
+  }
 }

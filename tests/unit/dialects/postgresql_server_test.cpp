@@ -85,11 +85,27 @@ TEST_CASE("a folder of sockets is a host") {
   CHECK(value(server("postgresql://%2Frun%2Fpostgresql/orders").places.at(0), "host") == "/run/postgresql");
 }
 
-TEST_CASE("what a URL leaves out is libpq's to find out") {
-  const Variable host("PGHOST", "a,b"), port("PGPORT", "1,2");
-  const auto found = server("postgresql:///orders");
-  REQUIRE(found.places.size() == 1);
-  CHECK(found.places[0].empty());
+TEST_CASE("what a URL leaves out comes from where libpq would take it") {
+  {
+    const auto found = server("postgresql:///orders");  // a socket
+    REQUIRE(found.places.size() == 1);
+    CHECK(found.places[0].empty());
+  }
+  {
+    const Variable host("PGHOST", "a,b"), port("PGPORT", "1,2");
+    const auto found = server("postgresql:///orders");
+    REQUIRE(found.places.size() == 2);
+    CHECK(value(found.places[1], "host") == "b");
+    CHECK(value(found.places[1], "port") == "2");
+    CHECK(value(found.keywords, "target_session_attrs") == "read-write");
+    CHECK(value(found.keywords, "host") == "");
+  }
+  {
+    const Variable host("PGHOST", "a");
+    CHECK(value(server("postgresql://c/orders").places.at(0), "host") == "c");
+  }
+  const Variable address("PGHOSTADDR", "127.0.0.1");
+  CHECK(value(server("postgresql:///orders").places.at(0), "hostaddr") == "127.0.0.1");
 }
 
 TEST_CASE("connect_timeout of the URL is kept") {

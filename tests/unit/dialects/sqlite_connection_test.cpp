@@ -68,7 +68,8 @@ const Statements& statements() {
       "-- name: put(k, n)\nINSERT INTO t VALUES (:k, :n) RETURNING n;\n"
       "-- name: add(k, n)\nUPDATE t SET n = n + :n WHERE k = :k;\n"
       "-- name: all()\nSELECT k, n FROM t ORDER BY k;\n"
-      "-- name: absent()\nSELECT 1 FROM nowhere;\n",
+      "-- name: absent()\nSELECT 1 FROM nowhere;\n"
+      "-- name: synchronous()\nSELECT synchronous FROM pragma_synchronous;\n",
       {}, dialect().marker(), [](std::string_view name) { return dialect().quote(name); });
   return all;
 }
@@ -226,6 +227,18 @@ TEST_CASE("forgetful settings are told") {
   REQUIRE(found.size() == 1);
   CHECK(says(found.front(), "synchronous=NORMAL"));
   CHECK(bench.connect("?synchronous=extra")->weaknesses(Bench::soon()).empty());
+}
+
+TEST_CASE("the file is written as the URL says") {
+  const Bench bench;
+  const std::pair<const char*, long long> ways[] = {
+      {"", 2}, {"?synchronous=full", 2}, {"?synchronous=extra", 3}, {"?synchronous=normal", 1},
+      {"?synchronous=off", 0}};
+  for (const auto& [options, synchronous] : ways) {
+    INFO(options);
+    const auto connection = bench.connect(options);
+    CHECK(connection->run(statements().at("synchronous", {}), {}, Bench::soon()).integer(0, 0) == synchronous);
+  }
 }
 
 TEST_CASE("what is no database, or stores text as UTF-16, is refused") {

@@ -205,7 +205,7 @@ TEST_CASE("an answer later than half the grace period looks at the floor again")
 
 TEST_CASE("leases that are due together are renewed by one statement") {
   Bench bench;
-  const auto lease = 3s * slowness();
+  const std::chrono::milliseconds lease = 3s * slowness();
   std::vector<std::shared_ptr<dlock::engine::Held>> all;
   for (int i = 0; i < 200; ++i)
     all.push_back(bench.core->acquire(dlock::Name("many/" + std::to_string(i)), lease_of(lease),

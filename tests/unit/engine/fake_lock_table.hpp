@@ -1,4 +1,4 @@
-// This file knows a lock table in memory, for the engine's unit tests: its clock is BootClock, and it can be told to
+// A lock table in memory, for the engine's unit tests: its clock is BootClock, and it can be told to
 // fail. It answers like the real ones, which the conformance suite checks.
 #pragma once
 
@@ -33,27 +33,30 @@ class FakeLockTable final : public store::LockTable {
       });
       throw Failure(Cause::timed_out, "no answer in time", "", true);
     }
-    return with_mishaps([&] { return acquire_now(asks); });
+    auto granted = with_mishaps([&] { return acquire_now(asks); });
+    if (after_acquiring) after_acquiring();
+    return granted;
   }
 
-  // The next acquires get no answer, and are carried out by arrive().
+  // The next acquires get no answer, and are carried out by arrive(), which says who has the name then.
   void hang_acquires(int count) { to_hang_ = count; }
-  void arrive() {
+  std::string arrive(const std::string& name = "n") {
     const std::lock_guard guard(mutex_);
     for (const auto& late : hanging_) late();
     hanging_.clear();
+    return std::string(rows_[name].owner);
   }
   std::size_t hanging() {
     const std::lock_guard guard(mutex_);
     return hanging_.size();
   }
-  // The same, right after the name was freed. True: it was held.
-  bool free_and_arrive(const std::string& name) {
+  // The same, right after the name was freed.
+  std::string free_and_arrive(const std::string& name) {
     const std::lock_guard guard(mutex_);
-    const bool held = free(name, std::string(rows_[name].owner), 0);
+    free(name, std::string(rows_[name].owner), 0);
     for (const auto& late : hanging_) late();
     hanging_.clear();
-    return held;
+    return std::string(rows_[name].owner);
   }
 
   store::Few<bool> release(std::span<const store::Claim> claims, Deadline) override {
@@ -66,6 +69,10 @@ class FakeLockTable final : public store::LockTable {
 
   void withdraw(std::string_view name, std::string_view owner, Deadline) override {
     with_mishaps([&] {
+      if (withdrawals_to_fail > 0) {
+        --withdrawals_to_fail;
+        throw Failure(Cause::disconnected, "planned");
+      }
       ++withdrawals;
       auto& row = rows_[std::string(name)];
       if (row.owner.empty()) row.freed_by = owner;
@@ -74,7 +81,7 @@ class FakeLockTable final : public store::LockTable {
   }
 
   store::Entered enter(const store::Ask& ask, const Replaces& replaces, Deadline) override {
-    return with_mishaps([&]() -> store::Entered {
+    auto entered = with_mishaps([&]() -> store::Entered {
       auto& row = rows_[ask.name.text()];
       const auto now = BootClock::now();
       if (row.owner.empty() || row.expires <= now || row.node != ask.node || row.ends.empty()) return {};
@@ -88,6 +95,8 @@ class FakeLockTable final : public store::LockTable {
       row.expires = std::max(row.expires, later(now, ask.lease));
       return {Token{row.token}, row.owner, false};
     });
+    if (after_entering) after_entering();
+    return entered;
   }
 
   store::Left leave(std::string_view name, std::string_view entry, Deadline) override {
@@ -141,7 +150,7 @@ class FakeLockTable final : public store::LockTable {
   }
 
   bool adopt(const store::Claim& from, const store::Ask& to, Deadline) override {
-    return with_mishaps([&] {
+    const bool adopted = with_mishaps([&] {
       auto& row = rows_[std::string(from.name)];
       if (row.token != number(from.token) || (row.owner != from.owner && row.owner != to.owner) || !row.ends.empty())
         return false;
@@ -152,6 +161,8 @@ class FakeLockTable final : public store::LockTable {
       row.expires = std::max(row.expires, later(BootClock::now(), to.lease));
       return true;
     });
+    if (after_adopting) after_adopting();
+    return adopted;
   }
 
   bool force_release(std::string_view name, Token seen, Deadline) override {
@@ -182,6 +193,7 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
+  store::Blocked blocked(std::string_view name, Deadline deadline) override { return {!look(name, 0, deadline).free, {}}; }
   store::Peeked peek(std::string_view, Deadline) override { throw Failure(Cause::rejected, "no transactions here"); }
   void make(std::string_view, Deadline) override {}
   std::unique_ptr<store::Visit> visit(const TransactionRef&) override {
@@ -247,10 +259,12 @@ class FakeLockTable final : public store::LockTable {
     return with_mishaps([&] { return !reaped_elsewhere; }, false);
   }
   void end_reaping(std::string_view, Duration, Deadline) override {}
-  store::WaitingRoom& waiting() noexcept override { return waiting_; }
-  void on_reconnect(std::function<void()>) override {}
+  std::unique_ptr<dialects::Bell> open_bell(Deadline) override { return make_bell ? make_bell() : nullptr; }
+  FakeWaitingRoom& waiting() noexcept override { return waiting_; }
+  void on_reconnect(Reconnected) override {}
   std::vector<std::string> weaknesses(Deadline) override { return {}; }
   Duration smallest_margin() const noexcept override { return std::chrono::milliseconds{1}; }
+  Duration round_trip() const noexcept override { return trip.load(); }
   std::size_t removed_at_once() const noexcept override { return 1000; }
 
   void add_mishap(Cause cause, bool may_have_run, bool carried_out) {
@@ -271,8 +285,13 @@ class FakeLockTable final : public store::LockTable {
   }
 
   std::atomic<int> renewals{0}, extensions{0}, looks{0}, withdrawals{0};
+  std::atomic<int> withdrawals_to_fail{0};  // the next ones
   std::function<void(std::span<const store::Claim>, Deadline)> on_renew{};  // before anything happens; set before use
   std::function<void(Duration lease)> before_extending{};  // likewise
+  // After everything has happened, and before it is answered; likewise.
+  std::function<void()> after_acquiring{}, after_entering{}, after_adopting{};
+  std::function<std::unique_ptr<dialects::Bell>()> make_bell{};  // set before use
+  std::atomic<Duration> trip{Duration{}};
   std::atomic<bool> row_locked{false};
   std::atomic<bool> reaped_elsewhere{false};
   std::atomic<int> unanswered_settles{0};       // so many are carried out without an answer

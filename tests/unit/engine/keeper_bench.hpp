@@ -60,7 +60,7 @@ struct KeeperBench {
       Round round;
       for (const auto& claim : claims) round.names.emplace(claim.name);
       round.at = BootClock::now();
-      round.patience = std::chrono::floor<Duration>(deadline - round.at);
+      round.patience = std::chrono::floor<Duration>(deadline.at() - round.at);
       {
         const std::lock_guard guard(mutex);
         rounds.push_back(std::move(round));

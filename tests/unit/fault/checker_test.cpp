@@ -181,3 +181,11 @@ TEST_CASE("things that happened are counted") {
   CHECK(counted.at(What::loss) == 1);
   CHECK_FALSE(counted.contains(What::busy));
 }
+
+TEST_CASE("a loss that was not told, and a grant that two have adopted, are breaches by themselves") {
+  Run run;
+  run.history.push_back(record("a", 56, What::untold, 1, 0));
+  CHECK(run.breaks(Rule::loss_untold));
+  run.history.back() = record("b", 62, What::twice, 2, 0);
+  CHECK(run.breaks(Rule::adopted_twice));
+}

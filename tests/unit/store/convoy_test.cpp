@@ -82,7 +82,7 @@ struct Trip {
   static bool is_open(const Turn& turn) { return turn.is_open; }
   Turn turn(Deadline deadline) const {
     std::unique_lock guard(gate->mutex);
-    if (!gate->changed.wait_until(guard, deadline, [&] { return !gate->taken; }))
+    if (!gate->changed.wait_until(guard, deadline.at(), [&] { return !gate->taken; }))
       throw Failure(Cause::timed_out, "no turn");
     gate->taken = true;
     return {*gate, !gate->opens};
@@ -91,7 +91,7 @@ struct Trip {
     std::unique_lock guard(gate->mutex);
     gate->flights.push_back(names);
     ++gate->in_the_air;
-    const bool back = gate->changed.wait_until(guard, deadline, [&] { return !gate->closed; });
+    const bool back = gate->changed.wait_until(guard, deadline.at(), [&] { return !gate->closed; });
     --gate->in_the_air;
     if (!back) throw Failure(Cause::timed_out, "no answer", {}, true);
     gate->weather(names);
@@ -279,7 +279,7 @@ TEST_CASE("who was taken along goes by its own deadline, and may have been sent"
       CHECK(failure.cause() == Cause::timed_out);
       taken_along = failure.may_have_run();
     }
-    CHECK(BootClock::now() >= deadline);
+    CHECK(BootClock::now() >= deadline.at());
     CHECK_THROWS_AS(airport.answer(1), Failure);
   }
 }

@@ -4,6 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <future>
+#include <stop_token>
+#include <string>
+#include <utility>
 
 using namespace dlock;
 using namespace dlock::store;
@@ -44,7 +47,7 @@ struct Bench {
   Pool::Loan take() { return pool.take(later(BootClock::now(), 20s)); }
 };
 
-std::string number(const Pool::Loan& loan) { return loan->default_schema({}); }
+std::string number(const Pool::Loan& loan) { return loan->default_schema(Deadline::max()); }
 
 }  // namespace
 
@@ -78,7 +81,7 @@ TEST_CASE("a connection that broke is thrown away whatever is said of it") {
   Bench bench(1);
   {
     auto loan = bench.take();
-    loan->script("", {});
+    loan->script("", Deadline::max());
     loan.sound();
   }
   CHECK(bench.counts.closed == 1);
@@ -127,7 +130,134 @@ TEST_CASE("a place whose connection could not be opened is free again") {
 
 TEST_CASE("a connection opened elsewhere is one of the pool's") {
   Bench bench(1);
-  bench.pool.adopt(std::make_unique<Idle>(bench.counts));
+  bench.pool.adopt(std::make_unique<Idle>(bench.counts), 1ms);
   CHECK(number(bench.take()) == "1");
   CHECK(bench.counts.opened == 1);
+}
+
+TEST_CASE("who is told to stop does not wait for a connection, and is not in the way of the next") {
+  Bench bench(1);
+  auto loan = std::make_unique<Pool::Loan>(bench.take());
+  std::stop_source stop;
+  const Deadline never(later(BootClock::now(), 1h), stop.get_token());
+  auto stopped = std::async(std::launch::async, [&] {
+    try {
+      const auto second = bench.pool.take(never);
+    } catch (const Failure& failure) {
+      return failure.cause() == Cause::timed_out && !failure.may_have_run();
+    }
+    return false;
+  });
+  CHECK(stopped.wait_for(50ms) == std::future_status::timeout);
+  stop.request_stop();
+  CHECK(stopped.get());
+  auto waiting = std::async(std::launch::async, [&] { return number(bench.take()); });
+  CHECK(waiting.wait_for(50ms) == std::future_status::timeout);
+  loan->sound();
+  loan.reset();
+  CHECK(waiting.get() == "1");
+}
+
+TEST_CASE("a connection whose caller did not wait for the answer goes alone") {
+  Bench bench(2);
+  {
+    auto one = bench.take();
+    auto two = bench.take();
+    two.sound();
+    std::stop_source stop;
+    const Deadline deadline(later(BootClock::now(), 1h), stop.get_token());
+    stop.request_stop();
+    one.failed(Failure(Cause::timed_out, "no answer", {}, true), deadline);
+  }
+  CHECK(bench.counts.closed == 1);
+  CHECK(number(bench.take()) == "2");
+}
+
+TEST_CASE("a short request on a connection that was idle leaves half of the time for another connection") {
+  Bench bench(1);
+  const auto now = BootClock::now();
+  const Deadline deadline = later(now, 1h);
+  {
+    auto opened = bench.take();
+    CHECK(opened.promptly(deadline).at() == deadline.at());
+    opened.sound();
+  }
+  auto idle = bench.take();
+  CHECK(idle.promptly(deadline).at() < later(now, 31min));
+  CHECK(idle.promptly(deadline).at() >= later(now, 30min));
+  // One that was just given back by somebody else has answered just now.
+  auto waiting = std::async(std::launch::async, [&] {
+    auto handed = bench.take();
+    handed.sound();
+    return handed.promptly(deadline).at() == deadline.at();
+  });
+  CHECK(waiting.wait_for(50ms) == std::future_status::timeout);
+  idle.sound();
+  idle.end();
+  CHECK(waiting.get());
+}
+
+TEST_CASE("who need not have a connection of its own waits until one could have come back, and only then opens another") {
+  Bench bench(2);
+  bench.pool.adopt(std::make_unique<Idle>(bench.counts), 10s);  // so far away is the server
+  const auto if_need_be = [&](Deadline deadline) {
+    return std::async(std::launch::async, [&bench, deadline] {
+      auto loan = bench.pool.take(deadline, Pool::Opening::if_need_be);
+      loan.sound();
+      return number(loan);
+    });
+  };
+  auto loan = std::make_unique<Pool::Loan>(bench.take());
+  auto waiting = if_need_be(later(BootClock::now(), 1min));
+  loan->sound();
+  loan.reset();
+  CHECK(waiting.get() == "1");
+  CHECK(bench.counts.opened == 1);
+
+  Bench nearer(2);
+  nearer.pool.adopt(std::make_unique<Idle>(nearer.counts), 1ms);
+  const auto kept = nearer.take();
+  auto another = nearer.pool.take(later(BootClock::now(), 1min), Pool::Opening::if_need_be);
+  CHECK(number(another) == "2");
+}
+
+TEST_CASE("who waits for a connection that another opens is told why there is none, and not that all are at work") {
+  Counts counts;
+  std::promise<void> reached;
+  std::promise<void> dead;
+  bool silent = true;
+  Pool pool(
+      [&](Deadline) -> std::unique_ptr<dialects::Connection> {
+        if (std::exchange(silent, false)) {
+          reached.set_value();
+          dead.get_future().wait();
+          throw Failure(Cause::refused, "the network is unreachable", "08001");
+        }
+        return std::make_unique<Idle>(counts);
+      },
+      1);
+  const auto refusal = [&] {
+    try {
+      pool.take(later(BootClock::now(), 20ms));
+    } catch (const Failure& failure) {
+      return failure;
+    }
+    return Failure(Cause::rejected, "there was one");
+  };
+  auto opening = std::async(std::launch::async, [&] { CHECK_THROWS_AS(pool.take(Deadline::max()), Failure); });
+  reached.get_future().wait();
+  CHECK(refusal().cause() == Cause::refused);
+  CHECK(std::string(refusal().what()).find("could be opened in time") != std::string::npos);
+  dead.set_value();
+  opening.get();
+
+  // The next one that is opened takes its time, too.
+  auto turn = pool.turn(Deadline::max());
+  CHECK(refusal().cause() == Cause::refused);
+  CHECK(std::string(refusal().what()) == "the network is unreachable");
+  CHECK(refusal().code() == "08001");
+
+  turn.open(Deadline::max());
+  CHECK(refusal().cause() == Cause::timed_out);
+  CHECK(std::string(refusal().what()).find("became free") != std::string::npos);
 }

@@ -130,3 +130,10 @@ TEST_CASE("a URL whose password has ended it early is refused, whatever else it 
   CHECK(Url::parse("mysql://app:a%2Fb@db/x").password == "a/b");
   CHECK(Url::parse("postgresql://db/x?application_name=me@here").options.front().second == "me@here");
 }
+
+TEST_CASE("an option that is taken out of a URL is not in it any more, and its last value counts") {
+  auto url = Url::parse("postgresql://db/orders?prepared=on&sslmode=require&prepared=off");
+  CHECK(url.take("prepared") == "off");
+  CHECK(url.options == std::vector<std::pair<std::string, std::string>>{{"sslmode", "require"}});
+  CHECK_FALSE(url.take("prepared"));
+}

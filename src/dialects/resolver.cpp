@@ -1,0 +1,122 @@
+// getaddrinfo(3) on threads that are left to themselves when they take too long.
+#include "dialects/resolver.hpp"
+
+#include "types/failure.hpp"
+#include "types/name.hpp"
+#include "types/thread.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <exception>
+#include <optional>
+#include <stop_token>
+#include <system_error>
+
+namespace dlock::dialects {
+namespace {
+
+struct FreeList {
+  void operator()(addrinfo* list) const noexcept { ::freeaddrinfo(list); }
+};
+
+std::string in_words(int code, int system) {
+  return code == EAI_SYSTEM ? std::generic_category().message(system) : ::gai_strerror(code);
+}
+
+}  // namespace
+
+struct Resolver::Lookup {
+  std::mutex mutex;
+  std::condition_variable changed;
+  // Guarded by mutex:
+  bool over = false;
+  std::vector<std::string> addresses;
+  std::string trouble;
+
+  void run(const std::string& host) {
+    std::vector<std::string> found;
+    std::string text;
+    try {
+      addrinfo wanted{};
+      wanted.ai_family = AF_UNSPEC;
+      wanted.ai_socktype = SOCK_STREAM;
+      addrinfo* list = nullptr;
+      const int code = ::getaddrinfo(host.c_str(), nullptr, &wanted, &list);
+      const int system = errno;
+      if (code != 0) {
+        text = in_words(code, system);
+      } else {
+        const std::unique_ptr<addrinfo, FreeList> owned(list);
+        std::array<char, NI_MAXHOST> numeric{};
+        for (const auto* one = list; one != nullptr; one = one->ai_next)
+          if (::getnameinfo(one->ai_addr, one->ai_addrlen, numeric.data(), numeric.size(), nullptr, 0,
+                            NI_NUMERICHOST) == 0)
+            found.emplace_back(numeric.data());
+      }
+    } catch (const std::exception& failure) {
+      text = failure.what();
+    }
+    const std::lock_guard guard(mutex);
+    addresses = std::move(found);
+    trouble = std::move(text);
+    over = true;
+    changed.notify_all();
+  }
+};
+
+bool is_address(const std::string& host) noexcept {
+  in6_addr six{};
+  in_addr four{};
+  const auto zone = host.find('%');  // fe80::1%eth0
+  if (zone != std::string::npos) return host.find(':') < zone;
+  return ::inet_pton(AF_INET, host.c_str(), &four) == 1 || ::inet_pton(AF_INET6, host.c_str(), &six) == 1;
+}
+
+// One for all who ask for the same host at the same time, so that one that hangs takes no more than one thread.
+std::shared_ptr<Resolver::Lookup> Resolver::lookup(const std::string& host) {
+  const std::lock_guard guard(mutex_);
+  std::erase_if(lookups_, [](const auto& entry) {
+    const std::lock_guard own(entry.second->mutex);
+    return entry.second->over;
+  });
+  auto& known = lookups_[host];
+  if (known) return known;
+  try {
+    auto begun = std::make_shared<Lookup>();
+    Thread thread;
+    thread.start([begun, host] { begun->run(host); });
+    thread.let_be();
+    known = std::move(begun);
+    return known;
+  } catch (const std::system_error& error) {
+    lookups_.erase(host);
+    throw Failure(Cause::refused, fmt::format("the host {} cannot be looked up: no thread could be started: {}",
+                                              in_quotes(host), error.code().message()));
+  }
+}
+
+std::vector<std::string> Resolver::addresses_of(const std::string& host, const Deadline& deadline) {
+  if (is_address(host)) return {host};
+  const auto asked = lookup(host);
+  // Ends only after what is locked below is free again.
+  const std::stop_callback stopped(deadline.stop(), [&] {
+    const std::lock_guard guard(asked->mutex);
+    asked->changed.notify_all();
+  });
+  std::unique_lock guard(asked->mutex);
+  asked->changed.wait_until(guard, deadline.at(), [&] { return asked->over || deadline.stopped(); });
+  if (!asked->over) throw Failure(Cause::refused, fmt::format("the host {} was not found in time", in_quotes(host)));
+  if (asked->addresses.empty())
+    throw Failure(Cause::refused, fmt::format("the host {} was not found: {}", in_quotes(host),
+                                              asked->trouble.empty() ? "it has no address" : asked->trouble));
+  return asked->addresses;
+}
+
+}  // namespace dlock::dialects

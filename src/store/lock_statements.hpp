@@ -1,0 +1,35 @@
+// The statements about rows of the lock table, by the names that every dialect gives them.
+#pragma once
+
+#include "dialects/statement.hpp"
+
+namespace dlock::store {
+
+// Looked up once; what they are looked up in must outlive it.
+struct LockStatements {
+  explicit LockStatements(const dialects::Statements& all)
+      : withdraw(all.at("withdraw", {"name", "owner"})),
+        renew(all.at("renew", {"name", "owner", "token", "lease"})),
+        extend(all.at("extend", {"name", "owner", "token", "lease"})),
+        adopt(all.at("adopt", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "meta"})),
+        force_release(all.at("force_release", {"name", "token"})),
+        busy(all.at("busy", {"name"})),
+        look(all.at("look", {"name", "ticket"})),
+        inspect(all.at("inspect", {"name"})),
+        list(all.at("list", {"prefix"})),
+        floor(all.at("floor", {})),
+        raise_floor(all.at("raise_floor", {"retention"})),
+        idle(all.at("idle", {"prefix", "after", "floor", "retention", "limit"})),
+        remove_idle(all.at("remove_idle", {"name", "token", "expires_at"})),
+        abandoned(all.at("abandoned", {"prefix", "after", "limit"})),
+        settle(all.at("settle", {"name", "token", "settler"})),
+        settled(all.at("settled", {"name", "token", "settler"})),
+        begin_reaping(all.at("begin_reaping", {"reaper", "label", "lease", "pause"})),
+        end_reaping(all.at("end_reaping", {"reaper", "pause"})),
+        peek(all.at("peek", {"name"})),
+        make(all.at("make", {"name"})) {}
+  const dialects::Statement &withdraw, &renew, &extend, &adopt, &force_release, &busy, &look, &inspect, &list,
+      &floor, &raise_floor, &idle, &remove_idle, &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
+};
+
+}  // namespace dlock::store

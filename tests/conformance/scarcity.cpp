@@ -1,0 +1,140 @@
+// The promise that a process without threads or descriptors to spare gets an answer, is never ended by the library, and
+// goes on as if nothing had been once there are some again.
+#include "support/child.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+class Process {
+ public:
+  explicit Process(const std::string& url) : child_(hampered(url, 3s)) {}
+
+  // The answer of the line; the words it says by itself are kept.
+  std::string ask(const std::string& line) {
+    child_.tell(line);
+    for (;;) {
+      auto answer = child_.line();
+      if (!answer) return "it has ended: " + std::to_string(child_.wait());
+      const bool by_itself = answer->starts_with("told ") || answer->starts_with("granted ");
+      if (!by_itself) return *answer;
+      said_.push_back(*answer);
+    }
+  }
+  // Whether it says so by itself.
+  bool says(const std::string& words) {
+    return eventually([&] {
+      if (std::find(said_.begin(), said_.end(), words) != said_.end()) return true;
+      static_cast<void>(ask("count"));
+      return false;
+    });
+  }
+  void check(const std::string& line, const std::string& answer) {
+    const auto got = ask(line);
+    CHECK_MESSAGE(got == answer, line << " -> " << got);
+  }
+  long count() { return std::stol(ask("count")); }
+
+ private:
+  Child child_;
+  std::vector<std::string> said_;
+};
+
+bool is_wanted(Database& database) {
+  return database.admin().number("SELECT count(*) FROM resource_lock WHERE name = 'job' AND wanted_until > 0") == 1;
+}
+
+bool says(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("without a thread to keep it a lease is not asked for, and is once there is one") {
+  Database database;
+  Process process(database.url());
+  process.check("open", "open");
+  process.check("threads no", "ok");
+  const auto answer = process.ask("try job");
+  CHECK_MESSAGE(answer.starts_with("unavailable: "), answer);
+  CHECK(says(answer, "thread"));
+  CHECK(database.admin().owner("job").empty());
+  process.check("threads yes", "ok");
+  process.check("try job", "granted");
+  process.check("check job", "valid");
+  CHECK(process.ask("release job").starts_with("freed"));
+}
+
+TEST_CASE("a loss is told as soon as there is a thread for its callbacks") {
+  Database database;
+  Process process(database.url());
+  process.check("open", "open");
+  process.check("try job", "granted");
+  process.check("watch job", "ok");
+  process.check("threads no", "ok");
+  auto other = database.engine();
+  free_by_force(other, "job");
+  CHECK(eventually([&] { return process.ask("check job") == "lost"; }));
+  process.check("threads yes", "ok");
+  CHECK(process.says("told job"));
+}
+
+TEST_CASE("a waiter that can have no thread to listen looks by itself, and listens as soon as it can") {
+  Database database;
+  auto other = database.engine();
+  auto lock = other.lock("job");
+  Process process(database.url());
+  process.check("open", "open");
+  process.check("try mine", "granted");  // the threads that keep leases are there
+  const auto threads = process.count();
+  process.check("threads no", "ok");
+  process.check("wait job", "ok");
+  CHECK(eventually([&] { return is_wanted(database); }));
+  CHECK(process.count() == threads);
+  process.check("threads yes", "ok");
+  CHECK(eventually([&] { return process.count() > threads; }));
+  CHECK(lock.release() == Released::freed);
+  CHECK(process.says("granted job"));
+  CHECK(process.ask("release job").starts_with("freed"));
+  CHECK(process.ask("release mine").starts_with("freed"));
+}
+
+TEST_CASE("without a descriptor to spare an engine answers that nothing is available, and what it has open works on") {
+  Database database;
+  Process process(database.url());
+  process.check("descriptors no", "ok");
+  const auto answer = process.ask("open");
+  CHECK_MESSAGE(answer.starts_with("unavailable: "), answer);
+  process.check("descriptors yes", "ok");
+  process.check("open", "open");
+  process.check("try mine", "granted");
+
+  auto other = database.engine();
+  auto lock = other.lock("job");
+  process.check("descriptors no", "ok");
+  process.check("wait job", "ok");  // what listens needs a connection
+  CHECK(eventually([&] { return is_wanted(database); }));
+  process.check("check mine", "valid");
+  CHECK(lock.release() == Released::freed);
+  CHECK(process.says("granted job"));  // by looking
+  CHECK(process.ask("release job").starts_with("freed"));
+  process.check("descriptors yes", "ok");
+  process.check("try job", "granted");
+  CHECK(process.ask("release job").starts_with("freed"));
+  CHECK(process.ask("release mine").starts_with("freed"));
+}
+
+TEST_CASE("opening a database leaves the process's signals as they were") {
+  Database database;
+  Process process(database.url());
+  process.check("open", "open");
+  process.check("try job", "granted");
+  process.check("signals", "same");
+  CHECK(process.ask("release job").starts_with("freed"));
+}

@@ -1,0 +1,73 @@
+// The promise that a name service that does not answer holds nobody up beyond a deadline.
+#include "support/child.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/slowness.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Answer {
+  std::string word;
+  std::chrono::milliseconds took{};
+};
+
+Answer ask(Child& process, const std::string& line) {
+  process.tell(line);
+  std::istringstream words(process.line().value_or("ended 0"));
+  Answer answer;
+  long took = 0;
+  words >> answer.word >> took;
+  answer.took = std::chrono::milliseconds{took};
+  return answer;
+}
+
+}  // namespace
+
+TEST_CASE("while no name is found a try ends with its deadline, a release and a destructor with release_timeout") {
+  ServerDatabase database;
+  constexpr auto request_timeout = 2s;
+  Child process(hampered(database.server().url_at({"localhost", database.server().address().port}), request_timeout));
+  REQUIRE(ask(process, "open").word == "open");
+  for (const char* name : {"try a", "try b", "try c"}) REQUIRE(ask(process, name).word == "granted");
+  REQUIRE(ask(process, "names no").word == "ok");
+  database.server().disconnect_everybody();
+  const auto released = ask(process, "release a");
+  CHECK(released.word == "unconfirmed");
+  CHECK(released.took < 1s + 2s * slowness());
+  const auto dropped = ask(process, "drop b");
+  CHECK(dropped.word == "dropped");
+  CHECK(dropped.took < 1s + 2s * slowness());
+  const Stopwatch time;
+  CHECK(ask(process, "try d").word == "unavailable:");
+  CHECK(time.elapsed() < request_timeout + 2s * slowness());
+  REQUIRE(ask(process, "names yes").word == "ok");
+  // What could not be freed in time is freed by the engine, or is over with its lease.
+  auto other = database->engine();
+  CHECK(eventually([&] { return other.try_lock("a").has_value() && other.try_lock("b").has_value(); }));
+  CHECK(eventually([&] { return ask(process, "try d").word == "granted"; }));
+  CHECK(ask(process, "release d").word == "freed");
+  static_cast<void>(ask(process, "release c"));
+}
+
+TEST_CASE("whoever opens a connection looks up no name, a server's that is checked neither") {
+  const auto server = opener().tls_server();
+  ServerDatabase database(server->place());
+  const Address door{"localhost", database.server().address().port};
+  const auto& place = database.server();
+  for (const auto& url : {place.url_at(door), place.url_verified_at(door, server->authority())}) {
+    Child process(hampered(url, 5s * slowness()));
+    REQUIRE(ask(process, "open").word == "open");
+    CHECK(ask(process, "try job").word == "granted");
+    CHECK(ask(process, "release job").word == "freed");
+    CHECK(ask(process, "lookups").word == "0");
+  }
+}

@@ -1,0 +1,148 @@
+// Promises behind a pooler that lends its connections for one transaction each: nothing that the engine needs stays in
+// the sessions that the application is lent, and what is locked is answered as fast as on a connection of one's own.
+#include "support/caller.hpp"
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/news.hpp"
+#include "support/slowness.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <memory>
+#include <vector>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// The application's own connections through the same pooler. While each has a transaction open, it has a session for
+// itself: together they are all that the pooler lends.
+class Sessions {
+ public:
+  Sessions(const ServerPlace& place, const Address& pooler) {
+    for (int i = 0; i < lent_at_most; ++i) callers_.push_back(std::make_unique<Caller>(place, pooler));
+  }
+
+  // One line a session.
+  std::string state(const ServerPlace& place) {
+    std::string states;
+    for (const auto& caller : callers_) caller->run("BEGIN");
+    for (const auto& caller : callers_) {
+      for (const auto& trace : place.session_traces()) states += caller->text(trace) + " ";
+      states += '\n';
+    }
+    for (const auto& caller : callers_) caller->run("ROLLBACK");
+    return states;
+  }
+
+ private:
+  static constexpr int lent_at_most = 3;  // as the pooler is set up
+  std::vector<std::unique_ptr<Caller>> callers_;
+};
+
+void use_everything(ServerDatabase& database, const Address& pooler, Engine& engine) {
+  auto other = database->engine();
+  engine.try_lock("job").reset();
+  auto held = engine.try_lock("held", {.lease = 10min, .metadata = "x"});
+  REQUIRE(held);
+  CHECK_FALSE(other.try_lock("held"));
+  held->extend(20min);
+  CHECK(engine.inspect("held").has_value());
+  CHECK_FALSE(engine.list("*").empty());
+  in_parallel(8, [&](int i) { engine.try_lock("together " + std::to_string(i)).reset(); });
+  engine.try_lock("node", {.reentrance = Reentrance::node}).reset();
+  // In line, with a ticket, and by a ring or a look.
+  const auto in_the_way = other.try_lock("queue", {.lease = 10min});
+  auto waits = std::async(std::launch::async,
+                          [&] { return engine.try_lock_for("queue", 300ms, {.fairness = Fairness::fifo}).has_value(); });
+  CHECK_FALSE(waits.get());
+  Caller caller(database.server(), pooler);
+  caller.begin(database->place().beginnings().front());
+  held->fence(caller.native());
+  CHECK(engine.try_lock_in(caller.native(), "in a transaction").has_value());
+  caller.run("COMMIT");
+  CHECK(engine.reap().removed == 0);
+  CHECK(held->release() != Released::was_lost);
+}
+
+}  // namespace
+
+TEST_CASE("nothing that the engine does through a pooler stays in the sessions that others are lent") {
+  ServerDatabase database;
+  const auto pooler = database.server().pooler();
+  if (!pooler) return;  // nothing is lent here
+  for (const bool prepared : {true, false}) {
+    CAPTURE(prepared);
+    Sessions application(database.server(), *pooler);
+    const auto before = application.state(database.server());
+    Engine engine(database.server().url_at(*pooler), {.request_timeout = 30s, .prepared_statements = prepared});
+    use_everything(database, *pooler, engine);
+    CHECK(application.state(database.server()) == before);
+  }
+}
+
+TEST_CASE("a row that is locked elsewhere is busy through a pooler as fast as without one") {
+  ServerDatabase database;
+  const auto pooler = database.server().pooler();
+  if (!pooler) return;
+  for (const bool prepared : {true, false}) {
+    CAPTURE(prepared);
+    Engine engine(database.server().url_at(*pooler), {.request_timeout = 5min, .prepared_statements = prepared});
+    engine.try_lock("job").reset();
+    database->admin().block("job");
+    const Stopwatch time;
+    CHECK_FALSE(engine.try_lock("job"));
+    CHECK(time.elapsed() < 2s * slowness());
+    CHECK_FALSE(engine.try_lock_for("job", 200ms));
+    CHECK(time.elapsed() < 4s * slowness());
+    database->admin().unblock();
+    CHECK(eventually([&] { return engine.try_lock("job").has_value(); }));
+  }
+}
+
+TEST_CASE("through a pooler one holds at a time, and a waiter gets what is released") {
+  ServerDatabase database;
+  const auto pooler = database.server().pooler();
+  if (!pooler) return;
+  Engine engine(database.server().url_at(*pooler), {.request_timeout = 30s});
+  Engine other(database.server().url_at(*pooler), {.request_timeout = 30s});
+  std::atomic<int> inside{0}, most{0};
+  in_parallel(6, [&](int i) {
+    for (int round = 0; round < 5; ++round) {
+      const auto lock = (i % 2 == 0 ? engine : other).lock("job", {.lease = 10min});
+      most = std::max(most.load(), ++inside);
+      --inside;
+    }
+  });
+  CHECK(most == 1);
+}
+
+TEST_CASE("a pooler that is not recognised costs each connection that was open one statement, and is told of") {
+  ServerDatabase database;
+  if (!database.server().forget_prepared()) return;
+  News news;
+  auto engine = database->engine({.observer = news.observer()});
+  for (int round = 0; round < 20; ++round) {
+    auto lock = engine.try_lock("job");
+    REQUIRE(lock);
+    CHECK(lock->release() == Released::freed);
+  }
+  const auto told = news.of(Event::Kind::retried);
+  REQUIRE_FALSE(told.empty());
+  CHECK(told.front().text.find("prepared=off") != std::string::npos);
+  CHECK(told.size() <= EngineOptions{}.connections);
+}
+
+TEST_CASE("prepared=off in the URL has nothing prepared") {
+  ServerDatabase database;
+  if (!database.server().forget_prepared()) return;
+  News news;
+  Engine engine(database->url() + "?prepared=off", {.request_timeout = 30s, .observer = news.observer()});
+  for (int round = 0; round < 3; ++round) engine.try_lock("job").reset();
+  CHECK_FALSE(news.has(Event::Kind::retried));
+}

@@ -1,0 +1,269 @@
+-- What tests must notice in the statements of MySQL and MariaDB: a fault, its statement, what is there and what instead.
+-- The form: src/dialects/mutants.hpp. The tests: list. Arguments stay in use, so that their types are known.
+
+-- mutant: fence_reads
+-- statement: fence
+-- from:
+UPDATE {{lock}}
+   SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+ WHERE
+-- to:
+SELECT 1 FROM {{lock}}
+ WHERE
+-- statement: fence
+-- from:
+LOCATE(:mark, entries) > 0)
+-- to:
+LOCATE(:mark, entries) > 0) FOR UPDATE
+
+-- mutant: fence_renews_nothing
+-- statement: fence
+-- from:
+GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+-- to:
+expires_at + 1
+
+-- mutant: fence_forgets_owner
+-- statement: fence
+-- from:
+ AND owner = :owner
+-- to:
+
+-- mutant: fence_forgets_entry
+-- statement: fence
+-- from:
+ AND (LENGTH(:mark) = 0 OR LOCATE(:mark, entries) > 0)
+-- to:
+
+-- mutant: silent_release
+-- statement: release
+-- from:
+LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+-- to:
+LAST_INSERT_ID(0)
+
+-- mutant: silent_force_release
+-- statement: force_release
+-- from:
+LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+-- to:
+LAST_INSERT_ID(0)
+
+-- mutant: silent_withdraw
+-- statement: withdraw
+-- from:
+LAST_INSERT_ID({{lock}}.wanted_until > VALUES(expires_at))
+-- to:
+LAST_INSERT_ID(0)
+
+-- mutant: silent_settle
+-- statement: settle
+-- from:
+LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+-- to:
+LAST_INSERT_ID(0)
+
+-- mutant: silent_last_entry
+-- statement: drop_last_entry
+-- from:
+LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+-- to:
+LAST_INSERT_ID(0)
+
+-- mutant: silent_release_many
+-- statement: release_many
+-- from:
+1 + (r.wanted_until > @dlock_now)
+-- to:
+1 + 0
+
+-- mutant: barger_passes_queue
+-- statement: acquire
+-- from:
+(b.next_ticket <= b.served_ticket
+-- to:
+(1 OR b.next_ticket <= b.served_ticket
+
+-- mutant: barger_no_second_look
+-- statement: acquire
+-- from:
+({{lock}}.next_ticket = VALUES(next_ticket)
+-- to:
+((1 OR {{lock}}.next_ticket = VALUES(next_ticket))
+
+-- mutant: crowd_passes_queue
+-- statement: acquire_many
+-- from:
+p.next_ticket <= p.served_ticket
+-- to:
+1
+-- statement: acquire_many
+-- from:
+b.next_ticket <= b.served_ticket
+-- to:
+1
+
+-- mutant: hand_over_skips_queue
+-- statement: hand_over
+-- from:
+(l.next_ticket <= l.served_ticket
+-- to:
+(1 OR l.next_ticket <= l.served_ticket
+
+-- mutant: hand_over_opens
+-- statement: hand_over
+-- from:
+IF(:at_least = 0, 0, l.acquired_at + :at_least)
+-- to:
+IF(:at_least >= 0, 0, l.acquired_at)
+
+-- mutant: hand_over_mute
+-- statement: hand_over
+-- from:
+l.meta = :meta
+-- to:
+l.meta = LEFT(:meta, 0)
+
+-- mutant: taken_opens
+-- statement: taken
+-- from:
+IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least)
+-- to:
+IF(:at_least >= 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+
+-- mutant: replacement_opens
+-- statement: replace
+-- from:
+IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least)
+-- to:
+IF(:at_least >= 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+
+-- mutant: reaper_removes_closed
+-- statement: idle
+-- from:
+GREATEST(expires_at, reopens_at)
+-- to:
+expires_at
+-- statement: raise_floor
+-- from:
+GREATEST(c.expires_at, c.reopens_at)
+-- to:
+c.expires_at
+
+-- mutant: settling_opens
+-- statement: settle
+-- from:
+entries = '', meta = '',
+-- to:
+entries = '', meta = '', reopens_at = 0,
+
+-- mutant: settles_living
+-- statement: settle
+-- from:
+AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+-- to:
+
+-- mutant: removes_used
+-- statement: remove_idle
+-- from:
+(c.name, c.token, c.expires_at) IN (/*rows*/)
+-- to:
+c.name IN (/*rows 1*/)
+
+-- mutant: removes_wanted
+-- statement: remove_idle
+-- from:
+AND c.wanted_until <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+-- to:
+
+-- mutant: removes_above_floor
+-- statement: remove_idle
+-- from:
+AND c.token <= (SELECT f.token FROM {{lock}} f WHERE f.name = '')
+-- to:
+
+-- mutant: forgets_living_waiters
+-- statement: dead_waiters
+-- from:
+- 60000000
+-- to:
++ 86400000000
+-- statement: forget_waiters
+-- from:
+- 60000000
+-- to:
++ 86400000000
+
+-- mutant: release_forgets_owner
+-- statement: release
+-- from:
+ AND owner = :owner
+-- to:
+ AND (1 OR owner = :owner)
+
+-- mutant: release_forgets_token
+-- statement: release
+-- from:
+ AND token = :token
+-- to:
+ AND (1 OR token = :token)
+
+-- mutant: renewal_shortens
+-- statement: renew
+-- from:
+GREATEST({{lock}}.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+-- to:
+TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease
+
+-- mutant: granted_after_giving_back
+-- statement: acquire
+-- from:
+AND b.actor <> :owner
+-- to:
+-- statement: acquire
+-- from:
+AND {{lock}}.actor <> VALUES(owner)
+-- to:
+AND 1
+
+-- mutant: takeover_below_floor
+-- statement: acquire
+-- from:
+GREATEST({{lock}}.token + 1, VALUES(token))
+-- to:
+{{lock}}.token + 1
+
+-- mutant: forced_token_stays
+-- statement: force_release
+-- from:
+token = token + 1
+-- to:
+token = token
+
+-- mutant: adopted_twice
+-- statement: adopt
+-- from:
+SET owner = :new_owner,
+-- to:
+SET owner = IF(:new_owner = '', owner, owner),
+
+-- mutant: entries_overwritten
+-- statement: drop_entry
+-- from:
+ AND entries = :seen
+-- to:
+ AND (1 OR entries = :seen)
+
+-- mutant: two_reapers
+-- statement: begin_reaping
+-- from:
+(owner IS NULL OR
+-- to:
+(1 OR owner IS NULL OR
+
+-- mutant: dead_waiter_revived
+-- statement: renew_waiters
+-- from:
+(/*rows*/) AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+-- to:
+(/*rows*/)

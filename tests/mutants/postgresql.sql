@@ -1,0 +1,279 @@
+-- What tests must notice in the statements of PostgreSQL: a fault, its statement, what is there and what instead.
+-- The form: src/dialects/mutants.hpp. The tests: list. Arguments stay in use, so that their types are known.
+
+-- mutant: fence_reads
+-- statement: fence
+-- from:
+UPDATE {{lock}} AS l
+     SET expires_at = greatest(l.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+   WHERE
+-- to:
+SELECT 1 FROM {{lock}} AS l
+   WHERE
+-- statement: fence
+-- from:
+  RETURNING 1)
+-- to:
+  FOR UPDATE OF l)
+
+-- mutant: fence_renews_nothing
+-- statement: fence
+-- from:
+greatest(l.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+-- to:
+l.expires_at + 1
+
+-- mutant: fence_forgets_owner
+-- statement: fence
+-- from:
+ AND l.owner = :owner::text
+-- to:
+
+-- mutant: fence_forgets_entry
+-- statement: fence
+-- from:
+AND (:mark::text = '' OR strpos(l.entries, :mark::text) > 0)
+-- to:
+
+-- mutant: silent_release
+-- statement: release
+-- from:
+l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+-- to:
+l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 0 ELSE
+
+-- mutant: silent_force_release
+-- statement: force_release
+-- from:
+l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+-- to:
+l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 0 ELSE
+
+-- mutant: silent_withdraw
+-- statement: withdraw
+-- from:
+l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+-- to:
+l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 0 ELSE
+
+-- mutant: silent_settle
+-- statement: settle
+-- from:
+l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+-- to:
+l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 0 ELSE
+
+-- mutant: silent_last_entry
+-- statement: drop_last_entry
+-- from:
+l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+-- to:
+l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 0 ELSE
+
+-- mutant: silent_release_many
+-- statement: release_many
+-- from:
+l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 1 ELSE
+-- to:
+l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 1 ELSE
+
+-- mutant: barger_passes_queue
+-- statement: acquire
+-- from:
+(b.next_ticket <= b.served_ticket
+-- to:
+(true OR b.next_ticket <= b.served_ticket
+
+-- mutant: barger_no_second_look
+-- statement: acquire
+-- from:
+(l.next_ticket = excluded.next_ticket
+-- to:
+((true OR l.next_ticket = excluded.next_ticket)
+
+-- mutant: crowd_passes_queue
+-- statement: acquire_many
+-- from:
+AND l.next_ticket <= l.served_ticket)
+-- to:
+)
+
+-- mutant: hand_over_skips_queue
+-- statement: hand_over
+-- from:
+(l.next_ticket <= l.served_ticket
+-- to:
+(true OR l.next_ticket <= l.served_ticket
+
+-- mutant: hand_over_opens
+-- statement: hand_over
+-- from:
+WHEN :at_least::bigint = 0 THEN 0
+-- to:
+WHEN :at_least::bigint >= 0 THEN 0
+
+-- mutant: hand_over_mute
+-- statement: hand_over
+-- from:
+meta = :meta::text
+-- to:
+meta = left(:meta::text, 0)
+
+-- mutant: taken_opens
+-- statement: taken
+-- from:
+CASE WHEN :at_least::bigint = 0 THEN 0
+-- to:
+CASE WHEN :at_least::bigint >= 0 THEN 0
+
+-- mutant: replacement_opens
+-- statement: replace
+-- from:
+CASE WHEN :at_least::bigint = 0 THEN 0
+-- to:
+CASE WHEN :at_least::bigint >= 0 THEN 0
+
+-- mutant: reaper_removes_closed
+-- statement: idle
+-- from:
+greatest(c.expires_at, c.reopens_at)
+-- to:
+c.expires_at
+-- statement: raise_floor
+-- from:
+greatest(c.expires_at, c.reopens_at)
+-- to:
+c.expires_at
+
+-- mutant: settling_opens
+-- statement: settle
+-- from:
+entries = '', meta = ''
+-- to:
+entries = '', meta = '', reopens_at = 0
+
+-- mutant: settles_living
+-- statement: settle
+-- from:
+AND expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+-- to:
+
+-- mutant: batch_unordered
+-- statement: acquire_many
+-- from:
+ORDER BY w.name
+-- to:
+ORDER BY random()
+-- statement: acquire_many
+-- from:
+ORDER BY l.name FOR UPDATE OF l
+-- to:
+ORDER BY random() FOR UPDATE OF l
+
+-- mutant: removes_used
+-- statement: remove_idle
+-- from:
+ AND l.token = w.token AND l.expires_at = w.expires_at
+-- to:
+
+-- mutant: removes_wanted
+-- statement: remove_idle
+-- from:
+ AND l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+-- to:
+
+-- mutant: removes_above_floor
+-- statement: remove_idle
+-- from:
+AND l.token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
+-- to:
+
+-- mutant: forgets_living_waiters
+-- statement: dead_waiters
+-- from:
+- 60000000
+-- to:
++ 86400000000
+-- statement: forget_waiters
+-- from:
+- 60000000
+-- to:
++ 86400000000
+
+-- mutant: release_forgets_owner
+-- statement: release
+-- from:
+ AND owner = :owner::text
+-- to:
+ AND (true OR owner = :owner::text)
+
+-- mutant: release_forgets_token
+-- statement: release
+-- from:
+ AND token = :token::bigint
+-- to:
+ AND (true OR token = :token::bigint)
+
+-- mutant: renewal_resurrects
+-- statement: renew
+-- from:
+ AND l.owner = w.owner
+-- to:
+
+-- mutant: renewal_shortens
+-- statement: renew
+-- from:
+greatest(l.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + mine.lease)
+-- to:
+(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + mine.lease
+
+-- mutant: granted_after_giving_back
+-- statement: acquire
+-- from:
+ AND b.actor <> :owner::text
+-- to:
+-- statement: acquire
+-- from:
+AND l.actor <> excluded.owner
+-- to:
+
+-- mutant: takeover_below_floor
+-- statement: acquire
+-- from:
+greatest(l.token + 1, excluded.token)
+-- to:
+l.token + 1
+
+-- mutant: forced_token_stays
+-- statement: force_release
+-- from:
+token = token + 1
+-- to:
+token = token
+
+-- mutant: adopted_twice
+-- statement: adopt
+-- from:
+SET owner = :new_owner::text,
+-- to:
+SET owner = left(:new_owner::text, 0) || owner,
+
+-- mutant: entries_overwritten
+-- statement: drop_entry
+-- from:
+ AND entries = :seen::text
+-- to:
+ AND (true OR entries = :seen::text)
+
+-- mutant: two_reapers
+-- statement: begin_reaping
+-- from:
+(f.owner IS NULL OR
+-- to:
+(true OR f.owner IS NULL OR
+
+-- mutant: dead_waiter_revived
+-- statement: renew_waiters
+-- from:
+ AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+-- to:

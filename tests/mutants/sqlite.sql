@@ -1,0 +1,217 @@
+-- What tests must notice in the statements of SQLite: a fault, its statement, what is there and what instead.
+-- The form: src/dialects/mutants.hpp. The tests: list. Arguments stay in use, so that their types are known.
+
+-- mutant: fence_reads
+-- statement: fence
+-- from:
+UPDATE {{lock}}
+   SET expires_at = max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+ WHERE
+-- to:
+SELECT 1 FROM {{lock}}
+ WHERE
+
+-- mutant: fence_renews_nothing
+-- statement: fence
+-- from:
+max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+-- to:
+expires_at + 1
+
+-- mutant: fence_forgets_owner
+-- statement: fence
+-- from:
+ AND owner = :owner
+-- to:
+
+-- mutant: fence_forgets_entry
+-- statement: fence
+-- from:
+ AND (:mark = '' OR instr(entries, :mark) > 0)
+-- to:
+
+-- mutant: fence_anywhere
+-- statement: fence
+-- from:
+AND EXISTS (SELECT 1 FROM {{lock}} AS i WHERE i.name = '' AND i.meta = :installation)
+-- to:
+
+-- mutant: barger_passes_queue
+-- statement: acquire
+-- from:
+(b.next_ticket <= b.served_ticket
+-- to:
+(1 OR b.next_ticket <= b.served_ticket
+
+-- mutant: crowd_passes_queue
+-- statement: acquire_many
+-- from:
+(b.next_ticket <= b.served_ticket
+-- to:
+(1 OR b.next_ticket <= b.served_ticket
+
+-- mutant: hand_over_skips_queue
+-- statement: hand_over
+-- from:
+(l.next_ticket <= l.served_ticket
+-- to:
+(1 OR l.next_ticket <= l.served_ticket
+
+-- mutant: hand_over_opens
+-- statement: hand_over
+-- from:
+WHEN :at_least = 0 THEN 0
+-- to:
+WHEN :at_least >= 0 THEN 0
+
+-- mutant: hand_over_mute
+-- statement: hand_over
+-- from:
+meta = :meta
+-- to:
+meta = substr(:meta, 1, 0)
+
+-- mutant: taken_opens
+-- statement: taken
+-- from:
+CASE WHEN :at_least = 0 THEN 0
+-- to:
+CASE WHEN :at_least >= 0 THEN 0
+
+-- mutant: replacement_opens
+-- statement: replace
+-- from:
+CASE WHEN :at_least = 0 THEN 0
+-- to:
+CASE WHEN :at_least >= 0 THEN 0
+
+-- mutant: reaper_removes_closed
+-- statement: idle
+-- from:
+max(expires_at, reopens_at)
+-- to:
+expires_at
+-- statement: raise_floor
+-- from:
+max(expires_at, reopens_at)
+-- to:
+expires_at
+
+-- mutant: settling_opens
+-- statement: settle
+-- from:
+label = '', actor = :settler
+-- to:
+label = '', reopens_at = 0, actor = :settler
+
+-- mutant: settles_living
+-- statement: settle
+-- from:
+AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+-- to:
+
+-- mutant: removes_used
+-- statement: remove_idle
+-- from:
+ AND token = :token AND expires_at = :expires_at
+-- to:
+ AND (1 OR token = :token) AND (1 OR expires_at = :expires_at)
+
+-- mutant: removes_wanted
+-- statement: remove_idle
+-- from:
+AND wanted_until <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+-- to:
+
+-- mutant: removes_above_floor
+-- statement: remove_idle
+-- from:
+AND token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
+-- to:
+
+-- mutant: forgets_living_waiters
+-- statement: dead_waiters
+-- from:
+- 60000000
+-- to:
++ 86400000000
+-- statement: forget_waiters
+-- from:
+- 60000000
+-- to:
++ 86400000000
+
+-- mutant: release_forgets_owner
+-- statement: release
+-- from:
+ AND owner = :owner
+-- to:
+ AND (1 OR owner = :owner)
+
+-- mutant: release_forgets_token
+-- statement: release
+-- from:
+ AND token = :token
+-- to:
+ AND (1 OR token = :token)
+
+-- mutant: renewal_resurrects
+-- statement: renew
+-- from:
+ AND owner = :owner
+-- to:
+ AND (1 OR owner = :owner)
+
+-- mutant: renewal_shortens
+-- statement: renew
+-- from:
+max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+-- to:
+strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease
+
+-- mutant: granted_after_giving_back
+-- statement: acquire
+-- from:
+ AND b.actor <> :owner
+-- to:
+
+-- mutant: takeover_below_floor
+-- statement: acquire
+-- from:
+max(l.token + 1, excluded.token)
+-- to:
+l.token + 1
+
+-- mutant: forced_token_stays
+-- statement: force_release
+-- from:
+token = token + 1
+-- to:
+token = token
+
+-- mutant: adopted_twice
+-- statement: adopt
+-- from:
+SET owner = :new_owner,
+-- to:
+SET owner = CASE WHEN :new_owner = '' THEN owner ELSE owner END,
+
+-- mutant: entries_overwritten
+-- statement: drop_entry
+-- from:
+ AND entries = :seen
+-- to:
+ AND (1 OR entries = :seen)
+
+-- mutant: two_reapers
+-- statement: begin_reaping
+-- from:
+(f.owner IS NULL OR
+-- to:
+(1 OR f.owner IS NULL OR
+
+-- mutant: dead_waiter_revived
+-- statement: renew_waiters
+-- from:
+AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+-- to:

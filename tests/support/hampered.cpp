@@ -1,0 +1,252 @@
+// A process that uses the public face of the library while its system says no: threads cannot be started, no descriptor
+// is left, names of hosts are looked up for ever.
+//
+//   hampered URL REQUEST_TIMEOUT_MS      obeys lines on stdin, with one line for each:
+//     open                 opens the engine                       "open", or the fault and its text
+//     threads no|yes       whether a thread can be started        "ok"
+//     descriptors no|yes   whether a descriptor can be had        "ok"
+//     names no|yes         whether a host can be looked up        "ok"
+//     try NAME             one attempt                            "granted", "busy", or the fault and its text
+//     watch NAME           is told of the loss of what it holds   "ok", and "told NAME" once it is
+//     wait NAME            on a thread that is there already      "ok", and "granted NAME" once it is
+//     check NAME           what it holds                          "valid" or "lost"
+//     release NAME         what it holds                          what became of it, and how long that took in ms
+//     drop NAME            destroys what it holds                 "dropped", and how long that took in ms
+//     lookups              names looked up by the thread that reads these lines   their number
+//     count                the threads of this process            their number
+//     signals              since the process began                "same", or those that are handled otherwise by now
+#include <dlock/dlock.hpp>
+
+#include <dlfcn.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace {
+
+std::atomic<bool> threads{true}, names{true};
+std::atomic<int> lookups{0};
+const auto main_thread = std::this_thread::get_id();
+
+template <class Function>
+Function next(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+// In the place of the system's own: the libraries of this process find these first.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                              void* argument) {
+  static const auto real = next<decltype(&pthread_create)>("pthread_create");
+  return threads.load() ? real(thread, attributes, run, argument) : EAGAIN;
+}
+
+extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* wanted, addrinfo** found) {
+  static const auto real = next<decltype(&getaddrinfo)>("getaddrinfo");
+  // Digits need no name service.
+  const std::string_view name = host == nullptr ? "" : host;
+  const bool numeric = name.find_first_not_of("0123456789.") == std::string_view::npos;
+  if (!numeric && std::this_thread::get_id() == main_thread) ++lookups;
+  for (int i = 0; !numeric && !names.load() && i < 30'000; ++i) ::usleep(1000);
+  return real(host, service, wanted, found);
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+
+void say(const std::string& line) {
+  const auto text = line + '\n';
+  if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) std::_Exit(3);
+}
+
+void let_descriptors(bool yes) {
+  static const auto before = [] {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    return limit;
+  }();
+  auto limit = before;
+  if (!yes) {
+    const int lowest = ::dup(STDOUT_FILENO);  // the first number that is free; whatever is beyond it stays open
+    ::close(lowest);
+    limit.rlim_cur = static_cast<rlim_t>(lowest);
+  }
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+using Dispositions = std::array<void (*)(int), 65>;
+
+Dispositions dispositions() {
+  Dispositions all{};
+  for (int signal = 1; signal < 65; ++signal) {
+    struct sigaction now{};
+    if (::sigaction(signal, nullptr, &now) == 0) all[static_cast<std::size_t>(signal)] = now.sa_handler;
+  }
+  return all;
+}
+
+// A thread that was started while threads could be.
+class Helper {
+ public:
+  Helper() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+  void ask(std::function<void()> work) {
+    const std::lock_guard guard(mutex_);
+    work_ = std::move(work);
+    changed_.notify_all();
+  }
+
+ private:
+  void run(const std::stop_token& stop) {
+    for (;;) {
+      std::unique_lock guard(mutex_);
+      if (!changed_.wait(guard, stop, [&] { return static_cast<bool>(work_); })) return;
+      const auto work = std::exchange(work_, nullptr);
+      guard.unlock();
+      work();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::function<void()> work_;
+  std::jthread thread_;
+};
+
+class Process {
+ public:
+  Process(std::string url, dlock::Duration timeout) : url_(std::move(url)), timeout_(timeout) {}
+
+  void obey(const std::string& command, const std::string& what) {
+    try {
+      act(command, what);
+    } catch (const dlock::Error& error) {
+      say(std::string(dlock::to_string(error.fault())) + ": " + error.what());
+    }
+  }
+
+ private:
+  void act(const std::string& command, const std::string& what) {
+    const bool yes = what == "yes";
+    if (command == "open") {
+      dlock::EngineOptions options;
+      options.request_timeout = timeout_;
+      engine_.emplace(url_, options);
+      say("open");
+    } else if (command == "threads") {
+      threads = yes;
+      say("ok");
+    } else if (command == "descriptors") {
+      let_descriptors(yes);
+      say("ok");
+    } else if (command == "names") {
+      names = yes;
+      say("ok");
+    } else if (command == "try") {
+      auto lock = engine_->try_lock(what, {.lease = 3s});
+      const bool granted = lock.has_value();
+      if (granted) keep(what, std::move(*lock));
+      say(granted ? "granted" : "busy");
+    } else if (command == "watch") {
+      callbacks_[what] = std::make_unique<Callback>(held(what).lost(), [what] { say("told " + what); });
+      say("ok");
+    } else if (command == "wait") {
+      helper_.ask([this, what] {
+        try {
+          keep(what, engine_->lock(what));
+          say("granted " + what);
+        } catch (const dlock::Error& error) {
+          say(error.what());
+        }
+      });
+      say("ok");
+    } else if (command == "check") {
+      say(held(what).valid() ? "valid" : "lost");
+    } else if (command == "release") {
+      const auto begun = std::chrono::steady_clock::now();
+      const auto released = held(what).release();
+      say(std::string(dlock::to_string(released)) + took(begun));
+    } else if (command == "drop") {
+      const auto begun = std::chrono::steady_clock::now();
+      {
+        const std::lock_guard guard(mutex_);
+        locks_.erase(what);
+      }
+      say("dropped" + took(begun));
+    } else if (command == "lookups") {
+      say(std::to_string(lookups.load()));
+    } else if (command == "count") {
+      struct stat tasks{};  // a link for each, and two: to read the folder takes a descriptor
+      say(std::to_string(::stat("/proc/self/task", &tasks) == 0 ? tasks.st_nlink - 2 : 0));
+    } else if (command == "signals") {
+      std::string changed;
+      const auto now = dispositions();
+      for (std::size_t i = 1; i < now.size(); ++i)
+        if (now[i] != before_[i]) changed += ' ' + std::to_string(i);
+      say(changed.empty() ? "same" : "changed:" + changed);
+    } else {
+      say("unknown: " + command);
+    }
+  }
+
+  using Callback = std::stop_callback<std::function<void()>>;
+
+  static std::string took(std::chrono::steady_clock::time_point begun) {
+    const auto length = std::chrono::steady_clock::now() - begun;
+    return ' ' + std::to_string(std::chrono::ceil<std::chrono::milliseconds>(length).count());
+  }
+
+  void keep(const std::string& name, dlock::Lock lock) {
+    const std::lock_guard guard(mutex_);
+    locks_.insert_or_assign(name, std::move(lock));
+  }
+  dlock::Lock& held(const std::string& name) {
+    const std::lock_guard guard(mutex_);
+    return locks_.at(name);
+  }
+
+  const std::string url_;
+  const dlock::Duration timeout_;
+  const Dispositions before_ = dispositions();
+  std::optional<dlock::Engine> engine_;
+  std::mutex mutex_;
+  std::map<std::string, dlock::Lock> locks_;  // guarded by mutex_
+  std::map<std::string, std::unique_ptr<Callback>> callbacks_;
+  Helper helper_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  // Never destroyed: an end that waits for what it hampered itself shows nothing.
+  auto& process = *new Process(argv[1], std::chrono::milliseconds{std::atoll(argv[2])});
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::string command, what;
+    words >> command >> what;
+    process.obey(command, what);
+  }
+  std::_Exit(0);
+}

@@ -1,0 +1,147 @@
+// Tests that who waits misses nothing: who is about to sleep has looked after it asked to be woken, and a release in its
+// own process wakes it.
+#include "engine/core.hpp"
+#include "engine/fake_lock_table.hpp"
+#include "engine/keeper_bench.hpp"
+
+#include <doctest/doctest.h>
+
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <thread>
+
+using namespace std::chrono_literals;
+using namespace dlock::test;
+using dlock::BootClock;
+using dlock::Core;
+using dlock::Deadline;
+using dlock::later;
+using dlock::Name;
+using dlock::Reentrance;
+using dlock::Released;
+using dlock::dialects::Rung;
+using dlock::dialects::Watched;
+
+namespace {
+
+// A bell that rings when the test says so. Threads: any.
+class Belfry {
+ public:
+  // Until somebody listens, and everything that it does before has been done; then rings for the name, until that was
+  // passed on, too.
+  void ring(const std::string& name) {
+    std::unique_lock guard(mutex_);
+    rope_ = name;
+    CHECK(changed_.wait_for(guard, far_longer(), [&] { return passed_on_; }));
+  }
+
+  std::unique_ptr<dlock::dialects::Bell> bell() { return std::make_unique<OneBell>(*this); }
+
+ private:
+  class OneBell final : public dlock::dialects::Bell {
+   public:
+    explicit OneBell(Belfry& belfry) : belfry_(belfry) {}
+    Rung wait(std::span<const Watched>, Deadline until) override { return belfry_.wait(until); }
+    void interrupt() noexcept override { belfry_.interrupt(); }
+
+   private:
+    Belfry& belfry_;
+  };
+
+  Rung wait(const Deadline& until) {
+    std::unique_lock guard(mutex_);
+    passed_on_ = rung_;
+    changed_.notify_all();
+    while (!interrupted_ && rope_.empty() && !until.passed()) changed_.wait_for(guard, 1ms);
+    interrupted_ = false;
+    if (rope_.empty()) return {};
+    rung_ = true;
+    return {false, {{std::exchange(rope_, {}), {}}}};
+  }
+
+  void interrupt() noexcept {
+    const std::lock_guard guard(mutex_);
+    interrupted_ = true;
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_:
+  bool interrupted_ = false, rung_ = false, passed_on_ = false;
+  std::string rope_;
+};
+
+// Two processes of one table. The waiter looks by itself once an hour, and marks the name twice: the first time it is
+// rung awake, so that nothing that wakes it is under way any more when it marks the name again; right before that mark
+// is on the row, the name is freed.
+struct Bench {
+  Belfry belfry{};
+  std::shared_ptr<FakeLockTable> table = std::make_shared<FakeLockTable>();
+  Core holder{table, {.reentrance = Reentrance::none}};
+  Core waiter{table, {.reentrance = Reentrance::none, .poll_first = 1h, .poll_floor = 1h}};
+  std::atomic<int> marks{0};
+
+  Bench() {
+    const auto held = holder.acquire(Name("n"), {.lease = 24h, .renew = false}, {});
+    REQUIRE(held);
+    table->make_bell = [this] { return belfry.bell(); };
+    table->waiting().on_want = [this, token = held->token()](std::string_view name) {
+      if (++marks == 1) {
+        belfry.ring("n");
+        BootClock::ahead += std::chrono::nanoseconds{1min}.count();  // that mark is over, and the clock stays ahead
+      } else if (marks == 2) {
+        CHECK(table->force_release(name, token, Deadline::max()));
+      }
+    };
+  }
+};
+
+// What a call that waits answers; in vain it would wait for an hour, and is stopped.
+template <class Call>
+auto soon(Call call) {
+  std::stop_source stop;
+  auto answer = std::async(std::launch::async, [&] {
+    return call(Core::Patience{later(BootClock::now(), 24h), stop.get_token(), true});
+  });
+  CHECK(answer.wait_for(far_longer()) == std::future_status::ready);
+  stop.request_stop();
+  return answer.get();
+}
+
+}  // namespace
+
+TEST_CASE("what is freed while a waiter marks the name is granted to it at once") {
+  Bench bench;
+  const auto held = soon([&](const Core::Patience& patience) {
+    return bench.waiter.acquire(Name("n"), {.renew = false}, patience);
+  });
+  CHECK(bench.marks == 2);
+  REQUIRE(held);
+  CHECK(bench.waiter.release(held, 1min) == Released::freed);
+}
+
+TEST_CASE("what is freed while somebody who waits for that marks the name is seen at once") {
+  Bench bench;
+  CHECK(soon([&](const Core::Patience& patience) { return bench.waiter.wait_free(Name("n"), patience); }));
+  CHECK(bench.marks == 2);
+}
+
+TEST_CASE("a release in this process wakes the next thread, also where nothing is heard and nothing handed over") {
+  const auto table = std::make_shared<FakeLockTable>();
+  Core core{table, {.reentrance = Reentrance::none, .poll_first = 1h, .poll_floor = 1h, .listen = false,
+                    .hand_overs = 0}};
+  const auto held = core.acquire(Name("n"), {.lease = 24h, .renew = false}, {});
+  REQUIRE(held);
+  const auto next = soon([&](const Core::Patience& patience) {
+    // It looks once, and has seen by then that it has to wait.
+    const std::jthread holder([&] {
+      CHECK(reached([&] { return table->looks >= 1; }));
+      CHECK(core.release(held, 1min) == Released::freed);
+    });
+    return core.acquire(Name("n"), {.renew = false}, patience);
+  });
+  REQUIRE(next);
+  CHECK(core.release(next, 1min) == Released::freed);
+}
