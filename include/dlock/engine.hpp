@@ -22,12 +22,18 @@ namespace dlock {
 inline namespace v0 {
 
 // The lock engine of one table in one database.
-// Threads: every member from any thread. After fork() the child's calls throw misuse, and so do those on an engine that
-// was moved from.
+// Threads: every member from any thread. Calls on an engine that was moved from throw misuse.
+// After fork() the child's calls throw misuse, and all that it may do with an engine of its parent's is to destroy it. It
+// may open one of its own, unless that is of a SQLite file that its parent has open (SQLite's own rule). A fork() waits
+// for connections that are being opened or closed on other threads, a second at most: a child of such a moment would
+// find mutexes of the client libraries locked for ever.
 // Owns: its connections (at most EngineOptions::connections) and its threads (all signals blocked, but for those that a
 // thread's own fault raises). Destroying it does not release: held Locks stay valid and renewed. The last of the engine
 // and its Locks to go ends the threads, also inside a callback; with a database that hangs, or callbacks that do, that
 // takes at most request_timeout: a callback that is still under way then is left to itself, and no other begins.
+// Destroying it while other threads wait on it, as exit() does with a global one, ends their waits: with misuse, at once.
+// It returns when all calls under way have ended, at most request_timeout later, and they may then still end by
+// themselves. No call may begin once the destructor has.
 // Names: 1 to 255 bytes of UTF-8 without NUL, compared as bytes. Anything else is misuse before any SQL.
 // Fails: every call may throw Error{unavailable, timeout, in_doubt, schema, permission, misuse}, one that waits also
 // Error{deadlock}. Busy is no error.
@@ -130,8 +136,9 @@ class DLOCK_EXPORT Engine {
   friend class Mutex;
   struct Handle;
   explicit Engine(std::unique_ptr<Handle> handle) noexcept;
+  class Call;
   Engine same() const;              // another handle on the same core
-  Handle& handle() const;           // throws misuse in an engine that was moved from
+  const Handle& here() const;       // throws misuse in an engine that was moved from, and after fork()
   std::unique_ptr<Handle> handle_;  // shares the core (pool, keeper, timer) with every Lock
 };
 

@@ -1,4 +1,5 @@
 // This file knows what each call on an Engine means to the core: arguments are checked here, before any SQL.
+#include "api/calls.hpp"
 #include "api/lock_handle.hpp"
 #include "api/open.hpp"
 #include "engine/core.hpp"
@@ -27,31 +28,46 @@ Instant deadline_of(Duration wait) {
 
 struct Engine::Handle {
   std::shared_ptr<Core> core;
+  std::shared_ptr<api::Calls> calls = std::make_shared<api::Calls>();
   Birthplace birthplace{};
+};
 
-  Core& here() const {
-    if (birthplace.forked())
-      throw Error(Fault::misuse, "the engine belongs to the parent of this process; open one after fork()");
-    return *core;
+// One call on an engine. What it uses lives until it ends, whatever becomes of the Engine meanwhile.
+class Engine::Call {
+ public:
+  explicit Call(const Engine& engine) : call_(engine.here().calls), core_(engine.handle_->core) {}
+
+  Core* operator->() const noexcept { return core_.get(); }
+
+  // Until there is a grant, or no patience left; `stop` may be none.
+  std::shared_ptr<engine::Held> acquire(const Name& name, const LockOptions& options, Instant deadline, std::stop_token stop) {
+    auto held = core_->acquire(name, options, {deadline, call_.stopped_by(std::move(stop)), true});
+    if (!held) call_.check();
+    return held;
   }
+  std::stop_token stopped_by(std::stop_token caller) { return call_.stopped_by(std::move(caller)); }
+  void check() const { call_.check(); }
 
   std::shared_ptr<Lock::Handle> grant(std::shared_ptr<engine::Held> held) const {
-    auto made = std::make_shared<Lock::Handle>(core, std::move(held));
+    auto made = std::make_shared<Lock::Handle>(core_, std::move(held));
     made->used();
     return made;
   }
-
   std::optional<Lock> lock(std::shared_ptr<engine::Held> held) const {
     if (!held) return std::nullopt;
     // Made where it is to be: a Lock that is moved changes hands.
     return std::optional<Lock>(std::in_place, grant(std::move(held)));
   }
+
+ private:
+  api::Call call_;
+  const std::shared_ptr<Core> core_;  // gone when the call leaves: the engine's end is the core's, unless there are Locks
 };
 
 Engine::Engine(std::string_view url, EngineOptions options)
     : handle_(std::make_unique<Handle>(Handle{api::open(url, std::move(options))})) {}
 Engine::Engine(std::unique_ptr<Handle> handle) noexcept : handle_(std::move(handle)) {}
-Engine Engine::same() const { return Engine(std::make_unique<Handle>(handle())); }
+Engine Engine::same() const { return Engine(std::make_unique<Handle>(Handle{here().core})); }
 Engine::Engine(Engine&&) noexcept = default;
 
 Engine& Engine::operator=(Engine&& other) noexcept {
@@ -64,40 +80,43 @@ Engine& Engine::operator=(Engine&& other) noexcept {
 Engine::~Engine() {
   // After fork() the connections and threads are the parent's: not even their copies may be destroyed here.
   if (handle_ && handle_->birthplace.forked()) static_cast<void>(handle_.release());
+  if (handle_) handle_->calls->end(later(BootClock::now(), handle_->core->options().request_timeout));
 }
 
-Engine::Handle& Engine::handle() const {
+const Engine::Handle& Engine::here() const {
   if (!handle_) throw Error(Fault::misuse, "the engine was moved from: it has no database any more");
+  if (handle_->birthplace.forked())
+    throw Error(Fault::misuse, "the engine belongs to the parent of this process; open one after fork()");
   return *handle_;
 }
 
 std::optional<Lock> Engine::try_lock(std::string_view name, const LockOptions& options, Holder* busy) {
-  auto& core = handle().here();
+  const Call call(*this);
   const Name checked(name);
   api::check(options);
-  auto held = core.acquire(checked, options, {later(BootClock::now(), core.options().request_timeout), {}, false});
+  auto held = call->acquire(checked, options, {later(BootClock::now(), call->options().request_timeout), {}, false});
   if (!held && busy != nullptr) {
-    auto row = core.inspect(checked);
+    auto row = call->inspect(checked);
     *busy = row ? std::move(*row) : Holder{};
     busy->name = name;
   }
-  return handle().lock(std::move(held));
+  return call.lock(std::move(held));
 }
 
 std::optional<Lock> Engine::try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
                                          std::stop_token stop) {
-  auto& core = handle().here();
+  Call call(*this);
   const Name checked(name);
   api::check(options);
   if (planted("try_lock_for_deaf")) stop = {};
-  return handle().lock(core.acquire(checked, options, {deadline_of(wait), std::move(stop), true}));
+  return call.lock(call.acquire(checked, options, deadline_of(wait), std::move(stop)));
 }
 
 Lock Engine::lock(std::string_view name, const LockOptions& options) {
-  auto& core = handle().here();
+  Call call(*this);
   const Name checked(name);
   api::check(options);
-  return Lock(handle().grant(core.acquire(checked, options, {Instant::max(), {}, true})));
+  return Lock(call.grant(call.acquire(checked, options, Instant::max(), {})));
 }
 
 std::optional<Lock> Engine::lock(std::stop_token stop, std::string_view name, const LockOptions& options) {
@@ -105,56 +124,57 @@ std::optional<Lock> Engine::lock(std::stop_token stop, std::string_view name, co
 }
 
 std::optional<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait) {
-  const auto grant = handle().here().try_lock_in(transaction, Name(name), deadline_of(wait), nullptr);
+  const auto grant = Call(*this)->try_lock_in(transaction, Name(name), deadline_of(wait), nullptr);
   return grant ? std::optional(grant->token) : std::nullopt;
 }
 
 std::optional<Grant> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait,
                                          const LockOptions& lease) {
   api::check(lease);
-  return handle().here().try_lock_in(transaction, Name(name), deadline_of(wait), &lease);
+  return Call(*this)->try_lock_in(transaction, Name(name), deadline_of(wait), &lease);
 }
 
 bool Engine::wait_free(std::string_view name, SaturatingDuration wait, std::stop_token stop) {
+  Call call(*this);
   if (planted("wait_free_deaf")) stop = {};
-  return handle().here().wait_free(Name(name), {deadline_of(wait), std::move(stop), true});
+  const bool free = call->wait_free(Name(name), {deadline_of(wait), call.stopped_by(std::move(stop)), true});
+  if (!free) call.check();
+  return free;
 }
 
 std::optional<Lock> Engine::adopt(std::string_view name, const Grant& grant, const LockOptions& options) {
-  auto& core = handle().here();
+  const Call call(*this);
   api::check(grant);
   api::check(options);
-  return handle().lock(core.adopt(Name(name), grant, options));
+  return call.lock(call->adopt(Name(name), grant, options));
 }
 
 bool Engine::renew(std::string_view name, const Grant& grant, std::optional<SaturatingDuration> lease) {
-  auto& core = handle().here();
+  const Call call(*this);
   api::check(grant);
   LockOptions options;
   options.lease = lease;
   api::check(options);
-  return core.renew(Name(name), grant, lease);
+  return call->renew(Name(name), grant, lease);
 }
 
-std::optional<Holder> Engine::inspect(std::string_view name) { return handle().here().inspect(Name(name)); }
+std::optional<Holder> Engine::inspect(std::string_view name) { return Call(*this)->inspect(Name(name)); }
 
-std::vector<Holder> Engine::list(std::string_view glob) { return handle().here().list(std::string(glob)); }
+std::vector<Holder> Engine::list(std::string_view glob) { return Call(*this)->list(std::string(glob)); }
 
-std::vector<Waiter> Engine::waiters(std::string_view glob) { return handle().here().waiters(std::string(glob)); }
+std::vector<Waiter> Engine::waiters(std::string_view glob) { return Call(*this)->waiters(std::string(glob)); }
 
-bool Engine::force_release(std::string_view name, Token seen) {
-  return handle().here().force_release(Name(name), seen);
-}
+bool Engine::force_release(std::string_view name, Token seen) { return Call(*this)->force_release(Name(name), seen); }
 
 Engine::Reaped Engine::reap(std::size_t batch) {
   if (batch == 0) throw Error(Fault::misuse, "the batch 0 must be at least 1");
-  return handle().here().reap(batch);
+  return Call(*this)->reap(batch);
 }
 
 Engine::Reaped Engine::reap_all(const Reaping& reaping, std::stop_token stop) {
-  auto& core = handle().here();
+  Call call(*this);
   if (reaping.limit == 0) throw Error(Fault::misuse, "Reaping::limit 0 must be at least 1");
-  return core.reap_all(reaping, stop);
+  return call->reap_all(reaping, call.stopped_by(std::move(stop)));
 }
 
 }  // namespace v0

@@ -1,10 +1,15 @@
-// This file knows how a fork() is noticed: the child's side of it counts.
+// This file knows how a fork() is noticed, and what it waits for: the child's side of it counts.
 #include "types/process.hpp"
+
+#include "types/clock.hpp"
+#include "types/mutant.hpp"
 
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace dlock {
@@ -12,12 +17,39 @@ namespace {
 
 std::atomic<unsigned> generation{0};
 
+// How many ForkGuards this thread has.
+thread_local int guards_here = 0;
+
 // What is held while the process forks. Never destroyed: it may fork while it ends.
 struct Kept {
+  std::mutex entrance;         // the first ForkGuard of a thread passes it
+  std::atomic<int> guards{0};  // on all threads
   std::mutex mutex;
   std::vector<std::span<std::mutex>> groups;  // guarded by mutex
 
+  void enter(int count) {
+    const bool first = guards_here == 0;
+    if (first) entrance.lock();
+    guards_here += count;
+    guards.fetch_add(count);
+    if (first) entrance.unlock();
+  }
+  void leave(int count) {
+    guards_here -= count;
+    guards.fetch_sub(count);
+  }
+  // A step that has not ended in a second waits for something after all, and a program that forks is not held up by it.
+  void await_guards() {
+    constexpr std::chrono::microseconds pause{50};
+    constexpr std::chrono::seconds longest{1};
+    const auto begin = BootClock::now();
+    while (guards.load() > guards_here && BootClock::now() - begin < longest)
+      std::this_thread::sleep_for(pause);
+  }
+
   void hold() {
+    entrance.lock();
+    if (!planted("fork_awaits_nobody")) await_guards();
     mutex.lock();
     for (const auto& group : groups)
       for (auto& each : group) each.lock();
@@ -26,6 +58,11 @@ struct Kept {
     for (const auto& group : groups)
       for (auto& each : group) each.unlock();
     mutex.unlock();
+    entrance.unlock();
+  }
+  void let_go_in_child() {
+    guards.store(guards_here);  // the other threads' are not there
+    let_go();
   }
 };
 
@@ -39,7 +76,7 @@ bool watch_forks() noexcept {
   ::pthread_atfork([] { kept().hold(); }, [] { kept().let_go(); },
                    [] {
                      generation.fetch_add(1, std::memory_order_relaxed);
-                     kept().let_go();
+                     kept().let_go_in_child();
                    });
   return true;
 }
@@ -56,6 +93,17 @@ void keep_free_at_fork(std::span<std::mutex> mutexes) {
   fork_generation();
   const std::lock_guard guard(kept().mutex);
   kept().groups.push_back(mutexes);
+}
+
+ForkGuard::ForkGuard() noexcept {
+  fork_generation();
+  kept().enter(1);
+}
+ForkGuard::~ForkGuard() { kept().leave(1); }
+
+ForkPermit::ForkPermit() noexcept : suspended_(guards_here) { kept().leave(suspended_); }
+ForkPermit::~ForkPermit() {
+  if (suspended_ > 0) kept().enter(suspended_);
 }
 
 }  // namespace dlock

@@ -1,4 +1,5 @@
 // This file knows the promise that engines and locks may end in any order, anywhere, and leave nothing behind.
+#include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/news.hpp"
@@ -6,9 +7,6 @@
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
-
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <stop_token>
@@ -23,13 +21,6 @@ namespace {
 bool back_to(std::size_t threads) {
   return eventually([&] { return count_threads() <= threads; });
 }
-
-// TSan ends a child made by fork() that starts a thread.
-#if defined(__SANITIZE_THREAD__)
-constexpr bool may_open_after_fork = false;
-#else
-constexpr bool may_open_after_fork = true;
-#endif
 
 // A flag that holds somebody up until it is opened, and knows that somebody is held up.
 class Gate {
@@ -204,65 +195,46 @@ TEST_CASE("no descriptor of an engine is inherited by programs that this process
   CHECK(looked_at >= 2);
 }
 
-TEST_CASE("a child made by fork() cannot use what its parent has, may end it without harm, and opens its own") {
+TEST_CASE("an engine that ends while others wait on it ends their waits with misuse, and leaves nobody in the queue") {
   Database database;
-  std::optional<Engine> engine = database.engine({.reap_every = 5ms});
-  auto lock = engine->try_lock("job", {.lease = 30s});
-  auto kept = engine->try_lock("kept", {.lease = 30s});
-  REQUIRE(lock);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const auto misuse = [](auto call) { return thrown_by(call).fault == Fault::misuse; };
-    int code = 0;
-    if (!misuse([&] { engine->try_lock("other"); })) code |= 1;
-    if (!misuse([&] { engine->reap(); }) || !misuse([&] { engine->reap_all(); })) code |= 2;
-    if (!misuse([&] { engine->list(); }) || !misuse([&] { engine->inspect("job"); })) code |= 4;
-    if (!misuse([&] { lock->extend(1h); }) || !misuse([&] { kept->release(); })) code |= 8;
-    Lock moved(std::move(*lock));
-    lock.reset();
-    // Where the database is a file, one process shares what it knows of its locks, with the parent's copies.
-    if (!may_open_after_fork || opener().server_place == nullptr) ::_exit(code);
-    engine = Engine(database.url());
-    const auto mine = engine->try_lock("child's");
-    if (!mine) code |= 16;
-    moved = Lock(std::move(*kept));
-    if (engine->try_lock("job")) code |= 32;
-    if (const_cast<std::optional<Lock>&>(mine)->release() != Released::freed) code |= 64;
+  auto other = database.engine();
+  auto held = other.lock("job");
+  const auto request_timeout = 5s * slowness();
+  std::optional<Engine> engine = database.engine({.fairness = Fairness::fifo, .request_timeout = request_timeout});
+  std::atomic<int> misused{0}, others{0};
+  const auto expect_misuse = [&](auto call) {
+    return std::jthread([&, call] { ++(thrown_by(call).fault == Fault::misuse ? misused : others); });
+  };
+  std::stop_source unused;
+  {
+    std::vector<std::jthread> waits;
+    waits.push_back(expect_misuse([&engine] { engine->lock("job"); }));
+    waits.push_back(expect_misuse([&engine, &unused] { engine->lock(unused.get_token(), "job"); }));
+    waits.push_back(expect_misuse([&engine] { engine->try_lock_for("job", 1h); }));
+    waits.push_back(expect_misuse([&engine] { engine->wait_free("job", 1h); }));
+    // Three of them stand in the queue, of which the first has a ticket.
+    CHECK(eventually([&] { return !other.waiters("job").empty(); }));
+    const Stopwatch time;
     engine.reset();
-    ::_exit(code);
+    CHECK(time.elapsed() < request_timeout + 2s * slowness());
   }
-  int status = -1;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
-  CHECK(lock->valid());
-  CHECK(database.admin().owner("job") == lock->owner());
-  CHECK(lock->release() == Released::freed);
-  CHECK(kept->release() == Released::freed);
-  CHECK(engine->try_lock("child's").has_value());
+  CHECK(misused == 4);
+  CHECK(others == 0);
+  CHECK(eventually([&] { return other.waiters("job").empty(); }));
+  CHECK(held.valid());
+  CHECK(held.release() == Released::freed);
+  CHECK(other.try_lock("job")->release() == Released::freed);
 }
 
-TEST_CASE("a child made by fork() is another job than its parent, though the same thread goes on") {
-  if (!may_open_after_fork || opener().server_place == nullptr) return;
+TEST_CASE("exit() ends a global engine that others wait on, and the program") {
   Database database;
   auto engine = database.engine();
-  auto lock = engine.lock("parent's", {.lease = 30s});
-  const pid_t child = ::fork();
-  if (child == 0) {
-    Engine mine(database.url());
-    mine.lock("child's", {.lease = 30s}).detach();
-    mine.lock("child's other", {.lease = 30s}).detach();
-    ::_exit(0);
+  const auto held = engine.lock("job");
+  for (int i = 0; i < 8; ++i) {
+    Child program(worker({"exit", database.url(), "job", "4"}));
+    CHECK(program.line() == "waiting");
+    program.tell("exit");
+    CHECK(program.wait() == 0);
   }
-  int status = -1;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
-  // The second half of an actor is the job.
-  const auto job_of = [&](const std::string& name) {
-    return database.admin().text("SELECT actor FROM resource_lock WHERE name = '" + name + "'").substr(16);
-  };
-  CHECK(job_of("child''s").size() == 16);
-  CHECK(job_of("child''s") == job_of("child''s other"));
-  CHECK(job_of("child''s") != job_of("parent''s"));
-  database.admin().run("UPDATE resource_lock SET owner = NULL WHERE name LIKE 'child%'");
+  CHECK(held.valid());
 }

@@ -6,9 +6,6 @@
 
 #include <doctest/doctest.h>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <mutex>
 #include <thread>
@@ -170,26 +167,4 @@ TEST_CASE("a mutex of another reentrance or with a bad name is refused before an
   CHECK(mutex.try_lock());
   mutex.unlock();
   mutex.unlock();
-}
-
-TEST_CASE("in a child made by fork() locking is refused, and unlocking does nothing") {
-  Database database;
-  auto engine = database.engine();
-  Mutex mutex(engine, "job");
-  mutex.lock();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const bool refused = thrown_by([&] { mutex.lock(); }).fault == Fault::misuse &&
-                         thrown_by([&] { mutex.held(); }).fault == Fault::misuse;
-    mutex.unlock();
-    ::_exit(refused ? 0 : 1);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
-  CHECK(mutex.held().valid());
-  CHECK(database.admin().held() == 1);
-  mutex.unlock();
-  CHECK(database.admin().held() == 0);
 }

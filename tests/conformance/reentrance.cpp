@@ -5,9 +5,6 @@
 
 #include <doctest/doctest.h>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <thread>
 
 using namespace dlock;
@@ -214,28 +211,6 @@ TEST_CASE("a detached lease is let go of by all of its entries, and none of them
   auto adopted = engine.adopt("job", grant);
   REQUIRE(adopted);
   CHECK(adopted->release() == Released::freed);
-}
-
-TEST_CASE("a child made by fork() neither enters nor leaves what its parent holds") {
-  Database database;
-  auto engine = database.engine();
-  auto outer = engine.try_lock("job");
-  auto inner = engine.try_lock("job");
-  REQUIRE(inner);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const bool refused = thrown_by([&] { static_cast<void>(engine.try_lock("job")); }).fault == Fault::misuse;
-    inner.reset();
-    outer.reset();
-    ::_exit(refused ? 0 : 1);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
-  CHECK(database.admin().owner("job") == outer->owner());
-  CHECK(inner->release() == Released::still_held);
-  CHECK(outer->release() == Released::freed);
 }
 
 TEST_CASE("the engine may go before the entries") {

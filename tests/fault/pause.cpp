@@ -1,12 +1,10 @@
-// This file knows what becomes of a lock whose holder is stopped, or killed, or has forked.
+// This file knows what becomes of a lock whose holder is stopped, or killed.
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <csignal>
 
@@ -50,34 +48,4 @@ TEST_CASE("the lock of a killed process is taken over when its lease has ended")
   CHECK_FALSE(engine.try_lock("job"));
   CHECK(engine.try_lock_for("job", 2min).has_value());
   CHECK(time.elapsed() < lease + 2s * slowness());
-}
-
-TEST_CASE("after fork the lock and the engine are the parent's alone") {
-  Database database;
-  auto engine = database.engine();
-  auto lock = engine.try_lock("job");
-  REQUIRE(lock);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    int code = 0;
-    const auto misuse = [](auto call) {
-      try {
-        call();
-      } catch (const Error& error) {
-        return error.fault() == Fault::misuse;
-      }
-      return false;
-    };
-    if (!misuse([&] { engine.try_lock("job"); })) code |= 1;
-    if (!misuse([&] { lock->release(); })) code |= 2;
-    lock.reset();
-    ::_exit(code);
-  }
-  int status = -1;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
-  CHECK(lock->valid());
-  CHECK(database.admin().owner("job") == lock->owner());
-  CHECK(lock->release() == Released::freed);
 }

@@ -8,6 +8,8 @@
 //   worker watch URL NAME LEASE_MS                         as hold, and says "lost TIME REASON TIMES" when told of the
 //                                                          loss: CLOCK_BOOTTIME in microseconds, and how often by then
 //   worker enter URL NAME NODE LEASE_MS                    likewise, as a process of that node
+//   worker exit URL NAME THREADS                           wait with so many threads on a global engine, say so, and
+//                                                          leave by exit() at the next line on stdin
 #include "support/slowness.hpp"
 
 #include <dlock/dlock.hpp>
@@ -19,6 +21,7 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -113,6 +116,30 @@ int watch(const std::string& url, const std::string& name, dlock::Duration lease
   return 0;
 }
 
+std::optional<dlock::Engine> global;
+
+// Threads that wait, in every way there is, and that nobody ends.
+int exit_while_waiting(const std::string& url, const std::string& name, int threads) {
+  global.emplace(url, patient());
+  std::atomic<int> waiting{0};
+  for (int i = 0; i < threads; ++i)
+    std::thread([&, i] {
+      ++waiting;
+      try {
+        if (i % 2 == 0) global->lock(name).detach();
+        else static_cast<void>(global->wait_free(name, 1h));
+      } catch (const dlock::Error& error) {
+        if (error.fault() != dlock::Fault::misuse) std::_Exit(5);
+      }
+      for (;;) ::pause();
+    }).detach();
+  while (waiting < threads || global->waiters(name).empty()) std::this_thread::yield();
+  std::cout << "waiting" << std::endl;
+  std::string line;
+  std::getline(std::cin, line);
+  std::exit(0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -124,6 +151,7 @@ int main(int argc, char** argv) {
                    std::stoi(arguments.at(5)), ms(6), std::stoi(arguments.at(7)));
     if (arguments.at(0) == "hold") return hold(arguments.at(1), arguments.at(2), ms(3), ms(4));
     if (arguments.at(0) == "watch") return watch(arguments.at(1), arguments.at(2), ms(3));
+    if (arguments.at(0) == "exit") return exit_while_waiting(arguments.at(1), arguments.at(2), std::stoi(arguments.at(3)));
     if (arguments.at(0) == "enter") {
       auto options = patient();
       options.node = arguments.at(3);

@@ -3,6 +3,7 @@
 
 #include "dialects/readiness.hpp"
 #include "types/failure.hpp"
+#include "types/process.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -33,6 +34,7 @@ void close_one(int& descriptor) noexcept {
 // Called on a small stack of the library's, from C.
 int wait_in_library(my_socket socket, my_bool is_read, int) {
   short has = 0;
+  const ForkPermit permit;
   try {
     if (time_for_library != nullptr) has = wait_until_ready(socket, is_read != 0 ? POLLIN : POLLOUT, *time_for_library);
   } catch (...) {

@@ -1,5 +1,8 @@
-// This file knows who frees what libpq makes.
+// This file knows who frees what libpq makes, and what of libpq a fork() has to wait for: opening and closing go through
+// libraries (OpenSSL, Kerberos) that have mutexes of their own.
 #pragma once
+
+#include "types/process.hpp"
 
 #include <libpq-fe.h>
 
@@ -8,9 +11,22 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 
 struct Finish {
-  void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+  void operator()(PGconn* connection) const noexcept {
+    const ForkGuard guard;
+    PQfinish(connection);
+  }
 };
 using Handle = std::unique_ptr<PGconn, Finish>;
+
+// PQconnectStartParams of lists that end with a null pointer.
+inline Handle start_connection(const char* const* keywords, const char* const* values) {
+  const ForkGuard guard;
+  return Handle(PQconnectStartParams(keywords, values, 0));
+}
+inline PostgresPollingStatusType go_on_connecting(PGconn* connection) {
+  const ForkGuard guard;
+  return PQconnectPoll(connection);
+}
 
 struct Clear {
   void operator()(PGresult* result) const noexcept { PQclear(result); }

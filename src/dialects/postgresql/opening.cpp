@@ -32,7 +32,7 @@ Handle open_at(const Server& server, const Keywords& place, Deadline deadline) {
     }
   keywords.push_back(nullptr);
   values.push_back(nullptr);
-  Handle connection(PQconnectStartParams(keywords.data(), values.data(), 0));
+  auto connection = start_connection(keywords.data(), values.data());
   if (!connection) throw Failure(Cause::refused, "PostgreSQL: out of memory");
   // Without one libpq prints what a server notes in passing to the program's standard error.
   PQsetNoticeReceiver(connection.get(), [](void*, const PGresult*) {}, nullptr);
@@ -44,7 +44,7 @@ Handle open_at(const Server& server, const Keywords& place, Deadline deadline) {
                            PQconnectionNeedsPassword(connection.get()) != 0);
   };
   if (PQstatus(connection.get()) == CONNECTION_BAD) throw refused();
-  for (auto state = PGRES_POLLING_WRITING; state != PGRES_POLLING_OK; state = PQconnectPoll(connection.get())) {
+  for (auto state = PGRES_POLLING_WRITING; state != PGRES_POLLING_OK; state = go_on_connecting(connection.get())) {
     if (state == PGRES_POLLING_FAILED) throw refused();
     if (wait_until_ready(PQsocket(connection.get()), state == PGRES_POLLING_READING ? POLLIN : POLLOUT,
                          deadline) == 0) {

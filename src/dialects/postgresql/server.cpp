@@ -141,7 +141,7 @@ void check_by_connecting(const Keywords& keywords) {
   }
   keys.push_back(nullptr);
   values.push_back(nullptr);
-  const Handle connection(PQconnectStartParams(keys.data(), values.data(), 0));
+  const auto connection = start_connection(keys.data(), values.data());
   const std::string_view text = connection ? PQerrorMessage(connection.get()) : "";
   if (text.empty() || text.find(nowhere) != std::string_view::npos) return;
   if (!descriptor_left())
@@ -159,7 +159,7 @@ Keywords place_in_environment(const Keywords& keywords) {
   // So it reads all there is to read, and ends before it looks for a server.
   keys.insert(keys.end(), {"sslmode", nullptr});
   values.insert(values.end(), {"none at all", nullptr});
-  const Handle connection(PQconnectStartParams(keys.data(), values.data(), 0));
+  const auto connection = start_connection(keys.data(), values.data());
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> all(PQconninfo(connection.get()), &PQconninfoFree);
   Keywords found;
   bool named = false;

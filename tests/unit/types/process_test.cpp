@@ -1,0 +1,136 @@
+// What a fork() waits for, and what it does not.
+#include "types/process.hpp"
+
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+using namespace std::chrono_literals;
+using dlock::ForkGuard;
+using dlock::ForkPermit;
+using dlock::test::eventually;
+
+namespace {
+
+constexpr int tries = 5;
+constexpr auto longest = 1s;  // that a fork() waits
+
+// Whether a child of this moment finds it true.
+bool seen_by_child(const std::atomic<bool>& it) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(it ? 1 : 0);
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  return WEXITSTATUS(status) == 1;
+}
+
+// The shortest time a fork() takes in so many tries: a busy machine makes some of them longer.
+std::chrono::nanoseconds shortest_fork() {
+  auto shortest = std::chrono::nanoseconds::max();
+  const std::atomic<bool> nothing{false};
+  for (int i = 0; i < tries; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    seen_by_child(nothing);
+    shortest = std::min<std::chrono::nanoseconds>(shortest, std::chrono::steady_clock::now() - begin);
+  }
+  return shortest;
+}
+
+struct Waiting {
+  const ForkGuard guard{}, nested{};
+  const ForkPermit permit{};
+};
+
+// Somebody on another thread, from the construction to the destruction.
+template <class Held>
+class Elsewhere {
+ public:
+  Elsewhere() {
+    REQUIRE(eventually([&] { return inside_.load(); }));
+  }
+
+ private:
+  std::atomic<bool> inside_{false};
+  std::jthread thread_{[this](const std::stop_token& stop) {
+    [[maybe_unused]] const Held held;
+    inside_ = true;
+    eventually([&] { return stop.stop_requested(); }, 60s);
+  }};
+};
+
+}  // namespace
+
+TEST_CASE("a child is made when no guard is left on another thread") {
+  for (int i = 0; i < tries; ++i) {
+    std::atomic<bool> half_done{false}, forks{false};
+    std::jthread other([&] {
+      const ForkGuard guard;
+      const ForkGuard nested;
+      half_done = true;
+      eventually([&] { return forks.load(); });
+      std::this_thread::sleep_for(50ms);  // most likely it forks by now
+      half_done = false;
+    });
+    REQUIRE(eventually([&] { return half_done.load(); }));
+    forks = true;
+    CHECK_FALSE(seen_by_child(half_done));
+  }
+}
+
+TEST_CASE("neither its own guards nor one that waits holds a fork() up") {
+  const ForkGuard mine;
+  const Elsewhere<Waiting> waits;
+  CHECK(shortest_fork() < longest);
+}
+
+TEST_CASE("when it has waited, a guard counts again") {
+  std::atomic<bool> half_done{false}, forks{false};
+  std::jthread other([&] {
+    const ForkGuard guard;
+    { const ForkPermit permit; }
+    half_done = true;
+    eventually([&] { return forks.load(); });
+    std::this_thread::sleep_for(50ms);
+    half_done = false;
+  });
+  REQUIRE(eventually([&] { return half_done.load(); }));
+  forks = true;
+  CHECK_FALSE(seen_by_child(half_done));
+}
+
+TEST_CASE("a guard that does not end holds a fork() up for a second, not for ever") {
+  const Elsewhere<ForkGuard> endless;
+  const std::atomic<bool> nothing{false};
+  const auto begin = std::chrono::steady_clock::now();
+  seen_by_child(nothing);
+  CHECK(std::chrono::steady_clock::now() - begin >= longest);
+}
+
+TEST_CASE("a child has no guards but those of the thread it was made on, and its children wait for none") {
+  const Elsewhere<ForkGuard> endless;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto shortest = std::chrono::nanoseconds::max();
+    for (int i = 0; i < tries; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      const pid_t grandchild = ::fork();
+      if (grandchild == 0) ::_exit(0);
+      ::waitpid(grandchild, nullptr, 0);
+      { const ForkGuard guard; }
+      shortest = std::min<std::chrono::nanoseconds>(shortest, std::chrono::steady_clock::now() - begin);
+    }
+    ::_exit(shortest < longest ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
