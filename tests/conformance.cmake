@@ -53,6 +53,8 @@ file(GLOB_RECURSE dlock_promises CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOUR
 list(FILTER dlock_promises EXCLUDE REGEX "^fault/suite/")
 if(NOT DLOCK_BUILD_TOOLS)
   list(FILTER dlock_promises EXCLUDE REGEX "^tools/")
+elseif(NOT TARGET dlock-bench)
+  list(REMOVE_ITEM dlock_promises tools/bench.cpp)
 endif()
 if(DLOCK_SANITIZE MATCHES "thread" AND NOT DLOCK_TEST_ALL)
   list(FILTER dlock_promises EXCLUDE REGEX "^fault/|/migrations_")
