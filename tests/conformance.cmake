@@ -132,7 +132,8 @@ function(dlock_add_promise database promise)
   if(test MATCHES "^conformance\\.sqlite\\." AND NOT manner)
     list(APPEND labels quick)
   endif()
-  set_tests_properties(${test} PROPERTIES ENVIRONMENT "DLOCK_TEST_DATABASE=${database};DLOCK_TEST_NAME=${test};${ARGN}"
+  set_tests_properties(${test} PROPERTIES
+    ENVIRONMENT "DLOCK_TEST_DATABASE=${database};DLOCK_TEST_NAME=${test};DLOCK_TEST_TIMEOUT=600;${ARGN}"
     SKIP_RETURN_CODE 77 TIMEOUT 600 LABELS "${labels}")
   if(promise MATCHES "/cluster/")
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT DLOCK_TEST_CLUSTERED=1)
