@@ -52,7 +52,7 @@ class DLOCK_EXPORT Engine {
                                              Holder* busy = nullptr);
 
   // Who waits: threads of one engine stand in line for a name, and only the first of them talks to the database; it is
-  // woken by a release (see "How waiters wake" in README.md), by the end of the lease, and by looking at intervals. A
+  // woken by a release (see docs/protocol.md), by the end of the lease, and by looking at intervals. A
   // release hands the lock over to the first of its own engine, within EngineOptions::hand_overs and hand_over_time.
   // Fairness in <dlock/options.hpp> says who comes first among processes. A deadlock among waiters that hold locks ends
   // within about a second: the one that began to wait last gets Error{deadlock}, which names the cycle.

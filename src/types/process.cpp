@@ -17,39 +17,39 @@ namespace {
 
 std::atomic<unsigned> generation{0};
 
-// How many ForkGuards this thread has.
-thread_local int guards_here = 0;
+// How many ForkLocks this thread has.
+thread_local int locks_here = 0;
 
 // What is held while the process forks. Never destroyed: it may fork while it ends.
 struct Kept {
-  std::mutex entrance;         // the first ForkGuard of a thread passes it
-  std::atomic<int> guards{0};  // on all threads
+  std::mutex entrance;        // the first ForkLock of a thread passes it
+  std::atomic<int> locks{0};  // of all threads
   std::mutex mutex;
   std::vector<std::span<std::mutex>> groups;  // guarded by mutex
 
   void enter(int count) {
-    const bool first = guards_here == 0;
+    const bool first = locks_here == 0;
     if (first) entrance.lock();
-    guards_here += count;
-    guards.fetch_add(count);
+    locks_here += count;
+    locks.fetch_add(count);
     if (first) entrance.unlock();
   }
   void leave(int count) {
-    guards_here -= count;
-    guards.fetch_sub(count);
+    locks_here -= count;
+    locks.fetch_sub(count);
   }
   // A step that has not ended in a second waits for something after all, and a program that forks is not held up by it.
-  void await_guards() {
+  void await_locks() {
     constexpr std::chrono::microseconds pause{50};
     constexpr std::chrono::seconds longest{1};
     const auto begin = BootClock::now();
-    while (guards.load() > guards_here && BootClock::now() - begin < longest)
+    while (locks.load() > locks_here && BootClock::now() - begin < longest)
       std::this_thread::sleep_for(pause);
   }
 
   void hold() {
     entrance.lock();
-    if (!planted("fork_awaits_nobody")) await_guards();
+    if (!planted("fork_awaits_nobody")) await_locks();
     mutex.lock();
     for (const auto& group : groups)
       for (auto& each : group) each.lock();
@@ -61,7 +61,7 @@ struct Kept {
     entrance.unlock();
   }
   void let_go_in_child() {
-    guards.store(guards_here);  // the other threads' are not there
+    locks.store(locks_here);  // the other threads' are not there
     let_go();
   }
 };
@@ -95,14 +95,14 @@ void keep_free_at_fork(std::span<std::mutex> mutexes) {
   kept().groups.push_back(mutexes);
 }
 
-ForkGuard::ForkGuard() noexcept {
+ForkLock::ForkLock() noexcept {
   fork_generation();
   kept().enter(1);
 }
-ForkGuard::~ForkGuard() { kept().leave(1); }
+ForkLock::~ForkLock() { kept().leave(1); }
 
-ForkPermit::ForkPermit() noexcept : suspended_(guards_here) { kept().leave(suspended_); }
-ForkPermit::~ForkPermit() {
+ForkUnlock::ForkUnlock() noexcept : suspended_(locks_here) { kept().leave(suspended_); }
+ForkUnlock::~ForkUnlock() {
   if (suspended_ > 0) kept().enter(suspended_);
 }
 

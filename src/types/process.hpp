@@ -13,23 +13,24 @@ unsigned fork_generation() noexcept;
 // as live for ever, and are held for a few instructions, inside of any other. Says so once for each.
 void keep_free_at_fork(std::span<std::mutex> mutexes);
 
-// While one exists, a fork() on any other thread waits, though no longer than a second. For calls of libraries that have
+// A lock that is shared by all who have one, and that a fork() on another thread takes for itself: it waits until there is
+// none, though no longer than a second. For calls of libraries that have
 // mutexes of their own, which a child would find locked for ever: around one step that waits for nobody. May be nested.
-class ForkGuard {
+class ForkLock {
  public:
-  ForkGuard() noexcept;
-  ~ForkGuard();
-  ForkGuard(const ForkGuard&) = delete;
-  ForkGuard& operator=(const ForkGuard&) = delete;
+  ForkLock() noexcept;
+  ~ForkLock();
+  ForkLock(const ForkLock&) = delete;
+  ForkLock& operator=(const ForkLock&) = delete;
 };
 
-// While one exists, the ForkGuards of its thread count for nothing: for a wait inside of such a step.
-class ForkPermit {
+// While one exists, its thread has none of its ForkLocks: for a wait inside of such a step.
+class ForkUnlock {
  public:
-  ForkPermit() noexcept;
-  ~ForkPermit();
-  ForkPermit(const ForkPermit&) = delete;
-  ForkPermit& operator=(const ForkPermit&) = delete;
+  ForkUnlock() noexcept;
+  ~ForkUnlock();
+  ForkUnlock(const ForkUnlock&) = delete;
+  ForkUnlock& operator=(const ForkUnlock&) = delete;
 
  private:
   const int suspended_;

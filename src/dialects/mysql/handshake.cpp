@@ -34,7 +34,7 @@ void close_one(int& descriptor) noexcept {
 // Called on a small stack of the library's, from C.
 int wait_in_library(my_socket socket, my_bool is_read, int) {
   short has = 0;
-  const ForkPermit permit;
+  const ForkUnlock unlock;
   try {
     if (time_for_library != nullptr) has = wait_until_ready(socket, is_read != 0 ? POLLIN : POLLOUT, *time_for_library);
   } catch (...) {

@@ -36,7 +36,7 @@ bool by_network(const Server& server) { return !server.host.empty() && (server.p
 // switch off what the URL asks for. One attempt that leads nowhere (there is no socket in that place, nobody listens on
 // that port, and nothing of value is shown) makes it read them now: what is set after it wins.
 void read_option_files(MYSQL* connection) {
-  const ForkGuard guard;
+  const ForkLock lock;
   mysql_options(connection, MYSQL_READ_DEFAULT_GROUP, "client");
   mysql_real_connect(connection, "localhost", "nobody", "", nullptr, 1, "/dev/null", CLIENT_REMEMBER_OPTIONS);
 }
@@ -45,7 +45,7 @@ void read_option_files(MYSQL* connection) {
 
 void init_library() {
   static std::once_flag once;
-  const ForkGuard guard;
+  const ForkLock lock;
   std::call_once(once, [] {
     struct sigaction before{};
     ::sigaction(SIGPIPE, nullptr, &before);
@@ -156,7 +156,7 @@ void ServerConnection::open_at(const Server& server, const std::string& host, co
   bool greeted = false;
   MYSQL* connected = nullptr;
   const auto proceed = [&](int happened) {
-    const ForkGuard guard;
+    const ForkLock lock;
     return mysql_real_connect_cont(&connected, connection_, happened);
   };
   const auto heed = [&](int happened) {
@@ -172,7 +172,7 @@ void ServerConnection::open_at(const Server& server, const std::string& host, co
   };
   int status = 0;
   {
-    const ForkGuard guard;
+    const ForkLock lock;
     status = mysql_real_connect_start(&connected, connection_, host.empty() ? nullptr : place.c_str(),
                                       or_null(server.user), or_null(server.password), or_null(server.database),
                                       server.port, or_null(server.socket), CLIENT_FOUND_ROWS | CLIENT_MULTI_STATEMENTS);
@@ -265,7 +265,7 @@ void ServerConnection::close() noexcept {
   // A server that does not answer must not hold up the farewell.
   const int socket = mysql_get_socket(connection_);
   if ((!usable_ || unanswered_) && socket >= 0) ::shutdown(socket, SHUT_RDWR);
-  const ForkGuard fork_guard;
+  const ForkLock fork_lock;
   mysql_close(std::exchange(connection_, nullptr));
   for (auto& entry : prepared_) mysql_stmt_close(entry.prepared.handle);
 }

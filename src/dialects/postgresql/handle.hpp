@@ -12,7 +12,7 @@ namespace dlock::dialects::DLOCK_DIALECT {
 
 struct Finish {
   void operator()(PGconn* connection) const noexcept {
-    const ForkGuard guard;
+    const ForkLock lock;
     PQfinish(connection);
   }
 };
@@ -20,11 +20,11 @@ using Handle = std::unique_ptr<PGconn, Finish>;
 
 // PQconnectStartParams of lists that end with a null pointer.
 inline Handle start_connection(const char* const* keywords, const char* const* values) {
-  const ForkGuard guard;
+  const ForkLock lock;
   return Handle(PQconnectStartParams(keywords, values, 0));
 }
 inline PostgresPollingStatusType go_on_connecting(PGconn* connection) {
-  const ForkGuard guard;
+  const ForkLock lock;
   return PQconnectPoll(connection);
 }
 

@@ -17,7 +17,7 @@ std::string_view field_of(const PGresult* notice, int field) noexcept {
 // The receiver of a connection whose owner has set none: it needs no argument, and so can be put back. libpq tells it
 // of a connection alone; this one is never made.
 PQnoticeReceiver default_receiver() {
-  const ForkGuard guard;  // a child must not find it half made
+  const ForkLock lock;  // a child must not find it half made
   static const auto receiver = [] {
     const std::array<const char*, 2> keys{"sslmode", nullptr}, values{"none at all", nullptr};
     const auto none = start_connection(keys.data(), values.data());

@@ -14,8 +14,8 @@
 #include <thread>
 
 using namespace std::chrono_literals;
-using dlock::ForkGuard;
-using dlock::ForkPermit;
+using dlock::ForkLock;
+using dlock::ForkUnlock;
 using dlock::test::eventually;
 
 namespace {
@@ -46,8 +46,8 @@ std::chrono::nanoseconds shortest_fork() {
 }
 
 struct Waiting {
-  const ForkGuard guard{}, nested{};
-  const ForkPermit permit{};
+  const ForkLock lock{}, nested{};
+  const ForkUnlock unlock{};
 };
 
 // Somebody on another thread, from the construction to the destruction.
@@ -69,12 +69,12 @@ class Elsewhere {
 
 }  // namespace
 
-TEST_CASE("a child is made when no guard is left on another thread") {
+TEST_CASE("a child is made when no fork lock is left on another thread") {
   for (int i = 0; i < tries; ++i) {
     std::atomic<bool> half_done{false}, forks{false};
     std::jthread other([&] {
-      const ForkGuard guard;
-      const ForkGuard nested;
+      const ForkLock lock;
+      const ForkLock nested;
       half_done = true;
       eventually([&] { return forks.load(); });
       std::this_thread::sleep_for(50ms);  // most likely it forks by now
@@ -86,17 +86,17 @@ TEST_CASE("a child is made when no guard is left on another thread") {
   }
 }
 
-TEST_CASE("neither its own guards nor one that waits holds a fork() up") {
-  const ForkGuard mine;
+TEST_CASE("neither its own fork locks nor one of a thread that waits hold a fork() up") {
+  const ForkLock mine;
   const Elsewhere<Waiting> waits;
   CHECK(shortest_fork() < longest);
 }
 
-TEST_CASE("when it has waited, a guard counts again") {
+TEST_CASE("when a thread has waited, its fork lock counts again") {
   std::atomic<bool> half_done{false}, forks{false};
   std::jthread other([&] {
-    const ForkGuard guard;
-    { const ForkPermit permit; }
+    const ForkLock lock;
+    { const ForkUnlock unlock; }
     half_done = true;
     eventually([&] { return forks.load(); });
     std::this_thread::sleep_for(50ms);
@@ -107,16 +107,16 @@ TEST_CASE("when it has waited, a guard counts again") {
   CHECK_FALSE(seen_by_child(half_done));
 }
 
-TEST_CASE("a guard that does not end holds a fork() up for a second, not for ever") {
-  const Elsewhere<ForkGuard> endless;
+TEST_CASE("a fork lock that does not end holds a fork() up for a second, not for ever") {
+  const Elsewhere<ForkLock> endless;
   const std::atomic<bool> nothing{false};
   const auto begin = std::chrono::steady_clock::now();
   seen_by_child(nothing);
   CHECK(std::chrono::steady_clock::now() - begin >= longest);
 }
 
-TEST_CASE("a child has no guards but those of the thread it was made on, and its children wait for none") {
-  const Elsewhere<ForkGuard> endless;
+TEST_CASE("a child has no fork locks but those of the thread it was made on, and its children wait for none") {
+  const Elsewhere<ForkLock> endless;
   const pid_t child = ::fork();
   if (child == 0) {
     auto shortest = std::chrono::nanoseconds::max();
@@ -125,7 +125,7 @@ TEST_CASE("a child has no guards but those of the thread it was made on, and its
       const pid_t grandchild = ::fork();
       if (grandchild == 0) ::_exit(0);
       ::waitpid(grandchild, nullptr, 0);
-      { const ForkGuard guard; }
+      { const ForkLock lock; }
       shortest = std::min<std::chrono::nanoseconds>(shortest, std::chrono::steady_clock::now() - begin);
     }
     ::_exit(shortest < longest ? 0 : 1);
