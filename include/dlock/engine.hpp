@@ -24,7 +24,7 @@ inline namespace v0 {
 // The lock engine of one table in one database.
 // Threads: every member from any thread. Calls on an engine that was moved from throw misuse.
 // After fork() the child's calls throw misuse, and all that it may do with an engine of its parent's is to destroy it. It
-// may open one of its own, unless that is of a SQLite file that its parent has open (SQLite's own rule). A fork() waits
+// may open one of its own, but none on SQLite while its parent has one on any file (SQLite's own mutexes). A fork() waits
 // for connections that are being opened or closed on other threads, a second at most: a child of such a moment would
 // find mutexes of the client libraries locked for ever.
 // Owns: its connections (at most EngineOptions::connections) and its threads (all signals blocked, but for those that a
@@ -33,7 +33,8 @@ inline namespace v0 {
 // takes at most request_timeout: a callback that is still under way then is left to itself, and no other begins.
 // Destroying it while other threads wait on it, as exit() does with a global one, ends their waits: with misuse, at once.
 // It returns when all calls under way have ended, at most request_timeout later, and they may then still end by
-// themselves. No call may begin once the destructor has.
+// themselves. No call may begin once the destructor has. A global engine that exit() is to destroy is constructed where it
+// is declared: one that is assigned later outlives what it was made of.
 // Names: 1 to 255 bytes of UTF-8 without NUL, compared as bytes. Anything else is misuse before any SQL.
 // Fails: every call may throw Error{unavailable, timeout, in_doubt, schema, permission, misuse}, one that waits also
 // Error{deadlock}. Busy is no error.

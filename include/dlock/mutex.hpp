@@ -17,7 +17,8 @@ inline namespace v0 {
 // One name as a mutex: TimedLockable, recursive per thread, for std::unique_lock, std::scoped_lock, std::lock. It shares
 // its entries with what the same thread holds of the name through the same engine (Reentrance::thread).
 // Threads: all members from any; unlock() and held() only from the thread that holds it.
-// Owns: what is locked through it (released by the destructor), and a share of the engine, which may go before it.
+// Owns: what is locked through it (released by the destructor), and a share of the engine, which may go before it and
+// ends no wait here. No other thread may be inside of a member when it is destroyed.
 // Fails: locking throws what Engine::try_lock throws; false is busy. After fork() the child's locking throws misuse,
 // its unlocking and destroying do nothing.
 class DLOCK_EXPORT Mutex {

@@ -5,6 +5,8 @@
 
 #include <dlock/error.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace dlock::api {
@@ -15,16 +17,19 @@ thread_local const Call* innermost = nullptr;
 }  // namespace
 
 void Calls::end(Instant deadline) noexcept {
+  ending_.store(true);
   if (!planted("end_stops_nobody")) end_.request_stop();
   int own = 0;
   for (const auto* call = innermost; call != nullptr; call = call->outer_) own += call->calls_.get() == this ? 1 : 0;
   std::unique_lock guard(mutex_);
-  left_.wait_until(guard, deadline, [&] { return count_.load() <= own; });
+  constexpr std::chrono::hours far{24};  // the end of time itself overflows
+  while (!left_.wait_until(guard, std::min(deadline, later(BootClock::now(), far)), [&] { return count_.load() <= own; }))
+    if (BootClock::now() >= deadline) return;
 }
 
 void Calls::leave() noexcept {
   count_.fetch_sub(1);
-  if (!ended()) return;
+  if (!ending_.load()) return;
   const std::lock_guard guard(mutex_);
   left_.notify_all();
 }

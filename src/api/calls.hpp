@@ -27,6 +27,7 @@ class Calls {
   void leave() noexcept;
 
   std::stop_source end_{};
+  std::atomic<bool> ending_{false};  // in one order with count_: who leaves sees it, or the end sees that it has left
   std::atomic<int> count_{0};
   std::mutex mutex_{};  // held by nobody for long: it guards no state, but the moment between a look at it and the wait
   std::condition_variable left_{};

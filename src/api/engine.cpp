@@ -45,6 +45,17 @@ class Engine::Call {
     if (!held) call_.check();
     return held;
   }
+  std::optional<Grant> lock_in(const TransactionRef& transaction, const Name& name, Instant deadline,
+                               const LockOptions* lease) {
+    try {
+      auto grant = core_->try_lock_in(transaction, name, {deadline, call_.stopped_by({})}, lease);
+      if (!grant) call_.check();
+      return grant;
+    } catch (const Error& error) {
+      if (error.fault() != Fault::conflict) call_.check();
+      throw;
+    }
+  }
   std::stop_token stopped_by(std::stop_token caller) { return call_.stopped_by(std::move(caller)); }
   void check() const { call_.check(); }
 
@@ -80,7 +91,11 @@ Engine& Engine::operator=(Engine&& other) noexcept {
 Engine::~Engine() {
   // After fork() the connections and threads are the parent's: not even their copies may be destroyed here.
   if (handle_ && handle_->birthplace.forked()) static_cast<void>(handle_.release());
-  if (handle_) handle_->calls->end(later(BootClock::now(), handle_->core->options().request_timeout));
+  if (!handle_) return;
+  auto& core = handle_->core;
+  const auto until = later(BootClock::now(), core->options().request_timeout);
+  handle_->calls->end(until);
+  if (core.use_count() == 1) core->end_by(until);
 }
 
 const Engine::Handle& Engine::here() const {
@@ -124,14 +139,14 @@ std::optional<Lock> Engine::lock(std::stop_token stop, std::string_view name, co
 }
 
 std::optional<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait) {
-  const auto grant = Call(*this)->try_lock_in(transaction, Name(name), deadline_of(wait), nullptr);
+  const auto grant = Call(*this).lock_in(transaction, Name(name), deadline_of(wait), nullptr);
   return grant ? std::optional(grant->token) : std::nullopt;
 }
 
 std::optional<Grant> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait,
                                          const LockOptions& lease) {
   api::check(lease);
-  return Call(*this)->try_lock_in(transaction, Name(name), deadline_of(wait), &lease);
+  return Call(*this).lock_in(transaction, Name(name), deadline_of(wait), &lease);
 }
 
 bool Engine::wait_free(std::string_view name, SaturatingDuration wait, std::stop_token stop) {
@@ -174,7 +189,9 @@ Engine::Reaped Engine::reap(std::size_t batch) {
 Engine::Reaped Engine::reap_all(const Reaping& reaping, std::stop_token stop) {
   Call call(*this);
   if (reaping.limit == 0) throw Error(Fault::misuse, "Reaping::limit 0 must be at least 1");
-  return call->reap_all(reaping, call.stopped_by(std::move(stop)));
+  auto reaped = call->reap_all(reaping, call.stopped_by(stop));
+  if (!stop.stop_requested()) call.check();
+  return reaped;
 }
 
 }  // namespace v0

@@ -22,13 +22,13 @@ namespace dlock {
 inline namespace v0 {
 
 struct Mutex::State {
-  Engine engine;
   std::string name;
   LockOptions options;
   Birthplace birthplace{};
   std::mutex mutex{};
   // Guarded by mutex; each list is touched by its own thread alone. More than one thread has one only if a lease was lost.
   std::map<engine::Actor, std::list<Lock>> holders{};
+  Engine engine;  // ends before what its calls use
 
   void check_here() const {
     if (birthplace.forked())
@@ -50,7 +50,7 @@ Mutex::Mutex(const Engine& engine, std::string_view name, LockOptions options) {
                                            "left unset",
                                            in_quotes(name)));
   options.reentrance = Reentrance::thread;
-  state_.reset(new State{engine.same(), Name(name).text(), std::move(options)});
+  state_.reset(new State{.name = Name(name).text(), .options = std::move(options), .engine = engine.same()});
 }
 
 Mutex::~Mutex() {

@@ -89,7 +89,7 @@ Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::
 
 Core::~Core() {
   // One time for all that ends, and not one for each after the other.
-  const auto until = soon();
+  const auto until = std::min(soon(), end_by_);
   keeper_.close(until);
   reaper_.close(until);
   usher_.close(until);

@@ -45,6 +45,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // `options` are complete and valid. `half`: the engine's half of the actor of all its grants.
   Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string half = engine::random_half());
+  // One time for the end of all, where somebody has begun to wait for it before.
+  void end_by(Instant until) noexcept { end_by_ = until; }
   ~Core();  // waits for statements that are under way, all at the same time: at most request_timeout
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -62,7 +64,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // In a caller's transaction. With `lease` a lease begins with its commit; without, the lock lasts as long as it does,
   // and has no owner. Empty: busy, or out of patience.
-  std::optional<Grant> try_lock_in(const TransactionRef& transaction, const Name& name, Instant deadline,
+  std::optional<Grant> try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& deadline,
                                    const LockOptions* lease);
   // `gone`: the entry that asks has left, though others may hold on; it is refused.
   void fence(const std::shared_ptr<engine::Held>& held, const TransactionRef& transaction, const FenceOptions& options,
@@ -133,6 +135,7 @@ class Core : public std::enable_shared_from_this<Core> {
   template <class Ask>
   auto persist(const Deadline& deadline, Ask ask) -> decltype(ask(Deadline::max()));
 
+  Instant end_by_ = Instant::max();
   const EngineOptions options_;
   const std::string half_;
   const std::shared_ptr<store::LockTable> table_;

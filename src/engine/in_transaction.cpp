@@ -109,8 +109,10 @@ thread_local Begun* Begun::innermost_ = nullptr;
 
 }  // namespace
 
-std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const Name& name, Instant deadline,
+std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
                                        const LockOptions* lease) {
+  const auto deadline = until.at();
+  const auto& stop = until.stop();
   store::TakeAsk ask{name.text(), Token{}};
   std::string owner = random_identity();
   const auto& job = engine::job_of_this_thread();
@@ -129,17 +131,17 @@ std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const 
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
   in_transaction([&] { visit->check(); });
 
-  const Patience patience{deadline, {}, true};
+  const Patience patience{deadline, stop, true};
   std::optional<Watch> watch;
   for (bool attempted = false, caught_up = false;;) {
     if (watch) watch->attend();
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
     const auto asked_at = BootClock::now();
     const auto peeked =
-        ask_unless_locked(name, answer_by(deadline), {}, [&](Deadline until) { return table_->peek(name.text(), until); });
+        ask_unless_locked(name, answer_by(deadline), stop, [&](Deadline answer) { return table_->peek(name.text(), answer); });
     if (peeked.free) {
       if (!peeked.there) {
-        ask_unless_locked(name, answer_by(deadline), {}, [&](Deadline until) { table_->make(name.text(), until); });
+        ask_unless_locked(name, answer_by(deadline), stop, [&](Deadline answer) { table_->make(name.text(), answer); });
         catch_up(*visit);
       }
       ask.floor = peeked.floor;
@@ -165,6 +167,10 @@ std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const 
     } else if (attempted || visit->writes_alone()) {
       // Taken between the look and the attempt, which may have left its row locked here; or nobody can release it while
       // this transaction writes. Waiting on would make its holder lose it.
+      in_transaction([&] { visit->confirm(); });
+      return std::nullopt;
+    }
+    if (stop.stop_requested()) {
       in_transaction([&] { visit->confirm(); });
       return std::nullopt;
     }

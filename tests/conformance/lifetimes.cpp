@@ -1,9 +1,11 @@
 // This file knows the promise that engines and locks may end in any order, anywhere, and leave nothing behind.
+#include "support/caller.hpp"
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/news.hpp"
 #include "support/process.hpp"
+#include "support/rows.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -198,43 +200,59 @@ TEST_CASE("no descriptor of an engine is inherited by programs that this process
 TEST_CASE("an engine that ends while others wait on it ends their waits with misuse, and leaves nobody in the queue") {
   Database database;
   auto other = database.engine();
-  auto held = other.lock("job");
+  std::vector<Lock> held;
+  for (int i = 0; i < 5; ++i) held.push_back(other.lock(row_name("job ", i)));
   const auto request_timeout = 5s * slowness();
   std::optional<Engine> engine = database.engine({.fairness = Fairness::fifo, .request_timeout = request_timeout});
   std::atomic<int> misused{0}, others{0};
   const auto expect_misuse = [&](auto call) {
     return std::jthread([&, call] { ++(thrown_by(call).fault == Fault::misuse ? misused : others); });
   };
+  // Each has a ticket, or has marked the row of its name: nobody's call begins later than that.
+  const auto all_wait = [&] {
+    return eventually([&] {
+      return database.admin().number("SELECT COUNT(*) FROM resource_lock WHERE name LIKE 'job %' AND (next_ticket > 0 OR "
+                                     "wanted_until > 0)") == 5;
+    });
+  };
   std::stop_source unused;
+  Caller caller(database.place());
   {
     std::vector<std::jthread> waits;
-    waits.push_back(expect_misuse([&engine] { engine->lock("job"); }));
-    waits.push_back(expect_misuse([&engine, &unused] { engine->lock(unused.get_token(), "job"); }));
-    waits.push_back(expect_misuse([&engine] { engine->try_lock_for("job", 1h); }));
-    waits.push_back(expect_misuse([&engine] { engine->wait_free("job", 1h); }));
-    // Three of them stand in the queue, of which the first has a ticket.
-    CHECK(eventually([&] { return !other.waiters("job").empty(); }));
+    waits.push_back(expect_misuse([&engine] { engine->lock("job 0"); }));
+    waits.push_back(expect_misuse([&engine, &unused] { engine->lock(unused.get_token(), "job 1"); }));
+    waits.push_back(expect_misuse([&engine] { engine->try_lock_for("job 2", 1h); }));
+    waits.push_back(expect_misuse([&engine] { engine->wait_free("job 3", 1h); }));
+    waits.push_back(expect_misuse([&engine, &caller] {
+      caller.run("BEGIN");
+      engine->try_lock_in(caller.native(), "job 4", 1h);
+    }));
+    REQUIRE(all_wait());
     const Stopwatch time;
     engine.reset();
     CHECK(time.elapsed() < request_timeout + 2s * slowness());
   }
-  CHECK(misused == 4);
+  caller.run("ROLLBACK");
+  CHECK(misused == 5);
   CHECK(others == 0);
-  CHECK(eventually([&] { return other.waiters("job").empty(); }));
-  CHECK(held.valid());
-  CHECK(held.release() == Released::freed);
-  CHECK(other.try_lock("job")->release() == Released::freed);
+  CHECK(eventually([&] { return other.waiters("job *").empty(); }));
+  for (int i = 0; i < 5; ++i) {
+    CHECK(held[static_cast<std::size_t>(i)].release() == Released::freed);
+    CHECK(other.try_lock(row_name("job ", i))->release() == Released::freed);
+  }
 }
 
 TEST_CASE("exit() ends a global engine that others wait on, and the program") {
   Database database;
   auto engine = database.engine();
-  const auto held = engine.lock("job");
+  constexpr int threads = 4;
+  std::vector<Lock> held;
+  for (int i = 0; i < threads; ++i) held.push_back(engine.lock(row_name("job ", i)));
   for (int i = 0; i < 8; ++i) {
-    Child program(worker({"exit", database.url(), "job", "4"}));
+    Child program(worker({"exit", database.url(), "job", std::to_string(threads)}));
     CHECK(program.line() == "waiting");
     program.tell("exit");
     CHECK(program.wait() == 0);
   }
-  CHECK(held.valid());
+  for (const auto& lock : held) CHECK(lock.valid());
 }

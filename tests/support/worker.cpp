@@ -8,8 +8,8 @@
 //   worker watch URL NAME LEASE_MS                         as hold, and says "lost TIME REASON TIMES" when told of the
 //                                                          loss: CLOCK_BOOTTIME in microseconds, and how often by then
 //   worker enter URL NAME NODE LEASE_MS                    likewise, as a process of that node
-//   worker exit URL NAME THREADS                           wait with so many threads on a global engine, say so, and
-//                                                          leave by exit() at the next line on stdin
+//   worker exit URL NAME THREADS                           wait with so many threads on a global engine, for "NAME 0" and
+//                                                          so on, say so, and leave by exit() at the next line on stdin
 #include "support/slowness.hpp"
 
 #include <dlock/dlock.hpp>
@@ -21,7 +21,6 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -116,24 +115,19 @@ int watch(const std::string& url, const std::string& name, dlock::Duration lease
   return 0;
 }
 
-std::optional<dlock::Engine> global;
-
-// Threads that wait, in every way there is, and that nobody ends.
+// Threads that wait, each for a name of its own, in a queue, and that nobody ends.
 int exit_while_waiting(const std::string& url, const std::string& name, int threads) {
-  global.emplace(url, patient());
-  std::atomic<int> waiting{0};
+  static dlock::Engine global(url, patient());
   for (int i = 0; i < threads; ++i)
-    std::thread([&, i] {
-      ++waiting;
+    std::thread([name = name + ' ' + std::to_string(i)] {
       try {
-        if (i % 2 == 0) global->lock(name).detach();
-        else static_cast<void>(global->wait_free(name, 1h));
+        global.lock(name, {.fairness = dlock::Fairness::fifo}).detach();
       } catch (const dlock::Error& error) {
         if (error.fault() != dlock::Fault::misuse) std::_Exit(5);
       }
       for (;;) ::pause();
     }).detach();
-  while (waiting < threads || global->waiters(name).empty()) std::this_thread::yield();
+  while (global.waiters(name + " *").size() < static_cast<std::size_t>(threads)) std::this_thread::sleep_for(5ms);
   std::cout << "waiting" << std::endl;
   std::string line;
   std::getline(std::cin, line);

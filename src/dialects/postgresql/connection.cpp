@@ -39,6 +39,17 @@ std::int64_t number_in(std::string_view text) {
   return number;
 }
 
+// Never destroyed: exit() may end an engine that still uses it. A child must not find it half made.
+const std::string& settings_in_transaction() {
+  const ForkLock lock;
+  static const std::string& settings = *new std::string(fmt::format(
+      "SELECT set_config('lock_timeout', '{}', true), set_config('statement_timeout', '0', true),"
+      " set_config('client_min_messages', 'warning', true),"
+      " CASE WHEN {} THEN set_config('synchronous_commit', 'on', true) END",
+      lock_patience, in_need_of_raising()));
+  return settings;
+}
+
 }  // namespace
 
 ServerConnection::ServerConnection(const Server& server, Use use, Deadline deadline)
@@ -265,15 +276,10 @@ ServerConnection::Expected ServerConnection::put(const Statement& statement) {
     send(statement.sql.c_str(), count, values);
     return {};
   }
-  static const auto settings = fmt::format(
-      "SELECT set_config('lock_timeout', '{}', true), set_config('statement_timeout', '0', true),"
-      " set_config('client_min_messages', 'warning', true),"
-      " CASE WHEN {} THEN set_config('synchronous_commit', 'on', true) END",
-      lock_patience, in_need_of_raising());
   began_ = true;
   accepted(PQenterPipelineMode(to));
   send("BEGIN ISOLATION LEVEL READ COMMITTED", 0, nullptr);
-  send(settings.c_str(), 0, nullptr);
+  send(settings_in_transaction().c_str(), 0, nullptr);
   send(statement.sql.c_str(), count, values);
   send("COMMIT", 0, nullptr);
   accepted(PQpipelineSync(to));
