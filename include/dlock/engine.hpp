@@ -77,6 +77,8 @@ class DLOCK_EXPORT Engine {
   // MySQL and MariaDB a row that was taken in the last moment stays locked until the transaction ends. On SQLite the
   // transaction becomes the one writer of the file; one that writes already does not wait for a lease.
   // The token counts from the commit on: one that was rolled back is handed out again.
+  // Once more in the same transaction it is granted again, with the next token; only the last one is stored. After a grant
+  // that leaves a lease behind, or under a lease of one's own, it is busy.
   // Fails: conflict (roll back and run the transaction again), misuse (no transaction is open, a failed one, a result
   // left to read; or the connection leads to another database than the lock table's, and both are named), unavailable,
   // timeout, schema, permission.

@@ -58,7 +58,9 @@ std::shared_ptr<Held> Core::adopt(const Name& name, const Grant& grant, const Lo
 }
 
 bool Core::renew(const Name& name, const Grant& grant, std::optional<Duration> lease) {
-  if (!lease) {
+  if (lease) {
+    static_cast<void>(with_margin({*lease}));  // nobody could trust less
+  } else {
     const auto row = inspect(name);
     if (!row || row->token != grant.token || row->owner != grant.owner) return false;
     lease = row->lease;

@@ -44,7 +44,15 @@ TEST_CASE("a lease below a millisecond or above ten years is refused with the va
   REQUIRE(lock);
   check_misuse(thrown_by([&] { lock->extend(0us); }), {"lease", "0"});
   check_misuse(thrown_by([&] { lock->extend(Duration::max()); }), {"lease"});
+  check_misuse(thrown_by([&] { lock->extend(1ms); }), {"lease of 1000 us", "margin"});
   CHECK(lock->valid());
+  const auto grant = lock->detach();
+  const auto ends = database.admin().expires_at("job");
+  check_misuse(thrown_by([&] { static_cast<void>(engine.renew("job", grant, 1ms)); }), {"lease of 1000 us", "margin"});
+  check_misuse(thrown_by([&] { static_cast<void>(engine.adopt("job", grant, {.lease = 1ms})); }), {"lease of 1000 us", "margin"});
+  CHECK(database.admin().expires_at("job") == ends);
+  const auto adopted = engine.adopt("job", grant);
+  CHECK(adopted);
 }
 
 TEST_CASE("other durations of a lock that make no sense are refused") {

@@ -58,6 +58,42 @@ TEST_CASE("a transaction lock lasts until the commit or the rollback, and moves 
   }
 }
 
+TEST_CASE("a transaction that has locked a name locks it once more, with the next token, and the last one counts") {
+  Database database;
+  auto engine = database.engine();
+  Caller caller(database.place());
+  const auto beginnings = database.place().beginnings();
+  for (const auto& beginning : beginnings) {
+    INFO(beginning.name);
+    for (const auto& name : {std::string("old"), "new " + beginning.name}) {
+      caller.begin(beginning);
+      const auto first = engine.try_lock_in(caller.native(), name, 1min);
+      REQUIRE(first);
+      const auto second = engine.try_lock_in(caller.native(), name, 1min);
+      REQUIRE(second);
+      CHECK(number(*second) == number(*first) + 1);
+      CHECK(is_busy(database, name));
+      caller.run("COMMIT");
+      const auto lock = engine.try_lock(name);
+      REQUIRE(lock);
+      CHECK(number(lock->token()) == number(*second) + 1);
+    }
+    caller.begin(beginning);
+    REQUIRE(engine.try_lock_in(caller.native(), "old"));
+    const auto lease = engine.try_lock_in(caller.native(), "old", {}, LockOptions{.lease = 1h});
+    REQUIRE(lease);
+    CHECK_FALSE(engine.try_lock_in(caller.native(), "old"));
+    CHECK_FALSE(engine.try_lock_in(caller.native(), "old", 50ms));
+    caller.run("COMMIT");
+    const auto adopted = engine.adopt("old", *lease);
+    REQUIRE(adopted);
+    CHECK(adopted->token() == lease->token);
+    caller.begin(beginning);
+    CHECK_FALSE(engine.try_lock_in(caller.native(), "old"));
+    caller.run("ROLLBACK");
+  }
+}
+
 TEST_CASE("a lease excludes transaction locks: no wait is busy at once, and a wait ends not before its time") {
   Database database;
   auto engine = database.engine();

@@ -141,6 +141,8 @@ class ServerPlace : public Place {
 
   // From now on new connections begin with defaults that a careless statement would trip over.
   virtual void use_odd_defaults() = 0;
+  // The same, without those that an engine has to set in its sessions and cannot bring along with each statement.
+  virtual void use_odd_defaults_for_all() = 0;
 
   // Whatever is written to the lock table fails with what the server says in that case, until fail_no_more().
   enum class Mishap { deadlock, serialization, lock_wait };

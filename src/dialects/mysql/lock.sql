@@ -215,7 +215,7 @@ SELECT name, node, owner, label, meta, token,
        (SELECT COUNT(*) FROM {{waiter}} w
          WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
            AND (w.ticket = 0 OR w.ticket > l.served_ticket))
-  FROM {{lock}} l WHERE name <> '' AND name >= :prefix AND LEFT(name, LENGTH(:prefix)) = :prefix
+  FROM {{lock}} l WHERE name <> '' AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix
  ORDER BY name;
 
 -- name: floor() -> fresh
@@ -253,7 +253,7 @@ UPDATE {{lock}}
 -- name: idle(prefix, after, floor, retention, limit)
 SELECT name, token, expires_at
   FROM {{lock}}
- WHERE name > :after AND name >= :prefix AND LEFT(name, LENGTH(:prefix)) = :prefix AND owner IS NULL
+ WHERE name > :after AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix AND owner IS NULL
    AND token <= :floor
    AND GREATEST(expires_at, reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention
  ORDER BY name LIMIT :limit;
@@ -275,7 +275,7 @@ DELETE l
 -- name: abandoned(prefix, after, limit)
 SELECT name, node, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - expires_at
   FROM {{lock}}
- WHERE name > :after AND name >= :prefix AND LEFT(name, LENGTH(:prefix)) = :prefix
+ WHERE name > :after AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix
    AND owner IS NOT NULL AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
  ORDER BY name LIMIT :limit;
 

@@ -12,7 +12,7 @@
 -- If it does not say something of each, a second packet makes the rows that are absent; whom somebody beats to that is
 -- not granted.
 SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
-BEGIN;
+START TRANSACTION;
 INSERT INTO {{lock}} (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta)
 WITH wanted (name, owner, node, label, actor, lease, at_least, meta) AS (/*table*/)
 SELECT w.name, w.owner, w.node, w.label, w.actor,
@@ -67,7 +67,7 @@ SELECT r.name, CASE WHEN (r.name, r.owner) IN (/*rows 1 2*/) THEN r.token
 -- waits for that, 0 for what is still the claim's and has to be released alone. Of what a Galera cluster has undone
 -- before the COMMIT, which MariaDB tells nobody, the SELECT behind that says so: the last word counts.
 SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
-BEGIN;
+START TRANSACTION;
 INSERT INTO {{lock}}
 SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER BY r.name FOR UPDATE SKIP LOCKED
 ON DUPLICATE KEY UPDATE

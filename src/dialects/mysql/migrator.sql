@@ -144,31 +144,36 @@ UPDATE {{lock}}
 
 -- name: structure(schema, lock, status, waiter)
 -- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the
--- same tables give the same lines, whatever their names, the server's version and the order of their columns.
+-- same tables give the same lines, whatever their names, the server's version and the order of their columns, and in
+-- every sql_mode: a CONCAT of NULL is not always NULL. A list of names finds those that differ from them in case only,
+-- which are other tables unless the server holds them to be the same.
 SELECT line FROM (
   SELECT CONVERT(CONCAT(CASE table_name WHEN :lock THEN 'lock' WHEN :status THEN 'status' ELSE 'waiter' END, ': ',
                         CASE table_type WHEN 'BASE TABLE' THEN 'table' ELSE LOWER(table_type) END,
                         CASE WHEN engine <> 'InnoDB' THEN CONCAT(', engine ', engine) ELSE '' END) USING utf8mb4) AS line
     FROM information_schema.tables WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))
   UNION ALL
   SELECT CONVERT(CONCAT(CASE table_name WHEN :lock THEN 'lock' WHEN :status THEN 'status' ELSE 'waiter' END,
                         '.', column_name, ': ',
                         CASE WHEN table_name = :status THEN 'column' ELSE CONCAT(
-                          data_type, COALESCE(CONCAT('(', character_maximum_length, ')'), ''),
+                          data_type, IF(character_maximum_length IS NULL, '', CONCAT('(', character_maximum_length, ')')),
                           CASE WHEN column_type LIKE '%unsigned%' THEN ' unsigned' ELSE '' END,
                           CASE is_nullable WHEN 'NO' THEN ', not null' ELSE '' END,
-                          COALESCE(CONCAT(', collation ', collation_name), ''),
+                          IF(collation_name IS NULL, '', CONCAT(', collation ', collation_name)),
                           CASE WHEN column_default IS NULL OR column_default = 'NULL' THEN ''
                                ELSE CONCAT(', default ''', TRIM(BOTH '''' FROM column_default), '''') END) END)
                  USING utf8mb4)
     FROM information_schema.columns WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))
   UNION ALL
   SELECT CONVERT(CONCAT(CASE table_name WHEN :lock THEN 'lock' WHEN :status THEN 'status' ELSE 'waiter' END, ': ',
                         CASE WHEN index_name = 'PRIMARY' THEN 'primary key'
                              WHEN MIN(non_unique) = 0 THEN 'unique index' ELSE 'index' END,
-                        ' (', GROUP_CONCAT(CONCAT(column_name, COALESCE(CONCAT('(', sub_part, ')'), ''))
+                        ' (', GROUP_CONCAT(CONCAT(column_name, IF(sub_part IS NULL, '', CONCAT('(', sub_part, ')')))
                                            ORDER BY seq_in_index SEPARATOR ', '), ')') USING utf8mb4)
     FROM information_schema.statistics WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))
    GROUP BY table_name, index_name) found;
 
 -- name: details(schema, lock, status, waiter)
@@ -176,18 +181,23 @@ SELECT line FROM (
 SELECT line FROM (
   SELECT CONVERT(CONCAT_WS(' ', table_name, table_type, engine, row_format, table_collation, create_options) USING utf8mb4) AS line
     FROM information_schema.tables WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))
   UNION ALL
   SELECT CONVERT(CONCAT_WS(' ', table_name, 'column', ordinal_position, column_name, column_type, collation_name,
-                           IF(is_nullable = 'NO', 'not null', 'null'), CONCAT('default ', column_default), extra) USING utf8mb4)
+                           IF(is_nullable = 'NO', 'not null', 'null'),
+                           IF(column_default IS NULL, NULL, CONCAT('default ', column_default)), extra) USING utf8mb4)
     FROM information_schema.columns WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))
   UNION ALL
   SELECT CONVERT(CONCAT_WS(' ', table_name, 'index', index_name, seq_in_index, column_name, sub_part,
                            IF(non_unique, 'not unique', 'unique'), index_type) USING utf8mb4)
     FROM information_schema.statistics WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))
   UNION ALL
   SELECT CONVERT(CONCAT_WS(' ', table_name, 'view', security_type,
                            REPLACE(view_definition, CONCAT('`', :schema, '`.'), '')) USING utf8mb4)
-    FROM information_schema.views WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)) found
+    FROM information_schema.views WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))) found
  ORDER BY line;
 
 -- name: may_see_status()

@@ -20,8 +20,9 @@ UPDATE {{lock}} SET wanted_until = 0
 -- What arrives from another server of a Galera cluster may undo the transaction between two of the statements, and
 -- MariaDB tells nobody: the next one would be committed by itself, the COMMIT succeed. So the waiter's row is written only in a
 -- transaction, which is that of the drawing then, and what is answered is read behind the COMMIT: the ticket, if it is
--- live; -1 if there is none, and the drawing has to be repeated; and no row where the floor row is missing.
-BEGIN;
+-- live; -1 if there is none, and the drawing has to be repeated; and no row where the floor row is missing. A BEGIN would be
+-- that of a block of statements to a session in sql_mode=ORACLE.
+START TRANSACTION;
 DO LAST_INSERT_ID(0);
 INSERT INTO {{lock}} (name, token, expires_at, next_ticket, wanted_until)
 SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
@@ -147,7 +148,7 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket,
        LEFT JOIN {{lock}} l ON l.name = w.name
        LEFT JOIN {{lock}} h ON h.name = w.name AND h.owner IS NOT NULL
                           AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
- WHERE w.name >= :prefix AND LEFT(w.name, LENGTH(:prefix)) = :prefix
+ WHERE w.name >= :prefix AND LEFT(w.name, OCTET_LENGTH(:prefix)) = :prefix
    AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
    AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0))
  ORDER BY w.name, w.ticket, w.since, w.owner;

@@ -278,7 +278,7 @@ ServerConnection::Expected ServerConnection::put(const Statement& statement) {
   }
   began_ = true;
   accepted(PQenterPipelineMode(to));
-  send("BEGIN ISOLATION LEVEL READ COMMITTED", 0, nullptr);
+  send(planted("lent_session_isolation") ? "BEGIN" : "BEGIN ISOLATION LEVEL READ COMMITTED", 0, nullptr);
   send(settings_in_transaction().c_str(), 0, nullptr);
   send(statement.sql.c_str(), count, values);
   send("COMMIT", 0, nullptr);

@@ -1,4 +1,5 @@
-// This file knows the promise that a missing schema is made when that is asked for, and only then.
+// Promises of schemas and names: a missing schema is made when that is asked for, and only then; names that differ in case
+// only are two.
 #include "support/database.hpp"
 #include "support/server_url.hpp"
 
@@ -35,4 +36,25 @@ TEST_CASE("a missing schema is refused with the statement that makes it, or made
   CHECK(schema::check(place->url()).verdict == Verdict::pending);
   CHECK(schema::down(place->url(), 0, options).verdict == Verdict::good);
   Admin(*place).run("DROP SCHEMA " + options.schema);
+}
+
+TEST_CASE("tables whose names differ in case only are two, and neither is drift to the other") {
+  const auto place = opener().server_place();
+  schema::Options lower, upper;
+  lower.table = "order_lock";
+  upper.table = "Order_Lock";
+  REQUIRE(schema::up(place->url(), lower).verdict == schema::Verdict::good);
+  const auto alone = schema::dump(place->url(), lower);
+  REQUIRE(schema::up(place->url(), upper).verdict == schema::Verdict::good);
+  for (const auto& options : {lower, upper}) {
+    CAPTURE(options.table);
+    const auto report = schema::check(place->url(), options);
+    CHECK_MESSAGE(report.verdict == schema::Verdict::good, report.message);
+    CHECK(schema::dump(place->url(), options).lines == alone.lines);
+    CHECK(schema::dump(place->url(), options).details.size() == alone.details.size());
+    CHECK(schema::up(place->url(), options).versions.empty());
+  }
+  REQUIRE(schema::down(place->url(), 1, upper).verdict == schema::Verdict::good);
+  REQUIRE(schema::up(place->url(), upper).verdict == schema::Verdict::good);
+  CHECK(schema::dump(place->url(), upper).lines == alone.lines);
 }

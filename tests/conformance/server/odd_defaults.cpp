@@ -1,10 +1,12 @@
 // This file knows the promise that whatever defaults a server gives its connections change nothing.
 #include "api/open.hpp"
+#include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/news.hpp"
 #include "support/slowness.hpp"
 
+#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -82,6 +84,69 @@ TEST_CASE("on a server with odd defaults locks are granted, refused, renewed, ta
   database->admin().run("UPDATE resource_lock SET acquired_at = 0, expires_at = 0 WHERE owner IS NULL AND name <> ''");
   CHECK(eventually([&] { return engine.reap().removed == 1; }));
   CHECK(engine.list().size() == 1);
+}
+
+TEST_CASE("whatever defaults sessions have, one migrates, locks, waits in line, fences and reaps without settings of its own") {
+  const auto server = opener().private_server();
+  auto place = server->place();
+  place->use_odd_defaults_for_all();
+  ServerDatabase database(std::move(place));
+  const auto status = schema::check(database->url());
+  CHECK_MESSAGE(status.verdict == schema::Verdict::good, status.message);
+  const EngineOptions options{.retention = 50ms, .grace = 50ms, .prepared_statements = false};
+  auto engine = database->engine(options);
+  auto other = database->engine(options);
+  auto lock = engine.try_lock("job", {.lease = 10min, .metadata = "it's \\ \"x\""});
+  REQUIRE(lock);
+  CHECK_FALSE(other.try_lock("job"));
+  lock->extend(20min);
+  auto waits = std::async(std::launch::async, [&] { return other.lock("job", {.fairness = Fairness::fifo}).token(); });
+  CHECK(eventually([&] { return !engine.waiters().empty() && engine.waiters().front().ticket > 0; }));
+  Caller caller(database.server());
+  caller.begin(database.server().beginnings().front());
+  lock->fence(caller.native());
+  CHECK(engine.try_lock_in(caller.native(), "in a transaction", 1min).has_value());
+  caller.run("COMMIT");
+  const auto token = lock->token();
+  CHECK(lock->release() == Released::freed);
+  CHECK(waits.get() > token);
+  auto entered = engine.try_lock("node", {.reentrance = Reentrance::node});
+  REQUIRE(entered);
+  CHECK(engine.try_lock("node", {.reentrance = Reentrance::node}).has_value());
+  CHECK(engine.inspect("node")->entries == 1);
+  entered.reset();
+  in_parallel(8, [&](int i) { CHECK(engine.try_lock("together " + std::to_string(i)).has_value()); });
+  CHECK(engine.try_lock("caf\xC3\xA9 '\\").has_value());
+  CHECK(engine.list("caf\xC3\xA9*").size() == 1);
+  database->admin().run("UPDATE resource_lock SET acquired_at = 0, expires_at = 0 WHERE owner IS NULL AND name <> ''");
+  CHECK(engine.reap_all({.glob = "caf\xC3\xA9*"}).removed == 1);
+  CHECK(engine.reap_all().removed >= 10);  // of 11, one of which may still be marked as waited for
+}
+
+TEST_CASE("leases are kept where transactions are serializable by default, also without settings of the session") {
+  const auto server = opener().private_server();
+  ServerDatabase database(server->place());
+  database.server().use_odd_defaults_for_all();
+  constexpr int engines = 3, leases = 30;
+  News news;
+  std::vector<Engine> all;
+  for (int i = 0; i < engines; ++i)
+    all.push_back(database->engine({.prepared_statements = false, .observer = news.observer()}));
+  std::vector<std::vector<Lock>> held(engines);
+  in_parallel(engines, [&](int i) {
+    const auto at = static_cast<std::size_t>(i);
+    for (int n = 0; n < leases; ++n)
+      held[at].push_back(all[at].lock("lease " + std::to_string(i * leases + n), renewed_often()));
+  });
+  const auto first = [&] { return database->admin().number("SELECT min(expires_at) FROM resource_lock WHERE owner IS NOT NULL"); };
+  for (int round = 0; round < 3; ++round) {
+    const auto before = first();
+    CHECK(eventually([&] { return first() > before; }));
+  }
+  for (const auto& locks : held)
+    for (const auto& lock : locks) CHECK(lock.valid());
+  for (const auto& item : news.of(Event::Kind::retried)) CHECK_MESSAGE(false, item.text);
+  CHECK_FALSE(news.has(Event::Kind::lost));
 }
 
 TEST_CASE("on a server that is set to forget, the engine's own commits are durable") {

@@ -136,7 +136,9 @@ class DatabasePlace final : public ServerPlace {
   }
   std::vector<std::string> odd_session() const override {
     return {"SET SESSION innodb_lock_wait_timeout = 0", "SET SESSION sql_safe_updates = 1",
-            "SET SESSION sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'", "SET NAMES latin1"};
+            "SET SESSION sql_mode = '" + std::string(is_mariadb() ? "ORACLE" : "ANSI_QUOTES,PIPES_AS_CONCAT") +
+                ",NO_BACKSLASH_ESCAPES'",
+            "SET NAMES latin1"};
   }
   std::string session_state() const override {
     return "SELECT CONCAT_WS(',', @@session.innodb_lock_wait_timeout, @@session.sql_mode, LAST_INSERT_ID(), "
@@ -183,14 +185,14 @@ class DatabasePlace final : public ServerPlace {
   }
 
   void use_odd_defaults() override {
-    for (const char* setting :
-         {"sql_mode = 'SIMULTANEOUS_ASSIGNMENT,NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PIPES_AS_CONCAT,TRADITIONAL'",
-          "tx_isolation = 'SERIALIZABLE'", "autocommit = 0", "sql_safe_updates = 1", "sql_auto_is_null = 1",
-          "character_set_client = 'latin1'", "collation_connection = 'latin1_swedish_ci'", "last_insert_id = 77"})
-      try {
-        *watching_ << std::string("SET GLOBAL ") + setting;
-      } catch (const std::exception&) {  // not every server has a global one of it
-      }
+    set_globally({"sql_mode = 'SIMULTANEOUS_ASSIGNMENT,NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PIPES_AS_CONCAT,TRADITIONAL'",
+                  "tx_isolation = 'SERIALIZABLE'", "autocommit = 0", "sql_safe_updates = 1", "sql_auto_is_null = 1",
+                  "character_set_client = 'latin1'", "collation_connection = 'latin1_swedish_ci'", "last_insert_id = 77"});
+  }
+  void use_odd_defaults_for_all() override {
+    set_globally({"sql_mode = 'ANSI,NO_BACKSLASH_ESCAPES'", "sql_mode = 'ORACLE,NO_BACKSLASH_ESCAPES'",
+                  "tx_isolation = 'SERIALIZABLE'", "transaction_isolation = 'SERIALIZABLE'", "sql_auto_is_null = 1",
+                  "character_set_client = 'latin1'", "collation_connection = 'latin1_swedish_ci'"});
   }
 
   void fail_writes(Mishap mishap) override {
@@ -294,10 +296,16 @@ class DatabasePlace final : public ServerPlace {
   }
 
  private:
-  bool is_mariadb() {
+  bool is_mariadb() const {
     std::string version;
     *watching_ << "SELECT version()", soci::into(version);
     return version.find("MariaDB") != std::string::npos;
+  }
+  void set_globally(std::initializer_list<const char*> settings) {
+    for (const char* setting : settings) try {
+        *watching_ << std::string("SET GLOBAL ") + setting;
+      } catch (const std::exception&) {  // not every server has a global one of it
+      }
   }
   void install(const std::string& plugin, const std::string& file) {
     long long there = 0;

@@ -202,11 +202,16 @@ class DatabasePlace final : public ServerPlace {
   }
 
   void use_odd_defaults() override {
+    use_odd_defaults_for_all();
+    for (const char* setting : {"plan_cache_mode = 'force_generic_plan'", "enable_indexscan = off",
+                                "synchronous_commit = off", "client_min_messages = 'debug5'"})
+      *watching_ << "ALTER DATABASE " + name_ + " SET " + setting;
+  }
+
+  void use_odd_defaults_for_all() override {
     for (const char* setting : {"default_transaction_isolation = 'serializable'", "standard_conforming_strings = off",
                                 "datestyle = 'SQL, DMY'", "intervalstyle = 'sql_standard'", "bytea_output = 'escape'",
-                                "plan_cache_mode = 'force_generic_plan'", "enable_indexscan = off",
-                                "synchronous_commit = off", "client_encoding = 'LATIN1'", "statement_timeout = '7s'",
-                                "client_min_messages = 'debug5'"})
+                                "client_encoding = 'LATIN1'", "statement_timeout = '7s'"})
       *watching_ << "ALTER DATABASE " + name_ + " SET " + setting;
   }
 
