@@ -120,11 +120,13 @@ class DatabasePlace final : public ServerPlace {
     return sql;
   }
 
+  // MySQL's status variable of that is late.
   std::string written() override {
-    std::string position;
-    std::string name;
-    *watching_ << "SHOW GLOBAL STATUS WHERE variable_name IN ('Innodb_lsn_current', 'Innodb_redo_log_current_lsn')",
-        soci::into(name), soci::into(position);
+    const std::string of_mysql = "SELECT 'LSN', CONCAT(JSON_EXTRACT(storage_engines, '$.InnoDB.LSN')) "
+                                 "FROM performance_schema.log_status";
+    std::string position, name;
+    *watching_ << (is_mariadb() ? "SHOW GLOBAL STATUS LIKE 'Innodb_lsn_current'" : of_mysql), soci::into(name),
+        soci::into(position);
     return position;
   }
 
