@@ -6,6 +6,7 @@
 #   process_name               of the server, as the kernel shows it: a pattern
 #   system_user                who runs the server when root starts it
 #   stop_signal                how the server is asked to stop in order
+#   clock_cache                libfaketime's setting for how long it goes without a look at the clock; none: it always looks
 # and defines
 #   find_programs              which programs it runs; calls `missing PACKAGE` where there are none
 #   create                     makes $data, with a role `dlock`, its password as in $dir/password.new, and a database `dlock`
@@ -163,7 +164,7 @@ find_faketime() {
   [[ -e $dir/faketime ]] || return 0
   for library in /usr/lib/*/faketime/libfaketimeMT.so.1 /usr/lib/faketime/libfaketimeMT.so.1; do
     if [[ -e $library ]]; then
-      faked=(env "LD_PRELOAD=$library" FAKETIME_DONT_FAKE_MONOTONIC=1 FAKETIME_NO_CACHE=1
+      faked=(env "LD_PRELOAD=$library" FAKETIME_DONT_FAKE_MONOTONIC=1 "${clock_cache:-FAKETIME_NO_CACHE=1}"
         "FAKETIME_TIMESTAMP_FILE=$dir/faketime")
       return 0
     fi

@@ -133,9 +133,14 @@ class ServerPlace : public Place {
   virtual std::string idle_bound() const { return {}; }
   // The statement that bounds it for a session, shorter than any lease of a test.
   virtual std::string bind_idle() const { return {}; }
+  // Whether the server ends a transaction that with_fence has begun when its client is silent for longer than the lease.
+  virtual bool ends_silent_work() const { return true; }
   // The statement that sets how long a session waits for locks of others to something unusual, and the query for it.
   virtual std::string wait_for_locks() const = 0;
   virtual std::string lock_wait() const = 0;
+  // The statement that sets a session to wait no longer than a second for a locked row, where a fence in it waits as the
+  // session does. Empty where the engine bounds that.
+  virtual std::string wait_briefly() const { return {}; }
   // How many locks the sessions in this place have now, but for those of the one that asks.
   virtual long long locks_held() = 0;
 
@@ -170,6 +175,8 @@ class ServerPlace : public Place {
   // Sets the server so that it may forget in a crash what it has acknowledged; answers the setting's name.
   virtual std::string make_forgetful() = 0;
 
+  // Whether the server has a place to stop an acquire in.
+  virtual bool can_hold_back() const { return true; }
   // Another URL of the same place. From hold_back() on, each acquire through it stops between reading its token and
   // inserting its row, until let_go().
   virtual std::string url_to_hold_back() = 0;

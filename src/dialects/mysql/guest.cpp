@@ -102,16 +102,31 @@ void TransactionGuest::check() {
   if (field(3) != "0" && field(4) != "1" && !proves_transaction()) throw Failure(Cause::rejected, no_transaction);
 }
 
-// Outside of a transaction a savepoint is gone with its statement.
+// Outside of a transaction a savepoint is gone with its statement. MySQL prepares no such statement: a runner that
+// prepares what it is given cannot make one anywhere.
 bool TransactionGuest::proves_transaction() {
+  bool made = false;
   try {
     run("SAVEPOINT dlock_check");
+    made = true;
     run("RELEASE SAVEPOINT dlock_check");
     return true;
   } catch (...) {
     const auto why = std::current_exception();
     if (!answers()) std::rethrow_exception(why);
+    return !made && keeps_its_kind();
+  }
+}
+
+// An open transaction can no longer be made another kind of one.
+bool TransactionGuest::keeps_its_kind() {
+  try {
+    run("SET TRANSACTION READ WRITE");
     return false;
+  } catch (...) {
+    const auto why = std::current_exception();
+    if (!answers()) std::rethrow_exception(why);
+    return true;
   }
 }
 
@@ -253,18 +268,8 @@ void TransactionGuest::spoil() noexcept {
 
 void TransactionGuest::begin(Duration) {
   check_alive();
-  if (connection_ != nullptr) {
-    if (in_transaction(connection_)) throw Failure(Cause::rejected, open_already);
-  } else {
-    // Beginning one would commit another that is open; in that one this is refused.
-    try {
-      run("SET TRANSACTION READ WRITE");
-    } catch (...) {
-      const auto why = std::current_exception();
-      if (!answers()) std::rethrow_exception(why);
-      throw Failure(Cause::rejected, open_already);
-    }
-  }
+  // Beginning one would commit another that is open.
+  if (connection_ != nullptr ? in_transaction(connection_) : keeps_its_kind()) throw Failure(Cause::rejected, open_already);
   run("START TRANSACTION");
   mark_ = "dlock_" + random_identity();
 }

@@ -41,6 +41,7 @@ class TransactionGuest final : public Guest {
   std::string one(std::string_view sql);
   // Whether the runner's session is in a transaction, as far as a statement that changes nothing can tell.
   bool proves_transaction();
+  bool keeps_its_kind();
   bool answers() noexcept;
   TextRow run_waiting(std::string_view sql, Duration wait);
   bool is_mariadb();

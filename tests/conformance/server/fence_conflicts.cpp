@@ -24,8 +24,11 @@ struct Scene {
   long long stored() { return database->admin().number("SELECT count(*) FROM app"); }
 };
 
-// A table that only this session sees.
-void mark(Caller& caller) { caller.run("CREATE TEMPORARY TABLE mine (n int)"); }
+// Gives the session a table that only it sees, and no long wait of its own.
+void set_up(Caller& caller, Scene& scene) {
+  caller.run("CREATE TEMPORARY TABLE mine (n int)");
+  if (const auto setting = scene.database.server().wait_briefly(); !setting.empty()) caller.run(setting);
+}
 void check_same_session(Caller& caller) { CHECK(caller.number("SELECT count(*) FROM mine") == 0); }
 
 void run_anyway(Caller& caller, const std::string& sql) {
@@ -41,7 +44,7 @@ TEST_CASE("with_fence that meets a locked row runs again on the same connection,
   Scene scene;
   auto lock = scene.engine.lock("a", {.renew = false});
   Caller caller(scene.database.server());
-  mark(caller);
+  set_up(caller, scene);
   scene.database->admin().block("a");
   int runs = 0;
   auto fenced = std::async(std::launch::async, [&] {
@@ -68,7 +71,7 @@ TEST_CASE("a fence that fails by a conflict stores nothing of its transaction, a
     for (const auto& beginning : scene.database.server().beginnings()) {
       INFO((native ? "native" : "runner") << ", " << beginning.name);
       Caller caller(scene.database.server());
-      mark(caller);
+      set_up(caller, scene);
       // The runner waits for a row as its session is set up to.
       caller.begin(beginning);
       caller.run("INSERT INTO app VALUES (1, 1)");
@@ -112,7 +115,7 @@ TEST_CASE("a deadlock that the server breaks inside of the work can be run again
     INFO((native ? "native" : "runner"));
     scene.database->admin().run("DELETE FROM app WHERE n = 3");
     Caller caller(scene.database.server()), other(scene.database.server());
-    mark(caller);
+    set_up(caller, scene);
     // Where the one that has waited for long enough looks for a cycle, it is ours that does.
     run_anyway(other, "SET deadlock_timeout = '60s'");
     std::future<void> waits;
@@ -149,7 +152,7 @@ TEST_CASE("a second lock whose row is locked is a conflict of all of the work, w
   Scene scene;
   auto first = scene.engine.lock("a", {.renew = false}), second = scene.engine.lock("b", {.renew = false});
   Caller caller(scene.database.server());
-  mark(caller);
+  set_up(caller, scene);
   for (const bool swallowed : {false, true}) {
     INFO("swallowed: " << swallowed);
     scene.database->admin().run("DELETE FROM app");

@@ -120,11 +120,13 @@ class DatabasePlace final : public ServerPlace {
     return sql;
   }
 
+  // MySQL's status variable of that is late.
   std::string written() override {
-    std::string position;
-    std::string name;
-    *watching_ << "SHOW GLOBAL STATUS WHERE variable_name IN ('Innodb_lsn_current', 'Innodb_redo_log_current_lsn')",
-        soci::into(name), soci::into(position);
+    const std::string of_mysql = "SELECT 'LSN', CONCAT(JSON_EXTRACT(storage_engines, '$.InnoDB.LSN')) "
+                                 "FROM performance_schema.log_status";
+    std::string position, name;
+    *watching_ << (is_mariadb() ? "SHOW GLOBAL STATUS LIKE 'Innodb_lsn_current'" : of_mysql), soci::into(name),
+        soci::into(position);
     return position;
   }
 
@@ -252,6 +254,9 @@ class DatabasePlace final : public ServerPlace {
     return "innodb_flush_log_at_trx_commit";
   }
 
+  // On MySQL an acquire through a view inserts nothing, and says nothing of it: LEFT JOIN with a view that is merged, and
+  // VALUES() in ON DUPLICATE KEY UPDATE, are too much for one statement.
+  bool can_hold_back() const override { return is_mariadb(); }
   // A trigger would do, if it did not change what the acquire answers. Instead, a database of views: the one of the
   // lock table waits whenever a row has been read, so that an acquire through it stops when it has read the floor (the
   // rows to be inserted are collected before the first is inserted).
@@ -278,6 +283,8 @@ class DatabasePlace final : public ServerPlace {
   std::string lock_wait() const override {
     return "SELECT CONCAT_WS(',', @@session.innodb_lock_wait_timeout, @@session.lock_wait_timeout)";
   }
+  std::string wait_briefly() const override { return is_mariadb() ? "" : "SET SESSION innodb_lock_wait_timeout = 1"; }
+  bool ends_silent_work() const override { return is_mariadb(); }
   std::optional<Address> pooler() override { return std::nullopt; }
   long long locks_held() override { throw std::logic_error("metadata_lock_info is a plugin"); }
   bool somebody_waits() override {

@@ -62,6 +62,23 @@ TEST_CASE("a runner is in a transaction where the server says so, where autocomm
   }
 }
 
+TEST_CASE("a runner that prepares what it is given, and so can make no savepoint, is in a transaction that keeps its kind") {
+  for (const bool open : {true, false}) {
+    INFO(open);
+    const Send send = [&](std::string_view sql) -> TextRow {
+      if (sql.starts_with("SAVEPOINT")) throw std::runtime_error("not supported in the prepared statement protocol");
+      if (open && sql.starts_with("SET")) throw std::runtime_error("a transaction is in progress");
+      return sql.starts_with("SELECT @@") ? TextRow{"0", "here", "9.1.0", "1", "0"} : TextRow{"1"};
+    };
+    TransactionGuest guest(send, {});
+    if (open) {
+      CHECK_NOTHROW(guest.check());
+    } else {
+      CHECK_THROWS_AS(guest.check(), Failure);
+    }
+  }
+}
+
 TEST_CASE("what a runner throws when its connection is gone goes through, and is not called a missing transaction") {
   const Send send = [](std::string_view sql) -> TextRow {
     if (sql.starts_with("SELECT @@")) return {"0", "here", "9.1.0", "1", "0"};
