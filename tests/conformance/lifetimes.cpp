@@ -5,13 +5,13 @@
 #include "support/eventually.hpp"
 #include "support/news.hpp"
 #include "support/process.hpp"
-#include "support/rows.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <stop_token>
+#include <string>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -201,7 +201,7 @@ TEST_CASE("an engine that ends while others wait on it ends their waits with mis
   Database database;
   auto other = database.engine();
   std::vector<Lock> held;
-  for (int i = 0; i < 5; ++i) held.push_back(other.lock(row_name("job ", i)));
+  for (int i = 0; i < 5; ++i) held.push_back(other.lock("job " + std::to_string(i)));
   const auto request_timeout = 5s * slowness();
   std::optional<Engine> engine = database.engine({.fairness = Fairness::fifo, .request_timeout = request_timeout});
   std::atomic<int> misused{0}, others{0};
@@ -238,7 +238,7 @@ TEST_CASE("an engine that ends while others wait on it ends their waits with mis
   CHECK(eventually([&] { return other.waiters("job *").empty(); }));
   for (int i = 0; i < 5; ++i) {
     CHECK(held[static_cast<std::size_t>(i)].release() == Released::freed);
-    CHECK(other.try_lock(row_name("job ", i))->release() == Released::freed);
+    CHECK(other.try_lock("job " + std::to_string(i))->release() == Released::freed);
   }
 }
 
@@ -247,7 +247,7 @@ TEST_CASE("exit() ends a global engine that others wait on, and the program") {
   auto engine = database.engine();
   constexpr int threads = 4;
   std::vector<Lock> held;
-  for (int i = 0; i < threads; ++i) held.push_back(engine.lock(row_name("job ", i)));
+  for (int i = 0; i < threads; ++i) held.push_back(engine.lock("job " + std::to_string(i)));
   for (int i = 0; i < 8; ++i) {
     Child program(worker({"exit", database.url(), "job", std::to_string(threads)}));
     CHECK(program.line() == "waiting");
