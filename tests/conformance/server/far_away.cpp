@@ -24,6 +24,7 @@ struct FarAway {
   FarAway(ServerDatabase& database, std::chrono::milliseconds round_trip, EngineOptions options = {})
       : proxy(database.server()) {
     if (round_trip > 0ms) proxy.delay(round_trip / 2);
+    options.release_timeout *= slowness();  // what is not released in time would be left behind
     engine.emplace(database.server().url_at(proxy.address()), std::move(options));
   }
   Proxy proxy;

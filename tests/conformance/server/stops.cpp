@@ -133,8 +133,9 @@ TEST_CASE("a release and a destructor end with release_timeout while the databas
 
 TEST_CASE("a connection that has died in silence while it was idle costs time, and no doubt") {
   Silent silent;
-  Engine engine(silent.database.server().url_at(silent.proxy.address()), {.request_timeout = 2s * slowness()});
-  auto lock = engine.lock("held", {.renew = false});
+  Engine engine(silent.database.server().url_at(silent.proxy.address()),
+                {.request_timeout = 2s * slowness(), .release_timeout = 2s * slowness()});
+  auto lock = engine.lock("held", {.lease = 1h, .renew = false});
   silent.proxy.stall();
   const Stopwatch time;
   const auto other = engine.try_lock("job");
