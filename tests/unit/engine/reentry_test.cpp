@@ -89,12 +89,17 @@ TEST_CASE("an entry never takes a lease beyond the grant's max_hold") {
   const auto outer = bench.try_lock(options);
   REQUIRE(outer);
   options.lease = 1h;
-  CHECK(bench.try_lock(options) == outer);
-  CHECK(bench.table->extensions == 1);
+  // What is left of max_hold shrinks on the way to the question: an entry that is held up there goes without an extension.
+  int entries = 0;
+  CHECK(eventually([&] {
+    ++entries;
+    CHECK(bench.try_lock(options) == outer);
+    return bench.table->extensions == 1;
+  }));
   CHECK(outer->remaining(dlock::BootClock::now()) <= 11min);
   CHECK(outer->remaining(dlock::BootClock::now()) > 5min);
   CHECK(bench.try_lock(options) == outer);
-  for (int i = 0; i < 2; ++i) CHECK(bench.core->release(outer, 1min) == Released::still_held);
+  for (int i = 0; i < entries + 1; ++i) CHECK(bench.core->release(outer, 1min) == Released::still_held);
   CHECK(bench.core->release(outer, 1min) == Released::freed);
 }
 
