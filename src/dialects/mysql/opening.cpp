@@ -222,7 +222,8 @@ void ServerConnection::open_at(const Server& server, const std::string& host, co
 //    its least.
 void ServerConnection::make_settings(Deadline deadline) {
   try {
-    query(fmt::format("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; SET SESSION sql_mode = '{2}', autocommit = 1, sql_safe_updates = 0, "
+    query(fmt::format("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; "
+                      "SET SESSION sql_mode = '{2}', autocommit = 1, sql_safe_updates = 0, "
                       "innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}; "
                       "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; {1}",
                       mariadb_ ? 0 : 1, variables, sql_mode),
