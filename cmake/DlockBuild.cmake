@@ -33,7 +33,7 @@ endfunction()
 # Programs that test are built in less time than they would save: without optimization in every form, and without
 # UBSan, whose checks would be most of their code; what they test has them. To be linked after dlock_flags.
 add_library(dlock_test_flags INTERFACE)
-# Tests call for what is thrown, and leave the answer: what must not be left is shown by law.discards.
+# Tests call for what is thrown, and leave the answer: what must not be left is shown by architecture.discards.
 target_compile_options(dlock_test_flags INTERFACE -O0 -Wno-unused-result)
 if(DLOCK_SANITIZE MATCHES "undefined")
   target_compile_options(dlock_test_flags INTERFACE -fno-sanitize=undefined)

@@ -17,6 +17,7 @@ endfunction()
 
 literal(lock ${ROOT}/src/dialects/${NAME}/lock.sql)
 literal(waiting ${ROOT}/src/dialects/${NAME}/waiting.sql)
+literal(node ${ROOT}/src/dialects/${NAME}/node.sql)
 literal(many ${ROOT}/src/dialects/${NAME}/many.sql)
 literal(migrator ${ROOT}/src/dialects/${NAME}/migrator.sql)
 literal(schema ${ROOT}/schema/${NAME}.sql)
@@ -46,7 +47,7 @@ const Embedded& embedded() noexcept {
   static const Migration migrations[] = {
 ${rows}  };
   static const Embedded texts{
-${lock}${waiting}${many},
+${lock}${node}${waiting}${many},
 ${migrator},
 ${schema},
       migrations};

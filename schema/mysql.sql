@@ -1,4 +1,4 @@
--- The lock table as it is today, version 3. The road to it: ../migrations/mysql/.
+-- The lock table as it is today, version 3. The migrations that lead to it: ../migrations/mysql/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (

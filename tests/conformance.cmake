@@ -86,7 +86,7 @@ endforeach()
 
 if(dlock_promises MATCHES "(^|;)fault/(transfers|unfenced)")
   include(fault/suite/suite.cmake)
-  dlock_teller()
+  dlock_bank_client()
 endif()
 
 function(dlock_opener)
@@ -165,7 +165,7 @@ foreach(database IN LISTS DLOCK_DIALECTS)
   target_link_libraries(dlock_opener_${database} PRIVATE dlock_headers dlock_flags dlock_test_flags dlock_test_soci
     ${dlock_opener_libraries})
   target_link_libraries(conformance PRIVATE dlock_opener_${database} ${dlock_opener_libraries})
-  if(TARGET dlock_teller)
+  if(TARGET dlock_bank_client)
     dlock_teller_of(${database} LIBRARIES ${dlock_opener_libraries})
   endif()
   foreach(promise IN LISTS dlock_promises)

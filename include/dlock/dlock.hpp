@@ -11,6 +11,8 @@
 #include <dlock/mutex.hpp>
 #include <dlock/options.hpp>
 #include <dlock/reaping.hpp>
+#include <dlock/stats.hpp>
+#include <dlock/subscription.hpp>
 #include <dlock/token.hpp>
 #include <dlock/transaction.hpp>
 #include <dlock/version.hpp>

@@ -7,10 +7,13 @@
 #include <dlock/lock.hpp>
 #include <dlock/options.hpp>
 #include <dlock/reaping.hpp>
+#include <dlock/stats.hpp>
+#include <dlock/subscription.hpp>
 #include <dlock/transaction.hpp>
 #include <dlock/waiter.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -87,8 +90,8 @@ class DLOCK_EXPORT Engine {
 
   // The same, and leaves a lease behind: it begins with the transaction's commit, or never if that fails. Take charge of
   // it with adopt(name, grant) after the commit, here or in another process; until then nobody renews it.
-  [[nodiscard]] std::optional<Grant> try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait,
-                                                 const LockOptions& lease);
+  [[nodiscard]] std::optional<Grant> try_lock_in(TransactionRef transaction, std::string_view name,
+                                                 SaturatingDuration wait, const LockOptions& lease);
 
   // Waits until the name can be taken, without taking it. False: time is up, or stopped.
   [[nodiscard]] bool wait_free(std::string_view name, SaturatingDuration wait, std::stop_token stop = {});
@@ -132,6 +135,15 @@ class DLOCK_EXPORT Engine {
   // is at work. Ends early, with what was done so far, when stopped.
   Reaped reap_all(const Reaping& reaping = {}, std::stop_token stop = {});
 
+  // What the engine has done and does, in numbers, without a statement and without waiting for the database.
+  Stats stats() const;
+
+  // Has `observer` told what happens from now on, until the subscription ends: like EngineOptions::observer, and beside it
+  // and any number of others, each on a thread of its own, so that none delays another. What waits for an observer that
+  // blocks is limited: beyond 4096 events the oldest are dropped, and counted (Stats::events_dropped), but no loss and no
+  // abandoned lease. Misuse if it is empty.
+  Subscription observe(std::function<void(const Event&)> observer);
+
   // Creates or upgrades the table: the same as `dlock-migrate up`.
   static void install_schema(std::string_view url, const EngineOptions& options = {});
 
@@ -142,7 +154,7 @@ class DLOCK_EXPORT Engine {
   class Call;
   Engine same() const;              // another handle on the same core
   const Handle& here() const;       // throws misuse in an engine that was moved from, and after fork()
-  std::unique_ptr<Handle> handle_;  // shares the core (pool, keeper, timer) with every Lock
+  std::unique_ptr<Handle> handle_;  // shares the core (pool, renewer, timer) with every Lock
 };
 
 }  // namespace v0

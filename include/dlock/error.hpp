@@ -14,15 +14,15 @@ inline namespace v0 {
 // What went wrong, as far as a caller can act on it.
 enum class Fault {
   unavailable,  // the database cannot be reached, or cannot be written to now
-  timeout,      // no connection or no answer inside the deadline, and nothing was granted; or nobody holds the name, and
-                // something keeps its table from being written: the text says what
-  lost,         // the lease is no longer the caller's
-  deadlock,     // the wait was given up to break a cycle of waiters
-  conflict,     // roll back and run the transaction again
-  in_doubt,     // it was asked, no answer came, and nobody could be asked again; what was granted ends with its lease
-  schema,       // the table is missing, incomplete, too old or too new; the message names the command to run
-  permission,   // the role lacks a right; the message names it
-  misuse,       // the arguments or the set-up are wrong; asking again cannot help
+  timeout,     // no connection or no answer inside the deadline, and nothing was granted; or nobody holds the name, and
+               // something keeps its table from being written: the text says what
+  lost,        // the lease is no longer the caller's
+  deadlock,    // the wait was given up to break a cycle of waiters
+  conflict,    // roll back and run the transaction again
+  in_doubt,    // it was asked, no answer came, and nobody could be asked again; what was granted ends with its lease
+  schema,      // the table is missing, incomplete, too old or too new; the message names the command to run
+  permission,  // the role lacks a right; the message names it
+  misuse,      // the arguments or the set-up are wrong; asking again cannot help
 };
 
 // The fault's name, as in the enumeration.

@@ -27,11 +27,11 @@ struct Holder {
   std::string name{};
   State state{};
   std::string node{}, owner{}, label{}, metadata{};
-  Token token{};       // of the current grant, or of the last one
-  Duration held{};     // since the grant
-  Duration left{};     // of the lease; for a closed row, until it opens; negative: expired since
-  Duration lease{};    // the length a renewal gives
-  int entries = 0;     // entries of reentrant holders; 1 for a plain grant, 0 when not held
+  Token token{};            // of the current grant, or of the last one
+  Duration held{};          // since the grant
+  Duration left{};          // of the lease; for a closed row, until it opens; negative: expired since
+  Duration lease{};         // the length a renewal gives
+  int entries = 0;          // entries of reentrant holders; 1 for a plain grant, 0 when not held
   std::size_t waiters = 0;  // those whose waiting is written down: in order of arrival, or while holding something else
 };
 

@@ -55,13 +55,14 @@ struct FenceOptions {
 
 // One granted lease, or a further entry into one (Reentrance): then owner, token, trust and loss are those of the
 // lease, shared by all of its entries.
-// Threads: lost, valid, remaining, check, loss, name, token and owner from any; the rest one thread at a time.
+// Threads: lost, wanted, asked, valid, remaining, check, loss, name, token and owner from any; the rest one thread at a
+// time.
 // A Lock moved to another thread stays the entry of the thread it was granted to: that one may re-enter it, the thread
 // that has it now may not. When deadlocks are looked for, a Lock that was moved is nobody's until a member of it is
 // used, and from then on the job of the thread that used it.
-// A Lock that was moved from holds nothing: what may throw throws misuse; it is not valid(), lost() is stopped, name
-// and owner are empty, token and remaining are 0, loss() is empty. One that was released or detached is not valid()
-// either, and check, extend, fence, with_fence and fence_sql throw lost.
+// A Lock that was moved from holds nothing: what may throw throws misuse; it is not valid(), lost() and asked() are
+// stopped, name and owner are empty, token and remaining are 0, loss() and wanted() are empty. One that was released or
+// detached is not valid() either, and check, extend, fence, with_fence and fence_sql throw lost.
 // Owns: the grant. It may outlive its Engine; renewal goes on until the last Lock is gone.
 // Time: trust runs on CLOCK_BOOTTIME from before the request was sent; no wall clock is read.
 class [[nodiscard]] DLOCK_EXPORT Lock {
@@ -96,6 +97,24 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // run on a thread of their own: one that blocks delays others of the same lock, and nothing else.
   std::stop_token lost() const noexcept;
 
+  // Whether somebody else waits in line for the lock, and for how long that is known here; empty: nobody does, as far as
+  // it is known. A hint for work that can stop between two items, never more: it says nothing about the lease, and
+  // nothing has to be done about it.
+  // A waiter of the same engine counts at once, until it stops waiting; one that has a row, until the next renewal. Those
+  // of other engines and processes are told by the renewal, without a statement of its own: one that has waited for a
+  // second, or has a ticket (Fairness::fifo) or a lock, counts from the next renewal on, and until the first one after it
+  // has given up. One that died is counted until its row is over (a minute; EngineOptions::ticket for one with a ticket
+  // or a lock). A lease that is not renewed (LockOptions::renew, or shorter than 300 ms) hears of them at extend() alone.
+  // Not seen: Engine::wait_free, and Engine::try_lock_in without holding a lock.
+  // All entries of a thread (Reentrance) share it. Time: CLOCK_BOOTTIME of this process, from when it was first seen, as
+  // long as it is so. Empty when the Lock is not valid().
+  std::optional<Duration> wanted() const noexcept;
+
+  // Set when somebody is first seen to wait, as wanted() says, by a thread of the engine; once, and for good: who asked may
+  // have given up since. Callbacks run as those of lost() do. A Lock that was released, detached or lost is not asked any
+  // more, but for a callback that is on its way; Engine::adopt makes a new one, which is asked anew.
+  std::stop_token asked() const noexcept;
+
   // Whether the lease can be trusted, computed from the clock here and now: right at once after a pause.
   bool valid() const noexcept;
 
@@ -123,7 +142,7 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // in it was written under this lock. Make it the transaction's first statement: at REPEATABLE READ and SERIALIZABLE
   // (and in a deferred transaction on SQLite) a renewal since the transaction's snapshot ends it with conflict. The
   // lease is renewed on the way, for others; this process counts on that only after with_fence. Until the transaction
-  // ends the keeper cannot renew the lease. On PostgreSQL the server ends the transaction when its client is silent for
+  // ends the renewer cannot renew the lease. On PostgreSQL the server ends the transaction when its client is silent for
   // longer than the lease (EngineOptions::bound_idle); elsewhere a transaction that hangs keeps the lock. The
   // connection keeps its settings; it waits for the database as its owner has set it up to.
   // Fails: lost (so does a Lock that was released or detached), conflict (roll back and run the transaction again),

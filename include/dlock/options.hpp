@@ -3,10 +3,12 @@
 
 #include <dlock/duration.hpp>
 #include <dlock/event.hpp>
+#include <dlock/export.hpp>
 
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace dlock {
 inline namespace v0 {
@@ -25,6 +27,9 @@ enum class Fairness {
   barging,  // whoever is quickest: the fastest for all together
   fifo,     // in the order in which they began to wait, across processes: a ticket each, for one more write
 };
+
+DLOCK_EXPORT std::string_view to_string(Reentrance reentrance) noexcept;
+DLOCK_EXPORT std::string_view to_string(Fairness fairness) noexcept;
 
 // How one lock is to be held. What is unset is the engine's default.
 struct LockOptions {
@@ -49,20 +54,20 @@ struct LockOptions {
 
 // How an engine behaves. Durations must not be negative.
 struct EngineOptions {
-  std::string schema{};                  // of the table; empty: the connection's default
-  std::string table = "resource_lock";   // [A-Za-z_][A-Za-z0-9_]{0,47}
-  std::string history_table{};           // of dlock-migrate; empty: <table>_schema_history
-  std::string node{};                    // stable, human name of this replica; empty: the host name
-  std::string label{};                   // for people; empty: host:pid
-  std::string application = "dlock";     // how connections introduce themselves to the server
+  std::string schema{};                 // of the table; empty: the connection's default
+  std::string table = "resource_lock";  // [A-Za-z_][A-Za-z0-9_]{0,47}
+  std::string history_table{};          // of dlock-migrate; empty: <table>_schema_history
+  std::string node{};                   // stable, human name of this replica; empty: the host name
+  std::string label{};                  // for people; empty: host:pid
+  std::string application = "dlock";    // how connections introduce themselves to the server
   SaturatingDuration lease = std::chrono::seconds{30};
   Reentrance reentrance = Reentrance::thread;
   Fairness fairness = Fairness::barging;
-  bool node_exclusive = false;           // with Reentrance::node: what another engine of the same node holds is replaced, not
-                                         // joined: a new token, and its renewals are refused. For one engine a node
-                                         // only
+  bool node_exclusive = false;  // with Reentrance::node: what another engine of the same node holds is replaced, not
+                                // joined: a new token, and its renewals are refused. For one engine a node
+                                // only
   std::optional<SaturatingDuration> margin{};  // safety margin of trust; unset: lease/20, 1 ms (SQLite 3 ms) to 500 ms
-  unsigned connections = 2;              // at most; opened when needed
+  unsigned connections = 2;                    // at most; opened when needed
   // While all of them are busy, acquires of other threads wait and leave together in the next statement, at most so
   // many, each with an answer and a deadline of its own; releases likewise. 1 to 1000; 1 = each leaves alone.
   unsigned combine = 64;
@@ -73,7 +78,7 @@ struct EngineOptions {
   // wakes it besides.
   SaturatingDuration poll_first = std::chrono::milliseconds{20};
   SaturatingDuration poll_floor = std::chrono::milliseconds{500};
-  bool listen = true;                    // wake at releases by other processes (one connection while something waits)
+  bool listen = true;  // wake at releases by other processes (one connection while something waits)
   // A waiter that died blocks a queue at most for so long; 300 ms or more.
   SaturatingDuration ticket = std::chrono::seconds{10};
   // A lock goes from thread to thread inside this engine so often in one go, and for so long; then other processes get
@@ -84,13 +89,13 @@ struct EngineOptions {
   SaturatingDuration retention = std::chrono::hours{24};  // the reaper removes rows idle for longer; not below `grace`
   // Between the reaper's two steps; the same for all users of a table.
   SaturatingDuration grace = std::chrono::seconds{60};
-  bool bound_idle = true;                // bound the idle time of transactions with a lock or a fence in them (see there)
+  bool bound_idle = true;  // bound the idle time of transactions with a lock or a fence in them (see there)
   // False: nothing is prepared, which suits a pooler in transaction mode that is not recognised by itself. So does
   // prepared=off in the URL.
   bool prepared_statements = true;
   // Called on a thread of its own, one event after another; exceptions are swallowed. However long it takes, it delays
   // no lost(), no renewal and no call. The end of the engine waits for a call under way, but not longer than
-  // request_timeout, unless it comes from within it.
+  // request_timeout, unless it comes from within it. For as long as the engine; others come and go by Engine::observe.
   std::function<void(const Event&)> observer{};
 };
 

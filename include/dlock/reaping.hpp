@@ -2,11 +2,13 @@
 #pragma once
 
 #include <dlock/duration.hpp>
+#include <dlock/export.hpp>
 
 #include <cstddef>
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 
 namespace dlock {
 inline namespace v0 {
@@ -23,6 +25,8 @@ struct ReapProgress {
   std::size_t done = 0, total = 0;
   Duration left{};
 };
+
+DLOCK_EXPORT std::string_view to_string(ReapProgress::Phase phase) noexcept;
 
 // One whole pass over the table, see Engine::reap_all.
 struct Reaping {

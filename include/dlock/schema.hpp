@@ -19,22 +19,22 @@ namespace schema {
 
 // Which table, and how patient to be with it.
 struct Options {
-  std::string schema{};                   // of the table; empty: the connection's default
-  std::string table = "resource_lock";    // [A-Za-z_][A-Za-z0-9_]{0,47}
-  std::string history_table{};            // empty: <table>_schema_history
+  std::string schema{};                 // of the table; empty: the connection's default
+  std::string table = "resource_lock";  // [A-Za-z_][A-Za-z0-9_]{0,47}
+  std::string history_table{};          // empty: <table>_schema_history
   std::string application = "dlock-migrate";
   SaturatingDuration connect_timeout = std::chrono::seconds{10};
-  SaturatingDuration lock_timeout = std::chrono::seconds{60};  // wait for another migrator
+  SaturatingDuration lock_timeout = std::chrono::seconds{60};     // wait for another migrator
   SaturatingDuration ddl_lock_timeout = std::chrono::seconds{3};  // wait for readers and writers of the table, per try
   unsigned ddl_retries = 10;                                      // further tries, with jitter between them
-  SaturatingDuration statement_timeout{};  // 0: none
-  bool create_schema = false;                           // make a missing schema instead of refusing
-  bool lock = true;                                     // false: only the history's rows keep two migrators apart
-  bool verify = true;                                   // of baseline(), mark_applied(), discard(): compare the tables first
-  bool dry_run = false;                                 // change nothing: Report::plan tells what would be run
-  std::stop_token stop{};                               // finish or roll back the step under way, then leave
-  std::stop_token cancel{};                             // the same, and have the database cut off the statement under way
-  std::function<void(std::string_view)> observer{};     // one sentence about each thing done
+  SaturatingDuration statement_timeout{};                         // 0: none
+  bool create_schema = false;                                     // make a missing schema instead of refusing
+  bool lock = true;          // false: only the history's rows keep two migrators apart
+  bool verify = true;        // of baseline(), mark_applied(), discard(): compare the tables first
+  bool dry_run = false;      // change nothing: Report::plan tells what would be run
+  std::stop_token stop{};    // finish or roll back the step under way, then leave
+  std::stop_token cancel{};  // the same, and have the database cut off the statement under way
+  std::function<void(std::string_view)> observer{};  // one sentence about each thing done
 };
 
 // What came of a call, as far as a caller can act on it.
@@ -55,12 +55,13 @@ DLOCK_EXPORT std::string_view to_string(Verdict verdict) noexcept;
 // What was done.
 struct Report {
   Verdict verdict{};
-  std::string message{}, hint{};          // one sentence each; the hint may be empty
-  std::string code{};                     // the database's own, of a failed statement
-  int from = 0, to = 0;                   // versions before and after, where the verdict is good
-  std::vector<int> versions{};            // made, taken back, adopted, …, in order
-  std::string plan{};                     // of a dry run: the statements, as a script with comments
-  std::vector<std::string> restored{};    // of repair(): what was missing, and has been made anew: "view …", "floor row of …"
+  std::string message{}, hint{};  // one sentence each; the hint may be empty
+  std::string code{};             // the database's own, of a failed statement
+  int from = 0, to = 0;           // versions before and after, where the verdict is good
+  std::vector<int> versions{};    // made, taken back, adopted, …, in order
+  std::string plan{};             // of a dry run: the statements, as a script with comments
+  std::vector<std::string>
+      restored{};  // of repair(): what was missing, and has been made anew: "view …", "floor row of …"
 };
 
 // One version of the table, as the history or this library knows it.
@@ -68,8 +69,8 @@ struct Version {
   using Time = std::chrono::sys_time<Duration>;
   int number = 0;
   std::string name{};
-  std::string state{};                    // pending, running, applied, failed, baseline
-  bool known = false;                     // to this library
+  std::string state{};  // pending, running, applied, failed, baseline
+  bool known = false;   // to this library
   std::string checksum{}, min_client{};
   int steps_done = 0, steps_total = 0;
   std::optional<Time> started{}, finished{};  // by the database's clock
@@ -80,23 +81,23 @@ struct Version {
 struct Status {
   Verdict verdict{};
   std::string message{}, hint{};
-  std::string target{}, server{};         // where: the URL without its password, the product and its version
+  std::string target{}, server{};  // where: the URL without its password, the product and its version
   std::string schema{}, table{};
-  int current = 0;                        // version of the table; 0: there is none
-  int latest = 0;                         // version that this library makes
+  int current = 0;  // version of the table; 0: there is none
+  int latest = 0;   // version that this library makes
   bool table_exists = false, history_exists = false;
   std::vector<Version> versions{};
-  std::vector<std::string> differences{}; // of check(): where the table is not what it should be
+  std::vector<std::string> differences{};  // of check(): where the table is not what it should be
 };
 
 // What the tables and the view of a database are.
 struct Structure {
-  std::string target{}, server{};         // as in Status
+  std::string target{}, server{};  // as in Status
   std::string schema{}, table{};
-  int version = 0;                        // as the history says; 0: none
-  std::vector<std::string> lines{};       // "lock.token: bigint, not null", …; what check() compares: the same for the
-                                          // same tables, whatever they are called and in whatever order they were made
-  std::vector<std::string> details{};     // all that the server says of them, in its own words
+  int version = 0;                     // as the history says; 0: none
+  std::vector<std::string> lines{};    // "lock.token: bigint, not null", …; what check() compares: the same for the
+                                       // same tables, whatever they are called and in whatever order they were made
+  std::vector<std::string> details{};  // all that the server says of them, in its own words
 };
 
 // What a role is for.
@@ -105,6 +106,8 @@ enum class Role {
   runtime,    // engines
   read_only,  // status(), check(), plan(), dump(), dashboards
 };
+
+DLOCK_EXPORT std::string_view to_string(Role role) noexcept;
 
 // All of these connect, work and disconnect. Threads: any.
 // Fail: Error{unavailable, timeout, permission, misuse}; everything else is a verdict.
@@ -147,7 +150,8 @@ DLOCK_EXPORT Structure dump(std::string_view url, const Options& options = {});
 DLOCK_EXPORT std::string grants(std::string_view url, Role role, std::string_view name, const Options& options = {});
 
 // The same for a database of dialects(), without a connection; Options::schema may be needed.
-DLOCK_EXPORT std::string grants_for(std::string_view dialect, Role role, std::string_view name, const Options& options = {});
+DLOCK_EXPORT std::string grants_for(std::string_view dialect, Role role, std::string_view name,
+                                    const Options& options = {});
 
 // The databases this library was built with.
 DLOCK_EXPORT std::vector<std::string> dialects();

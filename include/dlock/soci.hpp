@@ -53,7 +53,8 @@ struct dlock::Adapter<soci::session> {
     if (backend == "sqlite3")
       return {"sqlite", static_cast<soci::sqlite3_session_backend*>(session.get_backend())->conn_};
 #endif
-    throw Error(Fault::misuse, "the SOCI backend \"" + backend +
-                                   "\" cannot be handed over: <dlock/soci.hpp> was compiled without its client library");
+    throw Error(Fault::misuse,
+                "the SOCI backend \"" + backend +
+                    "\" cannot be handed over: <dlock/soci.hpp> was compiled without its client library");
   }
 };

@@ -31,15 +31,15 @@ struct SqlRunner {
 class TransactionRef {
  public:
   template <class T>
-    requires requires(T& handle) { Adapter<std::remove_cvref_t<T>>::view(handle); }
+  requires requires(T& handle) { Adapter<std::remove_cvref_t<T>>::view(handle); }
   TransactionRef(T&& handle) : TransactionRef(Adapter<std::remove_cvref_t<T>>::view(handle)) {}
   TransactionRef(const SqlRunner& runner) noexcept : dialect_(runner.dialect), runner_(&runner) {}
   // `native`: the handle of the dialect's own client library (PGconn*, MYSQL*, sqlite3*).
   TransactionRef(std::string_view dialect, void* native) noexcept : dialect_(dialect), native_(native) {}
 
   std::string_view dialect() const noexcept { return dialect_; }
-  void* native() const noexcept { return native_; }                  // null with a runner
-  const SqlRunner* runner() const noexcept { return runner_; }       // null with a native handle
+  void* native() const noexcept { return native_; }             // null with a runner
+  const SqlRunner* runner() const noexcept { return runner_; }  // null with a native handle
 
  private:
   std::string_view dialect_;

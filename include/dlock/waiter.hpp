@@ -14,13 +14,13 @@ inline namespace v0 {
 // One row of the waiters' table as it was when it was read. Who has a row: everybody who waits in turn (Fairness::fifo),
 // whoever holds something else while waiting, and of the other waiters the first of each process, after a second.
 struct Waiter {
-  std::string name{};                  // what it waits for
+  std::string name{};  // what it waits for
   std::string node{}, owner{}, label{};
-  std::string actor{};                 // its job: the same second half (16 digits) is the same thread
-  std::int64_t ticket = 0;             // its number in the queue; 0: it is in none, and takes what it can get
-  bool in_transaction = false;         // it waits to lock the name inside a transaction
+  std::string actor{};          // its job: the same second half (16 digits) is the same thread
+  std::int64_t ticket = 0;      // its number in the queue; 0: it is in none, and takes what it can get
+  bool in_transaction = false;  // it waits to lock the name inside a transaction
   Duration waited{};
-  std::optional<Duration> left{};      // until it gives up; empty: never
+  std::optional<Duration> left{};                             // until it gives up; empty: never
   std::string holder_node{}, holder_label{}, holder_actor{};  // who holds the name; empty: nobody does
   Token holder_token{};
 };

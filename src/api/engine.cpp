@@ -2,6 +2,7 @@
 #include "api/calls.hpp"
 #include "api/lock_handle.hpp"
 #include "api/open.hpp"
+#include "api/subscription.hpp"
 #include "engine/core.hpp"
 #include "types/mutant.hpp"
 #include "types/name.hpp"
@@ -19,8 +20,7 @@ inline namespace v0 {
 namespace {
 
 Instant deadline_of(Duration wait) {
-  if (wait < Duration{})
-    throw Error(Fault::misuse, fmt::format("the wait {} us is negative", wait.count()));
+  if (wait < Duration{}) throw Error(Fault::misuse, fmt::format("the wait {} us is negative", wait.count()));
   return later(BootClock::now(), wait);
 }
 
@@ -29,7 +29,7 @@ Instant deadline_of(Duration wait) {
 struct Engine::Handle {
   std::shared_ptr<Core> core;
   std::shared_ptr<api::Calls> calls = std::make_shared<api::Calls>();
-  Birthplace birthplace{};
+  ForkGuard fork_guard{};
 };
 
 // One call on an engine. What it uses lives until it ends, whatever becomes of the Engine meanwhile.
@@ -40,7 +40,8 @@ class Engine::Call {
   Core* operator->() const noexcept { return core_.get(); }
 
   // Until there is a grant, or no patience left; `stop` may be none.
-  std::shared_ptr<engine::Held> acquire(const Name& name, const LockOptions& options, Instant deadline, std::stop_token stop) {
+  std::shared_ptr<engine::Lease> acquire(const Name& name, const LockOptions& options, Instant deadline,
+                                         std::stop_token stop) {
     auto held = core_->acquire(name, options, {deadline, call_.stopped_by(std::move(stop)), true});
     if (!held) call_.check();
     return held;
@@ -59,12 +60,12 @@ class Engine::Call {
   std::stop_token stopped_by(std::stop_token caller) { return call_.stopped_by(std::move(caller)); }
   void check() const { call_.check(); }
 
-  std::shared_ptr<Lock::Handle> grant(std::shared_ptr<engine::Held> held) const {
+  std::shared_ptr<Lock::Handle> grant(std::shared_ptr<engine::Lease> held) const {
     auto made = std::make_shared<Lock::Handle>(core_, std::move(held));
     made->used();
     return made;
   }
-  std::optional<Lock> lock(std::shared_ptr<engine::Held> held) const {
+  std::optional<Lock> lock(std::shared_ptr<engine::Lease> held) const {
     if (!held) return std::nullopt;
     // Made where it is to be: a Lock that is moved changes hands.
     return std::optional<Lock>(std::in_place, grant(std::move(held)));
@@ -72,7 +73,8 @@ class Engine::Call {
 
  private:
   api::Call call_;
-  const std::shared_ptr<Core> core_;  // gone when the call leaves: the engine's end is the core's, unless there are Locks
+  const std::shared_ptr<Core>
+      core_;  // gone when the call leaves: the engine's end is the core's, unless there are Locks
 };
 
 Engine::Engine(std::string_view url, EngineOptions options)
@@ -90,7 +92,7 @@ Engine& Engine::operator=(Engine&& other) noexcept {
 
 Engine::~Engine() {
   // After fork() the connections and threads are the parent's: not even their copies may be destroyed here.
-  if (handle_ && handle_->birthplace.forked()) static_cast<void>(handle_.release());
+  if (handle_ && handle_->fork_guard.forked()) static_cast<void>(handle_.release());
   if (!handle_) return;
   auto& core = handle_->core;
   const auto until = later(BootClock::now(), core->options().request_timeout);
@@ -100,7 +102,7 @@ Engine::~Engine() {
 
 const Engine::Handle& Engine::here() const {
   if (!handle_) throw Error(Fault::misuse, "the engine was moved from: it has no database any more");
-  if (handle_->birthplace.forked())
+  if (handle_->fork_guard.forked())
     throw Error(Fault::misuse, "the engine belongs to the parent of this process; open one after fork()");
   return *handle_;
 }
@@ -192,6 +194,14 @@ Engine::Reaped Engine::reap_all(const Reaping& reaping, std::stop_token stop) {
   auto reaped = call->reap_all(reaping, call.stopped_by(stop));
   if (!stop.stop_requested()) call.check();
   return reaped;
+}
+
+Stats Engine::stats() const { return Call(*this)->stats(); }
+
+Subscription Engine::observe(std::function<void(const Event&)> observer) {
+  const Call call(*this);
+  if (!observer) throw Error(Fault::misuse, "the observer is empty: there is nothing to be called");
+  return Subscription(std::make_unique<Subscription::Handle>(Subscription::Handle{call->observe(std::move(observer))}));
 }
 
 }  // namespace v0

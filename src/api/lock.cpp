@@ -29,12 +29,12 @@ std::stop_token stopped() noexcept {
 }  // namespace
 
 void Lock::Handle::moved() noexcept {
-  if (birthplace.forked()) return;
+  if (fork_guard.forked()) return;
   if (const auto giver = held->moved()) giver->remember(core);
 }
 
-void Lock::Handle::claim() noexcept {
-  if (birthplace.forked()) return;
+void Lock::Handle::key() noexcept {
+  if (fork_guard.forked()) return;
   try {
     const auto& job = engine::job_of_this_thread();
     if (held->used_by(job)) job->add({core, held});
@@ -57,7 +57,7 @@ Lock& Lock::operator=(Lock&& other) noexcept {
 
 Lock::~Lock() {
   if (!grant_) return;
-  if (grant_->birthplace.forked()) {
+  if (grant_->fork_guard.forked()) {
     // The parent's grant, connections and threads: this process must not even destroy its copies of them.
     static_cast<void>(new (std::nothrow) std::shared_ptr<Handle>(std::move(grant_)));
     return;
@@ -78,7 +78,7 @@ Released Lock::release() {
 
 Grant Lock::detach() {
   auto named = grant();
-  if (!grant_->released() && !grant_->birthplace.forked()) {
+  if (!grant_->released() && !grant_->fork_guard.forked()) {
     grant_->core->detach(grant_->held);
     grant_->is_released(Released::unconfirmed);
   }
@@ -115,6 +115,18 @@ std::stop_token Lock::lost() const noexcept {
   return handle != nullptr ? handle->held->lost() : stopped();
 }
 
+std::optional<Duration> Lock::wanted() const noexcept {
+  if (!valid() || grant_->fork_guard.forked()) return std::nullopt;
+  return grant_->core->wanted(*grant_->held);
+}
+
+std::stop_token Lock::asked() const noexcept {
+  const auto* handle = used();
+  if (handle == nullptr) return stopped();
+  if (handle->released() || handle->fork_guard.forked()) return handle->held->asked();
+  return handle->core->asked(handle->held);
+}
+
 bool Lock::valid() const noexcept {
   const auto* handle = used();
   return handle != nullptr && !handle->released() && handle->held->valid(BootClock::now());
@@ -145,7 +157,7 @@ void Lock::check_not_moved_from() const {
 
 Lock::Handle& Lock::here() const {
   check_not_moved_from();
-  if (grant_->birthplace.forked()) throw Error(Fault::misuse, "the lock belongs to the parent of this process");
+  if (grant_->fork_guard.forked()) throw Error(Fault::misuse, "the lock belongs to the parent of this process");
   grant_->used();
   return *grant_;
 }

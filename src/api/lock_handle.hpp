@@ -15,12 +15,12 @@ namespace dlock {
 inline namespace v0 {
 
 struct Lock::Handle {
-  Handle(std::shared_ptr<Core> its_core, std::shared_ptr<engine::Held> its_held) noexcept
+  Handle(std::shared_ptr<Core> its_core, std::shared_ptr<engine::Lease> its_held) noexcept
       : core(std::move(its_core)), held(std::move(its_held)) {}
 
   std::shared_ptr<Core> core;
-  std::shared_ptr<engine::Held> held;
-  Birthplace birthplace{};
+  std::shared_ptr<engine::Lease> held;
+  ForkGuard fork_guard{};
   // What became of it, once it was let go of. As small as it can be: there may be very many of these.
   std::atomic<bool> let_go{false};
   std::uint8_t became = 0;
@@ -28,9 +28,9 @@ struct Lock::Handle {
   // Its Lock has another place, and most likely another thread; until one uses it nobody can say which.
   void moved() noexcept;
   void used() noexcept {
-    if (held->adrift()) claim();
+    if (held->adrift()) key();
   }
-  void claim() noexcept;
+  void key() noexcept;
 
   bool released() const noexcept { return let_go.load(std::memory_order_acquire); }
   Released what_became() const noexcept { return static_cast<Released>(became); }

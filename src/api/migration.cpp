@@ -36,7 +36,8 @@ void check(const Options& options) {
   refuse_negative("the DDL lock timeout", options.ddl_lock_timeout);
   refuse_negative("the statement timeout", options.statement_timeout);
   if (options.connect_timeout <= Duration{})
-    throw Error(Fault::misuse, fmt::format("the connect timeout {} us must be longer than 0", options.connect_timeout.count()));
+    throw Error(Fault::misuse,
+                fmt::format("the connect timeout {} us must be longer than 0", options.connect_timeout.count()));
 }
 
 }  // namespace
@@ -50,7 +51,8 @@ dlock::dialects::TableNames names_of(const Options& options) {
   names.lock = options.table;
   names.history = options.history_table.empty() ? options.table + "_schema_history" : options.history_table;
   if (names.history == names.lock || names.history == names.status() || names.history == names.waiter())
-    throw Error(Fault::misuse, fmt::format("the history table {} has the name of another table of dlock", in_quotes(names.history)));
+    throw Error(Fault::misuse,
+                fmt::format("the history table {} has the name of another table of dlock", in_quotes(names.history)));
   return names;
 }
 
@@ -62,8 +64,8 @@ Opened open(std::string_view url, const Options& options, bool writes) {
   connect.prepared_statements = false;
   connect.waits_for_locks = true;
   connect.create = writes && !options.dry_run;
-  auto door = api::find_door(url, connect);
-  store::MigrateOptions migrate;
+  auto resolved = api::resolve(url, connect);
+  migrate::MigrateOptions migrate;
   migrate.names = std::move(names);
   migrate.tool_version = DLOCK_VERSION;
   migrate.applied_by = user_at_host();
@@ -79,12 +81,13 @@ Opened open(std::string_view url, const Options& options, bool writes) {
   migrate.stop = options.stop;
   migrate.cancel = options.cancel;
   migrate.observer = options.observer;
-  std::string target = door.connector->target();
-  return {std::move(target), store::TableMigrator(door.dialect, std::move(door.connector), std::move(migrate))};
+  std::string target = resolved.connector->target();
+  return {std::move(target),
+          migrate::TableMigrator(resolved.dialect, std::move(resolved.connector), std::move(migrate))};
 }
 
-Verdict verdict_of(store::Obstacle::Kind kind) noexcept {
-  using Kind = store::Obstacle::Kind;
+Verdict verdict_of(migrate::MigrationError::Kind kind) noexcept {
+  using Kind = migrate::MigrationError::Kind;
   switch (kind) {
     case Kind::failed: return Verdict::failed;
     case Kind::pending: return Verdict::pending;
@@ -97,16 +100,16 @@ Verdict verdict_of(store::Obstacle::Kind kind) noexcept {
   return Verdict::failed;
 }
 
-Verdict verdict_of(store::Standing standing) noexcept {
-  using store::Standing;
-  switch (standing) {
-    case Standing::good: return Verdict::good;
-    case Standing::pending: return Verdict::pending;
-    case Standing::at_work: return Verdict::locked;
-    case Standing::interrupted: return Verdict::interrupted;
-    case Standing::unrecorded:
-    case Standing::drift: return Verdict::drift;
-    case Standing::incompatible: return Verdict::incompatible;
+Verdict verdict_of(migrate::SchemaState state) noexcept {
+  using migrate::SchemaState;
+  switch (state) {
+    case SchemaState::good: return Verdict::good;
+    case SchemaState::pending: return Verdict::pending;
+    case SchemaState::at_work: return Verdict::locked;
+    case SchemaState::interrupted: return Verdict::interrupted;
+    case SchemaState::unrecorded:
+    case SchemaState::drift: return Verdict::drift;
+    case SchemaState::incompatible: return Verdict::incompatible;
   }
   return Verdict::failed;
 }

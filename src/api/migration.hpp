@@ -3,7 +3,7 @@
 
 #include "api/open.hpp"
 #include "engine/faults.hpp"
-#include "store/migrator.hpp"
+#include "migrate/migrator.hpp"
 
 #include <dlock/schema.hpp>
 
@@ -16,7 +16,7 @@ namespace schema {
 
 struct Opened {
   std::string target;
-  store::TableMigrator migrator;
+  migrate::TableMigrator migrator;
 };
 
 // Connects to nothing yet. `writes`: what is not there may be made. Throws Error{misuse}.
@@ -25,20 +25,20 @@ Opened open(std::string_view url, const Options& options, bool writes);
 // The names of the tables, checked. Throws Error{misuse}.
 dlock::dialects::TableNames names_of(const Options& options);
 
-Verdict verdict_of(store::Obstacle::Kind kind) noexcept;
-Verdict verdict_of(store::Standing standing) noexcept;
+Verdict verdict_of(migrate::MigrationError::Kind kind) noexcept;
+Verdict verdict_of(migrate::SchemaState state) noexcept;
 
 // Failures that say nothing about the table are the caller's exceptions; the rest is a verdict.
 template <class Work>
 Report reported(Work work) {
   try {
     return work();
-  } catch (const store::Obstacle& obstacle) {
+  } catch (const migrate::MigrationError& error) {
     Report report;
-    report.verdict = verdict_of(obstacle.kind());
-    report.message = obstacle.message();
-    report.hint = obstacle.hint();
-    report.code = obstacle.code();
+    report.verdict = verdict_of(error.kind());
+    report.message = error.message();
+    report.hint = error.hint();
+    report.code = error.code();
     return report;
   } catch (const Failure& failure) {
     switch (failure.cause()) {
@@ -46,7 +46,7 @@ Report reported(Work work) {
       case Cause::disconnected:
       case Cause::timed_out:
       case Cause::permission:
-      case Cause::read_only: throw engine::told(failure, false);
+      case Cause::read_only: throw engine::to_error(failure, false);
       default: break;
     }
     Report report;

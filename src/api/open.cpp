@@ -1,8 +1,8 @@
 // This file knows the way from a URL and options to an engine, and which options are refused.
 #include "api/open.hpp"
 
-#include "engine/actor.hpp"
 #include "engine/faults.hpp"
+#include "engine/session_id.hpp"
 #include "store/sql_lock_table.hpp"
 #include "types/name.hpp"
 #include "types/url.hpp"
@@ -37,8 +37,7 @@ void check_range(std::string_view what, Duration value, Duration low, Duration h
 }
 
 void check_positive(std::string_view what, Duration value) {
-  if (value <= Duration{})
-    throw Error(Fault::misuse, fmt::format("{} {} must be longer than 0", what, shown(value)));
+  if (value <= Duration{}) throw Error(Fault::misuse, fmt::format("{} {} must be longer than 0", what, shown(value)));
 }
 
 void check_lease(std::string_view what, Duration lease) { check_range(what, lease, shortest_lease, longest_lease); }
@@ -62,8 +61,8 @@ void check(const EngineOptions& options) {
   if (options.margin) check_range("EngineOptions::margin", *options.margin, Duration{}, longest_lease);
   if (options.connections == 0) throw Error(Fault::misuse, "EngineOptions::connections 0 must be at least 1");
   if (options.combine == 0 || options.combine > most_combined)
-    throw Error(Fault::misuse, fmt::format("EngineOptions::combine {} is out of range: from 1 to {}", options.combine,
-                                           most_combined));
+    throw Error(Fault::misuse,
+                fmt::format("EngineOptions::combine {} is out of range: from 1 to {}", options.combine, most_combined));
   check_positive("EngineOptions::connect_timeout", options.connect_timeout);
   check_positive("EngineOptions::request_timeout", options.request_timeout);
   check_positive("EngineOptions::release_timeout", options.release_timeout);
@@ -75,8 +74,9 @@ void check(const EngineOptions& options) {
   if (options.reap_every != Duration{})
     check_range("EngineOptions::reap_every", options.reap_every, shortest_interval, longest_lease);
   if (options.retention < options.grace)
-    throw Error(Fault::misuse, fmt::format("EngineOptions::retention {} must not be shorter than EngineOptions::grace {}",
-                                           shown(options.retention), shown(options.grace)));
+    throw Error(Fault::misuse,
+                fmt::format("EngineOptions::retention {} must not be shorter than EngineOptions::grace {}",
+                            shown(options.retention), shown(options.grace)));
 }
 
 void check(const LockOptions& options) {
@@ -96,19 +96,19 @@ void check(const Grant& grant) {
   const bool digits = std::all_of(grant.owner.begin(), grant.owner.end(),
                                   [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
   if (grant.owner.size() != length_of_owner || !digits)
-    throw Error(Fault::misuse, fmt::format("Grant::owner {} must be {} hexadecimal digits, as it was handed out",
-                                           in_quotes(std::string_view(grant.owner).substr(0, longest_text)),
-                                           length_of_owner));
+    throw Error(Fault::misuse,
+                fmt::format("Grant::owner {} must be {} hexadecimal digits, as it was handed out",
+                            in_quotes(std::string_view(grant.owner).substr(0, longest_text)), length_of_owner));
 }
 
 namespace {
 
 // The one option of a URL that is no database's own.
-Door behind(const dialects::Dialect& dialect, Url url, dialects::ConnectOptions options) {
+ResolvedUrl behind(const dialects::Dialect& dialect, Url url, dialects::ConnectOptions options) {
   if (const auto prepared = url.take("prepared")) {
     if (*prepared != "on" && *prepared != "off")
-      throw Error(Fault::misuse,
-                  fmt::format("the option prepared={} of the URL is unknown; prepared is on or off", in_quotes(*prepared)));
+      throw Error(Fault::misuse, fmt::format("the option prepared={} of the URL is unknown; prepared is on or off",
+                                             in_quotes(*prepared)));
     options.prepared_statements = options.prepared_statements && *prepared == "on";
   }
   return {dialect, dialect.connector(url, options)};
@@ -116,7 +116,7 @@ Door behind(const dialects::Dialect& dialect, Url url, dialects::ConnectOptions 
 
 }  // namespace
 
-Door find_door(std::string_view url, const dialects::ConnectOptions& options) {
+ResolvedUrl resolve(std::string_view url, const dialects::ConnectOptions& options) {
   // First of all: what stands before a colon may as well be a user, and the rest a password.
   const auto scheme = scheme_of(url);
   std::string known;
@@ -127,8 +127,8 @@ Door find_door(std::string_view url, const dialects::ConnectOptions& options) {
       known += each;
     }
   }
-  throw Error(Fault::misuse, fmt::format("the database URL has the unknown scheme {}; this build knows {}",
-                                         in_quotes(scheme), known));
+  throw Error(Fault::misuse,
+              fmt::format("the database URL has the unknown scheme {}; this build knows {}", in_quotes(scheme), known));
 }
 
 std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {
@@ -138,17 +138,15 @@ std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {
   dialects::ConnectOptions connect;
   connect.application = options.application;
   connect.prepared_statements = options.prepared_statements;
-  auto door = find_door(url, connect);
-  auto half = engine::random_half();
+  auto resolved = resolve(url, connect);
+  auto half = engine::random_id();
   try {
-    std::shared_ptr<store::LockTable> table = store::open_lock_table(
-        door.dialect, std::move(door.connector),
-        {options.schema, options.table, options.history_table, options.connections, options.combine,
-         options.connect_timeout, half});
+    std::shared_ptr<store::LockTable> table =
+        store::open_lock_table(resolved.dialect, std::move(resolved.connector),
+                               {options.schema, options.table, options.history_table, options.connections,
+                                options.combine, options.connect_timeout, half});
     return std::make_shared<Core>(std::move(table), std::move(options), std::move(half));
-  } catch (const Failure& failure) {
-    throw engine::told(failure, false);
-  } catch (const std::system_error& error) {
+  } catch (const Failure& failure) { throw engine::to_error(failure, false); } catch (const std::system_error& error) {
     throw Error(Fault::unavailable, fmt::format("the engine's threads cannot be set up: {}", error.what()));
   }
 }

@@ -18,11 +18,11 @@ void check(const LockOptions& options);
 void check(const Grant& grant);
 
 // The dialect and the connector a URL leads to. Throws Error{misuse}.
-struct Door {
+struct ResolvedUrl {
   const dialects::Dialect& dialect;
   std::unique_ptr<dialects::Connector> connector;
 };
-Door find_door(std::string_view url, const dialects::ConnectOptions& options);
+ResolvedUrl resolve(std::string_view url, const dialects::ConnectOptions& options);
 
 // Opens the engine behind an Engine. Throws Error.
 std::shared_ptr<Core> open(std::string_view url, EngineOptions options);

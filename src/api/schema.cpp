@@ -8,12 +8,12 @@ inline namespace v0 {
 namespace schema {
 namespace {
 
-Report report_of(const store::Migrated& migrated) {
+Report report_of(const migrate::Migrated& migrated) {
   Report report;
   report.message = migrated.message;
   report.from = migrated.from;
   report.to = migrated.to;
-  for (const auto& leg : migrated.done) report.versions.push_back(leg.version);
+  for (const auto& migration : migrated.done) report.versions.push_back(migration.version);
   report.plan = migrated.plan;
   report.restored = migrated.restored;
   return report;

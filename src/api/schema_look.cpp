@@ -19,7 +19,7 @@ namespace {
 
 Version::Time time_of(std::int64_t microseconds) { return Version::Time{Duration{microseconds}}; }
 
-Version version_of(const store::HistoryRow& row, bool known) {
+Version version_of(const migrate::HistoryRow& row, bool known) {
   Version version;
   version.number = row.version;
   version.name = row.name;
@@ -37,15 +37,15 @@ Version version_of(const store::HistoryRow& row, bool known) {
   return version;
 }
 
-Version version_of(const store::Leg& leg) {
+Version version_of(const migrate::Migration& migration) {
   Version version;
-  version.number = leg.version;
-  version.name = leg.name;
+  version.number = migration.version;
+  version.name = migration.name;
   version.state = "pending";
   version.known = true;
-  version.checksum = leg.checksum;
-  version.min_client = leg.min_client;
-  version.steps_total = static_cast<int>(leg.up.size());
+  version.checksum = migration.checksum;
+  version.min_client = migration.min_client;
+  version.steps_total = static_cast<int>(migration.up.size());
   return version;
 }
 
@@ -60,13 +60,13 @@ std::string_view word_of(Role role) {
 
 Status survey(std::string_view url, const Options& options, bool thorough, std::optional<Role> role = {}) {
   auto opened = open(url, options, false);
-  store::Surveyed surveyed;
+  migrate::Surveyed surveyed;
   const auto failed = reported([&] {
     Report report;
     try {
       surveyed = opened.migrator.survey(thorough, role ? word_of(*role) : std::string_view{});
     } catch (const Failure& failure) {
-      if (failure.cause() != Cause::schema || dynamic_cast<const store::Obstacle*>(&failure) != nullptr) throw;
+      if (failure.cause() != Cause::schema || dynamic_cast<const migrate::MigrationError*>(&failure) != nullptr) throw;
       report.verdict = Verdict::pending;  // there is not even a database
       report.message = failure.what();
     }
@@ -75,16 +75,16 @@ Status survey(std::string_view url, const Options& options, bool thorough, std::
   Status status;
   status.target = opened.target;
   status.table = options.table;
-  status.latest = static_cast<int>(opened.migrator.road().size());
+  status.latest = static_cast<int>(opened.migrator.migrations().size());
   status.verdict = failed.verdict;
   status.message = failed.message;
   status.hint = failed.hint;
   if (failed.verdict == Verdict::pending)
-    for (const auto& leg : opened.migrator.road()) status.versions.push_back(version_of(leg));
+    for (const auto& migration : opened.migrator.migrations()) status.versions.push_back(version_of(migration));
   if (failed.verdict != Verdict::good) return status;
 
   const auto& assessment = surveyed.assessment;
-  status.verdict = verdict_of(assessment.standing);
+  status.verdict = verdict_of(assessment.state);
   status.message = assessment.message;
   status.hint = assessment.hint;
   status.server = surveyed.server;
@@ -93,16 +93,19 @@ Status survey(std::string_view url, const Options& options, bool thorough, std::
   status.current = assessment.current;
   status.table_exists = surveyed.found.lock;
   status.history_exists = surveyed.found.history;
-  for (const auto& row : surveyed.found.rows) status.versions.push_back(version_of(row, row.version <= assessment.latest));
-  for (const auto& leg : opened.migrator.road())
-    if (std::none_of(status.versions.begin(), status.versions.end(), [&](const Version& v) { return v.number == leg.version; }) &&
-        leg.version > assessment.current)
-      status.versions.push_back(version_of(leg));
-  std::sort(status.versions.begin(), status.versions.end(), [](const Version& a, const Version& b) { return a.number < b.number; });
+  for (const auto& row : surveyed.found.rows)
+    status.versions.push_back(version_of(row, row.version <= assessment.latest));
+  for (const auto& migration : opened.migrator.migrations())
+    if (std::none_of(status.versions.begin(), status.versions.end(),
+                     [&](const Version& v) { return v.number == migration.version; }) &&
+        migration.version > assessment.current)
+      status.versions.push_back(version_of(migration));
+  std::sort(status.versions.begin(), status.versions.end(),
+            [](const Version& a, const Version& b) { return a.number < b.number; });
   status.differences = surveyed.differences;
   if (!status.differences.empty()) {
     status.verdict = Verdict::drift;
-    status.message = fmt::format("the table {} is not what version {} should be: {}", store::shown(surveyed.names),
+    status.message = fmt::format("the table {} is not what version {} should be: {}", migrate::shown(surveyed.names),
                                  status.current, fmt::join(status.differences, "; "));
     status.hint = surveyed.cure;
   }
@@ -123,7 +126,8 @@ const dlock::dialects::Dialect& dialect_named(std::string_view name) {
 
 void check_role(std::string_view name) {
   if (name.empty() || name.find_first_of(std::string_view("\0\n\r", 3)) != std::string_view::npos)
-    throw Error(Fault::misuse, fmt::format("the role {} is not a name: it is empty, or of several lines", in_quotes(name)));
+    throw Error(Fault::misuse,
+                fmt::format("the role {} is not a name: it is empty, or of several lines", in_quotes(name)));
 }
 
 }  // namespace
@@ -150,12 +154,10 @@ Status check(std::string_view url, const Options& options, std::optional<Role> r
 Structure dump(std::string_view url, const Options& options) {
   auto opened = open(url, options, false);
   Structure result;
-  store::Dumped dumped;
+  migrate::Dumped dumped;
   try {
     dumped = opened.migrator.dump();
-  } catch (const Failure& failure) {
-    throw engine::told(failure, false);
-  }
+  } catch (const Failure& failure) { throw engine::to_error(failure, false); }
   result.target = opened.target;
   result.server = std::move(dumped.server);
   result.schema = dumped.names.schema;
@@ -171,14 +173,12 @@ std::string grants(std::string_view url, Role role, std::string_view name, const
   auto opened = open(url, options, false);
   try {
     return opened.migrator.grants(word_of(role), name);
-  } catch (const Failure& failure) {
-    throw engine::told(failure, false);
-  }
+  } catch (const Failure& failure) { throw engine::to_error(failure, false); }
 }
 
 std::string grants_for(std::string_view dialect, Role role, std::string_view name, const Options& options) {
   check_role(name);
-  return store::grants_of(dialect_named(dialect), names_of(options), word_of(role), name);
+  return migrate::grants_of(dialect_named(dialect), names_of(options), word_of(role), name);
 }
 
 std::vector<std::string> dialects() {
@@ -194,8 +194,9 @@ std::string sql(std::string_view dialect, int from, int to, const Options& optio
   const auto last = static_cast<int>(found.migrations().size());
   for (const int version : {from, to})
     if (version < 0 || version > last)
-      throw Error(Fault::misuse, fmt::format("the version {} does not exist; this dlock knows versions 0 to {}", version, last));
-  return store::script_of(found, names_of(options), from, to, with_history, DLOCK_VERSION);
+      throw Error(Fault::misuse,
+                  fmt::format("the version {} does not exist; this dlock knows versions 0 to {}", version, last));
+  return migrate::script_of(found, names_of(options), from, to, with_history, DLOCK_VERSION);
 }
 
 }  // namespace schema

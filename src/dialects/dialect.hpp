@@ -1,9 +1,9 @@
 // This file knows what a database must be able to do to carry dlock. Each folder beside this file is one database.
 #pragma once
 
-#include "dialects/bell.hpp"
 #include "dialects/canceller.hpp"
 #include "dialects/guest.hpp"
+#include "dialects/listener.hpp"
 #include "dialects/statement.hpp"
 #include "types/clock.hpp"
 #include "types/failure.hpp"
@@ -89,10 +89,12 @@ class Connector {
   virtual std::unique_ptr<Canceller> canceller(Connection& connection, Deadline deadline) const = 0;
   // Listens for releases of locks in this table, from its return on. Null: this database, or the way it is reached, has
   // nothing to listen to. Throws Failure.
-  virtual std::unique_ptr<Bell> bell(const TableNames&, Deadline) const { return nullptr; }
-  // Rings for `engine`, the first 16 characters of every actor in its grants. Null: the statements ring by themselves,
+  virtual std::unique_ptr<Listener> listener(const TableNames&, Deadline) const { return nullptr; }
+  // Rings for `engine`, the first 16 characters of every actor in its grants. Null: the statements notify by themselves,
   // or those who wait see it without. Nothing is sent here.
-  virtual std::unique_ptr<Ringer> ringer(const TableNames&, std::string_view /*engine*/) const { return nullptr; }
+  virtual std::unique_ptr<ReleaseSignal> release_signal(const TableNames&, std::string_view /*engine*/) const {
+    return nullptr;
+  }
   // The target for messages: the URL without its password.
   virtual const std::string& target() const noexcept = 0;
 };
@@ -105,10 +107,10 @@ struct ConnectOptions {
   // True: a statement waits for locks as the server is set up to. False: only briefly, since a lock that is held is an
   // answer.
   bool waits_for_locks = false;
-  bool create = false;              // make the database where it is a file that is not there yet
+  bool create = false;  // make the database where it is a file that is not there yet
 };
 
-// One version of the table: the road from version - 1 to it, and back.
+// One version of the table: how to get from version - 1 to it, and back.
 struct Migration {
   int version = 0;
   std::string_view name;  // "create_resource_lock"
@@ -139,10 +141,10 @@ class Dialect {
   // A role as GRANT names it.
   virtual std::string grantee(std::string_view role) const { return quote(role); }
 
-  // The texts of the folder: statements on the lock table (lock.sql, many.sql and waiting.sql), and those of the migrator.
+  // The texts of the folder: statements on the lock table (lock.sql, node.sql, many.sql, waiting.sql), and those of the migrator.
   virtual std::string_view lock_sql() const noexcept = 0;
   virtual std::string_view migrator_sql() const noexcept = 0;
-  // The road (migrations/<name>/), in order, and the table as it is today (schema/<name>.sql).
+  // The migrations (migrations/<name>/), in order, and the table as it is today (schema/<name>.sql).
   virtual std::span<const Migration> migrations() const noexcept = 0;
   virtual std::string_view schema_sql() const noexcept = 0;
 

@@ -38,10 +38,12 @@ struct QuotedTable {
 };
 
 // What a caller is told, whatever its database.
-inline constexpr const char* no_transaction = "no transaction is open on the connection that was handed over; begin one first";
+inline constexpr const char* no_transaction =
+    "no transaction is open on the connection that was handed over; begin one first";
 inline constexpr const char* open_already = "a transaction is open already on the connection that was handed over";
 inline constexpr const char* ended_early =
-    "the transaction had ended before its commit: the work, or a statement in it that commits by itself, has ended it; what "
+    "the transaction had ended before its commit: the work, or a statement in it that commits by itself, has ended it; "
+    "what "
     "was committed is stored, and nothing is run again";
 
 // Threads: the caller's. Owns: nothing. Whatever happens, the caller's transaction is not committed here, is not left,

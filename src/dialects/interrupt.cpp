@@ -37,7 +37,7 @@ Interrupt::Ended Interrupt::wait(int descriptor, short events, Deadline until) {
   for (;;) {
     const auto now = BootClock::now();
     const auto piece = now >= until.at() ? std::chrono::nanoseconds{0}
-                                    : std::min<std::chrono::nanoseconds>(until.at() - now, longest_piece);
+                                         : std::min<std::chrono::nanoseconds>(until.at() - now, longest_piece);
     const auto seconds = std::chrono::floor<std::chrono::seconds>(piece);
     timespec timeout{};
     timeout.tv_sec = seconds.count();

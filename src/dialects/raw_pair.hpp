@@ -16,9 +16,9 @@ struct RawPair {
 // `ours`: what the engine sends; `theirs`: the texts of the other peers.
 inline RawPair raw_pair(std::string_view word, const Statements& ours, const Statements& theirs) {
   if (word == "raw")
-    return {ours.at("acquire",
-                    {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry", "ticket"}),
-            ours.at("release", {"name", "owner", "token"})};
+    return {
+        ours.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry", "ticket"}),
+        ours.at("release", {"name", "owner", "token"})};
   if (word == "naive")
     return {theirs.at("naive_acquire", {"name", "owner", "node", "label", "actor", "lease"}),
             theirs.at("naive_release", {"name", "owner", "token"})};

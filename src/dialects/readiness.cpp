@@ -32,8 +32,8 @@ short look(int descriptor, short events, milliseconds time) {
 // In pieces of at most `piece`.
 short wait_in_pieces(int descriptor, short events, const Deadline& deadline, milliseconds piece) {
   while (!deadline.passed()) {
-    const auto left = std::chrono::ceil<milliseconds>(
-        std::min<BootClock::duration>(deadline.at() - BootClock::now(), longest_piece));
+    const auto left =
+        std::chrono::ceil<milliseconds>(std::min<BootClock::duration>(deadline.at() - BootClock::now(), longest_piece));
     if (const short has = look(descriptor, events, std::clamp(left, milliseconds{0}, piece)); has != 0) return has;
   }
   return 0;

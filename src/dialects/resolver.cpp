@@ -60,9 +60,7 @@ struct Resolver::Lookup {
                             NI_NUMERICHOST) == 0)
             found.emplace_back(numeric.data());
       }
-    } catch (const std::exception& failure) {
-      text = failure.what();
-    }
+    } catch (const std::exception& failure) { text = failure.what(); }
     const std::lock_guard guard(mutex);
     addresses = std::move(found);
     trouble = std::move(text);

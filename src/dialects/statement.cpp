@@ -101,7 +101,7 @@ void place_markers(Statement& statement, std::string_view sql, Marker marker) {
 }  // namespace
 
 // FNV-1a: the same in every process, and that two tables share one is harmless.
-std::string TableNames::bell() const {
+std::string TableNames::channel() const {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : schema + '\n' + lock) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return fmt::format("{:016x}", hash);
@@ -122,14 +122,15 @@ std::string fill_in(std::string_view sql, const TableNames& names, const Quote& 
     else if (word == "status") result += qualified(names.status());
     else if (word == "history") result += qualified(names.history);
     else if (word == "waiter") result += qualified(names.waiter());
-    else if (word == "bell") result += names.bell();
+    else if (word == "channel") result += names.channel();
     else if (word == "schema") result += quote(names.schema);
     else defect("{{" + std::string(word) + "}}", "no such name");
     sql.remove_prefix(close + 2);
   }
 }
 
-std::string with_literals(const Statement& statement, std::span<const Argument> arguments, const AppendLiteral& append) {
+std::string with_literals(const Statement& statement, std::span<const Argument> arguments,
+                          const AppendLiteral& append) {
   const std::string_view sql = statement.sql;
   std::string result;
   auto marker = statement.markers.begin();

@@ -10,7 +10,7 @@
 // A statement goes from its header to the next one; a final ';' is cut. Arguments are written :name, outside of quotes
 // and comments (:: is a cast, not an argument), and each must be in the header's list. The only things filled in are
 // the names of tables, fully qualified and quoted: {{lock}}, {{status}}, {{history}}, {{waiter}}, and {{schema}};
-// and {{bell}}, TableNames::bell() as it is.
+// and {{channel}}, TableNames::channel() as it is.
 #pragma once
 
 #include "types/row.hpp"
@@ -34,7 +34,7 @@ struct TableNames {
   std::string status() const { return lock + "_status"; }
   std::string waiter() const { return lock + "_waiter"; }
   // 16 hexadecimal digits that stand for the lock table where its name cannot: in channels and in names of other things.
-  std::string bell() const;
+  std::string channel() const;
 };
 
 // How a database writes argument number i (counted from 0, in the order of the header).
@@ -49,9 +49,9 @@ struct Statement {
   std::string sql;
   std::vector<std::string> arguments;  // as in the header
   Marker marker = Marker::dollar;
-  std::vector<std::size_t> markers;    // for Marker::question: which argument each ? stands for
-  std::string hint;                    // the words after "->" in the header, or empty
-  std::uint64_t number = 0;            // that no other text has in this process; 0: it was given none
+  std::vector<std::size_t> markers;  // for Marker::question: which argument each ? stands for
+  std::string hint;                  // the words after "->" in the header, or empty
+  std::uint64_t number = 0;          // that no other text has in this process; 0: it was given none
 
   bool hinted(std::string_view word) const noexcept;
 };

@@ -4,11 +4,11 @@
 #include "engine/backoff.hpp"
 #include "engine/faults.hpp"
 #include "engine/glob.hpp"
+#include "engine/lease/trust.hpp"
 #include "engine/pause.hpp"
-#include "engine/persist.hpp"
 #include "engine/request.hpp"
-#include "engine/trust.hpp"
-#include "store/waiting_room.hpp"
+#include "engine/retry.hpp"
+#include "store/waiter_table.hpp"
 #include "types/mutant.hpp"
 #include "types/owner.hpp"
 
@@ -24,40 +24,41 @@ namespace dlock {
 inline namespace v0 {
 namespace {
 
-using engine::Held;
 using engine::between;
+using engine::Lease;
 
 constexpr Duration time_to_answer = std::chrono::milliseconds{500};
 constexpr int trips_to_answer = 4;
 
 // When a release has ended, however it did, those who wait in this process look for themselves.
-class Ringing {
+class WakeOnExit {
  public:
-  Ringing(engine::Lines& lines, const std::string& name, const bool& yields) : lines_(lines), name_(name), yields_(yields) {}
-  ~Ringing() {
-    if (rings_ && !planted("silent_local_release")) lines_.ring(name_, yields_);
+  WakeOnExit(engine::WaitQueues& queues, const std::string& name, const bool& yields)
+      : queues_(queues), name_(name), yields_(yields) {}
+  ~WakeOnExit() {
+    if (wakes_ && !planted("silent_local_release")) queues_.wake_head(name_, yields_);
   }
-  Ringing(const Ringing&) = delete;
-  Ringing& operator=(const Ringing&) = delete;
+  WakeOnExit(const WakeOnExit&) = delete;
+  WakeOnExit& operator=(const WakeOnExit&) = delete;
   // There is nothing to hear of.
-  void keep_silent() { rings_ = false; }
+  void keep_silent() { wakes_ = false; }
 
  private:
-  engine::Lines& lines_;
+  engine::WaitQueues& queues_;
   const std::string& name_;
   const bool& yields_;
-  bool rings_ = true;
+  bool wakes_ = true;
 };
 
 // What the server was last seen to be weak in. Threads: any.
 class Weaknesses {
  public:
   // What is new in it is told.
-  void tell(engine::Reporter& reporter, const std::vector<std::string>& found) {
+  void tell(engine::EventQueue& events, const std::vector<std::string>& found) {
     const std::lock_guard guard(mutex_);
     for (const auto& weakness : found)
       if (std::find(told_.begin(), told_.end(), weakness) == told_.end())
-        reporter.tell(Event::Kind::weak_durability, {}, {}, {}, weakness);
+        events.emit(Event::Kind::weak_durability, {}, {}, {}, weakness);
     told_ = found;
   }
 
@@ -70,30 +71,32 @@ class Weaknesses {
 
 Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string half)
     : options_(std::move(options)),
-      half_(std::move(half)),
+      engine_id_(std::move(half)),
       table_(std::move(table)),
-      reporter_(std::make_shared<engine::Reporter>(options_.observer, options_.request_timeout)),
-      timer_(reporter_),
-      keeper_(table_, reporter_, options_.request_timeout),
-      reaper_(table_, reporter_,
+      events_(std::make_shared<engine::EventQueue>(options_.observer, options_.request_timeout,
+                                                   engine::Origin{options_.label, options_.node})),
+      timer_(events_),
+      renewer_(table_, events_, options_.request_timeout),
+      reaper_(table_, events_,
               {options_.reap_every, options_.retention, options_.grace, options_.request_timeout, options_.label}),
-      usher_(table_, reporter_, lines_, {options_.listen, options_.ticket, options_.request_timeout}) {
+      notifier_(table_, events_, queues_, {options_.listen, options_.ticket, options_.request_timeout}) {
+  queues_->on_wait([events = events_](const auto& held) { events->ask(held); });
   const auto weaknesses = std::make_shared<Weaknesses>();
-  if (reporter_->observed())
-    table_->on_reconnect([reporter = reporter_, weaknesses](const auto& found) {
-      reporter->tell(Event::Kind::reconnected, {});
-      if (found) weaknesses->tell(*reporter, *found);
-    });
-  weaknesses->tell(*reporter_, table_->weaknesses(later(BootClock::now(), options_.connect_timeout)));
+  table_->on_reconnect([events = events_, weaknesses](const auto& look) {
+    events->emit(Event::Kind::reconnected, {});
+    if (!events->observed()) return;
+    if (const auto found = look()) weaknesses->tell(*events, *found);
+  });
+  weaknesses->tell(*events_, table_->weaknesses(later(BootClock::now(), options_.connect_timeout)));
 }
 
 Core::~Core() {
   // One time for all that ends, and not one for each after the other.
   const auto until = std::min(soon(), end_by_);
-  keeper_.close(until);
+  renewer_.close(until);
   reaper_.close(until);
-  usher_.close(until);
-  reporter_->close(until);
+  notifier_.close(until);
+  events_->close(until);
 }
 
 // A lease is worth nothing without the threads that renew it and watch its trust: they are there before it is asked
@@ -102,7 +105,7 @@ void Core::ensure_running() {
   if (running_.load(std::memory_order_acquire)) return;
   try {
     timer_.start();
-    keeper_.start();
+    renewer_.start();
   } catch (const std::system_error& error) {
     throw Error(Fault::unavailable,
                 fmt::format("no thread could be started to keep a lease: {}", error.code().message()));
@@ -119,7 +122,7 @@ Instant Core::answer_by(Instant deadline) const noexcept {
   return std::max(deadline, later(BootClock::now(), std::min<Duration>(options_.request_timeout, time)));
 }
 
-Held::Terms Core::terms_of(const LockOptions& options) const {
+Lease::Terms Core::terms_of(const LockOptions& options) const {
   auto lease = options.lease.value_or(options_.lease);
   if (options.max_hold > Duration{}) lease = std::min(lease, options.max_hold);
   const auto every = options.renew_every.value_or(Duration{});
@@ -128,24 +131,26 @@ Held::Terms Core::terms_of(const LockOptions& options) const {
   return terms;
 }
 
-Held::Terms Core::with_margin(Held::Terms terms) const {
+Lease::Terms Core::with_margin(Lease::Terms terms) const {
   terms.margin = engine::margin_of(terms.lease, table_->smallest_margin(), options_.margin);
   if (planted("no_margin")) terms.margin = Duration{};
   if (terms.margin >= terms.lease)
-    throw Error(Fault::misuse, fmt::format("a lease of {} us would never be valid: it must be longer than its margin of {} us{}",
-                                           terms.lease.count(), terms.margin.count(),
-                                           options_.margin ? " (EngineOptions::margin)" : ", the least on this database"));
+    throw Error(Fault::misuse,
+                fmt::format("a lease of {} us would never be valid: it must be longer than its margin of {} us{}",
+                            terms.lease.count(), terms.margin.count(),
+                            options_.margin ? " (EngineOptions::margin)" : ", the least on this database"));
   return terms;
 }
 
-void Core::check_pace(const Held::Terms& terms) const {
+void Core::check_pace(const Lease::Terms& terms) const {
   if (terms.renew && terms.renew_every > Duration{} && terms.renew_every >= terms.lease - terms.margin)
-    throw Error(Fault::misuse, fmt::format("LockOptions::renew_every {} us must be shorter than the lease of {} us without "
-                                           "its margin of {} us",
-                                           terms.renew_every.count(), terms.lease.count(), terms.margin.count()));
+    throw Error(Fault::misuse,
+                fmt::format("LockOptions::renew_every {} us must be shorter than the lease of {} us without "
+                            "its margin of {} us",
+                            terms.renew_every.count(), terms.lease.count(), terms.margin.count()));
 }
 
-std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options, const Patience& patience) {
+std::shared_ptr<Lease> Core::acquire(const Name& name, const LockOptions& options, const Patience& patience) {
   const auto reentrance = options.reentrance.value_or(options_.reentrance);
   if (patience.stop.stop_requested()) return nullptr;
   if (reentrance == Reentrance::thread)
@@ -156,7 +161,7 @@ std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options
     request.entry = random_identity();
     request.mark = owners_.mark(request.owner.text());
   }
-  auto held = wait_for_grant(request, patience);
+  auto held = granted_or_told(request, patience);
   if (held && reentrance == Reentrance::thread) entries_.open_to_this_thread(held);
   return held;
 }
@@ -166,10 +171,16 @@ std::shared_ptr<Held> Core::acquire(const Name& name, const LockOptions& options
 store::Entered Core::ask(Request& request, bool again, Deadline until, Instant& sent) {
   sent = BootClock::now();
   if (!request.unanswered && !request.in_doubt) request.begun = sent;
-  const store::Ask ask{request.name, request.owner, options_.node,
-                       request.options.label ? std::string_view{*request.options.label} : options_.label,
-                       request.actor.view(), request.terms.left_of_lease(request.begun, sent), request.options.at_least,
-                       request.options.metadata, request.entry, request.ticket};
+  const store::AcquireRequest ask{request.name,
+                                  request.owner,
+                                  options_.node,
+                                  request.options.label ? std::string_view{*request.options.label} : options_.label,
+                                  request.actor.view(),
+                                  request.terms.left_of_lease(request.begun, sent),
+                                  request.options.at_least,
+                                  request.options.metadata,
+                                  request.entry,
+                                  request.ticket};
   const auto granted = table_->acquire({&ask, 1}, until).front();
   // A grant that is asked for again keeps its entries as they are by then, ours with the end it was first given.
   const bool settled = granted.token ? !again && !request.unanswered : granted.row_locked;
@@ -182,12 +193,12 @@ store::Entered Core::ask(Request& request, bool again, Deadline until, Instant& 
 }
 
 // Asks once, until there is an answer. Empty: busy.
-std::shared_ptr<Held> Core::try_once(Request& request, Instant deadline, std::stop_token stop) {
+std::shared_ptr<Lease> Core::try_once(Request& request, Instant deadline, std::stop_token stop) {
   const auto bound = answer_by(deadline);
   for (bool again = false;; again = true) {
     Instant sent{};
-    const auto answer = persist(bound, stop, request.unanswered,
-                                [&](Deadline until) { return ask(request, again, until, sent); });
+    const auto answer =
+        retry(bound, stop, request.unanswered, [&](Deadline until) { return ask(request, again, until, sent); });
     request.row_locked = answer.row_locked;
     if (!answer.token) {
       request.begun = sent;  // none of them had been granted until then
@@ -200,14 +211,14 @@ std::shared_ptr<Held> Core::try_once(Request& request, Instant deadline, std::st
     const bool stale = owner == request.owner && now - request.first_sent > options_.grace / 2 &&
                        !planted("no_look_after_grace") && !above_floor(*answer.token, {bound, stop});
     // Nor is a grant of use whose max_hold has passed since it was first asked for.
-    const bool over = (request.unanswered || again) &&
-                      request.terms.left_of_lease(request.begun, now) <= request.terms.margin;
+    const bool over =
+        (request.unanswered || again) && request.terms.left_of_lease(request.begun, now) <= request.terms.margin;
     if (stale || over) {
       start_over(request, stale, {bound, stop});
       continue;
     }
-    auto held = std::make_shared<Held>(request.name, owner, *answer.token, request.terms,
-                                       planted("acquire_trusts_answer") ? now : sent, request.entry, request.begun);
+    auto held = std::make_shared<Lease>(request.name, owner, *answer.token, request.terms,
+                                        planted("acquire_trusts_answer") ? now : sent, request.entry, request.begun);
     if (request.mark) held->keep(owners_.mark(std::string(owner)));
     // An answer that took longer than its own lease is worth another one: the same owner keeps the same token.
     if (!held->valid(now) && request.terms.lease > 4 * request.terms.margin && now < bound && !stop.stop_requested())
@@ -215,7 +226,8 @@ std::shared_ptr<Held> Core::try_once(Request& request, Instant deadline, std::st
     request.in_doubt = false;
     held->unanswered = request.unanswered;
     held->passed.since = now;
-    hold(held, request.job, request.first_sent);
+    held->say(request.options);
+    hold(held, request.job, request.called);
     return held;
   }
 }
@@ -223,94 +235,90 @@ std::shared_ptr<Held> Core::try_once(Request& request, Instant deadline, std::st
 // Gives back what it has been granted, and asks as somebody else from now on. `whole`: also what others of its node
 // have entered.
 void Core::start_over(Request& request, bool whole, const Deadline& deadline) {
-  persist(deadline, [&](Deadline until) {
+  retry(deadline, [&](Deadline until) {
     if (whole || request.entry.empty()) table_->withdraw(request.name.text(), request.owner, until);
     else table_->leave(request.name.text(), request.entry, until);
     return true;
   });
-  if (request.unanswered) keeper_.free_later({request.name.text(), request.owner.text(), request.entry, {}, true, {}});
+  if (request.unanswered) renewer_.free_later({request.name.text(), request.owner.text(), request.entry, {}, true, {}});
   request.in_doubt = request.unanswered = false;
   request.owner = {};
   if (request.mark) request.mark = owners_.mark(request.owner.text());
   request.first_sent = BootClock::now();
 }
 
-// A grant begins: it is kept, watched, counted and told of.
-void Core::hold(const std::shared_ptr<Held>& held, const engine::JobRef& job, Instant since) {
-  held->taken_by(job);
-  watch(held);
-  if (!reporter_->observed()) return;
-  // There has to be time to be granted it, and to be answered a renewal.
-  const auto terms = held->terms();
-  const auto trip = table_->round_trip();
-  if (held->renewable() && terms.lease - terms.margin <= 2 * trip + terms.lease / 8)
-    reporter_->tell(Event::Kind::trust_low, held->name(), held->token(), held->remaining(BootClock::now()),
-                    fmt::format("a lease of {} us is too short to be renewed where a round trip to the database takes {} us; "
-                                "choose a longer one",
-                                terms.lease.count(), trip.count()));
-  reporter_->tell(Event::Kind::granted, held->name(), held->token(), std::chrono::floor<Duration>(BootClock::now() - since));
-}
-
 bool Core::above_floor(Token token, const Deadline& deadline) {
-  return number(token) > number(persist(deadline, [&](Deadline until) { return table_->floor(until); }));
+  return number(token) > number(retry(deadline, [&](Deadline until) { return table_->floor(until); }));
 }
 
-Released Core::release(const std::shared_ptr<Held>& held, Duration timeout) {
+Released Core::release(const std::shared_ptr<Lease>& held, Duration timeout) {
   const bool was_valid = held->valid(BootClock::now());
   switch (entries_.leave(held)) {
-    case engine::Entries::Rest::nothing: break;
-    case engine::Entries::Rest::others: return was_valid ? Released::still_held : Released::was_lost;
-    case engine::Entries::Rest::detached: return Released::unconfirmed;
+    case engine::ReentranceTable::Rest::nothing: break;
+    case engine::ReentranceTable::Rest::others: return was_valid ? Released::still_held : Released::was_lost;
+    case engine::ReentranceTable::Rest::detached: return Released::unconfirmed;
   }
   const bool was_lost = !held->let_go();
+  tell_if_lost(held);
   forget(held);
   expect_late_attempts(*held);
   const auto deadline_of_all = later(BootClock::now(), timeout);
   bool in_doubt = false, yields = false;
-  Ringing ringing(*lines_, held->name(), yields);
+  WakeOnExit wake(*queues_, held->name(), yields);
   try {
     if (!was_lost && hand_over(held, deadline_of_all, in_doubt, yields)) {
-      ringing.keep_silent();  // the name was not free for a moment: whoever were woken would look in vain
+      wake.keep_silent();  // the name was not free for a moment: whoever were woken would look in vain
       return Released::freed;
     }
-    const auto left = persist(deadline_of_all, {}, in_doubt, [&](Deadline deadline) {
+    const auto left = retry(deadline_of_all, {}, in_doubt, [&](Deadline deadline) {
       if (!held->entry().empty()) return table_->leave(held->name(), held->entry(), deadline);
-      const auto claim = held->claim();
-      return store::Left{static_cast<bool>(table_->release({&claim, 1}, deadline).front()), {}};
+      const auto key = held->key();
+      return store::Left{static_cast<bool>(table_->release({&key, 1}, deadline).front()), {}};
     });
     // Nothing to free although it was ours when asked first: then an attempt without an answer has freed it.
     if (was_lost) return Released::was_lost;
     if (!left.was_there && !(in_doubt && was_valid)) {
-      reporter_->tell(Event::Kind::lost, held->name(), held->token(), {}, "it was no longer ours when it was released");
+      events_->counters().lost.of(Loss::refused).add();
+      events_->emit(Event::Kind::lost, *held, {}, "it was no longer ours when it was released");
       return Released::was_lost;
     }
     if (left.owner == held->owner()) return Released::still_held;
-    reporter_->tell(Event::Kind::released, held->name(), held->token());
+    events_->emit(Event::Kind::released, *held);
     return Released::freed;
   } catch (const Error& error) {
-    keeper_.free_later({held->name(), held->owner(), std::string(held->entry()), {}, false, held->longest()});
-    reporter_->tell(Event::Kind::released, held->name(), held->token(), {},
-                    fmt::format("not confirmed; at the latest it ends with its lease: {}", error.what()));
-    return was_lost ? Released::was_lost : Released::unconfirmed;
+    renewer_.free_later({held->name(), held->owner(), std::string(held->entry()), {}, false, held->longest()});
+    if (was_lost) return Released::was_lost;
+    events_->emit(Event::Kind::released, *held, {},
+                  fmt::format("not confirmed; at the latest it ends with its lease: {}", error.what()));
+    return Released::unconfirmed;
   }
 }
 
-void Core::detach(const std::shared_ptr<Held>& held) {
+void Core::detach(const std::shared_ptr<Lease>& held) {
   entries_.detach(held);
   // Its row goes on naming the job that has let go of it.
   if (const auto named = held->belongs_to_nobody()) named->add({weak_from_this(), held, true});
+  tell_if_lost(held);
   forget(held);
   if (held->entry().empty()) expect_late_attempts(*held);
 }
 
-void Core::forget(const std::shared_ptr<Held>& held) noexcept {
+// Whoever lets go of it may be the first to look at it after its end.
+void Core::tell_if_lost(const std::shared_ptr<Lease>& held) noexcept {
+  if (held->valid(BootClock::now())) return;
+  if (const auto loss = held->loss(); loss && held->lose(*loss)) events_->emit_loss(held, engine::in_words(*loss));
+}
+
+void Core::forget(const std::shared_ptr<Lease>& held) noexcept {
   held->let_go();
+  if (held->first_to_count_end()) events_->counters().ended.add();
   held->belongs_to_nobody();
-  keeper_.forget(held);
+  queues_->tell_no_more(held);
+  renewer_.forget(held);
   timer_.forget(held);
 }
 
-void Core::extend(const std::shared_ptr<Held>& held, Duration lease, Instant by) {
+void Core::extend(const std::shared_ptr<Lease>& held, Duration lease, Instant by) {
   const auto now = BootClock::now();
   if (later(now, lease) > held->ends())
     throw Error(Fault::misuse,
@@ -325,48 +333,49 @@ void Core::extend(const std::shared_ptr<Held>& held, Duration lease, Instant by)
   held->ask_for(terms);
   watch(held);
   Instant sent{};
-  const bool still = persist(by, [&](Deadline deadline) {
+  const auto renewed = retry(by, [&](Deadline deadline) {
     sent = BootClock::now();
     const auto room = std::chrono::floor<Duration>(held->ends() - sent);  // an attempt that is repeated has less
-    return table_->extend(held->claim(), std::clamp(room, Duration{}, lease), deadline);
+    return table_->extend(held->key(), std::clamp(room, Duration{}, lease), deadline);
   });
-  if (!still || !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms)) {
-    if (held->lose(Loss::refused)) reporter_->tell_loss(held, "it could not be extended: the lease is no longer ours");
+  if (renewed == store::Renewed::lost ||
+      !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms)) {
+    if (held->lose(Loss::refused)) events_->emit_loss(held, "it could not be extended: the lease is no longer ours");
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
                                          in_quotes(held->name()), number(held->token())));
   }
+  held->wanted_is(renewed == store::Renewed::wanted);
+  if (renewed == store::Renewed::wanted) events_->ask(held);
   watch(held);
 }
 
 // Has the grant renewed, and its end told, by what its terms are now.
-void Core::watch(const std::shared_ptr<Held>& held) {
+void Core::watch(const std::shared_ptr<Lease>& held) {
   timer_.watch(held);
-  keeper_.watch(held);
+  renewer_.watch(held);
 }
 
 std::optional<Holder> Core::inspect(const Name& name) {
-  return persist(soon(), [&](Deadline deadline) { return table_->inspect(name.text(), deadline); });
+  return retry(soon(), [&](Deadline deadline) { return table_->inspect(name.text(), deadline); });
 }
 
 std::vector<Holder> Core::list(const std::string& glob) {
-  auto holders = persist(soon(), [&](Deadline deadline) { return table_->list(engine::literal_prefix(glob), deadline); });
+  auto holders = retry(soon(), [&](Deadline deadline) { return table_->list(engine::literal_prefix(glob), deadline); });
   std::erase_if(holders, [&](const Holder& holder) { return !engine::matches(glob, holder.name); });
   return holders;
 }
 
 std::vector<Waiter> Core::waiters(const std::string& glob) {
-  auto waiters = persist(soon(), [&](Deadline deadline) {
-    return table_->waiting().waiters(engine::literal_prefix(glob), deadline);
-  });
+  auto waiters = retry(
+      soon(), [&](Deadline deadline) { return table_->waiting().waiters(engine::literal_prefix(glob), deadline); });
   std::erase_if(waiters, [&](const Waiter& waiter) { return !engine::matches(glob, waiter.name); });
   return waiters;
 }
 
 bool Core::force_release(const Name& name, Token seen) {
   bool in_doubt = false;
-  const bool moved = persist(soon(), {}, in_doubt, [&](Deadline deadline) {
-    return table_->force_release(name.text(), seen, deadline);
-  });
+  const bool moved = retry(soon(), {}, in_doubt,
+                           [&](Deadline deadline) { return table_->force_release(name.text(), seen, deadline); });
   if (moved || !in_doubt) return moved;
   const auto row = inspect(name);  // an attempt without an answer may have done it
   return row && row->owner.empty() && number(row->token) == number(seen) + 1;
@@ -375,17 +384,13 @@ bool Core::force_release(const Name& name, Token seen) {
 Engine::Reaped Core::reap(std::size_t batch) {
   try {
     return reaper_.round(batch);
-  } catch (const Failure& failure) {
-    throw engine::told(failure, failure.may_have_run());
-  }
+  } catch (const Failure& failure) { throw engine::to_error(failure, failure.may_have_run()); }
 }
 
 Engine::Reaped Core::reap_all(const Reaping& reaping, const std::stop_token& stop) {
   try {
     return reaper_.pass(reaping, stop);
-  } catch (const Failure& failure) {
-    throw engine::told(failure, failure.may_have_run());
-  }
+  } catch (const Failure& failure) { throw engine::to_error(failure, failure.may_have_run()); }
 }
 
 }  // namespace v0

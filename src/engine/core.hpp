@@ -1,17 +1,17 @@
 // The engine as a whole: asking, waiting, holding, letting go.
 #pragma once
 
-#include "engine/actor.hpp"
-#include "engine/adoptions.hpp"
-#include "engine/busy_names.hpp"
-#include "engine/entries.hpp"
-#include "engine/held.hpp"
-#include "engine/keeper.hpp"
-#include "engine/lines.hpp"
+#include "engine/busy_cache.hpp"
+#include "engine/event_queue.hpp"
+#include "engine/lease/adoptions.hpp"
+#include "engine/lease/lease.hpp"
+#include "engine/lease/lease_renewer.hpp"
+#include "engine/lease/reentrance_table.hpp"
+#include "engine/lease/trust_timer.hpp"
 #include "engine/reaper.hpp"
-#include "engine/reporter.hpp"
-#include "engine/trust_timer.hpp"
-#include "engine/usher.hpp"
+#include "engine/session_id.hpp"
+#include "engine/wait/notifier.hpp"
+#include "engine/wait/wait_queues.hpp"
 #include "store/lock_table.hpp"
 
 #include <dlock/engine.hpp>
@@ -32,7 +32,7 @@
 namespace dlock {
 inline namespace v0 {
 
-// What Engines and Locks share. Threads: any. Owns: the table's connections, the keeper, the timer, the reporter.
+// What Engines and Locks share. Threads: any. Owns: the table's connections, the renewer, the timer, the event queue.
 // Fails: Error, as include/dlock/engine.hpp says.
 class Core : public std::enable_shared_from_this<Core> {
  public:
@@ -44,7 +44,7 @@ class Core : public std::enable_shared_from_this<Core> {
   };
 
   // `options` are complete and valid. `half`: the engine's half of the actor of all its grants.
-  Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string half = engine::random_half());
+  Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string half = engine::random_id());
   // One time for the end of all, where somebody has begun to wait for it before.
   void end_by(Instant until) noexcept { end_by_ = until; }
   ~Core();  // waits for statements that are under way, all at the same time: at most request_timeout
@@ -54,25 +54,28 @@ class Core : public std::enable_shared_from_this<Core> {
   const EngineOptions& options() const noexcept { return options_; }
 
   // Empty: busy, or out of patience.
-  std::shared_ptr<engine::Held> acquire(const Name& name, const LockOptions& options, const Patience& patience);
+  std::shared_ptr<engine::Lease> acquire(const Name& name, const LockOptions& options, const Patience& patience);
   // Empty: it is not a grant of the name.
-  std::shared_ptr<engine::Held> adopt(const Name& name, const Grant& grant, const LockOptions& options);
+  std::shared_ptr<engine::Lease> adopt(const Name& name, const Grant& grant, const LockOptions& options);
   bool renew(const Name& name, const Grant& grant, std::optional<Duration> lease);
-  Released release(const std::shared_ptr<engine::Held>& held, Duration timeout);
-  void detach(const std::shared_ptr<engine::Held>& held);
-  void extend(const std::shared_ptr<engine::Held>& held, Duration lease) { extend(held, lease, soon()); }
+  Released release(const std::shared_ptr<engine::Lease>& held, Duration timeout);
+  void detach(const std::shared_ptr<engine::Lease>& held);
+  void extend(const std::shared_ptr<engine::Lease>& held, Duration lease) { extend(held, lease, soon()); }
+  // Who waits for the name, in this process and as of the last renewal in others.
+  std::optional<Duration> wanted(const engine::Lease& held) const;
+  std::stop_token asked(const std::shared_ptr<engine::Lease>& held);
 
   // In a caller's transaction. With `lease` a lease begins with its commit; without, the lock lasts as long as it does,
   // and has no owner. Empty: busy, or out of patience.
   std::optional<Grant> try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& deadline,
                                    const LockOptions* lease);
   // `gone`: the entry that asks has left, though others may hold on; it is refused.
-  void fence(const std::shared_ptr<engine::Held>& held, const TransactionRef& transaction, const FenceOptions& options,
+  void fence(const std::shared_ptr<engine::Lease>& held, const TransactionRef& transaction, const FenceOptions& options,
              bool gone = false);
   // Keeps the grant itself: the work may let go of the Lock that asks.
-  void with_fence(std::shared_ptr<engine::Held> held, const TransactionRef& transaction, const std::function<void()>& work,
-                  const FenceOptions& options);
-  std::string fence_sql(const engine::Held& held) const { return table_->fence_sql(held.claim()); }
+  void with_fence(std::shared_ptr<engine::Lease> held, const TransactionRef& transaction,
+                  const std::function<void()>& work, const FenceOptions& options);
+  std::string fence_sql(const engine::Lease& held) const { return table_->fence_sql(held.key()); }
 
   bool wait_free(const Name& name, const Patience& patience);
   std::vector<Waiter> waiters(const std::string& glob);
@@ -81,14 +84,18 @@ class Core : public std::enable_shared_from_this<Core> {
   bool force_release(const Name& name, Token seen);
   Engine::Reaped reap(std::size_t batch);
   Engine::Reaped reap_all(const Reaping& reaping, const std::stop_token& stop);
+  Stats stats() const;
+  std::unique_ptr<engine::EventQueue::Registration> observe(std::function<void(const Event&)> observer) {
+    return events_->observe(std::move(observer));
+  }
 
  private:
-  // How long a mark says that a name is wanted: a release rings meanwhile.
+  // How long a mark says that a name is wanted: a release notifies meanwhile.
   static constexpr Duration mark_length = std::chrono::seconds{10};
 
-  struct Request;  // one acquire: its owner, and what is known of it
-  class Vigil;     // one acquire that waits in line
-  class Watch;     // one that waits for news of a name, and takes no part in its line
+  struct Request;         // one acquire: its owner, and what is known of it
+  class QueuedAcquire;    // one acquire that waits in line
+  class ReleaseObserver;  // one that waits for news of a name, and takes no part in its line
 
   void ensure_running();
   Instant soon() const noexcept;
@@ -98,58 +105,65 @@ class Core : public std::enable_shared_from_this<Core> {
   Duration within(Duration least, int round_trips) const noexcept {
     return std::max<Duration>(least, round_trips * table_->round_trip());
   }
-  engine::Held::Terms terms_of(const LockOptions& options) const;
-  engine::Held::Terms with_margin(engine::Held::Terms terms) const;
-  void check_pace(const engine::Held::Terms& terms) const;
-  std::shared_ptr<engine::Held> reenter(const Name& name, const LockOptions& options, Instant deadline);
-  bool refresh(const std::shared_ptr<engine::Held>& held, const LockOptions& options, Instant deadline);
-  void extend(const std::shared_ptr<engine::Held>& held, Duration lease, Instant deadline);
-  void watch(const std::shared_ptr<engine::Held>& held);
-  void forget(const std::shared_ptr<engine::Held>& held) noexcept;
+  engine::Lease::Terms terms_of(const LockOptions& options) const;
+  engine::Lease::Terms with_margin(engine::Lease::Terms terms) const;
+  void check_pace(const engine::Lease::Terms& terms) const;
+  std::shared_ptr<engine::Lease> reenter(const Name& name, const LockOptions& options, Instant deadline);
+  bool refresh(const std::shared_ptr<engine::Lease>& held, const LockOptions& options, Instant deadline);
+  void extend(const std::shared_ptr<engine::Lease>& held, Duration lease, Instant deadline);
+  void watch(const std::shared_ptr<engine::Lease>& held);
+  void tell_if_lost(const std::shared_ptr<engine::Lease>& held) noexcept;
+  void forget(const std::shared_ptr<engine::Lease>& held) noexcept;
   static void put_rows_right(const engine::JobRef& job, const Deadline& until);
-  std::shared_ptr<engine::Held> wait_for_grant(Request& request, const Patience& patience);
-  std::shared_ptr<engine::Held> try_first(Request& request, const Patience& patience);
-  std::shared_ptr<engine::Held> look_into_lock(Request& request, const Patience& patience);
+  std::shared_ptr<engine::Lease> wait_for_grant(Request& request, const Patience& patience);
+  std::shared_ptr<engine::Lease> try_first(Request& request, const Patience& patience);
+  std::shared_ptr<engine::Lease> look_into_lock(Request& request, const Patience& patience);
   store::Blocked blocked(const Name& name, const std::stop_token& stop);
   template <class Ask>
   auto ask_unless_locked(const Name& name, Instant deadline, const std::stop_token& stop, Ask ask)
       -> decltype(ask(Deadline::max()));
-  bool hand_over(const std::shared_ptr<engine::Held>& held, Instant deadline, bool& in_doubt, bool& yields);
-  void disown(const engine::Held& held, const std::string& heir);
-  void hold(const std::shared_ptr<engine::Held>& held, const engine::JobRef& job, Instant since);
+  bool hand_over(const std::shared_ptr<engine::Lease>& held, Instant deadline, bool& in_doubt, bool& yields);
+  void disown(const engine::Lease& held, const std::string& heir);
+  std::shared_ptr<engine::Lease> granted_or_told(Request& request, const Patience& patience);
+  std::optional<Grant> lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
+                               const LockOptions* lease);
+  void tell_end(const Name& name, Instant begun, bool waited, const engine::Said& said);
+  static engine::Said said_by(const LockOptions& options) noexcept { return {options.label, options.job}; }
+  void hold(const std::shared_ptr<engine::Lease>& held, const engine::JobRef& job, Instant since);
   void free_later(const Request& request);
   bool free_late_grant(const Name& name, const Deadline& deadline);
-  bool free_late_grant(const Name& name, const store::Outlook& outlook, const Deadline& deadline);
-  void expect_late_attempts(const engine::Held& held);
+  bool free_late_grant(const Name& name, const store::Availability& availability, const Deadline& deadline);
+  void expect_late_attempts(const engine::Lease& held);
   store::Entered ask(Request& request, bool again, Deadline until, Instant& sent);
   void start_over(Request& request, bool whole, const Deadline& deadline);
-  std::shared_ptr<engine::Held> try_once(Request& request, Instant deadline, std::stop_token stop);
-  bool granted_here(const store::Outlook& outlook) const { return outlook.holder.starts_with(half_); }
+  std::shared_ptr<engine::Lease> try_once(Request& request, Instant deadline, std::stop_token stop);
+  bool granted_here(const store::Availability& availability) const {
+    return availability.holder.starts_with(engine_id_);
+  }
   void mark(const Name& name, Deadline deadline);
   bool above_floor(Token token, const Deadline& deadline);
   bool catch_up(store::Visit& visit);
-  void prove(store::Visit& visit, const std::shared_ptr<engine::Held>& held, const FenceOptions& options, bool gone);
+  void prove(store::Visit& visit, const std::shared_ptr<engine::Lease>& held, const FenceOptions& options, bool gone);
   template <class Ask>
-  auto persist(Instant deadline, const std::stop_token& stop, bool& in_doubt, Ask ask)
-      -> decltype(ask(Deadline::max()));
+  auto retry(Instant deadline, const std::stop_token& stop, bool& in_doubt, Ask ask) -> decltype(ask(Deadline::max()));
   template <class Ask>
-  auto persist(const Deadline& deadline, Ask ask) -> decltype(ask(Deadline::max()));
+  auto retry(const Deadline& deadline, Ask ask) -> decltype(ask(Deadline::max()));
 
   Instant end_by_ = Instant::max();
   const EngineOptions options_;
-  const std::string half_;
+  const std::string engine_id_;
   const std::shared_ptr<store::LockTable> table_;
-  const std::shared_ptr<engine::Reporter> reporter_;
-  engine::Entries entries_;
+  const std::shared_ptr<engine::EventQueue> events_;
+  engine::ReentranceTable entries_;
   engine::Adoptions adoptions_;
-  engine::Owners owners_;
-  engine::BusyNames busy_;
+  engine::NodeOwners owners_;
+  engine::BusyCache busy_;
   std::atomic<bool> running_{false};  // the threads without which no lease is asked for
   engine::TrustTimer timer_;
-  engine::Keeper keeper_;
+  engine::LeaseRenewer renewer_;
   engine::Reaper reaper_;
-  const std::shared_ptr<engine::Lines> lines_ = std::make_shared<engine::Lines>(options_.poll_floor);
-  engine::Usher usher_;
+  const std::shared_ptr<engine::WaitQueues> queues_ = std::make_shared<engine::WaitQueues>(options_.poll_floor);
+  engine::Notifier notifier_;
 };
 
 }  // namespace v0

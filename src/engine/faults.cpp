@@ -5,7 +5,7 @@
 
 namespace dlock::engine {
 
-bool passing(Cause cause) noexcept {
+bool is_transient(Cause cause) noexcept {
   switch (cause) {
     case Cause::refused:
     case Cause::disconnected:
@@ -22,7 +22,7 @@ bool passing(Cause cause) noexcept {
   return false;
 }
 
-Error told(const Failure& failure, bool in_doubt) {
+Error to_error(const Failure& failure, bool in_doubt) {
   if (planted("doubt_called_failure")) in_doubt = false;
   const auto fault = [&] {
     switch (failure.cause()) {

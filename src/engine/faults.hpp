@@ -8,9 +8,9 @@
 namespace dlock::engine {
 
 // Whether the same question may succeed if it is asked again a little later.
-bool passing(Cause cause) noexcept;
+bool is_transient(Cause cause) noexcept;
 
 // The failure as the caller sees it. `in_doubt`: the question may have been carried out, now or in an earlier attempt.
-Error told(const Failure& failure, bool in_doubt);
+Error to_error(const Failure& failure, bool in_doubt);
 
 }  // namespace dlock::engine

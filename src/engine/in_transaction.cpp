@@ -1,8 +1,8 @@
 // Locks a name for as long as a caller's transaction lasts, and proves in one that a lease is still held.
-#include "engine/actor.hpp"
 #include "engine/core.hpp"
-#include "engine/persist.hpp"
-#include "engine/watch.hpp"
+#include "engine/retry.hpp"
+#include "engine/session_id.hpp"
+#include "engine/wait/release_observer.hpp"
 #include "store/visit.hpp"
 #include "types/mutant.hpp"
 #include "types/owner.hpp"
@@ -19,7 +19,7 @@ namespace dlock {
 inline namespace v0 {
 namespace {
 
-using engine::Held;
+using engine::Lease;
 
 // What was acknowledged so long ago has arrived on all servers of a cluster, but for one that is in trouble.
 constexpr Duration longest_way = std::chrono::seconds{10};
@@ -30,9 +30,9 @@ Error told_in_transaction(const Failure& failure) {
     case Cause::locked:
     case Cause::deadlock:
     case Cause::serialization:
-      return Error(Fault::conflict,
-                   fmt::format("{}; roll the transaction back and run it again", failure.what()), failure.code());
-    default: return engine::told(failure, false);
+      return Error(Fault::conflict, fmt::format("{}; roll the transaction back and run it again", failure.what()),
+                   failure.code());
+    default: return engine::to_error(failure, false);
   }
 }
 
@@ -40,33 +40,32 @@ template <class Work>
 auto in_transaction(Work work) -> decltype(work()) {
   try {
     return work();
-  } catch (const Failure& failure) {
-    throw told_in_transaction(failure);
-  }
+  } catch (const Failure& failure) { throw told_in_transaction(failure); }
 }
 
-// Keeps the keeper from renewing a lease until the fence has answered: a renewal after the transaction's snapshot would
+// Keeps the renewer from renewing a lease until the fence has answered: a renewal after the transaction's snapshot would
 // end it with conflict.
 class Announced {
  public:
-  Announced(engine::Keeper& keeper, const std::shared_ptr<Held>& held, Duration patience) : keeper_(keeper), held_(held) {
+  Announced(engine::LeaseRenewer& renewer, const std::shared_ptr<Lease>& held, Duration patience)
+      : renewer_(renewer), held_(held) {
     // A renewal that hangs longer than that is no reason not to try: at worst the transaction runs again.
-    if (!planted("keeper_not_held_back")) keeper_.hold_back(held_, later(BootClock::now(), patience));
+    if (!planted("renewer_not_held_back")) renewer_.hold_back(held_, later(BootClock::now(), patience));
   }
-  ~Announced() { keeper_.resume(held_); }
+  ~Announced() { renewer_.resume(held_); }
   Announced(const Announced&) = delete;
   Announced& operator=(const Announced&) = delete;
 
  private:
-  engine::Keeper& keeper_;
-  const std::shared_ptr<Held>& held_;
+  engine::LeaseRenewer& renewer_;
+  const std::shared_ptr<Lease>& held_;
 };
 
 void commit(store::Visit& visit) {
   try {
     visit.commit();
   } catch (const Failure& failure) {
-    if (failure.may_have_run()) throw engine::told(failure, true);
+    if (failure.may_have_run()) throw engine::to_error(failure, true);
     throw told_in_transaction(failure);
   }
 }
@@ -79,7 +78,9 @@ const void* handle_of(const TransactionRef& transaction) {
 // it, so that it can be told from what the work has ended.
 class Begun {
  public:
-  explicit Begun(const TransactionRef& transaction) : handle_(handle_of(transaction)), outer_(innermost_) { innermost_ = this; }
+  explicit Begun(const TransactionRef& transaction) : handle_(handle_of(transaction)), outer_(innermost_) {
+    innermost_ = this;
+  }
   ~Begun() { innermost_ = outer_; }
   Begun(const Begun&) = delete;
   Begun& operator=(const Begun&) = delete;
@@ -111,12 +112,21 @@ thread_local Begun* Begun::innermost_ = nullptr;
 
 std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
                                        const LockOptions* lease) {
+  const auto begun = BootClock::now();
+  auto grant = lock_in(transaction, name, until, lease);
+  if (!grant && !until.stopped())
+    tell_end(name, begun, until.at() > begun, lease != nullptr ? said_by(*lease) : engine::Said{});
+  return grant;
+}
+
+std::optional<Grant> Core::lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
+                                   const LockOptions* lease) {
   const auto deadline = until.at();
   const auto& stop = until.stop();
   store::TakeAsk ask{name.text(), Token{}};
   std::string owner = random_identity();
   const auto& job = engine::job_of_this_thread();
-  const engine::ActorName actor(half_, job->half);
+  const engine::SessionId actor(engine_id_, job->id);
   auto idle_bound = options_.lease;
   if (lease != nullptr) {
     idle_bound = terms_of(*lease).lease;
@@ -132,19 +142,19 @@ std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const 
   in_transaction([&] { visit->check(); });
 
   const Patience patience{deadline, stop, true};
-  std::optional<Watch> watch;
+  std::optional<ReleaseObserver> observer;
   for (bool attempted = false, caught_up = false;;) {
-    if (watch) watch->attend();
+    if (observer) observer->attend();
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
     const auto asked_at = BootClock::now();
-    const auto peeked =
-        ask_unless_locked(name, answer_by(deadline), stop, [&](Deadline answer) { return table_->peek(name.text(), answer); });
-    if (peeked.free) {
-      if (!peeked.there) {
+    const auto row = ask_unless_locked(name, answer_by(deadline), stop,
+                                       [&](Deadline answer) { return table_->peek(name.text(), answer); });
+    if (row.free) {
+      if (!row.there) {
         ask_unless_locked(name, answer_by(deadline), stop, [&](Deadline answer) { table_->make(name.text(), answer); });
         catch_up(*visit);
       }
-      ask.floor = peeked.floor;
+      ask.floor = row.floor;
       if (const auto token = in_transaction([&] { return visit->take(ask); })) {
         // As in an acquire: the floor may have been raised since, if this took very long.
         if (BootClock::now() - asked_at > options_.grace / 2 && !above_floor(*token, answer_by(deadline)))
@@ -156,10 +166,11 @@ std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const 
         return Grant{*token, lease != nullptr ? owner : std::string{}};
       }
       if (!in_transaction([&] { return visit->sees(name.text()); }))
-        throw Error(Fault::conflict,
-                    fmt::format("the row of {} was made after the transaction's snapshot; roll the transaction back and "
-                                "run it again, with the lock first",
-                                in_quotes(name.text())));
+        throw Error(
+            Fault::conflict,
+            fmt::format("the row of {} was made after the transaction's snapshot; roll the transaction back and "
+                        "run it again, with the lock first",
+                        in_quotes(name.text())));
       if (!attempted && BootClock::now() < deadline) {
         attempted = true;
         continue;  // look at once whether it was taken, or is only locked
@@ -178,46 +189,47 @@ std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const 
     const auto now = BootClock::now();
     if (now >= deadline) {
       // Free by the engine's server; the caller's may not have heard of the release.
-      if (peeked.free && !caught_up && catch_up(*visit)) {
+      if (row.free && !caught_up && catch_up(*visit)) {
         caught_up = true;
         continue;
       }
       in_transaction([&] { visit->confirm(); });
-      if (!peeked.free || !visit->table_locked()) return std::nullopt;
+      if (!row.free || !visit->table_locked()) return std::nullopt;
       const auto found = blocked(name, {});
       if (found.rightly || found.text.empty()) return std::nullopt;
       throw Error(Fault::timeout, fmt::format("{} could not be locked in time, though nobody holds it: {}",
                                               in_quotes(name.text()), found.text));
     }
-    if (!watch) {
-      watch.emplace(*this, name, patience, owner);
-      if (job->holds.load() > 0) watch->enroll(job, actor.view());
+    if (!observer) {
+      observer.emplace(*this, name, patience, owner);
+      if (job->holds.load() > 0) observer->enroll(job, actor.view());
     }
-    if (!peeked.free && watch->marks() && !planted("wait_free_no_second_look")) continue;  // and look again
-    watch->rest(peeked.free ? Duration{} : std::max(peeked.opens_in, Duration{1}), {});
+    if (!row.free && observer->marks() && !planted("wait_free_no_second_look")) continue;  // and look again
+    observer->rest(row.free ? Duration{} : std::max(row.opens_in, Duration{1}), {});
   }
 }
 
 // The transaction may be on another server of a cluster than the engine's connections, which is a little behind. False:
 // there is no cluster. Throws conflict if that server stays behind: nothing that it does not find is believed then.
 bool Core::catch_up(store::Visit& visit) {
-  const auto position = persist(soon(), [&](Deadline until) { return table_->position(until); });
+  const auto position = retry(soon(), [&](Deadline until) { return table_->position(until); });
   if (position.empty()) return false;
   if (!in_transaction([&] { return visit.catch_up(position, options_.request_timeout); }))
-    throw Error(Fault::conflict, "the transaction's server of the cluster is too far behind the others; roll the transaction "
-                                 "back and run it again");
+    throw Error(Fault::conflict,
+                "the transaction's server of the cluster is too far behind the others; roll the transaction "
+                "back and run it again");
   return true;
 }
 
 // Runs the fence's statement. Throws lost if it is refused, and whatever went wrong: the transaction must not be
 // committed then, and where the options say so, cannot.
-void Core::prove(store::Visit& visit, const std::shared_ptr<Held>& held, const FenceOptions& options, bool gone) {
+void Core::prove(store::Visit& visit, const std::shared_ptr<Lease>& held, const FenceOptions& options, bool gone) {
   constexpr Duration least_wait = std::chrono::milliseconds{50};
   // What has ended stays ended, whatever its row says: it is refused as nobody's.
   const auto left = gone ? Duration{} : held->remaining(BootClock::now());
   const bool over = left == Duration{} && !planted("ended_lock_fences");
-  auto claim = held->claim();
-  if (over) claim.owner = {};
+  auto key = held->key();
+  if (over) key.owner = {};
   const auto wait = std::clamp(left, least_wait, std::max<Duration>(least_wait, options_.request_timeout));
   // A grant may not have arrived yet on the transaction's server of a cluster. To look for it in vain would have its row
   // locked, and what then arrives ends the transaction.
@@ -225,25 +237,26 @@ void Core::prove(store::Visit& visit, const std::shared_ptr<Held>& held, const F
   bool proved = false;
   try {
     if (young) catch_up(visit);
-    proved = in_transaction([&] { return visit.fence(claim, wait); });
-    if (!proved && !over && !young && catch_up(visit)) proved = in_transaction([&] { return visit.fence(claim, wait); });
+    proved = in_transaction([&] { return visit.fence(key, wait); });
+    if (!proved && !over && !young && catch_up(visit)) proved = in_transaction([&] { return visit.fence(key, wait); });
     if (proved && options_.bound_idle && !planted("with_fence_unbounded"))
-      in_transaction([&] { visit.bound_idle(claim.lease); });
+      in_transaction([&] { visit.bound_idle(key.lease); });
   } catch (...) {
     if (options.doom) visit.spoil();
     throw;
   }
   if (proved) return;
   if (options.doom && !planted("refused_not_doomed")) visit.doom();
-  if (!over && held->lose(Loss::refused)) reporter_->tell_loss(held, "a fence was refused: the lease is no longer ours");
+  if (!over && held->lose(Loss::refused)) events_->emit_loss(held, "a fence was refused: the lease is no longer ours");
   throw Error(Fault::lost, fmt::format("the lock {} (token {}) is {}: its fence was refused; roll the transaction back",
                                        in_quotes(held->name()), number(held->token()),
                                        gone || !held->loss() ? "no longer held" : "lost"));
 }
 
-void Core::fence(const std::shared_ptr<Held>& held, const TransactionRef& transaction, const FenceOptions& options, bool gone) {
+void Core::fence(const std::shared_ptr<Lease>& held, const TransactionRef& transaction, const FenceOptions& options,
+                 bool gone) {
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
-  const Announced announced(keeper_, held, options_.request_timeout);
+  const Announced announced(renewer_, held, options_.request_timeout);
   in_transaction([&] { visit->check(); });
   auto* const begun = Begun::find(transaction);
   try {
@@ -263,7 +276,7 @@ void Core::fence(const std::shared_ptr<Held>& held, const TransactionRef& transa
   }
 }
 
-void Core::with_fence(std::shared_ptr<Held> held, const TransactionRef& transaction, const std::function<void()>& work,
+void Core::with_fence(std::shared_ptr<Lease> held, const TransactionRef& transaction, const std::function<void()>& work,
                       const FenceOptions& options) {
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
   FenceOptions ended_here = options;
@@ -272,11 +285,11 @@ void Core::with_fence(std::shared_ptr<Held> held, const TransactionRef& transact
   for (unsigned attempt = 1;; ++attempt) {
     bool working = false;
     try {
-      std::optional<Announced> announced(std::in_place, keeper_, held, options_.request_timeout);
+      std::optional<Announced> announced(std::in_place, renewer_, held, options_.request_timeout);
       in_transaction([&] { visit->begin(options_.request_timeout); });
       try {
         auto sent = BootClock::now();
-        const auto lease = held->claim().lease;
+        const auto lease = held->key().lease;
         prove(*visit, held, ended_here, false);
         announced.reset();
         {
@@ -301,13 +314,16 @@ void Core::with_fence(std::shared_ptr<Held> held, const TransactionRef& transact
         } catch (const Error& error) {
           if (error.fault() != Fault::conflict) throw;
         }
-        throw Error(Fault::misuse,
-                    fmt::format("the work under the lock {} asked to be run again, but its transaction had ended before: what "
-                                "it has committed is stored, and nothing is run again", in_quotes(held->name())));
+        throw Error(
+            Fault::misuse,
+            fmt::format("the work under the lock {} asked to be run again, but its transaction had ended before: what "
+                        "it has committed is stored, and nothing is run again",
+                        in_quotes(held->name())));
       }
     } catch (const Error& error) {
       if (error.fault() != Fault::conflict || attempt >= options.attempts) throw;
-      reporter_->tell(Event::Kind::retried, held->name(), held->token(), {}, error.what());
+      events_->counters().retried.of(RetryCause::conflict).add();
+      events_->emit(Event::Kind::retried, *held, {}, error.what());
       engine::pause_until(later(BootClock::now(), backoff.next()), {});
     }
   }

@@ -14,7 +14,8 @@ inline bool pause_until(Instant until, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any changed;
   std::unique_lock guard(mutex);
-  while (!stop.stop_requested() && BootClock::now() < until) changed.wait_until(guard, stop, until, [] { return false; });
+  while (!stop.stop_requested() && BootClock::now() < until)
+    changed.wait_until(guard, stop, until, [] { return false; });
   return stop.stop_requested();
 }
 

@@ -5,7 +5,7 @@
 #include "engine/faults.hpp"
 #include "engine/glob.hpp"
 #include "engine/pause.hpp"
-#include "store/waiting_room.hpp"
+#include "store/waiter_table.hpp"
 #include "types/mutant.hpp"
 #include "types/owner.hpp"
 
@@ -51,11 +51,11 @@ struct Reaper::State {
   };
   using Progress = std::function<void(const ReapProgress&)>;
 
-  State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<Reporter> news, Terms the_terms)
-      : table(std::move(the_table)), reporter(std::move(news)), terms(std::move(the_terms)) {}
+  State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news, Terms the_terms)
+      : table(std::move(the_table)), events(std::move(news)), terms(std::move(the_terms)) {}
 
   const std::shared_ptr<store::LockTable> table;
-  const std::shared_ptr<Reporter> reporter;
+  const std::shared_ptr<EventQueue> events;
   const Terms terms;
   const std::string id = random_identity();
   std::stop_source closing;
@@ -63,9 +63,9 @@ struct Reaper::State {
   std::mutex working;
   // Guarded by working:
   Instant turn_begun{};
-  std::optional<Seen> seen;                 // a floor that has not been there for the grace yet
-  std::optional<Token> safe;                // one that has: below it rows may go
-  std::vector<store::Abandoned> doubtful;   // perhaps settled by this reaper: nobody answered
+  std::optional<Seen> seen;                // a floor that has not been there for the grace yet
+  std::optional<Token> safe;               // one that has: below it rows may go
+  std::vector<store::Abandoned> doubtful;  // perhaps settled by this reaper: nobody answered
 
   // Asks until there is an answer, request_timeout is over, or asking again is useless.
   template <class Ask>
@@ -78,8 +78,8 @@ struct Reaper::State {
         return question(deadline);
       } catch (const Failure& failure) {
         const auto again = later(BootClock::now(), backoff.next());
-        if (!passing(failure.cause()) || again >= deadline || stop.stop_requested()) throw;
-        reporter->tell(Event::Kind::retried, {}, {}, {}, fmt::format("reaper: {}", failure.what()));
+        if (!is_transient(failure.cause()) || again >= deadline || stop.stop_requested()) throw;
+        events->emit_retry(failure, "reaper");
         if (pause_until(again, stop)) throw;
       }
     }
@@ -89,7 +89,8 @@ struct Reaper::State {
 
   bool begin_turn(Duration pause, const std::stop_token& stop) {
     const auto now = BootClock::now();
-    if (!ask(stop, [&](Deadline until) { return table->begin_reaping(id, terms.label, turn, pause, until); })) return false;
+    if (!ask(stop, [&](Deadline until) { return table->begin_reaping(id, terms.label, turn, pause, until); }))
+      return false;
     turn_begun = now;
     return true;
   }
@@ -180,7 +181,8 @@ struct Reaper::State {
   void each_idle(const Scope& scope, Token floor, std::size_t batch, const std::stop_token& stop, Work work) {
     each_batch(
         scope, batch, stop,
-        [&](const store::Some& some, Deadline until) { return table->idle(some, floor, terms.retention, until); }, work);
+        [&](const store::Some& some, Deadline until) { return table->idle(some, floor, terms.retention, until); },
+        work);
   }
 
   std::size_t remove(const Scope& scope, Token floor, std::size_t limit, std::size_t batch, const std::stop_token& stop,
@@ -201,8 +203,8 @@ struct Reaper::State {
   static constexpr const char* unclear = "; the answer was lost, so another reaper may have told this too";
 
   void report(const store::Abandoned& lease, const char* doubt = "") const {
-    reporter->tell(Event::Kind::abandoned, lease.name, lease.token, lease.expired,
-                   fmt::format("held by {} ({}), expired without release{}", lease.label, lease.node, doubt));
+    events->emit(Event::Kind::abandoned, lease.name, lease.token, lease.expired,
+                 fmt::format("held by {} ({}), expired without release{}", lease.label, lease.node, doubt));
   }
 
   // What was settled without an answer is looked up by its signature. Once the name was granted again that is gone: then
@@ -293,7 +295,7 @@ struct Reaper::State {
         next = later(BootClock::now(), jittered(terms.every));
       } catch (const std::exception& failure) {
         if (stop.stop_requested()) break;
-        reporter->tell(Event::Kind::retried, {}, {}, {}, fmt::format("reaper: {}", failure.what()));
+        events->emit_retry(failure, "reaper");
         if (!backoff) backoff.emplace(std::min(terms.every, longest_backoff));
         next = later(BootClock::now(), std::max(backoff->next(), shortest_breath));
       }
@@ -312,8 +314,8 @@ struct Reaper::State {
   }
 };
 
-Reaper::Reaper(std::shared_ptr<store::LockTable> table, std::shared_ptr<Reporter> reporter, Terms terms)
-    : state_(std::make_shared<State>(std::move(table), std::move(reporter), std::move(terms))) {
+Reaper::Reaper(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events, Terms terms)
+    : state_(std::make_shared<State>(std::move(table), std::move(events), std::move(terms))) {
   if (state_->terms.every > Duration{}) thread_.start([state = state_] { state->run(); });
 }
 
@@ -390,9 +392,8 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
     if (progress) progress({ReapProgress::Phase::grace, 0, candidates, std::chrono::ceil<Duration>(over - now)});
     if (pause_until(std::min(over, later(now, progress_step)), stop)) return reaped;
   }
-  when_possible([&] {
-    reaped.removed = state.remove(scope, floor, reaping.limit, batch_of_rows, stop, progress, candidates);
-  });
+  when_possible(
+      [&] { reaped.removed = state.remove(scope, floor, reaping.limit, batch_of_rows, stop, progress, candidates); });
   return reaped;
 }
 

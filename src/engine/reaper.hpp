@@ -8,9 +8,9 @@
 // grace as long as that clock says.
 #pragma once
 
-#include "engine/reporter.hpp"
-#include "types/thread.hpp"
+#include "engine/event_queue.hpp"
 #include "store/lock_table.hpp"
+#include "types/thread.hpp"
 
 #include <dlock/engine.hpp>
 #include <dlock/reaping.hpp>
@@ -32,7 +32,7 @@ class Reaper {
     std::string label{};
   };
 
-  Reaper(std::shared_ptr<store::LockTable> table, std::shared_ptr<Reporter> reporter, Terms terms);
+  Reaper(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events, Terms terms);
   ~Reaper();  // does not begin another statement; one under way ends within its time
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;

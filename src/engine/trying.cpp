@@ -1,8 +1,8 @@
-// Tries to be granted a name without standing in line, and tells what is in the way where nobody holds it.
+// Tries to be granted a name without status in line, and tells what is in the way where nobody holds it.
 #include "engine/core.hpp"
 #include "engine/pause.hpp"
-#include "engine/persist.hpp"
 #include "engine/request.hpp"
+#include "engine/retry.hpp"
 #include "types/name.hpp"
 
 #include <dlock/error.hpp>
@@ -26,14 +26,14 @@ constexpr int most_turns_of_others = 3;
 
 }  // namespace
 
-using engine::Held;
+using engine::Lease;
 
 // Once, unless the row is only locked: then a little longer. Who tries again and again is answered by a read, which costs
 // less than an attempt in vain.
-std::shared_ptr<Held> Core::try_first(Request& request, const Patience& patience) {
+std::shared_ptr<Lease> Core::try_first(Request& request, const Patience& patience) {
   const bool only_tries = !patience.waits && request.entry.empty();
   const auto& name = request.name.text();
-  if (only_tries && !keeper_.has_leftovers(name) && busy_.lately(name, request.first_sent)) try {
+  if (only_tries && !renewer_.has_leftovers(name) && busy_.lately(name, request.first_sent)) try {
       if (table_->busy(name, {std::min(answer_by(patience.deadline), soon()), patience.stop})) {
         request.row_locked = false;
         busy_.note(request.name.text(), BootClock::now());
@@ -62,12 +62,12 @@ std::shared_ptr<Held> Core::try_first(Request& request, const Patience& patience
 
 store::Blocked Core::blocked(const Name& name, const std::stop_token& stop) {
   bool in_doubt = false;
-  return persist(soon(), stop, in_doubt, [&](Deadline until) { return table_->blocked(name.text(), until); });
+  return retry(soon(), stop, in_doubt, [&](Deadline until) { return table_->blocked(name.text(), until); });
 }
 
 // Out of patience, and the row could not be had. Empty: busy, since somebody holds it, or has its row locked. Where it is
 // neither, that is no answer: throws Error{timeout}, and says what is in the way.
-std::shared_ptr<Held> Core::look_into_lock(Request& request, const Patience& patience) {
+std::shared_ptr<Lease> Core::look_into_lock(Request& request, const Patience& patience) {
   std::optional<Token> before;
   for (int turn = 0; turn <= most_turns_of_others; ++turn) {
     const auto found = blocked(request.name, patience.stop);
@@ -76,11 +76,11 @@ std::shared_ptr<Held> Core::look_into_lock(Request& request, const Patience& pat
       throw Error(Fault::timeout, fmt::format("{} could not be locked in time, though nobody holds it: {}",
                                               in_quotes(request.name.text()), found.text));
     // Who was granted it since the last look, or has it now, is a witness, too.
-    const auto outlook = persist({soon(), patience.stop}, [&](Deadline until) {
+    const auto availability = retry({soon(), patience.stop}, [&](Deadline until) {
       return table_->look(request.name.text(), request.ticket, until);
     });
-    if (!outlook.free || (before && outlook.token != *before)) return nullptr;
-    before = outlook.token;
+    if (!availability.free || (before && availability.token != *before)) return nullptr;
+    before = availability.token;
     if (turn == most_turns_of_others) break;
     if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
     if (!request.row_locked) return nullptr;

@@ -13,10 +13,12 @@ namespace {
 using dialects::Statement;
 
 // An ask whose texts are its own.
-class KeptAsk {
+class KeptAcquireRequest {
  public:
-  explicit KeptAsk(const Ask& ask) : name_(ask.name), ask_{name_, {}, {}, {}, {}, ask.lease, ask.at_least, {}} {
-    const std::array from{&Ask::owner, &Ask::node, &Ask::label, &Ask::actor, &Ask::metadata};
+  explicit KeptAcquireRequest(const AcquireRequest& ask)
+      : name_(ask.name), ask_{name_, {}, {}, {}, {}, ask.lease, ask.at_least, {}} {
+    const std::array from{&AcquireRequest::owner, &AcquireRequest::node, &AcquireRequest::label, &AcquireRequest::actor,
+                          &AcquireRequest::metadata};
     std::size_t size = 0;
     for (const auto field : from) size += (ask.*field).size();
     texts_.reserve(size);
@@ -27,26 +29,26 @@ class KeptAsk {
       left.remove_prefix((ask.*field).size());
     }
   }
-  KeptAsk(const KeptAsk&) = delete;
-  KeptAsk& operator=(const KeptAsk&) = delete;
-  const Ask& view() const noexcept { return ask_; }
+  KeptAcquireRequest(const KeptAcquireRequest&) = delete;
+  KeptAcquireRequest& operator=(const KeptAcquireRequest&) = delete;
+  const AcquireRequest& view() const noexcept { return ask_; }
 
  private:
   const Name name_;
   std::string texts_;
-  Ask ask_;
+  AcquireRequest ask_;
 };
 
-class KeptClaim {
+class KeptLeaseKey {
  public:
-  explicit KeptClaim(const Claim& claim) : name_(claim.name), owner_(claim.owner), claim_{name_, owner_, claim.token} {}
-  KeptClaim(const KeptClaim&) = delete;
-  KeptClaim& operator=(const KeptClaim&) = delete;
-  const Claim& view() const noexcept { return claim_; }
+  explicit KeptLeaseKey(const LeaseKey& key) : name_(key.name), owner_(key.owner), key_{name_, owner_, key.token} {}
+  KeptLeaseKey(const KeptLeaseKey&) = delete;
+  KeptLeaseKey& operator=(const KeptLeaseKey&) = delete;
+  const LeaseKey& view() const noexcept { return key_; }
 
  private:
   const std::string name_, owner_;
-  const Claim claim_;
+  const LeaseKey key_;
 };
 
 // The numbers that a statement answered for some of the names, which are in order.
@@ -55,9 +57,8 @@ std::vector<std::optional<std::int64_t>> numbers_of(std::span<const View> views,
   std::vector<std::optional<std::int64_t>> numbers(views.size());
   for (std::size_t row = 0; row < answer.rows(); ++row) {
     const std::string_view name = answer.text(row, 0);
-    const auto found = std::lower_bound(views.begin(), views.end(), name, [&](const View& view, std::string_view key) {
-      return name_of(view) < key;
-    });
+    const auto found = std::lower_bound(views.begin(), views.end(), name,
+                                        [&](const View& view, std::string_view key) { return name_of(view) < key; });
     if (found == views.end() || name_of(*found) != name) continue;
     auto& number = numbers[static_cast<std::size_t>(found - views.begin())];
     number = answer.integer(row, 1);
@@ -68,10 +69,10 @@ std::vector<std::optional<std::int64_t>> numbers_of(std::span<const View> views,
 }  // namespace
 
 // What both kinds travel on.
-struct Combining::Road {
+struct Combining::Lane {
   const Statement &acquire, &acquire_many, &release, &release_many;
   Pool& pool;
-  Ringing& ringing;
+  ReleaseNotice& notice;
 
   template <class Work>
   auto on(Pool::Loan loan, Deadline deadline, Work work) const
@@ -82,22 +83,30 @@ struct Combining::Road {
 };
 
 struct Combining::Acquires {
-  using View = Ask;
-  using Kept = KeptAsk;
+  using View = AcquireRequest;
+  using Kept = KeptAcquireRequest;
   using Result = Granted;
   using Turn = Pool::Loan;
-  const Road* road;
+  const Lane* lane;
 
-  static std::string_view name(const Ask& ask) { return ask.name.text(); }
-  Turn turn(Deadline deadline) const { return road->pool.turn(deadline); }
+  static std::string_view name(const AcquireRequest& ask) { return ask.name.text(); }
+  Turn turn(Deadline deadline) const { return lane->pool.turn(deadline); }
   static bool is_open(const Turn& turn) { return turn.is_open(); }
 
-  Granted alone(const Ask& ask, Turn turn, Deadline deadline) const {
-    const std::array<Argument, 10> arguments{std::string_view{ask.name.text()}, ask.owner, ask.node, ask.label, ask.actor,
-                                             ask.lease.count(), ask.at_least.count(), ask.metadata, ask.entry, ask.ticket};
+  Granted alone(const AcquireRequest& ask, Turn turn, Deadline deadline) const {
+    const std::array<Argument, 10> arguments{std::string_view{ask.name.text()},
+                                             ask.owner,
+                                             ask.node,
+                                             ask.label,
+                                             ask.actor,
+                                             ask.lease.count(),
+                                             ask.at_least.count(),
+                                             ask.metadata,
+                                             ask.entry,
+                                             ask.ticket};
     try {
-      return road->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
-        const Answer& answer = connection.run(road->acquire, arguments, until);
+      return lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+        const Answer& answer = connection.run(lane->acquire, arguments, until);
         return answer.rows() == 0 ? Granted{} : Granted{Token{answer.integer(0, 0)}, false};
       });
     } catch (const Failure& failure) {
@@ -108,15 +117,17 @@ struct Combining::Acquires {
 
   // A name is answered with its token; with 0 if it could be taken and was not (its row is locked, its queue has to be
   // looked at, somebody was quicker); with -1, or not at all, when it is busy.
-  std::vector<std::optional<Granted>> together(std::span<const Ask> asks, Turn turn, Deadline deadline) const {
+  std::vector<std::optional<Granted>> together(std::span<const AcquireRequest> asks, Turn turn,
+                                               Deadline deadline) const {
     std::vector<Argument> rows;
     rows.reserve(asks.size() * 8);
     for (const auto& ask : asks)
-      for (const Argument& argument : std::initializer_list<Argument>{std::string_view{ask.name.text()}, ask.owner, ask.node,
-                                           ask.label, ask.actor, ask.lease.count(), ask.at_least.count(), ask.metadata})
+      for (const Argument& argument :
+           std::initializer_list<Argument>{std::string_view{ask.name.text()}, ask.owner, ask.node, ask.label, ask.actor,
+                                           ask.lease.count(), ask.at_least.count(), ask.metadata})
         rows.push_back(argument);
-    const auto tokens = road->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
-      return numbers_of(asks, connection.run_rows(road->acquire_many, rows, 8, until), &Acquires::name);
+    const auto tokens = lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+      return numbers_of(asks, connection.run_rows(lane->acquire_many, rows, 8, until), &Acquires::name);
     });
     std::vector<std::optional<Granted>> granted(asks.size());
     for (std::size_t i = 0; i < asks.size(); ++i) {
@@ -128,69 +139,82 @@ struct Combining::Acquires {
 };
 
 struct Combining::Releases {
-  using View = Claim;
-  using Kept = KeptClaim;
+  using View = LeaseKey;
+  using Kept = KeptLeaseKey;
   using Result = bool;
   using Turn = Pool::Loan;
-  const Road* road;
+  const Lane* lane;
 
-  static std::string_view name(const Claim& claim) { return claim.name; }
-  Turn turn(Deadline deadline) const { return road->pool.turn(deadline); }
+  static std::string_view name(const LeaseKey& key) { return key.name; }
+  Turn turn(Deadline deadline) const { return lane->pool.turn(deadline); }
   static bool is_open(const Turn& turn) { return turn.is_open(); }
 
-  bool alone(const Claim& claim, Turn turn, Deadline deadline) const {
-    const std::array<Argument, 3> arguments{claim.name, claim.owner, number(claim.token)};
-    return road->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
-      const Answer& answer = connection.run(road->release, arguments, until);
-      road->ringing.heed(answer);
+  bool alone(const LeaseKey& key, Turn turn, Deadline deadline) const {
+    const std::array<Argument, 3> arguments{key.name, key.owner, number(key.token)};
+    return lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+      const Answer& answer = connection.run(lane->release, arguments, until);
+      lane->notice.heed(answer);
       return answer.affected > 0;
     });
   }
 
   // A name is answered with 1 if it was freed, with 2 if somebody waits for that, with 0 if it was not though it still is
-  // the claim's (its row is locked); or not at all, when it is not the claim's any more.
-  std::vector<std::optional<bool>> together(std::span<const Claim> claims, Turn turn, Deadline deadline) const {
+  // the key's (its row is locked); or not at all, when it is not the key's any more.
+  std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Turn turn, Deadline deadline) const {
     std::vector<Argument> rows;
-    rows.reserve(claims.size() * 3);
-    for (const auto& claim : claims)
-      for (const Argument& argument : std::initializer_list<Argument>{claim.name, claim.owner, number(claim.token)})
+    rows.reserve(keys.size() * 3);
+    for (const auto& key : keys)
+      for (const Argument& argument : std::initializer_list<Argument>{key.name, key.owner, number(key.token)})
         rows.push_back(argument);
-    const auto freed = road->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
-      return numbers_of(claims, connection.run_rows(road->release_many, rows, 3, until), &Releases::name);
+    const auto freed = lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+      return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
     });
-    std::vector<std::optional<bool>> all(claims.size());
-    for (std::size_t i = 0; i < claims.size(); ++i)
+    std::vector<std::optional<bool>> all(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i)
       if (freed[i] != 0) all[i] = freed[i].has_value();
-    if (std::find(freed.begin(), freed.end(), 2) != freed.end()) road->ringing.ask();
+    if (std::find(freed.begin(), freed.end(), 2) != freed.end()) lane->notice.ask();
     return all;
   }
 };
 
-Combining::Combining(const dialects::Statements& all, Pool& pool, Ringing& ringing, std::size_t most)
-    : road_(new Road{all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry",
+Combining::Combining(const dialects::Statements& all, Pool& pool, ReleaseNotice& notice, std::size_t most)
+    : lane_(new Lane{all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry",
                                         "ticket"}),
                      all.at("acquire_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
                      all.at("release", {"name", "owner", "token"}), all.at("release_many", {"name", "owner", "token"}),
-                     pool, ringing}),
+                     pool, notice}),
       most_(most),
-      acquires_(std::make_unique<Convoy<Acquires>>(Acquires{road_.get()}, most)),
-      releases_(std::make_unique<Convoy<Releases>>(Releases{road_.get()}, most)) {}
+      acquires_(std::make_unique<RequestBatcher<Acquires>>(Acquires{lane_.get()}, most)),
+      releases_(std::make_unique<RequestBatcher<Releases>>(Releases{lane_.get()}, most)) {}
 
 Combining::~Combining() = default;
 
-Granted Combining::acquire(const Ask& ask, Deadline deadline) {
-  const Acquires trip{road_.get()};
-  if (auto turn = road_->pool.at_once()) return trip.alone(ask, std::move(*turn), deadline);
+Granted Combining::acquire(const AcquireRequest& ask, Deadline deadline) {
+  const Acquires trip{lane_.get()};
+  if (auto turn = lane_->pool.at_once()) return trip.alone(ask, std::move(*turn), deadline);
   // A queue has to be looked at for each, and so have the entries of a node.
   if (most_ < 2 || !ask.entry.empty() || ask.ticket != 0) return trip.alone(ask, trip.turn(deadline), deadline);
   return acquires_->send(ask, deadline);
 }
 
-bool Combining::release(const Claim& claim, Deadline deadline) {
-  const Releases trip{road_.get()};
-  if (auto turn = road_->pool.at_once()) return trip.alone(claim, std::move(*turn), deadline);
-  if (most_ < 2) return trip.alone(claim, trip.turn(deadline), deadline);
-  return releases_->send(claim, deadline);
+bool Combining::release(const LeaseKey& key, Deadline deadline) {
+  const Releases trip{lane_.get()};
+  if (auto turn = lane_->pool.at_once()) return trip.alone(key, std::move(*turn), deadline);
+  if (most_ < 2) return trip.alone(key, trip.turn(deadline), deadline);
+  return releases_->send(key, deadline);
+}
+
+Traffic Combining::traffic() const {
+  const auto use = lane_->pool.use();
+  Traffic traffic{use.limit, use.open, use.in_use, use.waiting, use.in_use + use.opening + use.waiting};
+  const auto add = [&traffic](const auto& batcher) {
+    traffic.in_flight += batcher.queued() + batcher.under_way();
+    traffic.batches += batcher.batches();
+    traffic.batched += batcher.batched();
+  };
+  add(*acquires_);
+  add(*releases_);
+  return traffic;
 }
 
 }  // namespace dlock::store

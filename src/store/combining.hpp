@@ -2,10 +2,10 @@
 // have to wait for one.
 #pragma once
 
-#include "store/convoy.hpp"
 #include "store/lock_table.hpp"
 #include "store/pool.hpp"
-#include "store/ringing.hpp"
+#include "store/release_notice.hpp"
+#include "store/request_batcher.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -16,23 +16,26 @@ namespace dlock::store {
 class Combining {
  public:
   // `most`: so many requests at most in one statement; 1: each is sent alone.
-  Combining(const dialects::Statements& statements, Pool& pool, Ringing& ringing, std::size_t most);
+  Combining(const dialects::Statements& statements, Pool& pool, ReleaseNotice& notice, std::size_t most);
   ~Combining();
   Combining(const Combining&) = delete;
   Combining& operator=(const Combining&) = delete;
 
-  Granted acquire(const Ask& ask, Deadline deadline);
-  bool release(const Claim& claim, Deadline deadline);
+  Granted acquire(const AcquireRequest& ask, Deadline deadline);
+  bool release(const LeaseKey& key, Deadline deadline);
+
+  // Of all that uses the pool.
+  Traffic traffic() const;
 
  private:
-  struct Road;
+  struct Lane;
   struct Acquires;
   struct Releases;
 
-  const std::unique_ptr<const Road> road_;
+  const std::unique_ptr<const Lane> lane_;
   const std::size_t most_;
-  std::unique_ptr<Convoy<Acquires>> acquires_;
-  std::unique_ptr<Convoy<Releases>> releases_;
+  std::unique_ptr<RequestBatcher<Acquires>> acquires_;
+  std::unique_ptr<RequestBatcher<Releases>> releases_;
 };
 
 }  // namespace dlock::store

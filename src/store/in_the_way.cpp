@@ -28,7 +28,8 @@ Blocked InTheWay::blocked(std::string_view name, const std::function<bool()>& lo
 }
 
 std::string InTheWay::words(bool waited, Deadline deadline) const {
-  const Argument arguments[] = {std::string_view{names_.schema}, std::string_view{names_.lock}, std::int64_t{waited ? 1 : 0}};
+  const Argument arguments[] = {std::string_view{names_.schema}, std::string_view{names_.lock},
+                                std::int64_t{waited ? 1 : 0}};
   return on_connection_(deadline, [&](dialects::Connection& connection, const Deadline& until) {
     const auto& answer = connection.run(in_the_way_, arguments, until);
     return answer.rows() == 0 || answer.is_null(0, 0) ? std::string{} : answer.text(0, 0);

@@ -32,7 +32,8 @@ void Home::read() {
 
 void Home::end_session(std::string_view session) {
   const auto deadline = soon();
-  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) { connection.end_session(session, deadline); });
+  on_connection_(deadline,
+                 [&](dialects::Connection& connection, const Deadline&) { connection.end_session(session, deadline); });
 }
 
 }  // namespace dlock::store

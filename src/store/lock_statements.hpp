@@ -28,8 +28,8 @@ struct LockStatements {
         end_reaping(all.at("end_reaping", {"reaper", "pause"})),
         peek(all.at("peek", {"name"})),
         make(all.at("make", {"name"})) {}
-  const dialects::Statement &withdraw, &renew, &extend, &adopt, &force_release, &busy, &look, &inspect, &list,
-      &floor, &raise_floor, &idle, &remove_idle, &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
+  const dialects::Statement &withdraw, &renew, &extend, &adopt, &force_release, &busy, &look, &inspect, &list, &floor,
+      &raise_floor, &idle, &remove_idle, &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
 };
 
 }  // namespace dlock::store

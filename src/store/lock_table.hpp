@@ -1,7 +1,7 @@
 // This file knows which questions can be put to the lock table, and what the answers mean.
 #pragma once
 
-#include "dialects/bell.hpp"
+#include "dialects/listener.hpp"
 #include "store/few.hpp"
 #include "types/clock.hpp"
 #include "types/failure.hpp"
@@ -25,13 +25,13 @@ namespace dlock::store {
 
 // Wants a lease. Asking twice with the same owner gives the same token, and a lease that ends no sooner. An owner that
 // has released or withdrawn what it asked for is refused, as long as nobody else was granted the name since.
-struct Ask {
+struct AcquireRequest {
   const Name& name;
   std::string_view owner, node, label, actor;
   Duration lease, at_least;
   std::string_view metadata;
   std::string_view entry{};  // identity of a node's entry; empty: a plain grant, which nobody enters
-  std::int64_t ticket = 0;   // drawn for the asker in the WaitingRoom; 0: none, and any live ticket comes before it
+  std::int64_t ticket = 0;   // drawn for the asker in the WaiterTable; 0: none, and any live ticket comes before it
 };
 
 struct Granted {
@@ -40,7 +40,7 @@ struct Granted {
 };
 
 // One grant, named exactly.
-struct Claim {
+struct LeaseKey {
   std::string_view name, owner;
   Token token;
   std::string_view entry{};  // of a node's entry, which lives as long as its own last renewal says
@@ -62,23 +62,24 @@ struct Left {
 
 enum class Renewed {
   yes,
-  not_known_yet,  // still this claim's, but its row is locked elsewhere: keep trying
+  wanted,         // yes, and somebody else waits for the name, as far as the database shows it
+  not_known_yet,  // still this key's, but its row is locked elsewhere: keep trying
   lost,
 };
 
 // When a name could be taken.
-struct Outlook {
-  bool free = false;    // an attempt is worth it: nobody holds it, it is open, and no live ticket comes first
-  Duration opens_in{};  // if not free: when it opens by itself, by the database's clock
-  bool queued = false;  // a live ticket comes first
-  std::string holder{};  // the actor of who holds it; empty: nobody
-  Duration wanted_for{};  // for so long a release of it rings
+struct Availability {
+  bool free = false;      // an attempt is worth it: nobody holds it, it is open, and no live ticket comes first
+  Duration opens_in{};    // if not free: when it opens by itself, by the database's clock
+  bool queued = false;    // a live ticket comes first
+  std::string holder{};   // the actor of who holds it; empty: nobody
+  Duration wanted_for{};  // for so long a release of it notifies
   std::string owner{};    // whose lease is live; empty: nobody's
   Token token{};          // the name's last
 };
 
 // What is known of a name before it is locked inside a transaction.
-struct Peeked {
+struct RowAvailability {
   bool there = false;  // false: there is no row
   bool free = false;
   Duration opens_in{};  // if not free
@@ -92,7 +93,7 @@ struct Blocked {
 };
 
 class Visit;        // store/visit.hpp
-class WaitingRoom;  // store/waiting_room.hpp
+class WaiterTable;  // store/waiter_table.hpp
 
 // A lease that has expired without release, and who held it.
 struct Abandoned {
@@ -114,6 +115,14 @@ struct Some {
   std::size_t limit = 1000;
 };
 
+// What is under way now, and what has travelled together so far.
+struct Traffic {
+  unsigned limit = 0, open = 0, in_use = 0;  // connections
+  std::size_t waiting = 0;                   // for a connection
+  std::size_t in_flight = 0;                 // requests without an answer
+  std::uint64_t batches = 0, batched = 0;    // statements that carried several requests, and how many these were
+};
+
 // Who settled an abandoned lease.
 enum class Settled {
   by_asker,
@@ -128,32 +137,32 @@ class LockTable {
  public:
   virtual ~LockTable() = default;
 
-  virtual Few<Granted> acquire(std::span<const Ask> asks, Deadline deadline) = 0;
-  // True: freed now. False: it was no longer this claim's (or had been freed before).
-  virtual Few<bool> release(std::span<const Claim> claims, Deadline deadline) = 0;
+  virtual Few<Granted> acquire(std::span<const AcquireRequest> asks, Deadline deadline) = 0;
+  // True: freed now. False: it was no longer this key's (or had been freed before).
+  virtual Few<bool> release(std::span<const LeaseKey> keys, Deadline deadline) = 0;
   // Frees whatever `owner` holds on `name`, for asks whose answer never came. If nobody holds the name, it remembers
   // that this owner is not to be granted it any more.
   virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline) = 0;
   // Enters a row held by live entries of the asker's node; asking twice with the same entry enters once. Where
   // `replaces(owner)` says so, the row is taken over instead: the next token, the asker's owner and no entry but its own.
   using Replaces = std::function<bool(std::string_view owner)>;
-  virtual Entered enter(const Ask& ask, const Replaces& replaces, Deadline deadline) = 0;
+  virtual Entered enter(const AcquireRequest& ask, const Replaces& replaces, Deadline deadline) = 0;
   // Takes an entry out of its row, which is free when no live one is left.
   virtual Left leave(std::string_view name, std::string_view entry, Deadline deadline) = 0;
-  virtual std::vector<Renewed> renew(std::span<const Claim> claims, Deadline deadline) = 0;
-  // Gives a claim a new length: it ends that long from now at the earliest. False: lost.
-  virtual bool extend(const Claim& claim, Duration lease, Deadline deadline) = 0;
+  virtual std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) = 0;
+  // Gives a lease a new length: it ends that long from now at the earliest.
+  virtual Renewed extend(const LeaseKey& key, Duration lease, Deadline deadline) = 0;  // never not_known_yet
   // Makes `to.owner` the owner of a plain grant, which keeps its token and is renewed; asking twice does so once.
   // False: it is not `from`'s any more, or has entries of a node.
-  virtual bool adopt(const Claim& from, const Ask& to, Deadline deadline) = 0;
+  virtual bool adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) = 0;
   // Frees a name whose token is still `seen` and moves its token on. False: it was free or had moved on.
   virtual bool force_release(std::string_view name, Token seen, Deadline deadline) = 0;
 
   // True: an acquire would be in vain now. False: it may be, or not.
   virtual bool busy(std::string_view name, Deadline deadline) = 0;
   // For one who has that ticket, or none (0).
-  virtual Outlook look(std::string_view name, std::int64_t ticket, Deadline deadline) = 0;
-  virtual Peeked peek(std::string_view name, Deadline deadline) = 0;
+  virtual Availability look(std::string_view name, std::int64_t ticket, Deadline deadline) = 0;
+  virtual RowAvailability peek(std::string_view name, Deadline deadline) = 0;
   // After an attempt that could not have the row. Waits only briefly for whatever is locked.
   virtual Blocked blocked(std::string_view name, Deadline deadline) = 0;
   // Makes a free row, where one must be there before a transaction can lock it.
@@ -161,7 +170,7 @@ class LockTable {
   // A caller's own transaction, for the time of one call. Throws Failure{rejected} if it is another database's.
   virtual std::unique_ptr<Visit> visit(const TransactionRef& transaction) = 0;
   // What a visit's fence sends, as text.
-  virtual std::string fence_sql(const Claim& claim) const = 0;
+  virtual std::string fence_sql(const LeaseKey& key) const = 0;
   // See dialects::Connection::position.
   virtual std::string position(Deadline) { return {}; }
 
@@ -198,14 +207,16 @@ class LockTable {
 
   // Listens for releases by others, on a connection of its own. Null: there is nothing to listen to, so that those who
   // wait have to look. Throws Failure.
-  virtual std::unique_ptr<dialects::Bell> open_bell(Deadline) { return nullptr; }
+  virtual std::unique_ptr<dialects::Listener> open_listener(Deadline) { return nullptr; }
 
   // Those who wait for a lock of this table.
-  virtual WaitingRoom& waiting() noexcept = 0;
+  virtual WaiterTable& waiting() noexcept = 0;
 
-  // Called, on some thread that asks, whenever a connection was opened again after one had failed, with what the server
-  // that was reached is weak in (see weaknesses); empty: it could not be asked in time. Set before use.
-  using Reconnected = std::function<void(const std::optional<std::vector<std::string>>& weaknesses)>;
+  // Called, on some thread that asks, whenever a connection was opened again after one had failed. It may look, by one
+  // more statement, what the server that was reached is weak in (see weaknesses); empty: it could not be asked in time.
+  // Set before use.
+  using Look = std::function<std::optional<std::vector<std::string>>()>;
+  using Reconnected = std::function<void(const Look& weaknesses)>;
   virtual void on_reconnect(Reconnected hook) = 0;
   // See dialects::Connection::weaknesses.
   virtual std::vector<std::string> weaknesses(Deadline deadline) = 0;
@@ -214,6 +225,9 @@ class LockTable {
   virtual Duration lock_wait() const noexcept { return {}; }
   // How long a request takes to the database and back, at least. 0: nobody knows, or next to nothing.
   virtual Duration round_trip() const noexcept { return {}; }
+
+  // How busy its connections are, and how many requests have shared a statement. Asks nobody.
+  virtual Traffic traffic() const { return {}; }
 };
 
 }  // namespace dlock::store

@@ -1,9 +1,12 @@
 // This file knows the way into a row of one's own node, and out of it.
 #include "store/node_entries.hpp"
 
+#include "store/renewals.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace dlock::store {
@@ -81,15 +84,14 @@ std::optional<NodeEntries::Row> NodeEntries::read(std::string_view name, Deadlin
 bool NodeEntries::changed(const dialects::Statement& statement, std::initializer_list<Argument> arguments,
                           Deadline deadline) const {
   bool changed = false;
-  run_(statement, {arguments.begin(), arguments.size()}, deadline,
-       [&](const Answer& answer) {
-         changed = answer.affected > 0;
-         if (&statement == &drop_last_entry_) freed_(answer);
-       });
+  run_(statement, {arguments.begin(), arguments.size()}, deadline, [&](const Answer& answer) {
+    changed = answer.affected > 0;
+    if (&statement == &drop_last_entry_) freed_(answer);
+  });
   return changed;
 }
 
-Entered NodeEntries::enter(const Ask& ask, const LockTable::Replaces& replaces, Deadline deadline) const {
+Entered NodeEntries::enter(const AcquireRequest& ask, const LockTable::Replaces& replaces, Deadline deadline) const {
   const std::string_view name = ask.name.text();
   const auto mark = EntrySet::mark(ask.entry);
   for (;;) {
@@ -129,10 +131,13 @@ Left NodeEntries::leave(std::string_view name, std::string_view entry, Deadline 
   }
 }
 
-bool NodeEntries::renew(const Claim& claim, Duration lease, Deadline deadline) const {
-  const auto mark = EntrySet::mark(claim.entry);
-  return changed(renew_entry_, {claim.name, claim.owner, number(claim.token), std::string_view{mark}, lease.count()},
-                 deadline);
+Renewed NodeEntries::renew(const LeaseKey& key, Duration lease, Deadline deadline) const {
+  const auto mark = EntrySet::mark(key.entry);
+  const std::array<Argument, 5> arguments{key.name, key.owner, number(key.token), std::string_view{mark},
+                                          lease.count()};
+  auto renewed = Renewed::lost;
+  run_(renew_entry_, arguments, deadline, [&](const Answer& answer) { renewed = renewed_one(answer); });
+  return renewed;
 }
 
 }  // namespace dlock::store

@@ -50,15 +50,16 @@ class NodeEntries {
 
   NodeEntries(const dialects::Statements& all, Run run, Freed freed);
 
-  Entered enter(const Ask& ask, const LockTable::Replaces& replaces, Deadline deadline) const;
+  Entered enter(const AcquireRequest& ask, const LockTable::Replaces& replaces, Deadline deadline) const;
   Left leave(std::string_view name, std::string_view entry, Deadline deadline) const;
-  // The entry, and with it the row, lives `lease` from now. False: it is not there any more.
-  bool renew(const Claim& claim, Duration lease, Deadline deadline) const;
+  // The entry, and with it the row, lives `lease` from now. Lost: it is not there any more.
+  Renewed renew(const LeaseKey& key, Duration lease, Deadline deadline) const;
 
  private:
   struct Row;
   std::optional<Row> read(std::string_view name, Deadline deadline) const;
-  bool changed(const dialects::Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline) const;
+  bool changed(const dialects::Statement& statement, std::initializer_list<Argument> arguments,
+               Deadline deadline) const;
 
   const dialects::Statement &entries_, &add_entry_, &replace_, &drop_entry_, &drop_last_entry_, &renew_entry_;
   const Run run_;

@@ -36,7 +36,7 @@ bool harmless(Cause cause) noexcept {
 }
 
 Pool::~Pool() {
-  if (!birthplace_.forked()) return;
+  if (!fork_guard_.forked()) return;
   for (auto& connection : idle_) static_cast<void>(connection.release());
 }
 
@@ -76,7 +76,7 @@ std::optional<Pool::Loan> Pool::free_now(Opening opening) {
   if (!idle_.empty()) {
     auto connection = std::move(idle_.back());
     idle_.pop_back();
-    ++lent_;
+    lend();
     return Loan{*this, std::move(connection), Loan::Before::idle};
   }
   if (open_ >= limit_ || (opening == Opening::if_need_be && lent_ > 0)) return std::nullopt;
@@ -100,6 +100,8 @@ Pool::Loan Pool::turn(Deadline deadline, Opening opening) {
   if (auto loan = free_now(opening)) return std::move(*loan);
   // Whoever gives a connection back may want it again at once: without an order it would win every time.
   waiters_.push_back(&waiter);
+  const auto lendings_before = lendings_;
+  const bool others_at_work = lent_ > 0;
   const auto called = [&] { return waiter.turn || deadline.stopped(); };
   if (opening == Opening::if_need_be && open_ < limit_) {
     const auto back = std::min(deadline.at(), later(BootClock::now(), trips_to_come_back * round_trip_.estimate()));
@@ -115,7 +117,7 @@ Pool::Loan Pool::turn(Deadline deadline, Opening opening) {
   if (!waiter.turn) {
     std::erase(waiters_, &waiter);
     if (deadline.stopped()) throw Failure(Cause::timed_out, "it was stopped while it waited for a connection");
-    throw none_came();
+    throw none_came(others_at_work || lendings_ != lendings_before);
   }
   return {*this, std::move(waiter.connection)};
 }
@@ -124,7 +126,7 @@ void Pool::opened(dialects::Connection& connection, const Deadline& deadline) {
   bool again = false;
   {
     const std::lock_guard guard(mutex_);
-    ++lent_;
+    lend();
     again = std::exchange(failed_, false);
     not_opened_.reset();
   }
@@ -132,7 +134,7 @@ void Pool::opened(dialects::Connection& connection, const Deadline& deadline) {
 }
 
 void Pool::not_opened(const std::optional<Failure>& why) noexcept {
-  if (birthplace_.forked()) return;
+  if (fork_guard_.forked()) return;
   const std::lock_guard guard(mutex_);
   --open_;
   if (why) {
@@ -146,10 +148,10 @@ void Pool::not_opened(const std::optional<Failure>& why) noexcept {
   admit();
 }
 
-// Where none is at work, it is no lack of connections.
-Failure Pool::none_came() const {
+// Where none was at work all the time, it is no lack of connections. One that is opened anew at the very end is.
+Failure Pool::none_came(bool others_worked) const {
   if (not_opened_ && lent_ == 0) return {not_opened_->cause(), not_opened_->what(), not_opened_->code()};
-  if (lent_ == 0 && open_ > idle_.size())
+  if (!others_worked && lent_ == 0 && open_ > idle_.size())
     return {Cause::refused, "no connection could be opened in time: the database, or the way to it, is silent"};
   return {Cause::timed_out, "no connection of the pool became free in time (EngineOptions::connections)"};
 }
@@ -159,6 +161,17 @@ void Pool::adopt(std::unique_ptr<dialects::Connection> connection, BootClock::du
   const std::lock_guard guard(mutex_);
   idle_.push_back(std::move(connection));
   ++open_;
+}
+
+void Pool::lend() noexcept {
+  ++lent_;
+  ++lendings_;
+}
+
+Pool::Use Pool::use() const {
+  const std::lock_guard guard(mutex_);
+  const auto open = static_cast<unsigned>(idle_.size()) + lent_;
+  return {limit_, open, lent_, open_ - open, waiters_.size()};
 }
 
 void Pool::admit() {
@@ -179,13 +192,14 @@ void Pool::Loan::failed(const Failure& failure, const Deadline& deadline) noexce
   const bool late = failure.cause() == Cause::timed_out;
   // Where nothing was sent for want of time, the connection is as good as before; where an answer is late that need not
   // be waited for, it reads that before the next request.
-  if (harmless(failure.cause()) || (late && !failure.may_have_run()) || (late && !deadline.stopped() && connection_->usable()))
+  if (harmless(failure.cause()) || (late && !failure.may_have_run()) ||
+      (late && !deadline.stopped() && connection_->usable()))
     sound();
   else if (deadline.stopped()) state_ = State::given_up;
 }
 
 void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::State state) {
-  if (birthplace_.forked()) {
+  if (fork_guard_.forked()) {
     static_cast<void>(connection.release());
     return;
   }
@@ -209,7 +223,7 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
   } else {
     auto& first = *waiters_.front();
     waiters_.pop_front();
-    ++lent_;
+    lend();
     first.connection = std::move(connection);
     first.turn = true;
     first.called.notify_one();

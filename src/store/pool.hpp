@@ -7,6 +7,7 @@
 #include "types/failure.hpp"
 #include "types/process.hpp"
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -108,6 +109,13 @@ class Pool {
   // How long a request takes, as far as is known.
   Duration round_trip() const noexcept { return round_trip_.estimate(); }
 
+  // How it is used at this moment.
+  struct Use {
+    unsigned limit = 0, open = 0, in_use = 0, opening = 0;  // connections
+    std::size_t waiting = 0;                                // for one
+  };
+  Use use() const;
+
   // Adds a connection that was opened elsewhere, and what a request took on it.
   void adopt(std::unique_ptr<dialects::Connection> connection, BootClock::duration round_trip);
 
@@ -118,8 +126,9 @@ class Pool {
   void opened(dialects::Connection& connection, const Deadline& deadline);
   // `why`: what the opening failed with; empty: it was not tried.
   void not_opened(const std::optional<Failure>& why) noexcept;
-  // With mutex_ held: why nobody's connection came in time.
-  Failure none_came() const;
+  // With mutex_ held: why nobody's connection came in time. `others_worked`: on one, while this one waited.
+  Failure none_came(bool others_worked) const;
+  void lend() noexcept;                           // with mutex_ held
   std::optional<Loan> free_now(Opening opening);  // with mutex_ held
   // With mutex_ held: lets as many of those who wait open a connection as there is room for.
   void admit();
@@ -127,15 +136,16 @@ class Pool {
   const Connect connect_;
   Hook on_reconnect_;
   const unsigned limit_;
-  const Birthplace birthplace_;
+  const ForkGuard fork_guard_;
   RoundTrip round_trip_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   // Guarded by mutex_:
   std::vector<std::unique_ptr<dialects::Connection>> idle_;
-  std::deque<Waiter*> waiters_;  // each is on its thread's stack
-  unsigned open_ = 0;  // idle, lent or being opened
-  unsigned lent_ = 0;  // but for those that are still to be opened
-  bool failed_ = false;  // a connection, or the opening of one, since the last that was opened
+  std::deque<Waiter*> waiters_;          // each is on its thread's stack
+  unsigned open_ = 0;                    // idle, lent or being opened
+  unsigned lent_ = 0;                    // but for those that are still to be opened
+  std::uint64_t lendings_ = 0;           // so far
+  bool failed_ = false;                  // a connection, or the opening of one, since the last that was opened
   std::optional<Failure> not_opened_{};  // what the last opening failed with, unless one has been opened since
 };
 

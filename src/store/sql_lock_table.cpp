@@ -2,18 +2,19 @@
 #include "store/sql_lock_table.hpp"
 
 #include "dialects/mutants.hpp"
-#include "store/assessment.hpp"
+#include "migrate/assessment.hpp"
+#include "migrate/compatibility.hpp"
 #include "store/combining.hpp"
-#include "store/compatibility.hpp"
 #include "store/holder_rows.hpp"
 #include "store/in_the_way.hpp"
 #include "store/installation.hpp"
 #include "store/lock_statements.hpp"
 #include "store/node_entries.hpp"
 #include "store/pool.hpp"
-#include "store/ringing.hpp"
+#include "store/release_notice.hpp"
+#include "store/renewals.hpp"
 #include "store/sql_visit.hpp"
-#include "store/sql_waiting_room.hpp"
+#include "store/sql_waiter_table.hpp"
 
 #include <fmt/format.h>
 
@@ -21,7 +22,6 @@
 #include <atomic>
 #include <iterator>
 #include <optional>
-#include <unordered_map>
 
 namespace dlock::store {
 namespace {
@@ -78,7 +78,7 @@ class SqlLockTable final : public LockTable {
     names_.lock = options.table;
     names_.history = options.history_table.empty() ? options.table + "_schema_history" : options.history_table;
     in_cluster_ = !connection->position(deadline).empty();  // first: what is looked at then is up to date
-    check_compatible(*connection, dialect_, names_, deadline);
+    migrate::check_compatible(*connection, dialect_, names_, deadline);
     lock_wait_ = connection->lock_wait();
 #ifdef DLOCK_MUTANTS
     const auto text = dialects::with_planted(dialect_.lock_sql(), dialect_.name());
@@ -88,13 +88,16 @@ class SqlLockTable final : public LockTable {
     statements_ = dialects::Statements(text, names_, dialect_.marker(),
                                        [this](std::string_view identifier) { return dialect_.quote(identifier); });
     ask_ = std::make_unique<LockStatements>(statements_);
-    node_.emplace(statements_, [this](const Statement& statement, std::span<const Argument> arguments, Deadline until,
-                                      const NodeEntries::Read& read) {
-      on_connection(until, [&](dialects::Connection& peer, const Deadline& promptly) {
-        read(peer.run(statement, arguments, promptly));
-        return true;
-      });
-    }, [this](const Answer& answer) { ringing_->heed(answer); });
+    node_.emplace(
+        statements_,
+        [this](const Statement& statement, std::span<const Argument> arguments, Deadline until,
+               const NodeEntries::Read& read) {
+          on_connection(until, [&](dialects::Connection& peer, const Deadline& promptly) {
+            read(peer.run(statement, arguments, promptly));
+            return true;
+          });
+        },
+        [this](const Answer& answer) { ringing_->heed(answer); });
     const auto on_one = [this](const Deadline& until, const auto& work) {
       on_connection(until, [&](dialects::Connection& peer, const Deadline& promptly) {
         work(peer, promptly);
@@ -102,15 +105,17 @@ class SqlLockTable final : public LockTable {
       });
     };
     waiting_.emplace(statements_, on_one);
-    in_the_way_.emplace(statements_, names_, [this](Deadline until, const auto& work) { return on_connection(until, work); });
-    ringing_.emplace(connector_->ringer(names_, options.engine));
+    in_the_way_.emplace(statements_, names_,
+                        [this](Deadline until, const auto& work) { return on_connection(until, work); });
+    ringing_.emplace(connector_->release_signal(names_, options.engine));
     combining_.emplace(statements_, pool_, *ringing_, options.combine);
     pool_.adopt(std::move(connection), round_trip);
-    home_.emplace(statements_, on_one, fmt::format("{} of {}", shown(names_), connector_->target()), options.connect_timeout);
+    home_.emplace(statements_, on_one, fmt::format("{} of {}", migrate::shown(names_), connector_->target()),
+                  options.connect_timeout);
     home_->read();
   }
 
-  Few<Granted> acquire(std::span<const Ask> asks, Deadline deadline) override {
+  Few<Granted> acquire(std::span<const AcquireRequest> asks, Deadline deadline) override {
     if (asks.size() == 1) return Few<Granted>(combining_->acquire(asks.front(), deadline));
     std::vector<Granted> granted;
     granted.reserve(asks.size());
@@ -118,11 +123,11 @@ class SqlLockTable final : public LockTable {
     return granted;
   }
 
-  Few<bool> release(std::span<const Claim> claims, Deadline deadline) override {
-    if (claims.size() == 1) return Few<bool>(combining_->release(claims.front(), deadline));
+  Few<bool> release(std::span<const LeaseKey> keys, Deadline deadline) override {
+    if (keys.size() == 1) return Few<bool>(combining_->release(keys.front(), deadline));
     std::vector<bool> all;
-    all.reserve(claims.size());
-    for (const auto& claim : claims) all.push_back(combining_->release(claim, deadline));
+    all.reserve(keys.size());
+    for (const auto& key : keys) all.push_back(combining_->release(key, deadline));
     return all;
   }
 
@@ -130,7 +135,7 @@ class SqlLockTable final : public LockTable {
     freed(ask_->withdraw, {name, owner}, deadline);
   }
 
-  Entered enter(const Ask& ask, const Replaces& replaces, Deadline deadline) override {
+  Entered enter(const AcquireRequest& ask, const Replaces& replaces, Deadline deadline) override {
     try {
       return node_->enter(ask, replaces, deadline);
     } catch (const Failure& failure) {
@@ -144,24 +149,24 @@ class SqlLockTable final : public LockTable {
   }
 
   // The plain leases in one statement, and then each entry of a node in one of its own.
-  std::vector<Renewed> renew(std::span<const Claim> claims, Deadline deadline) override {
-    std::vector<Claim> plain;
-    plain.reserve(claims.size());
-    std::copy_if(claims.begin(), claims.end(), std::back_inserter(plain),
-                 [](const Claim& claim) { return claim.entry.empty(); });
+  std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) override {
+    std::vector<LeaseKey> plain;
+    plain.reserve(keys.size());
+    std::copy_if(keys.begin(), keys.end(), std::back_inserter(plain),
+                 [](const LeaseKey& key) { return key.entry.empty(); });
     auto renewed = plain.empty() ? std::vector<Renewed>{} : renew_plain(plain, deadline);
-    if (plain.size() == claims.size()) return renewed;
+    if (plain.size() == keys.size()) return renewed;
     bool answered = !renewed.empty();
     std::vector<Renewed> all;
-    all.reserve(claims.size());
+    all.reserve(keys.size());
     auto next = renewed.begin();
-    for (const auto& claim : claims) {
-      if (claim.entry.empty()) {
+    for (const auto& key : keys) {
+      if (key.entry.empty()) {
         all.push_back(*next++);
         continue;
       }
       try {
-        all.push_back(node_->renew(claim, claim.lease, deadline) ? Renewed::yes : Renewed::lost);
+        all.push_back(node_->renew(key, key.lease, deadline));
         answered = true;
       } catch (const Failure& failure) {
         // What the others were answered must not be forgotten over it.
@@ -172,14 +177,16 @@ class SqlLockTable final : public LockTable {
     return all;
   }
 
-  bool extend(const Claim& claim, Duration lease, Deadline deadline) override {
-    if (!claim.entry.empty()) return node_->renew(claim, lease, deadline);
-    return affected(ask_->extend, {claim.name, claim.owner, number(claim.token), lease.count()}, deadline) > 0;
+  Renewed extend(const LeaseKey& key, Duration lease, Deadline deadline) override {
+    if (!key.entry.empty()) return node_->renew(key, lease, deadline);
+    return asked(ask_->extend, {key.name, key.owner, number(key.token), lease.count()}, deadline, renewed_one);
   }
 
-  bool adopt(const Claim& from, const Ask& to, Deadline deadline) override {
-    return affected(ask_->adopt, {from.name, from.owner, number(from.token), to.owner, to.node, to.label, to.actor,
-                                  to.lease.count(), to.metadata}, deadline) > 0;
+  bool adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) override {
+    return affected(ask_->adopt,
+                    {from.name, from.owner, number(from.token), to.owner, to.node, to.label, to.actor, to.lease.count(),
+                     to.metadata},
+                    deadline) > 0;
   }
 
   bool force_release(std::string_view name, Token seen, Deadline deadline) override {
@@ -190,40 +197,41 @@ class SqlLockTable final : public LockTable {
     return asked(ask_->busy, {name}, deadline, [](const Answer& answer) { return answer.rows() != 0; });
   }
 
-  Outlook look(std::string_view name, std::int64_t ticket, Deadline deadline) override {
+  Availability look(std::string_view name, std::int64_t ticket, Deadline deadline) override {
     return asked(ask_->look, {name, ticket}, deadline, [](const Answer& answer) {
-      if (answer.rows() == 0) return Outlook{true, {}};
-      return Outlook{answer.integer(0, 0) != 0, Duration{answer.integer(0, 1)}, answer.integer(0, 2) != 0,
-                     answer.text(0, 3), Duration{answer.integer(0, 4)}, answer.text(0, 5), Token{answer.integer(0, 6)}};
+      if (answer.rows() == 0) return Availability{true, {}};
+      return Availability{answer.integer(0, 0) != 0,  Duration{answer.integer(0, 1)}, answer.integer(0, 2) != 0,
+                          answer.text(0, 3),          Duration{answer.integer(0, 4)}, answer.text(0, 5),
+                          Token{answer.integer(0, 6)}};
     });
   }
 
-  Peeked peek(std::string_view name, Deadline deadline) override {
+  RowAvailability peek(std::string_view name, Deadline deadline) override {
     return asked(ask_->peek, {name}, deadline, [](const Answer& answer) {
       if (answer.rows() == 0) throw no_floor();
-      return Peeked{answer.integer(0, 0) != 0, answer.integer(0, 1) != 0, Duration{answer.integer(0, 2)},
-                    Token{answer.integer(0, 3)}};
+      return RowAvailability{answer.integer(0, 0) != 0, answer.integer(0, 1) != 0, Duration{answer.integer(0, 2)},
+                             Token{answer.integer(0, 3)}};
     });
   }
 
-  void make(std::string_view name, Deadline deadline) override {
-    affected(ask_->make, {name}, deadline);
-  }
+  void make(std::string_view name, Deadline deadline) override { affected(ask_->make, {name}, deadline); }
 
   Blocked blocked(std::string_view name, Deadline deadline) override {
-    return in_the_way_->blocked(name, [&] { return look(name, 0, deadline).free; }, deadline);
+    return in_the_way_->blocked(
+        name, [&] { return look(name, 0, deadline).free; }, deadline);
   }
   std::string position(Deadline deadline) override {
     if (!in_cluster_) return {};
-    return on_connection(deadline, [](dialects::Connection& connection, const Deadline& until) { return connection.position(until); });
+    return on_connection(
+        deadline, [](dialects::Connection& connection, const Deadline& until) { return connection.position(until); });
   }
 
   std::unique_ptr<Visit> visit(const TransactionRef& transaction) override {
     return store::visit(dialect_, statements_, names_, *home_, transaction);
   }
 
-  std::string fence_sql(const Claim& claim) const override {
-    return fence_text(dialect_, statements_, home_->installation(), claim);
+  std::string fence_sql(const LeaseKey& key) const override {
+    return fence_text(dialect_, statements_, home_->installation(), key);
   }
 
   std::optional<Holder> inspect(std::string_view name, Deadline deadline) override {
@@ -255,16 +263,15 @@ class SqlLockTable final : public LockTable {
   }
 
   std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) override {
-    return scanned(ask_->idle,
-                 {some.prefix, some.after, number(floor), retention.count(), static_cast<std::int64_t>(some.limit)},
-                 deadline, [](const Answer& answer) {
-                   std::vector<Idle> found;
-                   found.reserve(answer.rows());
-                   for (std::size_t row = 0; row < answer.rows(); ++row)
-                     found.push_back(
-                         {answer.text(row, 0), Token{answer.integer(row, 1)}, Duration{answer.integer(row, 2)}});
-                   return found;
-                 });
+    return scanned(
+        ask_->idle, {some.prefix, some.after, number(floor), retention.count(), static_cast<std::int64_t>(some.limit)},
+        deadline, [](const Answer& answer) {
+          std::vector<Idle> found;
+          found.reserve(answer.rows());
+          for (std::size_t row = 0; row < answer.rows(); ++row)
+            found.push_back({answer.text(row, 0), Token{answer.integer(row, 1)}, Duration{answer.integer(row, 2)}});
+          return found;
+        });
   }
 
   std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) override {
@@ -283,14 +290,14 @@ class SqlLockTable final : public LockTable {
 
   std::vector<Abandoned> abandoned(const Some& some, Deadline deadline) override {
     return scanned(ask_->abandoned, {some.prefix, some.after, static_cast<std::int64_t>(some.limit)}, deadline,
-                 [](const Answer& answer) {
-                   std::vector<Abandoned> found;
-                   found.reserve(answer.rows());
-                   for (std::size_t row = 0; row < answer.rows(); ++row)
-                     found.push_back({answer.text(row, 0), answer.text(row, 1), answer.text(row, 2),
-                                      Token{answer.integer(row, 3)}, Duration{answer.integer(row, 4)}});
-                   return found;
-                 });
+                   [](const Answer& answer) {
+                     std::vector<Abandoned> found;
+                     found.reserve(answer.rows());
+                     for (std::size_t row = 0; row < answer.rows(); ++row)
+                       found.push_back({answer.text(row, 0), answer.text(row, 1), answer.text(row, 2),
+                                        Token{answer.integer(row, 3)}, Duration{answer.integer(row, 4)}});
+                     return found;
+                   });
   }
 
   bool settle(std::string_view name, Token token, std::string_view settler, Deadline deadline) override {
@@ -307,7 +314,8 @@ class SqlLockTable final : public LockTable {
   bool begin_reaping(std::string_view reaper, std::string_view label, Duration lease, Duration pause,
                      Deadline deadline) override {
     if (affected(ask_->begin_reaping, {reaper, label, lease.count(), pause.count()}, deadline) > 0) return true;
-    static_cast<void>(floor(deadline));  // throws where it is no other reaper that is in the way, but nothing to have a turn on
+    static_cast<void>(
+        floor(deadline));  // throws where it is no other reaper that is in the way, but nothing to have a turn on
     return false;
   }
 
@@ -315,32 +323,33 @@ class SqlLockTable final : public LockTable {
     affected(ask_->end_reaping, {reaper, pause.count()}, deadline);
   }
 
-  std::unique_ptr<dialects::Bell> open_bell(Deadline deadline) override {
-    return connector_->bell(names_, to_connect(deadline));
+  std::unique_ptr<dialects::Listener> open_listener(Deadline deadline) override {
+    return connector_->listener(names_, to_connect(deadline));
   }
 
-  WaitingRoom& waiting() noexcept override { return *waiting_; }
+  WaiterTable& waiting() noexcept override { return *waiting_; }
   // It may be another server now. To ask in vain spoils a connection that a request needed: then not again for a while.
   void on_reconnect(Reconnected hook) override {
     const auto ask_from = std::make_shared<std::atomic<Instant>>(Instant{});
     pool_.on_reconnect([hook = std::move(hook), ask_from](dialects::Connection& connection, const Deadline& until) {
-      std::optional<std::vector<std::string>> found;
-      try {
-        if (BootClock::now() >= ask_from->load()) found = connection.weaknesses(until);
-      } catch (const Failure&) {
-        ask_from->store(later(BootClock::now(), std::chrono::minutes{1}));
-      }
-      hook(found);
+      hook([&]() -> std::optional<std::vector<std::string>> {
+        try {
+          if (BootClock::now() >= ask_from->load()) return connection.weaknesses(until);
+        } catch (const Failure&) { ask_from->store(later(BootClock::now(), std::chrono::minutes{1})); }
+        return std::nullopt;
+      });
     });
   }
 
   std::vector<std::string> weaknesses(Deadline deadline) override {
-    return on_connection(deadline, [&](dialects::Connection& connection, const Deadline&) { return connection.weaknesses(deadline); });
+    return on_connection(
+        deadline, [&](dialects::Connection& connection, const Deadline&) { return connection.weaknesses(deadline); });
   }
 
   Duration smallest_margin() const noexcept override { return dialect_.smallest_margin(); }
   Duration lock_wait() const noexcept override { return lock_wait_; }
   Duration round_trip() const noexcept override { return pool_.round_trip(); }
+  Traffic traffic() const override { return combining_->traffic(); }
   std::size_t removed_at_once() const noexcept override { return dialect_.removed_at_once(); }
 
  private:
@@ -348,28 +357,19 @@ class SqlLockTable final : public LockTable {
     return deadline.no_later_than(later(BootClock::now(), connect_timeout_));
   }
 
-  std::vector<Renewed> renew_plain(std::span<const Claim> claims, Deadline deadline) {
+  std::vector<Renewed> renew_plain(std::span<const LeaseKey> keys, Deadline deadline) {
     std::vector<Argument> rows;
-    rows.reserve(claims.size() * 4);
-    for (const auto& claim : claims) {
-      rows.emplace_back(claim.name);
-      rows.emplace_back(claim.owner);
-      rows.emplace_back(number(claim.token));
-      rows.emplace_back(claim.lease.count());
-    }
-    return on_connection(deadline, [&](dialects::Connection& connection, const Deadline&) {
-      const Answer& answer = connection.run_rows(ask_->renew, rows, 4, deadline);
-      std::unordered_map<std::string_view, Renewed> by_owner(answer.rows());
-      for (std::size_t row = 0; row < answer.rows(); ++row)
-        by_owner.emplace(answer.text(row, 0), answer.integer(row, 1) != 0 ? Renewed::yes : Renewed::not_known_yet);
-      std::vector<Renewed> renewed;
-      renewed.reserve(claims.size());
-      for (const auto& claim : claims) {
-        const auto found = by_owner.find(claim.owner);
-        renewed.push_back(found == by_owner.end() ? Renewed::lost : found->second);
-      }
-      return renewed;
-    }, Pool::Opening::if_need_be);
+    rows.reserve(keys.size() * 4);
+    for (const auto& key : keys)
+      for (const Argument& argument :
+           {Argument{key.name}, Argument{key.owner}, Argument{number(key.token)}, Argument{key.lease.count()}})
+        rows.push_back(argument);
+    return on_connection(
+        deadline,
+        [&](dialects::Connection& connection, const Deadline&) {
+          return renewed_many(keys, connection.run_rows(ask_->renew, rows, 4, deadline));
+        },
+        Pool::Opening::if_need_be);
   }
 
   const dialects::Dialect& dialect_;
@@ -382,8 +382,8 @@ class SqlLockTable final : public LockTable {
   std::unique_ptr<const LockStatements> ask_;
   std::optional<const NodeEntries> node_;
   std::optional<InTheWay> in_the_way_;
-  std::optional<SqlWaitingRoom> waiting_;
-  std::optional<Ringing> ringing_;
+  std::optional<SqlWaiterTable> waiting_;
+  std::optional<ReleaseNotice> ringing_;
   std::optional<Home> home_;
   Pool pool_;  // its connections go before what they are used by
   std::optional<Combining> combining_;

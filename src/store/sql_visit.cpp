@@ -21,7 +21,8 @@ Token token_in(const TextRow& row) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value <= 0)
-    throw Failure(Cause::rejected, fmt::format("the statement that takes the lock answered {}, which is no token", in_quotes(text)));
+    throw Failure(Cause::rejected,
+                  fmt::format("the statement that takes the lock answered {}, which is no token", in_quotes(text)));
   return Token{value};
 }
 
@@ -63,9 +64,10 @@ class SqlVisit final : public Visit {
     here_ = true;
     const auto token = token_in(row);
     const Argument owner = ask.owner ? Argument{*ask.owner} : Argument{nullptr};
-    guest_->run(text(
-        statements_.at("taken", {"name", "token", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
-        {ask.name, number(token), owner, ask.node, ask.label, ask.actor, ask.lease.count(), ask.at_least.count(), ask.metadata}));
+    guest_->run(
+        text(statements_.at("taken", {"name", "token", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
+             {ask.name, number(token), owner, ask.node, ask.label, ask.actor, ask.lease.count(), ask.at_least.count(),
+              ask.metadata}));
     return token;
   }
 
@@ -84,9 +86,9 @@ class SqlVisit final : public Visit {
   bool writes_alone() override { return guest_->writes_alone(); }
   void confirm() override { compare(false); }
 
-  bool fence(const Claim& claim, Duration wait) override {
+  bool fence(const LeaseKey& key, Duration wait) override {
     const auto installation = home_.installation();
-    if (here([&] { return guest_->fence(fence_text(dialect_, statements_, installation, claim), wait); })) return true;
+    if (here([&] { return guest_->fence(fence_text(dialect_, statements_, installation, key), wait); })) return true;
     throw_if_elsewhere();
     if (home_.installation().identity != installation.identity) throw made_anew();
     return false;
@@ -104,17 +106,19 @@ class SqlVisit final : public Visit {
 
  private:
   std::string text(const Statement& statement, std::initializer_list<Argument> arguments) const {
-    return dialects::with_literals(statement, {arguments.begin(), arguments.size()},
-                                   [this](std::string& sql, const Argument& argument) { dialect_.append_literal(sql, argument); });
+    return dialects::with_literals(
+        statement, {arguments.begin(), arguments.size()},
+        [this](std::string& sql, const Argument& argument) { dialect_.append_literal(sql, argument); });
   }
 
   // The statement has named an installation that was ours before.
   static Failure made_anew() { return {Cause::serialization, "the floor row of the lock table was made anew"}; }
 
   [[noreturn]] void elsewhere(std::string_view which) const {
-    throw Elsewhere(fmt::format("the connection that was handed over leads to another database, {}; the lock table is {} "
-                                "(installation {}), and both must be in the same one",
-                                which, home_.name(), home_.installation().identity));
+    throw Elsewhere(
+        fmt::format("the connection that was handed over leads to another database, {}; the lock table is {} "
+                    "(installation {}), and both must be in the same one",
+                    which, home_.name(), home_.installation().identity));
   }
 
   // Throws Elsewhere unless the caller's connection leads to the database that the lock table is in, or nobody can tell.
@@ -138,7 +142,8 @@ class SqlVisit final : public Visit {
       if (row->size() < 3) elsewhere(fmt::format("{}, which has no floor row", guest_->where()));
       here_ = at == true || (*row)[0] == ours.identity;
       if ((*row)[0] == ours.identity) return;
-      if (again && !here_) elsewhere(fmt::format("{} (installation {})", (*row)[2].value_or(""), (*row)[0].value_or("")));
+      if (again && !here_)
+        elsewhere(fmt::format("{} (installation {})", (*row)[2].value_or(""), (*row)[0].value_or("")));
       home_.read();
     }
   }
@@ -164,9 +169,7 @@ class SqlVisit final : public Visit {
   void throw_if_elsewhere() {
     try {
       compare(true);
-    } catch (const Elsewhere&) {
-      throw;
-    } catch (...) {
+    } catch (const Elsewhere&) { throw; } catch (...) {
     }
   }
 
@@ -197,7 +200,7 @@ class SqlVisit final : public Visit {
   const dialects::Statements& statements_;
   Home& home_;
   const std::unique_ptr<dialects::Guest> guest_;
-  bool here_ = false;  // known to be in the right database
+  bool here_ = false;          // known to be in the right database
   bool table_locked_ = false;  // the last attempt found the whole table locked by another session
 };
 
@@ -206,21 +209,24 @@ class SqlVisit final : public Visit {
 std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::Statements& statements,
                              const dialects::TableNames& names, Home& home, const TransactionRef& transaction) {
   const auto schemes = dialect.schemes();
-  if (transaction.dialect() != dialect.name() && std::find(schemes.begin(), schemes.end(), transaction.dialect()) == schemes.end())
-    throw Failure(Cause::rejected, fmt::format("the transaction is one of {}, and the lock table is in {}: both must be in the "
-                                               "same database",
-                                               in_quotes(transaction.dialect()), in_quotes(dialect.name())));
+  if (transaction.dialect() != dialect.name() &&
+      std::find(schemes.begin(), schemes.end(), transaction.dialect()) == schemes.end())
+    throw Failure(Cause::rejected,
+                  fmt::format("the transaction is one of {}, and the lock table is in {}: both must be in the "
+                              "same database",
+                              in_quotes(transaction.dialect()), in_quotes(dialect.name())));
   if (transaction.native() == nullptr && (transaction.runner() == nullptr || !transaction.runner()->run))
     throw Failure(Cause::rejected, "the transaction that was handed over has no connection");
-  return std::make_unique<SqlVisit>(dialect, statements, home,
-                                    dialect.guest(transaction, {dialect.quote(names.schema), dialect.quote(names.lock)}));
+  return std::make_unique<SqlVisit>(
+      dialect, statements, home, dialect.guest(transaction, {dialect.quote(names.schema), dialect.quote(names.lock)}));
 }
 
 std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements,
-                       const Installation& installation, const Claim& claim) {
-  const auto mark = claim.entry.empty() ? std::string{} : EntrySet::mark(claim.entry);
-  const Argument arguments[] = {claim.name,           claim.owner,         number(claim.token),
-                                std::string_view{mark}, claim.lease.count(), std::string_view{installation.identity}};
+                       const Installation& installation, const LeaseKey& key) {
+  const auto mark = key.entry.empty() ? std::string{} : EntrySet::mark(key.entry);
+  const Argument arguments[] = {key.name,          key.owner,
+                                number(key.token), std::string_view{mark},
+                                key.lease.count(), std::string_view{installation.identity}};
   return dialects::with_literals(
       statements.at("fence", {"name", "owner", "token", "mark", "lease", "installation"}), arguments,
       [&](std::string& sql, const Argument& argument) { dialect.append_literal(sql, argument); });

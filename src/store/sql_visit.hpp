@@ -17,6 +17,6 @@ std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::S
 
 // The fence as one statement of text.
 std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements,
-                       const Installation& installation, const Claim& claim);
+                       const Installation& installation, const LeaseKey& key);
 
 }  // namespace dlock::store

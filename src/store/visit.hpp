@@ -44,8 +44,8 @@ class Visit {
   // Throws Failure{rejected} if it can be told at no cost to the transaction that its database is another one.
   virtual void confirm() = 0;
 
-  // Writes the claim's row, waiting at most about `wait` for it. False: the lease is not this claim's any more.
-  virtual bool fence(const Claim& claim, Duration wait) = 0;
+  // Writes the key's row, waiting at most about `wait` for it. False: the lease is not this key's any more.
+  virtual bool fence(const LeaseKey& key, Duration wait) = 0;
 
   // See dialects::Guest.
   virtual void bound_idle(Duration bound) = 0;

@@ -8,17 +8,17 @@
 namespace dlock {
 
 enum class Cause {
-  refused,        // no connection could be made (not there, starting up, shutting down, too many); nothing was sent
-  disconnected,   // the connection broke; see may_have_run
-  timed_out,      // the deadline passed; see may_have_run
-  locked,         // the row (on SQLite: the file) is locked by another transaction
-  deadlock,       // this statement was chosen to break a deadlock of transactions
-  serialization,  // the database could not order this transaction among the others
-  read_only,      // the server does not take writes now (a standby, a failover under way, a full disk)
-  schema,         // a table, view or column is missing, or is not what it must be
-  permission,     // the role lacks a right; the text names it
-  stale_statement,// a prepared statement is not known on this connection (a pooler in between); nothing ran
-  rejected,       // the arguments, the set-up or the statement are wrong; asking again cannot help
+  refused,          // no connection could be made (not there, starting up, shutting down, too many); nothing was sent
+  disconnected,     // the connection broke; see may_have_run
+  timed_out,        // the deadline passed; see may_have_run
+  locked,           // the row (on SQLite: the file) is locked by another transaction
+  deadlock,         // this statement was chosen to break a deadlock of transactions
+  serialization,    // the database could not order this transaction among the others
+  read_only,        // the server does not take writes now (a standby, a failover under way, a full disk)
+  schema,           // a table, view or column is missing, or is not what it must be
+  permission,       // the role lacks a right; the text names it
+  stale_statement,  // a prepared statement is not known on this connection (a pooler in between); nothing ran
+  rejected,         // the arguments, the set-up or the statement are wrong; asking again cannot help
 };
 
 // One failed statement or connection.

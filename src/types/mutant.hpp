@@ -2,7 +2,7 @@
 // variable DLOCK_MUTANT. In every other build nothing of them is left, not even their names.
 //
 // A fault is written `planted("name") ? wrong : right` or `if (!planted("name")) right;`, never in a constexpr function.
-// tests/mutants/list says which test notices it; tools/mutants asks.
+// tests/mutants/list says which test notices it; tools/dev/mutants asks.
 #pragma once
 
 #include <chrono>

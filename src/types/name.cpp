@@ -17,7 +17,8 @@ constexpr std::size_t longest_shown = 60;
 
 void check_utf8(std::string_view what, std::string_view text) {
   if (text.find('\0') != std::string_view::npos)
-    throw Error(Fault::misuse, fmt::format("{} {} contains a NUL byte; it must be UTF-8 without NUL", what, in_quotes(text)));
+    throw Error(Fault::misuse,
+                fmt::format("{} {} contains a NUL byte; it must be UTF-8 without NUL", what, in_quotes(text)));
   if (!utf8::is_valid(text.begin(), text.end()))
     throw Error(Fault::misuse, fmt::format("{} {} is not valid UTF-8", what, in_quotes(text)));
 }
@@ -51,8 +52,8 @@ std::string in_quotes(std::string_view text) {
 Name::Name(std::string_view text) : text_(text) {
   if (text.empty()) throw Error(Fault::misuse, "the lock name \"\" is empty; a name has 1 to 255 bytes of UTF-8");
   if (text.size() > longest_name)
-    throw Error(Fault::misuse, fmt::format("the lock name {} has {} bytes; a name has 1 to {} bytes of UTF-8", in_quotes(text),
-                                           text.size(), longest_name));
+    throw Error(Fault::misuse, fmt::format("the lock name {} has {} bytes; a name has 1 to {} bytes of UTF-8",
+                                           in_quotes(text), text.size(), longest_name));
   check_utf8("the lock name", text);
 }
 

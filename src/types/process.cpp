@@ -43,8 +43,7 @@ struct Kept {
     constexpr std::chrono::microseconds pause{50};
     constexpr std::chrono::seconds longest{1};
     const auto begin = BootClock::now();
-    while (locks.load() > locks_here && BootClock::now() - begin < longest)
-      std::this_thread::sleep_for(pause);
+    while (locks.load() > locks_here && BootClock::now() - begin < longest) std::this_thread::sleep_for(pause);
   }
 
   void hold() {

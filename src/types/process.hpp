@@ -37,9 +37,9 @@ class ForkUnlock {
 };
 
 // Remembers the process it was made in.
-class Birthplace {
+class ForkGuard {
  public:
-  Birthplace() noexcept : generation_(fork_generation()) {}
+  ForkGuard() noexcept : generation_(fork_generation()) {}
   bool forked() const noexcept { return generation_ != fork_generation(); }
 
  private:

@@ -48,7 +48,7 @@ class Thread {
   // Waits for the end, which somebody must have asked for; on the thread itself, or after fork(), lets it be.
   void finish() noexcept {
     if (!thread_.joinable()) return;
-    if (birthplace_.forked() || is_this()) thread_.detach();
+    if (fork_guard_.forked() || is_this()) thread_.detach();
     else thread_.join();
   }
 
@@ -58,7 +58,7 @@ class Thread {
   }
 
  private:
-  const Birthplace birthplace_;
+  const ForkGuard fork_guard_;
   std::thread thread_;
 };
 

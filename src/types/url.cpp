@@ -27,9 +27,13 @@ bool scheme_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.' || c == '_';
 }
 
-bool is_scheme(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), scheme_character); }
+bool is_scheme(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), scheme_character);
+}
 
-bool has(std::string_view text, std::string_view any_of) { return text.find_first_of(any_of) != std::string_view::npos; }
+bool has(std::string_view text, std::string_view any_of) {
+  return text.find_first_of(any_of) != std::string_view::npos;
+}
 
 // scheme://account@hosts/path?query, or scheme:path?query: where the parts are, as written.
 struct Parts {
@@ -149,7 +153,8 @@ std::string percent_decoded(std::string_view text, std::string_view url) {
     }
     const int high = i + 2 < text.size() ? hex(text[i + 1]) : -1;
     const int low = i + 2 < text.size() ? hex(text[i + 2]) : -1;
-    if (high < 0 || low < 0) refuse(url, "has a % that is not followed by two hexadecimal digits (write % itself as %25)");
+    if (high < 0 || low < 0)
+      refuse(url, "has a % that is not followed by two hexadecimal digits (write % itself as %25)");
     if (high == 0 && low == 0) refuse(url, "has a NUL byte (%00)");
     result += static_cast<char>(high * 16 + low);
     i += 2;
@@ -181,8 +186,9 @@ Url Url::parse(std::string_view text) {
     refuse(text, "has a control character in it (a line break, say); it would be written as %XX");
   const auto parts = parts_of(text);
   if (!has_hosts_in_place(parts))
-    refuse(text, "has no host, or no port, where one belongs: a /, ? or @ in a user, a password, a path or an option is "
-                 "written %2F, %3F or %40");
+    refuse(text,
+           "has no host, or no port, where one belongs: a /, ? or @ in a user, a password, a path or an option is "
+           "written %2F, %3F or %40");
   Url url;
   url.scheme = parts.scheme;
   url.has_authority = parts.has_authority;

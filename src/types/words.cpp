@@ -1,6 +1,11 @@
 // This file knows the words for the enumerations at dlock's face.
+#include <dlock/event.hpp>
 #include <dlock/holder.hpp>
 #include <dlock/lock.hpp>
+#include <dlock/options.hpp>
+#include <dlock/reaping.hpp>
+#include <dlock/schema.hpp>
+#include <dlock/stats.hpp>
 
 namespace dlock {
 inline namespace v0 {
@@ -35,5 +40,78 @@ std::string_view to_string(Released released) noexcept {
   return "unknown";
 }
 
+std::string_view to_string(Event::Kind kind) noexcept {
+  switch (kind) {
+    case Event::Kind::granted: return "granted";
+    case Event::Kind::released: return "released";
+    case Event::Kind::lost: return "lost";
+    case Event::Kind::trust_low: return "trust_low";
+    case Event::Kind::retried: return "retried";
+    case Event::Kind::abandoned: return "abandoned";
+    case Event::Kind::reconnected: return "reconnected";
+    case Event::Kind::weak_durability: return "weak_durability";
+    case Event::Kind::busy: return "busy";
+    case Event::Kind::timed_out: return "timed_out";
+    case Event::Kind::renewed_late: return "renewed_late";
+    case Event::Kind::deadlock: return "deadlock";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Reentrance reentrance) noexcept {
+  switch (reentrance) {
+    case Reentrance::thread: return "thread";
+    case Reentrance::node: return "node";
+    case Reentrance::none: return "none";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Fairness fairness) noexcept {
+  switch (fairness) {
+    case Fairness::barging: return "barging";
+    case Fairness::fifo: return "fifo";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(RetryCause cause) noexcept {
+  switch (cause) {
+    case RetryCause::refused: return "refused";
+    case RetryCause::disconnected: return "disconnected";
+    case RetryCause::timed_out: return "timed_out";
+    case RetryCause::locked: return "locked";
+    case RetryCause::deadlock: return "deadlock";
+    case RetryCause::serialization: return "serialization";
+    case RetryCause::read_only: return "read_only";
+    case RetryCause::stale_statement: return "stale_statement";
+    case RetryCause::conflict: return "conflict";
+    case RetryCause::other: return "other";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(ReapProgress::Phase phase) noexcept {
+  switch (phase) {
+    case ReapProgress::Phase::turn: return "turn";
+    case ReapProgress::Phase::settling: return "settling";
+    case ReapProgress::Phase::grace: return "grace";
+    case ReapProgress::Phase::removing: return "removing";
+  }
+  return "unknown";
+}
+
+namespace schema {
+
+std::string_view to_string(Role role) noexcept {
+  switch (role) {
+    case Role::migrator: return "migrator";
+    case Role::runtime: return "runtime";
+    case Role::read_only: return "read_only";
+  }
+  return "unknown";
+}
+
+}  // namespace schema
 }  // namespace v0
 }  // namespace dlock

@@ -22,10 +22,15 @@ std::set<std::string> words_in(const std::string& text) {
 // What bash answers for a line whose last word is being typed.
 std::set<std::string> in_bash(const std::string& name, const std::vector<std::string>& words) {
   std::vector<std::string> command{
-      "/usr/bin/env", "bash", "--norc", "--noprofile", "-c",
+      "/usr/bin/env",
+      "bash",
+      "--norc",
+      "--noprofile",
+      "-c",
       "set -u; source \"$0\" || exit 9; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); function=$(complete -p \"$1\"); "
       "function=${function#*-F }; ${function%% *}; printf '%s\\n' \"${COMPREPLY[@]-}\"",
-      share + "/bash-completion/completions/" + name, name};
+      share + "/bash-completion/completions/" + name,
+      name};
   command.insert(command.end(), words.begin(), words.end());
   const auto answer = ran(command);
   CHECK_MESSAGE(answer.code == 0, answer.out);
@@ -34,10 +39,11 @@ std::set<std::string> in_bash(const std::string& name, const std::vector<std::st
 
 std::set<std::string> in_fish(const std::string& name, const std::string& line) {
   TemporaryFolder home;
-  const auto answer = ran({"/usr/bin/env", "fish", "--no-config", "-c",
-                           "source $argv[1]; complete -C $argv[2] | string replace -r '\\t.*' ''; true",
-                           share + "/fish/vendor_completions.d/" + name + ".fish", line},
-                          "2>&1 </dev/null", {"HOME=" + home.path(), "XDG_CONFIG_HOME=" + home.path(), "XDG_DATA_HOME=" + home.path()});
+  const auto answer =
+      ran({"/usr/bin/env", "fish", "--no-config", "-c",
+           "source $argv[1]; complete -C $argv[2] | string replace -r '\\t.*' ''; true",
+           share + "/fish/vendor_completions.d/" + name + ".fish", line},
+          "2>&1 </dev/null", {"HOME=" + home.path(), "XDG_CONFIG_HOME=" + home.path(), "XDG_DATA_HOME=" + home.path()});
   CHECK_MESSAGE(answer.code == 0, answer.out);
   return words_in(answer.out);
 }
@@ -93,7 +99,8 @@ TEST_CASE("fish completes commands, options and their values") {
   const auto options = in_fish("dlock", "dlock run --");
   for (const auto& command : known["commands"].elements())
     if (command["name"] == "run")
-      for (const auto& name : both(names_of(known, "--"), names_of(command, "--"))) CHECK_MESSAGE(options.contains(name), name);
+      for (const auto& name : both(names_of(known, "--"), names_of(command, "--")))
+        CHECK_MESSAGE(options.contains(name), name);
   CHECK_FALSE(options.contains("--state"));
   CHECK(in_fish("dlock", "dlock list --state f") == Words{"free"});
   CHECK(in_fish("dlock", "dlock run --ttl ").empty());
@@ -103,9 +110,10 @@ TEST_CASE("fish completes commands, options and their values") {
 
 TEST_CASE("zsh completes commands, options and their values at a terminal") {
   TemporaryFolder home;
-  std::ofstream(home.path() + "/.zshrc") << "fpath=(" << share << "/zsh/site-functions $fpath); autoload -Uz compinit; compinit -u -D\n"
-                                         << "unset zle_bracketed_paste; LISTMAX=0; zstyle ':completion:*' insert-tab false\n"
-                                         << "dlock() { print -r -- \"<${(j:|:)@}>\" }; dlock-migrate() { dlock \"$@\" }\nPS1='ready> '\n";
+  std::ofstream(home.path() + "/.zshrc")
+      << "fpath=(" << share << "/zsh/site-functions $fpath); autoload -Uz compinit; compinit -u -D\n"
+      << "unset zle_bracketed_paste; LISTMAX=0; zstyle ':completion:*' insert-tab false\n"
+      << "dlock() { print -r -- \"<${(j:|:)@}>\" }; dlock-migrate() { dlock \"$@\" }\nPS1='ready> '\n";
   Pty terminal({"/usr/bin/env", "zsh", "-d", "-i"}, {"ZDOTDIR=" + home.path(), "HOME=" + home.path(), "TERM=dumb"});
   REQUIRE(terminal.shows("ready> "));
   struct {

@@ -1,6 +1,6 @@
 // This file knows the promises of a command line that is put together and parsed.
-#include "tools/shared/command_line.hpp"
 #include "tools/shared/parser.hpp"
+#include "tools/shared/command_line.hpp"
 
 #include <doctest/doctest.h>
 
@@ -75,7 +75,8 @@ TEST_CASE("a page and the version are asked for before anything is missed") {
 }
 
 TEST_CASE("a line that lacks something is refused, and one with two options that exclude each other") {
-  const std::vector<Words> lines{{"take", "job"}, {"take", "--ttl", "1"}, {"take", "job", "--ttl"}, {"list", "-q", "-v"}};
+  const std::vector<Words> lines{
+      {"take", "job"}, {"take", "--ttl", "1"}, {"take", "job", "--ttl"}, {"list", "-q", "-v"}};
   for (const auto& words : lines) {
     Sample sample;
     const auto parsed = parse(sample.tool, words);

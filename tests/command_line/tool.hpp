@@ -21,7 +21,8 @@ inline Ran ran(std::vector<std::string> command, const std::string& streams = "2
   return finish(child);
 }
 
-inline Ran tool(const std::string& name, std::vector<std::string> arguments, const std::string& streams = "2>&1 </dev/null") {
+inline Ran tool(const std::string& name, std::vector<std::string> arguments,
+                const std::string& streams = "2>&1 </dev/null") {
   arguments.insert(arguments.begin(), path::tool(name));
   return ran(std::move(arguments), streams, {"DLOCK_URL=", "DLOCK_MIGRATE_URL="});
 }

@@ -45,13 +45,15 @@ TEST_CASE("durations are read as people write them") {
   CHECK(read("1h30m") == 90min);
   CHECK(read("3m12s") == 192s);
   CHECK(read("2d4h") == 52h);
-  for (const auto* wrong : {"", "s", "5x", "-1s", "1e3", "1..5s", "5 s", "1s1m", "1m1m", "1m5", "1.5m30s", "ms5", "5S", ".", "0x5"})
+  for (const auto* wrong :
+       {"", "s", "5x", "-1s", "1e3", "1..5s", "5 s", "1s1m", "1m1m", "1m5", "1.5m30s", "ms5", "5S", ".", "0x5"})
     CHECK_THROWS_AS(read(wrong), UsageError);
   CHECK_THROWS_AS(read("99999999999999999999d"), UsageError);
 }
 
 TEST_CASE("what is shown of a duration can be read again") {
-  for (const Duration duration : {Duration{0}, Duration{7}, Duration{250ms}, Duration{8200ms}, Duration{192s}, Duration{90min}, Duration{52h}})
+  for (const Duration duration :
+       {Duration{0}, Duration{7}, Duration{250ms}, Duration{8200ms}, Duration{192s}, Duration{90min}, Duration{52h}})
     CHECK_MESSAGE(parse_duration("--ttl", shown(duration)) == duration, shown(duration));
   CHECK(shown(8200ms) == "8.2s");
   CHECK(shown(192s) == "3m12s");
@@ -61,14 +63,18 @@ TEST_CASE("what is shown of a duration can be read again") {
 }
 
 TEST_CASE("no password is left in a text") {
-  CHECK(without_passwords("cannot open postgresql://u:secret@h:5/db now") == "cannot open postgresql://u:***@h:5/db now");
+  CHECK(without_passwords("cannot open postgresql://u:secret@h:5/db now") ==
+        "cannot open postgresql://u:***@h:5/db now");
   CHECK(without_passwords("a://u:p@h and b://v:q@i") == "a://u:***@h and b://v:***@i");
-  CHECK(without_passwords("postgresql://h/db?user=u&password=secret&x=1") == "postgresql://h/db?user=u&password=***&x=1");
+  CHECK(without_passwords("postgresql://h/db?user=u&password=secret&x=1") ==
+        "postgresql://h/db?user=u&password=***&x=1");
   CHECK(without_passwords("sslpassword=secret password=more") == "sslpassword=*** password=***");
   CHECK(without_passwords("mysql://u:a/b@c@h/db") == "mysql://u:***@h/db");
-  CHECK(without_passwords("postgresql://u@h:5/db, sqlite:app.db, 12:30, a@b") == "postgresql://u@h:5/db, sqlite:app.db, 12:30, a@b");
+  CHECK(without_passwords("postgresql://u@h:5/db, sqlite:app.db, 12:30, a@b") ==
+        "postgresql://u@h:5/db, sqlite:app.db, 12:30, a@b");
   CHECK(without_passwords("Server=h;Pwd=s3cret;Database=d") == "Server=h;Pwd=***;Database=d");
   CHECK(without_passwords("host=h password='s3 cret' dbname=d") == "host=h password=*** dbname=d");
-  CHECK(without_passwords("PGPASSWORD=s3cret psql, client_secret=\"s3cret") == "PGPASSWORD=*** psql, client_secret=***");
+  CHECK(without_passwords("PGPASSWORD=s3cret psql, client_secret=\"s3cret") ==
+        "PGPASSWORD=*** psql, client_secret=***");
   CHECK(in_quotes("postgresql://u:" + std::string(100, 's') + "@h/db") == "\"postgresql://u:***@h/db\"");
 }

@@ -1,8 +1,8 @@
 // Tests that a grant can be handed on by its name, owner and token, to one taker.
 #include "support/caller.hpp"
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -149,7 +149,7 @@ TEST_CASE("the same message delivered twice: the second adoption is empty, also 
 TEST_CASE("who held what somebody has adopted has lost it: it fences nothing, renews nothing and frees nothing") {
   Database database;
   database.admin().run("CREATE TABLE app (n bigint)");
-  News news;
+  EventLog news;
   auto engine = database.engine({.observer = news.observer()});
   auto other = database.engine({.label = "the other"});
   auto lock = engine.try_lock("job", {.lease = 3s, .renew_every = 100ms});

@@ -32,7 +32,10 @@ TEST_CASE("a lease below a millisecond or above ten years is refused with the va
     const auto value = std::to_string(lease.count());
     check_misuse(thrown_by([&] { engine.try_lock("job", {.lease = lease}); }), {"lease", value});
     check_misuse(thrown_by([&] { engine.try_lock_for("job", 1s, {.lease = lease}); }), {"lease", value});
-    check_misuse(thrown_by([&] { engine.adopt("job", {Token{1}, std::string(32, 'a')}, {.lease = lease}); }), {"lease", value});
+    check_misuse(thrown_by([&] {
+                   engine.adopt("job", {Token{1}, std::string(32, 'a')}, {.lease = lease});
+                 }),
+                 {"lease", value});
     check_misuse(thrown_by([&] { database.engine({.lease = lease}); }), {"lease", value});
   }
   // The margin would eat it all.
@@ -49,7 +52,8 @@ TEST_CASE("a lease below a millisecond or above ten years is refused with the va
   const auto grant = lock->detach();
   const auto ends = database.admin().expires_at("job");
   check_misuse(thrown_by([&] { static_cast<void>(engine.renew("job", grant, 1ms)); }), {"lease of 1000 us", "margin"});
-  check_misuse(thrown_by([&] { static_cast<void>(engine.adopt("job", grant, {.lease = 1ms})); }), {"lease of 1000 us", "margin"});
+  check_misuse(thrown_by([&] { static_cast<void>(engine.adopt("job", grant, {.lease = 1ms})); }),
+               {"lease of 1000 us", "margin"});
   CHECK(database.admin().expires_at("job") == ends);
   const auto adopted = engine.adopt("job", grant);
   CHECK(adopted);
@@ -79,14 +83,16 @@ TEST_CASE("a duration that is too long for microseconds is told by the rule that
   auto engine = database.engine();
   const auto longest = std::to_string(Duration::max().count());
   check_misuse(thrown_by([&] { engine.try_lock("job", {.lease = std::chrono::hours::max()}); }), {"lease", longest});
-  check_misuse(thrown_by([&] { engine.try_lock("job", {.at_least = std::chrono::hours::max()}); }), {"at_least", longest});
+  check_misuse(thrown_by([&] { engine.try_lock("job", {.at_least = std::chrono::hours::max()}); }),
+               {"at_least", longest});
   check_misuse(thrown_by([&] { database.engine({.lease = std::chrono::hours::max()}); }), {"lease", longest});
   check_misuse(thrown_by([&] { engine.try_lock_for("job", std::chrono::hours::min()); }), {"wait", "-"});
   check_misuse(thrown_by([&] { database.engine({.grace = std::chrono::hours::max()}); }), {"grace", longest});
   // These are for ever.
   auto deaf = database.engine({.poll_first = std::chrono::hours::max(), .poll_floor = std::chrono::hours::max()});
   CHECK(deaf.try_lock_for("job", std::chrono::hours::max()).has_value());
-  check_misuse(thrown_by([&] { engine.try_lock("job", {.max_hold = std::chrono::hours::max()}); }), {"max_hold", longest});
+  check_misuse(thrown_by([&] { engine.try_lock("job", {.max_hold = std::chrono::hours::max()}); }),
+               {"max_hold", longest});
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
   check_misuse(thrown_by([&] { lock->extend(std::chrono::hours::max()); }), {"lease", longest});

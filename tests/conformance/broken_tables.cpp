@@ -3,8 +3,8 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 #include <atomic>
 
@@ -88,7 +88,8 @@ TEST_CASE("a table that vanishes under an open engine is an error of every call 
   CHECK(engine.try_lock("job").has_value());
 }
 
-TEST_CASE("a table that is emptied under an open engine is an error of every call, which names the command that mends it") {
+TEST_CASE(
+    "a table that is emptied under an open engine is an error of every call, which names the command that mends it") {
   Database database;
   auto engine = database.engine();
   for (const char* name : {"job", "another"}) engine.try_lock(name).reset();
@@ -109,9 +110,9 @@ TEST_CASE("a table that is emptied under an open engine is an error of every cal
       CAPTURE(name);
       for (const auto& thrown :
            {thrown_by([&] { engine.try_lock(name); }), thrown_by([&] { engine.try_lock_for(name, 0s); }),
-            thrown_by([&] { engine.try_lock_for(name, 20s); }), thrown_by([&] { static_cast<void>(engine.lock(name)); }),
-            thrown_by([&] { engine.try_lock(name, node); }), thrown_by([&] { static_cast<void>(engine.lock(name, fifo)); }),
-            in_transaction(name)}) {
+            thrown_by([&] { engine.try_lock_for(name, 20s); }),
+            thrown_by([&] { static_cast<void>(engine.lock(name)); }), thrown_by([&] { engine.try_lock(name, node); }),
+            thrown_by([&] { static_cast<void>(engine.lock(name, fifo)); }), in_transaction(name)}) {
         check_names_the_command(thrown);
         CHECK_MESSAGE(thrown.names("dlock-migrate repair"), thrown.text);
         CHECK_MESSAGE(thrown.names("floor"), thrown.text);

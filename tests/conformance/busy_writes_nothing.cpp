@@ -3,8 +3,8 @@
 #include "support/eventually.hpp"
 #include "support/hands.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 #include <string>
 #include <vector>

@@ -91,12 +91,13 @@ TEST_CASE("one bad request fails alone") {
     const Name name(job(i));
     for (int round = 1; round <= 3; ++round) {
       const auto owner = identity(round * threads + i);  // who has released is not granted it again
-      const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, i == 0 ? std::string_view{too_long} : "meta"};
+      const store::AcquireRequest ask{name,  owner, "node", "label",
+                                      owner, 1h,    {},     i == 0 ? std::string_view{too_long} : "meta"};
       try {
         const auto answer = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
         REQUIRE(answer.token);
         ++granted;
-        const store::Claim claim{name.text(), owner, *answer.token};
+        const store::LeaseKey claim{name.text(), owner, *answer.token};
         CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
       } catch (const Failure& failure) {
         CHECK(failure.cause() == Cause::rejected);
@@ -108,7 +109,8 @@ TEST_CASE("one bad request fails alone") {
   CHECK(refused == 3);
 }
 
-TEST_CASE("an ask that is repeated keeps its token and the beginning of its grant, and its at-least time stays closed") {
+TEST_CASE(
+    "an ask that is repeated keeps its token and the beginning of its grant, and its at-least time stays closed") {
   Database database;
   const auto table = open_table(database.url(), 1);
   std::vector<Token> first(threads);
@@ -117,7 +119,7 @@ TEST_CASE("an ask that is repeated keeps its token and the beginning of its gran
     in_parallel(threads, [&](int i) {
       const Name name(job(i));
       const auto owner = identity(i);
-      const store::Ask ask{name, owner, "node", "label", owner, 1h, 30min, "meta"};
+      const store::AcquireRequest ask{name, owner, "node", "label", owner, 1h, 30min, "meta"};
       const auto answer = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
       REQUIRE(answer.token);
       auto& known = first[static_cast<std::size_t>(i)];
@@ -133,15 +135,15 @@ TEST_CASE("an ask that is repeated keeps its token and the beginning of its gran
   }
   in_parallel(threads, [&](int i) {
     const auto name = job(i), owner = identity(i), other = identity(1000 + i);
-    const store::Claim claim{name, owner, first[static_cast<std::size_t>(i)]};
-    const store::Claim stranger{name, other, first[static_cast<std::size_t>(i)]};
+    const store::LeaseKey claim{name, owner, first[static_cast<std::size_t>(i)]};
+    const store::LeaseKey stranger{name, other, first[static_cast<std::size_t>(i)]};
     CHECK_FALSE(patiently([&]() -> bool { return table->release({&stranger, 1}, soon()).front(); }));
     CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
   });
   in_parallel(threads, [&](int i) {
     const Name name(job(i));
     const auto owner = identity(100 + i);
-    const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
+    const store::AcquireRequest ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
     CHECK_FALSE(patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token);
   });
 }
@@ -153,7 +155,7 @@ TEST_CASE("an expired lease is taken over, and a row begins above the floor, als
     in_parallel(threads, [&](int i) {
       const Name name(job(i));
       const auto owner = identity(series * 100 + i);
-      const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
+      const store::AcquireRequest ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
       CHECK(patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token);
     });
   };
@@ -181,11 +183,11 @@ TEST_CASE("who asks without a ticket does not pass those who have one, also amon
     in_parallel(threads, [&](int i) {
       const Name name(job(i));
       const auto owner = identity(100 * round + i);
-      const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
+      const store::AcquireRequest ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
       const auto answer = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
       CHECK(answer.token.has_value() == (i == 0));
       if (!answer.token) return;
-      const store::Claim claim{name.text(), owner, *answer.token};
+      const store::LeaseKey claim{name.text(), owner, *answer.token};
       CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
     });
   for (auto& hand : queued) {
@@ -203,7 +205,7 @@ TEST_CASE("those who travel together are written in the order of names") {
     in_parallel(threads, [&](int i) {
       const Name name(fmt::format("job {} {:02}", round, i));
       const auto owner = identity(100 * round + i);
-      const store::Ask ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
+      const store::AcquireRequest ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
       CHECK(patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token);
     });
   std::size_t most = 0;

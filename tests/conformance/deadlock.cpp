@@ -88,7 +88,8 @@ TEST_CASE("jobs with a name are found in a deadlock, whatever threads they use")
   check_one_victim(ring(database, 2, options));
 }
 
-TEST_CASE("who holds something and waits in a transaction is seen again once its row is gone, so that a deadlock is found") {
+TEST_CASE(
+    "who holds something and waits in a transaction is seen again once its row is gone, so that a deadlock is found") {
   Database database;
   auto engine = database.engine({.ticket = 2s * slowness()});
   auto other = database.engine();

@@ -31,8 +31,7 @@ struct Scene {
       CHECK(refused.fault == Fault::lost);
       try {
         caller.run("COMMIT");
-      } catch (const std::exception&) {
-      }
+      } catch (const std::exception&) {}
       CHECK(stored() == 0);
       Caller another(database.place());
       bool ran = false;
@@ -55,8 +54,7 @@ struct Scene {
     bool proved = false;
     try {
       proved = caller.runner().run(sql) == std::vector<std::optional<std::string>>{"1"};
-    } catch (const std::exception&) {
-    }
+    } catch (const std::exception&) {}
     caller.run("ROLLBACK");
     return proved;
   }

@@ -105,7 +105,8 @@ TEST_CASE("of sixteen that race for a name nobody ever had exactly one wins") {
   }
 }
 
-TEST_CASE("what is held is busy for everybody else, and without reentrance for the same thread of the same engine too") {
+TEST_CASE(
+    "what is held is busy for everybody else, and without reentrance for the same thread of the same engine too") {
   Database database;
   auto engine = database.engine();
   auto other = database.engine();

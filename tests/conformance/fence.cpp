@@ -2,8 +2,8 @@
 // cannot commit.
 #include "support/caller.hpp"
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -152,8 +152,7 @@ TEST_CASE("a conflict does not let anything be stored either") {
     CHECK(first.fault == Fault::conflict);
     try {
       caller.run("INSERT INTO app VALUES (1)");
-    } catch (const std::exception&) {
-    }
+    } catch (const std::exception&) {}
     commit_anyway(caller);
     CHECK(scene.stored() == 0);
   }
@@ -262,13 +261,12 @@ TEST_CASE("with_fence rolls back what throws, and repeats what is in conflict") 
   CHECK(scene.stored() == 1);
   runs = 0;
   const auto given_up = thrown_by([&] {
-    lock.with_fence(
-        caller.native(),
-        [&] {
-          ++runs;
-          throw Error(Fault::conflict, "always");
-        },
-        {.attempts = 4});
+    lock.with_fence(caller.native(),
+                    [&] {
+                      ++runs;
+                      throw Error(Fault::conflict, "always");
+                    },
+                    {.attempts = 4});
   });
   CHECK(given_up.fault == Fault::conflict);
   CHECK(runs == 4);
@@ -301,9 +299,7 @@ TEST_CASE("the fence as text proves the lease for any other driver, and is refus
   bool refused = false;
   try {
     refused = caller.runner().run(sql) == std::vector<std::optional<std::string>>{"0"};
-  } catch (const std::exception&) {
-    refused = true;
-  }
+  } catch (const std::exception&) { refused = true; }
   CHECK(refused);
   caller.run("ROLLBACK");
 }

@@ -3,7 +3,7 @@
 #include "support/eventually.hpp"
 #include "support/slowness.hpp"
 
-#include "store/waiting_room.hpp"
+#include "store/waiter_table.hpp"
 
 #include <doctest/doctest.h>
 
@@ -131,7 +131,9 @@ TEST_CASE("a ticket lives as long as its waiter waits") {
   REQUIRE(queued(first, 1));
   const auto drawn = first.waiters("job");
   REQUIRE(drawn.size() == 1);
-  const auto ends = [&] { return database.admin().number("SELECT expires_at FROM resource_lock_waiter WHERE name = 'job'"); };
+  const auto ends = [&] {
+    return database.admin().number("SELECT expires_at FROM resource_lock_waiter WHERE name = 'job'");
+  };
   for (int i = 0; i < 4; ++i) {
     const auto before = ends();
     CHECK(eventually([&] { return ends() != before; }));

@@ -39,13 +39,12 @@ std::string end_of_child(Work work) {
     ::alarm(static_cast<unsigned>(bound.count()));
     try {
       ::_exit(work());
-    } catch (...) {
-      ::_exit(99);
-    }
+    } catch (...) { ::_exit(99); }
   }
   int status = -1;
   REQUIRE(::waitpid(child, &status, 0) == child);
-  return WIFEXITED(status) ? "exit " + std::to_string(WEXITSTATUS(status)) : "signal " + std::to_string(WTERMSIG(status));
+  return WIFEXITED(status) ? "exit " + std::to_string(WEXITSTATUS(status))
+                           : "signal " + std::to_string(WTERMSIG(status));
 }
 
 }  // namespace
@@ -57,24 +56,24 @@ TEST_CASE("a child made by fork() cannot use what its parent has, may end it wit
   auto kept = engine->try_lock("kept", {.lease = 30s});
   REQUIRE(lock);
   CHECK(end_of_child([&] {
-    const auto misuse = [](auto call) { return thrown_by(call).fault == Fault::misuse; };
-    int code = 0;
-    if (!misuse([&] { engine->try_lock("other"); })) code |= 1;
-    if (!misuse([&] { engine->reap(); }) || !misuse([&] { engine->reap_all(); })) code |= 2;
-    if (!misuse([&] { engine->list(); }) || !misuse([&] { engine->inspect("job"); })) code |= 4;
-    if (!misuse([&] { lock->extend(1h); }) || !misuse([&] { kept->release(); })) code |= 8;
-    Lock moved(std::move(*lock));
-    lock.reset();
-    if (!may_open_after_fork()) return code;
-    engine = database.engine();
-    const auto mine = engine->try_lock("child's");
-    if (!mine) code |= 16;
-    moved = Lock(std::move(*kept));
-    if (engine->try_lock("job")) code |= 32;
-    if (const_cast<std::optional<Lock>&>(mine)->release() != Released::freed) code |= 64;
-    engine.reset();
-    return code;
-  }) == "exit 0");
+          const auto misuse = [](auto call) { return thrown_by(call).fault == Fault::misuse; };
+          int code = 0;
+          if (!misuse([&] { engine->try_lock("other"); })) code |= 1;
+          if (!misuse([&] { engine->reap(); }) || !misuse([&] { engine->reap_all(); })) code |= 2;
+          if (!misuse([&] { engine->list(); }) || !misuse([&] { engine->inspect("job"); })) code |= 4;
+          if (!misuse([&] { lock->extend(1h); }) || !misuse([&] { kept->release(); })) code |= 8;
+          Lock moved(std::move(*lock));
+          lock.reset();
+          if (!may_open_after_fork()) return code;
+          engine = database.engine();
+          const auto mine = engine->try_lock("child's");
+          if (!mine) code |= 16;
+          moved = Lock(std::move(*kept));
+          if (engine->try_lock("job")) code |= 32;
+          if (const_cast<std::optional<Lock>&>(mine)->release() != Released::freed) code |= 64;
+          engine.reset();
+          return code;
+        }) == "exit 0");
   CHECK(lock->valid());
   CHECK(database.admin().owner("job") == lock->owner());
   CHECK(lock->release() == Released::freed);
@@ -88,11 +87,11 @@ TEST_CASE("a child made by fork() is another job than its parent, though the sam
   auto engine = database.engine();
   auto lock = engine.lock("parent's", {.lease = 30s});
   CHECK(end_of_child([&] {
-    auto mine = database.engine();
-    mine.lock("child's", {.lease = 30s}).detach();
-    mine.lock("child's other", {.lease = 30s}).detach();
-    return 0;
-  }) == "exit 0");
+          auto mine = database.engine();
+          mine.lock("child's", {.lease = 30s}).detach();
+          mine.lock("child's other", {.lease = 30s}).detach();
+          return 0;
+        }) == "exit 0");
   // The second half of an actor is the job.
   const auto job_of = [&](const std::string& name) {
     return database.admin().text("SELECT actor FROM resource_lock WHERE name = '" + name + "'").substr(16);
@@ -109,11 +108,11 @@ TEST_CASE("in a child made by fork() locking is refused, and unlocking does noth
   Mutex mutex(engine, "job");
   mutex.lock();
   CHECK(end_of_child([&] {
-    const bool refused = thrown_by([&] { mutex.lock(); }).fault == Fault::misuse &&
-                         thrown_by([&] { mutex.held(); }).fault == Fault::misuse;
-    mutex.unlock();
-    return refused ? 0 : 1;
-  }) == "exit 0");
+          const bool refused = thrown_by([&] { mutex.lock(); }).fault == Fault::misuse &&
+                               thrown_by([&] { mutex.held(); }).fault == Fault::misuse;
+          mutex.unlock();
+          return refused ? 0 : 1;
+        }) == "exit 0");
   CHECK(mutex.held().valid());
   CHECK(database.admin().held() == 1);
   mutex.unlock();
@@ -127,17 +126,18 @@ TEST_CASE("a child made by fork() neither enters nor leaves what its parent hold
   auto inner = engine.try_lock("job");
   REQUIRE(inner);
   CHECK(end_of_child([&] {
-    const bool refused = thrown_by([&] { static_cast<void>(engine.try_lock("job")); }).fault == Fault::misuse;
-    inner.reset();
-    outer.reset();
-    return refused ? 0 : 1;
-  }) == "exit 0");
+          const bool refused = thrown_by([&] { static_cast<void>(engine.try_lock("job")); }).fault == Fault::misuse;
+          inner.reset();
+          outer.reset();
+          return refused ? 0 : 1;
+        }) == "exit 0");
   CHECK(database.admin().owner("job") == outer->owner());
   CHECK(inner->release() == Released::still_held);
   CHECK(outer->release() == Released::freed);
 }
 
-TEST_CASE("a child made by fork() opens its own engine, whatever connections its parent was opening and closing meanwhile") {
+TEST_CASE(
+    "a child made by fork() opens its own engine, whatever connections its parent was opening and closing meanwhile") {
   if (!may_open_after_fork()) return;
   Database database;
   std::vector<std::jthread> parents;
@@ -152,8 +152,8 @@ TEST_CASE("a child made by fork() opens its own engine, whatever connections its
   for (int i = 0; i < 40 || (i < 400 && time.elapsed() < 5s); ++i) {
     CAPTURE(i);
     REQUIRE(end_of_child([&] {
-      auto mine = database.engine();
-      return mine.lock("child's", {.lease = 30s}).release() == Released::freed ? 0 : 1;
-    }) == "exit 0");
+              auto mine = database.engine();
+              return mine.lock("child's", {.lease = 30s}).release() == Released::freed ? 0 : 1;
+            }) == "exit 0");
   }
 }

@@ -86,7 +86,8 @@ TEST_CASE("a row with entries of a node is handed to nobody") {
   const auto table = database.table();
   Hand from(*table, 1), to(*table, 2);
   REQUIRE(from.barge());
-  database.admin().run("UPDATE resource_lock SET entries = ';" + from.owner() + "=9000000000000000;' WHERE name = 'job'");
+  database.admin().run("UPDATE resource_lock SET entries = ';" + from.owner() +
+                       "=9000000000000000;' WHERE name = 'job'");
   CHECK_FALSE(from.hand_over(to));
   CHECK(from.release());
 }

@@ -58,9 +58,9 @@ TEST_CASE("a release under another token or of another owner frees nothing") {
   const auto lock = engine.try_lock("job");
   REQUIRE(lock);
   const auto before = database.admin().row("job");
-  const store::Claim wrong[] = {{"job", lock->owner(), Token{number(lock->token()) - 1}},
-                                {"job", lock->owner(), Token{number(lock->token()) + 1}},
-                                {"job", "00000000000000000000000000000000", lock->token()}};
+  const store::LeaseKey wrong[] = {{"job", lock->owner(), Token{number(lock->token()) - 1}},
+                                   {"job", lock->owner(), Token{number(lock->token()) + 1}},
+                                   {"job", "00000000000000000000000000000000", lock->token()}};
   for (const auto& claim : wrong) CHECK_FALSE(table->release({&claim, 1}, deadline).front());
   table->withdraw("job", "00000000000000000000000000000000", deadline);
   CHECK(database.admin().row("job") == before);

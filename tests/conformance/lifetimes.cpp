@@ -2,8 +2,8 @@
 #include "support/caller.hpp"
 #include "support/child.hpp"
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/process.hpp"
 #include "support/slowness.hpp"
 
@@ -42,7 +42,8 @@ class Gate {
 
 }  // namespace
 
-TEST_CASE("an engine may end before its locks: they are renewed, extended, released, and the threads end with the last") {
+TEST_CASE(
+    "an engine may end before its locks: they are renewed, extended, released, and the threads end with the last") {
   Database database;
   const auto threads = count_threads();
   std::vector<Lock> locks;
@@ -98,14 +99,14 @@ TEST_CASE("locks and the engine may end inside the observer") {
   {
     const std::lock_guard guard(mutex);
     engine = database.engine({.reap_every = 5ms, .observer = [&](const Event& event) {
-      if (event.kind != Event::Kind::granted || ++granted < 2) return;
-      {
-        const std::lock_guard mine(mutex);
-        lock.reset();
-        engine.reset();
-      }
-      ended = true;
-    }});
+                                if (event.kind != Event::Kind::granted || ++granted < 2) return;
+                                {
+                                  const std::lock_guard mine(mutex);
+                                  lock.reset();
+                                  engine.reset();
+                                }
+                                ended = true;
+                              }});
     lock = engine->try_lock("first", renewed_often());
     const auto second = engine->try_lock("second", renewed_often());
     CHECK(lock.has_value());
@@ -140,9 +141,11 @@ TEST_CASE("an observer that blocks, or throws, holds up neither calls nor renewa
 TEST_CASE("a lock and its engine end in time although the row is locked by somebody else") {
   Database database;
   const auto request_timeout = 1500ms * slowness(), release_timeout = 300ms * slowness();
-  std::optional<Engine> engine =
-      database.engine({.request_timeout = request_timeout, .release_timeout = release_timeout, .reap_every = 5ms,
-                       .retention = 1ms, .grace = 1ms});
+  std::optional<Engine> engine = database.engine({.request_timeout = request_timeout,
+                                                  .release_timeout = release_timeout,
+                                                  .reap_every = 5ms,
+                                                  .retention = 1ms,
+                                                  .grace = 1ms});
   auto lock = engine->try_lock("job", {.lease = 10min, .renew_every = 10ms});
   REQUIRE(lock);
   database.admin().block("job");
@@ -163,7 +166,7 @@ TEST_CASE("engines opened and closed by the thousand leave no thread, no descrip
   Database database;
   // As many as a few seconds allow: a leak of one each shows after fifty.
   constexpr int fewest = 50, most = 2000;
-  News news;
+  EventLog news;
   const auto one = [&] {
     auto engine = database.engine({.reap_every = 1ms, .observer = news.observer()});
     const auto lock = engine.try_lock("job");
@@ -211,8 +214,9 @@ TEST_CASE("an engine that ends while others wait on it ends their waits with mis
   // Each has a ticket, or has marked the row of its name: nobody's call begins later than that.
   const auto all_wait = [&] {
     return eventually([&] {
-      return database.admin().number("SELECT COUNT(*) FROM resource_lock WHERE name LIKE 'job %' AND (next_ticket > 0 OR "
-                                     "wanted_until > 0)") == 5;
+      return database.admin().number(
+                 "SELECT COUNT(*) FROM resource_lock WHERE name LIKE 'job %' AND (next_ticket > 0 OR "
+                 "wanted_until > 0)") == 5;
     });
   };
   std::stop_source unused;

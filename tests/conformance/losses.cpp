@@ -1,7 +1,7 @@
 // The promise that a loss is told first and by itself: no callback of the program delays it, or anything else.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -72,7 +72,7 @@ TEST_CASE("callbacks that block for ever delay neither the losses of others, nor
   Database database;
   constexpr int blocking = 3;
   Blocker blocker;
-  News news;
+  EventLog news;
   auto engine = database.engine({.observer = news.observer()});
   const auto name = [](int i) { return "job " + std::to_string(i); };
   std::vector<std::optional<Lock>> locks(blocking);

@@ -1,7 +1,7 @@
 // This file knows the promise that thousands of held leases cost one statement a round, and next to nothing in between.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -52,7 +52,7 @@ TEST_CASE("all leases are renewed by one statement, in a small part of any lease
   auto engine = database.engine({.connections = 4});
   auto all = take(engine, {.lease = 1h});
   const auto table = database.table();
-  std::vector<store::Claim> claims;
+  std::vector<store::LeaseKey> claims;
   for (const auto& lock : all) claims.push_back({lock.name(), lock.owner(), lock.token(), {}, 1h});
   table->renew(claims, Deadline::max());
   const Stopwatch time;
@@ -66,7 +66,7 @@ TEST_CASE("all leases are renewed by one statement, in a small part of any lease
 
 TEST_CASE("an engine that holds thousands of leases keeps them all, and sleeps in between") {
   Database database;
-  News news;
+  EventLog news;
   auto engine = database.engine({.connections = 4, .observer = news.observer()});
   const auto interval = 5s;
   auto all = take(engine, {.lease = 1min * slowness(), .renew_every = interval});

@@ -1,8 +1,8 @@
 // This file knows the promise that a history which does not tell what is there can be put right, and only then.
 #include "support/database.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -29,9 +29,10 @@ schema::Options careless() {
 // As an interrupted migrator leaves it where each step commits by itself.
 void begin_second_version(const Place& place) {
   const auto second = schema::status(place.url()).versions.at(1);
-  Admin(place).run("INSERT INTO " + history + " (version, name, checksum, state, steps_done, steps_total, min_client, "
-                   "started_at, tool_version, applied_by) VALUES (2, '" + second.name + "', '" + second.checksum +
-                   "', 'failed', 0, 3, '0.1.0', 1, '0.1.0', 'somebody')");
+  Admin(place).run("INSERT INTO " + history +
+                   " (version, name, checksum, state, steps_done, steps_total, min_client, "
+                   "started_at, tool_version, applied_by) VALUES (2, '" +
+                   second.name + "', '" + second.checksum + "', 'failed', 0, 3, '0.1.0', 1, '0.1.0', 'somebody')");
 }
 
 }  // namespace
@@ -153,12 +154,13 @@ TEST_CASE("a version that was not begun, or taken back by hand, is discarded") {
 
 TEST_CASE("while another migrator is at work, the history is left alone") {
   Database database;
-  database.admin().run("UPDATE " + history + " SET state = 'running', owner = 'somebody', applied_by = 'deploy@host7', "
+  database.admin().run("UPDATE " + history +
+                       " SET state = 'running', owner = 'somebody', applied_by = 'deploy@host7', "
                        "lease_until = 9000000000000000 WHERE version = 2");
   schema::Options options;
   options.lock_timeout = std::chrono::milliseconds{50};
-  for (const auto& report : {schema::mark_applied(database.url(), 2, options), schema::discard(database.url(), 2, options),
-                             schema::repair(database.url(), options)}) {
+  for (const auto& report : {schema::mark_applied(database.url(), 2, options),
+                             schema::discard(database.url(), 2, options), schema::repair(database.url(), options)}) {
     CHECK(report.verdict == Verdict::locked);
     CHECK_MESSAGE(names(report.message, "deploy@host7"), report.message);
   }

@@ -2,14 +2,14 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
 #include <csignal>
 #include <functional>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -28,9 +28,7 @@ bool killed_after(int count, const std::function<void(const schema::Options&)>& 
         if (++told == count) ::kill(::getpid(), SIGKILL);
       };
       work(options);
-    } catch (...) {
-      ::_exit(1);
-    }
+    } catch (...) { ::_exit(1); }
     ::_exit(0);
   }
   int status = 0;
@@ -55,7 +53,8 @@ TEST_CASE("killed after any step of up, the next up finishes it") {
     killed = killed_after(step, [&](const schema::Options& options) { schema::up(place->url(), options); });
     end_leases(*place);
     const auto verdict = schema::check(place->url()).verdict;
-    if (killed) CHECK_MESSAGE((verdict == Verdict::pending || verdict == Verdict::interrupted), schema::to_string(verdict));
+    if (killed)
+      CHECK_MESSAGE((verdict == Verdict::pending || verdict == Verdict::interrupted), schema::to_string(verdict));
     CHECK_MESSAGE(schema::up(place->url()).verdict == Verdict::good, step);
     CHECK(schema::check(place->url()).verdict == Verdict::good);
     Admin admin(*place);
@@ -90,7 +89,8 @@ TEST_CASE("killed after any step of down, the next down finishes it, and so does
   }
 }
 
-TEST_CASE("an upgrade of a table with rows, killed after any step, is finished by repair or by up, and keeps the rows") {
+TEST_CASE(
+    "an upgrade of a table with rows, killed after any step, is finished by repair or by up, and keeps the rows") {
   for (const bool repaired : {true, false}) {
     bool killed = true;
     for (int step = 1; killed; ++step) {

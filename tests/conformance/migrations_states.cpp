@@ -1,8 +1,8 @@
 // This file knows the promise that whatever is wrong with a table or its history is told apart, and told how to mend.
 #include "support/database.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -136,9 +136,10 @@ TEST_CASE("a newer table that fits is left alone, one that does not is refused")
   const auto next = std::to_string(schema::status(database.url()).latest + 1);
   const auto add = [&](const std::string& min_client) {
     database.admin().run(
-        "INSERT INTO resource_lock_schema_history (version, name, checksum, state, steps_done, steps_total, min_client, "
-        "started_at, tool_version, applied_by) VALUES (" + next + ", 'of_the_future', 's1:1', 'applied', 1, 1, '" + min_client +
-        "', 0, '9.0.0', 'somebody')");
+        "INSERT INTO resource_lock_schema_history (version, name, checksum, state, steps_done, steps_total, "
+        "min_client, "
+        "started_at, tool_version, applied_by) VALUES (" +
+        next + ", 'of_the_future', 's1:1', 'applied', 1, 1, '" + min_client + "', 0, '9.0.0', 'somebody')");
   };
   add("0.0.1");
   const auto fits = schema::up(database.url());

@@ -1,13 +1,13 @@
-// This file knows the promise that the road leads exactly to the table that schema/ shows.
-#include "store/history.hpp"
+// This file knows the promise that the migrations lead exactly to the table that schema/ shows.
+#include "migrate/history.hpp"
 #include "support/database.hpp"
 #include "support/paths.hpp"
 #include "types/clock.hpp"
 
 #include "api/open.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 #include <fstream>
 #include <map>
@@ -21,8 +21,8 @@ Deadline soon() { return later(BootClock::now(), std::chrono::seconds{30}); }
 
 // What a connection of the library sees.
 struct View {
-  explicit View(const Place& place, bool create = false) : door(api::find_door(place.url(), options(create))) {
-    connection = door.connector->connect(soon());
+  explicit View(const Place& place, bool create = false) : resolved(api::resolve(place.url(), options(create))) {
+    connection = resolved.connector->connect(soon());
     names.schema = connection->default_schema(soon());
   }
   static dialects::ConnectOptions options(bool create) {
@@ -30,9 +30,11 @@ struct View {
     result.create = create;
     return result;
   }
-  store::History history() { return store::History(*connection, door.dialect, store::road_of(door.dialect), names); }
+  migrate::History history() {
+    return migrate::History(*connection, resolved.dialect, migrate::migrations_of(resolved.dialect), names);
+  }
 
-  api::Door door;
+  api::ResolvedUrl resolved;
   std::unique_ptr<dialects::Connection> connection;
   dialects::TableNames names;
 };
@@ -44,10 +46,10 @@ TEST_CASE("the migrations lead exactly to the table that schema/ shows") {
   View one(migrated.place());
   const auto place = opener().place();
   View other(*place, true);
-  other.connection->script(other.door.dialect.schema_sql(), soon());
-  const auto road = one.history().structure(soon());
-  CHECK(road.size() > 12);
-  CHECK(road == other.history().structure(soon()));
+  other.connection->script(other.resolved.dialect.schema_sql(), soon());
+  const auto migrations = one.history().structure(soon());
+  CHECK(migrations.size() > 12);
+  CHECK(migrations == other.history().structure(soon()));
   CHECK(one.history().details(soon()) == other.history().details(soon()));
   CHECK(other.history().has_floor(soon()));
 }
@@ -55,14 +57,14 @@ TEST_CASE("the migrations lead exactly to the table that schema/ shows") {
 TEST_CASE("each version makes what is written beside it, on the way up and on the way back") {
   const auto place = opener().place();
   REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
-  const auto road = store::road_of(View(*place).door.dialect);
-  const int latest = static_cast<int>(road.size());
+  const auto migrations = migrate::migrations_of(View(*place).resolved.dialect);
+  const int latest = static_cast<int>(migrations.size());
   for (int version = 1; version < 2 * latest; ++version) {
     const int at = version <= latest ? version : 2 * latest - version;
     CAPTURE(at);
     const auto report = version <= latest ? schema::up(place->url(), {}, at) : schema::down(place->url(), at);
     REQUIRE_MESSAGE(report.verdict == schema::Verdict::good, report.message);
-    CHECK(View(*place).history().structure(soon()) == road.at(static_cast<std::size_t>(at - 1)).structure);
+    CHECK(View(*place).history().structure(soon()) == migrations.at(static_cast<std::size_t>(at - 1)).structure);
     CHECK(schema::dump(place->url()).version == at);
   }
 }
@@ -88,11 +90,12 @@ TEST_CASE("an upgrade keeps every row with its token, and so does the way back")
   const auto place = opener().place(), fresh = opener().place();
   for (const auto* which : {place.get(), fresh.get()})
     REQUIRE(schema::up(which->url(), {}, 1).verdict == schema::Verdict::good);
-  const int latest = schema::latest(View(*place).door.dialect.name());
+  const int latest = schema::latest(View(*place).resolved.dialect.name());
   {
     Admin admin(*place);
-    admin.run("INSERT INTO resource_lock (name, owner, token, expires_at, meta) VALUES "
-              "('held', '00000000000000000000000000000001', 41, 9000000000000000, 'kept')");
+    admin.run(
+        "INSERT INTO resource_lock (name, owner, token, expires_at, meta) VALUES "
+        "('held', '00000000000000000000000000000001', 41, 9000000000000000, 'kept')");
     admin.run("INSERT INTO resource_lock (name, token) VALUES ('free', 17)");
   }
   for (const bool up : {true, false}) {
@@ -106,7 +109,8 @@ TEST_CASE("an upgrade keeps every row with its token, and so does the way back")
     CHECK(admin.text("SELECT state FROM resource_lock_status WHERE name = 'held'") == "held");
     if (up) {
       CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
-      CHECK(admin.number("SELECT next_ticket + served_ticket + wanted_until FROM resource_lock WHERE name = 'held'") == 0);
+      CHECK(admin.number("SELECT next_ticket + served_ticket + wanted_until FROM resource_lock WHERE name = 'held'") ==
+            0);
       CHECK(admin.number("SELECT waiters FROM resource_lock_status WHERE name = 'held'") == 0);
       Engine engine(place->url());
       CHECK_FALSE(engine.try_lock("held"));
@@ -149,7 +153,7 @@ TEST_CASE("each installation has an identity of its own, and what is run again d
 TEST_CASE("a table made by hand from schema/ can be used") {
   const auto place = opener().place();
   View view(*place, true);
-  view.connection->script(view.door.dialect.schema_sql(), soon());
+  view.connection->script(view.resolved.dialect.schema_sql(), soon());
   Engine engine(place->url());
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
@@ -159,14 +163,15 @@ TEST_CASE("a table made by hand from schema/ can be used") {
 TEST_CASE("the checksum of every released version is frozen") {
   const auto place = opener().place();
   View view(*place, true);
-  const std::string path = path::source() + "/migrations/" + std::string(view.door.dialect.name()) + "/released";
+  const std::string path = path::source() + "/migrations/" + std::string(view.resolved.dialect.name()) + "/released";
   std::ifstream file(path);
   REQUIRE_MESSAGE(file.is_open(), path);
   std::map<int, std::string> frozen;
   for (int version = 0; file >> version;) file >> frozen[version];
-  const auto road = store::road_of(view.door.dialect);
-  CHECK(frozen.size() == road.size());
-  for (const auto& leg : road) CHECK_MESSAGE(frozen[leg.version] == leg.checksum, "version " << leg.version);
+  const auto migrations = migrate::migrations_of(view.resolved.dialect);
+  CHECK(frozen.size() == migrations.size());
+  for (const auto& migration : migrations)
+    CHECK_MESSAGE(frozen[migration.version] == migration.checksum, "version " << migration.version);
 }
 
 TEST_CASE("the view shows people the state of a lock in words, names as text, and no floor row") {
@@ -194,7 +199,7 @@ TEST_CASE("the statements that are printed make the same table as the ones that 
   Database run;
   const auto place = opener().place();
   View view(*place, true);
-  const auto name = view.door.dialect.name();
+  const auto name = view.resolved.dialect.name();
   view.connection->script(schema::sql(name, 0, schema::latest(name)), soon());
   CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
   View other(run.place());

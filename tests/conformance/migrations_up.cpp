@@ -2,8 +2,8 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 #include <atomic>
 

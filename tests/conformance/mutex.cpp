@@ -1,7 +1,7 @@
 // This file knows the promise that a lock can be used wherever the standard library wants a mutex.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -125,7 +125,7 @@ TEST_CASE("trying with a time limit gives up at it, never before, and takes any 
 
 TEST_CASE("unlocking a lost mutex does not throw; the observer was told, and held() knows") {
   Database database;
-  News news;
+  EventLog news;
   auto engine = database.engine({.observer = news.observer()});
   auto other = database.engine();
   Mutex mutex(engine, "job", {.lease = 1h});

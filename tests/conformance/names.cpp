@@ -96,10 +96,13 @@ TEST_CASE("a name that is no name is refused before anything is sent, with the r
     for (const auto& thrown :
          {thrown_by([&] { engine.try_lock(name); }),
           thrown_by([&] { engine.try_lock_for(name, std::chrono::seconds{1}); }),
-          thrown_by([&] { engine.wait_free(name, std::chrono::seconds{1}); }),
-          thrown_by([&] { engine.adopt(name, {Token{1}, std::string(32, 'a')}); }),
-          thrown_by([&] { engine.renew(name, {Token{1}, std::string(32, 'a')}); }), thrown_by([&] { engine.inspect(name); }),
-          thrown_by([&] { engine.force_release(name, Token{1}); })}) {
+          thrown_by([&] { engine.wait_free(name, std::chrono::seconds{1}); }), thrown_by([&] {
+            engine.adopt(name, {Token{1}, std::string(32, 'a')});
+          }),
+          thrown_by([&] {
+            engine.renew(name, {Token{1}, std::string(32, 'a')});
+          }),
+          thrown_by([&] { engine.inspect(name); }), thrown_by([&] { engine.force_release(name, Token{1}); })}) {
       CHECK(thrown.fault == Fault::misuse);
       CHECK_MESSAGE(thrown.names("name"), thrown.text);
       CHECK(thrown.text.find('\n') == std::string::npos);

@@ -12,7 +12,7 @@ namespace {
 
 Deadline soon() { return later(BootClock::now(), 10s); }
 
-store::Renewed renew(store::LockTable& table, const store::Claim& claim) {
+store::Renewed renew(store::LockTable& table, const store::LeaseKey& claim) {
   return table.renew({&claim, 1}, soon()).at(0);
 }
 
@@ -25,13 +25,13 @@ TEST_CASE("a renewal of a released lease is refused and leaves the row free") {
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
   const auto owner = lock->owner();
-  const store::Claim claim{"job", owner, lock->token(), {}, 30s};
+  const store::LeaseKey claim{"job", owner, lock->token(), {}, 30s};
   CHECK(renew(*table, claim) == store::Renewed::yes);
   CHECK(lock->release() == Released::freed);
   database.admin().age("job", 1s);  // so that whatever writes a time writes another one
   const auto before = database.admin().row("job");
   CHECK(renew(*table, claim) == store::Renewed::lost);
-  CHECK_FALSE(table->extend(claim, 30s, soon()));
+  CHECK(table->extend(claim, 30s, soon()) == store::Renewed::lost);
   CHECK(database.admin().row("job") == before);
 }
 
@@ -42,14 +42,14 @@ TEST_CASE("a renewal after a takeover is refused and leaves the next holder's le
   auto old = engine.try_lock("job", {.renew = false});
   REQUIRE(old);
   const auto owner = old->owner();
-  const store::Claim claim{"job", owner, old->token(), {}, 30s};
+  const store::LeaseKey claim{"job", owner, old->token(), {}, 30s};
   database.admin().expire("job");
   const auto next = engine.try_lock("job", {.renew = false});
   REQUIRE(next);
   database.admin().age("job", 1s);  // so that whatever writes a time writes another one
   const auto before = database.admin().row("job");
   CHECK(renew(*table, claim) == store::Renewed::lost);
-  CHECK_FALSE(table->extend(claim, 30s, soon()));
+  CHECK(table->extend(claim, 30s, soon()) == store::Renewed::lost);
   CHECK(database.admin().row("job") == before);
 }
 
@@ -60,10 +60,10 @@ TEST_CASE("a renewal of a removed row does not make a new one") {
   auto lock = engine.try_lock("job", {.renew = false});
   REQUIRE(lock);
   const auto owner = lock->owner();
-  const store::Claim claim{"job", owner, lock->token(), {}, 30s};
+  const store::LeaseKey claim{"job", owner, lock->token(), {}, 30s};
   database.admin().run("DELETE FROM resource_lock WHERE name = 'job'");
   CHECK(renew(*table, claim) == store::Renewed::lost);
-  CHECK_FALSE(table->extend(claim, 30s, soon()));
+  CHECK(table->extend(claim, 30s, soon()) == store::Renewed::lost);
   CHECK_FALSE(database.admin().exists("job"));
 }
 
@@ -86,13 +86,12 @@ TEST_CASE("renewals that race with a release leave the row free") {
     auto lock = engine.try_lock("job", {.renew = false});
     REQUIRE(lock);
     const auto owner = lock->owner();
-    const store::Claim claim{"job", owner, lock->token(), {}, 30s};
+    const store::LeaseKey claim{"job", owner, lock->token(), {}, 30s};
     in_parallel(2, [&](int i) {
       if (i == 0) {
         CHECK(lock->release() == Released::freed);
       } else {
-        while (renew(*table, claim) != store::Renewed::lost) {
-        }
+        while (renew(*table, claim) != store::Renewed::lost) {}
       }
     });
     CHECK(database.admin().held() == 0);
@@ -110,10 +109,10 @@ TEST_CASE("of a batch of renewals each is answered for itself") {
   REQUIRE(freed);
   REQUIRE(taken);
   const auto freed_owner = freed->owner();
-  const std::vector<store::Claim> claims{{"freed", freed_owner, freed->token(), {}, 30s},
-                                         {"held", held->owner(), held->token(), {}, 30s},
-                                         {"never was", "0123456789abcdef0123456789abcdef", Token{1}, {}, 30s},
-                                         {"taken", taken->owner(), taken->token(), {}, 30s}};
+  const std::vector<store::LeaseKey> claims{{"freed", freed_owner, freed->token(), {}, 30s},
+                                            {"held", held->owner(), held->token(), {}, 30s},
+                                            {"never was", "0123456789abcdef0123456789abcdef", Token{1}, {}, 30s},
+                                            {"taken", taken->owner(), taken->token(), {}, 30s}};
   freed->release();
   database.admin().expire("taken");
   const auto next = engine.try_lock("taken");

@@ -90,7 +90,7 @@ TEST_CASE("an entry can be asked for and left repeatedly, and counts once") {
   const Name name("job");
   const auto soon = [] { return later(BootClock::now(), 10s); };
   const auto ask = [&](std::string_view owner, std::string_view entry) {
-    return store::Ask{name, owner, "node", "label", "actor", 30s, {}, "", entry};
+    return store::AcquireRequest{name, owner, "node", "label", "actor", 30s, {}, "", entry};
   };
   const auto never = [](std::string_view) { return false; };
   const auto first = ask("0123456789abcdef0123456789abcdef", "aa");
@@ -104,7 +104,7 @@ TEST_CASE("an entry can be asked for and left repeatedly, and counts once") {
     CHECK(entered.owner == first.owner);
   }
   CHECK(table->inspect("job", soon())->entries == 2);
-  const store::Claim claim{name.text(), first.owner, *granted, "bb", 30s};
+  const store::LeaseKey claim{name.text(), first.owner, *granted, "bb", 30s};
   for (int i = 0; i < 3; ++i) CHECK(table->renew({&claim, 1}, soon()).front() == store::Renewed::yes);
   auto left = table->leave("job", "aa", soon());
   CHECK(left.was_there);
@@ -116,7 +116,7 @@ TEST_CASE("an entry can be asked for and left repeatedly, and counts once") {
   const auto row = database.admin().row("job");
   CHECK_FALSE(table->leave("job", "bb", soon()).was_there);
   CHECK(table->renew({&claim, 1}, soon()).front() == store::Renewed::lost);
-  CHECK_FALSE(table->extend(claim, 30s, soon()));
+  CHECK(table->extend(claim, 30s, soon()) == store::Renewed::lost);
   CHECK_FALSE(table->enter(second, never, soon()).token);
   CHECK(database.admin().row("job") == row);
 }
@@ -126,11 +126,12 @@ TEST_CASE("nothing that is sent again, or arrives late, makes an entry or its ro
   const auto table = database.table();
   const Name name("job");
   const auto soon = [] { return later(BootClock::now(), 10s); };
-  const store::Ask ask{name, "0123456789abcdef0123456789abcdef", "node", "label", "actor", 30s, {}, "", "aa"};
+  const store::AcquireRequest ask{name, "0123456789abcdef0123456789abcdef", "node", "label", "actor", 30s, {}, "",
+                                  "aa"};
   const auto token = table->acquire({&ask, 1}, soon()).front().token;
   REQUIRE(token);
-  store::Claim claim{name.text(), ask.owner, *token, "aa", 1h};
-  CHECK(table->extend(claim, 1h, soon()));
+  store::LeaseKey claim{name.text(), ask.owner, *token, "aa", 1h};
+  CHECK(table->extend(claim, 1h, soon()) == store::Renewed::yes);
   // Ends are 16 digits: in the order of the texts.
   const auto entries = [&] { return database.admin().text("SELECT entries FROM resource_lock WHERE name = 'job'"); };
   auto end = database.admin().expires_at("job");
@@ -144,7 +145,7 @@ TEST_CASE("nothing that is sent again, or arrives late, makes an entry or its ro
   claim.lease = 1s;
   CHECK(table->renew({&claim, 1}, soon()).front() == store::Renewed::yes);
   is_kept();
-  CHECK(table->extend(claim, 1s, soon()));
+  CHECK(table->extend(claim, 1s, soon()) == store::Renewed::yes);
   is_kept();
   CHECK(table->acquire({&ask, 1}, soon()).front().token == token);
   is_kept();
@@ -160,13 +161,15 @@ TEST_CASE("an acquire that arrives late does not keep a node's row for longer th
   const Name name("job");
   const auto soon = [] { return later(BootClock::now(), 10s); };
   const auto never = [](std::string_view) { return false; };
-  const store::Ask first{name, "0123456789abcdef0123456789abcdef", "node", "label", "actor", 30s, {}, "", "aa"};
-  const store::Ask second{name, "ffffffffffffffffffffffffffffffff", "node", "label", "actor", 30s, {}, "", "bb"};
+  const store::AcquireRequest first{name, "0123456789abcdef0123456789abcdef", "node", "label", "actor", 30s, {}, "",
+                                    "aa"};
+  const store::AcquireRequest second{name, "ffffffffffffffffffffffffffffffff", "node", "label", "actor", 30s, {}, "",
+                                     "bb"};
   REQUIRE(table->acquire({&first, 1}, soon()).front().token);
   REQUIRE(table->enter(second, never, soon()).token);
   CHECK(table->leave("job", "aa", soon()).was_there);
   const auto end = database.admin().expires_at("job");
-  store::Ask late = first;
+  store::AcquireRequest late = first;
   late.lease = 10h;
   CHECK(table->acquire({&late, 1}, soon()).front().token);
   CHECK(database.admin().expires_at("job") == end);
@@ -197,9 +200,8 @@ TEST_CASE("whoever races to be first, all of a node get in, with one token") {
   auto one = database.engine(of_node("replica-0"));
   auto two = database.engine(of_node("replica-0"));
   std::vector<std::optional<Lock>> locks(6);
-  in_parallel(6, [&](int i) {
-    locks[static_cast<std::size_t>(i)] = (i % 2 == 0 ? one : two).try_lock_for("job", 2min);
-  });
+  in_parallel(6,
+              [&](int i) { locks[static_cast<std::size_t>(i)] = (i % 2 == 0 ? one : two).try_lock_for("job", 2min); });
   std::set<std::int64_t> tokens;
   for (const auto& lock : locks) {
     REQUIRE(lock);
@@ -308,7 +310,8 @@ TEST_CASE("a restarted replica joins what its predecessor left behind, at once a
   free_by_force(engine, "job");
 }
 
-TEST_CASE("with node_exclusive a restarted replica replaces its predecessor: the next token, and its renewals are refused") {
+TEST_CASE(
+    "with node_exclusive a restarted replica replaces its predecessor: the next token, and its renewals are refused") {
   Database database;
   auto predecessor = database.engine(of_node("replica-0"));
   auto at_least_an_hour = renewed_often();

@@ -2,8 +2,8 @@
 #include "support/caller.hpp"
 #include "support/database.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -45,7 +45,8 @@ void check_that_it_is_told(Database& database, const Place& there, bool with_tab
       told(thrown_by([&] { native ? lock.fence(caller.native()) : lock.fence(caller.runner()); }));
       caller.run("ROLLBACK");
       caller.begin(beginning);
-      told(thrown_by([&] { native ? engine.try_lock_in(caller.native(), "b") : engine.try_lock_in(caller.runner(), "b"); }));
+      told(thrown_by(
+          [&] { native ? engine.try_lock_in(caller.native(), "b") : engine.try_lock_in(caller.runner(), "b"); }));
       caller.run("ROLLBACK");
       CHECK(caller.number("SELECT 1") == 1);
     }
@@ -53,7 +54,8 @@ void check_that_it_is_told(Database& database, const Place& there, bool with_tab
     caller.begin(there.beginnings().front());
     bool taken = false;
     const auto busy = thrown_by([&] {
-      taken = (native ? engine.try_lock_in(caller.native(), "a") : engine.try_lock_in(caller.runner(), "a")).has_value();
+      taken =
+          (native ? engine.try_lock_in(caller.native(), "a") : engine.try_lock_in(caller.runner(), "a")).has_value();
     });
     CHECK_FALSE(taken);
     if (native) told(busy);

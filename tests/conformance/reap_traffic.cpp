@@ -1,7 +1,7 @@
 // This file knows the promise that the reaper is in nobody's way: a hundred thousand rows go under live traffic.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/rows.hpp"
 #include "support/slowness.hpp"
 
@@ -28,8 +28,9 @@ struct Latencies {
     return all.empty() ? Duration{} : all[static_cast<std::size_t>(static_cast<double>(all.size() - 1) * part)];
   }
   void print(const char* when, Duration span) {
-    std::cout << when << ": " << all.size() << " pairs in " << span.count() / 1000 << " ms; an acquire took " << at(0.5).count()
-              << " us (median), " << at(0.99).count() << " us (99 %), " << at(1).count() << " us (longest)" << std::endl;
+    std::cout << when << ": " << all.size() << " pairs in " << span.count() / 1000 << " ms; an acquire took "
+              << at(0.5).count() << " us (median), " << at(0.99).count() << " us (99 %), " << at(1).count()
+              << " us (longest)" << std::endl;
   }
 };
 

@@ -1,7 +1,7 @@
 // This file knows the promises of the reaper: it works by itself when asked to, one at a time, and tells once.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/reports.hpp"
 #include "support/rows.hpp"
 #include "support/slowness.hpp"
@@ -27,9 +27,7 @@ void until_not_locked(Ask ask) {
   for (bool asked = false; !asked;) try {
       ask();
       asked = true;
-    } catch (const Failure& failure) {
-      REQUIRE(failure.cause() == Cause::locked);
-    }
+    } catch (const Failure& failure) { REQUIRE(failure.cause() == Cause::locked); }
 }
 
 }  // namespace
@@ -38,7 +36,7 @@ TEST_CASE("an engine that is told to reaps by itself: it settles, removes, and g
   Database database;
   add_old_rows(database.admin(), "old ", 2500);
   add_old_rows(database.admin(), "left ", 20, 1, true);
-  News news;
+  EventLog news;
   auto engine = database.engine({.reap_every = 50ms, .retention = 1h, .grace = 50ms, .observer = news.observer()});
   const auto held = engine.try_lock("held");
   engine.try_lock("young").reset();
@@ -68,7 +66,8 @@ TEST_CASE("an interval that makes no sense is refused by name") {
   for (const Duration interval : {Duration{-1}, Duration{1}}) {
     const auto thrown = thrown_by([&] { database.engine({.reap_every = interval}); });
     CHECK(thrown.fault == Fault::misuse);
-    CHECK_MESSAGE((thrown.names("EngineOptions::reap_every") && thrown.names(std::to_string(interval.count()))), thrown.text);
+    CHECK_MESSAGE((thrown.names("EngineOptions::reap_every") && thrown.names(std::to_string(interval.count()))),
+                  thrown.text);
   }
 }
 

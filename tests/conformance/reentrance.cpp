@@ -1,7 +1,7 @@
 // This file knows the promise that a thread enters again what it holds, and that nobody else does.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 
 #include <doctest/doctest.h>
 
@@ -115,7 +115,8 @@ TEST_CASE("entries that come and go on two threads at once never free the row un
   }
 }
 
-TEST_CASE("a lost lease is not entered again: a new grant with a new token is asked for, and the old entries stay lost") {
+TEST_CASE(
+    "a lost lease is not entered again: a new grant with a new token is asked for, and the old entries stay lost") {
   Database database;
   auto engine = database.engine();
   auto other = database.engine();
@@ -172,7 +173,8 @@ TEST_CASE("without renewal each entry begins with a full lease") {
   }
 }
 
-TEST_CASE("an entry that asks for a longer lease gets it, and one that asks for a shorter one does not cut the grant's") {
+TEST_CASE(
+    "an entry that asks for a longer lease gets it, and one that asks for a shorter one does not cut the grant's") {
   Database database;
   auto engine = database.engine();
   const auto outer = engine.try_lock("job", {.lease = 10min});
@@ -229,7 +231,7 @@ TEST_CASE("the engine may go before the entries") {
 
 TEST_CASE("who is told of events hears of one grant and one release") {
   Database database;
-  News news;
+  EventLog news;
   {
     auto engine = database.engine({.observer = news.observer()});
     const auto outer = engine.try_lock("job");

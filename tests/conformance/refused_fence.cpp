@@ -24,8 +24,7 @@ struct Scene {
 void run_anyway(Caller& caller, const std::string& sql) {
   try {
     caller.run(sql);
-  } catch (const std::exception&) {
-  }
+  } catch (const std::exception&) {}
 }
 
 // Each is tried after: BEGIN, INSERT, SAVEPOINT a, INSERT, SAVEPOINT b, INSERT, and a fence that was refused.
@@ -69,8 +68,7 @@ TEST_CASE("after a refused fence nothing of its transaction is stored, whatever 
           caller.run("INSERT INTO app VALUES (2)");
           caller.run("SAVEPOINT b");
           caller.run("INSERT INTO app VALUES (3)");
-          const auto refused =
-              thrown_by([&] { native ? lock.fence(caller.native()) : lock.fence(caller.runner()); });
+          const auto refused = thrown_by([&] { native ? lock.fence(caller.native()) : lock.fence(caller.runner()); });
           CHECK(refused.fault == Fault::lost);
           CHECK(refused.names("roll the transaction back"));
           for (const auto& sql : ending) run_anyway(caller, sql);
@@ -95,7 +93,8 @@ TEST_CASE("a transaction that began with a savepoint cannot be released after a 
       if (scene.database.place().begin_writing() != "BEGIN IMMEDIATE") caller.run("BEGIN");
       caller.run("SAVEPOINT outer_one");
       caller.run("INSERT INTO app VALUES (1)");
-      CHECK(thrown_by([&] { native ? lock.fence(caller.native()) : lock.fence(caller.runner()); }).fault == Fault::lost);
+      CHECK(thrown_by([&] { native ? lock.fence(caller.native()) : lock.fence(caller.runner()); }).fault ==
+            Fault::lost);
       run_anyway(caller, "ROLLBACK TO SAVEPOINT outer_one");
       run_anyway(caller, "INSERT INTO app VALUES (2)");
       run_anyway(caller, "RELEASE SAVEPOINT outer_one");
@@ -105,7 +104,8 @@ TEST_CASE("a transaction that began with a savepoint cannot be released after a 
   }
 }
 
-TEST_CASE("a caller who rolls back a refused transaction, and loses its connection at most, goes on with the next one") {
+TEST_CASE(
+    "a caller who rolls back a refused transaction, and loses its connection at most, goes on with the next one") {
   Scene scene;
   for (const auto& beginning : scene.database.place().beginnings()) {
     INFO(beginning.name);
@@ -118,9 +118,7 @@ TEST_CASE("a caller who rolls back a refused transaction, and loses its connecti
     try {
       caller->run("ROLLBACK");
       caller->number("SELECT 1");
-    } catch (const std::exception&) {
-      caller = std::make_unique<Caller>(scene.database.place());
-    }
+    } catch (const std::exception&) { caller = std::make_unique<Caller>(scene.database.place()); }
     auto lock = scene.engine.lock("a");
     const auto before = scene.stored();
     for (int i = 0; i < 2; ++i) {

@@ -17,10 +17,11 @@ struct Sender {
       : table(database.table()), owner_(owner) {}
 
   std::optional<Token> acquire(Duration lease = 30s, Duration at_least = {}) {
-    const store::Ask ask{name_, owner_, "node", "label", "fedcba9876543210fedcba9876543210", lease, at_least, ""};
+    const store::AcquireRequest ask{name_, owner_,   "node", "label", "fedcba9876543210fedcba9876543210",
+                                    lease, at_least, ""};
     return table->acquire({&ask, 1}, soon()).front().token;
   }
-  store::Claim claim(Token token, Duration lease = 30s) const { return {name_.text(), owner_, token, {}, lease}; }
+  store::LeaseKey claim(Token token, Duration lease = 30s) const { return {name_.text(), owner_, token, {}, lease}; }
   bool release(Token token) {
     const auto one = claim(token);
     return table->release({&one, 1}, soon()).front();
@@ -125,7 +126,8 @@ TEST_CASE("a repeated extension is the same extension") {
   Sender holder(database);
   const auto token = holder.acquire();
   REQUIRE(token);
-  for (int i = 0; i < 2; ++i) CHECK(holder.table->extend(holder.claim(*token), 90min, Sender::soon()));
+  for (int i = 0; i < 2; ++i)
+    CHECK(holder.table->extend(holder.claim(*token), 90min, Sender::soon()) == store::Renewed::yes);
   const auto length = database.admin().expires_at("job") - database.admin().acquired_at("job");
   CHECK(length >= 90min);
   CHECK(length < 120min);
@@ -137,7 +139,7 @@ TEST_CASE("nothing that is sent again, or arrives late, makes a lease end earlie
   Sender holder(database);
   const auto token = holder.acquire(10s);
   REQUIRE(token);
-  CHECK(holder.table->extend(holder.claim(*token), 1h, Sender::soon()));
+  CHECK(holder.table->extend(holder.claim(*token), 1h, Sender::soon()) == store::Renewed::yes);
   const auto told = [&] {
     const auto row = holder.table->inspect("job", Sender::soon());
     REQUIRE(row);
@@ -153,14 +155,14 @@ TEST_CASE("nothing that is sent again, or arrives late, makes a lease end earlie
   };
   const Name name("job");
   const std::string owner = "0123456789abcdef0123456789abcdef";
-  const store::Ask other_words{name, owner, "a node", "a label", "an actor", 1s, 1h, "words"};
+  const store::AcquireRequest other_words{name, owner, "a node", "a label", "an actor", 1s, 1h, "words"};
   CHECK(holder.table->acquire({&other_words, 1}, Sender::soon()).front().token == token);
   is_kept();
   CHECK(database.admin().reopens_at("job") == Duration{});
   CHECK(holder.table->inspect("job", Sender::soon())->lease == 1h);
   CHECK(holder.renew(*token, 1s) == store::Renewed::yes);
   is_kept();
-  CHECK(holder.table->extend(holder.claim(*token), 1s, Sender::soon()));
+  CHECK(holder.table->extend(holder.claim(*token), 1s, Sender::soon()) == store::Renewed::yes);
   is_kept();
   CHECK(holder.renew(*token, 30s) == store::Renewed::yes);
   is_kept();
@@ -176,7 +178,7 @@ TEST_CASE("many that are sent again together are answered as each alone: none en
   const auto ask = [&](int i, Duration lease, const char* words) {
     const Name name("job " + std::to_string(i));
     const auto owner = identity(i);
-    const store::Ask one{name, owner, words, words, words, lease, {}, words};
+    const store::AcquireRequest one{name, owner, words, words, words, lease, {}, words};
     const auto granted = patiently([&] { return table->acquire({&one, 1}, soon()).front(); });
     REQUIRE(granted.token);
     return *granted.token;
@@ -184,7 +186,8 @@ TEST_CASE("many that are sent again together are answered as each alone: none en
   std::vector<Token> tokens(threads);
   std::vector<std::string> rows(threads);
   in_parallel(threads, [&](int i) { tokens[static_cast<std::size_t>(i)] = ask(i, 1h, "first"); });
-  for (int i = 0; i < threads; ++i) rows[static_cast<std::size_t>(i)] = database.admin().row("job " + std::to_string(i));
+  for (int i = 0; i < threads; ++i)
+    rows[static_cast<std::size_t>(i)] = database.admin().row("job " + std::to_string(i));
   for (int round = 0; round < 3; ++round) {
     in_parallel(threads, [&](int i) { CHECK(ask(i, 1s, "again") == tokens[static_cast<std::size_t>(i)]); });
     for (int i = 0; i < threads; ++i)
@@ -192,7 +195,7 @@ TEST_CASE("many that are sent again together are answered as each alone: none en
   }
   in_parallel(threads, [&](int i) {
     const auto name = "job " + std::to_string(i), owner = identity(i);
-    const store::Claim claim{name, owner, tokens[static_cast<std::size_t>(i)]};
+    const store::LeaseKey claim{name, owner, tokens[static_cast<std::size_t>(i)]};
     CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
   });
 }
@@ -204,8 +207,8 @@ TEST_CASE("a hand-over that is sent again takes nothing from the heir") {
   REQUIRE(giver.acquire());
   const auto token = giver.hand_over(heir);
   REQUIRE(token);
-  const store::Claim claim{"job", heir.owner(), *token, {}, 5h};
-  CHECK(table->extend(claim, 5h, soon()));
+  const store::LeaseKey claim{"job", heir.owner(), *token, {}, 5h};
+  CHECK(table->extend(claim, 5h, soon()) == store::Renewed::yes);
   const auto row = database.admin().row("job");
   CHECK(giver.hand_over(heir, 30min) == token);
   CHECK(database.admin().row("job") == row);
@@ -224,10 +227,10 @@ TEST_CASE("renewals of different lengths travel together, and each lasts as long
     names.push_back("job " + std::to_string(i));
     owners.push_back(identity(i));
     const Name name(names.back());
-    const store::Ask ask{name, owners.back(), "node", "label", "actor", 1s, {}, ""};
+    const store::AcquireRequest ask{name, owners.back(), "node", "label", "actor", 1s, {}, ""};
     tokens.push_back(table->acquire({&ask, 1}, soon()).front().token.value());
   }
-  std::vector<store::Claim> claims;
+  std::vector<store::LeaseKey> claims;
   for (std::size_t i = 0; i < count; ++i)
     claims.push_back({names[i], owners[i], i == 4 ? Token{77} : tokens[i], {}, 1h * static_cast<int>(i % 3 + 1)});
   const auto outcomes = table->renew(claims, soon());
@@ -237,7 +240,7 @@ TEST_CASE("renewals of different lengths travel together, and each lasts as long
     const auto length = database.admin().expires_at(names[i]) - database.admin().acquired_at(names[i]);
     CHECK(length >= (i == 4 ? Duration{1s} : claims[i].lease));
     CHECK(length < (i == 4 ? Duration{1s} : claims[i].lease) + 30min);
-    const store::Claim claim{names[i], owners[i], tokens[i]};
+    const store::LeaseKey claim{names[i], owners[i], tokens[i]};
     CHECK(table->release({&claim, 1}, soon()).front());
   }
 }
@@ -269,10 +272,10 @@ TEST_CASE("nor is who was released by force, or with many others") {
   in_parallel(12, [&](int i) {
     const Name name("job " + std::to_string(i));
     const auto owner = identity(i);
-    const store::Ask ask{name, owner, "node", "label", "actor", 1h, {}, ""};
+    const store::AcquireRequest ask{name, owner, "node", "label", "actor", 1h, {}, ""};
     const auto granted = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
     REQUIRE(granted.token);
-    const store::Claim claim{name.text(), owner, *granted.token};
+    const store::LeaseKey claim{name.text(), owner, *granted.token};
     CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
     CHECK_FALSE(patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token);
   });

@@ -34,7 +34,8 @@ TEST_CASE("tickets drawn by eight at once have one number after the other, and w
       const auto ticket = waiter.draw();
       drawn[static_cast<std::size_t>(thread * each + i)] = ticket;
       const auto seen = table->waiting().waiters("job", soon());
-      const auto before = std::count_if(seen.begin(), seen.end(), [&](const auto& other) { return other.ticket <= ticket; });
+      const auto before =
+          std::count_if(seen.begin(), seen.end(), [&](const auto& other) { return other.ticket <= ticket; });
       if (before != ticket) throw std::runtime_error(fmt::format("{} of {} seen", before, ticket));
     }
   });
@@ -117,7 +118,8 @@ TEST_CASE("a dead ticket blocks nobody, and stays dead once it was passed over")
   CHECK(second.acquire());
   CHECK(column(database, "served_ticket") == 2);
   // A renewal that was on its way while the lock was granted.
-  database.admin().run("UPDATE resource_lock_waiter SET expires_at = 9000000000000000 WHERE owner = '" + first.owner() + "'");
+  database.admin().run("UPDATE resource_lock_waiter SET expires_at = 9000000000000000 WHERE owner = '" + first.owner() +
+                       "'");
   CHECK_FALSE(first.lives());
   CHECK_FALSE(first.acquire());
   CHECK(second.release());

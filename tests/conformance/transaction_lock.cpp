@@ -2,8 +2,8 @@
 // and excluded by them.
 #include "support/caller.hpp"
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -138,7 +138,7 @@ TEST_CASE("a wait for a transaction lock ends soon after the lease is released")
 
 TEST_CASE("a try that waits, and one that gave up with its transaction still open, leaves the holder undisturbed") {
   Database database;
-  News news;
+  EventLog news;
   auto engine = database.engine();
   auto holder = database.engine({.observer = news.observer()});
   Caller caller(database.place());
@@ -151,7 +151,7 @@ TEST_CASE("a try that waits, and one that gave up with its transaction still ope
     const auto before = database.admin().expires_at("a");
     CHECK_FALSE(engine.try_lock_in(caller.native(), "a", 1s * slowness()));
     const auto meanwhile = database.admin().expires_at("a");
-    CHECK(meanwhile > before + 100ms);  // a few renewals
+    CHECK(meanwhile > before + 100ms);                                                        // a few renewals
     CHECK(eventually([&] { return database.admin().expires_at("a") > meanwhile + 100ms; }));  // the transaction is open
     lease.extend(1h);
     CHECK(lease.valid());
@@ -185,7 +185,8 @@ TEST_CASE("the caller's connection is left as it was found: settings, savepoints
     CHECK_FALSE(engine.try_lock_in(caller.native(), "busy"));
     caller.run("RELEASE SAVEPOINT mine");
     CHECK(caller.number("SELECT count(*) FROM app") == 1);
-    if (database.place().begin_writing() == "BEGIN IMMEDIATE") CHECK(caller.text(database.place().session_state()) == inside);
+    if (database.place().begin_writing() == "BEGIN IMMEDIATE")
+      CHECK(caller.text(database.place().session_state()) == inside);
     caller.run("COMMIT");
     CHECK(caller.text(database.place().session_state()) == before);
     CHECK(database.admin().number("SELECT count(*) FROM app") == 1);

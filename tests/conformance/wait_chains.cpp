@@ -55,7 +55,8 @@ TEST_CASE("a cycle comes back to where it began, named step by step") {
       const auto links = ring.waiter(start).chain();
       REQUIRE(links.size() == static_cast<std::size_t>(count));
       for (std::size_t i = 0; i < links.size(); ++i) {
-        const auto at = (start + i) % static_cast<std::size_t>(count), next = (at + 1) % static_cast<std::size_t>(count);
+        const auto at = (start + i) % static_cast<std::size_t>(count),
+                   next = (at + 1) % static_cast<std::size_t>(count);
         CHECK(links[i].name == resource(static_cast<int>(next)));
         CHECK(links[i].waiter == ring.waiter(at).owner());
         CHECK(links[i].waiter_label == "label");

@@ -68,8 +68,7 @@ TEST_CASE("work that ends its transaction is not run again, and nothing of anoth
           scene.with_fence(native, [&] {
             ++runs;
             scene.caller.run("INSERT INTO app VALUES (1)");
-            for (const auto& sql : ending.statements)
-              try {
+            for (const auto& sql : ending.statements) try {
                 scene.caller.run(sql);
               } catch (const std::exception&) {  // one of them is meant to fail
               }
@@ -128,9 +127,9 @@ TEST_CASE("savepoints inside of the work are the work's own") {
     int runs = 0;
     scene.with_fence(native, [&] {
       ++runs;
-      for (const char* sql : {"INSERT INTO app VALUES (1)", "SAVEPOINT s", "INSERT INTO app VALUES (2)", "ROLLBACK TO SAVEPOINT s",
-                              "RELEASE SAVEPOINT s", "SAVEPOINT s", "SAVEPOINT t", "INSERT INTO app VALUES (3)",
-                              "RELEASE SAVEPOINT t", "SAVEPOINT still_there"})
+      for (const char* sql : {"INSERT INTO app VALUES (1)", "SAVEPOINT s", "INSERT INTO app VALUES (2)",
+                              "ROLLBACK TO SAVEPOINT s", "RELEASE SAVEPOINT s", "SAVEPOINT s", "SAVEPOINT t",
+                              "INSERT INTO app VALUES (3)", "RELEASE SAVEPOINT t", "SAVEPOINT still_there"})
         scene.caller.run(sql);
     });
     CHECK(runs == 1);
@@ -168,8 +167,7 @@ TEST_CASE("work that swallows the failure of a statement is stored as a whole or
         scene.caller.run("INSERT INTO app VALUES (1)");
         try {
           scene.caller.run("INSERT INTO nowhere VALUES (1)");
-        } catch (const std::exception&) {
-        }
+        } catch (const std::exception&) {}
       });
     });
     CHECK(runs == 1);
@@ -178,7 +176,8 @@ TEST_CASE("work that swallows the failure of a statement is stored as a whole or
   }
 }
 
-TEST_CASE("with_fence does not join a transaction that is open, however it was handed over, and commits nothing of it") {
+TEST_CASE(
+    "with_fence does not join a transaction that is open, however it was handed over, and commits nothing of it") {
   Scene scene;
   for (const bool native : {true, false}) {
     for (const auto& beginning : scene.database.place().beginnings()) {
@@ -216,7 +215,9 @@ TEST_CASE("a commit whose answer is lost is not run again") {
   CHECK(scene.stored() == 1);
 }
 
-TEST_CASE("a second lock can be fenced in the same transaction; if that is refused nothing is stored, whatever the work does") {
+TEST_CASE(
+    "a second lock can be fenced in the same transaction; if that is refused nothing is stored, whatever the work "
+    "does") {
   Scene scene;
   auto second = scene.engine.lock("b");
   for (const bool native : {true, false}) {
@@ -241,11 +242,11 @@ TEST_CASE("a second lock can be fenced in the same transaction; if that is refus
         const auto work = [&] {
           ++runs;
           caller.run("INSERT INTO app VALUES (1)");
-          CHECK(thrown_by([&] { native ? lost.fence(caller.native()) : lost.fence(caller.runner()); }).fault == Fault::lost);
+          CHECK(thrown_by([&] { native ? lost.fence(caller.native()) : lost.fence(caller.runner()); }).fault ==
+                Fault::lost);
           try {
             caller.run(end);
-          } catch (const std::exception&) {
-          }
+          } catch (const std::exception&) {}
         };
         native ? scene.lock.with_fence(caller.native(), work) : scene.lock.with_fence(caller.runner(), work);
       } catch (const dlock::Error& error) {  // not what the end of the transaction made of it

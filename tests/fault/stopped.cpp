@@ -24,7 +24,8 @@ Duration on_boot_clock() {
 
 }  // namespace
 
-TEST_CASE("a process that was stopped past its lease is told of the loss at once when it goes on, once, with a reason") {
+TEST_CASE(
+    "a process that was stopped past its lease is told of the loss at once when it goes on, once, with a reason") {
   Database database;
   auto engine = database.engine();
   Child holder(worker({"watch", database.url(), "job", std::to_string(1500 * slowness())}));

@@ -14,7 +14,10 @@ Target chosen = nullptr;
 
 Target target_named(std::string_view wanted) {
   using namespace dlock::fuzz;
-  for (const auto& [known, target] : {std::pair<std::string_view, Target>{"url", url}, {"duration", duration}, {"name", name}, {"migration", migration}})
+  for (const auto& [known, target] : {std::pair<std::string_view, Target>{"url", url},
+                                      {"duration", duration},
+                                      {"name", name},
+                                      {"migration", migration}})
     if (wanted == known) return target;
   return nullptr;
 }

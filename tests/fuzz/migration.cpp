@@ -2,7 +2,7 @@
 #include "fuzz/targets.hpp"
 
 #include "dialects/dialect.hpp"
-#include "store/road.hpp"
+#include "migrate/migrations.hpp"
 
 #include <stdexcept>
 #include <string>
@@ -15,13 +15,15 @@ namespace {
 // A dialect that has nothing but migrations.
 struct Roadworks final : dialects::Dialect {
   explicit Roadworks(std::vector<dialects::Migration> migrations_of_input) : list(std::move(migrations_of_input)) {}
-  std::string_view name() const noexcept override { return "roadworks"; }
+  std::string_view name() const noexcept override { return "fuzzed"; }
   std::span<const std::string_view> schemes() const noexcept override { return {}; }
   std::unique_ptr<dialects::Guest> guest(const TransactionRef&, const dialects::QuotedTable&) const override {
     return nullptr;
   }
   void append_literal(std::string&, const Argument&) const override {}
-  std::unique_ptr<dialects::Connector> connector(const Url&, const dialects::ConnectOptions&) const override { return nullptr; }
+  std::unique_ptr<dialects::Connector> connector(const Url&, const dialects::ConnectOptions&) const override {
+    return nullptr;
+  }
   dialects::Marker marker() const noexcept override { return dialects::Marker::question; }
   std::string quote(std::string_view identifier) const override { return std::string(identifier); }
   std::string_view lock_sql() const noexcept override { return {}; }
@@ -37,17 +39,16 @@ bool within(std::string_view part, std::string_view whole) {
   return part.empty() || (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
 }
 
-void read_road(std::string_view up, std::string_view down) {
+void read_migrations(std::string_view up, std::string_view down) {
   const Roadworks dialect({{1, "begin", up, down}});
   try {
-    for (const auto& leg : store::road_of(dialect)) {
-      insist(!leg.checksum.empty() && !leg.up.empty());
-      for (const auto& step : leg.up) insist(within(step.sql, up) && within(step.probe, up));
-      for (const auto& step : leg.down) insist(within(step.sql, down) && within(step.probe, down));
-      static_cast<void>(store::newer(leg.min_client, "0.1.0"));
+    for (const auto& migration : migrate::migrations_of(dialect)) {
+      insist(!migration.checksum.empty() && !migration.up.empty());
+      for (const auto& step : migration.up) insist(within(step.sql, up) && within(step.probe, up));
+      for (const auto& step : migration.down) insist(within(step.sql, down) && within(step.probe, down));
+      static_cast<void>(migrate::newer(migration.min_client, "0.1.0"));
     }
-  } catch (const std::logic_error&) {
-  }
+  } catch (const std::logic_error&) {}
 }
 
 void read_statements(std::string_view text, dialects::Marker marker) {
@@ -55,8 +56,7 @@ void read_statements(std::string_view text, dialects::Marker marker) {
   try {
     const dialects::Statements statements(text, {"public"}, marker, quote);
     insist(statements.size() <= text.size());
-  } catch (const std::logic_error&) {
-  }
+  } catch (const std::logic_error&) {}
 }
 
 }  // namespace
@@ -66,7 +66,7 @@ void migration(std::string_view text) {
   constexpr std::string_view between = "\n===\n";
   const auto at = text.find(between);
   const auto up = text.substr(0, at);
-  read_road(up, at == std::string_view::npos ? "-- step: all\nDROP a;" : text.substr(at + between.size()));
+  read_migrations(up, at == std::string_view::npos ? "-- step: all\nDROP a;" : text.substr(at + between.size()));
   read_statements(text, dialects::Marker::dollar);
   read_statements(text, dialects::Marker::question);
 }

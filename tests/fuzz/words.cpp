@@ -18,7 +18,8 @@ namespace {
 
 void insist_on_line(std::string_view message) {
   insist(!message.empty());
-  insist(std::none_of(message.begin(), message.end(), [](char c) { return c == '\n' || c == '\r' || c == '\0' || c == '\x1b'; }));
+  insist(std::none_of(message.begin(), message.end(),
+                      [](char c) { return c == '\n' || c == '\r' || c == '\0' || c == '\x1b'; }));
 }
 
 template <class Call>
@@ -29,9 +30,7 @@ bool accepted(Call call) {
   } catch (const Error& error) {
     insist(error.fault() == Fault::misuse);
     insist_on_line(error.what());
-  } catch (const tools::UsageError& error) {
-    insist_on_line(error.what());
-  }
+  } catch (const tools::UsageError& error) { insist_on_line(error.what()); }
   return false;
 }
 

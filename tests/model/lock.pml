@@ -442,7 +442,7 @@ end:
 }
 
 /* The keeper sends beside whatever its client does. */
-proctype Keeper(byte me) {
+proctype Renewer(byte me) {
 end:
   do
   :: d_step { (phase[me] == HOLDS || phase[me] == WORKS) && !ended[me] && renewal[me] == NONE ->
@@ -593,11 +593,11 @@ init {
     run Reaper();
     run Client(0);
     run Client(1);
-    run Keeper(0);
-    run Keeper(1);
+    run Renewer(0);
+    run Renewer(1);
 #if CLIENTS > 2
     run Client(2);
-    run Keeper(2);
+    run Renewer(2);
 #endif
   }
 }

@@ -1,4 +1,4 @@
-# This file knows that the suite notices a wrong statement: in the build of law.copied_folder one release and one renewal
+# This file knows that the suite notices a wrong statement: in the build of architecture.copied_folder one release and one renewal
 # lose their guard, and the promises that rest on it are broken. Run as a script with PLACE, where that build is.
 set(statements ${PLACE}/source/src/dialects/copied/lock.sql)
 set(guard "owner = :owner AND token = :token")
@@ -39,7 +39,7 @@ function(run promise)
   set(out "${out}" PARENT_SCOPE)
 endfunction()
 
-# The wrong statements do not stay: the next run of law.copied_folder builds on what is here.
+# The wrong statements do not stay: the next run of architecture.copied_folder builds on what is here.
 build("the wrong statements" "${wrong}")
 foreach(expected
     "late_release:a late release does not free the next holder"

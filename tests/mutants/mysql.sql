@@ -267,3 +267,24 @@ SET owner = IF(:new_owner = '', owner, owner),
 (/*rows*/) AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
 -- to:
 (/*rows*/)
+
+-- mutant: wanted_by_anybody
+-- statement: renew
+-- from:
+w.name = r.name AND w.owner <> r.owner
+-- to:
+w.name <> '' AND w.owner <> r.owner
+
+-- mutant: wanted_by_itself
+-- statement: renew
+-- from:
+w.owner <> r.owner AND (
+-- to:
+(
+
+-- mutant: wanted_by_the_dead
+-- statement: renew
+-- from:
+AND w.expires_at >
+-- to:
+AND w.name <> '' OR 0 >

@@ -277,3 +277,24 @@ SET owner = left(:new_owner::text, 0) || owner,
 -- from:
  AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 -- to:
+
+-- mutant: wanted_by_anybody
+-- statement: renew
+-- from:
+w.name = r.name AND w.owner <> r.owner
+-- to:
+r.name <> '' AND w.owner <> r.owner
+
+-- mutant: wanted_by_itself
+-- statement: renew
+-- from:
+w.owner <> r.owner AND (
+-- to:
+(
+
+-- mutant: wanted_by_the_dead
+-- statement: renew
+-- from:
+AND w.expires_at >
+-- to:
+AND w.name <> '' OR 0 >

@@ -215,3 +215,24 @@ SET owner = CASE WHEN :new_owner = '' THEN owner ELSE owner END,
 -- from:
 AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
 -- to:
+
+-- mutant: wanted_by_anybody
+-- statement: renew
+-- from:
+w.name = :name AND w.owner <> :owner
+-- to:
+w.name <> :owner AND w.owner <> :owner
+
+-- mutant: wanted_by_itself
+-- statement: renew
+-- from:
+w.owner <> :owner AND (
+-- to:
+(
+
+-- mutant: wanted_by_the_dead
+-- statement: renew
+-- from:
+AND w.expires_at >
+-- to:
+AND w.name <> '' OR 0 >

@@ -37,8 +37,7 @@ std::vector<std::optional<std::string>> run_once(soci::session& session, const s
   if (found) {
     for (std::size_t i = 0; i < row.size(); ++i)
       fields.push_back(row.get_indicator(i) == soci::i_null ? std::nullopt : std::optional(field(row, i)));
-    while (statement.fetch()) {
-    }
+    while (statement.fetch()) {}
   } else if (row.size() == 0) {
     fields.emplace_back(std::to_string(statement.get_affected_rows()));
   }
@@ -118,8 +117,7 @@ void Copy::signal(int number) { ::kill(pid_, number); }
 
 int Copy::wait() {
   int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
   pid_ = -1;
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

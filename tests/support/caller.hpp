@@ -5,10 +5,10 @@
 
 #include <dlock/transaction.hpp>
 
+#include <sys/types.h>
 #include <functional>
 #include <memory>
 #include <string>
-#include <sys/types.h>
 
 namespace dlock::test {
 
@@ -51,7 +51,7 @@ class Copy {
 
   std::string line();  // empty when its output has ended
   void signal(int number);
-  int wait();          // its exit status, or 128 + the signal that ended it
+  int wait();  // its exit status, or 128 + the signal that ended it
 
  private:
   pid_t pid_ = -1;

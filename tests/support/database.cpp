@@ -47,9 +47,7 @@ Database::Database(std::unique_ptr<Place> place) : place_(std::move(place)) {
 Database::~Database() {
   try {
     CHECK_MESSAGE(Admin(*place_).held() == 0, "a lock is left held");
-  } catch (const std::exception& error) {
-    FAIL_CHECK("the locks left held could not be counted: " << error.what());
-  }
+  } catch (const std::exception& error) { FAIL_CHECK("the locks left held could not be counted: " << error.what()); }
 }
 
 std::chrono::milliseconds time_in_vain() {
@@ -73,7 +71,7 @@ std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned co
                                              bool prepared) {
   dialects::ConnectOptions connect;
   connect.prepared_statements = prepared;
-  auto door = api::find_door(url, connect);
+  auto door = api::resolve(url, connect);
   store::TableOptions options;
   options.connections = connections;
   options.combine = combine_unless(options.combine);

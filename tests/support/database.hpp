@@ -108,9 +108,7 @@ template <class Call>
 Thrown thrown_by(Call call) {
   try {
     call();
-  } catch (const Error& error) {
-    return {error.fault(), error.what()};
-  }
+  } catch (const Error& error) { return {error.fault(), error.what()}; }
   return {std::nullopt, "nothing was thrown"};
 }
 

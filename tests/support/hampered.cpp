@@ -102,7 +102,7 @@ using Dispositions = std::array<void (*)(int), 65>;
 Dispositions dispositions() {
   Dispositions all{};
   for (int signal = 1; signal < 65; ++signal) {
-    struct sigaction now{};
+    struct sigaction now {};
     if (::sigaction(signal, nullptr, &now) == 0) all[static_cast<std::size_t>(signal)] = now.sa_handler;
   }
   return all;
@@ -141,9 +141,7 @@ class Process {
   void obey(const std::string& command, const std::string& what) {
     try {
       act(command, what);
-    } catch (const dlock::Error& error) {
-      say(std::string(dlock::to_string(error.fault())) + ": " + error.what());
-    }
+    } catch (const dlock::Error& error) { say(std::string(dlock::to_string(error.fault())) + ": " + error.what()); }
   }
 
  private:
@@ -176,9 +174,7 @@ class Process {
         try {
           keep(what, engine_->lock(what));
           say("granted " + what);
-        } catch (const dlock::Error& error) {
-          say(error.what());
-        }
+        } catch (const dlock::Error& error) { say(error.what()); }
       });
       say("ok");
     } else if (command == "check") {
@@ -197,7 +193,7 @@ class Process {
     } else if (command == "lookups") {
       say(std::to_string(lookups.load()));
     } else if (command == "count") {
-      struct stat tasks{};  // a link for each, and two: to read the folder takes a descriptor
+      struct stat tasks {};  // a link for each, and two: to read the folder takes a descriptor
       say(std::to_string(::stat("/proc/self/task", &tasks) == 0 ? tasks.st_nlink - 2 : 0));
     } else if (command == "signals") {
       std::string changed;

@@ -1,7 +1,7 @@
 // This file knows how a test asks the store for one name on behalf of several who want it.
 #pragma once
 
-#include "store/waiting_room.hpp"
+#include "store/waiter_table.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 
@@ -66,7 +66,7 @@ class Hand {
   bool acquire(Duration at_least = {}) { return acquire_with(ticket_, at_least); }
   bool barge() { return acquire_with(0, {}); }
   bool release() {
-    const store::Claim claim{name_.text(), owner_, token_};
+    const store::LeaseKey claim{name_.text(), owner_, token_};
     return patiently([&]() -> bool { return table_.release({&claim, 1}, soon()).front(); });
   }
   bool lives(Duration ttl = std::chrono::hours{1}) {
@@ -79,14 +79,15 @@ class Hand {
       return true;
     });
   }
-  store::Outlook look() { return table_.look(name_.text(), ticket_, soon()); }
+  store::Availability look() { return table_.look(name_.text(), ticket_, soon()); }
   std::optional<Token> hand_over(Hand& to, Duration at_least = {}) {
-    const store::Claim from{name_.text(), owner_, token_};
-    const auto token = patiently([&] { return table_.waiting().hand_over(from, to.ask(to.ticket_, at_least), soon()); });
+    const store::LeaseKey from{name_.text(), owner_, token_};
+    const auto token =
+        patiently([&] { return table_.waiting().hand_over(from, to.ask(to.ticket_, at_least), soon()); });
     if (token) to.token_ = *token;
     return token;
   }
-  std::vector<store::Link> chain() { return table_.waiting().chain(actor_, owner_, soon()); }
+  std::vector<store::WaitEdge> chain() { return table_.waiting().chain(actor_, owner_, soon()); }
 
   std::int64_t ticket() const { return ticket_; }
   Token token() const { return token_; }
@@ -95,8 +96,8 @@ class Hand {
   store::Wait wait(store::Wait::Mode mode, Duration ttl) const {
     return {name_.text(), owner_, "node", "label", actor_, mode, ttl};
   }
-  store::Ask ask(std::int64_t ticket, Duration at_least) const {
-    store::Ask ask{name_, owner_, "node", "label", actor_, std::chrono::hours{1}, at_least, "meta"};
+  store::AcquireRequest ask(std::int64_t ticket, Duration at_least) const {
+    store::AcquireRequest ask{name_, owner_, "node", "label", actor_, std::chrono::hours{1}, at_least, "meta"};
     ask.ticket = ticket;
     return ask;
   }

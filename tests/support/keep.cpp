@@ -19,7 +19,8 @@ bool keeps() { return !variable("DLOCK_TEST_KEEP").empty(); }
 
 std::string place_to_keep(const std::string& what) {
   const auto test = variable("DLOCK_TEST_NAME");
-  const auto folder = keeps() ? std::filesystem::path(variable("DLOCK_TEST_KEEP")) : std::filesystem::temp_directory_path();
+  const auto folder =
+      keeps() ? std::filesystem::path(variable("DLOCK_TEST_KEEP")) : std::filesystem::temp_directory_path();
   return (folder / (std::string(test.empty() ? "dlock-test" : test) + "." + what)).string();
 }
 

@@ -57,7 +57,7 @@ void watch_time() {
   if (seconds <= notice) return;
   void* frame = nullptr;
   ::backtrace(&frame, 1);  // loads what it needs
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = say_where;
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGALRM, &action, nullptr);

@@ -7,7 +7,7 @@ std::string tool(const std::string& name) { return DLOCK_BUILD_TREE "/bin/" + na
 std::string share() { return DLOCK_BUILD_TREE "/share"; }
 std::string worker() { return DLOCK_BUILD_TREE "/tests/dlock_worker"; }
 std::string hampered() { return DLOCK_BUILD_TREE "/tests/dlock_hampered"; }
-std::string teller() { return DLOCK_BUILD_TREE "/tests/dlock_teller"; }
+std::string client() { return DLOCK_BUILD_TREE "/tests/dlock_bank_client"; }
 std::string running_servers() { return DLOCK_BUILD_TREE "/test-servers"; }
 std::string servers() { return DLOCK_SOURCE_TREE "/tests/servers"; }
 std::string source() { return DLOCK_SOURCE_TREE; }

@@ -13,7 +13,7 @@ std::string share();                        // manual pages and completions, as 
 std::string source();                       // the root of the source tree
 std::string worker();                       // the program of worker.cpp
 std::string hampered();                     // the program of hampered.cpp
-std::string teller();                       // the program of fault/suite/teller.cpp
+std::string client();                       // the program of fault/suite/client.cpp
 std::string servers();                      // the scripts that start private servers
 std::string running_servers();              // where those that ctest started say how they are reached
 

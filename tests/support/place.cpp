@@ -18,8 +18,7 @@ Opener::Opener(std::string_view name_, Missing* missing_, std::unique_ptr<Place>
                std::unique_ptr<Place> (*quiet_place_)(), std::unique_ptr<ServerPlace> (*server_place_)(),
                std::unique_ptr<PrivateServer> (*private_server_)(), std::unique_ptr<PrivateServer> (*tls_server_)(),
                std::unique_ptr<PrivateServer> (*server_with_)(const std::string&),
-               std::vector<WeakServer> (*weak_servers_)(),
-               std::unique_ptr<PrivateServer> (*replicating_server_)())
+               std::vector<WeakServer> (*weak_servers_)(), std::unique_ptr<PrivateServer> (*replicating_server_)())
     : name(name_),
       missing(missing_),
       place(place_),

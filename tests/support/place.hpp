@@ -226,12 +226,13 @@ struct Opener {
   // Where nobody else writes: on a server of this program's own, or on the one that was chosen for the whole run, which
   // is then for the chooser to keep quiet.
   std::unique_ptr<Place> (*quiet_place)();
-  std::unique_ptr<ServerPlace> (*server_place)();      // nullptr where there is no server
-  std::unique_ptr<PrivateServer> (*private_server)();  // likewise
-  std::unique_ptr<PrivateServer> (*tls_server)();      // the same, and it offers TLS
+  std::unique_ptr<ServerPlace> (*server_place)();                               // nullptr where there is no server
+  std::unique_ptr<PrivateServer> (*private_server)();                           // likewise
+  std::unique_ptr<PrivateServer> (*tls_server)();                               // the same, and it offers TLS
   std::unique_ptr<PrivateServer> (*server_with)(const std::string& arguments);  // the same, with these to its command
   std::vector<WeakServer> (*weak_servers)();
-  std::unique_ptr<PrivateServer> (*replicating_server)();  // the same, and others of them can follow it; nullptr: not tested
+  std::unique_ptr<PrivateServer> (
+      *replicating_server)();  // the same, and others of them can follow it; nullptr: not tested
 };
 
 // The opener of the database that DLOCK_TEST_DATABASE names.

@@ -291,9 +291,7 @@ struct Proxy::State {
   }
 };
 
-Proxy::Proxy(const ServerPlace& server) : state_(std::make_unique<State>(server, server.address(), true)) {
-  listen();
-}
+Proxy::Proxy(const ServerPlace& server) : state_(std::make_unique<State>(server, server.address(), true)) { listen(); }
 
 Proxy::Proxy(const ServerPlace& server, const Address& door) : state_(std::make_unique<State>(server, door, false)) {
   listen();

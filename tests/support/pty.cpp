@@ -36,7 +36,8 @@ Pty::Pty(const std::vector<std::string>& command, const std::vector<std::string>
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view own(*entry);
     const auto name = own.substr(0, own.find('=') + 1);
-    if (std::none_of(environment.begin(), environment.end(), [&](const auto& setting) { return setting.starts_with(name); }))
+    if (std::none_of(environment.begin(), environment.end(),
+                     [&](const auto& setting) { return setting.starts_with(name); }))
       settings.emplace_back(own);
   }
   const auto arguments = pointers(words), variables = pointers(settings);
@@ -59,8 +60,7 @@ Pty::Pty(const std::vector<std::string>& command, const std::vector<std::string>
 Pty::~Pty() {
   if (pid_ > 0) {
     ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
   }
   ::close(master_);
 }
@@ -102,16 +102,15 @@ bool Pty::until(const std::function<bool(const std::string&)>& happened) {
 
 void Pty::resize(unsigned short rows, unsigned short columns) {
   const winsize size{rows, columns, 0, 0};
-  if (::ioctl(master_, TIOCSWINSZ, &size) != 0) throw std::system_error(errno, std::generic_category(), "resize the terminal");
+  if (::ioctl(master_, TIOCSWINSZ, &size) != 0)
+    throw std::system_error(errno, std::generic_category(), "resize the terminal");
 }
 
 int Pty::wait() {
-  while (read_more()) {
-  }
+  while (read_more()) {}
   if (silent_) ::kill(pid_, SIGKILL);  // it does not end: better a failure than a test without an end
   int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
   pid_ = -1;
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

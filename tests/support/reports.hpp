@@ -1,7 +1,7 @@
 // This file knows that each abandoned lease is to be reported once.
 #pragma once
 
-#include "support/news.hpp"
+#include "support/event_log.hpp"
 #include "support/rows.hpp"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ namespace dlock::test {
 // How often each name was reported.
 using Reports = std::map<std::string, int>;
 
-inline void add(Reports& reports, const News& news) {
+inline void add(Reports& reports, const EventLog& news) {
   for (const auto& item : news.of(Event::Kind::abandoned)) ++reports[item.name];
 }
 

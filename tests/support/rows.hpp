@@ -20,7 +20,8 @@ inline std::string row_name(std::string_view prefix, int i) {
 
 // Adds `count` rows <prefix>000000 … with these tokens' beginning, idle since the epoch. `owned`: they are leases that
 // expired then, without release, held by label <name>.
-inline void add_old_rows(Admin& admin, std::string_view prefix, int count, std::int64_t first_token = 1, bool owned = false) {
+inline void add_old_rows(Admin& admin, std::string_view prefix, int count, std::int64_t first_token = 1,
+                         bool owned = false) {
   constexpr int at_once = 1000;
   admin.run("BEGIN");
   for (int i = 0; i < count;) {

@@ -1,6 +1,6 @@
 // This file knows the commands of the scripts under tests/servers.
-#include "support/paths.hpp"
 #include "support/scripted_server.hpp"
+#include "support/paths.hpp"
 
 #include "support/keep.hpp"
 
@@ -39,8 +39,7 @@ std::string ScriptedServer::run(std::initializer_list<std::string> arguments) {
   std::vector<std::string> command{script_};
   command.insert(command.end(), arguments);
   auto environment = environment_;
-  environment.insert(environment.end(),
-                     {"DLOCK_FAKETIME=+0s", "DLOCK_SERVER_OWNER_PID=" + std::to_string(::getpid())});
+  environment.insert(environment.end(), {"DLOCK_FAKETIME=+0s", "DLOCK_SERVER_OWNER_PID=" + std::to_string(::getpid())});
   Child child(command, environment);
   std::string url;
   while (const auto line = child.line())

@@ -1,6 +1,6 @@
 // This file knows the environment and the files that say where the servers of a test run are.
-#include "support/paths.hpp"
 #include "support/server_url.hpp"
+#include "support/paths.hpp"
 
 #include <unistd.h>
 

@@ -145,7 +145,8 @@ int main(int argc, char** argv) {
                    std::stoi(arguments.at(5)), ms(6), std::stoi(arguments.at(7)));
     if (arguments.at(0) == "hold") return hold(arguments.at(1), arguments.at(2), ms(3), ms(4));
     if (arguments.at(0) == "watch") return watch(arguments.at(1), arguments.at(2), ms(3));
-    if (arguments.at(0) == "exit") return exit_while_waiting(arguments.at(1), arguments.at(2), std::stoi(arguments.at(3)));
+    if (arguments.at(0) == "exit")
+      return exit_while_waiting(arguments.at(1), arguments.at(2), std::stoi(arguments.at(3)));
     if (arguments.at(0) == "enter") {
       auto options = patient();
       options.node = arguments.at(3);
@@ -153,8 +154,6 @@ int main(int argc, char** argv) {
       return hold(arguments.at(1), arguments.at(2), ms(4), {}, options);
     }
     std::cerr << "unknown: " << arguments.at(0) << '\n';
-  } catch (const std::exception& error) {
-    std::cerr << "worker: " << error.what() << '\n';
-  }
+  } catch (const std::exception& error) { std::cerr << "worker: " << error.what() << '\n'; }
   return 2;
 }

@@ -59,9 +59,8 @@ TEST_CASE("a pair runs on the engine and on its raw peers, and says on what") {
 
 TEST_CASE("many threads run on one engine, and on as many raw connections as they may have") {
   const Database database;
-  const auto json = measured(
-      database.url(), {"many", "--threads", "3", "--connections", "1", "--combine", "2", "--raw-connections", "2", "--against",
-                       "raw", "--seconds", "100ms"});
+  const auto json = measured(database.url(), {"many", "--threads", "3", "--connections", "1", "--combine", "2",
+                                              "--raw-connections", "2", "--against", "raw", "--seconds", "100ms"});
   CHECK(json["threads"] == 3);
   CHECK(json["dlock"]["clients"] == 3);
   CHECK(json["raw"]["clients"] == 2);
@@ -101,7 +100,8 @@ TEST_CASE("leases, rows and the reaper are measured in tables that are gone afte
   CHECK(renew["leases"] == 5);
   CHECK(renew["dlock"]["times"] >= 1);
   CHECK(renew["dlock"]["leases_per_second"] > 0);
-  const auto scale = measured(database.url(), {"scale", "--rows", "2000", "--leases", "3", "--engines", "2", "--seconds", "40ms"});
+  const auto scale =
+      measured(database.url(), {"scale", "--rows", "2000", "--leases", "3", "--engines", "2", "--seconds", "40ms"});
   CHECK(scale["small"]["rows"] == 1000);
   CHECK(scale["large"]["rows"] == 2000);
   CHECK(scale["large"]["times"] >= 1);
@@ -187,13 +187,22 @@ TEST_CASE("a name that somebody holds is not measured, and wrong numbers are ref
   CHECK(busy.code == 1);
   CHECK_MESSAGE(busy.says("is held by somebody else"), busy.out);
   lock->release();
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"herd", "--threads", "-1"}, {"herd", "--processes", "many"},
-        {"herd", "--threads", "0", "--processes", "0"}, {"handoff", "--seconds", "0"}, {"pair", "--against", "else"},
-        {"pair", "--against", "raw,"}, {"busy", "--against", "naive"}, {"many", "--threads", "0"}, {"many", "--rate", "0"},
-        {"many", "--raw-connections", "0"}, {"many", "--combine", "0"}, {"many", "--combine", "1001"},
-        {"hot", "--combine", "1"}, {"scale", "--rows", "-1"}, {"pair", "--plot", "result.png"},
-        {"pair", "--plot", "/no/such/folder/result.svg"}}) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"herd", "--threads", "-1"},
+                                                    {"herd", "--processes", "many"},
+                                                    {"herd", "--threads", "0", "--processes", "0"},
+                                                    {"handoff", "--seconds", "0"},
+                                                    {"pair", "--against", "else"},
+                                                    {"pair", "--against", "raw,"},
+                                                    {"busy", "--against", "naive"},
+                                                    {"many", "--threads", "0"},
+                                                    {"many", "--rate", "0"},
+                                                    {"many", "--raw-connections", "0"},
+                                                    {"many", "--combine", "0"},
+                                                    {"many", "--combine", "1001"},
+                                                    {"hot", "--combine", "1"},
+                                                    {"scale", "--rows", "-1"},
+                                                    {"pair", "--plot", "result.png"},
+                                                    {"pair", "--plot", "/no/such/folder/result.svg"}}) {
     const auto ran = bench(database.url(), arguments);
     CHECK(ran.code == 2);
     CHECK_MESSAGE(ran.lines() == 1, ran.out);

@@ -15,11 +15,11 @@ namespace dlock::test {
 inline std::string words(std::chrono::milliseconds length) { return std::to_string(length.count()) + "ms"; }
 
 // Starts dlock on a database, its two output streams in one pipe (or as `streams` says). A run inherits no lock.
-inline Child dlock_at(const std::string& url, std::vector<std::string> arguments,
-                         const std::string& streams = "2>&1") {
+inline Child dlock_at(const std::string& url, std::vector<std::string> arguments, const std::string& streams = "2>&1") {
   std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, path::tool("dlock")};
   command.insert(command.end(), std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
-  return Child(command, {"DLOCK_URL=" + url, "SHELL=/bin/sh", "DLOCK_NAME=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "DLOCK_JOB="});
+  return Child(command,
+               {"DLOCK_URL=" + url, "SHELL=/bin/sh", "DLOCK_NAME=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "DLOCK_JOB="});
 }
 
 inline Ran dlock_tool(const std::string& url, std::vector<std::string> arguments,

@@ -4,8 +4,8 @@
 #include "support/eventually.hpp"
 #include "support/json.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 #include <csignal>
 
@@ -87,8 +87,13 @@ TEST_CASE("a result that could not be written is exit code 1, and said; what too
   for (const std::string lost : {">/dev/full", ">&-"}) {
     CAPTURE(lost);
     const auto streams = "2>&1 " + lost + " </dev/null";
-    for (const auto& command : std::vector<std::vector<std::string>>{{"list"}, {"inspect", "job"}, {"top", "-b", "-n", "1"},
-                                                   {"list", "--format", "json"}, {"graph"}, {"--help"}, {"--version"}}) {
+    for (const auto& command : std::vector<std::vector<std::string>>{{"list"},
+                                                                     {"inspect", "job"},
+                                                                     {"top", "-b", "-n", "1"},
+                                                                     {"list", "--format", "json"},
+                                                                     {"graph"},
+                                                                     {"--help"},
+                                                                     {"--version"}}) {
       const auto ran = dlock_tool(database.url(), command, streams);
       CHECK_MESSAGE(ran.code == 1, command[0] << ": " << ran.out);
       CHECK_MESSAGE(ran.says("could not be written to standard output"), command[0] << ": " << ran.out);
@@ -98,7 +103,8 @@ TEST_CASE("a result that could not be written is exit code 1, and said; what too
     const auto taken = dlock_tool(database.url(), {"acquire", "other", "--ttl", "1m"}, streams);
     CHECK_MESSAGE(taken.code == 1, taken.out);
     CHECK(engine.inspect("other")->state == State::free);
-    for (const auto& command : std::vector<std::vector<std::string>>{{"check"}, {"status"}, {"plan", "--format", "json"}, {"dump"}, {"--help"}}) {
+    for (const auto& command : std::vector<std::vector<std::string>>{
+             {"check"}, {"status"}, {"plan", "--format", "json"}, {"dump"}, {"--help"}}) {
       auto at = command;
       at.insert(at.end(), {"-u", database.url()});
       const auto ran = migrate(at, {}, streams);

@@ -39,7 +39,9 @@ TEST_CASE("wait ends when the lock is free, without taking it") {
     CHECK_MESSAGE(busy.says("is held by web1-"), busy.out);
   }
   auto waiting = dlock_at(database.url(), {"wait", "job"});
-  const auto marked = [&] { return database.admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0; };
+  const auto marked = [&] {
+    return database.admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0;
+  };
   REQUIRE(eventually(marked));
   lock->release();
   CHECK(finish(waiting).code == 0);
@@ -52,7 +54,8 @@ TEST_CASE("a signal ends wait with 128 and its number") {
   const auto lock = engine.try_lock("job");
   REQUIRE(lock);
   auto waiting = dlock_at(database.url(), {"wait", "job"});
-  REQUIRE(eventually([&] { return database.admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0; }));
+  REQUIRE(eventually(
+      [&] { return database.admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0; }));
   waiting.signal(SIGTERM);
   CHECK(finish(waiting).code == 128 + SIGTERM);
 }
@@ -104,7 +107,8 @@ TEST_CASE("nested runs that wait for each other are told of the deadlock") {
   const auto nested = [&](const std::string& outer, const std::string& inner) {
     // Both hold their first name before either asks for its second.
     const auto script = "touch " + folder.path() + "/" + outer + "; while ! test -e " + folder.path() + "/" + inner +
-                        "; do sleep 0.02; done; exec \"" + path::tool("dlock") + "\" run --label " + outer + " " + inner + " -- true";
+                        "; do sleep 0.02; done; exec \"" + path::tool("dlock") + "\" run --label " + outer + " " +
+                        inner + " -- true";
     return dlock_at(database.url(), {"run", "--label", outer, outer, "-c", script});
   };
   auto one = nested("x", "y"), two = nested("y", "x");

@@ -38,7 +38,8 @@ TEST_CASE("reap settles and removes in one call, says what it did, and lowers no
   engine.try_lock("young").reset();
   const auto ran = reap(database, {"--grace", "100ms"});
   CHECK(ran.code == 0);
-  CHECK_MESSAGE(ran.says("settled \"left/000000\" (token 41): held by left/000000 (node 1), expired without release"), ran.out);
+  CHECK_MESSAGE(ran.says("settled \"left/000000\" (token 41): held by left/000000 (node 1), expired without release"),
+                ran.out);
   CHECK_MESSAGE(ran.says("removed 4 rows and settled 1 abandoned lease"), ran.out);
   CHECK(ran.lines() == 2);
   CHECK(rows(database) == 2);
@@ -57,7 +58,8 @@ TEST_CASE("reap keeps to the pattern, the retention and the limit") {
   CHECK_FALSE(database.admin().exists("a/000002"));
   CHECK(reap(database, {"b/*", "--grace", "50ms", "--limit", "2"}).says("removed 2 rows"));
   CHECK(rows(database) == 7);
-  CHECK(reap(database, {"--grace", "50ms", "--limit", "all", "--retention", "40000d"}).says("removed 0 rows and settled 2"));
+  CHECK(reap(database, {"--grace", "50ms", "--limit", "all", "--retention", "40000d"})
+            .says("removed 0 rows and settled 2"));
   CHECK(reap(database, {"--grace", "50ms", "--limit", "all", "--retention", "50ms"}).says("removed 7 rows"));
 }
 

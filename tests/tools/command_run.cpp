@@ -36,7 +36,8 @@ std::string contents(const std::string& path) {
 TEST_CASE("the command's own exit status is passed on, and a signal as 128 + its number") {
   Database database;
   for (const int status : {0, 1, 7, 75, 79, 125, 255})
-    CHECK(dlock_tool(database.url(), {"run", "job", "--", "sh", "-c", "exit " + std::to_string(status)}).code == status);
+    CHECK(dlock_tool(database.url(), {"run", "job", "--", "sh", "-c", "exit " + std::to_string(status)}).code ==
+          status);
   CHECK(dlock_tool(database.url(), {"run", "job", "--", "sh", "-c", "kill -9 $$"}).code == 128 + SIGKILL);
   CHECK(dlock_tool(database.url(), {"run", "job", "--", "sh", "-c", "kill -TERM $$"}).code == 128 + SIGTERM);
 }
@@ -57,7 +58,9 @@ TEST_CASE("wrong arguments end with 125 and one line that names the value, befor
       {{"run", "--ttl", "soon", "job", "--", "true"}, "soon"},
       {{"run", "--ttl", "5s", "--renew-every", "2s", "-k", "2s", "job", "--", "true"}, "the smallest that would do"},
       {{"run", "-E", "256", "job", "--", "true"}, "256"},
-      {{"run", "--lost-signal", "NONE", "job", "--", "true"}, "NONE"},
+      {{"run", "--lost-signal", "NONE", "job", "--", "true"}, "--lost-signal \"NONE\" is no signal"},
+      {{"run", "--yield-signal", "SIGNOW", "job", "--", "true"}, "--yield-signal \"SIGNOW\" is no signal"},
+      {{"run", "--yield-signal", "0", "job", "--", "true"}, "--yield-signal \"0\" is not a whole number"},
       {{"run", "--meta", "novalue", "job", "--", "true"}, "novalue"},
       {{"run", "--if-unavailable", "maybe", "job", "--", "true"}, "maybe"},
       {{"run", "--no-such-option", "job", "--", "true"}, "no-such-option"},
@@ -103,7 +106,9 @@ TEST_CASE("who comes second gets 75 or what -E says, and is told who holds it") 
 
 TEST_CASE("standard input, output and the lock's own variables reach the command") {
   Database database;
-  auto child = dlock_at(database.url(), {"run", "job", "--ttl", "9s", "--", "sh", "-c", "read line; echo \"$line $DLOCK_NAME $DLOCK_TOKEN $DLOCK_TTL_MS ${#DLOCK_OWNER}\""});
+  auto child =
+      dlock_at(database.url(), {"run", "job", "--ttl", "9s", "--", "sh", "-c",
+                                "read line; echo \"$line $DLOCK_NAME $DLOCK_TOKEN $DLOCK_TTL_MS ${#DLOCK_OWNER}\""});
   child.tell("hello");
   CHECK(child.line() == "hello job 1 9000 32");
   CHECK(child.wait() == 0);
@@ -121,7 +126,8 @@ TEST_CASE("a run inside a run of the same name is refused instead of waiting for
 
 TEST_CASE("signals are passed on to the command's group, and nothing of it is left") {
   Database database;
-  auto child = dlock_at(database.url(), {"run", "job", "--", "sh", "-c", "trap 'echo usr1' USR1; echo $$; while :; do sleep 0.02; done"});
+  auto child = dlock_at(
+      database.url(), {"run", "job", "--", "sh", "-c", "trap 'echo usr1' USR1; echo $$; while :; do sleep 0.02; done"});
   const auto pid = first_pid(child);
   REQUIRE(pid > 0);
   child.signal(SIGUSR1);
@@ -143,7 +149,9 @@ TEST_CASE("a signal while waiting ends the wait at once, and the command never s
   for (const int signal : {SIGTERM, SIGHUP, SIGINT, SIGQUIT}) {
     auto child = dlock_at(database.url(), {"run", "job", "--", "touch", folder.path() + "/started"});
     // It blocks its signals before it opens the database, so that it is ready once it has its mask.
-    CHECK(eventually([&] { return contents("/proc/" + std::to_string(child.pid()) + "/cmdline").find("dlock\0run"s) != std::string::npos; }));
+    CHECK(eventually([&] {
+      return contents("/proc/" + std::to_string(child.pid()) + "/cmdline").find("dlock\0run"s) != std::string::npos;
+    }));
     CHECK(eventually([&] {
       const auto status = contents("/proc/" + std::to_string(child.pid()) + "/status");
       const auto at = status.find("SigBlk:");
@@ -180,9 +188,9 @@ TEST_CASE("a lock released by force ends the command with the lost-signal, and t
 TEST_CASE("a command that does not heed the lost-signal is killed") {
   Database database;
   auto engine = database.engine();
-  auto child = dlock_at(database.url(), {"run", "--renew-every", "200ms", "-k", "200ms", "--lost-exit-code", "44",
-                                         "job", "--", "sh", "-c",
-                                         "trap '' TERM; echo $$; while :; do sleep 0.02; done"});
+  auto child =
+      dlock_at(database.url(), {"run", "--renew-every", "200ms", "-k", "200ms", "--lost-exit-code", "44", "job", "--",
+                                "sh", "-c", "trap '' TERM; echo $$; while :; do sleep 0.02; done"});
   const auto pid = first_pid(child);
   REQUIRE(pid > 0);
   REQUIRE(engine.force_release("job", engine.inspect("job")->token));

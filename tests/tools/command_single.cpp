@@ -18,7 +18,8 @@ std::string first_line(const Ran& ran) { return ran.out.substr(0, ran.out.find('
 TEST_CASE("acquire, renew and release go by the token, and by the owner where it is said") {
   Database database;
   const auto url = database.url();
-  const auto taken = dlock_tool(url, {"acquire", "-n", "deploy", "--ttl", "5m", "--label", "ci", "--meta", "commit=4f2a"});
+  const auto taken =
+      dlock_tool(url, {"acquire", "-n", "deploy", "--ttl", "5m", "--label", "ci", "--meta", "commit=4f2a"});
   REQUIRE(taken.code == 0);
   const auto both = first_line(taken);
   const auto token = both.substr(0, both.find(' ')), owner = both.substr(both.find(' ') + 1);

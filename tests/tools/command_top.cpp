@@ -85,12 +85,14 @@ TEST_CASE("rows are sorted by the keys, and filtered as one types") {
   REQUIRE((a && b && c));
   Screen screen(database);
   CHECK(screen.shows([](const Vt52& now) {
-    return now.line(2).starts_with("a-second") && now.line(3).starts_with("b-first") && now.line(4).starts_with("c-third");
+    return now.line(2).starts_with("a-second") && now.line(3).starts_with("b-first") &&
+           now.line(4).starts_with("c-third");
   }));
   screen.pty.type("r");
   CHECK(screen.line_begins(2, "c-third"));
   screen.pty.type("t");
-  CHECK(screen.shows([](const Vt52& now) { return now.line(2).starts_with("a-second") && now.line(3).starts_with("b-first"); }));
+  CHECK(screen.shows(
+      [](const Vt52& now) { return now.line(2).starts_with("a-second") && now.line(3).starts_with("b-first"); }));
   screen.pty.type("r");
   CHECK(screen.line_begins(2, "b-first"));
   screen.pty.type("o");
@@ -119,12 +121,19 @@ TEST_CASE("a terminal that changes its size is filled anew") {
   REQUIRE(screen.shows("row-19"));
   screen.pty.resize(8, 50);
   screen.terminal.resize(8, 50);
-  CHECK(screen.shows([](const Vt52& now) { return now.line(7).starts_with("q quit") && now.line(6).starts_with("row-14") && !now.has("row-15"); }));
-  screen.pty.type("\x1b" "B");  // a step down
+  CHECK(screen.shows([](const Vt52& now) {
+    return now.line(7).starts_with("q quit") && now.line(6).starts_with("row-14") && !now.has("row-15");
+  }));
+  screen.pty.type(
+      "\x1b"
+      "B");  // a step down
   CHECK(screen.line_begins(6, "row-15"));
   screen.pty.resize(30, 90);
   screen.terminal.resize(30, 90);
-  CHECK(screen.shows([](const Vt52& now) { return now.line(2).starts_with("row-10") && now.line(11).starts_with("row-19") && now.line(29).starts_with("q quit"); }));
+  CHECK(screen.shows([](const Vt52& now) {
+    return now.line(2).starts_with("row-10") && now.line(11).starts_with("row-19") &&
+           now.line(29).starts_with("q quit");
+  }));
   screen.pty.type("q");
   screen.ends(0);
 }

@@ -3,8 +3,8 @@
 #include "support/database.hpp"
 #include "support/json.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -43,9 +43,11 @@ TEST_CASE("drift, interruption, another migrator and a newer table have codes of
   admin.run("UPDATE resource_lock_schema_history SET checksum = 's1:0' WHERE version = 1");
   CHECK(code("check") == 4);
   CHECK(code("up") == 4);
-  admin.run("UPDATE resource_lock_schema_history SET checksum = '" + checksum + "', state = 'failed' WHERE version = 1");
+  admin.run("UPDATE resource_lock_schema_history SET checksum = '" + checksum +
+            "', state = 'failed' WHERE version = 1");
   CHECK(code("check") == 5);
-  admin.run("UPDATE resource_lock_schema_history SET state = 'running', lease_until = 9000000000000000 WHERE version = 1");
+  admin.run(
+      "UPDATE resource_lock_schema_history SET state = 'running', lease_until = 9000000000000000 WHERE version = 1");
   CHECK(code("check") == 3);
   CHECK(code("up") == 6);
   admin.run("UPDATE resource_lock_schema_history SET state = 'applied', min_client = '99.0.0'");
@@ -83,7 +85,8 @@ TEST_CASE("a table of another program is left alone, and its name is a reason to
   const auto place = opener().place();
   Admin admin(*place);
   admin.run("CREATE TABLE resource_lock (id INTEGER)");
-  for (const auto& command : std::vector<std::vector<std::string>>{{"up"}, {"check"}, {"repair"}, {"baseline", "--at", "1"}}) {
+  for (const auto& command :
+       std::vector<std::vector<std::string>>{{"up"}, {"check"}, {"repair"}, {"baseline", "--at", "1"}}) {
     auto at = command;
     at.insert(at.end(), {"-u", place->url()});
     const auto ran = migrate(at);

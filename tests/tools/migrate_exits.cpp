@@ -3,8 +3,8 @@
 #include "support/database.hpp"
 #include "support/json.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -30,7 +30,8 @@ void check_exit(int code, const std::string& word, std::vector<std::string> argu
 
 // A database that cannot be reached, and one where this role may not do it.
 std::string unreachable(const Place& place) {
-  return opener().server_place == nullptr ? place.url() + "/not/there" : opener().server_place()->url_at({"127.0.0.1", 1});
+  return opener().server_place == nullptr ? place.url() + "/not/there"
+                                          : opener().server_place()->url_at({"127.0.0.1", 1});
 }
 
 }  // namespace
@@ -85,7 +86,8 @@ TEST_CASE("4, 5, 7: drift, interrupted, incompatible") {
   check_exit(5, "interrupted", {"check", "-u", url});
   CHECK(migrate({"status", "--exit-code", "-u", url}).code == 5);
   admin.run("UPDATE " + history + " SET state = 'applied', min_client = '99.0.0' WHERE version = 2");
-  for (const std::string command : {"check", "up", "plan", "repair"}) check_exit(7, "incompatible", {command, "-u", url});
+  for (const std::string command : {"check", "up", "plan", "repair"})
+    check_exit(7, "incompatible", {command, "-u", url});
 }
 
 TEST_CASE("6: another migrator is at work, or the table's locks are not obtained") {
@@ -99,7 +101,8 @@ TEST_CASE("6: another migrator is at work, or the table's locks are not obtained
     other.unblock();
   }
   REQUIRE(migrate({"up", "-q", "-u", url}).code == 0);
-  Admin(*place).run("UPDATE " + history + " SET state = 'running', applied_by = 'deploy@host7', "
+  Admin(*place).run("UPDATE " + history +
+                    " SET state = 'running', applied_by = 'deploy@host7', "
                     "lease_until = 9000000000000000 WHERE version = 2");
   check_exit(6, "locked", {"up", "-u", url});
   CHECK(migrate({"up", "-u", url, "--lock-timeout", "100ms"}).says("deploy@host7"));

@@ -109,7 +109,8 @@ TEST_CASE("a signal while waiting for another migrator ends with 128 + its numbe
   for (const int signal : {SIGINT, SIGTERM}) {
     Database database;
     database.admin().run(
-        "UPDATE resource_lock_schema_history SET state = 'running', owner = 'somebody', lease_until = 9000000000000000");
+        "UPDATE resource_lock_schema_history SET state = 'running', owner = 'somebody', lease_until = "
+        "9000000000000000");
     auto waiting = migrate_child({"up", "-v", "-u", database.url()});
     CHECK(waiting.line());  // it says whom it waits for
     waiting.signal(signal);

@@ -5,8 +5,8 @@
 #include "api/open.hpp"
 #include "support/json.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -19,7 +19,7 @@ void run_by_hand(const Place& place, const std::string& script) {
   options.create = true;
   options.prepared_statements = false;
   const auto deadline = later(BootClock::now(), std::chrono::seconds{30});
-  api::find_door(place.url(), options).connector->connect(deadline)->script(script, deadline);
+  api::resolve(place.url(), options).connector->connect(deadline)->script(script, deadline);
 }
 
 bool in_order(const std::string& text, std::initializer_list<std::string_view> words) {
@@ -38,8 +38,9 @@ TEST_CASE("what plan prints is what up does: applied by hand it makes the same t
   const auto url = place->url();
   const auto planned = migrate({"plan", "-u", url}, {}, "2>/dev/null");
   CHECK(planned.code == 0);
-  CHECK_MESSAGE(in_order(planned.out, {"version 1", "CREATE TABLE", "schema_history", "INSERT INTO", "step 1/", "version 2"}),
-                planned.out);
+  CHECK_MESSAGE(
+      in_order(planned.out, {"version 1", "CREATE TABLE", "schema_history", "INSERT INTO", "step 1/", "version 2"}),
+      planned.out);
   CHECK(schema::check(url).verdict == schema::Verdict::pending);
   const auto without_owner = [](std::string text) {  // each migrator signs with a random one
     for (std::size_t at = text.find_first_of("0123456789abcdef"); at != std::string::npos;
@@ -81,7 +82,8 @@ TEST_CASE("a dry run refuses what the real one would refuse, with the same code"
   lock->check();
   CHECK(lock->release() == Released::freed);
   auto& admin = database.admin();
-  admin.run("UPDATE resource_lock_schema_history SET state = 'running', lease_until = 9000000000000000 WHERE version = 2");
+  admin.run(
+      "UPDATE resource_lock_schema_history SET state = 'running', lease_until = 9000000000000000 WHERE version = 2");
   CHECK(migrate({"plan", "-u", url}).code == 6);
   admin.run("UPDATE resource_lock_schema_history SET state = 'applied', checksum = 's1:0' WHERE version = 2");
   CHECK(migrate({"plan", "-u", url}).code == 4);

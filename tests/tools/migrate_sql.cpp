@@ -3,8 +3,8 @@
 #include "support/database.hpp"
 #include "support/paths.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -16,8 +16,9 @@ namespace {
 void through_client(const Place& place, const std::string& arguments) {
   const TemporaryFolder folder;
   const std::string script = folder.path() + "/script.sql";
-  Child child({"/bin/sh", "-c", "{ " + path::tool("dlock-migrate") + " " + arguments + " >" + script + " && " + place.client() +
-                                    " <" + script + " >/dev/null; } 2>&1"});
+  Child child({"/bin/sh", "-c",
+               "{ " + path::tool("dlock-migrate") + " " + arguments + " >" + script + " && " + place.client() + " <" +
+                   script + " >/dev/null; } 2>&1"});
   const auto ran = finish(child);
   CHECK_MESSAGE(ran.code == 0, arguments << ": " << ran.out);
 }

@@ -4,8 +4,8 @@
 #include "support/paths.hpp"
 #include "support/pty.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -34,7 +34,8 @@ Shown on_terminal(std::vector<std::string> arguments, const std::vector<std::str
 
 TEST_CASE("colours are for terminals, unless somebody does not want them") {
   Database database;
-  const std::vector<std::string> status{"status", "-u", database.url()}, wrong{"up", "-u", database.url(), "--to", "900"};
+  const std::vector<std::string> status{"status", "-u", database.url()},
+      wrong{"up", "-u", database.url(), "--to", "900"};
   const std::vector<std::string> plain{"TERM=xterm", "NO_COLOR="};
   const auto colored = on_terminal(status, plain);
   CHECK(colored.code == 0);
@@ -53,7 +54,8 @@ TEST_CASE("colours are for terminals, unless somebody does not want them") {
   }
 }
 
-TEST_CASE("an up that takes longer than a second shows on a terminal that it is still at it, and wipes that at the end") {
+TEST_CASE(
+    "an up that takes longer than a second shows on a terminal that it is still at it, and wipes that at the end") {
   const auto place = opener().place();
   REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
   Admin other(*place);

@@ -27,8 +27,8 @@ std::string content(const std::string& path) {
 struct Desk {
   explicit Desk(const Database& database)
       : pty({"/bin/bash", "--norc", "--noprofile", "--noediting", "-i"},
-            {"DLOCK_URL=" + database.url(), "DLOCK_NAME=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "PS1=ready> ", "ENV=", "HISTFILE=",
-             "TERM=vt52", "LC_ALL=C.UTF-8", "VIMINIT=", "EXINIT="}) {
+            {"DLOCK_URL=" + database.url(), "DLOCK_NAME=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "PS1=ready> ",
+             "ENV=", "HISTFILE=", "TERM=vt52", "LC_ALL=C.UTF-8", "VIMINIT=", "EXINIT="}) {
     pty.resize(24, 80);
     REQUIRE(pty.shows("ready> "));
   }
@@ -51,7 +51,8 @@ struct Desk {
 
 }  // namespace
 
-TEST_CASE("an editor reads what is typed, ^C does not end it, ^Z stops it and fg shows it again, with a lock as without") {
+TEST_CASE(
+    "an editor reads what is typed, ^C does not end it, ^Z stops it and fg shows it again, with a lock as without") {
   for (const auto& lock : {std::string(), path::tool("dlock") + " run job -- "}) {
     CAPTURE(lock);
     Database database;

@@ -11,6 +11,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <thread>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -64,7 +65,8 @@ TEST_CASE("the smallest ttl that would do is named, does, and nothing below it")
 
 TEST_CASE("a standard input that is a pipe reaches the command, and its end does") {
   Database database;
-  Child pipe({"/bin/sh", "-c", "echo x | \"$0\" run job -- cat", path::tool("dlock")}, {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
+  Child pipe({"/bin/sh", "-c", "echo x | \"$0\" run job -- cat", path::tool("dlock")},
+             {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
   CHECK(pipe.line() == "x");
   CHECK_FALSE(pipe.line());
   CHECK(pipe.wait() == 0);
@@ -86,10 +88,12 @@ TEST_CASE("TERM to a run leaves no process of its command") {
 TEST_CASE("every signal that is passed on reaches the command, which starts with none blocked or ignored") {
   Database database;
   // Started by somebody who blocks nothing, but ignores some.
-  Child child({"/bin/sh", "-c", "trap '' INT QUIT USR1; exec \"$0\" run job -- sh -c '"
-                                "for s in HUP INT QUIT TERM USR1 USR2 WINCH CONT; do trap \"echo $s\" $s; done; "
-                                "grep -E \"Sig(Blk|Ign)\" /proc/self/status; "
-                                "echo ready; while :; do sleep 0.02; done' 2>&1", path::tool("dlock")},
+  Child child({"/bin/sh", "-c",
+               "trap '' INT QUIT USR1; exec \"$0\" run job -- sh -c '"
+               "for s in HUP INT QUIT TERM USR1 USR2 WINCH CONT; do trap \"echo $s\" $s; done; "
+               "grep -E \"Sig(Blk|Ign)\" /proc/self/status; "
+               "echo ready; while :; do sleep 0.02; done' 2>&1",
+               path::tool("dlock")},
               {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
   for (const std::string title : {"SigBlk:", "SigIgn:"}) {
     const auto line = child.line().value_or("");
@@ -97,8 +101,9 @@ TEST_CASE("every signal that is passed on reaches the command, which starts with
     CHECK_MESSAGE((std::stoull(line.substr(title.size()), nullptr, 16) & 0x7fff'ffff) == 0, line);  // signals 1 to 31
   }
   REQUIRE(child.line() == "ready");
-  const std::vector<std::pair<int, std::string>> signals{{SIGHUP, "HUP"}, {SIGINT, "INT"}, {SIGQUIT, "QUIT"}, {SIGTERM, "TERM"},
-                                                         {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"}, {SIGWINCH, "WINCH"}, {SIGCONT, "CONT"}};
+  const std::vector<std::pair<int, std::string>> signals{{SIGHUP, "HUP"},     {SIGINT, "INT"},   {SIGQUIT, "QUIT"},
+                                                         {SIGTERM, "TERM"},   {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"},
+                                                         {SIGWINCH, "WINCH"}, {SIGCONT, "CONT"}};
   for (const auto& [signal, name] : signals) {
     child.signal(signal);
     auto line = child.line();  // the shell may say that its sleep was hit, too
@@ -111,7 +116,8 @@ TEST_CASE("every signal that is passed on reaches the command, which starts with
 
 TEST_CASE("under nohup neither the run nor its command hears HUP") {
   Database database;
-  auto child = Child({"/bin/sh", "-c", "trap '' HUP; exec \"$0\" run job -- sh -c 'echo $$; read line; exit 4' 2>&1", path::tool("dlock")},
+  auto child = Child({"/bin/sh", "-c", "trap '' HUP; exec \"$0\" run job -- sh -c 'echo $$; read line; exit 4' 2>&1",
+                      path::tool("dlock")},
                      {"DLOCK_URL=" + database.url(), "DLOCK_OWNER=", "DLOCK_OWNERS="});
   const auto command = next_pid(child);
   child.signal(SIGHUP);
@@ -120,12 +126,14 @@ TEST_CASE("under nohup neither the run nor its command hears HUP") {
   CHECK(child.wait() == 4);
 }
 
-TEST_CASE("the lost-signal that was chosen is sent, also to a command that is stopped; its end by itself is 79 all the same") {
+TEST_CASE(
+    "the lost-signal that was chosen is sent, also to a command that is stopped; its end by itself is 79 all the "
+    "same") {
   Database database;
   auto engine = database.engine();
-  auto child = dlock_at(database.url(),
-                        {"run", "--renew-every", "200ms", "--lost-signal", "usr2", "job", "--", "sh", "-c",
-                         "trap 'echo told; exit 0' USR2; echo $$; kill -STOP $$; while :; do sleep 0.02; done"});
+  auto child =
+      dlock_at(database.url(), {"run", "--renew-every", "200ms", "--lost-signal", "usr2", "job", "--", "sh", "-c",
+                                "trap 'echo told; exit 0' USR2; echo $$; kill -STOP $$; while :; do sleep 0.02; done"});
   const auto command = next_pid(child);
   REQUIRE(eventually([&] { return stopped(command); }));
   REQUIRE(engine.force_release("job", engine.inspect("job")->token));
@@ -135,14 +143,51 @@ TEST_CASE("the lost-signal that was chosen is sent, also to a command that is st
   CHECK_MESSAGE(ran.says("told"), ran.out);
 }
 
-TEST_CASE("a command that takes no notice of --max-runtime is killed with its group; the run ends with 124, the lock is free") {
+TEST_CASE("a command is told once that somebody else waits, itself and not what it has started, and may end early") {
+  Database database;
+  auto child =
+      dlock_at(database.url(), {"run", "--renew-every", "200ms", "--yield-signal", "usr1", "job", "--", "sh", "-c",
+                                "trap 'echo told; told=1' USR1; "
+                                "sh -c 'trap \"echo not me\" USR1; while :; do sleep 0.02; done' & "
+                                "echo $$; while [ -z \"$told\" ]; do sleep 0.02; done; sleep 1; kill $!; exit 7"});
+  REQUIRE(next_pid(child) > 0);
+  auto next = dlock_at(database.url(), {"run", "--fifo", "-w", "2m", "job", "--", "echo", "mine"});
+  const auto ran = finish(child);
+  CHECK(ran.code == 7);
+  CHECK_MESSAGE(ran.says("told"), ran.out);
+  CHECK_MESSAGE(ran.out.find("told") == ran.out.rfind("told"), ran.out);
+  CHECK_MESSAGE(!ran.says("not me"), ran.out);
+  const auto after = finish(next);
+  CHECK_MESSAGE(after.code == 0, after.out);
+  CHECK_MESSAGE(after.says("mine"), after.out);
+}
+
+TEST_CASE("nothing is sent to a command that nobody else waits for, or that is not to be told") {
+  Database database;
+  auto engine = database.engine();
+  const auto quiet = dlock_tool(database.url(), {"run", "--renew-every", "200ms", "--yield-signal", "USR1", "job", "--",
+                                                 "sh", "-c", "sleep 1; echo done"});
+  CHECK_MESSAGE(quiet.code == 0, quiet.out);
+  auto child = dlock_at(database.url(),
+                        {"run", "--renew-every", "200ms", "job", "--", "sh", "-c", "echo $$; sleep 2; echo done"});
+  REQUIRE(next_pid(child) > 0);
+  std::jthread waiting([&](const std::stop_token& stop) { static_cast<void>(engine.lock(stop, "job")); });
+  REQUIRE(eventually([&] { return !engine.waiters("job").empty(); }));
+  const auto ran = finish(child);
+  CHECK_MESSAGE(ran.code == 0, ran.out);
+  CHECK_MESSAGE(ran.says("done"), ran.out);
+}
+
+TEST_CASE(
+    "a command that takes no notice of --max-runtime is killed with its group; the run ends with 124, the lock is "
+    "free") {
   Database database;
   TemporaryFolder folder;
   const auto path = folder.path() + "/status.json";
   const auto most = words(500ms * slowness());
-  auto child = dlock_at(database.url(), {"run", "--max-runtime", most, "-k", "200ms", "--status-file", path, "job",
-                                         "--", "sh", "-c",
-                                         "trap '' TERM; sleep 60 & echo $!; wait; while :; do sleep 0.02; done"});
+  auto child =
+      dlock_at(database.url(), {"run", "--max-runtime", most, "-k", "200ms", "--status-file", path, "job", "--", "sh",
+                                "-c", "trap '' TERM; sleep 60 & echo $!; wait; while :; do sleep 0.02; done"});
   const auto sleeper = next_pid(child);
   CHECK(finish(child).code == 124);
   CHECK_FALSE(running(sleeper));
@@ -154,8 +199,9 @@ TEST_CASE("a command that takes no notice of --max-runtime is killed with its gr
 TEST_CASE("a run that was told to end waits for what is left of the group before it gives the lock back") {
   Database database;
   const auto most = words(500ms * slowness());
-  auto child = dlock_at(database.url(), {"run", "--max-runtime", most, "-k", "5s", "job", "--", "sh", "-c",
-                                         "sh -c 'trap \"sleep 0.3; exit 0\" TERM; echo $$; while :; do sleep 0.02; done' & wait"});
+  auto child = dlock_at(database.url(),
+                        {"run", "--max-runtime", most, "-k", "5s", "job", "--", "sh", "-c",
+                         "sh -c 'trap \"sleep 0.3; exit 0\" TERM; echo $$; while :; do sleep 0.02; done' & wait"});
   const auto slow = next_pid(child);
   REQUIRE(eventually([&] { return state_of(slow) != '-'; }));
   CHECK(finish(child).code == 124);
@@ -184,7 +230,8 @@ TEST_CASE("the status file tells every outcome") {
   CHECK(outcome(127, {"job", "--", "sh", "-c", "exit 127"})["outcome"] == "done");
   const std::string away = "sqlite:/no/such/folder/app.db";
   CHECK(outcome(125, {"-u", away, "job", "--", "true"})["outcome"] == "failed");
-  CHECK(outcome(75, {"--if-unavailable", "skip", "-u", "postgresql://127.0.0.1:1/app", "job", "--", "true"})["outcome"] == "unavailable");
+  CHECK(outcome(75, {"--if-unavailable", "skip", "-u", "postgresql://127.0.0.1:1/app", "job", "--",
+                     "true"})["outcome"] == "unavailable");
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
   CHECK(outcome(75, {"-n", "job", "--", "true"})["outcome"] == "not_obtained");

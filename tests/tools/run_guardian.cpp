@@ -139,8 +139,10 @@ TEST_CASE("a command whose run and guardian are killed at one stroke is killed a
 
 TEST_CASE("what moved to another group of the session is killed, too, and what made its own session is left") {
   Database database;
-  Run run(database, "echo $$; setsid sh -c 'echo $$; exec sleep 61' & read line; set -m; "
-                    "sh -c 'trap \"\" TERM; echo $$; sleep 62; :' & wait", 30s, "bash");
+  Run run(database,
+          "echo $$; setsid sh -c 'echo $$; exec sleep 61' & read line; set -m; "
+          "sh -c 'trap \"\" TERM; echo $$; sleep 62; :' & wait",
+          30s, "bash");
   const auto daemon = next_pid(run.child);
   run.child.tell("go on");
   const auto moved = next_pid(run.child);
@@ -180,7 +182,8 @@ TEST_CASE("the command inherits what it would without a lock, and the guardian n
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", ignored))
       if (std::stoi(entry.path().filename()) > 2)
-        found.insert(entry.path().filename().string() + " " + std::filesystem::read_symlink(entry.path(), ignored).string());
+        found.insert(entry.path().filename().string() + " " +
+                     std::filesystem::read_symlink(entry.path(), ignored).string());
     return found;
   };
   const auto without = descriptors(plain.pid());

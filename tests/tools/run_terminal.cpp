@@ -24,12 +24,19 @@ namespace {
 const std::string dlock_command = path::tool("dlock");
 
 std::vector<std::string> settings(const Database& database) {
-  return {"DLOCK_URL=" + database.url(), "DLOCK_NAME=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "PS1=ready> ", "ENV=", "HISTFILE="};
+  return {"DLOCK_URL=" + database.url(),
+          "DLOCK_NAME=",
+          "DLOCK_OWNER=",
+          "DLOCK_OWNERS=",
+          "PS1=ready> ",
+          "ENV=",
+          "HISTFILE="};
 }
 
 // A person's shell at a terminal. `line` is typed when the shell is ready.
 struct Shell {
-  explicit Shell(const Database& database) : pty({"/bin/bash", "--norc", "--noprofile", "--noediting", "-i"}, settings(database)) {
+  explicit Shell(const Database& database)
+      : pty({"/bin/bash", "--norc", "--noprofile", "--noediting", "-i"}, settings(database)) {
     REQUIRE(pty.shows("ready> "));
   }
   void line(const std::string& text) { pty.type(text + "\n"); }
@@ -79,7 +86,8 @@ TEST_CASE("^C ends the command, not the run before it has given the lock back; ^
   shell.pty.type("\x03");
   CHECK(shell.shows("code-130"));
   CHECK(eventually([&] { return database.admin().held() == 0; }));
-  shell.line(dlock_command + " run job -- sh -c 'trap \"echo caught; exit 7\" INT; echo begun; read word'; echo code-$?");
+  shell.line(dlock_command +
+             " run job -- sh -c 'trap \"echo caught; exit 7\" INT; echo begun; read word'; echo code-$?");
   REQUIRE(shell.shows("begun"));
   shell.pty.type("\x03");
   CHECK(shell.shows("caught"));
@@ -167,7 +175,8 @@ TEST_CASE("a terminal that is closed ends the command by HUP, and nothing is lef
 TEST_CASE("a command whose run is killed at a terminal is killed, and the shell has the terminal again") {
   Database database;
   Shell shell(database);
-  shell.line(dlock_command + " run job -- sh -c 'echo pids $$ $PPID.; trap \"\" INT TERM HUP; while :; do sleep 0.05; done'");
+  shell.line(dlock_command +
+             " run job -- sh -c 'echo pids $$ $PPID.; trap \"\" INT TERM HUP; while :; do sleep 0.05; done'");
   const auto [command, guardian] = shell.pids();
   const auto run = parent_of(guardian);
   REQUIRE(program_of(run) == "dlock");

@@ -45,8 +45,8 @@ double over_select(const Record& record, const BusyResult& result) {
 }
 
 std::string line(std::string_view who, const Record& record) {
-  return fmt::format("{:<7}{:>9} times   p50 {:7.1f} us   p99 {:7.1f} us\n", who, record.count(), record.percentile_us(50),
-                     record.percentile_us(99));
+  return fmt::format("{:<7}{:>9} times   p50 {:7.1f} us   p99 {:7.1f} us\n", who, record.count(),
+                     record.percentile_us(50), record.percentile_us(99));
 }
 
 }  // namespace
@@ -94,8 +94,8 @@ std::string as_text(const BusyOptions& options, const BusyResult& result) {
   text += line("dlock", result.dlock) + line("select", result.select);
   if (options.raw) text += line("raw", result.raw);
   const auto quiet = std::count(result.log_bytes.begin(), result.log_bytes.end(), 0);
-  text += fmt::format("bytes of log while dlock tried: {} (median of {} rounds, {} of them 0)\n", median(result.log_bytes),
-                      result.log_bytes.size(), quiet);
+  text += fmt::format("bytes of log while dlock tried: {} (median of {} rounds, {} of them 0)\n",
+                      median(result.log_bytes), result.log_bytes.size(), quiet);
   return text + fmt::format("dlock / select (medians): {:.3f}\n", over_select(result.dlock, result));
 }
 

@@ -72,7 +72,8 @@ Contender dlock_contender(const Field& field) {
             if (field.combine > 0) options.combine = field.combine;
             const auto locks = std::make_shared<dlock::Engine>(field.target.url, options);
             std::vector<std::unique_ptr<Client>> clients;
-            for (const auto& name : names) clients.push_back(std::make_unique<DlockClient>(locks, name, field.one_name));
+            for (const auto& name : names)
+              clients.push_back(std::make_unique<DlockClient>(locks, name, field.one_name));
             return clients;
           }};
 }

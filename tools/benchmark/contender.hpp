@@ -33,14 +33,14 @@ struct Field {
   Target target;
   std::size_t threads = 1, raw_connections = 32;
   unsigned connections = 0, combine = 0;  // of dlock's engine; 0: its default
-  bool one_name = false;     // the clients want the same lock
-  std::string redis;         // where the Redis server is
+  bool one_name = false;                  // the clients want the same lock
+  std::string redis;                      // where the Redis server is
 };
 
 // dlock: one engine for all threads.
 Contender dlock_contender(const Field& field);
 
-// Who `word` is. A peer that does not wait takes part in a contest for one name with one client. Throws UsageError where
+// Who `word` is. A peer that does not wait takes part in a throughput for one name with one client. Throws UsageError where
 // there is no such peer.
 Contender peer(const Field& field, std::string_view word);
 

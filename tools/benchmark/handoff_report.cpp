@@ -17,8 +17,9 @@ std::string line(std::string_view who, Nanoseconds& samples) {
 
 std::string line(std::string_view who, Handoff& handoff, double commit, double paused) {
   const auto p50 = percentile_us(handoff.acquired, 50);
-  return line(who, handoff.acquired) + fmt::format("   p50 = {:.2f} commits, {:.2f} after a pause; of it {:.1f} us in release\n",
-                                                   p50 / commit, p50 / paused, percentile_us(handoff.release, 50));
+  return line(who, handoff.acquired) +
+         fmt::format("   p50 = {:.2f} commits, {:.2f} after a pause; of it {:.1f} us in release\n", p50 / commit,
+                     p50 / paused, percentile_us(handoff.release, 50));
 }
 
 Json spread(Nanoseconds& samples) {

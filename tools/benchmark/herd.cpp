@@ -2,8 +2,8 @@
 #include "herd.hpp"
 
 #include "dialects/raw_peer.hpp"
+#include "grant_order.hpp"
 #include "helper.hpp"
-#include "order.hpp"
 #include "seats.hpp"
 
 #include <fmt/core.h>
@@ -41,9 +41,7 @@ void wait_and_leave(dlock::Engine& locks, bool fifo, Seat& seat) noexcept {
     seat.leaving = now();
     give_back(std::move(*lock));
     seat.left = now();
-  } catch (const std::exception& error) {
-    write_down(seat.failure, error.what());
-  }
+  } catch (const std::exception& error) { write_down(seat.failure, error.what()); }
 }
 
 // A process of waiters, a thread each.

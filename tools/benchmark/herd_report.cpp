@@ -11,9 +11,10 @@ namespace {
 using dlock::tools::Json;
 
 std::string line(std::string_view when, const Rate& rate) {
-  const auto statements = rate.statements ? fmt::format("{:8.1f} statements/s", *rate.statements) : "   (statements are not counted)";
-  return fmt::format("{:<10}{}   {:9.0f} bytes of log/s   {:4} connections   {:5.1f} % of a processor\n", when, statements,
-                     rate.bytes_written, rate.connections, 100 * rate.processor);
+  const auto statements =
+      rate.statements ? fmt::format("{:8.1f} statements/s", *rate.statements) : "   (statements are not counted)";
+  return fmt::format("{:<10}{}   {:9.0f} bytes of log/s   {:4} connections   {:5.1f} % of a processor\n", when,
+                     statements, rate.bytes_written, rate.connections, 100 * rate.processor);
 }
 
 std::string line(std::string_view who, Nanoseconds& samples) {
@@ -52,9 +53,10 @@ std::string as_text(const HerdOptions& options, HerdResult& result) {
                                 options.fifo ? "fifo" : "barging"));
   text += line("idle", result.idle) + line("held", result.held);
   text += line("threads", result.threads) + line("processes", result.processes);
-  text += fmt::format("all had it within {:.2f} s: {:.1f} us each = {:.2f} commits of {:.1f} us; at most {} in a row inside one "
-                      "process while another one waited\n",
-                      result.all, each_us(result), each_us(result) / commit, commit, result.longest_row);
+  text += fmt::format(
+      "all had it within {:.2f} s: {:.1f} us each = {:.2f} commits of {:.1f} us; at most {} in a row inside one "
+      "process while another one waited\n",
+      result.all, each_us(result), each_us(result) / commit, commit, result.longest_row);
   if (result.wrong.empty() && options.fifo) text += "all were granted in the order of their tickets\n";
   return text;
 }
@@ -78,7 +80,8 @@ std::string as_json(const HerdOptions& options, HerdResult& result) {
 Plot as_plot(const HerdOptions&, HerdResult& result) {
   Plot plot;
   plot.title = fmt::format("herd: from the release to the grant, {}", result.setup.database);
-  for (const auto& [who, samples] : {std::pair{"threads of one process", &result.threads}, {"processes", &result.processes}})
+  for (const auto& [who, samples] :
+       {std::pair{"threads of one process", &result.threads}, {"processes", &result.processes}})
     if (!samples->empty()) plot.curves.emplace_back(who, record_of(*samples));
   return plot;
 }

@@ -14,9 +14,12 @@ namespace {
 
 void tell_of_itself(dlock::tools::Command& tool) {
   tool.set_manual(
-      "Each scenario prints what it measured, with the settings that decide whether a commit survives a crash; --json prints\n"
-      "an object, --plot draws it. Rows named dlock-bench/... are written into the lock table; renew, scale and reap make\n"
-      "tables dlock_bench_... of their own and take them away. What a run that was killed leaves behind, the next one takes\n"
+      "Each scenario prints what it measured, with the settings that decide whether a commit survives a crash; --json "
+      "prints\n"
+      "an object, --plot draws it. Rows named dlock-bench/... are written into the lock table; renew, scale and reap "
+      "make\n"
+      "tables dlock_bench_... of their own and take them away. What a run that was killed leaves behind, the next one "
+      "takes\n"
       "away. The database is named by -u URL, by -e NAME (a variable), or by a variable below.\n"
       "# EXIT STATUS\n"
       "  0   measured\n"
@@ -46,9 +49,10 @@ int main(int argc, char** argv) {
   ConnectionOptions connection;
   connection.add_to(tool);
   console.add_to(tool);
-  tool.set_footer("--seconds is 10s, 60s for handoff, 5s for herd and reap, unless it is given. --plot needs gnuplot.\n"
-                  "Examples:\n"
-                  "  dlock-bench pair --against raw -u sqlite:app.db");
+  tool.set_footer(
+      "--seconds is 10s, 60s for handoff, 5s for herd and reap, unless it is given. --plot needs gnuplot.\n"
+      "Examples:\n"
+      "  dlock-bench pair --against raw -u sqlite:app.db");
   tell_of_itself(tool);
   const auto scenarios = bench::add_scenarios(tool);
   return run_tool(console, tool, arguments.words, [&] {
@@ -56,6 +60,7 @@ int main(int argc, char** argv) {
     order.target = {connection.url({"DLOCK_URL"}), connection.schema(),          connection.table(),
                     connection.history_table(),    connection.connect_timeout(), console.quiet()};
     if (!common.plot.empty()) bench::check_plotting(common.plot);
-    return std::find_if(scenarios.begin(), scenarios.end(), [](const auto& s) { return s.command->parsed(); })->run(order);
+    return std::find_if(scenarios.begin(), scenarios.end(), [](const auto& s) { return s.command->parsed(); })
+        ->run(order);
   });
 }

@@ -39,21 +39,25 @@ bool in_path(const std::string& program) {
 void write_curves(const Plot& plot, std::ostream& out) {
   for (std::size_t i = 0; i < plot.curves.size(); ++i) {
     out << fmt::format("$curve{} << EOD\n", i);
-    for (const auto& [percent, us] : plot.curves[i].second.curve()) out << fmt::format("{} {}\n", 100 / (100 - percent), us);
+    for (const auto& [percent, us] : plot.curves[i].second.curve())
+      out << fmt::format("{} {}\n", 100 / (100 - percent), us);
     out << "EOD\n";
   }
   out << "set logscale xy\nset xlabel 'percentile'\nset ylabel 'microseconds'\nset key left top\n"
          "set xtics ('0' 1, '50' 2, '90' 10, '99' 100, '99.9' 1000, '99.99' 10000, '99.999' 100000)\nplot ";
   for (std::size_t i = 0; i < plot.curves.size(); ++i)
-    out << fmt::format("{}$curve{} using 1:2 with lines linewidth 2 title {}", i == 0 ? "" : ", ", i, quoted(plot.curves[i].first));
+    out << fmt::format("{}$curve{} using 1:2 with lines linewidth 2 title {}", i == 0 ? "" : ", ", i,
+                       quoted(plot.curves[i].first));
   out << "\n";
 }
 
 void write_bars(const Plot& plot, std::ostream& out) {
   out << "$bars << EOD\n";
   for (const auto& [name, value] : plot.bars) out << fmt::format("\"{}\" {}\n", name, value);
-  out << "EOD\nset style fill solid 0.6\nset boxwidth 0.6\nset yrange [0:*]\nset grid ytics\nset ylabel " << quoted(plot.unit)
-      << "\nplot $bars using 0:2:xtic(1) with boxes notitle, '' using 0:2:(sprintf('%.0f', $2)) with labels offset 0,0.7 notitle\n";
+  out << "EOD\nset style fill solid 0.6\nset boxwidth 0.6\nset yrange [0:*]\nset grid ytics\nset ylabel "
+      << quoted(plot.unit)
+      << "\nplot $bars using 0:2:xtic(1) with boxes notitle, '' using 0:2:(sprintf('%.0f', $2)) with labels offset "
+         "0,0.7 notitle\n";
 }
 
 }  // namespace
@@ -61,8 +65,10 @@ void write_bars(const Plot& plot, std::ostream& out) {
 void check_plotting(const std::string& file) {
   using dlock::tools::in_quotes;
   using dlock::tools::UsageError;
-  if (!file.ends_with(".svg")) throw UsageError(fmt::format("--plot {} does not end with .svg, which is what is drawn", in_quotes(file)));
-  if (!in_path("gnuplot")) throw UsageError(fmt::format("--plot {} needs gnuplot, which is not installed (gnuplot-nox)", in_quotes(file)));
+  if (!file.ends_with(".svg"))
+    throw UsageError(fmt::format("--plot {} does not end with .svg, which is what is drawn", in_quotes(file)));
+  if (!in_path("gnuplot"))
+    throw UsageError(fmt::format("--plot {} needs gnuplot, which is not installed (gnuplot-nox)", in_quotes(file)));
   if (const std::ofstream probe(file, std::ios::app); !probe)
     throw UsageError(fmt::format("--plot {} cannot be written: {}", in_quotes(file), std::strerror(errno)));
 }
@@ -76,7 +82,8 @@ void draw(const Plot& plot, const std::string& file) {
   std::FILE* gnuplot = ::popen("gnuplot", "w");
   if (gnuplot == nullptr) throw std::runtime_error(fmt::format("gnuplot: {}", std::strerror(errno)));
   std::fputs(script.str().c_str(), gnuplot);
-  if (::pclose(gnuplot) != 0) throw std::runtime_error(fmt::format("gnuplot could not draw {}", dlock::tools::in_quotes(file)));
+  if (::pclose(gnuplot) != 0)
+    throw std::runtime_error(fmt::format("gnuplot could not draw {}", dlock::tools::in_quotes(file)));
 }
 
 }  // namespace bench

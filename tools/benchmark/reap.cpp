@@ -50,9 +50,7 @@ class Traffic {
         if (phase == Phase::idle) result_.idle.add(granted - asked);
         if (phase == Phase::removing) result_.meanwhile.add(granted - asked);
       }
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
+    } catch (...) { failure_ = std::current_exception(); }
   }
 
   dlock::Engine locks_;
@@ -72,8 +70,8 @@ double p99_ratio(const ReapResult& result) {
 }
 
 std::string line(std::string_view when, const Record& record) {
-  return fmt::format("acquire {:<13}{:>9} times   p50 {:7.1f} us   p99 {:8.1f} us   max {:9.1f} us\n", when, record.count(),
-                     record.percentile_us(50), record.percentile_us(99), record.percentile_us(100));
+  return fmt::format("acquire {:<13}{:>9} times   p50 {:7.1f} us   p99 {:8.1f} us   max {:9.1f} us\n", when,
+                     record.count(), record.percentile_us(50), record.percentile_us(99), record.percentile_us(100));
 }
 
 }  // namespace
@@ -116,7 +114,8 @@ ReapResult run_reap(const ReapOptions& options) {
 
 std::string as_text(const ReapOptions& options, const ReapResult& result) {
   return title("reap", result.setup, fmt::format("{} idle rows", options.rows)) +
-         fmt::format("{} rows removed in {:.2f} s: {:.0f} rows/s\n", result.removed, result.took, rows_per_second(result)) +
+         fmt::format("{} rows removed in {:.2f} s: {:.0f} rows/s\n", result.removed, result.took,
+                     rows_per_second(result)) +
          line("idle", result.idle) + line("meanwhile", result.meanwhile) +
          fmt::format("meanwhile / idle (p99 of an acquire): {:.2f}\n", p99_ratio(result));
 }

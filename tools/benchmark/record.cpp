@@ -8,7 +8,7 @@
 namespace bench {
 namespace {
 
-constexpr unsigned bits = 10;  // 1024 buckets a power of two
+constexpr unsigned bits = 10;                                     // 1024 buckets a power of two
 constexpr std::uint64_t linear = std::uint64_t{1} << (bits + 1);  // below it a bucket is one nanosecond wide
 
 std::size_t bucket_of(std::uint64_t time) {
@@ -56,8 +56,7 @@ double Record::percentile_us(double percent) const {
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     before += buckets_[i];
-    if (before >= rank)
-      return std::clamp(time_of(i), static_cast<double>(least_), static_cast<double>(most_)) / 1000;
+    if (before >= rank) return std::clamp(time_of(i), static_cast<double>(least_), static_cast<double>(most_)) / 1000;
   }
   return static_cast<double>(most_) / 1000;
 }

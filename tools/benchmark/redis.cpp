@@ -8,7 +8,8 @@
 namespace bench {
 
 Contender redis_contender(const Field&) {
-  throw dlock::tools::UsageError("--against redis is not possible: this dlock-bench was built without hiredis (libhiredis-dev)");
+  throw dlock::tools::UsageError(
+      "--against redis is not possible: this dlock-bench was built without hiredis (libhiredis-dev)");
 }
 
 std::string redis_setup(const std::string&) { return {}; }
@@ -40,7 +41,8 @@ class Connection {
  public:
   explicit Connection(const std::string& where) : connection_(open(where)) {
     if (!connection_ || connection_->err != 0)
-      throw std::runtime_error(fmt::format("redis at {}: {}", where, connection_ ? connection_->errstr : "out of memory"));
+      throw std::runtime_error(
+          fmt::format("redis at {}: {}", where, connection_ ? connection_->errstr : "out of memory"));
   }
 
   template <std::size_t size>
@@ -99,7 +101,8 @@ class RedisClient final : public Client {
 Contender redis_contender(const Field& field) {
   return {"redis", field.one_name ? 1 : field.threads, [where = field.redis](const std::vector<std::string>& names) {
             std::vector<std::unique_ptr<Client>> clients;
-            for (const auto& name : names) clients.push_back(std::make_unique<RedisClient>(where, name, clients.size()));
+            for (const auto& name : names)
+              clients.push_back(std::make_unique<RedisClient>(where, name, clients.size()));
             return clients;
           }};
 }
@@ -110,7 +113,9 @@ std::string redis_setup(const std::string& where) {
   const std::string text(info->str, info->len);
   const std::string key = "redis_version:";
   const auto begin = text.find(key);
-  auto setup = "Redis " + (begin == std::string::npos ? "" : text.substr(begin + key.size(), text.find('\r', begin) - begin - key.size()));
+  auto setup =
+      "Redis " +
+      (begin == std::string::npos ? "" : text.substr(begin + key.size(), text.find('\r', begin) - begin - key.size()));
   for (const std::string_view setting : {"appendonly", "appendfsync"}) {
     const auto found = connection.send<3>({"CONFIG", "GET", setting});
     if (found->elements == 2) setup += fmt::format(", {} {}", setting, found->element[1]->str);

@@ -68,14 +68,14 @@ Round next_round(const std::vector<dlock::Lock>& locks) {
     seen = end_of_trust(first);
   }
   const auto in_it = [&] {
-    return static_cast<std::size_t>(std::count_if(locks.begin(), locks.end(), [&](const auto& lock) {
-      return std::abs(end_of_trust(lock) - seen) < together;
-    }));
+    return static_cast<std::size_t>(std::count_if(
+        locks.begin(), locks.end(), [&](const auto& lock) { return std::abs(end_of_trust(lock) - seen) < together; }));
   };
-  // The keeper tells one lease after the other; it may be held up in between.
+  // The renewer tells one lease after the other; it may be held up in between.
   Round round;
   auto over = now();
-  for (auto looked = over; round.renewed < locks.size() && looked - over < settling; std::this_thread::sleep_for(look)) {
+  for (auto looked = over; round.renewed < locks.size() && looked - over < settling;
+       std::this_thread::sleep_for(look)) {
     looked = now();
     const auto count = in_it();
     if (count == round.renewed) continue;
@@ -105,8 +105,7 @@ RenewResult run_renew(const RenewOptions& options) {
   progress.say(fmt::format("taking {} leases", options.leases));
   auto all = take_all(locks, options.leases);
   progress.say("waiting until all leases are in one round");
-  for (const auto end = Clock::now() + patience; next_round(all).renewed < all.size() && Clock::now() < end;) {
-  }
+  for (const auto end = Clock::now() + patience; next_round(all).renewed < all.size() && Clock::now() < end;) {}
   const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
   result.least = all.size();
   do {
@@ -123,8 +122,8 @@ RenewResult run_renew(const RenewOptions& options) {
 std::string as_text(const RenewOptions& options, const RenewResult& result) {
   return title("renew", result.setup, fmt::format("{} leases, {:g} s", options.leases, options.seconds)) +
          fmt::format("{} rounds   p50 {:.1f} ms   p99 {:.1f} ms   at least {} leases in each\n{:.0f} leases/s\n",
-                     result.rounds.count(), result.rounds.percentile_us(50) / 1e3, result.rounds.percentile_us(99) / 1e3,
-                     result.least, per_second(result));
+                     result.rounds.count(), result.rounds.percentile_us(50) / 1e3,
+                     result.rounds.percentile_us(99) / 1e3, result.least, per_second(result));
 }
 
 std::string as_json(const RenewOptions& options, const RenewResult& result) {

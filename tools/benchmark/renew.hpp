@@ -18,7 +18,7 @@ struct RenewOptions {
 
 struct RenewResult {
   Setup setup;
-  Record rounds;          // from the sending of a round to the last lease that trusts its answer
+  Record rounds;                       // from the sending of a round to the last lease that trusts its answer
   std::size_t renewed = 0, least = 0;  // leases, in all rounds together, and in the one with the fewest
 };
 

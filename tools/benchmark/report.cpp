@@ -21,8 +21,12 @@ std::string title(std::string_view scenario, const Setup& setup, std::string_vie
 Json head(std::string_view scenario, const Setup& setup) {
   auto settings = Json::object();
   for (const auto& [name, value] : setup.settings) settings[name] = value;
-  return Json::object({{"format_version", 1},        {"scenario", scenario}, {"database", setup.database},
-                       {"durable", setup.durable()}, {"settings", settings}, {"weaknesses", setup.weaknesses}});
+  return Json::object({{"format_version", 1},
+                       {"scenario", scenario},
+                       {"database", setup.database},
+                       {"durable", setup.durable()},
+                       {"settings", settings},
+                       {"weaknesses", setup.weaknesses}});
 }
 
 Json percentiles(const Record& record) {
@@ -40,8 +44,6 @@ Json spread(const Record& record) {
   return json;
 }
 
-std::string dumped(const Json& json) {
-  return json.text(2) + "\n";
-}
+std::string dumped(const Json& json) { return json.text(2) + "\n"; }
 
 }  // namespace bench

@@ -64,7 +64,8 @@ class Holders {
   std::deque<Helper> helpers_;
 };
 
-void measure(const Target& target, std::int64_t rows, double seconds, std::mt19937_64& random, Record& acquire, Record& pair) {
+void measure(const Target& target, std::int64_t rows, double seconds, std::mt19937_64& random, Record& acquire,
+             Record& pair) {
   dlock::Engine locks(target.url, engine_options(target));
   std::uniform_int_distribution<std::int64_t> any(0, rows - 1);
   const auto in = [](double length) {
@@ -131,7 +132,8 @@ std::string as_text(const ScaleOptions& options, const ScaleResult& result) {
   if (options.leases > 0) more += fmt::format(", {} leases held by {} engines", options.leases, options.engines);
   return title("scale", result.setup, more) + line(result.small_rows, result.small_acquire, result.small_pair) +
          line(options.rows, result.large_acquire, result.large_pair) +
-         fmt::format("{} rows / {} rows (medians of an acquire): {:.3f}\n", options.rows, result.small_rows, ratio(result));
+         fmt::format("{} rows / {} rows (medians of an acquire): {:.3f}\n", options.rows, result.small_rows,
+                     ratio(result));
 }
 
 std::string as_json(const ScaleOptions& options, const ScaleResult& result) {

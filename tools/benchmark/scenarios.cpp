@@ -2,12 +2,12 @@
 #include "scenarios.hpp"
 
 #include "busy.hpp"
-#include "contest.hpp"
 #include "handoff.hpp"
 #include "herd.hpp"
 #include "reap.hpp"
 #include "renew.hpp"
 #include "scale.hpp"
+#include "throughput.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <algorithm>
@@ -37,7 +37,8 @@ double rate(const std::string& text) {
   double result = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
   if (error != std::errc{} || end != text.data() + text.size() || !(result > 0) || result > 1e7)
-    throw UsageError("--rate " + in_quotes(text) + " is not a number of pairs per second above 0, and 10000000 at most");
+    throw UsageError("--rate " + in_quotes(text) +
+                     " is not a number of pairs per second above 0, and 10000000 at most");
   return result;
 }
 
@@ -47,14 +48,16 @@ std::vector<std::string> peers(const std::string& text) {
   for (std::size_t at = 0; at < text.size() || (at > 0 && at == text.size());) {
     const auto end = std::min(text.find(',', at), text.size());
     const auto word = text.substr(at, end - at);
-    if (word.empty()) throw UsageError("--against " + in_quotes(text) + " has an empty word; write for example raw,redis");
+    if (word.empty())
+      throw UsageError("--against " + in_quotes(text) + " has an empty word; write for example raw,redis");
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
     at = end + 1;
   }
   return words;
 }
 
-Scenario add_contest(Command& tool, Contest contest, const char* name, const char* description, const char* footer) {
+Scenario add_throughput(Command& tool, Throughput throughput, const char* name, const char* description,
+                        const char* footer) {
   struct Texts {
     std::string against, threads = "64", raw_connections, connections, combine, rate, redis = "127.0.0.1:6379";
   };
@@ -62,28 +65,29 @@ Scenario add_contest(Command& tool, Contest contest, const char* name, const cha
   auto& command = tool.add_command(name, description);
   command.add_option("--against", "P", texts->against,
                      "peers that take turns, with commas: raw, naive, advisory, getlock, redis");
-  if (contest != Contest::pair) {
+  if (throughput != Throughput::pair) {
     command.add_option("--threads", "N", texts->threads, "clients of dlock's one engine (64)");
     command.add_option("--connections", "N", texts->connections, "of that engine, at most (its default)");
   }
-  if (contest == Contest::many) {
+  if (throughput == Throughput::many) {
     command.add_option("--combine", "N", texts->combine,
-                     "of its requests in one statement, at most (64); 1: each alone");
+                       "of its requests in one statement, at most (64); 1: each alone");
     command.add_option("--raw-connections", "N", texts->raw_connections,
-                     "clients of a peer, a connection each (the threads, 32 at most)");
+                       "clients of a peer, a connection each (the threads, 32 at most)");
   }
   command.add_option("--rate", "R", texts->rate,
                      "pairs to begin per second, all together; the time counts from when one was to begin");
   command.add_option("--redis", "A", texts->redis, "of its server: HOST:PORT or a socket (127.0.0.1:6379)");
   command.set_footer(footer);
-  return {&command, [texts, contest](const Order& order) {
+  return {&command, [texts, throughput](const Order& order) {
             ContestOptions options;
-            options.contest = contest;
+            options.throughput = throughput;
             options.field.target = order.target;
-            options.field.one_name = contest == Contest::hot;
-            if (contest != Contest::pair) options.field.threads = count("--threads", texts->threads, 1, 10'000);
+            options.field.one_name = throughput == Throughput::hot;
+            if (throughput != Throughput::pair) options.field.threads = count("--threads", texts->threads, 1, 10'000);
             if (!texts->connections.empty())
-              options.field.connections = static_cast<unsigned>(parse_number("--connections", texts->connections, 1, 1000));
+              options.field.connections =
+                  static_cast<unsigned>(parse_number("--connections", texts->connections, 1, 1000));
             if (!texts->combine.empty())
               options.field.combine = static_cast<unsigned>(parse_number("--combine", texts->combine, 1, 1000));
             if (!texts->raw_connections.empty())
@@ -128,7 +132,8 @@ Scenario add_handoff(Command& tool) {
             const HandoffOptions options{order.target, order.seconds(60)};
             auto result = run_handoff(options);
             tell(order, options, result);
-            if (result.early) return order.console.error(Exit::database, "a wait ended before its deadline", {}, "early");
+            if (result.early)
+              return order.console.error(Exit::database, "a wait ended before its deadline", {}, "early");
             return number(Exit::ok);
           }};
 }
@@ -163,8 +168,9 @@ Scenario add_herd(Command& tool) {
           }};
 }
 
-constexpr auto own_table = "In tables dlock_bench_… of its own, which are made and taken away: that needs the rights of "
-                           "dlock-migrate.\nExamples:\n  ";
+constexpr auto own_table =
+    "In tables dlock_bench_… of its own, which are made and taken away: that needs the rights of "
+    "dlock-migrate.\nExamples:\n  ";
 
 Scenario add_renew(Command& tool) {
   const auto leases = std::make_shared<std::string>("10000");
@@ -221,18 +227,23 @@ double Order::seconds(double usual) const {
 }
 
 std::vector<Scenario> add_scenarios(Command& tool) {
-  constexpr auto turns = "All take turns in one run, each on fresh connections. raw: our statements through the plain client "
-                         "library. naive: an upsert without queues and floors. advisory, getlock: the database's own locks. "
-                         "redis: SET NX PX, and a script.\nExamples:\n  ";
+  constexpr auto turns =
+      "All take turns in one run, each on fresh connections. raw: our statements through the plain client "
+      "library. naive: an upsert without queues and floors. advisory, getlock: the database's own locks. "
+      "redis: SET NX PX, and a script.\nExamples:\n  ";
   const auto with = [&](const char* example) { return std::string(turns) + example; };
-  return {
-      add_contest(tool, Contest::pair, "pair", "one client, one name: acquire and release, again and again",
-                  with("dlock-bench pair --against raw --seconds 20s -e DATABASE_URL").c_str()),
-      add_contest(tool, Contest::many, "many", "many threads, a name each",
-                  with("dlock-bench many --against raw,redis -e DATABASE_URL").c_str()),
-      add_contest(tool, Contest::hot, "hot", "many threads that want one name",
-                  with("dlock-bench hot --against raw --threads 16 -e DATABASE_URL").c_str()),
-      add_busy(tool), add_handoff(tool), add_herd(tool), add_renew(tool), add_scale(tool), add_reap(tool)};
+  return {add_throughput(tool, Throughput::pair, "pair", "one client, one name: acquire and release, again and again",
+                         with("dlock-bench pair --against raw --seconds 20s -e DATABASE_URL").c_str()),
+          add_throughput(tool, Throughput::many, "many", "many threads, a name each",
+                         with("dlock-bench many --against raw,redis -e DATABASE_URL").c_str()),
+          add_throughput(tool, Throughput::hot, "hot", "many threads that want one name",
+                         with("dlock-bench hot --against raw --threads 16 -e DATABASE_URL").c_str()),
+          add_busy(tool),
+          add_handoff(tool),
+          add_herd(tool),
+          add_renew(tool),
+          add_scale(tool),
+          add_reap(tool)};
 }
 
 }  // namespace bench

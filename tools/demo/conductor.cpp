@@ -140,8 +140,8 @@ class Story {
     } else if (line.what == "ran") {
       ran(process, line);
     } else if (line.what == "refused") {
-      tell(process.name, fmt::format("REFUSED: its late write of tick {} under the old token {}", line.tick, line.token),
-           line.when);
+      tell(process.name,
+           fmt::format("REFUSED: its late write of tick {} under the old token {}", line.tick, line.token), line.when);
     } else if (line.what == "lost") {
       tell(process.name, fmt::format("knows that its lease (token {}) is lost", line.token), line.when);
     }
@@ -209,7 +209,8 @@ int conductor(const std::string& url) {
   fmt::print("{} ticks · {} runs · {} duplicates · {} stale write{} refused · takeover {} ms\n", summary.ticks,
              summary.runs, summary.duplicates, summary.refused, summary.refused == 1 ? "" : "s",
              story.longest_takeover_ms());
-  const bool as_promised = summary.ticks == ticks && summary.runs == ticks && summary.duplicates == 0 && summary.refused == 1;
+  const bool as_promised =
+      summary.ticks == ticks && summary.runs == ticks && summary.duplicates == 0 && summary.refused == 1;
   return complete && as_promised ? 0 : 1;
 }
 

@@ -57,7 +57,8 @@ std::string key_value_pairs(std::string_view rest) {
   while (!rest.empty()) {
     auto option = between(rest, "&");
     std::string_view value = option;
-    if (between(value, "=") == "socket") result += fmt::format(" unix_socket={}", in_quotes(unescaped(std::string(value))));
+    if (between(value, "=") == "socket")
+      result += fmt::format(" unix_socket={}", in_quotes(unescaped(std::string(value))));
   }
   return result;
 }
@@ -82,7 +83,8 @@ std::pair<std::string, std::string> said_to_soci(std::string_view url) {
 Ledger::Ledger(std::string_view url) {
   const auto [backend, connect] = said_to_soci(url);
   one_writer_ = backend == "sqlite3";
-  if (backend == "postgresql") ::setenv("PGOPTIONS", "-c client_min_messages=warning", 0);  // no word about absent tables
+  if (backend == "postgresql")
+    ::setenv("PGOPTIONS", "-c client_min_messages=warning", 0);  // no word about absent tables
   sql_.open(backend, connect);
 }
 
@@ -93,7 +95,8 @@ void Ledger::create_afresh() {
            "drop table if exists order_task_guard",
            // No key on tick: a tick that ran twice must be able to show.
            "create table order_task_runs (tick integer not null, replica varchar(40) not null, token bigint not null)",
-           "create table order_task_refused (tick integer not null, replica varchar(40) not null, token bigint not null)",
+           "create table order_task_refused (tick integer not null, replica varchar(40) not null, token bigint not "
+           "null)",
            "create table order_task_guard (id integer not null primary key, last_token bigint not null)",
            "insert into order_task_guard (id, last_token) values (1, 0)",
        }) {
@@ -130,8 +133,9 @@ bool Ledger::write(int tick, const std::string& replica, dlock::Token token) {
       update.execute(true);
       accepted = count(fmt::format("select count(*) from order_task_guard where id = 1 and last_token = {}", number));
     }
-    const std::string query = fmt::format("insert into {} (tick, replica, token) values ({}, '{}', {})",
-                                          accepted > 0 ? "order_task_runs" : "order_task_refused", tick, replica, number);
+    const std::string query =
+        fmt::format("insert into {} (tick, replica, token) values ({}, '{}', {})",
+                    accepted > 0 ? "order_task_runs" : "order_task_refused", tick, replica, number);
     sql_ << query;
     const std::string commit = "commit";
     sql_ << commit;

@@ -36,7 +36,8 @@ int main(int argc, char** argv) {
       return demo::replica(url, arguments[1], std::stoll(arguments[2]));
     std::fputs(
         "usage: DLOCK_URL=… dlock-demo\n"
-        "Three replicas share the job order_task in the database DLOCK_URL, whose lock table must exist (dlock-migrate up).\n"
+        "Three replicas share the job order_task in the database DLOCK_URL, whose lock table must exist (dlock-migrate "
+        "up).\n"
         "The demo's own tables there, order_task_*, are made anew.\n",
         stderr);
     return 2;

@@ -42,7 +42,7 @@ int replica(const std::string& url, const std::string& name, long long begin_us)
     for (int due_tick = 1; due_tick <= tick; ++due_tick) {
       if (ledger.has(due_tick)) continue;
       say("running", due_tick, lock->token());
-      // The keeper renews a third of the lease after the grant at the earliest, so that up to then this process is
+      // The renewer renews a third of the lease after the grant at the earliest, so that up to then this process is
       // surely outside of any write transaction: whoever wants to freeze it may do so now.
       if (now_us() - granted < std::chrono::microseconds{lease}.count() / 10) say("outside", due_tick, lock->token());
       sleep_until_us(now_us() + std::chrono::microseconds{work}.count());  // the work

@@ -24,7 +24,9 @@
 namespace dlock::tools::run {
 namespace {
 
-[[noreturn]] void fail(const std::string& what, int error) { throw std::runtime_error(what + ": " + std::strerror(error)); }
+[[noreturn]] void fail(const std::string& what, int error) {
+  throw std::runtime_error(what + ": " + std::strerror(error));
+}
 
 struct Pipe {
   Pipe() {
@@ -106,6 +108,10 @@ void Child::is_to_be_dead_at(Duration deadline) noexcept {
 void Child::signal(int number) const noexcept {
   if (group_ > 0) ::kill(-group_, number);
   if (number == SIGKILL && guardian_ > 0) ::kill(guardian_, SIGCONT);  // its report is waited for
+}
+
+void Child::signal_command(int number) const noexcept {
+  if (group_ > 0) ::kill(group_, number);
 }
 
 bool Child::group_lives() const { return run::group_lives(group_); }

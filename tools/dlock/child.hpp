@@ -38,6 +38,8 @@ class Child {
   pid_t group() const noexcept { return group_; }
   // To every process of the group.
   void signal(int number) const noexcept;
+  // To the command alone. Until finish(): its number is its own as long as the guardian has not reaped it.
+  void signal_command(int number) const noexcept;
   // Whether there is any process of the group left, also after the command itself has ended.
   bool group_lives() const;
 

@@ -37,7 +37,8 @@ std::vector<std::vector<const Waiter*>> cycles(const std::vector<Waiter>& waiter
     std::set<std::string> here;
     for (auto at = next.find(entry.first); at != next.end(); at = next.find(holding_job(*at->second))) {
       if (here.contains(at->first)) {
-        const auto begin = std::ranges::find_if(path, [&](const Waiter* one) { return waiting_job(*one) == at->first; });
+        const auto begin =
+            std::ranges::find_if(path, [&](const Waiter* one) { return waiting_job(*one) == at->first; });
         found.emplace_back(begin, path.end());
         break;
       }
@@ -65,22 +66,25 @@ std::string who(const std::string& label, const std::string& node) { return labe
 std::string in_words(const Waiter& waiter) {
   return fmt::format("{} waits for {}{}{} for {}", printable(who(waiter.label, waiter.node)), in_quotes(waiter.name),
                      waiter.in_transaction ? " in a transaction" : "",
-                     waiter.ticket != 0 ? fmt::format(" in turn (ticket {})", waiter.ticket) : "", shown(waiter.waited));
+                     waiter.ticket != 0 ? fmt::format(" in turn (ticket {})", waiter.ticket) : "",
+                     shown(waiter.waited));
 }
 
 std::string as_text(const std::vector<Waiter>& waiters) {
   std::string text;
   for (const auto& waiter : waiters)
-    text += fmt::format("{}, {}\n", in_words(waiter),
-                        is_held(waiter) ? fmt::format("held by {} (token {})", printable(who(waiter.holder_label, waiter.holder_node)),
-                                                      number(waiter.holder_token))
-                                        : "which nobody holds under a lease");
+    text += fmt::format(
+        "{}, {}\n", in_words(waiter),
+        is_held(waiter) ? fmt::format("held by {} (token {})", printable(who(waiter.holder_label, waiter.holder_node)),
+                                      number(waiter.holder_token))
+                        : "which nobody holds under a lease");
   for (const auto& cycle : cycles(waiters)) {
     text += "deadlock: ";
     for (std::size_t i = 0; i < cycle.size(); ++i) {
       const auto& before = *cycle[(i + cycle.size() - 1) % cycle.size()];
-      text += fmt::format("{}{} holds {}, waits for {}", i == 0 ? "" : "; ", printable(who(cycle[i]->label, cycle[i]->node)),
-                          in_quotes(before.name), in_quotes(cycle[i]->name));
+      text += fmt::format("{}{} holds {}, waits for {}", i == 0 ? "" : "; ",
+                          printable(who(cycle[i]->label, cycle[i]->node)), in_quotes(before.name),
+                          in_quotes(cycle[i]->name));
     }
     text += '\n';
   }
@@ -108,15 +112,23 @@ std::string as_dot(const std::vector<Waiter>& waiters) {
 }
 
 Json as_json(const Waiter& waiter) {
-  auto json = Json::object({{"name", waiter.name},     {"node", waiter.node},   {"owner", waiter.owner},
-                            {"label", waiter.label},   {"actor", waiter.actor}, {"ticket", nullptr},
-                            {"in_transaction", waiter.in_transaction},          {"waited_us", waiter.waited.count()},
-                            {"left_us", nullptr},      {"holder", nullptr}});
+  auto json = Json::object({{"name", waiter.name},
+                            {"node", waiter.node},
+                            {"owner", waiter.owner},
+                            {"label", waiter.label},
+                            {"actor", waiter.actor},
+                            {"ticket", nullptr},
+                            {"in_transaction", waiter.in_transaction},
+                            {"waited_us", waiter.waited.count()},
+                            {"left_us", nullptr},
+                            {"holder", nullptr}});
   if (waiter.ticket != 0) json["ticket"] = waiter.ticket;
   if (waiter.left) json["left_us"] = waiter.left->count();
   if (is_held(waiter))
-    json["holder"] = Json::object({{"node", waiter.holder_node}, {"label", waiter.holder_label},
-                                   {"actor", waiter.holder_actor}, {"token", number(waiter.holder_token)}});
+    json["holder"] = Json::object({{"node", waiter.holder_node},
+                                   {"label", waiter.holder_label},
+                                   {"actor", waiter.holder_actor},
+                                   {"token", number(waiter.holder_token)}});
   return json;
 }
 

@@ -39,7 +39,9 @@ bool readable(int descriptor) {
   return ::poll(&source, 1, 0) > 0;
 }
 
-Duration moment_of(std::int64_t nanoseconds) { return std::chrono::floor<Duration>(std::chrono::nanoseconds{nanoseconds}); }
+Duration moment_of(std::int64_t nanoseconds) {
+  return std::chrono::floor<Duration>(std::chrono::nanoseconds{nanoseconds});
+}
 
 class Guardian {
  public:
@@ -82,7 +84,8 @@ class Guardian {
     std::string block(order.settings_size, '\0');
     if (!read_all(orders_, block.data(), block.size())) leave();
     Settings settings;
-    for (std::size_t at = 0; at < block.size(); at = block.find('\0', at) + 1) settings.emplace_back(block.c_str() + at);
+    for (std::size_t at = 0; at < block.size(); at = block.find('\0', at) + 1)
+      settings.emplace_back(block.c_str() + at);
     command_.in_foreground = order.in_foreground != 0;
     deadline_ = moment_of(order.deadline);
     // It may have been stopped since that was written.
@@ -120,7 +123,8 @@ class Guardian {
       if (info.si_pid == child_.pid) tell({News::Kind::stopped, info.si_status});
       // It may have gone on since, and ended: that is the next news, and must not be taken with this.
       siginfo_t taken{};
-      ::waitid(P_PID, static_cast<id_t>(info.si_pid), &taken, (info.si_pid == child_.pid ? 0 : WEXITED) | WSTOPPED | WNOHANG);
+      ::waitid(P_PID, static_cast<id_t>(info.si_pid), &taken,
+               (info.si_pid == child_.pid ? 0 : WEXITED) | WSTOPPED | WNOHANG);
     }
   }
 
@@ -157,8 +161,6 @@ class Guardian {
 
 }  // namespace
 
-void guard(const Command& command, int orders, int news) noexcept {
-  Guardian(command, orders, news).run();
-}
+void guard(const Command& command, int orders, int news) noexcept { Guardian(command, orders, news).run(); }
 
 }  // namespace dlock::tools::run

@@ -29,10 +29,10 @@ constexpr std::int64_t dismissal = -1;
 struct News {
   enum class Kind : std::int32_t { started, stopped, ended };
   Kind kind{};
-  std::int32_t value = 0;       // started: the process, or -1; stopped: the signal; ended: the exit status, or 128 + signal
-  std::int32_t signal = 0;      // ended: by this signal
-  std::int32_t error = 0;       // started, ended: errno, if it could not be started or executed
-  std::int32_t at_deadline = 0; // ended: after the guardian had killed it
+  std::int32_t value = 0;   // started: the process, or -1; stopped: the signal; ended: the exit status, or 128 + signal
+  std::int32_t signal = 0;  // ended: by this signal
+  std::int32_t error = 0;   // started, ended: errno, if it could not be started or executed
+  std::int32_t at_deadline = 0;  // ended: after the guardian had killed it
 };
 
 // The guardian's life; in the new process. Ends it.

@@ -1,8 +1,8 @@
 // This file knows how dlock begins and ends.
+#include "lock_commands.hpp"
 #include "queue.hpp"
 #include "reap.hpp"
 #include "run.hpp"
-#include "single.hpp"
 #include "top.hpp"
 
 #include "tools/shared/arguments.hpp"
@@ -30,19 +30,23 @@ void tell_of_itself(dlock::tools::Command& tool) {
       "  dlock run -n nightly -- ./report.sh   # DLOCK_URL names the database\n"
       "  dlock list");
   tool.set_manual(
-      "The locks are rows of one table, resource_lock, which dlock-migrate(1) makes. The database is named by -u URL, by -e\n"
+      "The locks are rows of one table, resource_lock, which dlock-migrate(1) makes. The database is named by -u URL, "
+      "by -e\n"
       "NAME (a variable), or by DLOCK_URL:\n"
       "\n"
       "  scheme://user:password@host:port/database?option=value\n"
       "  scheme:PATH\n"
       "\n"
-      "A password need not stand there: it may come from --password-file, --password-stdin, -W, or from where the client\n"
-      "library of the database looks for it. It is never printed, and a URL given as an argument is wiped from the list of\n"
+      "A password need not stand there: it may come from --password-file, --password-stdin, -W, or from where the "
+      "client\n"
+      "library of the database looks for it. It is never printed, and a URL given as an argument is wiped from the "
+      "list of\n"
       "processes.\n"
       "\n"
       "Durations are written 500ms, 30s, 5m, 2h, 1d; a bare number is seconds, fractions are allowed.\n"
       "\n"
-      "Results go to standard output, everything else to standard error. With --format json results are one object each, and\n"
+      "Results go to standard output, everything else to standard error. With --format json results are one object "
+      "each, and\n"
       "errors {\"error\": {\"code\", \"message\", \"hint\"}}.\n"
       "# EXIT STATUS\n"
       "  0    ok\n"
@@ -82,8 +86,9 @@ int main(int argc, char** argv) {
       [&] {
         if (run.chosen()) return run(connection, console, arguments);
         if (tool.chosen() == nullptr)  // not refused before, so that a wrong word is named first
-          throw UsageError("no command is given: write run, list, inspect, acquire, renew, release, wait, graph, reap or "
-                           "top; see --help");
+          throw UsageError(
+              "no command is given: write run, list, inspect, acquire, renew, release, wait, graph, reap or "
+              "top; see --help");
         if (arguments.cut) throw UsageError("only run takes a command after --");
         if (queue.chosen()) return queue(connection, console);
         if (reap.chosen()) return reap(connection, console);

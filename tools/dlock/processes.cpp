@@ -40,8 +40,8 @@ Process read_process(pid_t pid) {
   char state = 0;
   Process process;
   int threads = 0;
-  if (std::sscanf(rest + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d", &state, &process.parent,
-                  &process.group, &process.session, &threads) != 5)
+  if (std::sscanf(rest + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d", &state,
+                  &process.parent, &process.group, &process.session, &threads) != 5)
     return {};
   process.pid = pid;
   process.alive = (state != 'Z' && state != 'X') || threads > 1;  // a first thread may end before the others

@@ -1,7 +1,7 @@
 // This file knows what `dlock wait` and `dlock graph` do.
 #include "queue.hpp"
 
-#include "asking.hpp"
+#include "acquire_options.hpp"
 #include "graph.hpp"
 #include "show.hpp"
 #include "waiting.hpp"

@@ -1,7 +1,7 @@
 // This file knows what `dlock reap` does.
 #include "reap.hpp"
 
-#include "asking.hpp"
+#include "acquire_options.hpp"
 #include "waiting.hpp"
 
 #include "tools/shared/json.hpp"
@@ -33,10 +33,13 @@ std::string counted(std::size_t number, const char* one, const char* many) {
 std::string words_for(const ReapProgress& now) {
   switch (now.phase) {
     case ReapProgress::Phase::turn: return "another reaper is at work; waiting for its end";
-    case ReapProgress::Phase::settling: return fmt::format("settled {}", counted(now.done, "abandoned lease", "abandoned leases"));
+    case ReapProgress::Phase::settling:
+      return fmt::format("settled {}", counted(now.done, "abandoned lease", "abandoned leases"));
     case ReapProgress::Phase::grace:
-      return fmt::format("{} can go; waiting out the grace, {} left", counted(now.total, "row", "rows"), shown(now.left));
-    case ReapProgress::Phase::removing: return fmt::format("removed {} of {}", now.done, counted(now.total, "row", "rows"));
+      return fmt::format("{} can go; waiting out the grace, {} left", counted(now.total, "row", "rows"),
+                         shown(now.left));
+    case ReapProgress::Phase::removing:
+      return fmt::format("removed {} of {}", now.done, counted(now.total, "row", "rows"));
   }
   return {};
 }
@@ -57,11 +60,16 @@ Reap::Reap(Command& tool)
       "  dlock reap --limit all                      # from cron, as rarely as you like\n"
       "  dlock reap 'upload/*' --retention 7d --dry-run");
   command_.set_manual(
-      "Reaping is tidying up: an expired lock can be taken without it, and a fencing token never falls by it. A lease that\n"
-      "expired without release is settled: freed, and shown with who held it, once, whoever reaps. Free rows are removed in\n"
-      "two steps, both in this one call: first the floor under all new tokens is raised, then, if there is anything to\n"
-      "remove, the command waits out the grace and removes. So it takes a minute when it removes something, and no time when\n"
-      "it does not. What one call has raised another cannot use, since nothing about it is stored: for cron, call it as a\n"
+      "Reaping is tidying up: an expired lock can be taken without it, and a fencing token never falls by it. A lease "
+      "that\n"
+      "expired without release is settled: freed, and shown with who held it, once, whoever reaps. Free rows are "
+      "removed in\n"
+      "two steps, both in this one call: first the floor under all new tokens is raised, then, if there is anything "
+      "to\n"
+      "remove, the command waits out the grace and removes. So it takes a minute when it removes something, and no "
+      "time when\n"
+      "it does not. What one call has raised another cannot use, since nothing about it is stored: for cron, call it "
+      "as a\n"
       "whole, as rarely as you like. Stopped while it waits, it has removed nothing.\n"
       "\n"
       "--grace: whoever takes a lock looks again if the answer took longer than half of the grace it was given\n"
@@ -74,9 +82,7 @@ std::size_t Reap::limit() const {
   if (limit_ == "all") return Reaping::all;
   try {
     return static_cast<std::size_t>(parse_number("--limit", limit_, 1, most_rows));
-  } catch (const UsageError& error) {
-    throw UsageError(fmt::format("{}, nor \"all\"", error.what()));
-  }
+  } catch (const UsageError& error) { throw UsageError(fmt::format("{}, nor \"all\"", error.what())); }
 }
 
 EngineOptions Reap::options(const ConnectionOptions& connection) const {
@@ -84,8 +90,9 @@ EngineOptions Reap::options(const ConnectionOptions& connection) const {
   if (grace_) options.grace = parse_positive_duration("--grace", *grace_);
   if (retention_) options.retention = parse_positive_duration("--retention", *retention_);
   if (options.retention < options.grace)
-    throw UsageError(fmt::format("--retention {} is shorter than the grace of {} (--grace): rows must be kept for at least that",
-                                 shown(options.retention), shown(options.grace)));
+    throw UsageError(
+        fmt::format("--retention {} is shorter than the grace of {} (--grace): rows must be kept for at least that",
+                    shown(options.retention), shown(options.grace)));
   return options;
 }
 
@@ -114,9 +121,13 @@ int Reap::operator()(const ConnectionOptions& connection, Console& console) cons
   if (console.json()) {
     auto leases = Json::array();
     for (const auto& lease : settled)
-      leases.push_back(Json::object({{"name", lease.name}, {"token", number(lease.token)},
-                                     {"expired_us", lease.expired.count()}, {"text", lease.text}}));
-    console.result(Json::object({{"dry_run", dry_run_}, {"removed", reaped.removed}, {"abandoned", reaped.abandoned},
+      leases.push_back(Json::object({{"name", lease.name},
+                                     {"token", number(lease.token)},
+                                     {"expired_us", lease.expired.count()},
+                                     {"text", lease.text}}));
+    console.result(Json::object({{"dry_run", dry_run_},
+                                 {"removed", reaped.removed},
+                                 {"abandoned", reaped.abandoned},
                                  {"settled", std::move(leases)}}));
   } else {
     for (const auto& lease : settled)

@@ -26,9 +26,14 @@ StatusFile::~StatusFile() {
 
 void StatusFile::write(const Report& report, Console& console) const {
   if (descriptor_ < 0) return;
-  auto json = Json::object({{"format_version", 1}, {"outcome", report.outcome}, {"exit_code", report.exit_code},
-                            {"child_status", nullptr}, {"child_signal", nullptr}, {"token", nullptr},
-                            {"held_ms", report.held.count() / 1000}, {"wait_ms", report.waited.count() / 1000}});
+  auto json = Json::object({{"format_version", 1},
+                            {"outcome", report.outcome},
+                            {"exit_code", report.exit_code},
+                            {"child_status", nullptr},
+                            {"child_signal", nullptr},
+                            {"token", nullptr},
+                            {"held_ms", report.held.count() / 1000},
+                            {"wait_ms", report.waited.count() / 1000}});
   if (report.child_status) json["child_status"] = *report.child_status;
   if (report.child_signal != 0) json["child_signal"] = report.child_signal;
   if (report.token) json["token"] = number(*report.token);

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 namespace dlock::tools {
@@ -23,17 +24,30 @@ constexpr auto footer =
     "  dlock run -n -E 0 --at-least 50s nightly -- ./report.sh   # three hosts' cron";
 
 constexpr auto manual =
-    "What follows -- is executed directly, never through a shell, and its exit status is passed on, as are its standard\n"
+    "What follows -- is executed directly, never through a shell, and its exit status is passed on, as are its "
+    "standard\n"
     "streams, its terminal and its signals: HUP, INT, QUIT, TERM, USR1, USR2, WINCH and CONT reach its process group.\n"
-    "dlock itself writes to standard error only. While it waits for the lock, HUP, INT and TERM end it at once, and the\n"
+    "dlock itself writes to standard error only. While it waits for the lock, HUP, INT and TERM end it at once, and "
+    "the\n"
     "command is never started.\n"
     "\n"
     "The lease is renewed as long as the command runs, and given back when it has ended.\n"
     "# WHEN THE LOCK IS LOST\n"
-    "The command and its process group are dead before the lease can expire, also if dlock is killed or stopped. A renewal\n"
-    "that fails is tried again until only the time to end the command is left; then its group gets the lost-signal, and\n"
-    "after --kill-after KILL. Only if dlock and its guardian process are both stopped does nobody kill it. Then, and after a\n"
+    "The command and its process group are dead before the lease can expire, also if dlock is killed or stopped. A "
+    "renewal\n"
+    "that fails is tried again until only the time to end the command is left; then its group gets the lost-signal, "
+    "and\n"
+    "after --kill-after KILL. Only if dlock and its guardian process are both stopped does nobody kill it. Then, and "
+    "after a\n"
     "release by force, another holder may be running already, and only the token protects your data.\n"
+    "# GIVING WAY\n"
+    "With --yield-signal the command is told once when somebody else waits for the lock: it may end early, between "
+    "two\n"
+    "items, or go on. The signal goes to the command alone, and not to what it has started; what does not expect USR1 "
+    "is\n"
+    "ended by it. A waiter is seen with the next renewal (--renew-every) when it has waited for a second, or has a "
+    "ticket\n"
+    "(--fifo).\n"
     "# ENVIRONMENT OF THE COMMAND\n"
     "  DLOCK_NAME     the lock's name\n"
     "  DLOCK_TOKEN    the fencing token, a decimal number: write it beside your data, refuse smaller ones\n"
@@ -54,26 +68,31 @@ constexpr auto manual =
     "# EXAMPLES\n"
     "  dlock run -n nightly -- ./report.sh\n"
     "  dlock run -w 5m deploy -c 'make && make install'\n"
+    "  dlock run --yield-signal USR1 reindex -- ./batch.sh\n"
     "  echo x | dlock run import -- psql -f -";
 
-int parse_signal(const std::string& text) {
+int parse_signal(std::string_view option, const std::string& text) {
   std::string name = text;
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   if (name.starts_with("SIG")) name.erase(0, 3);
   for (int signal = 1; signal < SIGRTMIN; ++signal)
     if (const char* known = ::sigabbrev_np(signal); known != nullptr && name == known) return signal;
   if (!name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; }))
-    return static_cast<int>(parse_number("--lost-signal", text, 1, SIGRTMAX));
-  throw UsageError(fmt::format("--lost-signal {} is no signal; write for example TERM, INT, USR1, or a number", in_quotes(text)));
+    return static_cast<int>(parse_number(option, text, 1, SIGRTMAX));
+  throw UsageError(
+      fmt::format("{} {} is no signal; write for example TERM, INT, USR1, or a number", option, in_quotes(text)));
 }
 
 std::vector<std::string> command_of(const Arguments& arguments, const std::optional<std::string>& shell) {
   if (shell) {
-    if (arguments.cut) throw UsageError(fmt::format("-c {} and a command after -- exclude each other", in_quotes(*shell)));
+    if (arguments.cut)
+      throw UsageError(fmt::format("-c {} and a command after -- exclude each other", in_quotes(*shell)));
     const char* interpreter = std::getenv("SHELL");
     return {interpreter != nullptr && *interpreter != '\0' ? interpreter : "/bin/sh", "-c", *shell};
   }
-  if (arguments.command.empty()) throw UsageError("there is no command; write it after --, as in: dlock run NAME -- COMMAND");
+  if (arguments.command.empty())
+    throw UsageError("there is no command; write it after --, as in: dlock run NAME -- COMMAND");
   if (arguments.command.front().empty()) throw UsageError("the command \"\" is empty");
   return arguments.command;
 }
@@ -81,8 +100,7 @@ std::vector<std::string> command_of(const Arguments& arguments, const std::optio
 }  // namespace
 
 Run::Run(Command& tool) : command_(tool.add_command("run", "run a command under a lock")) {
-  command_.set_usage({"dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT…]",
-                      "dlock run [OPTIONS] NAME -c 'SHELL COMMAND'"});
+  command_.set_usage({"dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT…]"});
   command_.set_footer(footer);
   command_.set_manual(manual);
   asking_.add_to(command_);
@@ -92,6 +110,7 @@ Run::Run(Command& tool) : command_(tool.add_command("run", "run a command under 
   command_.add_option("-k,--kill-after", "D", times_.kill_after, "from the lost-signal to KILL (5s, at most ttl/6)");
   command_.add_option("--lost-signal", "SIG", lost_signal_, "sent to the command if the lock is lost (TERM)");
   command_.add_option("--lost-exit-code", "N", lost_code_, "exit code if the lock was lost (79)");
+  command_.add_option("--yield-signal", "SIG", yield_signal_, "sent to the command when somebody else waits");
   command_.add_option("--max-runtime", "D", max_runtime_, "end the command after this long, and exit 124");
   command_.add_option("-c", "TEXT", shell_, "a command for $SHELL, instead of one after --");
   command_.add_flag("--no-stdin", no_stdin_, "the command reads nothing");
@@ -104,7 +123,8 @@ run::Plan Run::plan(const ConnectionOptions& connection, const Arguments& argume
   run::Plan plan;
   plan.name = asking_.name();
   plan.rules.times = run::settle(times_);
-  plan.rules.lost_signal = parse_signal(lost_signal_);
+  plan.rules.lost_signal = parse_signal("--lost-signal", lost_signal_);
+  if (yield_signal_) plan.rules.yield_signal = parse_signal("--yield-signal", *yield_signal_);
   if (max_runtime_) plan.rules.max_runtime = parse_positive_duration("--max-runtime", *max_runtime_);
   plan.conflict_code = static_cast<int>(parse_number("--conflict-exit-code", conflict_code_, 0, 255));
   plan.lost_code = static_cast<int>(parse_number("--lost-exit-code", lost_code_, 0, 255));
@@ -126,15 +146,14 @@ run::Plan Run::plan(const ConnectionOptions& connection, const Arguments& argume
 int Run::operator()(const ConnectionOptions& connection, Console& console, const Arguments& arguments) {
   if (console.env()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
   auto chosen = plan(connection, arguments);
-  const auto status_file = status_file_ ? std::make_unique<run::StatusFile>(*status_file_) : std::make_unique<run::StatusFile>();
+  const auto status_file =
+      status_file_ ? std::make_unique<run::StatusFile>(*status_file_) : std::make_unique<run::StatusFile>();
   try {
     return run::follow(std::move(chosen), *status_file, console);
   } catch (const Error& error) {
     if (error.fault() == Fault::misuse) throw;
     console.error(exit_code(error.fault()), error.what());
-  } catch (const std::exception& error) {
-    console.error(Exit::database, error.what());
-  }
+  } catch (const std::exception& error) { console.error(Exit::database, error.what()); }
   return run::failed_code;
 }
 

@@ -1,9 +1,9 @@
 // This file knows the options of `dlock run`: a command that runs only under a lock.
 #pragma once
 
-#include "asking.hpp"
-#include "contract.hpp"
-#include "course.hpp"
+#include "acquire_options.hpp"
+#include "deadlines.hpp"
+#include "locked_run.hpp"
 
 #include "tools/shared/arguments.hpp"
 #include "tools/shared/command_line.hpp"
@@ -29,7 +29,7 @@ class Run {
   Asking asking_;
   run::Chosen times_;
   std::string conflict_code_ = "75", lost_code_ = "79", lost_signal_ = "TERM", if_unavailable_ = "fail";
-  std::optional<std::string> max_runtime_, shell_, status_file_;
+  std::optional<std::string> max_runtime_, shell_, status_file_, yield_signal_;
   bool no_stdin_ = false;
 };
 

@@ -37,7 +37,8 @@ Screen::Screen(bool colors) {
   std::setlocale(LC_CTYPE, "");  // for names beyond ASCII
   // While it draws, curses ignores SIGTSTP, and so loses a ^Z that comes then. It leaves the signal alone for good if it
   // finds it handled here. What stops this process restores the terminal itself: leave(), come_back().
-  struct sigaction handled{}, before{};
+  struct sigaction handled {
+  }, before{};
   handled.sa_handler = [](int) {};
   ::sigaction(SIGTSTP, &handled, &before);
   open_screen = ::newterm(nullptr, stdout, stdin);
@@ -118,7 +119,8 @@ Pressed Screen::pressed() {
 
 void Screen::fit() {
   winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0) ::resizeterm(size.ws_row, size.ws_col);
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
+    ::resizeterm(size.ws_row, size.ws_col);
 }
 
 void Screen::leave() { ::endwin(); }

@@ -28,7 +28,8 @@ std::string left(const Holder& row) { return row.state == State::free ? "-" : sh
 
 // Letters as a terminal counts them: continuation bytes of UTF-8 take no room.
 std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 }  // namespace
@@ -44,7 +45,8 @@ std::string as_table(const std::vector<Holder>& rows) {
     for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
   std::string text;
   for (const auto& line : lines) {
-    for (std::size_t i = 0; i + 1 < line.size(); ++i) text += line[i] + std::string(widths[i] - width(line[i]) + 2, ' ');
+    for (std::size_t i = 0; i + 1 < line.size(); ++i)
+      text += line[i] + std::string(widths[i] - width(line[i]) + 2, ' ');
     text += line.back() + "\n";
   }
   text.pop_back();
@@ -52,14 +54,14 @@ std::string as_table(const std::vector<Holder>& rows) {
 }
 
 std::string as_lines(const Holder& row) {
-  std::string text = fmt::format("name:      {}\nstate:     {}\ntoken:     {}\n", printable(row.name), to_string(row.state),
-                                 number(row.token));
+  std::string text = fmt::format("name:      {}\nstate:     {}\ntoken:     {}\n", printable(row.name),
+                                 to_string(row.state), number(row.token));
   if (has_holder(row))
-    text += fmt::format("node:      {}\nlabel:     {}\nowner:     {}\nheld for:  {}\nlease:     {}\nleft:      {}\nentries:   {}\n",
-                        printable(row.node), printable(row.label), row.owner, shown(row.held), shown(row.lease),
-                        shown(row.left), row.entries);
-  else if (row.state == State::closed)
-    text += fmt::format("opens in:  {}\n", shown(row.left));
+    text += fmt::format(
+        "node:      {}\nlabel:     {}\nowner:     {}\nheld for:  {}\nlease:     {}\nleft:      {}\nentries:   {}\n",
+        printable(row.node), printable(row.label), row.owner, shown(row.held), shown(row.lease), shown(row.left),
+        row.entries);
+  else if (row.state == State::closed) text += fmt::format("opens in:  {}\n", shown(row.left));
   if (row.waiters > 0) text += fmt::format("waiters:   {}\n", row.waiters);
   if (!row.metadata.empty()) text += fmt::format("metadata:  {}\n", printable(row.metadata));
   text.pop_back();
@@ -67,20 +69,28 @@ std::string as_lines(const Holder& row) {
 }
 
 Json as_json(const Holder& row) {
-  return Json::object({{"name", row.name},       {"state", to_string(row.state)},   {"node", row.node},
-                       {"owner", row.owner},     {"label", row.label},              {"token", number(row.token)},
-                       {"held_us", has_holder(row) ? row.held.count() : 0},         {"left_us", row.left.count()},
-                       {"entries", row.entries}, {"waiters", row.waiters},          {"metadata", row.metadata}});
+  return Json::object({{"name", row.name},
+                       {"state", to_string(row.state)},
+                       {"node", row.node},
+                       {"owner", row.owner},
+                       {"label", row.label},
+                       {"token", number(row.token)},
+                       {"held_us", has_holder(row) ? row.held.count() : 0},
+                       {"left_us", row.left.count()},
+                       {"entries", row.entries},
+                       {"waiters", row.waiters},
+                       {"metadata", row.metadata}});
 }
 
 std::string why_busy(const Holder& row) {
   const auto name = in_quotes(row.name);
   if (row.state == State::closed)
-    return fmt::format("{} is closed for another {} (at-least time of token {})", name, shown(row.left), number(row.token));
+    return fmt::format("{} is closed for another {} (at-least time of token {})", name, shown(row.left),
+                       number(row.token));
   if (!has_holder(row)) return fmt::format("{} was busy a moment ago, and is free by now", name);
-  return fmt::format("{} is held by {} (token {}) for {}; lease {}", name, printable(who(row)), number(row.token),
-                     shown(row.held),
-                     row.state == State::held ? fmt::format("ends in {} unless renewed", shown(row.left)) : "has ended");
+  return fmt::format(
+      "{} is held by {} (token {}) for {}; lease {}", name, printable(who(row)), number(row.token), shown(row.held),
+      row.state == State::held ? fmt::format("ends in {} unless renewed", shown(row.left)) : "has ended");
 }
 
 void say_busy(const Holder& row, Console& console) {

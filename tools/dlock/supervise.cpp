@@ -52,22 +52,27 @@ class Watch {
       : child_(child), lock_(lock), terminal_(terminal), rules_(rules), signals_(signals), console_(console) {}
 
   Outcome run() {
-    const std::stop_callback ring(lock_.lost(), [this] {
+    const auto wake = [this] {
       const std::uint64_t one = 1;
-      static_cast<void>(::write(bell_.get(), &one, sizeof one));
-    });
+      static_cast<void>(::write(listener_.get(), &one, sizeof one));
+    };
+    const auto asked = rules_.yield_signal ? lock_.asked() : std::stop_token{};
+    const std::stop_callback lost(lock_.lost(), wake), wanted(asked, wake);
     for (;;) {
       heed_clock();  // before anything else, so that after a stop of this process what is overdue comes first
       look_after_child();
       if (reaped_ && !group_is_ending()) break;
+      if (asked.stop_requested()) ask_to_yield();
       arm();
       // Without a guardian the command's end comes as SIGCHLD.
       std::array<pollfd, 4> sources{pollfd{signals_, POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0},
-                                    pollfd{bell_.get(), POLLIN, 0}, pollfd{child_.guarded() ? child_.news() : -1, POLLIN, 0}};
-      if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR) throw std::runtime_error(std::strerror(errno));
+                                    pollfd{listener_.get(), POLLIN, 0},
+                                    pollfd{child_.guarded() ? child_.news() : -1, POLLIN, 0}};
+      if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR)
+        throw std::runtime_error(std::strerror(errno));
       heed_clock();
       timer_.drain();
-      bell_.drain();
+      listener_.drain();
       pass_signals_on();
     }
     const bool end_all = killed_ || outcome_.lost || outcome_.overtime;
@@ -121,6 +126,15 @@ class Watch {
     child_.signal(signal);
     if (signal != SIGKILL) child_.signal(SIGCONT);  // a stopped child hears nothing
     if (!kill_at_) kill_at_ = after(moment, rules_.times.kill_after);
+  }
+
+  // Once. What is to end anyway is not asked.
+  void ask_to_yield() {
+    if (yielding_ || reaped_ || kill_at_ || killed_) return;
+    yielding_ = true;
+    child_.signal_command(*rules_.yield_signal);
+    console_.detail(
+        fmt::format("somebody waits for the lock {}: the command is told (--yield-signal)", in_quotes(lock_.name())));
   }
 
   void kill() {
@@ -213,18 +227,19 @@ class Watch {
   const int signals_;
   Console& console_;
   const Descriptor timer_{::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)};
-  const Descriptor bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+  const Descriptor listener_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
   const Duration started_ = boot_now();
   Outcome outcome_;
   Duration trusted_until_ = started_;  // the last that was heard; renewals move it on
   std::optional<Duration> kill_at_;
-  bool killed_ = false, reaped_ = false;
+  bool killed_ = false, reaped_ = false, yielding_ = false;
   bool stop_asked_ = false;  // by a SIGTSTP to this process, which has been passed on
 };
 
 }  // namespace
 
-Outcome supervise(Child& child, const Lock& lock, const Terminal& terminal, const Rules& rules, int signals, Console& console) {
+Outcome supervise(Child& child, const Lock& lock, const Terminal& terminal, const Rules& rules, int signals,
+                  Console& console) {
   return Watch(child, lock, terminal, rules, signals, console).run();
 }
 

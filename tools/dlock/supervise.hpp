@@ -2,7 +2,7 @@
 #pragma once
 
 #include "child.hpp"
-#include "contract.hpp"
+#include "deadlines.hpp"
 #include "terminal.hpp"
 
 #include "tools/shared/console.hpp"
@@ -17,6 +17,7 @@ namespace dlock::tools::run {
 struct Rules {
   Times times;
   int lost_signal = SIGTERM;
+  std::optional<int> yield_signal{};  // to the command alone, when somebody else waits
   std::optional<Duration> max_runtime{};
 };
 
@@ -28,6 +29,7 @@ struct Outcome {
 
 // Until the child has been reaped: passes signals on, and ends the child when the lock is lost or its time is up.
 // `signals`: a signalfd with all signals that are passed on, and SIGCHLD.
-Outcome supervise(Child& child, const Lock& lock, const Terminal& terminal, const Rules& rules, int signals, Console& console);
+Outcome supervise(Child& child, const Lock& lock, const Terminal& terminal, const Rules& rules, int signals,
+                  Console& console);
 
 }  // namespace dlock::tools::run

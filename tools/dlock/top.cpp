@@ -1,7 +1,7 @@
 // This file knows what `dlock top` takes, and how it prints one table after the other where there is no screen.
 #include "top.hpp"
 
-#include "asking.hpp"
+#include "acquire_options.hpp"
 #include "show.hpp"
 #include "top_screen.hpp"
 #include "waiting.hpp"
@@ -78,7 +78,9 @@ int Top::operator()(const ConnectionOptions& connection, Console& console) const
     throw UsageError(fmt::format("--delay {} is out of range: from 100ms to 1d", in_quotes(delay_)));
   if (times_) question.times = parse_number("--times", *times_, 1, most_times);
   const auto by = column_named(sort_);
-  if (!by) throw UsageError(fmt::format("--sort {} is unknown; use name, holder, token, held, left or waiters", in_quotes(sort_)));
+  if (!by)
+    throw UsageError(
+        fmt::format("--sort {} is unknown; use name, holder, token, held, left or waiters", in_quotes(sort_)));
   question.options = engine_options(connection);
   question.url = connection.url({"DLOCK_URL"});
   const TopView view{*by, reverse_, {}};

@@ -42,20 +42,20 @@ class Looker {
   };
 
   explicit Looker(const TopQuestion& question) : question_(question) {
-    if (bell_ < 0) throw std::runtime_error(std::strerror(errno));
+    if (ready_ < 0) throw std::runtime_error(std::strerror(errno));
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
   ~Looker() {
     thread_ = {};
-    ::close(bell_);
+    ::close(ready_);
   }
   Looker(const Looker&) = delete;
   Looker& operator=(const Looker&) = delete;
 
-  int bell() const { return bell_; }
+  int ready() const { return ready_; }
   News news() {
     std::uint64_t count = 0;
-    static_cast<void>(::read(bell_, &count, sizeof count));
+    static_cast<void>(::read(ready_, &count, sizeof count));
     const std::lock_guard guard(mutex_);
     return news_;
   }
@@ -112,11 +112,11 @@ class Looker {
 
   void ring() const {
     const std::uint64_t one = 1;
-    static_cast<void>(::write(bell_, &one, sizeof one));
+    static_cast<void>(::write(ready_, &one, sizeof one));
   }
 
   const TopQuestion question_;
-  const int bell_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  const int ready_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::condition_variable ended_;
@@ -138,7 +138,8 @@ class Desk {
     const auto room = screen_.rows_of_table();
     first_ = std::min(first_, rows.size() > room ? rows.size() - room : 0);
     Frame frame;
-    frame.title = "dlock top  " + (news_.known ? summary(rows) : "…") + (glob_ == "*" ? "" : "  of " + printable(glob_));
+    frame.title =
+        "dlock top  " + (news_.known ? summary(rows) : "…") + (glob_ == "*" ? "" : "  of " + printable(glob_));
     for (std::size_t i = first_; i < std::min(rows.size(), first_ + room); ++i) {
       frame.rows.push_back(cells_of(rows[i]));
       frame.alarming.push_back(rows[i].state == State::expired);
@@ -146,8 +147,9 @@ class Desk {
     frame.bottom = typing_ ? "filter: " + view_.filter + "_"
                    : !news_.trouble.empty()
                        ? "old: " + news_.trouble
-                       : fmt::format("q quit  sorted by {}{}  n o t h l w r  / filter{}", titles()[static_cast<std::size_t>(view_.by)],
-                                     view_.reversed ? " reversed" : "", view_.filter.empty() ? "" : ": " + view_.filter + " (Esc: all)");
+                       : fmt::format("q quit  sorted by {}{}  n o t h l w r  / filter{}",
+                                     titles()[static_cast<std::size_t>(view_.by)], view_.reversed ? " reversed" : "",
+                                     view_.filter.empty() ? "" : ": " + view_.filter + " (Esc: all)");
     screen_.draw(frame);
   }
 
@@ -188,7 +190,8 @@ class Desk {
   }
 
   bool letter(const std::string& text) {
-    constexpr std::string_view keys = "nothlw";  // in the order of the columns: name, holder (owner), token, held, left, waiters
+    constexpr std::string_view keys =
+        "nothlw";  // in the order of the columns: name, holder (owner), token, held, left, waiters
     if (text == "q") return false;
     if (text == "r") view_.reversed = !view_.reversed;
     if (text == " ") looker_.look_now();
@@ -235,12 +238,14 @@ int show_on_screen(const TopQuestion& question, const TopView& view, const Conso
   for (bool open = true; open;) {
     desk.draw();
     std::array<pollfd, 3> sources{pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals.descriptor(), POLLIN, 0},
-                                  pollfd{looker.bell(), POLLIN, 0}};
+                                  pollfd{looker.ready(), POLLIN, 0}};
     ::poll(sources.data(), sources.size(), -1);
     ended_by = heed_signals(signals, *screen);
-    if (ended_by == 0 && (sources[0].revents & (POLLHUP | POLLERR)) != 0) ended_by = SIGHUP;  // nobody is there any more
+    if (ended_by == 0 && (sources[0].revents & (POLLHUP | POLLERR)) != 0)
+      ended_by = SIGHUP;  // nobody is there any more
     if (ended_by != 0) break;
-    for (auto pressed = screen->pressed(); open && pressed.key != Key::none; pressed = screen->pressed()) open = desk.heed(pressed);
+    for (auto pressed = screen->pressed(); open && pressed.key != Key::none; pressed = screen->pressed())
+      open = desk.heed(pressed);
     auto news = looker.news();
     failure = news.failure;
     open = open && !failure && !news.done;

@@ -75,9 +75,7 @@ int wait_for(const Signals& signals, const std::function<void(std::stop_token)>&
   std::jthread thread([&work, &task](const std::stop_token& stop) {
     try {
       task(stop);
-    } catch (...) {
-      work.error = std::current_exception();
-    }
+    } catch (...) { work.error = std::current_exception(); }
     const std::uint64_t one = 1;
     static_cast<void>(::write(work.done, &one, sizeof one));
   });

@@ -56,10 +56,10 @@ Commands::Commands(Command& tool) {
 
 int Commands::run(Console& console) {
   const std::pair<const Command*, int (Commands::*)(Console&)> commands[] = {
-      {up_, &Commands::up},       {down_, &Commands::down},   {baseline_, &Commands::baseline},
-      {repair_, &Commands::repair}, {status_, &Commands::status},
-      {plan_, &Commands::plan},   {check_, &Commands::check}, {dump_, &Commands::dump},
-      {grants_, &Commands::grants}, {sql_, &Commands::sql}};
+      {up_, &Commands::up},         {down_, &Commands::down},     {baseline_, &Commands::baseline},
+      {repair_, &Commands::repair}, {status_, &Commands::status}, {plan_, &Commands::plan},
+      {check_, &Commands::check},   {dump_, &Commands::dump},     {grants_, &Commands::grants},
+      {sql_, &Commands::sql}};
   for (const auto& [command, run] : commands)
     if (command->parsed()) return (this->*run)(console);
   std::string names;

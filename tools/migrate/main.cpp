@@ -8,12 +8,15 @@
 namespace {
 
 void tell_of_itself(dlock::tools::Command& tool) {
-  tool.set_footer("Examples:\n"
-                  "  dlock-migrate up                # the database: -u URL, or DLOCK_MIGRATE_URL\n"
-                  "  dlock-migrate check --wait 1m   # in a readiness probe");
+  tool.set_footer(
+      "Examples:\n"
+      "  dlock-migrate up                # the database: -u URL, or DLOCK_MIGRATE_URL\n"
+      "  dlock-migrate check --wait 1m   # in a readiness probe");
   tool.set_manual(
-      "Many may run it at once, and it may be killed anywhere: a plain up afterwards finishes the job. The runtime never\n"
-      "changes the schema by itself. The database is named by -u URL, by -e NAME (a variable), or by a variable below.\n"
+      "Many may run it at once, and it may be killed anywhere: a plain up afterwards finishes the job. The runtime "
+      "never\n"
+      "changes the schema by itself. The database is named by -u URL, by -e NAME (a variable), or by a variable "
+      "below.\n"
       "\n"
       "Durations are written 500ms, 30s, 5m, 2h, 1d; a bare number is seconds, fractions are allowed.\n"
       "# EXIT STATUS\n"

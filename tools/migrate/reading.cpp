@@ -21,7 +21,7 @@ constexpr Duration look_again = std::chrono::milliseconds{250};
 schema::Role role_of(const std::string& word, const std::vector<std::string>& possible) {
   if (std::find(possible.begin(), possible.end(), word) == possible.end())
     throw UsageError(fmt::format("--role {} is unknown; write one of {}", in_quotes(word), joined(possible, ", ")));
-  return word == "migrator" ? schema::Role::migrator
+  return word == "migrator"  ? schema::Role::migrator
          : word == "runtime" ? schema::Role::runtime
                              : schema::Role::read_only;
 }
@@ -76,7 +76,8 @@ void Commands::add_reading(Command& tool) {
       "it, and again after an upgrade.\n"
       "Examples:\n"
       "  dlock-migrate grants --role runtime --to app\n"
-      "  dlock-migrate grants --role migrator --dialect " + example + " --schema S");
+      "  dlock-migrate grants --role migrator --dialect " +
+      example + " --schema S");
 
   sql_ = &tool.add_command("sql", "print the statements; needs no database");
   sql_->add_option("--dialect", joined(known, "|"), line_.dialect, "whose SQL").required = true;
@@ -86,8 +87,11 @@ void Commands::add_reading(Command& tool) {
   sql_->add_flag("--no-history", line_.no_history, "without the history (see baseline)");
   sql_->set_footer(
       "Examples:\n"
-      "  dlock-migrate sql --dialect " + example + " > lock_table.sql\n"
-      "  dlock-migrate sql --dialect " + example + " --from 1 --to 2");
+      "  dlock-migrate sql --dialect " +
+      example +
+      " > lock_table.sql\n"
+      "  dlock-migrate sql --dialect " +
+      example + " --from 1 --to 2");
 }
 
 int Commands::status(Console& console) {
@@ -132,10 +136,13 @@ int Commands::dump(Console& console) {
   const auto options = line_.options(console);
   const auto structure = schema::dump(line_.url(), options);
   if (console.json()) {
-    console.result(Json::object({{"target", structure.target}, {"server", structure.server},
-                                 {"schema", structure.schema}, {"table", structure.table},
+    console.result(Json::object({{"target", structure.target},
+                                 {"server", structure.server},
+                                 {"schema", structure.schema},
+                                 {"table", structure.table},
                                  {"version", structure.version},
-                                 {"structure", structure.lines}, {"details", structure.details}}));
+                                 {"structure", structure.lines},
+                                 {"details", structure.details}}));
     return number(Exit::ok);
   }
   console.note(fmt::format("{} ({}), table {}.{}, version {}", structure.target, structure.server, structure.schema,

@@ -33,12 +33,18 @@ std::string_view color_of(const std::string& state) {
 }
 
 Json json_of(const schema::Version& version) {
-  auto object = Json::object({{"version", version.number},         {"name", version.name},
-                              {"state", version.state},            {"known", version.known},
-                              {"checksum", version.checksum},      {"min_client", version.min_client},
-                              {"steps_done", version.steps_done},  {"steps_total", version.steps_total},
-                              {"started_at", nullptr},             {"finished_at", nullptr},
-                              {"tool_version", version.tool_version}, {"applied_by", version.applied_by},
+  auto object = Json::object({{"version", version.number},
+                              {"name", version.name},
+                              {"state", version.state},
+                              {"known", version.known},
+                              {"checksum", version.checksum},
+                              {"min_client", version.min_client},
+                              {"steps_done", version.steps_done},
+                              {"steps_total", version.steps_total},
+                              {"started_at", nullptr},
+                              {"finished_at", nullptr},
+                              {"tool_version", version.tool_version},
+                              {"applied_by", version.applied_by},
                               {"error", version.error}});
   if (version.started) object["started_at"] = shown(version.started);
   if (version.finished) object["finished_at"] = shown(version.finished);
@@ -48,13 +54,19 @@ Json json_of(const schema::Version& version) {
 Json json_of(const schema::Status& status) {
   auto versions = Json::array();
   for (const auto& version : status.versions) versions.push_back(json_of(version));
-  return Json::object({{"verdict", schema::to_string(status.verdict)}, {"message", status.message},
+  return Json::object({{"verdict", schema::to_string(status.verdict)},
+                       {"message", status.message},
                        {"hint", status.hint},
-                       {"target", status.target},           {"server", status.server},
-                       {"schema", status.schema},           {"table", status.table},
-                       {"current", status.current},         {"latest", status.latest},
-                       {"table_exists", status.table_exists}, {"history_exists", status.history_exists},
-                       {"versions", std::move(versions)},   {"differences", status.differences}});
+                       {"target", status.target},
+                       {"server", status.server},
+                       {"schema", status.schema},
+                       {"table", status.table},
+                       {"current", status.current},
+                       {"latest", status.latest},
+                       {"table_exists", status.table_exists},
+                       {"history_exists", status.history_exists},
+                       {"versions", std::move(versions)},
+                       {"differences", status.differences}});
 }
 
 }  // namespace
@@ -81,8 +93,12 @@ int print(Console& console, const schema::Report& report, bool dry_run, std::str
   if (report.verdict != schema::Verdict::good)
     return console.error(exit_code(report.verdict, false), report.message, report.hint, word_of(report.verdict));
   if (console.json()) {
-    auto object = Json::object({{"from", report.from}, {"to", report.to}, {"versions", report.versions},
-                                {"restored", report.restored}, {"message", report.message}, {"dry_run", dry_run}});
+    auto object = Json::object({{"from", report.from},
+                                {"to", report.to},
+                                {"versions", report.versions},
+                                {"restored", report.restored},
+                                {"message", report.message},
+                                {"dry_run", dry_run}});
     if (!report.plan.empty() || dry_run) object["sql"] = report.plan;
     console.result(std::move(object));
   } else if (report.versions.empty() && report.restored.empty()) {
@@ -113,18 +129,19 @@ void print(Console& console, const schema::Status& status) {
   console.result(fmt::format("table     {}{}", status.schema.empty() ? "" : status.schema + ".", status.table));
   console.result(fmt::format("version   {} of {}", status.current, status.latest));
   const auto verdict = std::string(word_of(status.verdict));
-  console.result(fmt::format("state     {}{}", console.colored_result(status.verdict == schema::Verdict::good ? "32" : "1;33", verdict),
+  console.result(fmt::format("state     {}{}",
+                             console.colored_result(status.verdict == schema::Verdict::good ? "32" : "1;33", verdict),
                              status.message.empty() ? "" : ": " + status.message));
   if (!status.hint.empty()) console.result("          " + status.hint);
   std::size_t width = 4;
   for (const auto& version : status.versions) width = std::max(width, version.name.size());
-  console.result(fmt::format("\n{:>7}  {:<{}}  {:<8}  {:<5}  {:<20}  {:<10}  {}", "VERSION", "NAME", width, "STATE", "STEPS",
-                             "FINISHED", "MIN CLIENT", "BY"));
+  console.result(fmt::format("\n{:>7}  {:<{}}  {:<8}  {:<5}  {:<20}  {:<10}  {}", "VERSION", "NAME", width, "STATE",
+                             "STEPS", "FINISHED", "MIN CLIENT", "BY"));
   for (const auto& version : status.versions) {
     const auto state = console.colored_result(color_of(version.state), fmt::format("{:<8}", version.state));
-    console.result(fmt::format("{:>7}  {:<{}}  {}  {:<5}  {:<20}  {:<10}  {}", version.number, version.name, width, state,
-                               fmt::format("{}/{}", version.steps_done, version.steps_total), shown(version.finished),
-                               version.min_client, version.applied_by));
+    console.result(fmt::format("{:>7}  {:<{}}  {}  {:<5}  {:<20}  {:<10}  {}", version.number, version.name, width,
+                               state, fmt::format("{}/{}", version.steps_done, version.steps_total),
+                               shown(version.finished), version.min_client, version.applied_by));
     if (!version.error.empty()) console.result(fmt::format("{:>7}  {}", "", version.error));
   }
 }

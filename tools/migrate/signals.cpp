@@ -25,14 +25,11 @@ sigset_t both() {
   return set;
 }
 
-void say(std::string_view text) {
-  static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
-}
+void say(std::string_view text) { static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size())); }
 
 int next_of(const sigset_t& set) {
   int signal = 0;
-  while (sigwait(&set, &signal) != 0) {
-  }
+  while (sigwait(&set, &signal) != 0) {}
   return signal;
 }
 

@@ -80,10 +80,10 @@ void Commands::add_writing(Command& tool) {
       "  dlock-migrate baseline --at 2 --dry-run");
 
   repair_ = &tool.add_command("repair", "finish a version that is half done, or put the history right");
-  const auto& marked = repair_->add_option("--mark-applied", "N", line_.mark_applied,
-                                              "version N is there: it was finished by hand");
-  repair_->add_option("--discard", "N", line_.discard, "version N is not there: it was taken back by hand")
-      .excludes = &marked;
+  const auto& marked =
+      repair_->add_option("--mark-applied", "N", line_.mark_applied, "version N is there: it was finished by hand");
+  repair_->add_option("--discard", "N", line_.discard, "version N is not there: it was taken back by hand").excludes =
+      &marked;
   no_verify(repair_);
   dry_run(repair_);
   repair_->set_footer(
@@ -152,7 +152,8 @@ int Commands::repair(Console& console) {
   };
   const auto done = marked ? "marked as applied" : discarded ? "discarded" : "applied";
   auto planned = run(true);
-  if (line_.dry_run || planned.verdict != schema::Verdict::good || (planned.versions.empty() && planned.restored.empty()))
+  if (line_.dry_run || planned.verdict != schema::Verdict::good ||
+      (planned.versions.empty() && planned.restored.empty()))
     return print(console, planned, line_.dry_run, done);
   if (!console.json()) print_script(console, planned.plan);
   auto report = with_progress(console, options, [&] { return run(false); });

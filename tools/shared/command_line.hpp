@@ -17,8 +17,8 @@ struct ShowHelp {};
 struct ShowVersion {
   std::string text;
 };
-using Target = std::variant<ShowHelp, ShowVersion, bool*, std::string*, std::optional<std::string>*,
-                            std::vector<std::string>*>;
+using Target =
+    std::variant<ShowHelp, ShowVersion, bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*>;
 
 // An option, a flag or an argument of a command, with what the parser and the pages must know of it.
 struct Option {

@@ -104,7 +104,8 @@ std::string from_variable(const char* name, std::string_view flag) {
   const char* value = std::getenv(name);
   if (value == nullptr)
     throw UsageError(fmt::format("{} {}: there is no environment variable of this name", flag, in_quotes(name)));
-  if (*value == '\0') throw UsageError(fmt::format("the environment variable {} is empty; it must hold a database URL", name));
+  if (*value == '\0')
+    throw UsageError(fmt::format("the environment variable {} is empty; it must hold a database URL", name));
   return value;
 }
 
@@ -133,7 +134,8 @@ std::string with_password(const std::string& url, const std::string& password) {
 
 void ConnectionOptions::add_to(Command& tool) {
   tool.begin_group("Connection");
-  tool.add_option("-u,--url", "URL", url_, "database: scheme://user@host:port/database?option=value, or scheme:PATH; "
+  tool.add_option("-u,--url", "URL", url_,
+                  "database: scheme://user@host:port/database?option=value, or scheme:PATH; "
                   "prepared=off is for a pooler that is not recognised");
   tool.add_option("-e,--url-env", "NAME", url_env_, "environment variable that holds the URL");
   tool.add_option("--password-file", "FILE", password_file_, "file that holds the password");
@@ -162,8 +164,7 @@ std::string ConnectionOptions::url(std::initializer_list<const char*> variables)
       names += names.empty() ? "" : " or ";
       names += name;
     }
-    if (result.empty())
-      throw UsageError(fmt::format("no database is named; pass -u URL, -e NAME, or set {}", names));
+    if (result.empty()) throw UsageError(fmt::format("no database is named; pass -u URL, -e NAME, or set {}", names));
   }
   if (password_file_.has_value() + password_stdin_ + prompt_ > 1)
     throw UsageError("--password-file, --password-stdin and -W exclude each other");

@@ -21,7 +21,7 @@ class ConnectionOptions {
   // Reads the password from where it was asked to (once). Keep the result away from messages.
   std::string url(std::initializer_list<const char*> variables) const;
 
-  const std::string& schema() const;         // empty: the connection's default
+  const std::string& schema() const;  // empty: the connection's default
   const std::string& table() const;
   const std::string& history_table() const;  // empty: <table>_schema_history
   Duration connect_timeout() const;

@@ -58,7 +58,8 @@ void Console::add_to(Command& tool) {
 
 void Console::settle() {
   if (format_ != "text" && format_ != "json" && !(knows_env_ && format_ == "env"))
-    throw UsageError("--format " + in_quotes(format_) + (knows_env_ ? " is unknown; use text, json or (acquire) env" : " is neither text nor json"));
+    throw UsageError("--format " + in_quotes(format_) +
+                     (knows_env_ ? " is unknown; use text, json or (acquire) env" : " is neither text nor json"));
   json_ = format_ == "json";
 }
 

@@ -34,11 +34,16 @@ Json described(const Command& command) {
         Json::object({{"name", argument.name()}, {"required", argument.required}, {"help", argument.help}}));
   for (const auto& option : command.options()) options.push_back(described(option));
   for (const auto* each : command.shown_commands()) commands.push_back(described(*each));
-  return Json::object({{"name", command.name()},     {"full_name", command.full_name()},
-                       {"version", DLOCK_VERSION},   {"description", command.description()},
-                       {"usage", usage_of(command)}, {"arguments", std::move(arguments)},
-                       {"options", std::move(options)}, {"commands", std::move(commands)},
-                       {"footer", command.footer()}, {"manual", command.manual()}});
+  return Json::object({{"name", command.name()},
+                       {"full_name", command.full_name()},
+                       {"version", DLOCK_VERSION},
+                       {"description", command.description()},
+                       {"usage", usage_of(command)},
+                       {"arguments", std::move(arguments)},
+                       {"options", std::move(options)},
+                       {"commands", std::move(commands)},
+                       {"footer", command.footer()},
+                       {"manual", command.manual()}});
 }
 
 }  // namespace dlock::tools

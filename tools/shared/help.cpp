@@ -102,7 +102,8 @@ std::string below_options(std::string_view footer) {
 }
 
 std::string as_title(std::string text) {
-  if (!text.empty() && text.front() >= 'a' && text.front() <= 'z') text.front() = static_cast<char>(text.front() - 'a' + 'A');
+  if (!text.empty() && text.front() >= 'a' && text.front() <= 'z')
+    text.front() = static_cast<char>(text.front() - 'a' + 'A');
   return text;
 }
 
@@ -135,8 +136,7 @@ std::string help_page(const Command& command) {
   std::replace(page.begin(), page.end(), ' ', '-');
   if (commands.empty())
     result += fmt::format("-u URL and more: {} --help. All of it: man {}\n", command.tool().name(), page);
-  else
-    result += fmt::format("More: {} COMMAND --help, man {}\n", command.name(), page);
+  else result += fmt::format("More: {} COMMAND --help, man {}\n", command.name(), page);
   return result;
 }
 

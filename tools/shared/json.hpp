@@ -24,8 +24,8 @@ class Json {
   template <std::signed_integral Number>
   Json(Number number) noexcept : Json(Signed{number}) {}
   template <std::unsigned_integral Number>
-    requires(!std::same_as<Number, bool>)
-  Json(Number number) noexcept : Json(Unsigned{number}) {}
+  requires(!std::same_as<Number, bool>) Json(Number number)
+  noexcept : Json(Unsigned{number}) {}
   Json(double number) noexcept;
   Json(std::string_view text);
   Json(const std::string& text);

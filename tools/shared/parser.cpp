@@ -6,7 +6,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace dlock::tools {
 namespace {
@@ -57,15 +61,19 @@ Parsed parsed(CLI::App& app, const std::vector<std::string>& words) {
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // it takes them last to first
     return {};
-  } catch (const CLI::CallForHelp&) {
-    return {As::help_wanted};
-  } catch (const CLI::CallForVersion& version) {
+  } catch (const CLI::CallForHelp&) { return {As::help_wanted}; } catch (const CLI::CallForVersion& version) {
     return {As::version_wanted, version.what()};
   } catch (const CLI::ExtrasError&) {
     return {As::with_unexpected, {}, app.remaining(true)};
-  } catch (const CLI::ParseError& error) {
+  } catch (const CLI::RequiredError& error) {
+    // What is missing may be there, behind an option that is none.
+    auto unknown = app.remaining(true);
+    const bool options = std::any_of(unknown.begin(), unknown.end(), [](const std::string& word) {
+      return word.size() > 1 && word.front() == '-' && word != "--";
+    });
+    if (options) return {As::with_unexpected, {}, std::move(unknown)};
     return {As::refused, error.what()};
-  }
+  } catch (const CLI::ParseError& error) { return {As::refused, error.what()}; }
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ constexpr auto between_lines = std::chrono::milliseconds{250};
 // As long as the terminal is wide: a line that is wrapped cannot be written over.
 std::string fitting(std::string text) {
   winsize size{};
-  const std::size_t columns = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1U : 79U;
+  const std::size_t columns =
+      ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1U : 79U;
   std::size_t count = 0;
   for (std::size_t i = 0; i < text.size(); ++i)
     if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80 && ++count > columns) return text.substr(0, i);

@@ -104,7 +104,7 @@ Refusal explain_refused(const Command& tool, const std::string& why) {
     message = fmt::format("{} needs a value: {}", why.substr(0, at), kind);
   }
   const auto add_help = [&](const Option& option) {
-    if (why == option.name() + " is required") message += ": " + option.help;
+    if (why == option.name() + " is required" && !option.help.empty()) message += ": " + option.help;
   };
   std::for_each(command.arguments().begin(), command.arguments().end(), add_help);
   std::for_each(command.options().begin(), command.options().end(), add_help);

@@ -69,8 +69,8 @@ int run_tool(Console& console, Command& tool, const std::vector<std::string>& wo
     const int code = run(console, tool, words, body, usage_code);
     if (console.unwritten() == 0) return code;
     if (console.unwritten() == EPIPE) return 128 + SIGPIPE;  // as if it had been killed: nobody reads on
-    console.error(Exit::database,
-                  fmt::format("the result could not be written to standard output: {}", std::strerror(console.unwritten())));
+    console.error(Exit::database, fmt::format("the result could not be written to standard output: {}",
+                                              std::strerror(console.unwritten())));
     return usage_code == number(Exit::usage) ? number(Exit::database) : usage_code;
   } catch (const UsageError& error) {
     console.error(Exit::usage, error.what());
@@ -79,9 +79,7 @@ int run_tool(Console& console, Command& tool, const std::vector<std::string>& wo
     const auto code = exit_code(error.fault());
     console.error(code, error.what());
     return code == Exit::usage ? usage_code : number(code);
-  } catch (const std::exception& error) {
-    return console.error(Exit::database, error.what());
-  }
+  } catch (const std::exception& error) { return console.error(Exit::database, error.what()); }
 }
 
 }  // namespace dlock::tools

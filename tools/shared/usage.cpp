@@ -34,19 +34,25 @@ struct Part {
 // "1h" of "1h30m".
 Part first_part(std::string_view text) {
   const auto figures = text.substr(0, std::min(text.find_first_not_of("0123456789."), text.size()));
-  const auto name = text.substr(figures.size(), std::min(text.find_first_of("0123456789.", figures.size()), text.size()) - figures.size());
+  const auto name = text.substr(
+      figures.size(), std::min(text.find_first_of("0123456789.", figures.size()), text.size()) - figures.size());
   const auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& each) { return each.name == name; });
   const auto point = figures.find('.');
-  Part part{0, figures.substr(0, point), point == std::string_view::npos ? std::string_view{} : figures.substr(point + 1), {}};
-  if (unit == units.end() || (part.whole.empty() && part.fraction.empty()) || part.fraction.find('.') != std::string_view::npos) return {};
+  Part part{0,
+            figures.substr(0, point),
+            point == std::string_view::npos ? std::string_view{} : figures.substr(point + 1),
+            {}};
+  if (unit == units.end() || (part.whole.empty() && part.fraction.empty()) ||
+      part.fraction.find('.') != std::string_view::npos)
+    return {};
   part.size = figures.size() + name.size();
   part.unit = *unit;
   return part;
 }
 
 [[noreturn]] void refuse_duration(std::string_view flag, std::string_view text) {
-  throw UsageError(fmt::format("{} {} is not a duration; write for example 500ms, 30s, 5m, or a number of seconds", flag,
-                               in_quotes(text)));
+  throw UsageError(fmt::format("{} {} is not a duration; write for example 500ms, 30s, 5m, or a number of seconds",
+                               flag, in_quotes(text)));
 }
 
 bool is_secret_key(std::string_view key) {
@@ -151,7 +157,8 @@ Duration parse_duration(std::string_view flag, std::string_view text) {
     const auto part = first_part(rest);
     const bool alone = part.size == text.size();
     // "1h30m": larger units first, each with its name, none cut in fractions.
-    if (part.size == 0 || (!alone && (part.unit.name.empty() || !part.fraction.empty() || part.unit.microseconds >= last_unit)))
+    if (part.size == 0 ||
+        (!alone && (part.unit.name.empty() || !part.fraction.empty() || part.unit.microseconds >= last_unit)))
       refuse_duration(flag, text);
     last_unit = part.unit.microseconds;
     rest.remove_prefix(part.size);

@@ -13,8 +13,7 @@ namespace {
 // Where a session comes from: behind one name there may be several servers, and a number that is ours on one of them is
 // somebody else's on another. Everybody may see their own sessions.
 std::string place_of(ServerConnection& through, const std::string& number, Deadline deadline) {
-  const auto& answer =
-      through.ask("SELECT HOST FROM information_schema.processlist WHERE ID = " + number, deadline);
+  const auto& answer = through.ask("SELECT HOST FROM information_schema.processlist WHERE ID = " + number, deadline);
   return answer.rows() == 0 || answer.is_null(0, 0) ? std::string{} : answer.text(0, 0);
 }
 
@@ -26,7 +25,8 @@ class KillingCanceller final : public Canceller {
   void cancel(Deadline deadline) override {
     ServerConnection second(server_, false, deadline);
     if (place_of(second, number_, deadline) != place_)
-      throw Failure(Cause::refused, fmt::format("MySQL: {} led to a server that does not know the connection", server_.target));
+      throw Failure(Cause::refused,
+                    fmt::format("MySQL: {} led to a server that does not know the connection", server_.target));
     second.script("KILL QUERY " + number_, deadline);
   }
 

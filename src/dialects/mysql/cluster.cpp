@@ -60,8 +60,9 @@ class ServerConnection::Caught {
 
 // A row that is not there, or is another one's, may be so on this server of a cluster only: then it is asked again. In
 // lock.sql, "fresh" is what has to see everything from the first, "matched" what changes a row that should be there, and
-// "wanted" what frees one.
-const Answer& ServerConnection::run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
+// "wanted" what does so and answers whether somebody waits for it.
+const Answer& ServerConnection::run(const Statement& statement, std::span<const Argument> arguments,
+                                    Deadline deadline) {
   const BrokenPipeGuard guard(encrypted_);
   check_sendable(deadline);
   std::optional<Caught> caught;
@@ -74,8 +75,8 @@ const Answer& ServerConnection::run(const Statement& statement, std::span<const 
   return answer_;
 }
 
-const Answer& ServerConnection::run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
-                                         Deadline deadline) {
+const Answer& ServerConnection::run_rows(const Statement& statement, std::span<const Argument> rows,
+                                         std::size_t columns, Deadline deadline) {
   const BrokenPipeGuard guard(encrypted_);
   check_sendable(deadline);
   auto whole = run_rows_once(statement, rows, columns, deadline);

@@ -109,7 +109,8 @@ bool ServerConnection::post(const Statement& statement, std::span<const Argument
   }
   check_sendable(deadline);
   const BrokenPipeGuard guard(encrypted_);
-  auto& entry = prepared(statement, {std::max(deadline.at(), later(BootClock::now(), time_to_prepare)), deadline.stop()});
+  const auto by = std::max(deadline.at(), later(BootClock::now(), time_to_prepare));
+  auto& entry = prepared(statement, {by, deadline.stop()});
   bind(entry, statement, arguments);
   answer_.reset(0);
   int result = 0;
@@ -161,7 +162,7 @@ ServerConnection::Prepared& ServerConnection::prepared(const Statement& statemen
     if (result != 0) fail(handle, false);
   } catch (...) {
     if (usable_) mysql_stmt_close(handle);
-    else prepared_.add(statement, {handle, {}, {}, {}});  // closed after its connection, so that nothing is sent any more
+    else prepared_.add(statement, {handle, {}, {}, {}});  // closed after its connection: nothing is sent any more
     throw;
   }
   const auto markers = statement.markers.size();
@@ -198,7 +199,7 @@ void ServerConnection::fetch(Prepared& prepared, Deadline deadline) {
   finish(mysql_stmt_store_result_start(&result, handle), deadline, true,
          [&](int happened) { return mysql_stmt_store_result_cont(&result, handle, happened); });
   if (result != 0) fail(handle, true);
-  const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> meta(mysql_stmt_result_metadata(handle), &mysql_free_result);
+  const std::unique_ptr<MYSQL_RES, void (*)(MYSQL_RES*)> meta(mysql_stmt_result_metadata(handle), mysql_free_result);
   const auto columns = mysql_num_fields(meta.get());
   answer_.reset(columns);
   auto& cells = prepared.cells;
@@ -239,7 +240,8 @@ void ServerConnection::fetch(Prepared& prepared, Deadline deadline) {
   mysql_stmt_free_result(handle);
 }
 
-void ServerConnection::run_prepared(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
+void ServerConnection::run_prepared(const Statement& statement, std::span<const Argument> arguments,
+                                    Deadline deadline) {
   auto& entry = prepared(statement, deadline);
   bind(entry, statement, arguments);
   answer_.reset(0);
@@ -327,9 +329,7 @@ void ServerConnection::run_packet(const std::string& sql, Deadline deadline) {
   } catch (const Failure& failure) {
     try {
       if (usable_) query("ROLLBACK" + impatient, deadline);
-    } catch (const Failure&) {
-      usable_ = false;
-    }
+    } catch (const Failure&) { usable_ = false; }
     throw_from_packet(failure, false);
   }
 }

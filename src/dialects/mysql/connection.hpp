@@ -92,7 +92,8 @@ class ServerConnection final : public Connection {
   Prepared& prepared(const Statement& statement, Deadline deadline);
   void run_prepared(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
   void run_once(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
-  Answer run_rows_once(const Statement& statement, std::span<const Argument> rows, std::size_t columns, Deadline deadline);
+  Answer run_rows_once(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
+                       Deadline deadline);
   void bind(Prepared& prepared, const Statement& statement, std::span<const Argument> arguments);
   void fetch(Prepared& prepared, Deadline deadline);
   // Sends a text of one or more statements; answer_ is the last result with rows, those of as many columns right before

@@ -1,11 +1,11 @@
 // This file knows what makes MySQL and MariaDB a dialect.
-#include "bell.hpp"
 #include "canceller.hpp"
 #include "connection.hpp"
 #include "dialects/embedded.hpp"
 #include "guest.hpp"
+#include "listener.hpp"
 #include "literals.hpp"
-#include "ringer.hpp"
+#include "release_signal.hpp"
 #include "server.hpp"
 
 namespace dlock::dialects::DLOCK_DIALECT {
@@ -26,11 +26,11 @@ class ServerConnector final : public Connector {
     return make_canceller(server_, static_cast<ServerConnection&>(connection), deadline);
   }
   // Without prepared statements there is a pooler in between, which lends connections for a transaction.
-  std::unique_ptr<Bell> bell(const TableNames& names, Deadline deadline) const override {
-    return prepared_statements_ ? open_bell(server_, names, deadline) : nullptr;
+  std::unique_ptr<Listener> listener(const TableNames& names, Deadline deadline) const override {
+    return prepared_statements_ ? open_listener(server_, names, deadline) : nullptr;
   }
-  std::unique_ptr<Ringer> ringer(const TableNames& names, std::string_view engine) const override {
-    return prepared_statements_ ? make_ringer(server_, engine, names.bell()) : nullptr;
+  std::unique_ptr<ReleaseSignal> release_signal(const TableNames& names, std::string_view engine) const override {
+    return prepared_statements_ ? make_release_signal(server_, engine, names.channel()) : nullptr;
   }
   const std::string& target() const noexcept override { return server_.target; }
 
@@ -41,12 +41,14 @@ class ServerConnector final : public Connector {
 
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
 constexpr Duration clock_margin = std::chrono::milliseconds{1};
-constexpr std::size_t removed_rows = 400;  // rows are locked one by one: it is the server's time only, and that of one commit
+constexpr std::size_t removed_rows =
+    400;  // rows are locked one by one: it is the server's time only, and that of one commit
 
 class ServerDialect final : public EmbeddedDialect {
  public:
   ServerDialect()
-      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '`', clock_margin, removed_rows}, embedded()) {}
+      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '`', clock_margin, removed_rows},
+                        embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }

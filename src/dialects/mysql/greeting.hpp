@@ -8,7 +8,7 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 
 enum class Greeting {
-  incomplete,   // more of it is still to come
+  incomplete,  // more of it is still to come
   offers_tls,
   without_tls,  // or not this protocol at all
   refusal,      // an error instead of a greeting: for the client library to read

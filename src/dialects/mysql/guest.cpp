@@ -35,7 +35,8 @@ constexpr std::chrono::milliseconds first_pause{1}, longest_pause{20};
 
 TextRow ask(MYSQL* connection, std::string_view sql) {
   if (mysql_real_query(connection, sql.data(), sql.size()) != 0) fail(connection);
-  const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(connection), &mysql_free_result);
+  const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(connection),
+                                                                        &mysql_free_result);
   TextRow row;
   if (!result) {
     if (mysql_field_count(connection) > 0) fail(connection);
@@ -69,7 +70,9 @@ std::int64_t seconds(Duration duration) {
 }  // namespace
 
 TransactionGuest::TransactionGuest(MYSQL* connection, const QuotedTable& table)
-    : connection_(connection), send_([connection](std::string_view sql) { return ask(connection, sql); }), table_(table) {}
+    : connection_(connection),
+      send_([connection](std::string_view sql) { return ask(connection, sql); }),
+      table_(table) {}
 
 // What the client library remembers of a connection that is gone is of no use.
 void TransactionGuest::check_alive() const {
@@ -87,15 +90,17 @@ void TransactionGuest::check() {
       throw Failure(Cause::rejected, no_transaction);
   }
   // The comment is a statement to MariaDB alone, which can tell.
-  const auto row = run(connection_ != nullptr
-                           ? fmt::format("SELECT @@innodb_rollback_on_timeout, {}", place)
-                           : fmt::format("SELECT @@innodb_rollback_on_timeout, {}, VERSION(), @@autocommit, "
-                                         "0 /*M! + @@in_transaction */", place));
+  const auto row =
+      run(connection_ != nullptr ? fmt::format("SELECT @@innodb_rollback_on_timeout, {}", place)
+                                 : fmt::format("SELECT @@innodb_rollback_on_timeout, {}, VERSION(), @@autocommit, "
+                                               "0 /*M! + @@in_transaction */",
+                                               place));
   const auto field = [&](std::size_t i) { return i < row.size() ? row[i].value_or("") : std::string{}; };
   if (field(0) != "0")
-    throw Failure(Cause::rejected,
-                  "innodb_rollback_on_timeout is on: a wait for a lock that ends in vain would undo the whole transaction, "
-                  "and what follows would be stored without it; switch it off on the server");
+    throw Failure(
+        Cause::rejected,
+        "innodb_rollback_on_timeout is on: a wait for a lock that ends in vain would undo the whole transaction, "
+        "and what follows would be stored without it; switch it off on the server");
   place_ = field(1);
   if (connection_ != nullptr) return;
   mariadb_ = field(2).find("MariaDB") != std::string::npos;
@@ -133,9 +138,7 @@ bool TransactionGuest::keeps_its_kind() {
 bool TransactionGuest::answers() noexcept {
   try {
     return one("SELECT 1") == "1";
-  } catch (...) {
-    return false;
-  }
+  } catch (...) { return false; }
 }
 
 std::string TransactionGuest::one(std::string_view sql) {
@@ -186,17 +189,13 @@ bool TransactionGuest::lacks_table() noexcept {
   try {
     run(fmt::format("DESCRIBE {}.{}", table_.schema, table_.lock));
     return false;
-  } catch (...) {
-    return answers();
-  }
+  } catch (...) { return answers(); }
 }
 
 std::string TransactionGuest::where() noexcept {
   try {
     return one("SELECT CONCAT(@@hostname, ':', @@port, '/', COALESCE(DATABASE(), ''))");
-  } catch (...) {
-    return "a server that does not answer";
-  }
+  } catch (...) { return "a server that does not answer"; }
 }
 
 // Nothing is read of a table, so that the transaction has no snapshot yet that would be too old; and nothing is locked,
@@ -261,15 +260,15 @@ void TransactionGuest::spoil() noexcept {
   } catch (...) {
     try {
       run("KILL CONNECTION_ID()");
-    } catch (...) {
-    }
+    } catch (...) {}
   }
 }
 
 void TransactionGuest::begin(Duration) {
   check_alive();
   // Beginning one would commit another that is open.
-  if (connection_ != nullptr ? in_transaction(connection_) : keeps_its_kind()) throw Failure(Cause::rejected, open_already);
+  if (connection_ != nullptr ? in_transaction(connection_) : keeps_its_kind())
+    throw Failure(Cause::rejected, open_already);
   run("START TRANSACTION");
   mark_ = "dlock_" + random_identity();
 }
@@ -312,9 +311,7 @@ bool TransactionGuest::undo() noexcept {
     undone = cause == Cause::deadlock || cause == Cause::serialization;
     run("ROLLBACK TO SAVEPOINT " + mark_);
     return true;
-  } catch (...) {
-    return undone && (connection_ == nullptr || !in_transaction(connection_));
-  }
+  } catch (...) { return undone && (connection_ == nullptr || !in_transaction(connection_)); }
 }
 
 bool TransactionGuest::roll_back() noexcept {
@@ -325,9 +322,7 @@ bool TransactionGuest::roll_back() noexcept {
     // Who was killed in the middle of it may try again; without its connection the transaction is over, too.
     try {
       run("ROLLBACK");
-    } catch (...) {
-      over = !answers();
-    }
+    } catch (...) { over = !answers(); }
   }
   return over;
 }

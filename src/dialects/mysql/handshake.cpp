@@ -37,9 +37,7 @@ int wait_in_library(my_socket socket, my_bool is_read, int) {
   const ForkUnlock unlock;
   try {
     if (time_for_library != nullptr) has = wait_until_ready(socket, is_read != 0 ? POLLIN : POLLOUT, *time_for_library);
-  } catch (...) {
-    has = 0;
-  }
+  } catch (...) { has = 0; }
   if (has != 0) return 1;
   errno = ETIMEDOUT;
   return 0;

@@ -119,7 +119,9 @@ ON DUPLICATE KEY UPDATE
 -- One packet of several statements, with the leases as a list of tuples at /*rows*/, and again for each length. The
 -- INSERT reads existing rows and locks them, skipping those that are locked elsewhere, so it can neither wait for a row
 -- nor bring one back. What is renewed is told by its end, whoever has written that. The end always moves: a cluster
--- sends on no update that changes nothing, and so could not refuse it.
+-- sends on no update that changes nothing, and so could not refuse it. The answer: 0 not renewed, 1 renewed, 2 renewed
+-- and wanted. What tells that are the rows of those who wait, and not the mark on the lock's row, which outlives the
+-- wait of who made it: that may be who holds the lock now.
 SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 INSERT INTO {{lock}}
 SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER BY r.name FOR UPDATE SKIP LOCKED
@@ -127,13 +129,23 @@ ON DUPLICATE KEY UPDATE
   expires_at = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.token = VALUES(token),
                   GREATEST({{lock}}.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
                   {{lock}}.expires_at);
-SELECT r.owner, r.expires_at >= @dlock_now + :lease FROM {{lock}} r
+SELECT r.owner,
+       IF(r.expires_at >= @dlock_now + :lease,
+          1 + EXISTS (SELECT 1 FROM {{waiter}} w
+                       WHERE w.name = r.name AND w.owner <> r.owner AND (w.ticket = 0 OR w.ticket > r.served_ticket)
+                         AND w.expires_at > @dlock_now), 0)
+  FROM {{lock}} r
  WHERE (r.name, r.owner, r.token) IN (/*rows*/);
 
--- name: extend(name, owner, token, lease) -> matched
+-- name: extend(name, owner, token, lease) -> wanted
+-- The insert id says whether the name is wanted, as a renewal does.
 UPDATE {{lock}}
    SET lease_us = :lease,
        expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+                    + 0 * LAST_INSERT_ID(EXISTS (SELECT 1 FROM {{waiter}} w
+                                            WHERE w.name = :name AND w.owner <> :owner
+                                              AND (w.ticket = 0 OR w.ticket > {{lock}}.served_ticket)
+                                              AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
  WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta) -> matched
@@ -350,50 +362,3 @@ SELECT 1 FROM {{lock}} WHERE name = :name;
 -- 2, or no row: a later grant has taken the trace away.
 SELECT CASE WHEN owner IS NULL AND actor = :settler THEN 1 WHEN token <= :token + 1 THEN 0 ELSE 2 END
   FROM {{lock}} WHERE name = :name;
-
--- The entries of a node: ;<id>=<end>;<id>=<end>; with ends of 16 digits. They are written only as long as they are what
--- was read (:seen), so that two who write at once do not undo each other. The number of matched rows is the answer.
-
--- name: entries(name) -> fresh
-SELECT owner, node, entries, token, COALESCE((SELECT f.token FROM {{lock}} f WHERE f.name = ''), 0),
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-  FROM {{lock}} WHERE name = :name AND name <> '';
-
--- name: add_entry(name, owner, token, seen, before, lease) -> matched
--- :before is all of the text that comes before the end of the new entry.
-UPDATE {{lock}}
-   SET entries = CONCAT(:before, LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease, 16, '0'), ';'),
-       expires_at = GREATEST(expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
- WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
-
--- name: replace(name, owner, token, seen, new_owner, new_token, label, actor, mark, lease, at_least, meta) -> matched
-UPDATE {{lock}}
-   SET owner = :new_owner, token = :new_token, label = :label, actor = :actor,
-       entries = CONCAT(:mark, LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease, 16, '0'), ';'),
-       acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
-       reopens_at = IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least),
-       lease_us = :lease, meta = :meta
- WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
-
--- name: drop_entry(name, owner, token, seen, others) -> matched
-UPDATE {{lock}} SET entries = :others
- WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
-
--- name: drop_last_entry(name, owner, token, seen) -> wanted
-UPDATE {{lock}} SET actor = owner, owner = NULL, node = '', label = '', entries = '', meta = '',
-       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       wanted_until = wanted_until
-                      + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
- WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
-
--- name: renew_entry(name, owner, token, mark, lease) -> matched
--- :mark is ;<id>= and the end after it is written over by a later one, whatever the other entries are. The row lives as
--- long as the longest of them.
-UPDATE {{lock}}
-   SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
-       entries = INSERT(entries, LOCATE(:mark, entries) + CHAR_LENGTH(:mark), 16,
-                        GREATEST(LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease, 16, '0'),
-                                 SUBSTRING(entries, LOCATE(:mark, entries) + CHAR_LENGTH(:mark), 16)))
- WHERE name = :name AND owner = :owner AND token = :token AND LOCATE(:mark, entries) > 0;

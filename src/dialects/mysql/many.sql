@@ -63,8 +63,8 @@ SELECT r.name, CASE WHEN (r.name, r.owner) IN (/*rows 1 2*/) THEN r.token
 
 -- name: release_many(name, owner, token) -> matched
 -- No name twice. As in renew, rows that are locked elsewhere are skipped. What the SELECT answers is to be believed once
--- the COMMIT has succeeded: 1 for what was freed (by this, or before: the token is of this claim alone), 2 if somebody
--- waits for that, 0 for what is still the claim's and has to be released alone. Of what a Galera cluster has undone
+-- the COMMIT has succeeded: 1 for what was freed (by this, or before: the token is of this key alone), 2 if somebody
+-- waits for that, 0 for what is still the key's and has to be released alone. Of what a Galera cluster has undone
 -- before the COMMIT, which MariaDB tells nobody, the SELECT behind that says so: the last word counts.
 SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 START TRANSACTION;

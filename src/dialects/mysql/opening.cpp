@@ -47,7 +47,7 @@ void init_library() {
   static std::once_flag once;
   const ForkLock lock;
   std::call_once(once, [] {
-    struct sigaction before{};
+    struct sigaction before {};
     ::sigaction(SIGPIPE, nullptr, &before);
     mysql_library_init(0, nullptr, nullptr);
     ::sigaction(SIGPIPE, &before, nullptr);
@@ -103,9 +103,9 @@ void ServerConnection::heed_greeting(const Server& server, const Deadline& deadl
   if (greeting == Greeting::incomplete && (insists_on_tls(server) || deadline.passed()))
     throw Failure(Cause::refused, fmt::format("MySQL: no greeting from {} in time", server.target));
   if (greeting == Greeting::without_tls && insists_on_tls(server) && !planted("tls_not_insisted"))
-    throw Failure(Cause::rejected,
-                  fmt::format("MySQL: TLS was asked for (ssl-mode), and {} does not offer it; nothing was sent",
-                              server.target));
+    throw Failure(
+        Cause::rejected,
+        fmt::format("MySQL: TLS was asked for (ssl-mode), and {} does not offer it; nothing was sent", server.target));
   leave_tls_out(connection_);
   keep_password_hidden(connection_);
 }
@@ -204,14 +204,15 @@ void ServerConnection::open_at(const Server& server, const std::string& host, co
     throw Failure(std::move(failure));
   }
   if (must && mysql_get_ssl_cipher(connection_) == nullptr && !planted("tls_not_insisted"))
-    throw Failure(Cause::rejected, fmt::format("MySQL: the connection to {} is not encrypted although TLS was asked for",
-                                               server.target));
+    throw Failure(
+        Cause::rejected,
+        fmt::format("MySQL: the connection to {} is not encrypted although TLS was asked for", server.target));
   encrypted_ = mysql_get_ssl_cipher(connection_) != nullptr;
   mariadb_ = mariadb_connection(connection_) != 0;
   const auto version = mysql_get_server_version(connection_);
   if (version < (mariadb_ ? oldest_mariadb : oldest_mysql))
-    throw Failure(Cause::rejected, fmt::format("{} is too old: MariaDB 10.6 and MySQL 8.0.1 are the oldest supported",
-                                               this->server()));
+    throw Failure(Cause::rejected,
+                  fmt::format("{} is too old: MariaDB 10.6 and MySQL 8.0.1 are the oldest supported", this->server()));
 }
 
 // In one round trip.
@@ -251,8 +252,9 @@ void ServerConnection::check_settings(Deadline deadline) {
   unsigned status = 0;
   mariadb_get_infov(connection_, MARIADB_CONNECTION_SERVER_STATUS, &status);
   if ((status & SERVER_STATUS_AUTOCOMMIT) == 0)
-    throw Failure(Cause::rejected, "MySQL: autocommit is off on this server, so that nothing would ever be granted; without "
-                                   "prepared statements no session setting is made: set autocommit=1 there");
+    throw Failure(Cause::rejected,
+                  "MySQL: autocommit is off on this server, so that nothing would ever be granted; without "
+                  "prepared statements no session setting is made: set autocommit=1 there");
   try {
     query(std::string(variables), deadline);
   } catch (const Failure& failure) {
@@ -277,36 +279,44 @@ std::vector<std::string> ServerConnection::weaknesses(Deadline deadline) {
   check_sendable(deadline);
   const BrokenPipeGuard guard(encrypted_);
   // As text, whatever type a server gives them.
-  query("SELECT CONCAT(@@innodb_flush_log_at_trx_commit), CONCAT(@@innodb_doublewrite), CONCAT(@@log_bin), "
-        "CONCAT(@@sync_binlog), CONCAT(@@binlog_format)",
-        deadline);
-  const auto off = [&](std::size_t column) { return answer_.text(0, column) == "0" || answer_.text(0, column) == "OFF"; };
+  query(
+      "SELECT CONCAT(@@innodb_flush_log_at_trx_commit), CONCAT(@@innodb_doublewrite), CONCAT(@@log_bin), "
+      "CONCAT(@@sync_binlog), CONCAT(@@binlog_format)",
+      deadline);
+  const auto off = [&](std::size_t column) {
+    return answer_.text(0, column) == "0" || answer_.text(0, column) == "OFF";
+  };
   const bool binlog = !off(2);
   if (binlog && answer_.text(0, 4) == "STATEMENT" && !planted("binlog_statement_taken"))
-    throw Failure(Cause::rejected,
-                  "MySQL: binlog_format=STATEMENT cannot replicate what a lock engine writes; set binlog_format=ROW (or MIXED)");
+    throw Failure(
+        Cause::rejected,
+        "MySQL: binlog_format=STATEMENT cannot replicate what a lock engine writes; set binlog_format=ROW (or MIXED)");
   std::vector<std::string> found;
   if (answer_.text(0, 0) != "1")
-    found.push_back(fmt::format("innodb_flush_log_at_trx_commit={}: a grant acknowledged before a crash can be forgotten, and "
-                                "granted a second time",
-                                answer_.text(0, 0)));
+    found.push_back(
+        fmt::format("innodb_flush_log_at_trx_commit={}: a grant acknowledged before a crash can be forgotten, and "
+                    "granted a second time",
+                    answer_.text(0, 0)));
   if (off(1) && !planted("doublewrite_untold"))
     found.emplace_back("innodb_doublewrite is off: a crash of the machine can damage the lock table");
   if (binlog && answer_.text(0, 3) != "1" && !planted("sync_binlog_untold"))
-    found.emplace_back("sync_binlog is not 1: after a crash of the machine a replica may have other grants than its source");
+    found.emplace_back(
+        "sync_binlog is not 1: after a crash of the machine a replica may have other grants than its source");
   if (binlog && !in_cluster() && loses_in_failover(deadline))
-    found.push_back(fmt::format("{} is not on, or no replica acknowledges commits, and a replica follows: a failover to it "
-                                "forgets the last grants, and they are granted again with the same tokens",
-                                mariadb_ ? "rpl_semi_sync_master_enabled" : "rpl_semi_sync_source_enabled"));
+    found.push_back(
+        fmt::format("{} is not on, or no replica acknowledges commits, and a replica follows: a failover to it "
+                    "forgets the last grants, and they are granted again with the same tokens",
+                    mariadb_ ? "rpl_semi_sync_master_enabled" : "rpl_semi_sync_source_enabled"));
   return found;
 }
 
 // Whether replicas follow, and commits wait for none of them. MySQL shows those that follow only to who may see the
 // sessions of others (PROCESS); MariaDB counts them for everybody.
 bool ServerConnection::loses_in_failover(Deadline deadline) {
-  query("SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_status', "
-        "'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_source_clients')",
-        deadline);
+  query(
+      "SHOW GLOBAL STATUS WHERE Variable_name IN ('Slaves_connected', 'Rpl_semi_sync_master_status', "
+      "'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_source_clients')",
+      deadline);
   bool follow = false, waits = false, acknowledge = false;
   for (std::size_t row = 0; row < answer_.rows(); ++row) {
     const auto &name = answer_.text(row, 0), &value = answer_.text(row, 1);

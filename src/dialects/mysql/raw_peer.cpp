@@ -79,9 +79,7 @@ class Prepared {
   std::int64_t insert_id() { return static_cast<std::int64_t>(mysql_stmt_insert_id(handle_.get())); }
 
  private:
-  [[noreturn]] void fail() {
-    throw std::runtime_error(fmt::format("raw peer: {}", mysql_stmt_error(handle_.get())));
-  }
+  [[noreturn]] void fail() { throw std::runtime_error(fmt::format("raw peer: {}", mysql_stmt_error(handle_.get()))); }
 
   const Statement statement_;
   const std::unique_ptr<MYSQL_STMT, Free> handle_;
@@ -98,8 +96,8 @@ class Peer final : public RawPeer {
     if (mysql_real_connect(raw(), or_null(server.host), or_null(server.user), or_null(server.password),
                            or_null(server.database), server.port, or_null(server.socket), CLIENT_FOUND_ROWS) == nullptr)
       fail();
-    for (const char* setting : {"SET SESSION sql_mode = 'STRICT_ALL_TABLES'",
-                                "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"})
+    for (const char* setting :
+         {"SET SESSION sql_mode = 'STRICT_ALL_TABLES'", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"})
       if (mysql_query(raw(), setting) != 0) fail();
     TableNames names;
     names.schema = table.schema.empty() ? server.database : table.schema;
@@ -143,16 +141,18 @@ class Peer final : public RawPeer {
 
   Settings settings() override {
     Settings settings;
-    const auto rows = query("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit',"
-                            " 'innodb_doublewrite', 'innodb_flush_method', 'log_bin', 'sync_binlog', 'wsrep_on')");
+    const auto rows = query(
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit',"
+        " 'innodb_doublewrite', 'innodb_flush_method', 'log_bin', 'sync_binlog', 'wsrep_on')");
     while (const auto row = mysql_fetch_row(rows.get())) settings.emplace_back(row[0], row[1]);
     return settings;
   }
 
   Load load() override {
     Load load;
-    const auto rows = query("SHOW GLOBAL STATUS WHERE Variable_name IN"
-                            " ('Questions', 'Innodb_os_log_written', 'Threads_connected')");
+    const auto rows = query(
+        "SHOW GLOBAL STATUS WHERE Variable_name IN"
+        " ('Questions', 'Innodb_os_log_written', 'Threads_connected')");
     while (const auto row = mysql_fetch_row(rows.get())) {
       const auto number = std::strtoll(row[1], nullptr, 10);
       if (std::string_view(row[0]) == "Questions") load.statements = number;
@@ -164,8 +164,9 @@ class Peer final : public RawPeer {
 
   std::int64_t end_of_log() override {
     // MariaDB's name of it, and MySQL's.
-    const auto rows = query("SHOW GLOBAL STATUS WHERE Variable_name IN"
-                            " ('Innodb_lsn_current', 'Innodb_redo_log_current_lsn')");
+    const auto rows = query(
+        "SHOW GLOBAL STATUS WHERE Variable_name IN"
+        " ('Innodb_lsn_current', 'Innodb_redo_log_current_lsn')");
     const auto row = mysql_fetch_row(rows.get());
     return row == nullptr ? load().bytes_written : std::strtoll(row[1], nullptr, 10);
   }

@@ -37,8 +37,9 @@ Tls tls_of(const std::string& text) {
   // Connector/C checks chain and name together: the weaker of the two is answered by the stronger.
   if (upper == "VERIFY_CA" && planted("ca_mode_weak")) return Tls::required;
   if (upper == "VERIFY_CA" || upper == "VERIFY_IDENTITY") return Tls::verified;
-  refuse(fmt::format("the option ssl-mode={} is unknown; use DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY",
-                     in_quotes(text)));
+  refuse(
+      fmt::format("the option ssl-mode={} is unknown; use DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY",
+                  in_quotes(text)));
 }
 
 void read_place(Server& server, std::string_view place) {
@@ -87,9 +88,11 @@ Server server_of(const Url& url, const std::string& application) {
     } else if (key == "ssl-key") {
       server.ssl_key = value;
     } else if (key == "charset") {
-      if (value != "utf8mb4") refuse(fmt::format("the option charset={} is not possible; only utf8mb4 is", in_quotes(value)));
+      if (value != "utf8mb4")
+        refuse(fmt::format("the option charset={} is not possible; only utf8mb4 is", in_quotes(value)));
     } else {
-      refuse(fmt::format("the option {} of the URL is unknown; {} knows {}", in_quotes(key), url.scheme, known_options));
+      refuse(
+          fmt::format("the option {} of the URL is unknown; {} knows {}", in_quotes(key), url.scheme, known_options));
     }
   }
   // Who names an authority wants the server checked against it.
@@ -99,9 +102,11 @@ Server server_of(const Url& url, const std::string& application) {
     refuse(fmt::format("the URL has both the host {} and the option socket={}; one is possible", in_quotes(url.hosts),
                        in_quotes(server.socket)));
   if (server.tls == Tls::required && (server.host.empty() || !server.socket.empty()))
-    refuse("ssl-mode=REQUIRED needs a host in the URL, and no socket: whether TLS is offered is found out on the network, "
-           "before anything is sent");
-  server.target = fmt::format("{}://{}{}{}", url.scheme, server.user.empty() ? "" : server.user + "@", url.hosts, url.path);
+    refuse(
+        "ssl-mode=REQUIRED needs a host in the URL, and no socket: whether TLS is offered is found out on the network, "
+        "before anything is sent");
+  server.target =
+      fmt::format("{}://{}{}{}", url.scheme, server.user.empty() ? "" : server.user + "@", url.hosts, url.path);
   return server;
 }
 

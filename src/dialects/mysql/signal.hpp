@@ -1,4 +1,4 @@
-// This file knows the named locks of the server that an engine rings with.
+// This file knows the named locks of the server that an engine notifies with.
 #pragma once
 
 #include "connection.hpp"
@@ -8,12 +8,12 @@
 
 namespace dlock::dialects::DLOCK_DIALECT {
 
-// An engine holds one of a few named locks on a connection of its own. To ring, it takes the next one and then frees the
+// An engine holds one of a few named locks on a connection of its own. To notify, it takes the next one and then frees the
 // one it had, on which everybody waits who listens. Whoever was slow finds a lock free that it believed to be held, and
-// knows that it has missed something; a ringer that dies frees its lock, too.
+// knows that it has missed something; a release signal that dies frees its lock, too.
 inline constexpr int signals = 4;
 
-// The name, as it stands in SQL. `engine` has been looked over by engine_of(), `table` is TableNames::bell().
+// The name, as it stands in SQL. `engine` has been looked over by engine_of(), `table` is TableNames::channel().
 std::string signal_name(std::string_view engine, std::string_view table, int number);
 
 // The engine in the actor of a row; empty if that does not look like one.

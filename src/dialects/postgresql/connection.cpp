@@ -42,11 +42,11 @@ std::int64_t number_in(std::string_view text) {
 // Never destroyed: exit() may end an engine that still uses it. A child must not find it half made.
 const std::string& settings_in_transaction() {
   const ForkLock lock;
-  static const std::string& settings = *new std::string(fmt::format(
-      "SELECT set_config('lock_timeout', '{}', true), set_config('statement_timeout', '0', true),"
-      " set_config('client_min_messages', 'warning', true),"
-      " CASE WHEN {} THEN set_config('synchronous_commit', 'on', true) END",
-      lock_patience, in_need_of_raising()));
+  static const std::string& settings = *new std::string(
+      fmt::format("SELECT set_config('lock_timeout', '{}', true), set_config('statement_timeout', '0', true),"
+                  " set_config('client_min_messages', 'warning', true),"
+                  " CASE WHEN {} THEN set_config('synchronous_commit', 'on', true) END",
+                  lock_patience, in_need_of_raising()));
   return settings;
 }
 
@@ -59,7 +59,8 @@ ServerConnection::ServerConnection(const Server& server, Use use, Deadline deadl
       user_(PQuser(connection_.get())),
       prefix_("dlock_" + random_identity().substr(0, 12)) {
   PQsetNoticeReceiver(
-      connection_.get(), [](void* self, const PGresult* notice) { static_cast<ServerConnection*>(self)->heed(notice); }, this);
+      connection_.get(), [](void* self, const PGresult* notice) { static_cast<ServerConnection*>(self)->heed(notice); },
+      this);
   if (use_ == Use::own_session) make_settings(deadline);
 }
 
@@ -130,7 +131,8 @@ void ServerConnection::catch_up_on_answers(Deadline deadline) {
   const auto overdue = later(*unanswered_, longest_unanswered);
   std::optional<Failure> ignored;
   int good = 0;
-  if (receive({unwanted, {}}, Sent::nothing_that_runs, deadline.no_later_than(overdue), ignored, good) == Received::late) {
+  if (receive({unwanted, {}}, Sent::nothing_that_runs, deadline.no_later_than(overdue), ignored, good) ==
+      Received::late) {
     if (BootClock::now() < overdue)
       throw Failure(Cause::timed_out, "PostgreSQL: an earlier statement has no answer yet, and nothing was asked");
     broken(Sent::nothing_that_runs);
@@ -186,8 +188,8 @@ ServerConnection::Received ServerConnection::receive(const Expected& expected, S
   return Received::all;
 }
 
-ServerConnection::Received ServerConnection::finish_request(const Expected& expected, const Statement* statement, Sent sent,
-                                                            Deadline deadline) {
+ServerConnection::Received ServerConnection::finish_request(const Expected& expected, const Statement* statement,
+                                                            Sent sent, Deadline deadline) {
   std::optional<Failure> failure;
   int good = 0;
   if (receive(expected, sent, deadline, failure, good) == Received::late) return Received::late;
@@ -209,10 +211,9 @@ void ServerConnection::leave_transaction(Deadline deadline) noexcept {
     std::optional<Failure> failure;
     int good = 0;
     flush(PQsendQuery(connection_.get(), "ROLLBACK"), Sent::nothing_that_runs, deadline);
-    if (receive({unwanted, {}}, Sent::nothing_that_runs, deadline, failure, good) == Received::late || failure) usable_ = false;
-  } catch (const Failure&) {
-    usable_ = false;
-  }
+    if (receive({unwanted, {}}, Sent::nothing_that_runs, deadline, failure, good) == Received::late || failure)
+      usable_ = false;
+  } catch (const Failure&) { usable_ = false; }
 }
 
 Failure ServerConnection::failure_in(const PGresult* result, Sent sent) const {

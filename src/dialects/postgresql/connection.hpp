@@ -17,9 +17,9 @@ namespace dlock::dialects::DLOCK_DIALECT {
 
 // How a connection is used.
 enum class Use {
-  own_session,  // as a session of its own, unless a pooler is found in between, then or by an earlier connection
-  lent_session, // as if there were one: each statement in a transaction of its own that brings its settings along
-  as_it_is,     // as lent_session, and without any settings
+  own_session,   // as a session of its own, unless a pooler is found in between, then or by an earlier connection
+  lent_session,  // as if there were one: each statement in a transaction of its own that brings its settings along
+  as_it_is,      // as lent_session, and without any settings
 };
 
 class ServerConnection final : public Connection {
@@ -73,7 +73,8 @@ class ServerConnection final : public Connection {
   // Sends what is buffered. `accepted`: what libpq said to the request.
   void flush(int accepted, Sent sent, Deadline deadline);
   // Reads every result to the end; nothing is believed unless all of them are good.
-  Received receive(const Expected& expected, Sent sent, const Deadline& deadline, std::optional<Failure>& failure, int& good);
+  Received receive(const Expected& expected, Sent sent, const Deadline& deadline, std::optional<Failure>& failure,
+                   int& good);
   // Throws what the request failed with. `statement`: what its first command prepares.
   Received finish_request(const Expected& expected, const Statement* statement, Sent sent, Deadline deadline);
   // After a failure: a transaction that was begun with the statement is ended.
@@ -86,8 +87,8 @@ class ServerConnection final : public Connection {
   Use use_;
   const std::shared_ptr<std::atomic<bool>> lends_sessions_;  // the server's
   const Handle connection_;
-  const std::string user_;          // as the server knows it
-  const std::string prefix_;        // behind a pooler a name of ours never means another client's statement
+  const std::string user_;               // as the server knows it
+  const std::string prefix_;             // behind a pooler a name of ours never means another client's statement
   PreparedTexts<std::string> prepared_;  // their names
   std::size_t names_ = 0;                // how many were ever given
   std::optional<Instant> unanswered_{};  // since then the answer to a post() is awaited
@@ -95,7 +96,7 @@ class ServerConnection final : public Connection {
   Answer answer_;
   bool unconfirmed_ = false;  // the standby has not confirmed what the last request has committed
   bool ended_ = false;        // the server has said that it ends the connection
-  bool began_ = false;  // the last statement brought a BEGIN along
+  bool began_ = false;        // the last statement brought a BEGIN along
   bool usable_ = true;
 };
 

@@ -1,9 +1,9 @@
 // This file knows what makes PostgreSQL a dialect.
-#include "bell.hpp"
 #include "canceller.hpp"
 #include "connection.hpp"
 #include "dialects/embedded.hpp"
 #include "guest.hpp"
+#include "listener.hpp"
 #include "server.hpp"
 
 namespace dlock::dialects::DLOCK_DIALECT {
@@ -26,8 +26,8 @@ class ServerConnector final : public Connector {
   std::unique_ptr<Canceller> canceller(Connection& connection, Deadline) const override {
     return make_canceller(static_cast<ServerConnection&>(connection));
   }
-  std::unique_ptr<Bell> bell(const TableNames& names, Deadline deadline) const override {
-    return use_ == Use::own_session ? open_bell(server_, names, deadline) : nullptr;
+  std::unique_ptr<Listener> listener(const TableNames& names, Deadline deadline) const override {
+    return use_ == Use::own_session ? open_listener(server_, names, deadline) : nullptr;
   }
   const std::string& target() const noexcept override { return server_.target; }
 
@@ -43,7 +43,8 @@ constexpr std::size_t removed_rows = 300;  // rows are locked one by one: others
 class ServerDialect final : public EmbeddedDialect {
  public:
   ServerDialect()
-      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::dollar, '"', clock_margin, removed_rows}, embedded()) {}
+      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::dollar, '"', clock_margin, removed_rows},
+                        embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }

@@ -42,8 +42,8 @@ std::string field_of(const PGresult* result, int field) {
 [[noreturn]] void fail(PGconn* connection, const PGresult* result) {
   const auto sqlstate = field_of(result, PG_DIAG_SQLSTATE);
   if (PQstatus(connection) != CONNECTION_OK && sqlstate != idle_code)
-    throw Failure(Cause::disconnected, "PostgreSQL: the caller's connection broke: " + in_one_line(PQerrorMessage(connection)),
-                  {}, true);
+    throw Failure(Cause::disconnected,
+                  "PostgreSQL: the caller's connection broke: " + in_one_line(PQerrorMessage(connection)), {}, true);
   const char* user = PQuser(connection);
   auto text = field_of(result, PG_DIAG_MESSAGE_PRIMARY);
   if (text.empty()) text = PQerrorMessage(connection);
@@ -60,8 +60,9 @@ TextRow ask(PGconn* connection, std::string_view sql) {
   } else if (PQntuples(result.get()) > 0) {
     for (int column = 0; column < PQnfields(result.get()); ++column) {
       if (PQgetisnull(result.get(), 0, column) != 0) row.emplace_back();
-      else row.emplace_back(std::string(PQgetvalue(result.get(), 0, column),
-                                        static_cast<std::size_t>(PQgetlength(result.get(), 0, column))));
+      else
+        row.emplace_back(std::string(PQgetvalue(result.get(), 0, column),
+                                     static_cast<std::size_t>(PQgetlength(result.get(), 0, column))));
     }
   }
   return row;
@@ -102,9 +103,7 @@ void TransactionGuest::check() {
       const auto why = std::current_exception();
       try {
         run("SELECT 1");
-      } catch (...) {
-        std::rethrow_exception(why);
-      }
+      } catch (...) { std::rethrow_exception(why); }
       throw Failure(Cause::rejected, no_transaction);
     }
     run("RELEASE SAVEPOINT dlock_check");
@@ -116,7 +115,8 @@ void TransactionGuest::check() {
     case PQTRANS_INERROR:
       throw Failure(Cause::rejected, "the transaction that was handed over has failed; roll it back first");
     case PQTRANS_ACTIVE:
-      throw Failure(Cause::rejected, "a statement is under way on the connection that was handed over; read its results first");
+      throw Failure(Cause::rejected,
+                    "a statement is under way on the connection that was handed over; read its results first");
     case PQTRANS_UNKNOWN: break;
   }
   throw Failure(Cause::disconnected, broken);
@@ -155,10 +155,11 @@ TextRow TransactionGuest::attempt(std::string_view sql) {
 // session and which database this is, and whether there is a lock table in it.
 std::string TransactionGuest::lock_timeout() {
   if (connection_ != nullptr) return one("SHOW lock_timeout");
-  const auto row = run(fmt::format(
-      "SELECT current_setting('lock_timeout'), pg_backend_pid(), "
-      "(extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000000)::bigint, current_database(), (to_regclass({}) IS NULL)::int",
-      table_));
+  const auto row =
+      run(fmt::format("SELECT current_setting('lock_timeout'), pg_backend_pid(), "
+                      "(extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000000)::bigint, "
+                      "current_database(), (to_regclass({}) IS NULL)::int",
+                      table_));
   if (row.size() < 5) throw Failure(Cause::rejected, "the runner that was handed over answers less than was asked");
   session_ = fmt::format("{} {}", row[1].value_or(""), row[2].value_or(""));
   database_ = row[3].value_or("");
@@ -211,13 +212,12 @@ std::string TransactionGuest::where() noexcept {
   try {
     if (connection_ != nullptr) {
       const char *name = PQdb(connection_), *host = PQhost(connection_), *port = PQport(connection_);
-      return fmt::format("{} at {}:{}", name == nullptr ? "" : name, host == nullptr ? "" : host, port == nullptr ? "" : port);
+      return fmt::format("{} at {}:{}", name == nullptr ? "" : name, host == nullptr ? "" : host,
+                         port == nullptr ? "" : port);
     }
     if (database_.empty()) database_ = one("SELECT current_database()");
     return database_;
-  } catch (...) {
-    return "a database that does not answer";
-  }
+  } catch (...) { return "a database that does not answer"; }
 }
 
 bool TransactionGuest::blind_to_new_rows() {
@@ -228,7 +228,8 @@ bool TransactionGuest::blind_to_new_rows() {
 void TransactionGuest::bound_idle(Duration bound) {
   if (planted("fence_unbounded") && mark_.empty()) return;
   constexpr std::string_view setting = "idle_in_transaction_session_timeout";
-  run(fmt::format("SELECT set_config('{0}', '{1}ms', true) WHERE current_setting('{0}')::interval = '0' "
+  run(
+      fmt::format("SELECT set_config('{0}', '{1}ms', true) WHERE current_setting('{0}')::interval = '0' "
                   "OR current_setting('{0}')::interval > '{1}ms'",
                   setting, milliseconds(bound)));
 }
@@ -245,9 +246,7 @@ bool TransactionGuest::replaced() noexcept {
     }
     run("ROLLBACK");
     run("BEGIN READ ONLY");
-  } catch (...) {
-    return false;
-  }
+  } catch (...) { return false; }
   try {
     run(fails);
   } catch (...) {  // as it should
@@ -295,11 +294,13 @@ void TransactionGuest::commit() {
   }
   if (PQstatus(connection_) != CONNECTION_OK) throw Failure(Cause::disconnected, broken);
   if (PQtransactionStatus(connection_) == PQTRANS_INERROR)
-    throw Failure(Cause::rejected, "a statement of the transaction had failed, and the work went on; nothing of it is stored");
+    throw Failure(Cause::rejected,
+                  "a statement of the transaction had failed, and the work went on; nothing of it is stored");
   if (PQtransactionStatus(connection_) != PQTRANS_INTRANS) throw Failure(Cause::rejected, ended_early);
   // The warning that nobody has confirmed the commit must not be silenced.
-  constexpr std::string_view audible = "SELECT set_config('client_min_messages', 'warning', true) "
-                                       "WHERE current_setting('client_min_messages') IN ('error', 'fatal', 'panic')";
+  constexpr std::string_view audible =
+      "SELECT set_config('client_min_messages', 'warning', true) "
+      "WHERE current_setting('client_min_messages') IN ('error', 'fatal', 'panic')";
   const StandbyWatch standby(connection_);
   try {
     run(fmt::format("{};{};COMMIT", release, audible));
@@ -315,9 +316,7 @@ bool TransactionGuest::undo() noexcept {
     if (connection_ != nullptr && PQtransactionStatus(connection_) == PQTRANS_IDLE) return false;
     run("ROLLBACK TO SAVEPOINT " + mark_);
     return true;
-  } catch (...) {
-    return false;
-  }
+  } catch (...) { return false; }
 }
 
 bool TransactionGuest::roll_back() noexcept {

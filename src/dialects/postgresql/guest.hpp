@@ -42,11 +42,11 @@ class TransactionGuest final : public Guest {
 
   PGconn* connection_ = nullptr;  // null with a runner
   Send send_;
-  const std::string table_;  // its name as a literal
+  const std::string table_;       // its name as a literal
   const std::string lock_table_;  // the statement that says whether it can be written at once
-  std::string mark_;      // the savepoint behind the fence of a transaction that was begun here
-  std::string session_;   // with a runner: which session of the server this is
-  std::string database_;  // with a runner: its name, once it is known
+  std::string mark_;              // the savepoint behind the fence of a transaction that was begun here
+  std::string session_;           // with a runner: which session of the server this is
+  std::string database_;          // with a runner: its name, once it is known
 };
 
 // A text as bytes in hexadecimal digits: whatever the client's encoding and standard_conforming_strings say.

@@ -66,13 +66,13 @@ RETURNING l.token;
 
 -- name: release(name, owner, token)
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
--- late is refused; and while somebody waits for it (wanted_until), the commit rings, with the owner of the ticket that
+-- late is refused; and while somebody waits for it (wanted_until), the commit notifies, with the owner of the ticket that
 -- is next, or dashes, and the name.
 UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = l.owner, entries = '', meta = '',
        expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
-       (pg_notify('dlock_{{bell}}', coalesce(
+       (pg_notify('dlock_{{channel}}', coalesce(
           (SELECT w.owner FROM {{waiter}} AS w
             WHERE w.name = l.name AND w.ticket > l.served_ticket
               AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
@@ -89,7 +89,7 @@ ON CONFLICT (name) DO UPDATE SET owner = NULL, node = '', label = '', actor = ex
                          ELSE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END
  WHERE l.owner IS NULL OR l.owner = excluded.actor
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
-       (pg_notify('dlock_{{bell}}', coalesce(
+       (pg_notify('dlock_{{channel}}', coalesce(
           (SELECT w.owner FROM {{waiter}} AS w
             WHERE w.name = l.name AND w.ticket > l.served_ticket
               AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
@@ -97,7 +97,9 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
 
 -- name: renew(name, owner, token, lease)
 -- Every argument is an array, an element a lease. A row that is locked elsewhere is skipped, and told from a lost one
--- by what the snapshot shows of it. An update, never an upsert: a released row stays released.
+-- by what the snapshot shows of it. An update, never an upsert: a released row stays released. The answer: 0 skipped,
+-- 1 renewed, 2 renewed and wanted. What tells that are the rows of those who wait, and not the mark on the lock's row,
+-- which outlives the wait of who made it: that may be who holds the lock now.
 WITH wanted AS MATERIALIZED (
   SELECT w.name, w.owner, w.token, w.lease
     FROM unnest(:name::text[], :owner::text[], :token::bigint[], :lease::bigint[]) AS w (name, owner, token, lease)),
@@ -107,18 +109,26 @@ mine AS MATERIALIZED (
 renewed AS (
   UPDATE {{lock}} AS l
      SET expires_at = greatest(l.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + mine.lease)
-    FROM mine WHERE l.name = mine.name RETURNING l.owner)
-SELECT owner, 1::bigint FROM renewed
+    FROM mine WHERE l.name = mine.name RETURNING l.name, l.owner, l.served_ticket)
+SELECT r.owner,
+       1 + EXISTS (SELECT FROM {{waiter}} AS w
+                    WHERE w.name = r.name AND w.owner <> r.owner AND (w.ticket = 0 OR w.ticket > r.served_ticket)
+                      AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)::int::bigint
+  FROM renewed AS r
 UNION ALL
 SELECT l.owner, 0::bigint
   FROM {{lock}} AS l JOIN wanted AS w ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
  WHERE l.owner NOT IN (SELECT owner FROM renewed);
 
 -- name: extend(name, owner, token, lease)
-UPDATE {{lock}}
+-- Answers whether the name is wanted, as a renewal does.
+UPDATE {{lock}} AS l
    SET lease_us = :lease::bigint,
        expires_at = greatest(expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
- WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
+ WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
+RETURNING EXISTS (SELECT FROM {{waiter}} AS w
+                   WHERE w.name = l.name AND w.owner <> l.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
+                     AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)::int::bigint;
 
 -- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta)
 -- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
@@ -135,7 +145,7 @@ UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, node = '', label = 're
        meta = '', expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
-       (pg_notify('dlock_{{bell}}', coalesce(
+       (pg_notify('dlock_{{channel}}', coalesce(
           (SELECT w.owner FROM {{waiter}} AS w
             WHERE w.name = l.name AND w.ticket > l.served_ticket
               AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
@@ -263,7 +273,7 @@ UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, node = '', label = '',
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
    AND expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
-       (pg_notify('dlock_{{bell}}', coalesce(
+       (pg_notify('dlock_{{channel}}', coalesce(
           (SELECT w.owner FROM {{waiter}} AS w
             WHERE w.name = l.name AND w.ticket > l.served_ticket
               AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
@@ -343,57 +353,3 @@ SELECT 1::bigint FROM {{lock}} WHERE name = :name::text;
 SELECT (CASE WHEN owner IS NULL AND actor = :settler::text THEN 1
              WHEN token <= :token::bigint + 1 THEN 0 ELSE 2 END)::bigint
   FROM {{lock}} WHERE name = :name::text;
-
--- The entries of a node: ;<id>=<end>;<id>=<end>; with ends of 16 digits. They are written only as long as they are what
--- was read (:seen), so that two who write at once do not undo each other.
-
--- name: entries(name)
-SELECT s.owner, s.node, s.entries, s.token, coalesce((SELECT f.token FROM {{lock}} AS f WHERE f.name = ''), 0), s.now,
-       (s.owner IS NOT NULL AND s.expires_at > s.now)::int::bigint
-  FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
-          FROM {{lock}} AS l WHERE l.name = :name::text AND l.name <> '' OFFSET 0) AS s;
-
--- name: add_entry(name, owner, token, seen, before, lease)
--- :before is all of the text that comes before the end of the new entry.
-UPDATE {{lock}} AS l
-   SET entries = :before::text || lpad((n.now + :lease::bigint)::text, 16, '0') || ';',
-       expires_at = greatest(l.expires_at, n.now + :lease::bigint)
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
- WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.entries = :seen::text;
-
--- name: replace(name, owner, token, seen, new_owner, new_token, label, actor, mark, lease, at_least, meta)
-UPDATE {{lock}} AS l
-   SET owner = :new_owner::text, token = :new_token::bigint, label = :label::text, actor = :actor::text,
-       entries = :mark::text || lpad((n.now + :lease::bigint)::text, 16, '0') || ';',
-       acquired_at = n.now, expires_at = n.now + :lease::bigint,
-       reopens_at = CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END,
-       lease_us = :lease::bigint, meta = :meta::text
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
- WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.entries = :seen::text;
-
--- name: drop_entry(name, owner, token, seen, others)
-UPDATE {{lock}} SET entries = :others::text
- WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND entries = :seen::text;
-
--- name: drop_last_entry(name, owner, token, seen)
-UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = l.owner, entries = '', meta = '',
-       expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
- WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND entries = :seen::text
-RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
-       (pg_notify('dlock_{{bell}}', coalesce(
-          (SELECT w.owner FROM {{waiter}} AS w
-            WHERE w.name = l.name AND w.ticket > l.served_ticket
-              AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
-
--- name: renew_entry(name, owner, token, mark, lease)
--- :mark is ;<id>= and the end after it is written over by a later one, whatever the other entries are. The row lives as
--- long as the longest of them.
-UPDATE {{lock}} AS l
-   SET entries = overlay(l.entries placing greatest(lpad((n.now + :lease::bigint)::text, 16, '0'),
-                                                    substr(l.entries, strpos(l.entries, :mark::text) + length(:mark::text), 16))
-                         from strpos(l.entries, :mark::text) + length(:mark::text) for 16),
-       expires_at = greatest(l.expires_at, n.now + :lease::bigint)
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
- WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint
-   AND strpos(l.entries, :mark::text) > 0;

@@ -54,8 +54,8 @@ SELECT w.name, 0::bigint
    AND NOT EXISTS (SELECT FROM granted AS g WHERE g.name = w.name);
 
 -- name: release_many(name, owner, token)
--- Every argument is an array, an element a claim; no name twice. An answer for each that is the claim's: 1 freed, 2 freed
--- and rung for as by release, 0 not freed, since its row is locked elsewhere: it has to be released alone.
+-- Every argument is an array, an element a key; no name twice. An answer for each that is the key's: 1 freed, 2 freed
+-- and notified of as by release, 0 not freed, since its row is locked elsewhere: it has to be released alone.
 WITH wanted AS MATERIALIZED (
   SELECT w.name, w.owner, w.token
     FROM unnest(:name::text[], :owner::text[], :token::bigint[]) AS w (name, owner, token)),
@@ -67,7 +67,7 @@ freed AS (
          expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     FROM mine WHERE l.name = mine.name
   RETURNING l.name, CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 1 ELSE
-       1 + (pg_notify('dlock_{{bell}}', coalesce(
+       1 + (pg_notify('dlock_{{channel}}', coalesce(
           (SELECT w.owner FROM {{waiter}} AS w
             WHERE w.name = l.name AND w.ticket > l.served_ticket
               AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint

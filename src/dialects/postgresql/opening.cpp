@@ -35,7 +35,8 @@ Handle open_at(const Server& server, const Keywords& place, Deadline deadline) {
   auto connection = start_connection(keywords.data(), values.data());
   if (!connection) throw Failure(Cause::refused, "PostgreSQL: out of memory");
   // Without one libpq prints what a server notes in passing to the program's standard error.
-  PQsetNoticeReceiver(connection.get(), [](void*, const PGresult*) {}, nullptr);
+  PQsetNoticeReceiver(
+      connection.get(), [](void*, const PGresult*) {}, nullptr);
   // Only this way does libpq tell the SQLSTATE of a refusal, which means the same in every language.
   PQsetErrorVerbosity(connection.get(), PQERRORS_VERBOSE);
   const auto refused = [&] {
@@ -46,8 +47,8 @@ Handle open_at(const Server& server, const Keywords& place, Deadline deadline) {
   if (PQstatus(connection.get()) == CONNECTION_BAD) throw refused();
   for (auto state = PGRES_POLLING_WRITING; state != PGRES_POLLING_OK; state = go_on_connecting(connection.get())) {
     if (state == PGRES_POLLING_FAILED) throw refused();
-    if (wait_until_ready(PQsocket(connection.get()), state == PGRES_POLLING_READING ? POLLIN : POLLOUT,
-                         deadline) == 0) {
+    if (wait_until_ready(PQsocket(connection.get()), state == PGRES_POLLING_READING ? POLLIN : POLLOUT, deadline) ==
+        0) {
       const char *host = PQhost(connection.get()), *port = PQport(connection.get());
       throw Failure(Cause::refused,
                     fmt::format("PostgreSQL: no connection to {} in time (host {}, port {})", server.target,
@@ -107,14 +108,10 @@ Handle open_connection(const Server& server, Deadline deadline) {
     std::vector<Keywords> addresses;
     try {
       addresses = addresses_of(server, server.places[i], until);
-    } catch (const Failure& failure) {
-      failed(failure);
-    }
+    } catch (const Failure& failure) { failed(failure); }
     for (std::size_t j = 0; j < addresses.size(); ++j) try {
         return open_at(server, addresses[j], until.share(addresses.size() - j));
-      } catch (const Failure& failure) {
-        failed(failure);
-      }
+      } catch (const Failure& failure) { failed(failure); }
   }
   throw Failure(Cause::refused, tried);
 }

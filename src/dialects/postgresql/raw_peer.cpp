@@ -30,7 +30,8 @@ class Peer final : public RawPeer {
   Peer(std::string_view url, const RawTable& table, std::string_view word)
       : connection_(PQconnectdb(std::string(url).c_str())) {
     if (PQstatus(connection_.get()) != CONNECTION_OK) fail();
-    PQsetNoticeReceiver(connection_.get(), [](void*, const PGresult*) {}, nullptr);
+    PQsetNoticeReceiver(
+        connection_.get(), [](void*, const PGresult*) {}, nullptr);
     // The plans are to be the same: these are the settings of the engine's sessions that choose them.
     checked(PQexec(raw(), "SET enable_seqscan = off; SET jit = off; SET plan_cache_mode = force_generic_plan"),
             PGRES_COMMAND_OK);
@@ -57,10 +58,10 @@ class Peer final : public RawPeer {
 
   std::int64_t acquire(std::string_view name, std::string_view owner) override {
     const std::string the_name(name), the_owner(owner);
-    const std::array<const char*, 10> values{the_name.c_str(), the_owner.c_str(), "bench", "bench", the_owner.c_str(),
-                                             "30000000", "0", "", "", "0"};
-    const auto result = checked(PQexecPrepared(raw(), "acquire", acquire_size_, values.data(), nullptr, nullptr, 0),
-                                PGRES_TUPLES_OK);
+    const std::array<const char*, 10> values{
+        the_name.c_str(), the_owner.c_str(), "bench", "bench", the_owner.c_str(), "30000000", "0", "", "", "0"};
+    const auto result =
+        checked(PQexecPrepared(raw(), "acquire", acquire_size_, values.data(), nullptr, nullptr, 0), PGRES_TUPLES_OK);
     return PQntuples(result.get()) == 0 ? 0 : std::strtoll(PQgetvalue(result.get(), 0, 0), nullptr, 10);
   }
 
@@ -83,8 +84,9 @@ class Peer final : public RawPeer {
 
   Settings settings() override {
     const auto found = checked(
-        PQexec(raw(), "SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN"
-                      " ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names') ORDER BY name"),
+        PQexec(raw(),
+               "SELECT name, setting FROM pg_catalog.pg_settings WHERE name IN"
+               " ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names') ORDER BY name"),
         PGRES_TUPLES_OK);
     Settings settings;
     for (int row = 0; row < PQntuples(found.get()); ++row)
@@ -93,16 +95,17 @@ class Peer final : public RawPeer {
   }
 
   Load load() override {
-    const auto counted = checked(
-        PQexec(raw(), "SELECT (xact_commit + xact_rollback)::bigint,"
-                      " (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint, numbackends"
-                      " FROM pg_catalog.pg_stat_database WHERE datname = current_database()"),
-        PGRES_TUPLES_OK);
+    const auto counted = checked(PQexec(raw(),
+                                        "SELECT (xact_commit + xact_rollback)::bigint,"
+                                        " (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint, numbackends"
+                                        " FROM pg_catalog.pg_stat_database WHERE datname = current_database()"),
+                                 PGRES_TUPLES_OK);
     return {number(counted, 0), number(counted, 1), number(counted, 2)};
   }
 
   std::int64_t end_of_log() override {
-    const auto end = checked(PQexec(raw(), "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"), PGRES_TUPLES_OK);
+    const auto end =
+        checked(PQexec(raw(), "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"), PGRES_TUPLES_OK);
     return number(end, 0);
   }
 

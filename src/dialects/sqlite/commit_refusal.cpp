@@ -10,7 +10,8 @@ namespace {
 constexpr const char* name = "dlock_unfenced";
 
 int create(sqlite3* database, void*, int, const char* const*, sqlite3_vtab** table, char**) {
-  if (const int code = sqlite3_declare_vtab(database, "CREATE /* what nobody reads */ TABLE x (n)"); code != SQLITE_OK) return code;
+  if (const int code = sqlite3_declare_vtab(database, "CREATE /* what nobody reads */ TABLE x (n)"); code != SQLITE_OK)
+    return code;
   *table = static_cast<sqlite3_vtab*>(sqlite3_malloc(sizeof(sqlite3_vtab)));
   if (*table == nullptr) return SQLITE_NOMEM;
   **table = {};
@@ -53,8 +54,8 @@ bool refuse_commit(sqlite3* database) noexcept {
   static const sqlite3_module module = module_of_refusal();
   if (sqlite3_create_module(database, name, &module, nullptr) != SQLITE_OK) return false;
   // Made in memory of the connection alone, and gone with the transaction.
-  return sqlite3_exec(database, "CREATE VIRTUAL TABLE IF NOT EXISTS temp.dlock_unfenced USING dlock_unfenced", nullptr, nullptr,
-                      nullptr) == SQLITE_OK;
+  return sqlite3_exec(database, "CREATE VIRTUAL TABLE IF NOT EXISTS temp.dlock_unfenced USING dlock_unfenced", nullptr,
+                      nullptr, nullptr) == SQLITE_OK;
 }
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

@@ -191,9 +191,7 @@ void FileConnection::roll_back() noexcept {
   if (!in_transaction()) return;  // some failures roll back by themselves
   try {
     control(rollback_, "ROLLBACK");
-  } catch (...) {
-    usable_ = false;
-  }
+  } catch (...) { usable_ = false; }
 }
 
 void FileConnection::script(std::string_view sql, Deadline deadline) {
@@ -205,8 +203,7 @@ void FileConnection::script(std::string_view sql, Deadline deadline) {
     if (!statement) continue;  // blanks or a comment
     if (sqlite3_stmt_readonly(statement.get()) == 0) before_write();
     int code = SQLITE_OK;
-    while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {
-    }
+    while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {}
     if (code != SQLITE_DONE) fail(code);
   }
 }

@@ -1,9 +1,9 @@
 // This file knows what makes SQLite a dialect.
-#include "bell.hpp"
 #include "connection.hpp"
 #include "dialects/embedded.hpp"
-#include "guest.hpp"
 #include "file.hpp"
+#include "guest.hpp"
+#include "listener.hpp"
 
 namespace dlock::dialects::DLOCK_DIALECT {
 
@@ -31,7 +31,9 @@ class FileConnector final : public Connector {
   std::unique_ptr<Canceller> canceller(Connection& connection, Deadline) const override {
     return std::make_unique<StatementCanceller>(static_cast<FileConnection&>(connection));
   }
-  std::unique_ptr<Bell> bell(const TableNames&, Deadline deadline) const override { return open_bell(file_, deadline); }
+  std::unique_ptr<Listener> listener(const TableNames&, Deadline deadline) const override {
+    return open_listener(file_, deadline);
+  }
   const std::string& target() const noexcept override { return target_; }
 
  private:
@@ -49,7 +51,8 @@ constexpr std::size_t removed_rows = 500;
 class FileDialect final : public EmbeddedDialect {
  public:
   FileDialect()
-      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '"', clock_margin, removed_rows}, embedded()) {}
+      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '"', clock_margin, removed_rows},
+                        embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<FileConnector>(url, options);
   }

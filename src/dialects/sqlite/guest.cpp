@@ -50,7 +50,8 @@ class BusyTimeout {
   BusyTimeout(sqlite3* database, Duration wait) : database_(database) {
     const auto row = ask(database, "PRAGMA busy_timeout");
     before_ = row.empty() ? 0 : std::stoi(row.front().value_or("0"));
-    if (before_ > 0) set(static_cast<int>(std::min<std::int64_t>(wait.count() / 1000, std::numeric_limits<int>::max())));
+    if (before_ > 0)
+      set(static_cast<int>(std::min<std::int64_t>(wait.count() / 1000, std::numeric_limits<int>::max())));
   }
   ~BusyTimeout() {
     if (before_ > 0) set(before_);
@@ -74,9 +75,7 @@ bool TransactionGuest::in_transaction() {
   if (database_ != nullptr) return sqlite3_get_autocommit(database_) == 0;
   try {
     run("BEGIN");
-  } catch (...) {
-    return true;
-  }
+  } catch (...) { return true; }
   run("ROLLBACK");
   return false;
 }
@@ -108,7 +107,8 @@ bool TransactionGuest::fence(std::string_view sql, Duration wait) {
 std::optional<bool> TransactionGuest::is_at(std::string_view place) {
   if (database_ == nullptr || place.empty()) return std::nullopt;
   const char* path = sqlite3_db_filename(database_, "main");
-  struct stat ours {}, theirs{};
+  struct stat ours {
+  }, theirs{};
   if (path == nullptr || *path == '\0') return false;  // in memory
   if (::stat(std::string(place).c_str(), &ours) != 0 || ::stat(path, &theirs) != 0) return std::nullopt;
   return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
@@ -127,9 +127,7 @@ std::string TransactionGuest::where() noexcept {
     if (database_ != nullptr) return path_of(database_);
     const auto row = run("PRAGMA database_list");  // the first one is main
     return row.size() > 2 && !row[2].value_or("").empty() ? *row[2] : "the caller's database";
-  } catch (...) {
-    return "a database that does not answer";
-  }
+  } catch (...) { return "a database that does not answer"; }
 }
 
 // With a runner there is no hold on the connection but SQL: it takes no writes from here on, until its owner says so.
@@ -138,8 +136,7 @@ void TransactionGuest::doom(const EndSession&) noexcept {
   roll_back();
   try {
     run("PRAGMA query_only = ON");
-  } catch (...) {
-  }
+  } catch (...) {}
 }
 
 void TransactionGuest::spoil() noexcept {
@@ -150,9 +147,7 @@ void TransactionGuest::begin(Duration wait) {
   if (database_ != nullptr && in_transaction()) throw Failure(Cause::rejected, open_already);
   try {
     run_waiting("BEGIN IMMEDIATE", wait);
-  } catch (const Failure&) {
-    throw;
-  } catch (const std::exception& error) {
+  } catch (const Failure&) { throw; } catch (const std::exception& error) {
     if (std::string_view(error.what()).find("within a transaction") == std::string_view::npos) throw;
     throw Failure(Cause::rejected, open_already);
   }
@@ -164,9 +159,7 @@ void TransactionGuest::commit() {
   if (database_ != nullptr && !in_transaction()) throw Failure(Cause::rejected, ended_early);
   try {
     run("RELEASE " + mark_);
-  } catch (...) {
-    throw Failure(Cause::rejected, ended_early);
-  }
+  } catch (...) { throw Failure(Cause::rejected, ended_early); }
   run("COMMIT");
 }
 
@@ -174,9 +167,7 @@ bool TransactionGuest::undo() noexcept {
   try {
     run("ROLLBACK TO " + mark_);
     return true;
-  } catch (...) {
-    return false;
-  }
+  } catch (...) { return false; }
 }
 
 bool TransactionGuest::roll_back() noexcept {
@@ -187,9 +178,7 @@ bool TransactionGuest::roll_back() noexcept {
   }
   try {
     return !in_transaction();
-  } catch (...) {
-    return false;
-  }
+  } catch (...) { return false; }
 }
 
 void append_literal(std::string& sql, const Argument& argument) {

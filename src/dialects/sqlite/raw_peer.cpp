@@ -101,7 +101,8 @@ class Peer final : public RawPeer {
     db_.reset(db);
     check(code);
     for (const auto& [key, value] : url.options)
-      if (key == "synchronous") check(sqlite3_exec(db, ("PRAGMA synchronous=" + value).c_str(), nullptr, nullptr, nullptr));
+      if (key == "synchronous")
+        check(sqlite3_exec(db, ("PRAGMA synchronous=" + value).c_str(), nullptr, nullptr, nullptr));
     check(sqlite3_busy_timeout(db, 60'000));
     TableNames names;
     names.schema = "main";

@@ -35,7 +35,7 @@ auto asked(Ask ask) {
   for (;;) try {
       return ask();
     } catch (const Failure& failure) {
-      if (!engine::passing(failure.cause())) throw;
+      if (!engine::is_transient(failure.cause())) throw;
     }
 }
 
@@ -95,20 +95,20 @@ TEST_CASE("what is renewed, extended and released through another server just af
   const std::string owner(32, 'a'), actor(32, 'b');
   for (int round = 0; round < rounds; ++round) {
     const auto name = name_of(round);
-    std::vector<store::Claim> claims;
+    std::vector<store::LeaseKey> claims;
     for (const std::string kind : {" renewed", " extended", " released"}) {
       const auto whole = name + kind;
       const Name lock_name(whole);
       const auto granted = asked([&] {
-        const store::Ask ask{lock_name, owner, "node", "label", actor, 10min, {}, {}};
+        const store::AcquireRequest ask{lock_name, owner, "node", "label", actor, 10min, {}, {}};
         return here->acquire({&ask, 1}, soon()).front();
       });
       REQUIRE(granted.token);
-      const store::Claim claim{whole, owner, *granted.token, {}, 10min};
+      const store::LeaseKey claim{whole, owner, *granted.token, {}, 10min};
       if (kind == " renewed")
         renewed += asked([&] { return there->renew({&claim, 1}, soon()).front(); }) != store::Renewed::lost ? 1 : 0;
       else if (kind == " extended")
-        extended += asked([&] { return there->extend(claim, 20min, soon()); }) ? 1 : 0;
+        extended += asked([&] { return there->extend(claim, 20min, soon()); }) != store::Renewed::lost ? 1 : 0;
       else released += asked([&] { return there->release({&claim, 1}, soon()).front(); }) ? 1 : 0;
     }
   }
@@ -170,7 +170,8 @@ TEST_CASE("how far the cluster has come is told by a server that is behind only 
   }
 }
 
-TEST_CASE("without prepared statements the wait for the others and what waits are one text, so that both are one session's") {
+TEST_CASE(
+    "without prepared statements the wait for the others and what waits are one text, so that both are one session's") {
   ServerDatabase database;
   Proxy proxy(database.server());
   Engine engine(database.server().url_at(proxy.address()), {.connections = 1, .prepared_statements = false});

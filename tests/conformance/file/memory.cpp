@@ -11,7 +11,7 @@
 using namespace dlock;
 using namespace dlock::test;
 
-TEST_CASE("a held lease takes at most 512 bytes in the engine, and leaves none behind" *
+TEST_CASE("a held lease takes at most 544 bytes in the engine, and leaves none behind" *
           doctest::skip(!allocations_are_counted())) {
   constexpr std::size_t leases = 1000;
   Database database;
@@ -22,7 +22,7 @@ TEST_CASE("a held lease takes at most 512 bytes in the engine, and leaves none b
   const auto before = bytes_allocated();
   for (std::size_t i = 0; i < leases; ++i) locks.push_back(engine.lock(fmt::format("lease {}", i)));
   const auto taken = bytes_allocated() - before, of_each = taken / leases;
-  CHECK(of_each <= 512);
+  CHECK(of_each <= 544);
   locks.clear();
   CHECK(bytes_allocated() < before + taken / 10);  // some room stays for the next ones
 }

@@ -1,10 +1,10 @@
 // This file knows the promise that a file which may only be read can be looked at, and stays as it is, byte for byte.
 #include "support/database.hpp"
-#include "support/looking.hpp"
+#include "support/read_only_calls.hpp"
 #include "types/url.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 #include <filesystem>
 #include <fstream>

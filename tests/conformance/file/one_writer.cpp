@@ -2,8 +2,8 @@
 // comes between the reading of a token and the insert, and the file may be away, or no database, or told to forget.
 #include "support/caller.hpp"
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 
 #include <doctest/doctest.h>
 
@@ -49,7 +49,7 @@ TEST_CASE("a file that is not there is an error that names it, and opening an en
 TEST_CASE("a database that is told to forget is said to be, by the setting's name") {
   Database database;
   const auto warnings = [&](const std::string& option) {
-    News news;
+    EventLog news;
     { Engine engine(database.url() + option, {.observer = news.observer()}); }
     return news.of(Event::Kind::weak_durability);
   };

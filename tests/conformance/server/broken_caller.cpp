@@ -10,7 +10,8 @@
 using namespace dlock;
 using namespace dlock::test;
 
-TEST_CASE("with_fence, a fence and a lock in a transaction on a connection that is gone say that it is broken, each time") {
+TEST_CASE(
+    "with_fence, a fence and a lock in a transaction on a connection that is gone say that it is broken, each time") {
   ServerDatabase database;
   Proxy proxy(database.server());
   auto engine = database->engine();

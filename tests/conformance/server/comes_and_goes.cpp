@@ -1,7 +1,7 @@
 // This file knows the promise that an engine lives through a database that is away, goes away and comes back.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/proxy.hpp"
 #include "support/slowness.hpp"
 
@@ -67,7 +67,7 @@ TEST_CASE("nobody listening is unavailable at once") {
 TEST_CASE("a database that goes away is an error inside the request's time, and works again once it is back") {
   ServerDatabase database;
   Proxy proxy(database.server());
-  News news;
+  EventLog news;
   Engine engine(database.server().url_at(proxy.address()),
                 {.connect_timeout = 5s * slowness(), .request_timeout = 1s * slowness(), .observer = news.observer()});
   engine.try_lock("job").reset();

@@ -64,7 +64,9 @@ TEST_CASE("the race is a real one: who does not look again after the grace gets 
   CHECK(race.after <= race.before);
 }
 
-TEST_CASE("an acquire whose row goes before it inserts one gets a token above that, though the floor was lower when it began") {
+TEST_CASE(
+    "an acquire whose row goes before it inserts one gets a token above that, though the floor was lower when it "
+    "began") {
   ServerDatabase database;
   if (!database.server().can_hold_back()) return;
   auto& admin = database->admin();

@@ -1,8 +1,8 @@
 // Promises that hold however far away the database is, up to 150 ms there and back: who waits keeps its connections, is
 // woken, and a short lease is kept.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/proxy.hpp"
 #include "support/slowness.hpp"
 
@@ -109,14 +109,14 @@ TEST_CASE("a lease of half a second is kept far away, also while its engine is b
 
 TEST_CASE("a lease that cannot be kept at this distance is said to be too short when it is granted") {
   ServerDatabase database;
-  News news;
+  EventLog news;
   FarAway far(database, 150ms, {.observer = news.observer()});
   const auto too_short = far.engine->try_lock("too short", {.lease = 310ms});
   CHECK(news.comes(Event::Kind::trust_low));
   const auto told = news.of(Event::Kind::trust_low).front();
   CHECK(told.name == "too short");
   CHECK_MESSAGE(told.text.find("310000 us") != std::string::npos, told.text);
-  News silent;
+  EventLog silent;
   FarAway again(database, 150ms, {.observer = silent.observer()});
   const auto longer = again.engine->try_lock("long enough", {.lease = 2s});
   CHECK(silent.comes(Event::Kind::granted));
@@ -129,8 +129,7 @@ TEST_CASE("a distance that changes all the time costs no connections either") {
   FarAway far(database, 0ms, {.poll_first = 20ms, .poll_floor = 50ms});
   const auto lock = holder.try_lock("job", {.lease = 1h});
   auto waits = std::async(std::launch::async, [&] { return far.engine->try_lock_for("job", 6s).has_value(); });
-  for (int i = 0; waits.wait_for(200ms) == std::future_status::timeout; ++i)
-    far.proxy.delay(i % 2 == 0 ? 75ms : 1ms);
+  for (int i = 0; waits.wait_for(200ms) == std::future_status::timeout; ++i) far.proxy.delay(i % 2 == 0 ? 75ms : 1ms);
   CHECK_FALSE(waits.get());
   CHECK(far.proxy.connections() <= 3);
 }

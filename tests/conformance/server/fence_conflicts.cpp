@@ -1,8 +1,8 @@
 // A fence that meets a locked row, or a deadlock, is a conflict: it costs the transaction, and never the connection.
 #include "support/caller.hpp"
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 struct Scene {
   ServerDatabase database{};
-  News news{};
+  EventLog news{};
   Engine engine = database->engine({.request_timeout = 1s, .observer = news.observer()});
   Scene() { database->admin().run("CREATE TABLE app (n bigint PRIMARY KEY, v bigint)"); }
   long long stored() { return database->admin().number("SELECT count(*) FROM app"); }
@@ -34,8 +34,7 @@ void check_same_session(Caller& caller) { CHECK(caller.number("SELECT count(*) F
 void run_anyway(Caller& caller, const std::string& sql) {
   try {
     caller.run(sql);
-  } catch (const std::exception&) {
-  }
+  } catch (const std::exception&) {}
 }
 
 }  // namespace
@@ -64,7 +63,8 @@ TEST_CASE("with_fence that meets a locked row runs again on the same connection,
   CHECK(lock.valid());
 }
 
-TEST_CASE("a fence that fails by a conflict stores nothing of its transaction, and leaves the connection to the next one") {
+TEST_CASE(
+    "a fence that fails by a conflict stores nothing of its transaction, and leaves the connection to the next one") {
   Scene scene;
   auto lock = scene.engine.lock("a", {.renew = false});
   for (const bool native : {true, false}) {
@@ -135,9 +135,7 @@ TEST_CASE("a deadlock that the server breaks inside of the work can be run again
       waits = std::async(std::launch::async, [&] { other.run("UPDATE app SET v = v + 1 WHERE n = 1"); });
       try {
         caller.run("UPDATE app SET v = v + 1 WHERE n = 2");
-      } catch (const std::exception& error) {
-        throw Error(Fault::conflict, error.what());
-      }
+      } catch (const std::exception& error) { throw Error(Fault::conflict, error.what()); }
     };
     const auto thrown =
         thrown_by([&] { native ? lock.with_fence(caller.native(), work) : lock.with_fence(caller.runner(), work); });

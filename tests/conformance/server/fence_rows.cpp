@@ -81,8 +81,9 @@ TEST_CASE("a row that another transaction has locked is busy, and costs the call
   CHECK(database->admin().number("SELECT count(*) FROM app") == 2);
 }
 
-TEST_CASE("a transaction that was fenced, or has locked a name, ends when it is idle for longer than the lease, and "
-          "the next one does not") {
+TEST_CASE(
+    "a transaction that was fenced, or has locked a name, ends when it is idle for longer than the lease, and "
+    "the next one does not") {
   ServerDatabase database;
   const auto idle = database.server().idle_bound();
   if (idle.empty()) return;  // no such bound of a caller's own transaction

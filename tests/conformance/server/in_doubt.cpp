@@ -1,8 +1,8 @@
 // This file knows the promise that a lost request is asked again, and that what cannot be resolved is called in doubt:
 // then nothing is held that is not reported, or not for longer than its lease, and nothing is reported that is not held.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/proxy.hpp"
 #include "support/slowness.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 struct Shaky {
   ServerDatabase database{};
   Proxy proxy{database.server()};
-  News news{};
+  EventLog news{};
   Engine engine;
 
   explicit Shaky(Duration patience = 10s * slowness())

@@ -93,7 +93,8 @@ TEST_CASE("an acquire that arrives after a transaction lock was over is refused"
   CHECK(late.is_free());
 }
 
-TEST_CASE("an acquire that arrives after its grant and somebody else's were released holds the lock for a moment only") {
+TEST_CASE(
+    "an acquire that arrives after its grant and somebody else's were released holds the lock for a moment only") {
   Late late;
   auto lock = late.take();
   CHECK(lock.release() == Released::freed);
@@ -119,7 +120,8 @@ TEST_CASE("after in_doubt the lock can be taken at once, and the late acquire is
     if (row) late.taken_in_between();
     const std::string name = row ? "job" : "new";
     const auto actor = [&] {
-      return late.database->admin().text("SELECT coalesce(max(actor), '') FROM resource_lock WHERE name = '" + name + "'");
+      return late.database->admin().text("SELECT coalesce(max(actor), '') FROM resource_lock WHERE name = '" + name +
+                                         "'");
     };
     const auto earlier = actor();
     late.proxy.hold_next_request();
@@ -190,9 +192,7 @@ TEST_CASE("a late extension to less does not make the lease end before its holde
   late.proxy.hold_next_request();
   try {
     lock.extend(2s * slowness());
-  } catch (const Error& error) {
-    CHECK(error.fault() == Fault::in_doubt);
-  }
+  } catch (const Error& error) { CHECK(error.fault() == Fault::in_doubt); }
   REQUIRE(late.proxy.holds());
   lock.extend(1h);
   late.arrive();
@@ -208,9 +208,7 @@ TEST_CASE("a late extension to more gives nobody more trust") {
   late.proxy.hold_next_request();
   try {
     lock.extend(1h);
-  } catch (const Error& error) {
-    CHECK(error.fault() == Fault::in_doubt);
-  }
+  } catch (const Error& error) { CHECK(error.fault() == Fault::in_doubt); }
   REQUIRE(late.proxy.holds());
   lock.extend(30s);
   late.arrive();

@@ -1,8 +1,8 @@
 // This file knows the promise that locks and engines end in time when nothing comes through to the database any more,
 // and that the reaper outlives that.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/proxy.hpp"
 #include "support/rows.hpp"
 #include "support/slowness.hpp"
@@ -21,12 +21,14 @@ using namespace std::chrono_literals;
 TEST_CASE("with a database that hangs a lock ends within release_timeout, and its engine within request_timeout") {
   ServerDatabase database;
   Proxy proxy(database.server());
-  News news;
+  EventLog news;
   const auto release_timeout = 300ms * slowness(), request_timeout = 1500ms * slowness();
   std::optional<Engine> engine;
-  engine.emplace(database.server().url_at(proxy.address()),
-                 EngineOptions{.connections = 4, .request_timeout = request_timeout, .release_timeout = release_timeout,
-                               .reap_every = 20ms, .observer = news.observer()});
+  engine.emplace(database.server().url_at(proxy.address()), EngineOptions{.connections = 4,
+                                                                          .request_timeout = request_timeout,
+                                                                          .release_timeout = release_timeout,
+                                                                          .reap_every = 20ms,
+                                                                          .observer = news.observer()});
   std::vector<Lock> locks;
   for (int i = 0; i < 8; ++i) locks.push_back(engine->lock(row_name("job ", i), renewed_often()));
   proxy.black_hole();
@@ -46,7 +48,9 @@ TEST_CASE("with a database that hangs a lock ends within release_timeout, and it
     if (!database->admin().owner(row_name("job ", i)).empty()) free_by_force(other, row_name("job ", i));
 }
 
-TEST_CASE("with a database that hangs, rows to be taken away and an observer that blocks, one request_timeout is all an engine takes") {
+TEST_CASE(
+    "with a database that hangs, rows to be taken away and an observer that blocks, one request_timeout is all an "
+    "engine takes") {
   ServerDatabase database;
   Proxy proxy(database.server());
   const auto request_timeout = 2s * slowness();
@@ -63,9 +67,8 @@ TEST_CASE("with a database that hangs, rows to be taken away and an observer tha
   CHECK(eventually([&] { return blocks.load(); }));
   std::stop_source stop;
   {
-    std::jthread waiter([&] {
-      static_cast<void>(engine->try_lock_for("job", 4min, {.fairness = Fairness::fifo}, stop.get_token()));
-    });
+    std::jthread waiter(
+        [&] { static_cast<void>(engine->try_lock_for("job", 4min, {.fairness = Fairness::fifo}, stop.get_token())); });
     CHECK(eventually([&] { return database->admin().number("SELECT count(*) FROM resource_lock_waiter") == 1; }));
     proxy.black_hole();
     stop.request_stop();
@@ -81,11 +84,15 @@ TEST_CASE("a reaper goes on after the database was away, was silent, and lost it
   Proxy proxy(database.server());
   constexpr int count = 400;
   add_old_rows(database->admin(), "left ", count, 1, true);
-  News news;
+  EventLog news;
   {
-    Engine engine(database.server().url_at(proxy.address()),
-                  {.connections = 1, .connect_timeout = 1s * slowness(), .request_timeout = 1s * slowness(),
-                   .reap_every = 10ms, .retention = 1h, .grace = 1h, .observer = news.observer()});
+    Engine engine(database.server().url_at(proxy.address()), {.connections = 1,
+                                                              .connect_timeout = 1s * slowness(),
+                                                              .request_timeout = 1s * slowness(),
+                                                              .reap_every = 10ms,
+                                                              .retention = 1h,
+                                                              .grace = 1h,
+                                                              .observer = news.observer()});
     for (int round = 0; round < 12 && database->admin().held() > 0; ++round) {
       const auto held = database->admin().held();
       const auto requests = proxy.requests();
@@ -93,9 +100,9 @@ TEST_CASE("a reaper goes on after the database was away, was silent, and lost it
       if (round % 4 == 1) proxy.lose_next_answer();
       if (round % 4 == 2) proxy.refuse();
       if (round % 4 == 3) proxy.black_hole();
-      if (round % 4 >= 2) CHECK(eventually([&, told = news.of(Event::Kind::retried).size()] {
-        return news.of(Event::Kind::retried).size() > told;
-      }));
+      if (round % 4 >= 2)
+        CHECK(eventually(
+            [&, told = news.of(Event::Kind::retried).size()] { return news.of(Event::Kind::retried).size() > told; }));
       proxy.pass();
       CHECK(eventually([&] { return proxy.requests() > requests + 4 && database->admin().held() <= held; }));
     }

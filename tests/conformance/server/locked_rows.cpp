@@ -53,7 +53,7 @@ TEST_CASE("of a batch of renewals the locked row is not known yet, and the other
   auto engine = database->engine();
   const auto table = database->table();
   std::vector<Lock> locks;
-  std::vector<store::Claim> claims;
+  std::vector<store::LeaseKey> claims;
   for (const char* name : {"a", "b", "c"}) locks.push_back(engine.lock(name, {.renew = false}));
   for (const auto& lock : locks) claims.push_back({lock.name(), lock.owner(), lock.token(), {}, 30s});
   database->admin().block("b");

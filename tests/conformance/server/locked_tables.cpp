@@ -63,8 +63,8 @@ TEST_CASE("a table that is locked as a whole is a timeout that says so, never bu
         check_says_what_is_in_the_way(thrown_by([&] { engine.try_lock_for(name, 0s); }), "try_lock_for 0");
         check_says_what_is_in_the_way(thrown_by([&] { engine.try_lock_for(name, 300ms); }), "try_lock_for");
       }
-      check_says_what_is_in_the_way(
-          thrown_by([&] { engine.try_lock("old", {.reentrance = Reentrance::node}); }), "try_lock of a node");
+      check_says_what_is_in_the_way(thrown_by([&] { engine.try_lock("old", {.reentrance = Reentrance::node}); }),
+                                    "try_lock of a node");
       check_says_what_is_in_the_way(thrown_by([&] { engine.try_lock_in(caller.native(), "new"); }), "try_lock_in");
       if (how.reads) CHECK(engine.wait_free("old", 300ms));
       else check_says_what_is_in_the_way(thrown_by([&] { engine.wait_free("old", 300ms); }), "wait_free");
@@ -146,7 +146,8 @@ TEST_CASE("a row that a transaction has locked is busy, whoever asks and however
   database->admin().unblock();
 }
 
-TEST_CASE("a name whose row another transaction has inserted, and not committed, is a timeout: nobody is seen to hold it") {
+TEST_CASE(
+    "a name whose row another transaction has inserted, and not committed, is a timeout: nobody is seen to hold it") {
   ServerDatabase database;
   auto engine = database->engine();
   Admin other(database.server());

@@ -1,7 +1,7 @@
 // This file knows the promise that a lost answer is resolved, not guessed: one grant, one release, no false loss.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/proxy.hpp"
 #include "support/slowness.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 struct Shaky {
   ServerDatabase database{};
   Proxy proxy{database.server()};
-  News news{};
+  EventLog news{};
   Engine engine{database.server().url_at(proxy.address()),
                 {.connections = 1, .request_timeout = 10s * slowness(), .observer = news.observer()}};
 

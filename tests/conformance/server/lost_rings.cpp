@@ -24,7 +24,8 @@ struct Waiting {
     return std::async(std::launch::async, [this] { return waiter.try_lock_for("job", 10min).has_value(); });
   }
   bool marked() {
-    return eventually([&] { return database->admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0; });
+    return eventually(
+        [&] { return database->admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0; });
   }
 };
 

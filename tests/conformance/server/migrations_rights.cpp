@@ -1,13 +1,13 @@
 // This file knows the promise that the printed grants are enough: for a migrator, for an engine, and for who only looks.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
-#include "support/looking.hpp"
+#include "support/read_only_calls.hpp"
 #include "types/url.hpp"
 
 #include "api/open.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 #include <future>
 #include <sstream>
@@ -31,12 +31,13 @@ std::string url_of(ServerPlace& place, schema::Role role) {
 
 // An application's own connection.
 struct Application {
-  explicit Application(const std::string& url) : door(api::find_door(url, {})), connection(door.connector->connect(soon())) {
-    runner.dialect = std::string(door.dialect.name());
+  explicit Application(const std::string& url)
+      : resolved(api::resolve(url, {})), connection(resolved.connector->connect(soon())) {
+    runner.dialect = std::string(resolved.dialect.name());
     runner.run = [this](std::string_view sql) {
       dialects::Statement statement;
       statement.sql = sql;
-      statement.marker = door.dialect.marker();
+      statement.marker = resolved.dialect.marker();
       const auto& answer = connection->run(statement, {}, soon());
       std::vector<std::optional<std::string>> row;
       if (answer.columns() == 0) row.emplace_back(std::to_string(answer.affected));
@@ -45,9 +46,7 @@ struct Application {
         else {
           try {
             row.emplace_back(std::to_string(answer.integer(0, i)));
-          } catch (const std::bad_variant_access&) {
-            row.emplace_back(answer.text(0, i));
-          }
+          } catch (const std::bad_variant_access&) { row.emplace_back(answer.text(0, i)); }
         }
       }
       return row;
@@ -56,7 +55,7 @@ struct Application {
   static Deadline soon() { return later(BootClock::now(), 30s); }
   void run(std::string_view sql) { connection->script(sql, soon()); }
 
-  api::Door door;
+  api::ResolvedUrl resolved;
   std::unique_ptr<dialects::Connection> connection;
   SqlRunner runner;
 };
@@ -71,8 +70,10 @@ std::string everything(const Place& place) {
   text += std::to_string(status.history_exists);
   for (const auto& version : status.versions)
     text += "\n" + version.name + version.state + version.checksum + version.applied_by + version.error +
-            std::to_string(version.steps_done) + (version.started ? std::to_string(version.started->time_since_epoch().count()) : "");
-  if (status.table_exists) text += std::to_string(Admin(place).number("SELECT sum(token) + count(*) FROM resource_lock"));
+            std::to_string(version.steps_done) +
+            (version.started ? std::to_string(version.started->time_since_epoch().count()) : "");
+  if (status.table_exists)
+    text += std::to_string(Admin(place).number("SELECT sum(token) + count(*) FROM resource_lock"));
   return text;
 }
 

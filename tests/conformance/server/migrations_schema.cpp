@@ -3,8 +3,8 @@
 #include "support/database.hpp"
 #include "support/server_url.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 using namespace dlock;
 using namespace dlock::test;

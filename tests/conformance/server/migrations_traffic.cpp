@@ -4,8 +4,8 @@
 #include "support/proxy.hpp"
 #include "support/slowness.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 #include <atomic>
 #include <functional>
@@ -77,7 +77,8 @@ TEST_CASE("who looks while the first version is made takes it for no drift, howe
     std::jthread looker([&] { verdict = call(place->url_at(proxy.address())); });
     const auto asked_for = [&](std::string_view words) { return proxy.sent().find(words) != std::string::npos; };
     // The catalog; some statements have names in them as hexadecimal digits.
-    const std::string history = "resource_lock_schema_history", digits = "7265736f757263655f6c6f636b5f736368656d615f686973746f7279";
+    const std::string history = "resource_lock_schema_history",
+                      digits = "7265736f757263655f6c6f636b5f736368656d615f686973746f7279";
     REQUIRE(eventually([&] { return asked_for(history) || asked_for(digits); }));
     proxy.delay(3s * slowness());
     CHECK(schema::up(place->url()).verdict == schema::Verdict::good);

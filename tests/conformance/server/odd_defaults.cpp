@@ -2,15 +2,15 @@
 #include "api/open.hpp"
 #include "support/caller.hpp"
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/slowness.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <dlock/schema.hpp>
 
 #include <future>
 
@@ -36,7 +36,7 @@ class StandardError {
   StandardError& operator=(const StandardError&) = delete;
 
   long long bytes() const {
-    struct stat about{};
+    struct stat about {};
     return ::fstat(kept_, &about) == 0 ? about.st_size : -1;
   }
 
@@ -86,7 +86,9 @@ TEST_CASE("on a server with odd defaults locks are granted, refused, renewed, ta
   CHECK(engine.list().size() == 1);
 }
 
-TEST_CASE("whatever defaults sessions have, one migrates, locks, waits in line, fences and reaps without settings of its own") {
+TEST_CASE(
+    "whatever defaults sessions have, one migrates, locks, waits in line, fences and reaps without settings of its "
+    "own") {
   const auto server = opener().private_server();
   auto place = server->place();
   place->use_odd_defaults_for_all();
@@ -128,7 +130,7 @@ TEST_CASE("leases are kept where transactions are serializable by default, also 
   ServerDatabase database(server->place());
   database.server().use_odd_defaults_for_all();
   constexpr int engines = 3, leases = 30;
-  News news;
+  EventLog news;
   std::vector<Engine> all;
   for (int i = 0; i < engines; ++i)
     all.push_back(database->engine({.prepared_statements = false, .observer = news.observer()}));
@@ -138,7 +140,9 @@ TEST_CASE("leases are kept where transactions are serializable by default, also 
     for (int n = 0; n < leases; ++n)
       held[at].push_back(all[at].lock("lease " + std::to_string(i * leases + n), renewed_often()));
   });
-  const auto first = [&] { return database->admin().number("SELECT min(expires_at) FROM resource_lock WHERE owner IS NOT NULL"); };
+  const auto first = [&] {
+    return database->admin().number("SELECT min(expires_at) FROM resource_lock WHERE owner IS NOT NULL");
+  };
   for (int round = 0; round < 3; ++round) {
     const auto before = first();
     CHECK(eventually([&] { return first() > before; }));
@@ -153,11 +157,11 @@ TEST_CASE("on a server that is set to forget, the engine's own commits are durab
   const auto server = opener().private_server();
   ServerDatabase database(server->place());
   database.server().use_odd_defaults();
-  const auto door = api::find_door(database->url(), {});
+  const auto resolved = api::resolve(database->url(), {});
   const auto deadline = later(BootClock::now(), far_longer());
-  const auto weaknesses = door.connector->connect(deadline)->weaknesses(deadline);
+  const auto weaknesses = resolved.connector->connect(deadline)->weaknesses(deadline);
   for (const auto& weakness : weaknesses) CHECK_MESSAGE(false, weakness);
-  News news;
+  EventLog news;
   { auto engine = database->engine({.observer = news.observer()}); }  // its destructor delivers what is to be told
   CHECK_FALSE(news.has(Event::Kind::weak_durability));
 }

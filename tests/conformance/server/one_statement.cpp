@@ -18,7 +18,7 @@ TEST_CASE("ten thousand leases travel in one request, and what is not there is n
   std::vector<std::string> names;
   for (int i = 0; i < 10000; ++i) names.push_back("a name of usual length/" + std::to_string(i));
   const std::string owner(32, 'a');
-  std::vector<store::Claim> claims;
+  std::vector<store::LeaseKey> claims;
   for (const auto& name : names) claims.push_back({name, owner, Token{1}});
   table->renew({claims.data(), 1}, Deadline::max());  // prepared by that
   const auto before = proxy.requests();

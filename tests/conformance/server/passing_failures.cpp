@@ -1,8 +1,8 @@
 // This file knows the promise that deadlocks, serialization failures and lock waits of the engine's own statements
 // never reach its caller. The engine waits for no row for long, so the server is made to answer so by a trigger.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ auto through(ServerPlace& server, ServerPlace::Mishap mishap, Call call) {
 
 TEST_CASE("an acquire, an extension and a release that fail in passing are asked again inside the caller's time") {
   ServerDatabase database;
-  News news;
+  EventLog news;
   auto engine = database->engine({.request_timeout = 2min, .observer = news.observer()});
   engine.try_lock("old").reset();
   for (const auto mishap : every_mishap)
@@ -51,7 +51,7 @@ TEST_CASE("an acquire, an extension and a release that fail in passing are asked
 
 TEST_CASE("a renewal that fails in passing is no loss") {
   ServerDatabase database;
-  News news;
+  EventLog news;
   auto engine = database->engine({.observer = news.observer()});
   const auto lock = engine.try_lock("job", {.lease = 10min, .renew_every = 100ms});
   REQUIRE(lock);

@@ -2,8 +2,8 @@
 // the sessions that the application is lent, and what is locked is answered as fast as on a connection of one's own.
 #include "support/caller.hpp"
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -58,8 +58,9 @@ void use_everything(ServerDatabase& database, const Address& pooler, Engine& eng
   engine.try_lock("node", {.reentrance = Reentrance::node}).reset();
   // In line, with a ticket, and by a ring or a look.
   const auto in_the_way = other.try_lock("queue", {.lease = 10min});
-  auto waits = std::async(std::launch::async,
-                          [&] { return engine.try_lock_for("queue", 300ms, {.fairness = Fairness::fifo}).has_value(); });
+  auto waits = std::async(std::launch::async, [&] {
+    return engine.try_lock_for("queue", 300ms, {.fairness = Fairness::fifo}).has_value();
+  });
   CHECK_FALSE(waits.get());
   Caller caller(database.server(), pooler);
   caller.begin(database->place().beginnings().front());
@@ -125,7 +126,7 @@ TEST_CASE("through a pooler one holds at a time, and a waiter gets what is relea
 TEST_CASE("a pooler that is not recognised costs each connection that was open one statement, and is told of") {
   ServerDatabase database;
   if (!database.server().forget_prepared()) return;
-  News news;
+  EventLog news;
   auto engine = database->engine({.observer = news.observer()});
   for (int round = 0; round < 20; ++round) {
     auto lock = engine.try_lock("job");
@@ -141,7 +142,7 @@ TEST_CASE("a pooler that is not recognised costs each connection that was open o
 TEST_CASE("prepared=off in the URL has nothing prepared") {
   ServerDatabase database;
   if (!database.server().forget_prepared()) return;
-  News news;
+  EventLog news;
   Engine engine(database->url() + "?prepared=off", {.request_timeout = 30s, .observer = news.observer()});
   for (int round = 0; round < 3; ++round) engine.try_lock("job").reset();
   CHECK_FALSE(news.has(Event::Kind::retried));

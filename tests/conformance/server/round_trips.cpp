@@ -3,6 +3,7 @@
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/hands.hpp"
 #include "support/proxy.hpp"
 #include "support/slowness.hpp"
 
@@ -126,12 +127,33 @@ TEST_CASE("a renewal is one round trip, of one lease or of fifty") {
   for (const std::size_t leases : {std::size_t{1}, std::size_t{50}}) {
     while (locks.size() < leases)
       locks.push_back(counted.engine.lock("job " + std::to_string(locks.size()), {.renew = false}));
-    std::vector<store::Claim> claims;
+    std::vector<store::LeaseKey> claims;
     for (const auto& lock : locks) claims.push_back({lock.name(), lock.owner(), lock.token(), {}, 30s});
     const std::vector<store::Renewed> all(leases, store::Renewed::yes);
     const auto deadline = later(BootClock::now(), 1min);
     CHECK(table->renew(claims, deadline) == all);
     CHECK(counted.round_trips([&] { CHECK(table->renew(claims, deadline) == all); }) == 1);
+  }
+}
+
+TEST_CASE("a renewal, and an extension, that tells of those who wait is one round trip too") {
+  Counted counted;
+  const auto table = open_table(counted.database.server().url_at(counted.proxy.address()), 1);
+  std::vector<Lock> locks;
+  std::vector<store::LeaseKey> claims;
+  for (int i = 0; i < 50; ++i) locks.push_back(counted.engine.lock("job " + std::to_string(i), {.renew = false}));
+  for (const auto& lock : locks) claims.push_back({lock.name(), lock.owner(), lock.token(), {}, 30s});
+  Hand first(*table, 1, "job 1"), last(*table, 2, "job 49");
+  first.draw();
+  last.draw();
+  std::vector<store::Renewed> outcomes(locks.size(), store::Renewed::yes);
+  outcomes[1] = outcomes[49] = store::Renewed::wanted;
+  const auto deadline = later(BootClock::now(), 1min);
+  CHECK(table->renew(claims, deadline) == outcomes);
+  CHECK(counted.round_trips([&] { CHECK(table->renew(claims, deadline) == outcomes); }) == 1);
+  for (const std::size_t lock : {std::size_t{0}, std::size_t{1}}) {
+    CHECK(table->extend(claims[lock], 30s, deadline) == outcomes[lock]);
+    CHECK(counted.round_trips([&] { CHECK(table->extend(claims[lock], 30s, deadline) == outcomes[lock]); }) == 1);
   }
 }
 

@@ -24,8 +24,8 @@ constexpr std::size_t silences = 12;
 std::chrono::milliseconds soon() { return 3s * slowness(); }
 
 // Each of them is much shorter than soon().
-const EngineOptions brief{.connections = 1, .connect_timeout = 300ms, .request_timeout = 300ms,
-                          .release_timeout = 300ms};
+const EngineOptions brief{
+    .connections = 1, .connect_timeout = 300ms, .request_timeout = 300ms, .release_timeout = 300ms};
 
 using Url = std::function<std::string(const Address&)>;
 
@@ -70,9 +70,7 @@ void ends_in_every_silence(const ServerPlace& server, const Url& url) {
       try {
         Engine engine(url(proxy.address()), brief);
         if (auto lock = engine.try_lock(job(i))) lock->release();
-      } catch (const Error& error) {
-        outcome = error.what();
-      }
+      } catch (const Error& error) { outcome = error.what(); }
     }));
     CHECK(proxy.connections() > 0);
     if (said < whole / 2) CHECK_MESSAGE(outcome != "all of it was done", outcome);

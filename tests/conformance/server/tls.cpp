@@ -44,8 +44,9 @@ TEST_CASE("a server whose name is checked is the one that was named, and another
   Engine engine(database.server().url_verified_at({"localhost", port}, server->authority()));
   CHECK(engine.try_lock("job").has_value());
   // The same server, by an address that its certificate does not name.
-  const auto thrown =
-      thrown_by([&] { Engine other(database.server().url_verified_at({"127.0.0.1", port}, server->authority())); });
+  const auto thrown = thrown_by([&] {
+    Engine other(database.server().url_verified_at({"127.0.0.1", port}, server->authority()));
+  });
   CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
   CHECK_MESSAGE(thrown.names("certificate"), thrown.text);
 }

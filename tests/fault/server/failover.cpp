@@ -1,7 +1,7 @@
 // This file knows that a server that takes no writes for a while, or is restarted, is waited for inside the caller's time.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ PrivateServer& failing() {
   return *server;
 }
 
-bool retried_for(const News& news, std::string_view words) {
+bool retried_for(const EventLog& news, std::string_view words) {
   return eventually([&] {
     const auto all = news.of(Event::Kind::retried);
     return std::any_of(all.begin(), all.end(),
@@ -33,12 +33,12 @@ bool retried_for(const News& news, std::string_view words) {
 
 TEST_CASE("a server that is read-only for a while is waited for, and costs no lease") {
   ServerDatabase database(failing().place());
-  News news;
+  EventLog news;
   Engine engine(database.server().url_of_role({"ALL"}), {.request_timeout = 4min, .observer = news.observer()});
   auto kept = engine.try_lock("kept", {.lease = 10min, .renew_every = 100ms});
   REQUIRE(kept);
   database.server().take_writes(false);
-  CHECK(retried_for(news, "read-only"));  // by the keeper: from here on the server takes no writes
+  CHECK(retried_for(news, "read-only"));  // by the renewer: from here on the server takes no writes
   auto acquiring = std::async(std::launch::async, [&] { return engine.try_lock("job"); });
   CHECK(acquiring.wait_for(300ms) == std::future_status::timeout);
   CHECK(kept->valid());

@@ -1,8 +1,8 @@
 // Promises where other servers follow one: that a failover to them would forget grants is said, and again after the way to
 // the server was lost.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // How many of the warnings are about a failover.
-auto failovers(const std::vector<News::Item>& warnings) {
+auto failovers(const std::vector<EventLog::Item>& warnings) {
   return std::count_if(warnings.begin(), warnings.end(),
                        [](const auto& item) { return item.text.find("failover") != std::string::npos; });
 }
@@ -33,7 +33,7 @@ TEST_CASE("a primary whose replica is sent commits that do not wait for it is sa
   Pair pair;
   Engine::install_schema(pair.primary->url());
   const auto told = [&](const std::string& url) {
-    News news;
+    EventLog news;
     { Engine engine(url, {.observer = news.observer()}); }  // its destructor delivers what is to be told
     return failovers(news.of(Event::Kind::weak_durability)) > 0;
   };
@@ -51,7 +51,7 @@ TEST_CASE("a replica that has come meanwhile is told of after a reconnect, once"
   if (opener().replicating_server == nullptr) return;
   Pair pair;
   ServerDatabase database(pair.first->place());
-  News news;
+  EventLog news;
   auto engine = database->engine({.observer = news.observer()});
   CHECK(failovers(news.of(Event::Kind::weak_durability)) == 0);
   pair.replica->follow(database.server());

@@ -1,7 +1,7 @@
 // This file knows what becomes of locks when the server dies and comes back.
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -24,10 +24,10 @@ PrivateServer& mortal() {
 
 TEST_CASE("a server that crashes and comes back remembers every grant, and engines go on with it") {
   const auto place = mortal().place();
-  News news;
+  EventLog news;
   Engine::install_schema(place->url());
-  Engine engine(place->url(), {.reentrance = Reentrance::none, .request_timeout = 1s * slowness(),
-                               .observer = news.observer()});
+  Engine engine(place->url(),
+                {.reentrance = Reentrance::none, .request_timeout = 1s * slowness(), .observer = news.observer()});
   auto kept = engine.try_lock("kept", {.lease = 10min, .renew_every = 100ms});
   auto granted = engine.try_lock("granted a moment before", {.lease = 10min, .renew = false});
   REQUIRE(kept);
@@ -51,13 +51,13 @@ TEST_CASE("a server that is set to forget is said to be, by the setting's name, 
   const auto place = mortal().place();
   Engine::install_schema(place->url());
   const auto told = [&] {
-    News news;
+    EventLog news;
     { Engine engine(place->url(), {.observer = news.observer()}); }  // its destructor delivers what is to be told
     return news.of(Event::Kind::weak_durability);
   };
   CHECK(told().empty());
   const auto setting = place->make_forgetful();
-  std::vector<News::Item> warnings;
+  std::vector<EventLog::Item> warnings;
   REQUIRE(eventually([&] {
     warnings = told();
     return !warnings.empty();

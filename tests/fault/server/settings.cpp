@@ -1,7 +1,7 @@
 // Tests that a server whose settings may cost grants is not used in silence: each is named when an engine opens, or
 // refused.
 #include "support/database.hpp"
-#include "support/news.hpp"
+#include "support/event_log.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,7 +14,7 @@ TEST_CASE("a setting by which a server may forget is told by its name, and one t
     const auto server = opener().server_with(weak.arguments);
     ServerDatabase database(server->place());
     for (const auto& sql : weak.statements) database->admin().run(sql);
-    News news;
+    EventLog news;
     const auto opened = thrown_by([&] { auto engine = database->engine({.observer = news.observer()}); });
     if (weak.refused) {
       CHECK_MESSAGE(opened.fault == Fault::misuse, opened.text);

@@ -2,8 +2,8 @@
 // server calls it committed when somebody cancels the wait.
 #include "support/caller.hpp"
 #include "support/database.hpp"
+#include "support/event_log.hpp"
 #include "support/eventually.hpp"
-#include "support/news.hpp"
 
 #include <doctest/doctest.h>
 
@@ -45,7 +45,7 @@ bool is_over(const auto& future) { return future.wait_for(0s) == std::future_sta
 
 // Answers what `call` does once the standby is there, after its wait has been cancelled twice.
 template <class Call>
-auto with_cancelled_waits(ServerDatabase& database, const News& news, Call call) {
+auto with_cancelled_waits(ServerDatabase& database, const EventLog& news, Call call) {
   std::optional<MissingStandby> standby(std::in_place, database);
   auto calling = std::async(std::launch::async, call);
   for (int i = 0; i < 2 && !is_over(calling); ++i) {
@@ -68,7 +68,7 @@ TEST_CASE("a grant or an extension whose wait for the standby is cancelled is as
   for (const bool prepared : {true, false}) {
     CAPTURE(prepared);
     static_cast<void>(MissingStandby(database));  // from here on sessions are quiet
-    News news;
+    EventLog news;
     auto engine =
         database->engine({.request_timeout = 5min, .prepared_statements = prepared, .observer = news.observer()});
     engine.try_lock("old").reset();

@@ -1,4 +1,4 @@
-// This file knows how the tellers' tables are made and read.
+// This file knows how the clients' tables are made and read.
 #include "fault/suite/bank.hpp"
 
 #include "support/admin.hpp"
@@ -20,7 +20,8 @@ long long integer(const soci::row& row, std::size_t column) {
 void open_bank(const Place& place, const std::vector<std::string>& names) {
   Admin admin(place);
   admin.run("CREATE TABLE till (name VARCHAR(64) NOT NULL PRIMARY KEY, seq BIGINT NOT NULL)");
-  admin.run("CREATE TABLE account (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(64) NOT NULL, balance BIGINT NOT NULL)");
+  admin.run(
+      "CREATE TABLE account (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(64) NOT NULL, balance BIGINT NOT NULL)");
   admin.run(
       "CREATE TABLE transfer (id VARCHAR(64) NOT NULL PRIMARY KEY, name VARCHAR(64) NOT NULL, seq BIGINT NOT NULL, "
       "token BIGINT NOT NULL, source BIGINT NOT NULL, target BIGINT NOT NULL, amount BIGINT NOT NULL)");

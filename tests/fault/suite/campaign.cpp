@@ -1,9 +1,9 @@
-// This file knows the order of a run: set up, torment, let recover, stop, check.
+// This file knows the order of a run: set up, let the nemesis loose, let recover, stop, check.
 #include "fault/suite/campaign.hpp"
 
 #include "fault/suite/bank.hpp"
 #include "fault/suite/kept_run.hpp"
-#include "fault/suite/torments.hpp"
+#include "fault/suite/nemesis.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/keep.hpp"
@@ -35,20 +35,21 @@ PrivateServer* machine(const Plan& plan) {
   return server.get();
 }
 
-// The database of a run, and a way to it for each teller.
+// The database of a run, and a way to it for each client.
 struct Ground {
   explicit Ground(const Plan& plan) {
     if (opener().server_place != nullptr) {
       auto place = machine(plan) != nullptr ? machine(plan)->place() : opener().server_place();
       server = place.get();
-      for (std::size_t i = 0; i < plan.tellers; ++i) {
-        proxies.push_back(std::make_unique<Proxy>(*server, nodes ? nodes->address(i % nodes->size()) : server->address()));
+      for (std::size_t i = 0; i < plan.clients; ++i) {
+        proxies.push_back(
+            std::make_unique<Proxy>(*server, nodes ? nodes->address(i % nodes->size()) : server->address()));
         urls.push_back(server->url_at(proxies.back()->address()));
       }
       database = std::make_unique<Database>(std::move(place));
     } else {
       database = std::make_unique<Database>();
-      urls.assign(plan.tellers, database->url());
+      urls.assign(plan.clients, database->url());
     }
     open_bank(database->place(), names());
   }
@@ -65,17 +66,21 @@ class Run {
   explicit Run(const Plan& plan)
       : plan_(plan),
         ground_(plan),
-        troupe_({ground_.urls, ground_.database->place().begin_writing(),
-                 std::chrono::duration_cast<std::chrono::milliseconds>(plan.lease).count(), plan.fenced, names(),
-                 histories_.path()}),
-        victims_{troupe_, ground_.database->place(), plan.lease, ground_.server, machine(plan),
+        clients_({ground_.urls, ground_.database->place().begin_writing(),
+                  std::chrono::duration_cast<std::chrono::milliseconds>(plan.lease).count(), plan.fenced, names(),
+                  histories_.path()}),
+        victims_{clients_,
+                 ground_.database->place(),
+                 plan.lease,
+                 ground_.server,
+                 machine(plan),
                  ground_.nodes ? &*ground_.nodes : nullptr,
                  ground_.server == nullptr ? nullptr : &ground_.proxies} {}
 
   Report operator()() {
     begin();
     if (plan_.paused_enough) pause_holders();
-    else torment();
+    else run_nemesis();
     finish();
     return std::move(report_);
   }
@@ -84,61 +89,62 @@ class Run {
   void begin() {
     const char* seed = std::getenv("DLOCK_TEST_SEED");
     report_.seed = seed == nullptr ? std::random_device{}() : static_cast<unsigned>(std::stoul(seed));
-    if (!eventually([&] { return everybody_commits(std::vector<std::size_t>(troupe_.size(), 0)); }, recovery))
-      report_.troubles.push_back("not every teller got to work");
+    if (!eventually([&] { return everybody_commits(std::vector<std::size_t>(clients_.size(), 0)); }, recovery))
+      report_.troubles.push_back("not every client got to work");
   }
 
   bool everybody_commits(const std::vector<std::size_t>& before) const {
-    for (std::size_t i = 0; i < troupe_.size(); ++i)
-      if (troupe_.commits_of(i) <= before[i]) return false;
+    for (std::size_t i = 0; i < clients_.size(); ++i)
+      if (clients_.commits_of(i) <= before[i]) return false;
     return true;
   }
 
-  void inflict(const Torment& torment) {
+  void inflict(const Nemesis& nemesis) {
     const auto begun = boottime();
     try {
-      torment.inflict();
+      nemesis.inflict();
     } catch (const std::exception& error) {  // one fault may come in the way of the next
-      troupe_.note({boottime(), What::trouble, "-", 0, begun, torment.name + ": " + error.what()});
-      spared_[torment.name] = error.what();
+      clients_.note({boottime(), What::trouble, "-", 0, begun, nemesis.name + ": " + error.what()});
+      spared_[nemesis.name] = error.what();
       return;
     }
-    troupe_.note({boottime(), What::fault, "-", 0, begun, torment.name});
-    ++report_.faults[torment.name];
+    clients_.note({boottime(), What::fault, "-", 0, begun, nemesis.name});
+    ++report_.faults[nemesis.name];
     // Whatever was done, work goes on.
-    const auto commits = troupe_.times(What::commit);
-    if (!eventually([&] { return troupe_.times(What::commit) > commits; }, recovery))
-      report_.troubles.push_back("nobody commits after: " + torment.name);
+    const auto commits = clients_.times(What::commit);
+    if (!eventually([&] { return clients_.times(What::commit) > commits; }, recovery))
+      report_.troubles.push_back("nobody commits after: " + nemesis.name);
   }
 
   void tell() {
     count();
-    report_.resident = troupe_.resident();
+    report_.resident = clients_.resident();
     if (plan_.progress) plan_.progress(report_);
   }
 
   void count() {
     for (int i = 0; i <= static_cast<int>(What::fault); ++i)
-      report_.times[static_cast<What>(i)] = troupe_.times(static_cast<What>(i));
+      report_.times[static_cast<What>(i)] = clients_.times(static_cast<What>(i));
   }
 
-  void torment() {
-    auto deck = torments(victims_);
+  void run_nemesis() {
+    auto deck = nemeses(victims_);
     std::mt19937 random{report_.seed};
     const auto end = boottime() + std::chrono::nanoseconds(plan_.length).count();
     do {
       std::shuffle(deck.begin(), deck.end(), random);
-      for (const auto& torment : deck) {
-        inflict(torment);
+      for (const auto& nemesis : deck) {
+        inflict(nemesis);
         tell();
         if (!report_.troubles.empty()) return;
       }
     } while (boottime() < end);
     // What came to nothing because of another fault is done now, or the run has not shown what it is for.
-    for (const auto& torment : deck) {
-      for (int i = 0; i < 5 && !report_.faults.contains(torment.name) && report_.troubles.empty(); ++i) inflict(torment);
-      if (!report_.faults.contains(torment.name))
-        report_.troubles.push_back("never inflicted: " + torment.name + ": " + spared_[torment.name]);
+    for (const auto& nemesis : deck) {
+      for (int i = 0; i < 5 && !report_.faults.contains(nemesis.name) && report_.troubles.empty(); ++i)
+        inflict(nemesis);
+      if (!report_.faults.contains(nemesis.name))
+        report_.troubles.push_back("never inflicted: " + nemesis.name + ": " + spared_[nemesis.name]);
     }
     // What only chance brings about is waited for.
     const auto seen = [&] {
@@ -151,7 +157,7 @@ class Run {
   // Of all names that were ever granted.
   Books books() const {
     std::set<std::string> granted(names().begin(), names().end());
-    for (const auto& record : troupe_.history())
+    for (const auto& record : clients_.history())
       if (record.what == What::grant) granted.insert(record.name);
     return read_books(ground_.database->place(), {granted.begin(), granted.end()});
   }
@@ -162,27 +168,27 @@ class Run {
     const auto end = boottime() + std::chrono::nanoseconds(plan_.length).count();
     do {
       inflict({"pause", [&] {
-                 eventually([&] { return troupe_.inside().about_to_write; });
+                 eventually([&] { return clients_.inside().about_to_write; });
                  pause_past_lease(victims_);
                }});
       count();
-      report_.violations = violations(troupe_.history(), books());
+      report_.violations = violations(clients_.history(), books());
     } while (!plan_.paused_enough(report_) && boottime() < end);
   }
 
   void finish() {
     std::vector<std::size_t> before;
-    for (std::size_t i = 0; i < troupe_.size(); ++i) before.push_back(troupe_.commits_of(i));
+    for (std::size_t i = 0; i < clients_.size(); ++i) before.push_back(clients_.commits_of(i));
     if (report_.troubles.empty() && !eventually([&] { return everybody_commits(before); }, recovery))
-      report_.troubles.push_back("not every teller works again when all is well");
-    troupe_.dismiss();
-    report_.troubles.insert(report_.troubles.end(), troupe_.broken().begin(), troupe_.broken().end());
+      report_.troubles.push_back("not every client works again when all is well");
+    clients_.dismiss();
+    report_.troubles.insert(report_.troubles.end(), clients_.broken().begin(), clients_.broken().end());
     count();
     {
       Engine engine(ground_.database->url());
       for (const auto& name : names()) free_by_force(engine, name);  // of those who were killed
     }
-    const KeptRun all{troupe_.history(), books()};
+    const KeptRun all{clients_.history(), books()};
     report_.violations = violations(all.history, all.books);
     if (plan_.fenced ? report_.violations.empty() && report_.troubles.empty() : report_.troubles.empty()) return;
     report_.kept = place_to_keep("run-" + std::to_string(boottime()));
@@ -194,7 +200,7 @@ class Run {
   Report report_;
   std::map<std::string, std::string> spared_;  // faults that could not be inflicted, and the last reason
   Ground ground_;
-  Troupe troupe_;
+  Clients clients_;
   Victims victims_;
 };
 
@@ -210,10 +216,10 @@ std::string Report::text() const {
   std::size_t all = 0;
   for (const auto& [kind, times_done] : faults) all += times_done;
   out << "faults " << all;
-  for (const auto what : {What::grant, What::busy, What::loss, What::commit, What::refused, What::failed, What::doubt,
-                          What::trouble})
+  for (const auto what :
+       {What::grant, What::busy, What::loss, What::commit, What::refused, What::failed, What::doubt, What::trouble})
     out << ", " << to_string(what) << ' ' << count(what);
-  out << ", violations " << violations.size() << ", memory of a teller " << resident / 1024 << " KiB\n ";
+  out << ", violations " << violations.size() << ", memory of a client " << resident / 1024 << " KiB\n ";
   for (const auto& [kind, times_done] : faults) out << ' ' << kind << ": " << times_done << ';';
   out << '\n';
   for (const auto& violation : violations) out << "  violation: " << violation << '\n';

@@ -1,4 +1,4 @@
-// This file knows a whole run: tellers, torments, and what is proved in the end.
+// This file knows a whole run: clients, a nemesis, and what is proved in the end.
 #pragma once
 
 #include "fault/suite/checker.hpp"
@@ -19,7 +19,7 @@ struct Report {
   std::map<What, std::size_t> times;
   std::vector<Violation> violations;
   std::vector<std::string> troubles;  // of the suite itself: who is stuck, or ended otherwise than told
-  std::size_t resident = 0;           // bytes of memory that the largest teller had, when it was last looked at
+  std::size_t resident = 0;           // bytes of memory that the largest client had, when it was last looked at
   std::string kept;                   // where the run is, if there is a violation or a trouble
   unsigned seed = 0;                  // of the order of faults: DLOCK_TEST_SEED, or by chance
 
@@ -29,7 +29,7 @@ struct Report {
 
 struct Plan {
   bool fenced = true;
-  std::size_t tellers = 4;
+  std::size_t clients = 4;
   Duration lease{};
   std::chrono::milliseconds length{};  // at least; and each kind of fault at least once
   // Only holders are paused, just before they write, until this is enough; then the run ends. Empty: every fault there is.

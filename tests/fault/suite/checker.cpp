@@ -16,7 +16,7 @@ struct Lease {
   long long token = 0;
   Nanoseconds asked = 0, granted = 0;
   Nanoseconds trusted_until = 0;  // before `granted`: it was over when its holder heard of it
-  bool excused = false;  // forced, or the clock was stepped
+  bool excused = false;           // forced, or the clock was stepped
 };
 
 using Leases = std::map<std::string, std::vector<Lease>>;  // by name, in the order of tokens
@@ -49,8 +49,8 @@ Leases leases_of(const History& history) {
     if (const auto found = trusted.find({record.who, record.name, record.token}); found != trusted.end())
       lease.trusted_until = found->second;
     for (const auto& step : steps)
-      lease.excused = lease.excused ||
-                      (step.from <= std::max(lease.granted, lease.trusted_until) && step.to >= lease.asked);
+      lease.excused =
+          lease.excused || (step.from <= std::max(lease.granted, lease.trusted_until) && step.to >= lease.asked);
     leases[record.name].push_back(std::move(lease));
   }
   for (auto& [name, list] : leases)
@@ -95,10 +95,10 @@ void check_order(const Books& books, std::vector<Violation>& found) {
     const Transfer* newest = nullptr;
     for (const auto* transfer : list) {
       if (newest != nullptr && transfer->token < newest->token)
-        found.push_back({Rule::stale_commit, name + ": transfer " + transfer->id + " (" + std::to_string(transfer->seq) +
-                                                 "th) under token " + std::to_string(transfer->token) + " after " +
-                                                 newest->id + " (" + std::to_string(newest->seq) + "th) under token " +
-                                                 std::to_string(newest->token)});
+        found.push_back({Rule::stale_commit,
+                         name + ": transfer " + transfer->id + " (" + std::to_string(transfer->seq) +
+                             "th) under token " + std::to_string(transfer->token) + " after " + newest->id + " (" +
+                             std::to_string(newest->seq) + "th) under token " + std::to_string(newest->token)});
       if (newest == nullptr || transfer->token > newest->token) newest = transfer;
     }
   }
@@ -131,12 +131,12 @@ void check_grants(const Leases& leases, const Books& books, std::vector<Violatio
     const auto row = books.tokens.find(name);
     const auto token = row == books.tokens.end() ? 0 : row->second;
     if (list.back().token > token)
-      found.push_back({Rule::grant_forgotten, name + ": " + shown(list.back()) + ", and the table says " +
-                                                  std::to_string(token)});
+      found.push_back(
+          {Rule::grant_forgotten, name + ": " + shown(list.back()) + ", and the table says " + std::to_string(token)});
   }
 }
 
-// What a teller has seen that must not be.
+// What a client has seen that must not be.
 void check_seen(const History& history, std::vector<Violation>& found) {
   for (const auto& record : history) {
     const auto grant = record.name + ": token " + std::to_string(record.token) + " of " + record.who;
@@ -162,8 +162,8 @@ void check_sums(const Books& books, std::vector<Violation>& found) {
                                              std::to_string(expected[account.id])});
   }
   if (total != opening)
-    found.push_back({Rule::sums_wrong, "all accounts together have " + std::to_string(total) + " instead of " +
-                                           std::to_string(opening)});
+    found.push_back({Rule::sums_wrong,
+                     "all accounts together have " + std::to_string(total) + " instead of " + std::to_string(opening)});
 }
 
 }  // namespace

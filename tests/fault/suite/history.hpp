@@ -20,7 +20,7 @@ inline Nanoseconds boottime() noexcept {
 }
 
 enum class What {
-  // A teller's. `token` is the lease's.
+  // A client's. `token` is the lease's.
   grant,    // the lock was granted; `time`: before it was asked for
   busy,     // it was not
   held,     // the lease was trusted without a gap from the grant until `time`

@@ -32,8 +32,7 @@ void Nodes::start() const { run({"start", folder_}); }
 void Nodes::run(std::vector<std::string> arguments) const {
   arguments.insert(arguments.begin(), script_);
   Child child(arguments);
-  while (child.line()) {
-  }
+  while (child.line()) {}
   if (const int code = child.wait(); code != 0)
     throw std::runtime_error(script_ + ' ' + arguments.at(1) + " ended with " + std::to_string(code));
 }

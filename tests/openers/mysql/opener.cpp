@@ -102,8 +102,9 @@ class DatabasePlace final : public ServerPlace {
   std::vector<Address> peers() const override { return peers_; }
   std::unique_ptr<RequestCounter> request_counter() const override { return std::make_unique<Counter>(); }
   std::string client() const override {
-    return "mariadb --no-defaults --protocol=tcp -h" + server_.address.host + " -P" + std::to_string(server_.address.port) +
-           " -u" + server_.user + (server_.password.empty() ? "" : " -p'" + server_.password + "'") + " " + name_;
+    return "mariadb --no-defaults --protocol=tcp -h" + server_.address.host + " -P" +
+           std::to_string(server_.address.port) + " -u" + server_.user +
+           (server_.password.empty() ? "" : " -p'" + server_.password + "'") + " " + name_;
   }
   std::string begin_writing() const override { return "BEGIN"; }
   bool reaches_others() const override { return true; }
@@ -122,8 +123,9 @@ class DatabasePlace final : public ServerPlace {
 
   // MySQL's status variable of that is late.
   std::string written() override {
-    const std::string of_mysql = "SELECT 'LSN', CONCAT(JSON_EXTRACT(storage_engines, '$.InnoDB.LSN')) "
-                                 "FROM performance_schema.log_status";
+    const std::string of_mysql =
+        "SELECT 'LSN', CONCAT(JSON_EXTRACT(storage_engines, '$.InnoDB.LSN')) "
+        "FROM performance_schema.log_status";
     std::string position, name;
     *watching_ << (is_mariadb() ? "SHOW GLOBAL STATUS LIKE 'Innodb_lsn_current'" : of_mysql), soci::into(name),
         soci::into(position);
@@ -189,7 +191,8 @@ class DatabasePlace final : public ServerPlace {
   void use_odd_defaults() override {
     set_globally({"sql_mode = 'SIMULTANEOUS_ASSIGNMENT,NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PIPES_AS_CONCAT,TRADITIONAL'",
                   "tx_isolation = 'SERIALIZABLE'", "autocommit = 0", "sql_safe_updates = 1", "sql_auto_is_null = 1",
-                  "character_set_client = 'latin1'", "collation_connection = 'latin1_swedish_ci'", "last_insert_id = 77"});
+                  "character_set_client = 'latin1'", "collation_connection = 'latin1_swedish_ci'",
+                  "last_insert_id = 77"});
   }
   void use_odd_defaults_for_all() override {
     set_globally({"sql_mode = 'ANSI,NO_BACKSLASH_ESCAPES'", "sql_mode = 'ORACLE,NO_BACKSLASH_ESCAPES'",
@@ -209,20 +212,20 @@ class DatabasePlace final : public ServerPlace {
     for (const std::string event : {"INSERT", "UPDATE"}) *watching_ << "DROP TRIGGER dlock_test_mishap_" + event;
   }
 
-  void take_writes(bool yes) override {
-    *watching_ << std::string("SET GLOBAL read_only = ") + (yes ? "0" : "1");
-  }
+  void take_writes(bool yes) override { *watching_ << std::string("SET GLOBAL read_only = ") + (yes ? "0" : "1"); }
 
   void follow(ServerPlace& primary) override {
     const auto source = Server::at(primary.url());
     const auto there = source.connect("mysql");
     std::string variable, waited_for = "OFF";
-    *there << "SHOW GLOBAL VARIABLES WHERE variable_name IN ('rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')",
+    *there << "SHOW GLOBAL VARIABLES WHERE variable_name IN ('rpl_semi_sync_master_enabled', "
+              "'rpl_semi_sync_source_enabled')",
         soci::into(variable), soci::into(waited_for);
     *watching_ << "SET GLOBAL server_id = 2";
     const auto place = [&](const std::string& word) {
-      return word + "_HOST = '" + source.address.host + "', " + word + "_PORT = " + std::to_string(source.address.port) +
-             ", " + word + "_USER = '" + source.user + "', " + word + "_PASSWORD = '" + source.password + "'";
+      return word + "_HOST = '" + source.address.host + "', " + word +
+             "_PORT = " + std::to_string(source.address.port) + ", " + word + "_USER = '" + source.user + "', " + word +
+             "_PASSWORD = '" + source.password + "'";
     };
     if (is_mariadb()) {
       *watching_ << "SET GLOBAL rpl_semi_sync_slave_enabled = " + waited_for;
@@ -238,15 +241,16 @@ class DatabasePlace final : public ServerPlace {
     }
     const bool follows = eventually([&] {
       long long dumps = 0;
-      *there << "SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'", soci::into(dumps);
+      *there << "SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'",
+          soci::into(dumps);
       return dumps > 0;
     });
     if (!follows) throw std::runtime_error("the replica does not follow");
   }
   void wait_for_followers() override {
     if (!is_mariadb()) install("rpl_semi_sync_source", "semisync_source.so");
-    *watching_ << std::string("SET GLOBAL ") + (is_mariadb() ? "rpl_semi_sync_master_enabled" : "rpl_semi_sync_source_enabled") +
-                      " = 1";
+    *watching_ << std::string("SET GLOBAL ") +
+                      (is_mariadb() ? "rpl_semi_sync_master_enabled" : "rpl_semi_sync_source_enabled") + " = 1";
   }
 
   std::string make_forgetful() override {
@@ -316,7 +320,8 @@ class DatabasePlace final : public ServerPlace {
   }
   void install(const std::string& plugin, const std::string& file) {
     long long there = 0;
-    *watching_ << "SELECT count(*) FROM information_schema.plugins WHERE plugin_name = '" + plugin + "'", soci::into(there);
+    *watching_ << "SELECT count(*) FROM information_schema.plugins WHERE plugin_name = '" + plugin + "'",
+        soci::into(there);
     if (there == 0) *watching_ << "INSTALL PLUGIN " + plugin + " SONAME '" + file + "'";
   }
 
@@ -383,8 +388,8 @@ std::unique_ptr<Place> quiet_place() {
   return server->place();
 }
 
-const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, &quiet_place, &server_place, &private_server,
-                    &tls_server, &server_with, &weak_servers, &replicating_server};
+const Opener opener{DLOCK_DIALECT_NAME, &missing,    &place,       &quiet_place,  &server_place,
+                    &private_server,    &tls_server, &server_with, &weak_servers, &replicating_server};
 
 }  // namespace
 }  // namespace DLOCK_DIALECT

@@ -8,7 +8,7 @@
 #include <sanitizer/lsan_interface.h>
 
 // SOCI 4.0.3 forgets a connection that breaks between its login and the first statement, which SOCI sends by itself: a
-// server that is killed just then would have every teller that met it end as one that leaks.
+// server that is killed just then would have every client that met it end as one that leaks.
 [[gnu::visibility("default")]] const char* __lsan_default_suppressions() { return "leak:libpq.so\n"; }
 #endif
 

@@ -127,7 +127,9 @@ class DatabasePlace final : public ServerPlace {
   std::vector<TableLock> table_locks(std::string_view table) const override {
     std::vector<TableLock> locks;
     for (const std::string mode : {"ACCESS EXCLUSIVE", "EXCLUSIVE", "SHARE ROW EXCLUSIVE", "SHARE"})
-      locks.push_back({mode, {"BEGIN", "LOCK TABLE " + std::string(table) + " IN " + mode + " MODE"}, "ROLLBACK",
+      locks.push_back({mode,
+                       {"BEGIN", "LOCK TABLE " + std::string(table) + " IN " + mode + " MODE"},
+                       "ROLLBACK",
                        mode != "ACCESS EXCLUSIVE"});
     return locks;
   }
@@ -173,9 +175,10 @@ class DatabasePlace final : public ServerPlace {
   }
 
   std::string written_together(std::string_view table, std::string_view column) const override {
-    return fmt::format("SELECT string_agg({0}, ',' ORDER BY ctid) FROM {1} WHERE {0} <> '' GROUP BY xmin::text "
-                       "ORDER BY xmin::text LIMIT 1",
-                       column, table);
+    return fmt::format(
+        "SELECT string_agg({0}, ',' ORDER BY ctid) FROM {1} WHERE {0} <> '' GROUP BY xmin::text "
+        "ORDER BY xmin::text LIMIT 1",
+        column, table);
   }
 
   std::string row_of(std::string_view literal_name) const override {
@@ -217,8 +220,9 @@ class DatabasePlace final : public ServerPlace {
 
   void fail_writes(Mishap mishap) override {
     const char* const code = mishap == Mishap::deadlock ? "40P01" : mishap == Mishap::serialization ? "40001" : "55P03";
-    *watching_ << std::string("CREATE OR REPLACE FUNCTION dlock_test_mishap() RETURNS trigger LANGUAGE plpgsql AS $$ "
-                              "BEGIN RAISE EXCEPTION 'a mishap' USING ERRCODE = '") +
+    *watching_ << std::string(
+                      "CREATE OR REPLACE FUNCTION dlock_test_mishap() RETURNS trigger LANGUAGE plpgsql AS $$ "
+                      "BEGIN RAISE EXCEPTION 'a mishap' USING ERRCODE = '") +
                       code + "'; END $$";
     *watching_ << "CREATE TRIGGER dlock_test_mishap BEFORE INSERT OR UPDATE ON resource_lock FOR EACH ROW "
                   "EXECUTE FUNCTION dlock_test_mishap()";
@@ -287,10 +291,11 @@ class DatabasePlace final : public ServerPlace {
   }
   std::vector<std::string> session_traces() const override {
     // The name of the application is the pooler's doing, and the digits are this client library's.
-    return {"SELECT coalesce(string_agg(name || '=' || setting, ','), '') FROM pg_settings WHERE source = 'session' "
-            "AND name NOT IN ('application_name', 'extra_float_digits')",
-            "SELECT count(*)::text FROM pg_prepared_statements", "SELECT count(*)::text FROM pg_listening_channels()",
-            "SELECT count(*)::text FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'"};
+    return {
+        "SELECT coalesce(string_agg(name || '=' || setting, ','), '') FROM pg_settings WHERE source = 'session' "
+        "AND name NOT IN ('application_name', 'extra_float_digits')",
+        "SELECT count(*)::text FROM pg_prepared_statements", "SELECT count(*)::text FROM pg_listening_channels()",
+        "SELECT count(*)::text FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'"};
   }
   std::string idle_bound() const override { return "SHOW idle_in_transaction_session_timeout"; }
   std::string wait_for_locks() const override { return "SET lock_timeout = '1234ms'"; }
@@ -309,14 +314,16 @@ class DatabasePlace final : public ServerPlace {
   }
   long long locks_held() override {
     long long count = 0;
-    *watching_ << "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = current_database() "
-                  "AND pid <> pg_backend_pid()",
+    *watching_
+        << "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = current_database() "
+           "AND pid <> pg_backend_pid()",
         soci::into(count);
     return count;
   }
   bool somebody_waits() override {
     long long waiting = 0;
-    *watching_ << "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    *watching_
+        << "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
         soci::into(waiting);
     return waiting > 0;
   }
@@ -385,8 +392,8 @@ std::unique_ptr<Place> quiet_place() {
   return server->place();
 }
 
-const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, &quiet_place, &server_place, &private_server,
-                    &tls_server, &server_with, &weak_servers};
+const Opener opener{DLOCK_DIALECT_NAME, &missing,    &place,       &quiet_place, &server_place,
+                    &private_server,    &tls_server, &server_with, &weak_servers};
 
 }  // namespace
 }  // namespace DLOCK_DIALECT

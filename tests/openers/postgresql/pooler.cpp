@@ -45,7 +45,8 @@ bool answers(std::uint16_t port) {
 
 }  // namespace
 
-Pooler::Pooler(const Address& server, const std::string& user, const std::string& password, const std::string& database) {
+Pooler::Pooler(const Address& server, const std::string& user, const std::string& password,
+               const std::string& database) {
   if (::access(program.c_str(), X_OK) != 0)
     throw std::runtime_error(program + " is not installed; on Debian: apt-get install pgbouncer");
   const auto settings = folder_.path() + "/pgbouncer.ini";
@@ -53,7 +54,8 @@ Pooler::Pooler(const Address& server, const std::string& user, const std::string
     port_ = free_port();
     std::ofstream(settings) << "[databases]\n"
                             << database << " = host=" << server.host << " port=" << server.port << " user=" << user
-                            << " password=" << password << "\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " << port_
+                            << " password=" << password
+                            << "\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " << port_
                             << "\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 3\n";
     std::vector<std::string> command{"/usr/bin/setpriv", "--pdeathsig", "KILL"};
     if (::geteuid() == 0) {  // it refuses to run as root

@@ -1,6 +1,6 @@
 // This file knows what is said of a file that is something else than a database.
-#include "tools/command.hpp"
 #include "support/database.hpp"
+#include "tools/command.hpp"
 #include "types/url.hpp"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,8 @@ using namespace dlock::test;
 TEST_CASE("a file that is no database is refused by every command, which names it and leaves it alone") {
   const auto place = opener().place();
   const auto path = Url::parse(place->url()).path;
-  const std::string text = "a letter to somebody, and as long as one page of a database would be: " + std::string(4096, '.');
+  const std::string text =
+      "a letter to somebody, and as long as one page of a database would be: " + std::string(4096, '.');
   const TemporaryFolder folder;
   const auto letter = folder.path() + "/letter";
   std::ofstream(letter) << text;
@@ -25,7 +26,8 @@ TEST_CASE("a file that is no database is refused by every command, which names i
     CHECK_MESSAGE(ran.says(letter), ran.out);
     CHECK_MESSAGE(ran.says("name another one in the URL"), ran.out);
   };
-  for (const std::string command : {"status", "check", "plan", "up", "repair"}) refused(migrate({command, "-u", url}), 1);
+  for (const std::string command : {"status", "check", "plan", "up", "repair"})
+    refused(migrate({command, "-u", url}), 1);
   refused(migrate({"dump", "-u", url}), 2);
   for (const std::string command : {"list", "reap", "graph"}) refused(dlock_tool(url, {command}), 2);
   for (const std::string command : {"inspect", "wait"}) refused(dlock_tool(url, {command, "job"}), 2);

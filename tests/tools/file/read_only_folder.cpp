@@ -1,7 +1,7 @@
 // This file knows what a user is told who may read a database's file, but may write neither it nor its folder.
+#include "support/database.hpp"
 #include "support/paths.hpp"
 #include "tools/command.hpp"
-#include "support/database.hpp"
 #include "types/url.hpp"
 
 #include <doctest/doctest.h>
@@ -30,7 +30,8 @@ Ran run(const std::string& tool, const std::vector<std::string>& arguments, cons
 // The folder of a place, which may only be looked into meanwhile.
 class Sealed {
  public:
-  explicit Sealed(const Place& place) : file_(Url::parse(place.url()).path), folder_(fs::path(file_).parent_path().string()) {
+  explicit Sealed(const Place& place)
+      : file_(Url::parse(place.url()).path), folder_(fs::path(file_).parent_path().string()) {
     ::chmod(file_.c_str(), 0444);
     ::chmod(folder_.c_str(), 0555);
   }
@@ -47,7 +48,8 @@ class Sealed {
 
 }  // namespace
 
-TEST_CASE("a file in a folder that may not be written is exit code 9 of every command, with what is needed; 125 of run") {
+TEST_CASE(
+    "a file in a folder that may not be written is exit code 9 of every command, with what is needed; 125 of run") {
   const auto place = opener().place();
   REQUIRE(migrate({"up", "-q", "-u", place->url()}).code == 0);
   const Sealed sealed(*place);
@@ -59,7 +61,8 @@ TEST_CASE("a file in a folder that may not be written is exit code 9 of every co
     CHECK_MESSAGE(ran.says("this user needs permission to read and write the file and its folder"), ran.out);
     CHECK_MESSAGE(ran.says(Url::parse(place->url()).path), ran.out);
   };
-  for (const std::string command : {"status", "check", "plan", "dump", "up", "repair"}) refused("dlock-migrate", {command}, 9);
+  for (const std::string command : {"status", "check", "plan", "dump", "up", "repair"})
+    refused("dlock-migrate", {command}, 9);
   refused("dlock-migrate", {"down", "--to", "0", "--yes"}, 9);
   refused("dlock-migrate", {"baseline", "--at", "1"}, 9);
   for (const std::string command : {"list", "reap", "graph"}) refused("dlock", {command}, 9);

@@ -31,7 +31,8 @@ TEST_CASE("a foreign write transaction that is held past the lease: the command 
   free_by_force(engine, "job");
 }
 
-TEST_CASE("a foreign write transaction that is over before the soft deadline is no reason to tell the command anything") {
+TEST_CASE(
+    "a foreign write transaction that is over before the soft deadline is no reason to tell the command anything") {
   Database database;
   auto engine = database.engine();
   const auto ttl = 4s * slowness();

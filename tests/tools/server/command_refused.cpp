@@ -5,8 +5,8 @@
 
 #include "types/url.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 #include <algorithm>
 #include <string>
@@ -85,7 +85,8 @@ TEST_CASE("check --role names every right that is missing, and a view that a rol
   CHECK_MESSAGE(lacking.code == 9, lacking.out);
   CHECK_MESSAGE(lacking.says("resource_lock_schema_history"), lacking.out);
   grant(schema::Role::runtime, last + 1);
-  for (const auto& command : std::vector<std::vector<std::string>>{{"check"}, {"check", "--role", "runtime"}, {"status"}}) {
+  for (const auto& command :
+       std::vector<std::vector<std::string>>{{"check"}, {"check", "--role", "runtime"}, {"status"}}) {
     auto at = command;
     at.insert(at.end(), {"-u", url});
     const auto ran = migrate(at);

@@ -1,10 +1,10 @@
 // This file knows the promise that a migrator behind a pooler of transactions leaves no lock in a connection that it was lent.
-#include "tools/migrate.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "tools/migrate.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 using namespace dlock;
 using namespace dlock::test;

@@ -1,11 +1,11 @@
 // This file knows what a second signal does to a migration that another session's lock holds up.
-#include "tools/migrate.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"
+#include "tools/migrate.hpp"
 
-#include <dlock/schema.hpp>
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 #include <csignal>
 #include <string>
@@ -40,7 +40,9 @@ bool line_with(Child& child, std::string_view word) {
 
 }  // namespace
 
-TEST_CASE("the first signal waits for the step, the second has the server cut it off; what was done is said, and up goes on") {
+TEST_CASE(
+    "the first signal waits for the step, the second has the server cut it off; what was done is said, and up goes "
+    "on") {
   for (const int signal : {SIGINT, SIGTERM}) {
     CAPTURE(signal);
     Held held;
@@ -57,7 +59,8 @@ TEST_CASE("the first signal waits for the step, the second has the server cut it
     CHECK_MESSAGE((ran.says("nothing to undo") || ran.says("nothing was changed")), ran.out);
     CHECK_MESSAGE(ran.says("run \"dlock-migrate up\" to go on"), ran.out);
     CHECK(eventually([&] { return !held.place->somebody_waits(); }));  // the server does not go on with it either
-    CHECK(schema::status(held.place->url()).verdict != schema::Verdict::locked);  // nor is it said that somebody is at work
+    CHECK(schema::status(held.place->url()).verdict !=
+          schema::Verdict::locked);  // nor is it said that somebody is at work
     held.other->unblock();
     CHECK(migrate({"up", "-u", held.place->url()}).code == 0);
     CHECK(migrate({"check", "-u", held.place->url()}).code == 0);
@@ -66,7 +69,8 @@ TEST_CASE("the first signal waits for the step, the second has the server cut it
 
 TEST_CASE("down and repair are cut off in the same way") {
   Held held;
-  auto down = migrate_child({"down", "--to", "0", "--yes", "--force", "-u", held.place->url(), "--ddl-lock-timeout", "10m"});
+  auto down =
+      migrate_child({"down", "--to", "0", "--yes", "--force", "-u", held.place->url(), "--ddl-lock-timeout", "10m"});
   REQUIRE(held.a_step_waits());
   down.signal(SIGTERM);
   REQUIRE(line_with(down, "once more to cut it off"));

@@ -96,7 +96,8 @@ TEST_CASE("a command that heeds the lost-signal ends before it is killed, and th
   free_by_force(network.engine, "job");
 }
 
-TEST_CASE("a network that is cut while the command ends: its own exit status, and a warning that the lease has to run out") {
+TEST_CASE(
+    "a network that is cut while the command ends: its own exit status, and a warning that the lease has to run out") {
   Network network;
   auto child = network.run(30s, "echo $$; read line; exit 3");
   REQUIRE(child.line());

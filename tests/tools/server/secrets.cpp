@@ -27,7 +27,9 @@ struct Secret {
     bare = url.substr(0, begin) + url.substr(end);
     REQUIRE(password.size() >= 8);
   }
-  std::string with(const std::string& other) const { return bare.substr(0, bare.find('@')) + ":" + other + bare.substr(bare.find('@')); }
+  std::string with(const std::string& other) const {
+    return bare.substr(0, bare.find('@')) + ":" + other + bare.substr(bare.find('@'));
+  }
   std::string whole, bare, password;
 };
 
@@ -60,22 +62,26 @@ std::string file(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("the password comes from a file, standard input, a variable, the client library's own file, or the terminal") {
+TEST_CASE(
+    "the password comes from a file, standard input, a variable, the client library's own file, or the terminal") {
   ServerDatabase database;
   const Secret secret(database->url());
   TemporaryFolder empty;
   const Home home(secret.password);
   const auto path = empty.path() + "/password";
   write_private(path, secret.password + "\n");
-  const std::vector<std::string> bare{"DLOCK_URL=" + secret.bare, "DLOCK_MIGRATE_URL=" + secret.bare, "HOME=" + empty.path()};
-  for (const auto& [tool, command] : {std::pair<std::string, std::string>{"dlock", "list"}, {"dlock-migrate", "check"}}) {
+  const std::vector<std::string> bare{"DLOCK_URL=" + secret.bare, "DLOCK_MIGRATE_URL=" + secret.bare,
+                                      "HOME=" + empty.path()};
+  for (const auto& [tool, command] :
+       {std::pair<std::string, std::string>{"dlock", "list"}, {"dlock-migrate", "check"}}) {
     const auto refused = ran(tool, {command}, bare);
     CHECK_MESSAGE(refused.code != 0, refused.out);  // or nothing would be shown here
     CHECK(ran(tool, {command, "--password-file", path}, bare).code == 0);
     CHECK(ran(tool, {command, "--password-stdin"}, bare, "2>&1 <" + path).code == 0);
     CHECK(ran(tool, {command, "-e", "MINE"}, {"MINE=" + secret.whole, "HOME=" + empty.path()}).code == 0);
     CHECK(ran(tool, {command}, {bare[0], bare[1], "HOME=" + home.folder.path()}).code == 0);
-    Pty terminal({"/bin/sh", "-c", "stty echo; exec \"$0\" \"$@\"", path::tool(tool), command, "-W", "-u", secret.bare}, {});
+    Pty terminal({"/bin/sh", "-c", "stty echo; exec \"$0\" \"$@\"", path::tool(tool), command, "-W", "-u", secret.bare},
+                 {});
     REQUIRE(terminal.shows("Password: "));
     terminal.type(secret.password + "\n");
     CHECK(terminal.wait() == 0);
@@ -87,11 +93,17 @@ TEST_CASE("no message shows the password, whatever goes wrong") {
   ServerDatabase database;
   const Secret secret(database->url());
   const std::string wrong = "wr0ng-" + secret.password;
-  const auto nowhere = [](std::string url) { return url.replace(url.find('@') + 1, url.find('/', url.find('@')) - url.find('@') - 1, "127.0.0.1:1"); };
-  for (const auto& [tool, command] : {std::pair<std::string, std::string>{"dlock", "list"}, {"dlock-migrate", "status"}, {"dlock-migrate", "up"}})
-    for (const std::string& url : {secret.whole, secret.with(wrong), nowhere(secret.whole), secret.whole + "?no_such_option=1",
-                                  secret.whole + "_away"})
-      for (const std::vector<std::string>& more : {std::vector<std::string>{"-v"}, {"-v", "--format", "json"}, {"-v", "--table", "nowhere", "--lock-timeout", "0"}, {"-u", url, "--shcema", "x"}}) {
+  const auto nowhere = [](std::string url) {
+    return url.replace(url.find('@') + 1, url.find('/', url.find('@')) - url.find('@') - 1, "127.0.0.1:1");
+  };
+  for (const auto& [tool, command] :
+       {std::pair<std::string, std::string>{"dlock", "list"}, {"dlock-migrate", "status"}, {"dlock-migrate", "up"}})
+    for (const std::string& url : {secret.whole, secret.with(wrong), nowhere(secret.whole),
+                                   secret.whole + "?no_such_option=1", secret.whole + "_away"})
+      for (const std::vector<std::string>& more : {std::vector<std::string>{"-v"},
+                                                   {"-v", "--format", "json"},
+                                                   {"-v", "--table", "nowhere", "--lock-timeout", "0"},
+                                                   {"-u", url, "--shcema", "x"}}) {
         auto arguments = more;
         arguments.insert(arguments.begin(), command);
         const auto said = ran(tool, arguments, {"DLOCK_URL=" + url, "DLOCK_MIGRATE_URL=" + url});
@@ -100,10 +112,12 @@ TEST_CASE("no message shows the password, whatever goes wrong") {
 }
 
 TEST_CASE("what is no URL, or a broken one, is not shown: it may hold a password") {
-  for (const std::string wrong : {"host=db user=app password=s3cret", "app:s3cret@db/orders", "Server=db;Uid=app;Pwd=s3cret;",
-                                  "postgresql://app:s3c/ret@db", "postgresql://app:s3c?ret@db", "mysql://app:33/s3cret@db",
-                                  "mysql://app:33?s3cret@db", "mysql://db/x?s3cret", "postgresql://app:s3cret"})
-    for (const auto& [tool, command] : {std::pair<std::string, std::string>{"dlock", "list"}, {"dlock-migrate", "status"}}) {
+  for (const std::string wrong :
+       {"host=db user=app password=s3cret", "app:s3cret@db/orders", "Server=db;Uid=app;Pwd=s3cret;",
+        "postgresql://app:s3c/ret@db", "postgresql://app:s3c?ret@db", "mysql://app:33/s3cret@db",
+        "mysql://app:33?s3cret@db", "mysql://db/x?s3cret", "postgresql://app:s3cret"})
+    for (const auto& [tool, command] :
+         {std::pair<std::string, std::string>{"dlock", "list"}, {"dlock-migrate", "status"}}) {
       const auto said = ran(tool, {command, "-v", "-u", wrong}, {});
       CHECK_MESSAGE(said.code != 0, said.out);
       for (const std::string part : {"s3c", "cret", "ret@"}) CHECK_FALSE_MESSAGE(said.says(part), said.out);
@@ -116,12 +130,17 @@ TEST_CASE("no process of a run shows the password beyond what it was given, nor 
   TemporaryFolder folder;
   const auto path = folder.path() + "/password";
   write_private(path, secret.password + "\n");
-  const std::vector<std::vector<std::string>> doors{{"-u", secret.bare, "--password-file", path}, {"-u", secret.whole}, {"--url=" + secret.whole}, {"-u" + secret.whole}};
+  const std::vector<std::vector<std::string>> doors{{"-u", secret.bare, "--password-file", path},
+                                                    {"-u", secret.whole},
+                                                    {"--url=" + secret.whole},
+                                                    {"-u" + secret.whole}};
   for (const auto& door : doors) {
     std::vector<std::string> command{path::tool("dlock"), "run"};
     command.insert(command.end(), door.begin(), door.end());
     command.insert(command.end(), {"job", "--", "sh", "-c", "echo $$ $PPID; read line"});
-    Child child(command, {"DLOCK_URL=", "DLOCK_MIGRATE_URL=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "DLOCK_TEST_PG=", "DLOCK_TEST_MYSQL="});
+    Child child(
+        command,
+        {"DLOCK_URL=", "DLOCK_MIGRATE_URL=", "DLOCK_OWNER=", "DLOCK_OWNERS=", "DLOCK_TEST_PG=", "DLOCK_TEST_MYSQL="});
     std::istringstream pids(child.line().value_or(""));
     pid_t job = 0, guardian = 0;
     pids >> job >> guardian;

@@ -3,8 +3,8 @@
 
 #include "support/eventually.hpp"
 
-#include <dlock/error.hpp>
 #include <doctest/doctest.h>
+#include <dlock/error.hpp>
 
 #include <thread>
 

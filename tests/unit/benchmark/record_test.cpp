@@ -66,7 +66,8 @@ TEST_CASE("records added together answer as one") {
   sum.add(bench::Record());
   const auto whole = record_of(all);
   CHECK(sum.count() == whole.count());
-  for (const double percent : {0.0, 50.0, 99.0, 100.0}) CHECK(sum.percentile_us(percent) == whole.percentile_us(percent));
+  for (const double percent : {0.0, 50.0, 99.0, 100.0})
+    CHECK(sum.percentile_us(percent) == whole.percentile_us(percent));
 }
 
 TEST_CASE("a curve rises, and ends where less than one time lies above") {

@@ -42,9 +42,10 @@ TEST_CASE("a commit that failed was refused, or nobody knows") {
   const auto refused = failure("Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT");
   CHECK(refused.cause() == Cause::deadlock);
   CHECK_FALSE(refused.may_have_run());
-  for (const char* text : {"Error while appending streaming replication fragment(provider status: Not connected to Primary "
-                           "Component)",
-                           "Got error 5 \"Input/output error\" during COMMIT"}) {
+  for (const char* text :
+       {"Error while appending streaming replication fragment(provider status: Not connected to Primary "
+        "Component)",
+        "Got error 5 \"Input/output error\" during COMMIT"}) {
     CHECK(failure(text).cause() == Cause::disconnected);
     CHECK(failure(text).may_have_run());
   }

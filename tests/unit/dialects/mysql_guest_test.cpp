@@ -34,15 +34,17 @@ TEST_CASE("a server that undoes whole transactions when a wait is over is refuse
   for (const auto& sql : sent) CHECK(sql.starts_with("SELECT @@innodb_rollback_on_timeout"));
 }
 
-TEST_CASE("a runner is in a transaction where the server says so, where autocommit is off, or where a savepoint lasts") {
+TEST_CASE(
+    "a runner is in a transaction where the server says so, where autocommit is off, or where a savepoint lasts") {
   struct Case {
     TextRow answer;
     bool savepoint_lasts, open;
     std::size_t statements;
   };
   for (const auto& [answer, lasts, open, statements] :
-       {Case{{"0", "here", "10.11.1-MariaDB", "1", "1"}, false, true, 1}, Case{{"0", "here", "9.1.0", "0", "0"}, false, true, 1},
-        Case{{"0", "here", "9.1.0", "1", "0"}, true, true, 3}, Case{{"0", "here", "9.1.0", "1", "0"}, false, false, 4},
+       {Case{{"0", "here", "10.11.1-MariaDB", "1", "1"}, false, true, 1},
+        Case{{"0", "here", "9.1.0", "0", "0"}, false, true, 1}, Case{{"0", "here", "9.1.0", "1", "0"}, true, true, 3},
+        Case{{"0", "here", "9.1.0", "1", "0"}, false, false, 4},
         Case{{"0", "here", "10.11.1-MariaDB", "1", "0"}, false, false, 4}}) {
     INFO(answer[2].value_or("") << ", " << open);
     std::size_t sent = 0;
@@ -62,7 +64,8 @@ TEST_CASE("a runner is in a transaction where the server says so, where autocomm
   }
 }
 
-TEST_CASE("a runner that prepares what it is given, and so can make no savepoint, is in a transaction that keeps its kind") {
+TEST_CASE(
+    "a runner that prepares what it is given, and so can make no savepoint, is in a transaction that keeps its kind") {
   for (const bool open : {true, false}) {
     INFO(open);
     const Send send = [&](std::string_view sql) -> TextRow {

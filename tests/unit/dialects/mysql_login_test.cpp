@@ -43,8 +43,7 @@ std::string greeting(const std::string& plugin) {
 // A server for one connection: it greets, answers the login with one packet, and keeps whatever it is told.
 class SpyingServer {
  public:
-  SpyingServer(std::string plugin, std::string answer)
-      : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  SpyingServer(std::string plugin, std::string answer) : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in at{};
     at.sin_family = AF_INET;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -95,17 +94,15 @@ class SpyingServer {
 Failure failure_of_login(const std::string& url) {
   try {
     const ServerConnection connection(server_of(Url::parse(url), "test"), true, later(BootClock::now(), 20s));
-  } catch (const Failure& failure) {
-    return failure;
-  }
+  } catch (const Failure& failure) { return failure; }
   return {Cause::rejected, "it was let in"};
 }
 
 }  // namespace
 
 TEST_CASE("a server without TLS that asks for the password is asked for its public key") {
-  for (const std::string options : {"", "?ssl-mode=DISABLED", "?ssl-mode=PREFERRED&ssl-ca=/etc/hosts",
-                              "?ssl-mode=DISABLED&ssl-ca=/etc/hosts"}) {
+  for (const std::string options :
+       {"", "?ssl-mode=DISABLED", "?ssl-mode=PREFERRED&ssl-ca=/etc/hosts", "?ssl-mode=DISABLED&ssl-ca=/etc/hosts"}) {
     CAPTURE(options);
     SpyingServer server("caching_sha2_password", packet(2, "\1\4"));
     failure_of_login(server.url(options));

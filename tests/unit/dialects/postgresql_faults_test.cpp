@@ -57,7 +57,8 @@ TEST_CASE("a missing right is named as the statement that gives it") {
   CHECK(says(failure_of("42501", "permission denied for schema locks", "app", true),
              "GRANT USAGE ON SCHEMA locks TO app"));
   CHECK(std::string(failure_of("42501", "must be owner of table resource_lock", "app", true).what()) ==
-        "PostgreSQL: must be owner of table resource_lock; it must belong to the role that migrates: ALTER … OWNER TO app");
+        "PostgreSQL: must be owner of table resource_lock; it must belong to the role that migrates: ALTER … OWNER TO "
+        "app");
 }
 
 TEST_CASE("a refused connection has the SQLSTATE's cause, whatever the language") {

@@ -87,9 +87,7 @@ template <class Call>
 Failure failure(Call call) {
   try {
     call();
-  } catch (const Failure& thrown) {
-    return thrown;
-  }
+  } catch (const Failure& thrown) { return thrown; }
   FAIL_CHECK("did not fail");
   return {Cause::rejected, ""};
 }
@@ -231,9 +229,11 @@ TEST_CASE("forgetful settings are told") {
 
 TEST_CASE("the file is written as the URL says") {
   const Bench bench;
-  const std::pair<const char*, long long> ways[] = {
-      {"", 2}, {"?synchronous=full", 2}, {"?synchronous=extra", 3}, {"?synchronous=normal", 1},
-      {"?synchronous=off", 0}};
+  const std::pair<const char*, long long> ways[] = {{"", 2},
+                                                    {"?synchronous=full", 2},
+                                                    {"?synchronous=extra", 3},
+                                                    {"?synchronous=normal", 1},
+                                                    {"?synchronous=off", 0}};
   for (const auto& [options, synchronous] : ways) {
     INFO(options);
     const auto connection = bench.connect(options);

@@ -46,8 +46,10 @@ struct Application {
   Application& operator=(const Application&) = delete;
 
   void watch() {
-    sqlite3_commit_hook(db, [](void* self) { return ++static_cast<Application*>(self)->commits, 0; }, this);
-    sqlite3_rollback_hook(db, [](void* self) { ++static_cast<Application*>(self)->rollbacks; }, this);
+    sqlite3_commit_hook(
+        db, [](void* self) { return ++static_cast<Application*>(self)->commits, 0; }, this);
+    sqlite3_rollback_hook(
+        db, [](void* self) { ++static_cast<Application*>(self)->rollbacks; }, this);
   }
   int run(const char* sql) { return sqlite3_exec(db, sql, nullptr, nullptr, nullptr); }
   int rows() {
@@ -136,7 +138,8 @@ TEST_CASE("a file is the same one under every name, and another one under none")
   CHECK(sqlite3_close(memory) == SQLITE_OK);
 }
 
-TEST_CASE("through a runner a refused transaction is rolled back, and its connection takes no writes until it is told to") {
+TEST_CASE(
+    "through a runner a refused transaction is rolled back, and its connection takes no writes until it is told to") {
   std::vector<std::string> sent;
   TransactionGuest guest(
       [&](std::string_view sql) {

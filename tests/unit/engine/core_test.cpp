@@ -1,7 +1,7 @@
 // This file knows what the engine promises whatever the database does: doubt, loss, patience.
 #include "engine/core.hpp"
 #include "engine/fake_lock_table.hpp"
-#include "engine/trust.hpp"
+#include "engine/lease/trust.hpp"
 #include "support/eventually.hpp"
 
 #include <dlock/error.hpp>
@@ -54,8 +54,8 @@ struct Bench {
     return text;
   }
 
-  std::shared_ptr<dlock::engine::Held> try_lock(const dlock::LockOptions& options = {},
-                                                dlock::Duration patience = 1min) {
+  std::shared_ptr<dlock::engine::Lease> try_lock(const dlock::LockOptions& options = {},
+                                                 dlock::Duration patience = 1min) {
     return core->acquire(dlock::Name("n"), options, {dlock::later(dlock::BootClock::now(), patience), {}, false});
   }
 };
@@ -105,9 +105,7 @@ TEST_CASE("an acquire that stays in doubt says so, and what it took is given bac
   try {
     static_cast<void>(bench.try_lock({}, 200ms * slowness()));
     FAIL("it must throw");
-  } catch (const dlock::Error& error) {
-    CHECK(error.fault() == dlock::Fault::in_doubt);
-  }
+  } catch (const dlock::Error& error) { CHECK(error.fault() == dlock::Fault::in_doubt); }
   CHECK_FALSE(bench.table->owner_of("n").empty());
   bench.table->away = false;
   CHECK(eventually([&] { return bench.table->owner_of("n").empty(); }));
@@ -137,9 +135,7 @@ TEST_CASE("a missing right or table is told at once") {
   try {
     static_cast<void>(bench.try_lock());
     FAIL("it must throw");
-  } catch (const dlock::Error& error) {
-    CHECK(error.fault() == dlock::Fault::permission);
-  }
+  } catch (const dlock::Error& error) { CHECK(error.fault() == dlock::Fault::permission); }
 }
 
 TEST_CASE("a renewal that fails in passing is no loss") {
@@ -192,6 +188,29 @@ TEST_CASE("a lease taken away by force is lost, and the reason is told") {
   CHECK(bench.core->release(held, 1min) == dlock::Released::was_lost);
 }
 
+TEST_CASE("a loss that whoever lets go is the first to see is told and counted, once, and is no release") {
+  for (const bool away : {false, true})
+    for (const bool detaches : {false, true}) {
+      CAPTURE(away);
+      CAPTURE(detaches);
+      Bench bench;
+      auto options = lease_of(1h);
+      options.renew = false;  // so that no thread wakes up in time
+      const auto held = bench.try_lock(options);
+      REQUIRE(held);
+      dlock::BootClock::ahead += std::chrono::nanoseconds{2h}.count();
+      bench.table->away = away;
+      if (detaches) bench.core->detach(held);
+      else CHECK(bench.core->release(held, 20ms) == dlock::Released::was_lost);
+      CHECK(bench.text_of(dlock::Event::Kind::lost).find("trust ran out") != std::string::npos);
+      const auto stats = bench.core->stats();
+      CHECK(stats.lost.at(dlock::Loss::unconfirmed) == 1);
+      CHECK(stats.released == 0);
+      CHECK(stats.leases == 0);
+      bench.table->away = false;
+    }
+}
+
 TEST_CASE("an answer later than half the grace period looks at the floor again") {
   dlock::EngineOptions options;
   options.grace = 1us;  // every answer is late
@@ -206,7 +225,7 @@ TEST_CASE("an answer later than half the grace period looks at the floor again")
 TEST_CASE("leases that are due together are renewed by one statement") {
   Bench bench;
   const std::chrono::milliseconds lease = 3s * slowness();
-  std::vector<std::shared_ptr<dlock::engine::Held>> all;
+  std::vector<std::shared_ptr<dlock::engine::Lease>> all;
   for (int i = 0; i < 200; ++i)
     all.push_back(bench.core->acquire(dlock::Name("many/" + std::to_string(i)), lease_of(lease),
                                       {dlock::Deadline::max(), {}, false}));

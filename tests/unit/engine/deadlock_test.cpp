@@ -1,5 +1,5 @@
 // This file knows when a chain of waits is a deadlock, and who gives way.
-#include "engine/deadlock.hpp"
+#include "engine/wait/deadlock.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,27 +7,27 @@
 
 using dlock::Token;
 using dlock::engine::cycle_of;
-using dlock::store::Link;
+using dlock::store::WaitEdge;
 
 namespace {
 
 std::string actor(char engine, char job) { return std::string(16, engine) + std::string(16, job); }
 
-Link link(const std::string& name, const std::string& waiter, std::int64_t since, const std::string& holder, char job,
-          const std::string& label) {
-  Link link;
-  link.name = name;
-  link.waiter = waiter;
-  link.since = since;
-  link.holder = holder;
-  link.holder_actor = actor('e', job);
-  link.holder_label = label;
-  link.token = Token{7};
-  return link;
+WaitEdge edge(const std::string& name, const std::string& waiter, std::int64_t since, const std::string& holder,
+              char job, const std::string& label) {
+  WaitEdge edge;
+  edge.name = name;
+  edge.waiter = waiter;
+  edge.since = since;
+  edge.holder = holder;
+  edge.holder_actor = actor('e', job);
+  edge.holder_label = label;
+  edge.token = Token{7};
+  return edge;
 }
 
 // a waits for y, which b holds; b waits for x, which a holds.
-std::vector<Link> two() { return {link("y", "a1", 10, "b2", 'b', "B"), link("x", "b1", 20, "a2", 'a', "A")}; }
+std::vector<WaitEdge> two() { return {edge("y", "a1", 10, "b2", 'b', "B"), edge("x", "b1", 20, "a2", 'a', "A")}; }
 
 }  // namespace
 
@@ -40,16 +40,16 @@ TEST_CASE("a chain that comes back to its beginning is a deadlock, whatever the 
 }
 
 TEST_CASE("who waits for what it holds itself is in no deadlock with another") {
-  CHECK_FALSE(cycle_of({link("x", "a1", 10, "a2", 'a', "A")}, actor('e', 'a')));
+  CHECK_FALSE(cycle_of({edge("x", "a1", 10, "a2", 'a', "A")}, actor('e', 'a')));
 }
 
 TEST_CASE("exactly one waiter of a cycle is the youngest, also among those who came at the same moment") {
-  auto links = two();
-  const auto cycle = *cycle_of(links, actor('e', 'a'));
+  auto edges = two();
+  const auto cycle = *cycle_of(edges, actor('e', 'a'));
   CHECK(cycle.youngest("b1"));
   CHECK_FALSE(cycle.youngest("a1"));
-  links[0].since = links[1].since;
-  const auto tie = *cycle_of(links, actor('e', 'a'));
+  edges[0].since = edges[1].since;
+  const auto tie = *cycle_of(edges, actor('e', 'a'));
   CHECK(tie.youngest("b1") != tie.youngest("a1"));
 }
 

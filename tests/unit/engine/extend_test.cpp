@@ -1,6 +1,6 @@
 // Tests what a lease is believed to be while another length is asked for, whatever becomes of the request.
 #include "engine/core.hpp"
-#include "engine/keeper_bench.hpp"
+#include "engine/lease_renewer_bench.hpp"
 
 #include <dlock/error.hpp>
 
@@ -18,19 +18,19 @@ using dlock::Duration;
 using dlock::Fault;
 using dlock::Instant;
 using dlock::later;
-using dlock::engine::Held;
+using dlock::engine::Lease;
 
 namespace {
 
-Held::Terms lease_of(Duration lease, Duration margin = 1ms) {
-  Held::Terms terms;
+Lease::Terms lease_of(Duration lease, Duration margin = 1ms) {
+  Lease::Terms terms;
   terms.lease = lease;
   terms.margin = margin;
   return terms;
 }
 
-Held granted(Duration lease, Instant sent) {
-  return Held(dlock::Name("n"), "an owner", dlock::Token{1}, lease_of(lease), sent);
+Lease granted(Duration lease, Instant sent) {
+  return Lease(dlock::Name("n"), "an owner", dlock::Token{1}, lease_of(lease), sent);
 }
 
 struct Bench {
@@ -39,7 +39,7 @@ struct Bench {
 
   explicit Bench(dlock::EngineOptions options = {}) : core(table, std::move(options)) {}
 
-  std::shared_ptr<Held> take(dlock::LockOptions options) {
+  std::shared_ptr<Lease> take(dlock::LockOptions options) {
     options.reentrance = dlock::Reentrance::none;
     auto held = core.acquire(dlock::Name("n"), options, {later(BootClock::now(), 10s), {}, false});
     REQUIRE(held);
@@ -47,15 +47,13 @@ struct Bench {
   }
 };
 
-Duration left(const std::shared_ptr<Held>& held) { return held->remaining(BootClock::now()); }
+Duration left(const std::shared_ptr<Lease>& held) { return held->remaining(BootClock::now()); }
 
 // The fault that an extension ends with; none: it was confirmed.
-std::optional<Fault> fault_of(Bench& bench, const std::shared_ptr<Held>& held, Duration lease) {
+std::optional<Fault> fault_of(Bench& bench, const std::shared_ptr<Lease>& held, Duration lease) {
   try {
     bench.core.extend(held, lease);
-  } catch (const dlock::Error& error) {
-    return error.fault();
-  }
+  } catch (const dlock::Error& error) { return error.fault(); }
   return std::nullopt;
 }
 
@@ -156,8 +154,8 @@ TEST_CASE("while an extension to less gets no answer the lease is renewed at the
   const auto held = bench.take({.lease = 1min});
   std::promise<void> renewed;
   std::atomic<bool> told{false};
-  bench.table->on_renew = [&](std::span<const dlock::store::Claim> claims, dlock::Deadline) {
-    if (claims.front().lease == 2s && !told.exchange(true)) renewed.set_value();
+  bench.table->on_renew = [&](std::span<const dlock::store::LeaseKey> keys, dlock::Deadline) {
+    if (keys.front().lease == 2s && !told.exchange(true)) renewed.set_value();
   };
   bench.table->before_extending = [&](Duration) {
     CHECK(renewed.get_future().wait_for(20s) == std::future_status::ready);
@@ -239,10 +237,10 @@ TEST_CASE("what is sent in a fence does not last beyond max_hold") {
   const auto sent = BootClock::now();
   auto terms = lease_of(10s);
   terms.max_hold = 12s;
-  const Held held(dlock::Name("n"), "an owner", dlock::Token{1}, terms, sent);
-  CHECK(held.claim().lease == 10s);
+  const Lease held(dlock::Name("n"), "an owner", dlock::Token{1}, terms, sent);
+  CHECK(held.key().lease == 10s);
   BootClock::ahead += std::chrono::nanoseconds(9s).count();
-  const auto lease = held.claim().lease;
+  const auto lease = held.key().lease;
   CHECK(lease <= 3s);
   CHECK(lease > 2s);
 }

@@ -2,7 +2,7 @@
 // fail. It answers like the real ones, which the conformance suite checks.
 #pragma once
 
-#include "engine/fake_waiting_room.hpp"
+#include "engine/fake_waiter_table.hpp"
 #include "store/lock_table.hpp"
 #include "store/visit.hpp"
 
@@ -22,13 +22,13 @@ class FakeLockTable final : public store::LockTable {
     bool carried_out;
   };
 
-  store::Few<store::Granted> acquire(std::span<const store::Ask> asks, Deadline) override {
+  store::Few<store::Granted> acquire(std::span<const store::AcquireRequest> asks, Deadline) override {
     if (hang()) {
       const auto& ask = asks.front();
       const std::lock_guard guard(mutex_);
       hanging_.push_back([this, name = ask.name, owner = std::string(ask.owner), node = std::string(ask.node),
                           entry = std::string(ask.entry), lease = ask.lease] {
-        const store::Ask late{name, owner, node, {}, {}, lease, {}, {}, entry};
+        const store::AcquireRequest late{name, owner, node, {}, {}, lease, {}, {}, entry};
         acquire_now({&late, 1});
       });
       throw Failure(Cause::timed_out, "no answer in time", "", true);
@@ -59,10 +59,10 @@ class FakeLockTable final : public store::LockTable {
     return std::string(rows_[name].owner);
   }
 
-  store::Few<bool> release(std::span<const store::Claim> claims, Deadline) override {
+  store::Few<bool> release(std::span<const store::LeaseKey> keys, Deadline) override {
     return with_mishaps([&] {
       std::vector<bool> freed;
-      for (const auto& claim : claims) freed.push_back(free(claim.name, claim.owner, number(claim.token)));
+      for (const auto& key : keys) freed.push_back(free(key.name, key.owner, number(key.token)));
       return freed;
     });
   }
@@ -80,7 +80,7 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  store::Entered enter(const store::Ask& ask, const Replaces& replaces, Deadline) override {
+  store::Entered enter(const store::AcquireRequest& ask, const Replaces& replaces, Deadline) override {
     auto entered = with_mishaps([&]() -> store::Entered {
       auto& row = rows_[ask.name.text()];
       const auto now = BootClock::now();
@@ -109,47 +109,48 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  std::vector<store::Renewed> renew(std::span<const store::Claim> claims, Deadline deadline) override {
+  std::vector<store::Renewed> renew(std::span<const store::LeaseKey> keys, Deadline deadline) override {
     ++renewals;
-    if (on_renew) on_renew(claims, deadline);
+    if (on_renew) on_renew(keys, deadline);
     return with_mishaps([&] {
       std::vector<store::Renewed> renewed;
-      for (const auto& claim : claims) {
-        auto* row = mine(claim);
-        if (row != nullptr && !claim.entry.empty()) {
-          const auto entry = row->ends.find(std::string(claim.entry));
+      for (const auto& key : keys) {
+        auto* row = mine(key);
+        if (row != nullptr && !key.entry.empty()) {
+          const auto entry = row->ends.find(std::string(key.entry));
           if (entry == row->ends.end()) row = nullptr;
-          else if (!row_locked) entry->second = std::max(entry->second, later(BootClock::now(), claim.lease));
+          else if (!row_locked) entry->second = std::max(entry->second, later(BootClock::now(), key.lease));
         }
-        if (row != nullptr && !row_locked) row->expires = std::max(row->expires, later(BootClock::now(), claim.lease));
+        if (row != nullptr && !row_locked) row->expires = std::max(row->expires, later(BootClock::now(), key.lease));
         renewed.push_back(row == nullptr ? store::Renewed::lost
                           : row_locked   ? store::Renewed::not_known_yet
+                          : wanted       ? store::Renewed::wanted
                                          : store::Renewed::yes);
       }
       return renewed;
     });
   }
 
-  bool extend(const store::Claim& claim, Duration lease, Deadline) override {
+  store::Renewed extend(const store::LeaseKey& key, Duration lease, Deadline) override {
     ++extensions;
     if (before_extending) before_extending(lease);
-    return with_mishaps([&] {
-      auto* row = mine(claim);
-      if (row == nullptr) return false;
+    return with_mishaps([&]() -> store::Renewed {
+      auto* row = mine(key);
+      if (row == nullptr) return store::Renewed::lost;
       const auto end = later(BootClock::now(), lease);
-      if (!claim.entry.empty()) {
-        const auto entry = row->ends.find(std::string(claim.entry));
-        if (entry == row->ends.end()) return false;
+      if (!key.entry.empty()) {
+        const auto entry = row->ends.find(std::string(key.entry));
+        if (entry == row->ends.end()) return store::Renewed::lost;
         entry->second = std::max(entry->second, end);
       } else {
         row->lease = lease;
       }
       row->expires = std::max(row->expires, end);
-      return true;
+      return wanted ? store::Renewed::wanted : store::Renewed::yes;
     });
   }
 
-  bool adopt(const store::Claim& from, const store::Ask& to, Deadline) override {
+  bool adopt(const store::LeaseKey& from, const store::AcquireRequest& to, Deadline) override {
     const bool adopted = with_mishaps([&] {
       auto& row = rows_[std::string(from.name)];
       if (row.token != number(from.token) || (row.owner != from.owner && row.owner != to.owner) || !row.ends.empty())
@@ -179,27 +180,31 @@ class FakeLockTable final : public store::LockTable {
 
   bool busy(std::string_view name, Deadline deadline) override { return !look(name, 0, deadline).free; }
 
-  store::Outlook look(std::string_view name, std::int64_t, Deadline) override {
+  store::Availability look(std::string_view name, std::int64_t, Deadline) override {
     return with_mishaps([&] {
       ++looks;
       const auto& row = rows_[std::string(name)];
       const auto now = BootClock::now();
       const auto opens = std::max(row.reopens, row.owner.empty() ? Instant{} : row.expires);
-      store::Outlook outlook{opens <= now, {}};
-      if (!outlook.free) outlook.opens_in = std::chrono::ceil<Duration>(opens - now);
-      if (row.expires > now) outlook.owner = row.owner;
-      outlook.token = Token{row.token};
-      return outlook;
+      store::Availability availability{opens <= now, {}};
+      if (!availability.free) availability.opens_in = std::chrono::ceil<Duration>(opens - now);
+      if (row.expires > now) availability.owner = row.owner;
+      availability.token = Token{row.token};
+      return availability;
     });
   }
 
-  store::Blocked blocked(std::string_view name, Deadline deadline) override { return {!look(name, 0, deadline).free, {}}; }
-  store::Peeked peek(std::string_view, Deadline) override { throw Failure(Cause::rejected, "no transactions here"); }
+  store::Blocked blocked(std::string_view name, Deadline deadline) override {
+    return {!look(name, 0, deadline).free, {}};
+  }
+  store::RowAvailability peek(std::string_view, Deadline) override {
+    throw Failure(Cause::rejected, "no transactions here");
+  }
   void make(std::string_view, Deadline) override {}
   std::unique_ptr<store::Visit> visit(const TransactionRef&) override {
     throw Failure(Cause::rejected, "no transactions here");
   }
-  std::string fence_sql(const store::Claim&) const override { return {}; }
+  std::string fence_sql(const store::LeaseKey&) const override { return {}; }
 
   std::optional<Holder> inspect(std::string_view name, Deadline) override {
     return with_mishaps([&]() -> std::optional<Holder> {
@@ -218,8 +223,12 @@ class FakeLockTable final : public store::LockTable {
   }
 
   std::vector<Holder> list(std::string_view, Deadline) override { return {}; }
-  Token floor(Deadline) override { return with_mishaps([&] { return Token{floor_}; }); }
-  Token raise_floor(Duration, Deadline) override { return with_mishaps([&] { return Token{floor_}; }); }
+  Token floor(Deadline) override {
+    return with_mishaps([&] { return Token{floor_}; });
+  }
+  Token raise_floor(Duration, Deadline) override {
+    return with_mishaps([&] { return Token{floor_}; });
+  }
   std::vector<store::Idle> idle(const store::Some&, Token, Duration, Deadline) override { return {}; }
   std::size_t remove_idle(std::span<const store::Idle>, Deadline) override { return 0; }
 
@@ -259,8 +268,10 @@ class FakeLockTable final : public store::LockTable {
     return with_mishaps([&] { return !reaped_elsewhere; }, false);
   }
   void end_reaping(std::string_view, Duration, Deadline) override {}
-  std::unique_ptr<dialects::Bell> open_bell(Deadline) override { return make_bell ? make_bell() : nullptr; }
-  FakeWaitingRoom& waiting() noexcept override { return waiting_; }
+  std::unique_ptr<dialects::Listener> open_listener(Deadline) override {
+    return make_listener ? make_listener() : nullptr;
+  }
+  FakeWaiterTable& waiting() noexcept override { return waiting_; }
   void on_reconnect(Reconnected) override {}
   std::vector<std::string> weaknesses(Deadline) override { return {}; }
   Duration smallest_margin() const noexcept override { return std::chrono::milliseconds{1}; }
@@ -286,13 +297,15 @@ class FakeLockTable final : public store::LockTable {
 
   std::atomic<int> renewals{0}, extensions{0}, looks{0}, withdrawals{0};
   std::atomic<int> withdrawals_to_fail{0};  // the next ones
-  std::function<void(std::span<const store::Claim>, Deadline)> on_renew{};  // before anything happens; set before use
+  std::function<void(std::span<const store::LeaseKey>, Deadline)>
+      on_renew{};                                          // before anything happens; set before use
   std::function<void(Duration lease)> before_extending{};  // likewise
   // After everything has happened, and before it is answered; likewise.
   std::function<void()> after_acquiring{}, after_entering{}, after_adopting{};
-  std::function<std::unique_ptr<dialects::Bell>()> make_bell{};  // set before use
+  std::function<std::unique_ptr<dialects::Listener>()> make_listener{};  // set before use
   std::atomic<Duration> trip{Duration{}};
   std::atomic<bool> row_locked{false};
+  std::atomic<bool> wanted{false};  // what a renewal answers beside
   std::atomic<bool> reaped_elsewhere{false};
   std::atomic<int> unanswered_settles{0};       // so many are carried out without an answer
   std::atomic<bool> away_after_settles{false};  // the last of them is followed by that
@@ -322,12 +335,11 @@ class FakeLockTable final : public store::LockTable {
 
   bool hang() {
     int left = to_hang_;
-    while (left > 0 && !to_hang_.compare_exchange_weak(left, left - 1)) {
-    }
+    while (left > 0 && !to_hang_.compare_exchange_weak(left, left - 1)) {}
     return left > 0;
   }
 
-  std::vector<store::Granted> acquire_now(std::span<const store::Ask> asks) {
+  std::vector<store::Granted> acquire_now(std::span<const store::AcquireRequest> asks) {
     std::vector<store::Granted> granted;
     for (const auto& ask : asks) {
       auto& row = rows_[ask.name.text()];
@@ -357,9 +369,9 @@ class FakeLockTable final : public store::LockTable {
     return granted;
   }
 
-  Row* mine(const store::Claim& claim) {
-    auto& row = rows_[std::string(claim.name)];
-    return row.owner == claim.owner && row.token == number(claim.token) ? &row : nullptr;
+  Row* mine(const store::LeaseKey& key) {
+    auto& row = rows_[std::string(key.name)];
+    return row.owner == key.owner && row.token == number(key.token) ? &row : nullptr;
   }
 
   bool free(std::string_view name, std::string_view owner, std::int64_t token) {
@@ -377,7 +389,7 @@ class FakeLockTable final : public store::LockTable {
   std::atomic<int> to_hang_{0};
   std::vector<std::function<void()>> hanging_;
   std::int64_t floor_ = 0;
-  FakeWaitingRoom waiting_;
+  FakeWaiterTable waiting_;
 };
 
 }  // namespace dlock::test

@@ -1,7 +1,7 @@
 // What a child made by fork() finds of the engine's own state, whatever its parent's threads were doing.
-#include "engine/actor.hpp"
-#include "engine/alarm.hpp"
-#include "engine/held.hpp"
+#include "engine/lease/boot_timer.hpp"
+#include "engine/lease/lease.hpp"
+#include "engine/session_id.hpp"
 #include "support/eventually.hpp"
 
 #include <doctest/doctest.h>
@@ -17,8 +17,8 @@
 #include <vector>
 
 using namespace std::chrono_literals;
-using dlock::engine::Alarm;
-using dlock::engine::Held;
+using dlock::engine::BootTimer;
+using dlock::engine::Lease;
 using dlock::test::eventually;
 
 namespace {
@@ -32,7 +32,8 @@ bool child_can(Work work) {
     ::_exit(0);
   }
   int status = -1;
-  if (eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }, 10s * dlock::test::slowness())) return status == 0;
+  if (eventually([&] { return ::waitpid(child, &status, WNOHANG) == child; }, 10s * dlock::test::slowness()))
+    return status == 0;
   ::kill(child, SIGKILL);
   ::waitpid(child, &status, 0);
   return false;
@@ -42,13 +43,13 @@ bool child_can(Work work) {
 
 TEST_CASE("a child made by fork() finds the mutexes of leases and alarms free, whoever had them") {
   constexpr int names = 100, children = 60;  // more than there are mutexes: each is asked for
-  std::vector<std::shared_ptr<Held>> all;
+  std::vector<std::shared_ptr<Lease>> all;
   for (int i = 0; i < names; ++i)
-    all.push_back(std::make_shared<Held>(dlock::Name("n" + std::to_string(i)), "owner", dlock::Token{1}, Held::Terms{30s, 1s},
-                                         dlock::BootClock::now()));
+    all.push_back(std::make_shared<Lease>(dlock::Name("n" + std::to_string(i)), "owner", dlock::Token{1},
+                                          Lease::Terms{30s, 1s}, dlock::BootClock::now()));
   const auto ask = [&] {
-    for (const auto& held : all) static_cast<void>(held->claim());
-    Alarm alarm;
+    for (const auto& held : all) static_cast<void>(held->key());
+    BootTimer timer;
   };
   std::atomic<bool> over{false};
   int ended = 0;
@@ -68,7 +69,7 @@ TEST_CASE("a child made by fork() is another job than its parent, and stays the 
   const auto parent = dlock::engine::job_of_this_thread();
   CHECK(child_can([&] {
     const auto first = dlock::engine::job_of_this_thread();
-    if (first == parent || first->half == parent->half || first != dlock::engine::job_of_this_thread()) ::_exit(1);
+    if (first == parent || first->id == parent->id || first != dlock::engine::job_of_this_thread()) ::_exit(1);
   }));
   CHECK(dlock::engine::job_of_this_thread() == parent);
 }

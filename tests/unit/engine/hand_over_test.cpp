@@ -1,7 +1,7 @@
 // Tests that who is handed a lock by another thread of its engine gets it as it asked for it.
 #include "engine/core.hpp"
 #include "engine/fake_lock_table.hpp"
-#include "engine/keeper_bench.hpp"
+#include "engine/lease_renewer_bench.hpp"
 
 #include <doctest/doctest.h>
 
@@ -21,19 +21,24 @@ using dlock::Released;
 
 TEST_CASE("who is handed the lock has what it asked for: its at-least time, metadata, label and lease") {
   const auto table = std::make_shared<FakeLockTable>();
-  Core core{table, {.node = "replica-0", .label = "of the engine", .reentrance = Reentrance::none,
-                    .poll_first = 1h, .poll_floor = 1h, .listen = false}};
+  Core core{table,
+            {.node = "replica-0",
+             .label = "of the engine",
+             .reentrance = Reentrance::none,
+             .poll_first = 1h,
+             .poll_floor = 1h,
+             .listen = false}};
   struct Asked {
     std::string node, label, metadata;
     Duration lease, at_least;
   };
   std::optional<Asked> asked;
-  table->waiting().on_hand_over = [&](const dlock::store::Claim& from, const dlock::store::Ask& to) {
+  table->waiting().on_hand_over = [&](const dlock::store::LeaseKey& from, const dlock::store::AcquireRequest& to) {
     asked = {std::string(to.node), std::string(to.label), std::string(to.metadata), to.lease, to.at_least};
     CHECK(table->release({&from, 1}, Deadline::max()).front());
     return table->acquire({&to, 1}, Deadline::max()).front().token;
   };
-  const dlock::LockOptions wish{
+  const dlock::LockOptions wanted{
       .lease = 7min, .at_least = 1us, .renew = false, .label = "heir", .metadata = "the heir's"};
   // Only to who sleeps is anything handed over: who does not yet by then takes what is freed.
   REQUIRE(eventually([&] {
@@ -41,7 +46,7 @@ TEST_CASE("who is handed the lock has what it asked for: its at-least time, meta
     REQUIRE(held);
     const int looks = table->looks;
     auto waiter = std::async(std::launch::async, [&] {
-      return core.acquire(Name("n"), wish, {later(BootClock::now(), 1h), {}, true});
+      return core.acquire(Name("n"), wanted, {later(BootClock::now(), 1h), {}, true});
     });
     CHECK(reached([&] { return table->looks > looks; }));
     CHECK(core.release(held, 1min) == Released::freed);

@@ -1,5 +1,5 @@
 // This file knows how the renewal of one lease is held back while all others go on.
-#include "engine/keeper_bench.hpp"
+#include "engine/lease_renewer_bench.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,8 +14,8 @@ namespace {
 
 constexpr dlock::Duration often = 20ms;
 
-dlock::engine::Held::Terms renewed_often() {
-  dlock::engine::Held::Terms terms;
+dlock::engine::Lease::Terms renewed_often() {
+  dlock::engine::Lease::Terms terms;
   terms.lease = 1h;
   terms.renew_every = often;
   return terms;
@@ -24,33 +24,33 @@ dlock::engine::Held::Terms renewed_often() {
 }  // namespace
 
 TEST_CASE("a lease that is held back is not renewed, the others are, and it is again once it is resumed") {
-  KeeperBench bench;
+  RenewerBench bench;
   const auto held = bench.hold("held back", renewed_often());
   const auto other = bench.hold("other", renewed_often());
   REQUIRE(reached([&] { return !bench.rounds_of("held back").empty(); }));
-  REQUIRE(bench.keeper.hold_back(held, later(BootClock::now(), 1min)));
+  REQUIRE(bench.renewer.hold_back(held, later(BootClock::now(), 1min)));
   const auto before = bench.rounds_of("held back").size();
   const auto trusted = held->trusted_until();
   const auto others = bench.rounds_of("other").size();
   CHECK(reached([&] { return bench.rounds_of("other").size() > others + 5; }));
   CHECK(bench.rounds_of("held back").size() == before);
   CHECK(held->trusted_until() == trusted);
-  bench.keeper.resume(held);
+  bench.renewer.resume(held);
   CHECK(reached([&] { return held->trusted_until() > trusted; }));
   bench.let_go(held);
   bench.let_go(other);
 }
 
 TEST_CASE("holding back waits for the round that is under way, and no longer than asked") {
-  KeeperBench bench;
+  RenewerBench bench;
   const auto held = bench.hold("n", renewed_often());
   bench.stuck = true;
   REQUIRE(reached([&] { return bench.under_way == 1; }));
   const auto deadline = later(BootClock::now(), 50ms);
-  CHECK_FALSE(bench.keeper.hold_back(held, deadline));
+  CHECK_FALSE(bench.renewer.hold_back(held, deadline));
   CHECK(BootClock::now() >= deadline);
   auto second = std::async(std::launch::async, [&] {
-    const bool free = bench.keeper.hold_back(held, dlock::Deadline::max());
+    const bool free = bench.renewer.hold_back(held, dlock::Deadline::max());
     CHECK_FALSE(bench.stuck);
     return free;
   });
@@ -60,44 +60,44 @@ TEST_CASE("holding back waits for the round that is under way, and no longer tha
   const auto before = bench.rounds_of("n").size();
   CHECK(before == 1);
   // Counted: the first resume is not enough. Another lease shows that rounds go on.
-  bench.keeper.resume(held);
+  bench.renewer.resume(held);
   const auto other = bench.hold("other", renewed_often());
   CHECK(reached([&] { return bench.rounds_of("other").size() > 5; }));
   CHECK(bench.rounds_of("n").size() == before);
-  bench.keeper.resume(held);
+  bench.renewer.resume(held);
   CHECK(reached([&] { return bench.rounds_of("n").size() > before; }));
   bench.let_go(held);
   bench.let_go(other);
 }
 
 TEST_CASE("a lease whose round fails stays held back") {
-  KeeperBench bench;
+  RenewerBench bench;
   const auto held = bench.hold("n", renewed_often());
   bench.stuck = true;
   REQUIRE(reached([&] { return bench.under_way == 1; }));
   bench.table->add_mishap(dlock::Cause::disconnected, true, false);
-  auto free = std::async(std::launch::async, [&] { return bench.keeper.hold_back(held, dlock::Deadline::max()); });
+  auto free = std::async(std::launch::async, [&] { return bench.renewer.hold_back(held, dlock::Deadline::max()); });
   bench.stuck = false;
   CHECK(free.get());
   const auto other = bench.hold("other", renewed_often());
   CHECK(reached([&] { return bench.rounds_of("other").size() > 5; }));
   CHECK(bench.rounds_of("n").size() == 1);
-  bench.keeper.resume(held);
+  bench.renewer.resume(held);
   CHECK(reached([&] { return bench.rounds_of("n").size() > 1; }));
   bench.let_go(held);
   bench.let_go(other);
 }
 
 TEST_CASE("a lease that is watched anew while it is held back, or let go, is not renewed") {
-  KeeperBench bench;
+  RenewerBench bench;
   const auto held = bench.hold("n", renewed_often());
-  REQUIRE(bench.keeper.hold_back(held, dlock::Deadline::max()));
+  REQUIRE(bench.renewer.hold_back(held, dlock::Deadline::max()));
   const auto before = bench.rounds_of("n").size();
-  bench.keeper.watch(held);  // as an extension does
+  bench.renewer.watch(held);  // as an extension does
   const auto other = bench.hold("other", renewed_often());
   CHECK(reached([&] { return bench.rounds_of("other").size() > 5; }));
   bench.let_go(held);
-  bench.keeper.resume(held);
+  bench.renewer.resume(held);
   const auto others = bench.rounds_of("other").size();
   CHECK(reached([&] { return bench.rounds_of("other").size() > others + 5; }));
   CHECK(bench.rounds_of("n").size() == before);
@@ -105,13 +105,13 @@ TEST_CASE("a lease that is watched anew while it is held back, or let go, is not
 }
 
 TEST_CASE("a lease that is held back past its trust is lost, and is told so") {
-  KeeperBench bench;
-  dlock::engine::Held::Terms terms;
+  RenewerBench bench;
+  dlock::engine::Lease::Terms terms;
   terms.lease = 400ms * slowness();
   const auto held = bench.hold("n", terms);
-  REQUIRE(bench.keeper.hold_back(held, dlock::Deadline::max()));
+  REQUIRE(bench.renewer.hold_back(held, dlock::Deadline::max()));
   CHECK(reached([&] { return held->lost().stop_requested(); }));
   CHECK(BootClock::now() >= held->trusted_until());
   CHECK(held->loss() == dlock::Loss::unconfirmed);
-  bench.keeper.resume(held);
+  bench.renewer.resume(held);
 }

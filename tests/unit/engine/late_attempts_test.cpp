@@ -2,7 +2,7 @@
 // a moment at most.
 #include "engine/core.hpp"
 #include "engine/fake_lock_table.hpp"
-#include "engine/keeper_bench.hpp"
+#include "engine/lease_renewer_bench.hpp"
 
 #include <dlock/error.hpp>
 
@@ -17,7 +17,7 @@ using dlock::Core;
 using dlock::Duration;
 using dlock::later;
 using dlock::Released;
-using dlock::engine::Held;
+using dlock::engine::Lease;
 
 namespace {
 
@@ -29,11 +29,11 @@ struct Bench {
   Core core{table, {.reentrance = dlock::Reentrance::none, .request_timeout = 1s}};
   Core other{table, {.reentrance = dlock::Reentrance::none}};
 
-  static std::shared_ptr<Held> take(Core& core, Duration wait = {}) {
+  static std::shared_ptr<Lease> take(Core& core, Duration wait = {}) {
     return core.acquire(dlock::Name("n"), {.lease = lease}, {later(BootClock::now(), wait), {}, wait > Duration{}});
   }
   // Granted, with an attempt of the same owner under way still.
-  std::shared_ptr<Held> take_at_the_second_attempt() {
+  std::shared_ptr<Lease> take_at_the_second_attempt() {
     table->hang_acquires(1);
     return take(core, 10s);
   }
@@ -98,7 +98,7 @@ TEST_CASE("what is granted to a waiter that has given up is freed, though somebo
   REQUIRE(first);
   bench.table->hang_acquires(1);
   CHECK_FALSE(bench.take(bench.core, 300ms));
-  CHECK_FALSE(bench.table->free_and_arrive("n").empty());  // before the keeper could withdraw it
+  CHECK_FALSE(bench.table->free_and_arrive("n").empty());  // before the renewer could withdraw it
   CHECK(reached([&] { return bench.is_free(); }));
   CHECK(bench.other.release(first, 1s) == Released::was_lost);
 }
@@ -153,6 +153,6 @@ TEST_CASE("what was given up is withdrawn before its engine ends, though that ha
     CHECK_THROWS_AS(static_cast<void>(Bench::take(core)), dlock::Error);
     table->hang_acquires(0);
     REQUIRE(reached([&] { return table->withdrawals_to_fail == 0; }));
-  }  // sooner than the keeper would try again
+  }  // sooner than the renewer would try again
   CHECK(table->arrive().empty());
 }

@@ -1,5 +1,5 @@
 // What threads losses have: one, and as many more as there are callbacks that block.
-#include "engine/loss_signals.hpp"
+#include "engine/lease/loss_signals.hpp"
 
 #include "support/eventually.hpp"
 #include "support/process.hpp"
@@ -19,15 +19,15 @@ using namespace dlock::test;
 using namespace std::chrono_literals;
 using dlock::BootClock;
 using dlock::Instant;
-using dlock::engine::Held;
+using dlock::engine::Lease;
 using dlock::engine::LossSignals;
 
 namespace {
 
 using Callback = std::stop_callback<std::function<void()>>;
 
-std::shared_ptr<Held> grant() {
-  return std::make_shared<Held>(dlock::Name("n"), "owner", dlock::Token{2}, Held::Terms{}, BootClock::now());
+std::shared_ptr<Lease> grant() {
+  return std::make_shared<Lease>(dlock::Name("n"), "owner", dlock::Token{2}, Lease::Terms{}, BootClock::now());
 }
 
 // Looked after as the trust timer does it.
@@ -55,7 +55,7 @@ class LookedAfter {
 TEST_CASE("losses that nobody listens for need no thread") {
   LossSignals losses;
   const auto threads = count_threads();
-  std::vector<std::shared_ptr<Held>> all;
+  std::vector<std::shared_ptr<Lease>> all;
   for (int i = 0; i < 1000; ++i) all.push_back(grant());
   for (const auto& held : all) losses.fire(held);
   CHECK(count_threads() == threads);
@@ -67,7 +67,7 @@ TEST_CASE("callbacks that return at once share a few threads, however many there
   LookedAfter after;
   const auto threads = count_threads();
   std::atomic<int> told{0};
-  std::vector<std::shared_ptr<Held>> all;
+  std::vector<std::shared_ptr<Lease>> all;
   std::vector<std::unique_ptr<Callback>> callbacks;
   for (int i = 0; i < count; ++i) {
     all.push_back(grant());
@@ -84,7 +84,7 @@ TEST_CASE("each callback that blocks has a thread, and the next loss another one
   std::atomic<bool> open{false};
   std::atomic<int> entered{0}, told{0};
   LookedAfter after;
-  std::vector<std::shared_ptr<Held>> all;
+  std::vector<std::shared_ptr<Lease>> all;
   std::vector<std::unique_ptr<Callback>> callbacks;
   for (int i = 0; i < count; ++i) {
     all.push_back(grant());

@@ -1,6 +1,6 @@
 // This file knows how a lease ends that may not be held for longer than LockOptions::max_hold.
 #include "engine/core.hpp"
-#include "engine/keeper_bench.hpp"
+#include "engine/lease_renewer_bench.hpp"
 
 #include <dlock/error.hpp>
 
@@ -13,8 +13,8 @@ using dlock::later;
 
 namespace {
 
-dlock::engine::Held::Terms held_at_most(dlock::Duration lease, dlock::Duration max_hold) {
-  dlock::engine::Held::Terms terms;
+dlock::engine::Lease::Terms held_at_most(dlock::Duration lease, dlock::Duration max_hold) {
+  dlock::engine::Lease::Terms terms;
   terms.lease = lease;
   terms.max_hold = max_hold;
   return terms;
@@ -23,7 +23,7 @@ dlock::engine::Held::Terms held_at_most(dlock::Duration lease, dlock::Duration m
 }  // namespace
 
 TEST_CASE("renewal stops in time for max_hold, with a warning, and then the lease is lost to it") {
-  KeeperBench bench;
+  RenewerBench bench;
   const auto lease = 900ms * slowness(), most = 2000ms * slowness();
   const auto asked = BootClock::now();
   const auto held = bench.hold("n", held_at_most(lease, most));
@@ -40,7 +40,7 @@ TEST_CASE("renewal stops in time for max_hold, with a warning, and then the leas
 }
 
 TEST_CASE("a lease as long as max_hold is not renewed at all") {
-  KeeperBench bench;
+  RenewerBench bench;
   const auto held = bench.hold("n", held_at_most(500ms, 500ms));
   REQUIRE(reached([&] { return held->lost().stop_requested(); }));
   CHECK(held->loss() == dlock::Loss::max_hold);
@@ -48,7 +48,7 @@ TEST_CASE("a lease as long as max_hold is not renewed at all") {
 }
 
 TEST_CASE("a lease that cannot be renewed before max_hold is lost for that reason, not for max_hold") {
-  KeeperBench bench;
+  RenewerBench bench;
   const auto held = bench.hold("n", held_at_most(600ms, 1h));
   bench.table->away = true;
   REQUIRE(reached([&] { return held->lost().stop_requested(); }));

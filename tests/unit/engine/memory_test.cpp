@@ -1,5 +1,5 @@
 // A lack of memory for a moment, wherever it comes, leaves every lease kept, or its loss told.
-#include "engine/keeper_bench.hpp"
+#include "engine/lease_renewer_bench.hpp"
 #include "support/allocations.hpp"
 
 #include <doctest/doctest.h>
@@ -15,9 +15,10 @@ namespace {
 
 constexpr int leases = 200;  // more than what there always is room for
 
-std::vector<std::shared_ptr<dlock::engine::Held>> hold(KeeperBench& bench, const dlock::engine::Held::Terms& terms) {
-  std::vector<std::shared_ptr<dlock::engine::Held>> all;
-  for (int i = 0; i < leases; ++i) all.push_back(bench.hold("a name that is long enough to need memory " + std::to_string(i), terms));
+std::vector<std::shared_ptr<dlock::engine::Lease>> hold(RenewerBench& bench, const dlock::engine::Lease::Terms& terms) {
+  std::vector<std::shared_ptr<dlock::engine::Lease>> all;
+  for (int i = 0; i < leases; ++i)
+    all.push_back(bench.hold("a name that is long enough to need memory " + std::to_string(i), terms));
   return all;
 }
 
@@ -25,8 +26,8 @@ std::vector<std::shared_ptr<dlock::engine::Held>> hold(KeeperBench& bench, const
 
 TEST_CASE("leases go on being renewed, all of them, after a lack of memory at any point of a round") {
   if (!allocations_are_counted()) return;
-  KeeperBench bench;
-  dlock::engine::Held::Terms terms;
+  RenewerBench bench;
+  dlock::engine::Lease::Terms terms;
   terms.lease = 4s * slowness();
   terms.renew_every = 10ms;
   const auto all = hold(bench, terms);
@@ -46,8 +47,8 @@ TEST_CASE("every loss is told although there was no memory at the moment when tr
   if (!allocations_are_counted()) return;
   for (long nth = 1; nth < 8; ++nth) {
     CAPTURE(nth);
-    KeeperBench bench;
-    dlock::engine::Held::Terms terms;
+    RenewerBench bench;
+    dlock::engine::Lease::Terms terms;
     terms.lease = 200ms;
     terms.renew = false;
     const auto all = hold(bench, terms);

@@ -1,6 +1,6 @@
 // This file knows what the reaper makes of answers that are lost, and of a database that is away.
-#include "engine/fake_lock_table.hpp"
 #include "engine/reaper.hpp"
+#include "engine/fake_lock_table.hpp"
 #include "support/eventually.hpp"
 
 #include <doctest/doctest.h>
@@ -30,8 +30,8 @@ struct Bench {
   std::shared_ptr<FakeLockTable> table = std::make_shared<FakeLockTable>();
   std::mutex mutex;
   std::vector<Told> told;  // guarded by mutex
-  std::shared_ptr<dlock::engine::Reporter> reporter =
-      std::make_shared<dlock::engine::Reporter>([this](const Event& event) {
+  std::shared_ptr<dlock::engine::EventQueue> events =
+      std::make_shared<dlock::engine::EventQueue>([this](const Event& event) {
         const std::lock_guard guard(mutex);
         told.push_back({std::string(event.name), std::string(event.text), event.kind});
       });
@@ -39,13 +39,13 @@ struct Bench {
 
   explicit Bench(dlock::Duration every = {}, dlock::Duration patience = 1min) {
     abandon();
-    reaper.emplace(table, reporter, Reaper::Terms{every, 1h, 1h, patience, "test"});
+    reaper.emplace(table, events, Reaper::Terms{every, 1h, 1h, patience, "test"});
   }
   ~Bench() { end(); }
 
   void abandon() {
     const dlock::Name name("job");
-    const dlock::store::Ask ask{name, "owner", "", "label", "", dlock::Duration{1}, {}, ""};
+    const dlock::store::AcquireRequest ask{name, "owner", "", "label", "", dlock::Duration{1}, {}, ""};
     table->acquire({&ask, 1}, dlock::Deadline::max());
     const auto over = dlock::later(dlock::BootClock::now(), dlock::Duration{1});
     while (dlock::BootClock::now() <= over) std::this_thread::yield();
@@ -54,10 +54,10 @@ struct Bench {
   // The name is granted again, and released.
   void use() {
     const dlock::Name name("job");
-    const dlock::store::Ask ask{name, "another", "", "", "", 1h, {}, ""};
+    const dlock::store::AcquireRequest ask{name, "another", "", "", "", 1h, {}, ""};
     const auto token = table->acquire({&ask, 1}, dlock::Deadline::max()).front().token;
-    const dlock::store::Claim claim{name.text(), "another", token.value_or(Token{})};
-    table->release({&claim, 1}, dlock::Deadline::max());
+    const dlock::store::LeaseKey key{name.text(), "another", token.value_or(Token{})};
+    table->release({&key, 1}, dlock::Deadline::max());
   }
 
   bool tells(Event::Kind kind, long count) {
@@ -70,7 +70,7 @@ struct Bench {
   // Ends the reaper and delivers what it has told.
   std::vector<Told> end() {
     reaper.reset();
-    reporter.reset();
+    events.reset();
     return told;
   }
 

@@ -24,8 +24,8 @@ struct Bench {
 
   explicit Bench(dlock::EngineOptions options = {}) { core = std::make_shared<Core>(table, std::move(options)); }
 
-  std::shared_ptr<dlock::engine::Held> try_lock(const dlock::LockOptions& options = {},
-                                                dlock::Duration patience = 1min) {
+  std::shared_ptr<dlock::engine::Lease> try_lock(const dlock::LockOptions& options = {},
+                                                 dlock::Duration patience = 1min) {
     return core->acquire(dlock::Name("n"), options, {dlock::later(dlock::BootClock::now(), patience), {}, false});
   }
 };
@@ -47,7 +47,7 @@ TEST_CASE("an entry refreshes a renewed lease only when less than half of its tr
   Bench bench;
   dlock::LockOptions options;
   options.lease = 1h;
-  options.renew_every = 55min;  // so late that the keeper stays out of this
+  options.renew_every = 55min;  // so late that the renewer stays out of this
   const auto outer = bench.try_lock(options);
   REQUIRE(outer);
   CHECK(bench.try_lock() == outer);
@@ -125,7 +125,7 @@ TEST_CASE("a lease whose trust has ended is not entered, whoever notices first")
   const auto outer = bench.try_lock(options);
   REQUIRE(outer);
   CHECK(eventually([&] { return dlock::BootClock::now() >= outer->trusted_until(); }));  // each entry would extend it
-  std::shared_ptr<dlock::engine::Held> next;
+  std::shared_ptr<dlock::engine::Lease> next;
   REQUIRE(eventually([&] { return (next = bench.try_lock()) != nullptr; }));  // the lease itself lasts a little longer
   CHECK(next != outer);
   CHECK(number(next->token()) == number(outer->token()) + 1);

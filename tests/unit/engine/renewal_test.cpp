@@ -1,5 +1,5 @@
 // This file knows when leases are renewed: each past a third of its own length, together, and not in step with others.
-#include "engine/keeper_bench.hpp"
+#include "engine/lease_renewer_bench.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,8 +15,8 @@ using dlock::engine::retry_window;
 
 namespace {
 
-dlock::engine::Held::Terms lease_of(dlock::Duration lease) {
-  dlock::engine::Held::Terms terms;
+dlock::engine::Lease::Terms lease_of(dlock::Duration lease) {
+  dlock::engine::Lease::Terms terms;
   terms.lease = lease;
   return terms;
 }
@@ -57,9 +57,9 @@ TEST_CASE("after a failure a lease is asked for again within a tenth of its leng
 }
 
 TEST_CASE("leases of all lengths are renewed each at its own pace, those that are due together in one statement") {
-  KeeperBench bench;
+  RenewerBench bench;
   const auto brief = 2s * slowness();
-  std::vector<std::shared_ptr<dlock::engine::Held>> all;
+  std::vector<std::shared_ptr<dlock::engine::Lease>> all;
   for (int i = 0; i < 300; ++i) {
     all.push_back(bench.hold("short/" + std::to_string(i), lease_of(brief)));
     all.push_back(bench.hold("long/" + std::to_string(i), lease_of(1h)));
@@ -73,7 +73,7 @@ TEST_CASE("leases of all lengths are renewed each at its own pace, those that ar
 }
 
 TEST_CASE("a round has a third of the least trust in it at most, so that one that hangs leaves time for others") {
-  KeeperBench bench(5s * slowness());
+  RenewerBench bench(5s * slowness());
   const auto third = 1s * slowness();
   const auto brief = bench.hold("brief", lease_of(3 * third));
   const auto lasting = bench.hold("lasting", [] {
@@ -91,9 +91,9 @@ TEST_CASE("a round has a third of the least trust in it at most, so that one tha
 }
 
 TEST_CASE("processes whose leases were granted at the same moment do not renew them at the same moment") {
-  std::vector<std::unique_ptr<KeeperBench>> processes;
-  std::vector<std::shared_ptr<dlock::engine::Held>> held;
-  for (int i = 0; i < 12; ++i) processes.push_back(std::make_unique<KeeperBench>());
+  std::vector<std::unique_ptr<RenewerBench>> processes;
+  std::vector<std::shared_ptr<dlock::engine::Lease>> held;
+  for (int i = 0; i < 12; ++i) processes.push_back(std::make_unique<RenewerBench>());
   for (auto& process : processes) held.push_back(process->hold("n", lease_of(3s)));
   std::vector<dlock::Instant> left;
   for (auto& process : processes) {
@@ -106,7 +106,7 @@ TEST_CASE("processes whose leases were granted at the same moment do not renew t
 }
 
 TEST_CASE("what is left to free does not hold up renewals, and one refusal not the others") {
-  KeeperBench bench;
+  RenewerBench bench;
   auto terms = lease_of(1h);
   terms.renew_every = 50ms;
   const auto gone = bench.hold("gone", terms), kept = bench.hold("kept", terms);

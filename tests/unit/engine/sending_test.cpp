@@ -2,7 +2,7 @@
 // lease may have begun right then.
 #include "engine/core.hpp"
 #include "engine/fake_lock_table.hpp"
-#include "engine/keeper_bench.hpp"
+#include "engine/lease_renewer_bench.hpp"
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ using dlock::Instant;
 using dlock::later;
 using dlock::Reentrance;
 using dlock::Released;
-using dlock::engine::Held;
+using dlock::engine::Lease;
 
 namespace {
 
@@ -31,16 +31,16 @@ struct Bench {
 
   explicit Bench(dlock::EngineOptions options = {.reentrance = Reentrance::none}) : core(table, std::move(options)) {}
 
-  std::shared_ptr<Held> take(bool waits = false) {
-    auto held = core.acquire(dlock::Name("n"), {.lease = lease, .renew = false},
-                             {later(BootClock::now(), 24h), {}, waits});
+  std::shared_ptr<Lease> take(bool waits = false) {
+    auto held =
+        core.acquire(dlock::Name("n"), {.lease = lease, .renew = false}, {later(BootClock::now(), 24h), {}, waits});
     REQUIRE(held);
     return held;
   }
 };
 
 // `asked`: before whatever granted or renewed it was sent.
-void check_trust(const Held& held, Instant asked) {
+void check_trust(const Lease& held, Instant asked) {
   CHECK(held.trusted_until() < later(asked, lease));
   CHECK(held.trusted_until() > later(asked, lease - 1min));
 }
@@ -79,12 +79,12 @@ TEST_CASE("an extension that takes long is trusted from its sending") {
 }
 
 TEST_CASE("a renewal that takes long is trusted from its sending") {
-  std::promise<std::shared_ptr<Held>> taken;
+  std::promise<std::shared_ptr<Lease>> taken;
   const auto held = taken.get_future().share();
   std::promise<Instant> confirmed;
-  Instant asked{};  // the keeper's
-  Bench bench;      // ends before what its keeper uses
-  bench.table->on_renew = [&, call = 0](std::span<const dlock::store::Claim>, dlock::Deadline) mutable {
+  Instant asked{};  // the renewer's
+  Bench bench;      // ends before what its renewer uses
+  bench.table->on_renew = [&, call = 0](std::span<const dlock::store::LeaseKey>, dlock::Deadline) mutable {
     if (++call == 1) {
       asked = BootClock::now();
       takes_long();
@@ -106,7 +106,8 @@ TEST_CASE("a renewal that takes long is trusted from its sending") {
 TEST_CASE("a hand-over that takes long is trusted from its sending") {
   Bench bench({.reentrance = Reentrance::none, .poll_first = 1h, .poll_floor = 1h, .listen = false});
   std::optional<Instant> asked;
-  bench.table->waiting().on_hand_over = [&](const dlock::store::Claim& from, const dlock::store::Ask& to) {
+  bench.table->waiting().on_hand_over = [&](const dlock::store::LeaseKey& from,
+                                            const dlock::store::AcquireRequest& to) {
     asked = BootClock::now();
     REQUIRE(bench.table->release({&from, 1}, dlock::Deadline::max()).front());
     const auto granted = bench.table->acquire({&to, 1}, dlock::Deadline::max());

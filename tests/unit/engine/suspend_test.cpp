@@ -1,8 +1,8 @@
 // This file knows what a suspend of the machine means to trust, to renewals and to waits: the clock has jumped, and
 // nothing has run meanwhile.
-#include "engine/alarm.hpp"
 #include "engine/core.hpp"
-#include "engine/keeper_bench.hpp"
+#include "engine/lease/boot_timer.hpp"
+#include "engine/lease_renewer_bench.hpp"
 
 #include <dlock/error.hpp>
 
@@ -20,11 +20,11 @@ namespace {
 // The clock stays ahead: it never goes back.
 void suspend(dlock::Duration length) {
   BootClock::ahead += std::chrono::nanoseconds{length}.count();
-  dlock::engine::Alarm::ring_all();
+  dlock::engine::BootTimer::wake_all();
 }
 
-dlock::engine::Held::Terms of_an_hour() {
-  dlock::engine::Held::Terms terms;
+dlock::engine::Lease::Terms of_an_hour() {
+  dlock::engine::Lease::Terms terms;
   terms.lease = 1h;
   return terms;
 }
@@ -38,7 +38,7 @@ dlock::LockOptions lease_of_an_hour() {
 }  // namespace
 
 TEST_CASE("a suspend past the lease ends trust at the first instruction, fires once, and nothing is renewed after it") {
-  KeeperBench bench;
+  RenewerBench bench;
   const auto held = bench.hold("n", of_an_hour());
   REQUIRE(held->valid(BootClock::now()));
   suspend(1h);
@@ -48,7 +48,7 @@ TEST_CASE("a suspend past the lease ends trust at the first instruction, fires o
   CHECK(reached([&] { return held->lost().stop_requested(); }));
   CHECK(reached([&] { return !bench.told(dlock::Event::Kind::lost).empty(); }));
   const auto other = bench.hold("other", [] {
-    dlock::engine::Held::Terms terms;
+    dlock::engine::Lease::Terms terms;
     terms.lease = 1h;
     terms.renew_every = 20ms;
     return terms;
@@ -59,8 +59,8 @@ TEST_CASE("a suspend past the lease ends trust at the first instruction, fires o
   bench.let_go(other);
 }
 
-TEST_CASE("after a suspend that leaves some trust the keeper asks at once, and believes what it is told") {
-  KeeperBench bench;
+TEST_CASE("after a suspend that leaves some trust the renewer asks at once, and believes what it is told") {
+  RenewerBench bench;
   const auto kept = bench.hold("kept", of_an_hour()), taken = bench.hold("taken", of_an_hour());
   REQUIRE(bench.table->force_release("taken", taken->token(), dlock::Deadline::max()));
   const auto trusted = kept->trusted_until();
@@ -77,8 +77,8 @@ TEST_CASE("after a suspend that leaves some trust the keeper asks at once, and b
 }
 
 TEST_CASE("an answer that comes after trust has run out brings nothing back") {
-  KeeperBench bench;
-  dlock::engine::Held::Terms terms;
+  RenewerBench bench;
+  dlock::engine::Lease::Terms terms;
   terms.lease = 1h;
   terms.renew_every = 20ms;
   const auto held = bench.hold("n", terms);
@@ -102,9 +102,7 @@ TEST_CASE("after a suspend past the lease an extension is refused and a release 
   try {
     core.extend(held, 1h);
     FAIL("it must throw");
-  } catch (const dlock::Error& error) {
-    CHECK(error.fault() == dlock::Fault::lost);
-  }
+  } catch (const dlock::Error& error) { CHECK(error.fault() == dlock::Fault::lost); }
   CHECK_FALSE(held->valid(BootClock::now()));
   CHECK(core.release(held, 1min) == dlock::Released::was_lost);
   CHECK(table->owner_of("n").empty());

@@ -1,5 +1,5 @@
 // This file knows how long a lease is trusted, and how waits between attempts grow.
-#include "engine/trust.hpp"
+#include "engine/lease/trust.hpp"
 
 #include "engine/backoff.hpp"
 

@@ -2,7 +2,7 @@
 // own process wakes it.
 #include "engine/core.hpp"
 #include "engine/fake_lock_table.hpp"
-#include "engine/keeper_bench.hpp"
+#include "engine/lease_renewer_bench.hpp"
 
 #include <doctest/doctest.h>
 
@@ -20,44 +20,44 @@ using dlock::later;
 using dlock::Name;
 using dlock::Reentrance;
 using dlock::Released;
-using dlock::dialects::Rung;
+using dlock::dialects::Notification;
 using dlock::dialects::Watched;
 
 namespace {
 
-// A bell that rings when the test says so. Threads: any.
-class Belfry {
+// A listener that hears when the test says so. Threads: any.
+class FakeChannel {
  public:
-  // Until somebody listens, and everything that it does before has been done; then rings for the name, until that was
+  // Until somebody listens, and everything that it does before has been done; then notifies of the name, until that was
   // passed on, too.
-  void ring(const std::string& name) {
+  void notify(const std::string& name) {
     std::unique_lock guard(mutex_);
-    rope_ = name;
+    pending_ = name;
     CHECK(changed_.wait_for(guard, far_longer(), [&] { return passed_on_; }));
   }
 
-  std::unique_ptr<dlock::dialects::Bell> bell() { return std::make_unique<OneBell>(*this); }
+  std::unique_ptr<dlock::dialects::Listener> listener() { return std::make_unique<OneListener>(*this); }
 
  private:
-  class OneBell final : public dlock::dialects::Bell {
+  class OneListener final : public dlock::dialects::Listener {
    public:
-    explicit OneBell(Belfry& belfry) : belfry_(belfry) {}
-    Rung wait(std::span<const Watched>, Deadline until) override { return belfry_.wait(until); }
-    void interrupt() noexcept override { belfry_.interrupt(); }
+    explicit OneListener(FakeChannel& channel) : channel_(channel) {}
+    Notification wait(std::span<const Watched>, Deadline until) override { return channel_.wait(until); }
+    void interrupt() noexcept override { channel_.interrupt(); }
 
    private:
-    Belfry& belfry_;
+    FakeChannel& channel_;
   };
 
-  Rung wait(const Deadline& until) {
+  Notification wait(const Deadline& until) {
     std::unique_lock guard(mutex_);
-    passed_on_ = rung_;
+    passed_on_ = notified_;
     changed_.notify_all();
-    while (!interrupted_ && rope_.empty() && !until.passed()) changed_.wait_for(guard, 1ms);
+    while (!interrupted_ && pending_.empty() && !until.passed()) changed_.wait_for(guard, 1ms);
     interrupted_ = false;
-    if (rope_.empty()) return {};
-    rung_ = true;
-    return {false, {{std::exchange(rope_, {}), {}}}};
+    if (pending_.empty()) return {};
+    notified_ = true;
+    return {false, {{std::exchange(pending_, {}), {}}}};
   }
 
   void interrupt() noexcept {
@@ -69,15 +69,15 @@ class Belfry {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_:
-  bool interrupted_ = false, rung_ = false, passed_on_ = false;
-  std::string rope_;
+  bool interrupted_ = false, notified_ = false, passed_on_ = false;
+  std::string pending_;
 };
 
 // Two processes of one table. The waiter looks by itself once an hour, and marks the name twice: the first time it is
 // rung awake, so that nothing that wakes it is under way any more when it marks the name again; right before that mark
 // is on the row, the name is freed.
 struct Bench {
-  Belfry belfry{};
+  FakeChannel channel{};
   std::shared_ptr<FakeLockTable> table = std::make_shared<FakeLockTable>();
   Core holder{table, {.reentrance = Reentrance::none}};
   Core waiter{table, {.reentrance = Reentrance::none, .poll_first = 1h, .poll_floor = 1h}};
@@ -86,10 +86,10 @@ struct Bench {
   Bench() {
     const auto held = holder.acquire(Name("n"), {.lease = 24h, .renew = false}, {});
     REQUIRE(held);
-    table->make_bell = [this] { return belfry.bell(); };
+    table->make_listener = [this] { return channel.listener(); };
     table->waiting().on_want = [this, token = held->token()](std::string_view name) {
       if (++marks == 1) {
-        belfry.ring("n");
+        channel.notify("n");
         BootClock::ahead += std::chrono::nanoseconds{1min}.count();  // that mark is over, and the clock stays ahead
       } else if (marks == 2) {
         CHECK(table->force_release(name, token, Deadline::max()));
@@ -114,9 +114,8 @@ auto soon(Call call) {
 
 TEST_CASE("what is freed while a waiter marks the name is granted to it at once") {
   Bench bench;
-  const auto held = soon([&](const Core::Patience& patience) {
-    return bench.waiter.acquire(Name("n"), {.renew = false}, patience);
-  });
+  const auto held =
+      soon([&](const Core::Patience& patience) { return bench.waiter.acquire(Name("n"), {.renew = false}, patience); });
   CHECK(bench.marks == 2);
   REQUIRE(held);
   CHECK(bench.waiter.release(held, 1min) == Released::freed);
@@ -130,8 +129,8 @@ TEST_CASE("what is freed while somebody who waits for that marks the name is see
 
 TEST_CASE("a release in this process wakes the next thread, also where nothing is heard and nothing handed over") {
   const auto table = std::make_shared<FakeLockTable>();
-  Core core{table, {.reentrance = Reentrance::none, .poll_first = 1h, .poll_floor = 1h, .listen = false,
-                    .hand_overs = 0}};
+  Core core{table,
+            {.reentrance = Reentrance::none, .poll_first = 1h, .poll_floor = 1h, .listen = false, .hand_overs = 0}};
   const auto held = core.acquire(Name("n"), {.lease = 24h, .renew = false}, {});
   REQUIRE(held);
   const auto next = soon([&](const Core::Patience& patience) {

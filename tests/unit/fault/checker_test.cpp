@@ -16,15 +16,15 @@ Record record(const char* who, Nanoseconds at, What what, long long token, Nanos
 // Two holders after each other, the second twice: the first was paused past its lease, and its late write was refused.
 struct Run {
   History history{
-      record("a", 10, What::grant, 1, 5),         record("a", 11, What::intent, 1, 0, "a-1"),
-      record("a", 20, What::commit, 1, 0, "a-1"), record("a", 30, What::held, 1, 30),
-      record("b", 50, What::grant, 2, 8),         record("b", 51, What::intent, 2, 0, "b-1"),
-      record("a", 52, What::intent, 1, 0, "a-2"), record("b", 53, What::commit, 2, 0, "b-1"),
+      record("a", 10, What::grant, 1, 5),          record("a", 11, What::intent, 1, 0, "a-1"),
+      record("a", 20, What::commit, 1, 0, "a-1"),  record("a", 30, What::held, 1, 30),
+      record("b", 50, What::grant, 2, 8),          record("b", 51, What::intent, 2, 0, "b-1"),
+      record("a", 52, What::intent, 1, 0, "a-2"),  record("b", 53, What::commit, 2, 0, "b-1"),
       record("a", 54, What::refused, 1, 0, "a-2"), record("a", 55, What::loss, 1, 0, "unconfirmed"),
-      record("b", 60, What::held, 2, 60),         record("b", 61, What::release, 2, 60, "freed"),
-      record("b", 70, What::grant, 3, 62),        record("b", 71, What::intent, 3, 0, "b-2"),
-      record("b", 75, What::failed, 3, 0, "b-2"), record("b", 76, What::intent, 3, 0, "b-3"),
-      record("b", 80, What::doubt, 3, 0, "b-3"),  record("b", 90, What::held, 3, 85),
+      record("b", 60, What::held, 2, 60),          record("b", 61, What::release, 2, 60, "freed"),
+      record("b", 70, What::grant, 3, 62),         record("b", 71, What::intent, 3, 0, "b-2"),
+      record("b", 75, What::failed, 3, 0, "b-2"),  record("b", 76, What::intent, 3, 0, "b-3"),
+      record("b", 80, What::doubt, 3, 0, "b-3"),   record("b", 90, What::held, 3, 85),
   };
   Books books{{{"a-1", "till", 1, 1, 100, 200, 7}, {"b-1", "till", 2, 2, 200, 100, 3}},
               {{100, 50, 46}, {200, 50, 54}},

@@ -143,9 +143,7 @@ TEST_CASE("who is told to stop does not wait for a connection, and is not in the
   auto stopped = std::async(std::launch::async, [&] {
     try {
       const auto second = bench.pool.take(never);
-    } catch (const Failure& failure) {
-      return failure.cause() == Cause::timed_out && !failure.may_have_run();
-    }
+    } catch (const Failure& failure) { return failure.cause() == Cause::timed_out && !failure.may_have_run(); }
     return false;
   });
   CHECK(stopped.wait_for(50ms) == std::future_status::timeout);
@@ -197,7 +195,8 @@ TEST_CASE("a short request on a connection that was idle leaves half of the time
   CHECK(waiting.get());
 }
 
-TEST_CASE("who need not have a connection of its own waits until one could have come back, and only then opens another") {
+TEST_CASE(
+    "who need not have a connection of its own waits until one could have come back, and only then opens another") {
   Bench bench(2);
   bench.pool.adopt(std::make_unique<Idle>(bench.counts), 10s);  // so far away is the server
   const auto if_need_be = [&](Deadline deadline) {
@@ -239,9 +238,7 @@ TEST_CASE("who waits for a connection that another opens is told why there is no
   const auto refusal = [&] {
     try {
       pool.take(later(BootClock::now(), 20ms));
-    } catch (const Failure& failure) {
-      return failure;
-    }
+    } catch (const Failure& failure) { return failure; }
     return Failure(Cause::rejected, "there was one");
   };
   auto opening = std::async(std::launch::async, [&] { CHECK_THROWS_AS(pool.take(Deadline::max()), Failure); });

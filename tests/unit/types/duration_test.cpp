@@ -43,7 +43,8 @@ TEST_CASE("what is finer than microseconds is rounded away from zero") {
 }
 
 TEST_CASE("what no whole number of microseconds divides arrives, too") {
-  CHECK(told(std::chrono::duration<std::int64_t, std::ratio<1, 3>>{20'000'000'000'000}) == Duration{6'666'666'666'666'666'667});
+  CHECK(told(std::chrono::duration<std::int64_t, std::ratio<1, 3>>{20'000'000'000'000}) ==
+        Duration{6'666'666'666'666'666'667});
 }
 
 TEST_CASE("what is no number is refused wherever a negative duration is") {

@@ -23,20 +23,20 @@ TEST_CASE("an identity is 32 hexadecimal digits, and no two are equal") {
 }
 
 TEST_CASE("a child made by fork() draws other identities and knows that it is a child") {
-  const Birthplace birthplace;
+  const ForkGuard fork_guard;
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
     const auto identity = random_identity();
-    const bool told = birthplace.forked() && ::write(ends[1], identity.data(), identity.size()) == 32;
+    const bool told = fork_guard.forked() && ::write(ends[1], identity.data(), identity.size()) == 32;
     ::_exit(told ? 0 : 1);
   }
   REQUIRE(child > 0);
   int status = -1;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
-  CHECK_FALSE(birthplace.forked());
+  CHECK_FALSE(fork_guard.forked());
   std::string theirs(32, ' ');
   REQUIRE(::read(ends[0], theirs.data(), theirs.size()) == 32);
   CHECK(theirs != random_identity());

@@ -53,7 +53,7 @@ struct Waiting {
 };
 
 // Somebody on another thread, from the construction to the destruction.
-template <class Held>
+template <class Lease>
 class Elsewhere {
  public:
   Elsewhere() {
@@ -63,7 +63,7 @@ class Elsewhere {
  private:
   std::atomic<bool> inside_{false};
   std::jthread thread_{[this](const std::stop_token& stop) {
-    [[maybe_unused]] const Held held;
+    [[maybe_unused]] const Lease held;
     inside_ = true;
     eventually([&] { return stop.stop_requested(); }, 60s);
   }};

@@ -1,0 +1,16 @@
+// This file knows how an engine notifies on MySQL and MariaDB.
+#pragma once
+
+#include "dialects/listener.hpp"
+#include "server.hpp"
+
+#include <memory>
+#include <string>
+
+namespace dlock::dialects::DLOCK_DIALECT {
+
+// Null if `engine` is not one. `table` is TableNames::channel().
+std::unique_ptr<ReleaseSignal> make_release_signal(const Server& server, std::string_view engine,
+                                                   const std::string& table);
+
+}  // namespace dlock::dialects::DLOCK_DIALECT

@@ -1,0 +1,83 @@
+// Takes charge of grants made elsewhere, and renews those that nobody here has.
+#include "engine/core.hpp"
+#include "engine/faults.hpp"
+#include "engine/retry.hpp"
+#include "types/mutant.hpp"
+#include "types/owner.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dlock {
+inline namespace v0 {
+
+using engine::Lease;
+
+std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const LockOptions& options) {
+  ensure_running();
+  const auto row = inspect(name);
+  if (!row || row->owner.empty() || row->token != grant.token) return nullptr;
+  auto known = options;
+  if (!known.lease) known.lease = row->lease;
+  const auto terms = terms_of(known);
+  const auto before = adoptions_.take(name.text(), grant);
+  auto heir = before.value_or(random_identity());
+  if (row->owner != grant.owner && row->owner != heir) return nullptr;
+  const store::LeaseKey from{name.text(), grant.owner, grant.token};
+  const engine::SessionId actor(engine_id_, options.job.empty() ? heir : engine::id_of(options.job));
+  store::AcquireRequest to{name,
+                           heir,
+                           options_.node,
+                           options.label ? std::string_view{*options.label} : options_.label,
+                           actor.view(),
+                           terms.lease,
+                           {},
+                           options.metadata};
+  const auto begun = BootClock::now();
+  Instant sent{};
+  bool in_doubt = before.has_value(), adopted = false;
+  try {
+    adopted = retry(soon(), {}, in_doubt, [&](Deadline deadline) {
+      sent = BootClock::now();
+      to.lease = terms.left_of_lease(begun, sent);
+      return table_->adopt(from, to, deadline);
+    });
+  } catch (...) {
+    if (in_doubt) adoptions_.note(name.text(), grant, std::move(heir));
+    throw;
+  }
+  if (!adopted) {
+    const auto now = inspect(name);
+    if (now && now->owner == grant.owner && now->token == grant.token)
+      throw Error(Fault::misuse,
+                  fmt::format("the lock {} (token {}) is shared by the entries of the node {}: it is not adopted, "
+                              "but entered (Reentrance::node)",
+                              in_quotes(name.text()), number(grant.token), in_quotes(now->node)));
+    return nullptr;
+  }
+  if (planted("adopt_trusts_answer")) sent = BootClock::now();
+  auto held = std::make_shared<Lease>(name, heir, grant.token, terms, sent, std::string_view{}, begun);
+  held->say(options);
+  events_->counters().adopted.add();
+  watch(held);
+  return held;
+}
+
+bool Core::renew(const Name& name, const Grant& grant, std::optional<Duration> lease) {
+  if (lease) {
+    static_cast<void>(with_margin({*lease}));  // nobody could trust less
+  } else {
+    const auto row = inspect(name);
+    if (!row || row->token != grant.token || row->owner != grant.owner) return false;
+    lease = row->lease;
+  }
+  const store::LeaseKey key{name.text(), grant.owner, grant.token};
+  const auto renewed = retry(soon(), [&](Deadline deadline) { return table_->extend(key, *lease, deadline); });
+  return renewed != store::Renewed::lost;
+}
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,296 @@
+// How trust moves and ends.
+#include "engine/lease/lease.hpp"
+
+#include "engine/lease/trust.hpp"
+#include "engine/session_id.hpp"
+#include "types/mutant.hpp"
+#include "types/process.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace dlock::engine {
+namespace {
+
+// Shorter leases are over before a renewal could be confirmed with some certainty.
+constexpr Duration shortest_renewed = std::chrono::milliseconds{300};
+
+using Mutexes = std::array<std::mutex, 32>;
+
+// Never destroyed, and made when the program is loaded, so that no fork() comes in between.
+Mutexes& mutexes() {
+  static Mutexes& all = [&]() -> Mutexes& {
+    auto& made = *new Mutexes;
+    keep_free_at_fork(made);
+    return made;
+  }();
+  return all;
+}
+[[maybe_unused]] const Mutexes& made_when_loaded = mutexes();
+
+}  // namespace
+
+Lease::Lease(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent, std::string_view entry,
+             std::optional<Instant> begun)
+    : passed{0, sent},
+      name_(std::move(name)),
+      owner_(owner),
+      token_(token),
+      ends_(terms.max_hold > Duration{} ? later(begun.value_or(sent), terms.max_hold) : Instant::max()),
+      inside_(entry.empty() ? nullptr : std::make_unique<Inside>(Inside{std::string(entry)})),
+      longest_(terms.lease),
+      sent_(sent),
+      until_(trust_from(sent, terms.lease, terms.margin).time_since_epoch().count()) {
+  settle_on(terms, sent);
+}
+
+Duration Lease::Terms::left_of_lease(Instant begun, Instant now) const noexcept {
+  if (max_hold == Duration{}) return lease;
+  return std::clamp(std::chrono::floor<Duration>(later(begun, max_hold) - now), Duration{1}, lease);
+}
+
+// It is held for a few instructions, and inside of any other: some for all grants do.
+std::mutex& Lease::mutex() const noexcept {
+  auto& few = mutexes();
+  return few[reinterpret_cast<std::uintptr_t>(this) / sizeof(Lease) % few.size()];
+}
+
+Instant Lease::trust_from(Instant sent, Duration lease, Duration margin) const noexcept {
+  const auto until = trust_end(sent, lease, margin);
+  return ends_ == Instant::max() ? until : std::min(until, ends_ - margin);
+}
+
+// `from`: when the lease was asked for last.
+void Lease::settle_on(const Terms& terms, Instant from) noexcept {
+  terms_ = terms;
+  renewable_.store(terms.renew && terms.lease >= shortest_renewed, std::memory_order_release);
+  final_.store(later(from, terms.lease) >= ends_, std::memory_order_release);
+}
+
+store::LeaseKey Lease::key() const {
+  const std::lock_guard guard(mutex());
+  auto lease = terms_.lease;
+  if (ends_ != Instant::max())
+    lease = std::clamp(std::chrono::floor<Duration>(ends_ - BootClock::now()), Duration{}, lease);
+  return {name_.text(), owner_, token_, entry(), lease};
+}
+
+Instant Lease::last_renewal() const {
+  const std::lock_guard guard(mutex());
+  return ends_ == Instant::max() ? ends_ : ends_ - terms_.lease;
+}
+
+Lease::Terms Lease::terms() const {
+  const std::lock_guard guard(mutex());
+  return terms_;
+}
+
+Duration Lease::longest() const {
+  const std::lock_guard guard(mutex());
+  return longest_;
+}
+
+bool Lease::valid(Instant now) const noexcept {
+  if (ended()) return false;
+  if (now < trusted_until()) return true;
+  int expected = holding;
+  end_.compare_exchange_strong(expected, static_cast<int>(running_out()), std::memory_order_acq_rel);
+  return false;
+}
+
+Duration Lease::remaining(Instant now) const noexcept {
+  if (!valid(now)) return Duration{};
+  return std::max(Duration{}, std::chrono::floor<Duration>(trusted_until() - now));
+}
+
+bool Lease::confirmed(Instant sent, Duration lease, std::optional<Duration>* overdue) {
+  const std::lock_guard guard(mutex());
+  const auto now = BootClock::now();
+  if (!planted("late_answer_revives") && !valid(now)) return false;
+  if (overdue != nullptr && now >= later(window(largest_share).latest, terms_.lease / 8))
+    *overdue = std::chrono::floor<Duration>(now - sent_);
+  trust(std::max(trusted_until(), trust_from(sent, std::min(lease, terms_.lease), terms_.margin)));
+  sent_ = std::max(sent_, sent);
+  return true;
+}
+
+void Lease::ask_for(const Terms& terms) {
+  const std::lock_guard guard(mutex());
+  longest_ = std::max(longest_, terms.lease);
+  if (terms.lease >= terms_.lease) return;
+  const auto now = BootClock::now();
+  settle_on(terms, now);
+  if (!planted("shorter_believed_late")) trust(std::min(trusted_until(), trust_from(now, terms.lease, terms.margin)));
+}
+
+bool Lease::extended(Instant sent, const Terms& terms) {
+  const std::lock_guard guard(mutex());
+  if (!valid(BootClock::now())) return false;
+  settle_on(terms, sent);
+  trust(std::max(trusted_until(), trust_from(sent, terms.lease, terms.margin)));
+  sent_ = std::max(sent_, sent);
+  return true;
+}
+
+Window Lease::renewal(Share share) const {
+  const std::lock_guard guard(mutex());
+  return window(share);
+}
+
+// With the mutex held.
+Window Lease::window(Share share) const {
+  std::optional<Duration> every;
+  if (terms_.renew_every > Duration{}) every = terms_.renew_every;
+  return renewal_window(sent_, terms_.lease, every, share);
+}
+
+std::stop_token Lease::lost() const noexcept {
+  const std::lock_guard guard(mutex());
+  if (!lost_.stop_possible()) {
+    lost_ = std::stop_source();
+    if (signalled_) lost_.request_stop();  // nobody has registered a callback yet
+  }
+  return lost_.get_token();
+}
+
+void Lease::signal_loss() noexcept {
+  std::stop_source lost(std::nostopstate);
+  {
+    const std::lock_guard guard(mutex());
+    signalled_ = true;
+    lost = lost_;
+  }
+  lost.request_stop();
+}
+
+bool Lease::signal_unheard() noexcept {
+  const std::lock_guard guard(mutex());
+  if (lost_.stop_possible()) return false;
+  signalled_ = true;
+  return true;
+}
+
+void Lease::wanted_is(bool wanted) noexcept {
+  const std::lock_guard guard(mutex());
+  if (!wanted) {
+    if (wanted_) wanted_->since.reset();
+    return;
+  }
+  try {
+    if (!wanted_) wanted_ = std::make_unique<Wanted>();
+    if (!wanted_->since) wanted_->since = BootClock::now();
+  } catch (const std::exception&) {  // out of memory: the next renewal says it again
+  }
+}
+
+std::optional<Instant> Lease::wanted_since() const noexcept {
+  const std::lock_guard guard(mutex());
+  return wanted_ ? wanted_->since : std::nullopt;
+}
+
+std::stop_token Lease::asked() const noexcept {
+  const std::lock_guard guard(mutex());
+  if (!wanted_) wanted_ = std::make_unique<Wanted>();
+  if (!wanted_->asked.stop_possible()) {
+    wanted_->asked = std::stop_source();
+    if (wanted_->told) wanted_->asked.request_stop();  // nobody has registered a callback yet
+  }
+  return wanted_->asked.get_token();
+}
+
+bool Lease::ask() noexcept {
+  const std::lock_guard guard(mutex());
+  return wanted_ && !std::exchange(wanted_->told, true) && wanted_->asked.stop_possible();
+}
+
+void Lease::unask() noexcept {
+  const std::lock_guard guard(mutex());
+  wanted_->told = false;
+}
+
+void Lease::signal_asked() noexcept {
+  std::stop_source asked(std::nostopstate);
+  {
+    const std::lock_guard guard(mutex());
+    asked = wanted_->asked;
+  }
+  asked.request_stop();
+}
+
+bool Lease::lose(Loss loss) noexcept {
+  int expected = holding;
+  end_.compare_exchange_strong(expected, static_cast<int>(loss), std::memory_order_acq_rel);
+  return this->loss() && !told_.exchange(true, std::memory_order_acq_rel);
+}
+
+bool Lease::let_go() noexcept {
+  int expected = holding;
+  return end_.compare_exchange_strong(expected, gone, std::memory_order_acq_rel);
+}
+
+std::optional<Loss> Lease::loss() const noexcept {
+  const int end = end_.load(std::memory_order_acquire);
+  if (end < 0) return std::nullopt;
+  return static_cast<Loss>(end);
+}
+
+void Lease::taken_by(const JobRef& job) noexcept {
+  if (!job) return;
+  ++job->holds;
+  const std::lock_guard guard(mutex());
+  job_ = named_ = job;
+}
+
+// With the mutex held, before and after what it depends on is changed.
+void Lease::count_away(int by) noexcept {
+  if (job_ && named_ && (adrift() || job_ != named_)) named_->away += by;
+}
+
+JobRef Lease::moved() noexcept {
+  const std::lock_guard guard(mutex());
+  if (!job_ || adrift()) return {};
+  count_away(-1);
+  --job_->holds;
+  adrift_.store(true, std::memory_order_relaxed);
+  count_away(+1);
+  return job_;
+}
+
+bool Lease::used_by(const JobRef& job) noexcept {
+  JobRef giver;  // goes after the mutex is free
+  const std::lock_guard guard(mutex());
+  if (!adrift() || ended()) return false;
+  count_away(-1);
+  adrift_.store(false, std::memory_order_relaxed);
+  giver.swap(job_);
+  job_ = job;
+  ++job->holds;
+  count_away(+1);
+  return named_ != job;
+}
+
+JobRef Lease::belongs_to_nobody() noexcept {
+  JobRef last;
+  const std::lock_guard guard(mutex());
+  count_away(-1);
+  last.swap(job_);
+  if (last && !adrift()) --last->holds;
+  adrift_.store(false, std::memory_order_relaxed);
+  return named_;
+}
+
+std::optional<JobRef> Lease::wrong_row() const {
+  const std::lock_guard guard(mutex());
+  if (adrift() ? !named_ : job_ == named_) return std::nullopt;
+  return adrift() ? JobRef{} : job_;
+}
+
+void Lease::row_names(JobRef job) noexcept {
+  const std::lock_guard guard(mutex());
+  count_away(-1);
+  named_.swap(job);
+  count_away(+1);
+}
+
+}  // namespace dlock::engine

@@ -1,0 +1,230 @@
+// The state of one grant in this process: whose, how long it can be trusted, and how it ended.
+#pragma once
+
+#include "engine/job_ref.hpp"
+#include "engine/lease/deadline_queue.hpp"
+#include "engine/lease/renewal.hpp"
+#include "store/lock_table.hpp"
+#include "types/clock.hpp"
+#include "types/name.hpp"
+
+#include <dlock/lock.hpp>
+#include <dlock/options.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+namespace dlock::engine {
+
+// What a holder says of itself, for people. No label: it is its engine's.
+struct Said {
+  std::optional<std::string_view> label{};
+  std::string_view job{};
+};
+
+// Threads: any, except what belongs to the renewer and to the trust timer. There may be very many of them, so that what
+// few grants need takes no room in the others.
+class Lease {
+ public:
+  struct Terms {
+    Duration lease{}, margin{};
+    Duration renew_every{};  // 0: a third of the lease
+    Duration max_hold{};     // 0: none
+    bool renew = true;
+
+    // The lease that an attempt may ask for at `now`, where the first one was sent at `begun`.
+    Duration left_of_lease(Instant begun, Instant now) const noexcept;
+  };
+
+  using ThreadId = std::uint64_t;
+
+  // `sent`: the request that was answered. `begun`: the first that may have been granted, where that was another one.
+  // `entry`: its identity in the row, in node mode.
+  Lease(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent, std::string_view entry = {},
+        std::optional<Instant> begun = {});
+
+  const std::string& name() const noexcept { return name_.text(); }
+  const std::string& owner() const noexcept { return owner_; }
+  Token token() const noexcept { return token_; }
+  std::string_view entry() const noexcept { return inside_ ? std::string_view{inside_->entry} : std::string_view{}; }
+  // With the length that a renewal or a fence may give it now: its lease, within max_hold.
+  store::LeaseKey key() const;
+  // Whether it is to be renewed at all: shorter leases than some are over before a renewal could be confirmed.
+  bool renewable() const noexcept { return renewable_.load(std::memory_order_acquire); }
+  Terms terms() const;
+  // The longest lease that was ever asked for: no row of this grant lasts for longer than that from now.
+  Duration longest() const;
+
+  // Trust.
+  Instant trusted_until() const noexcept {
+    return Instant{BootClock::duration{until_.load(std::memory_order_acquire)}};
+  }
+  // Once somebody was told that trust is over, it stays over, whatever answer comes later.
+  bool valid(Instant now) const noexcept;
+  Duration remaining(Instant now) const noexcept;
+  // A request sent at `sent`, which made the row last `lease` from then on at least, was confirmed. Never moves the end
+  // of trust back, and counts for no more than the present terms. False: too late, the grant has ended.
+  // `overdue`: set to the time since the request was sent that had confirmed it before, if it was due long ago.
+  bool confirmed(Instant sent, Duration lease, std::optional<Duration>* overdue = nullptr);
+  // Another length is going to be asked for. A shorter one is believed at once, whatever becomes of the request: trust
+  // and terms are the shorter of both from here on. A longer one counts when it is confirmed.
+  void ask_for(const Terms& terms);
+  bool extended(Instant sent, const Terms& terms);
+  Window renewal(Share share) const;
+
+  // When the lease must be over; Instant::max() without max_hold. Counted from the first request that may have been
+  // granted.
+  Instant ends() const noexcept { return ends_; }
+  // After this no renewal may reach the database: the lease would be over too late.
+  Instant last_renewal() const;
+  // Nobody will renew it any more, for max_hold.
+  void keep_no_longer() noexcept { final_.store(true, std::memory_order_release); }
+  // What it is lost to when trust runs out.
+  Loss running_out() const noexcept {
+    return final_.load(std::memory_order_acquire) ? Loss::max_hold : Loss::unconfirmed;
+  }
+
+  // The end: lost, or let go by the holder; the first of them wins. True: it is lost, and this caller is to tell.
+  bool lose(Loss loss) noexcept;
+  bool let_go() noexcept;
+  // True to the first who asks, once it is let go of or lost.
+  bool first_to_count_end() noexcept { return !counted_.exchange(true, std::memory_order_relaxed); }
+  bool ended() const noexcept { return end_.load(std::memory_order_acquire) != holding; }
+  std::optional<Loss> loss() const noexcept;
+  std::stop_token lost() const noexcept;
+  // Runs the callbacks registered on lost(): only on a thread that may block.
+  void signal_loss() noexcept;
+  // The same where nobody has asked for lost(), so that there are none. False: somebody has; nothing was done.
+  bool signal_unheard() noexcept;
+
+  // Whether somebody else waits for the name. Nothing of this is about trust.
+  // What the database's last answer to a renewal said of it.
+  void wanted_is(bool wanted) noexcept;
+  // Since when it has said so; empty: it does not.
+  std::optional<Instant> wanted_since() const noexcept;
+  // Stopped when somebody was first seen to wait.
+  std::stop_token asked() const noexcept;
+  // Somebody is seen to wait. True: for the first time, and this caller is to see to it that asked() is signalled.
+  bool ask() noexcept;
+  // It could not be signalled: the next who sees somebody wait is to.
+  void unask() noexcept;
+  // Runs the callbacks registered on asked(): only on a thread that may block.
+  void signal_asked() noexcept;
+
+  // What the renewer notes about it. Guarded by the renewer's mutex, `warned` apart, which is its thread's own.
+  struct Upkeep {
+    std::uint64_t round = 0;  // the last one that it was in
+    unsigned held_back = 0;   // by so many callers: not to be renewed now
+    bool watched = false;     // to be renewed
+    bool in_round = false;    // a round under way will schedule it again
+    bool warned = false;      // trust_low was told since the last confirmation
+  } upkeep;
+  std::array<DeadlineQueue::Place, DeadlineQueue::kinds>
+      places{};  // each guarded by the mutex of whose deadline queue it is
+
+  // Some attempt at this grant got no answer, and may still take effect. Set before the grant is shared.
+  bool unanswered = false;
+
+ private:
+  std::atomic<bool> adrift_{false};  // moved, and not used since; here it takes no room
+
+ public:
+  // Guarded by the mutex of ReentranceTable: how many Locks share this grant (none: it was let go of without being released),
+  // the thread that may enter it again, and the next one in its chain of those that can be entered.
+  int entries = 1;
+  ThreadId actor = 0;
+  std::shared_ptr<Lease> next_open;
+
+  // What its holder chose to say, which is nothing mostly, and takes no room then. Set before the grant is shared.
+  void say(const LockOptions& options) {
+    if (options.label || !options.job.empty()) said_ = std::make_unique<const Words>(Words{options.label, options.job});
+  }
+  Said said() const noexcept { return said_ ? Said{said_->label, said_->job} : Said{}; }
+
+  // In node mode: see NodeOwners. Set before the grant is shared.
+  void keep(std::shared_ptr<const std::string> owner_mark) { inside_->owner_mark = std::move(owner_mark); }
+
+  // Whose grant it is, for as long as it is held: that of the job that took it. Once its Lock was moved nobody can say,
+  // until a thread uses it, and then it is that thread's. Nothing of this is for grants that were nobody's from the
+  // beginning.
+  void taken_by(const JobRef& job) noexcept;
+  // Answers who held it until now. Empty: nobody, or it was moved before.
+  JobRef moved() noexcept;
+  // True: its row does not name that job.
+  bool used_by(const JobRef& job) noexcept;
+  bool adrift() const noexcept { return adrift_.load(std::memory_order_relaxed); }
+  // It ends; answers whom its row names.
+  JobRef belongs_to_nobody() noexcept;
+  // What its row ought to say instead, if it is wrong; an empty job: nobody.
+  std::optional<JobRef> wrong_row() const;
+  void row_names(JobRef job) noexcept;
+  // How it came from hand to hand in this process without having been free. Set before the grant is shared.
+  struct Passed {
+    unsigned times = 0;
+    Instant since{};  // the first of these grants
+  } passed;
+
+ private:
+  static constexpr int holding = -1, gone = -2;
+
+  // In node mode.
+  struct Inside {
+    std::string entry;
+    std::shared_ptr<const std::string> owner_mark{};
+  };
+
+  struct Words {
+    std::optional<std::string> label;
+    std::string job;
+  };
+
+  // Who is wanted, or has been asked for asked().
+  struct Wanted {
+    std::optional<Instant> since{};
+    std::stop_source asked{std::nostopstate};  // made when somebody asks for it
+    bool told = false;
+  };
+
+  std::mutex& mutex() const noexcept;
+  void count_away(int by) noexcept;
+  Instant trust_from(Instant sent, Duration lease, Duration margin) const noexcept;
+  void trust(Instant until) noexcept { until_.store(until.time_since_epoch().count(), std::memory_order_release); }
+  Window window(Share share) const;
+  void settle_on(const Terms& terms, Instant from) noexcept;
+
+  const Name name_;
+  const std::string owner_;
+  const Token token_;
+  const Instant ends_;
+  const std::unique_ptr<Inside> inside_;
+  std::unique_ptr<const Words> said_{};
+  // Guarded by mutex():
+  Terms terms_;
+  Duration longest_;
+  Instant sent_;
+  mutable std::stop_source lost_{std::nostopstate};  // made when somebody asks for it
+  JobRef job_, named_;                               // who used it last, and whom its row names; empty: nobody
+  mutable std::unique_ptr<Wanted> wanted_;
+  bool signalled_ = false;
+
+  std::atomic<bool> renewable_, final_;
+  std::atomic<bool> counted_{false};       // its end
+  std::atomic<bool> told_{false};          // somebody took it upon himself to tell of the loss
+  mutable std::atomic<int> end_{holding};  // or a Loss
+  std::atomic<BootClock::rep> until_;
+};
+
+// Why trust ran out, for people.
+inline const char* in_words(Loss running_out) {
+  return running_out == Loss::max_hold ? "it was held as long as LockOptions::max_hold allows"
+                                       : "trust ran out before a renewal was confirmed";
+}
+
+}  // namespace dlock::engine

@@ -1,0 +1,366 @@
+// The rounds of the renewer, and the three outcomes of a renewal.
+#pragma once
+
+#include "engine/backoff.hpp"
+#include "engine/lease/boot_timer.hpp"
+#include "engine/lease/lease_renewer.hpp"
+#include "engine/lease/leftovers.hpp"
+#include "engine/lease/refusal.hpp"
+#include "engine/lease/renewal.hpp"
+#include "types/mutant.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace dlock::engine {
+
+// Threads: run() on the renewer's own; what is called with the mutex held, on any.
+struct LeaseRenewer::State {
+  using Grants = std::vector<std::shared_ptr<Lease>>;
+
+  static constexpr Duration farewell = std::chrono::seconds{1};
+  // After what no round can go on with.
+  static constexpr Duration until_again = std::chrono::milliseconds{100};
+
+  static constexpr Duration least_patience = std::chrono::milliseconds{100};
+  // A renewal that needs a new connection takes more, one that does not takes less.
+  static constexpr int least_trips = 4;
+
+  // What a lease may take of a round's time: the database needs a part of it.
+  static constexpr Duration patience_a_lease = std::chrono::microseconds{50};
+
+  // For what is not a renewal and must not hold one up.
+  static constexpr Duration most_aside = std::chrono::seconds{1}, least_aside = std::chrono::milliseconds{250};
+
+  static bool trust_low(const Lease& held, Instant now) { return held.remaining(now) < held.terms().lease / 3; }
+
+  static Share new_share() {
+    constexpr Duration::rep steps = 1000;
+    return smallest_share +
+           (largest_share - smallest_share) * static_cast<Share>(between(Duration{}, Duration{steps}).count()) / steps;
+  }
+
+  State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news, Duration timeout)
+      : table(std::move(the_table)), events(std::move(news)), request_timeout(timeout) {}
+
+  const std::shared_ptr<store::LockTable> table;
+  const std::shared_ptr<EventQueue> events;
+  const Duration request_timeout;
+  BootTimer timer;
+  std::mutex mutex;
+  std::condition_variable round_over;
+  // Guarded by mutex:
+  // The same leases: who may join a round, and when one must leave.
+  DeadlineQueue by_earliest{DeadlineQueue::Kind::earliest}, by_latest{DeadlineQueue::Kind::latest};
+  std::uint64_t round = 0, over = 0;  // how many rounds have begun, and how many have ended
+  Share share = new_share();
+  Leftovers leftovers;
+  Instant sleeping_until = Instant::min();  // min: awake, and about to look
+  Grants under_way;                         // the thread's own: what a round has taken out, and not settled yet
+  bool closing = false;
+  Instant ends_by = Instant::max();  // once it is closing
+
+  // Makes the thread wake up in time; that it sleeps too short is no harm.
+  void wake_for(Instant due) {
+    if (due >= sleeping_until) return;
+    sleeping_until = due;
+    timer.set(due);
+  }
+
+  Instant next_renewal() const { return by_latest.first(); }
+
+  Instant next_due() const { return std::min(next_renewal(), leftovers.next()); }
+
+  void schedule(const std::shared_ptr<Lease>& held, const Window& window) {
+    auto& upkeep = held->upkeep;
+    if (!upkeep.watched || upkeep.held_back > 0) return;
+    by_earliest.make_room();
+    by_latest.make_room();  // in both, or in neither
+    by_earliest.put(held, window.earliest);
+    by_latest.put(held, window.latest);
+    wake_for(window.latest);
+  }
+
+  // Room for what a round has taken out is kept until it is back.
+  void shrink() noexcept {
+    by_latest.shrink();
+    by_earliest.shrink();
+  }
+
+  void unschedule(Lease& held) {
+    by_latest.take(held);
+    by_earliest.take(held);
+  }
+
+  // Takes out what may be renewed now, if anything must.
+  Grants due_now(Instant now) {
+    Grants due;
+    if (next_renewal() > now) return due;
+    due.reserve(by_earliest.size());
+    share = new_share();
+    ++round;  // from here on nothing asks for memory
+    while (!by_earliest.empty() && by_earliest.first() <= now) {
+      const auto held = by_earliest.front();
+      due.push_back(held);
+      unschedule(*held);
+      held->upkeep.round = round;
+      held->upkeep.in_round = true;
+    }
+    return due;
+  }
+
+  void put_back(const std::shared_ptr<Lease>& held, const Window& window) {
+    const std::lock_guard guard(mutex);
+    if (!held->upkeep.in_round) return;  // forgotten meanwhile, or scheduled anew
+    schedule(held, window);
+    held->upkeep.in_round = false;
+  }
+
+  void drop(const std::shared_ptr<Lease>& held) {
+    const std::lock_guard guard(mutex);
+    held->upkeep.in_round = held->upkeep.watched = false;
+  }
+
+  Share share_now() {
+    const std::lock_guard guard(mutex);
+    return share;
+  }
+
+  Duration at_least(Duration patience) const { return std::max<Duration>(patience, least_trips * table->round_trip()); }
+
+  // A round that hangs takes a third of the trust that is left at most, so that there is time to warn and for others.
+  Instant round_deadline(const Lease& held, Instant now, std::size_t size) const {
+    const auto least = at_least(least_patience) + patience_a_lease * static_cast<Duration::rep>(size);
+    return later(now, std::min(request_timeout, std::max<Duration>(held.remaining(now) / 3, least)));
+  }
+
+  // Takes out what is not to be renewed any more.
+  void drop_ended(Grants& due, Instant now) {
+    for (auto& held : due) {
+      if (!held->valid(now)) {
+        drop(held);
+        run_out(held);
+        held.reset();
+      } else if (round_deadline(*held, now, due.size()) > held->last_renewal() && !planted("renewed_past_max_hold")) {
+        // Not before the round must be over, so that a renewal that arrives late is still early enough.
+        drop(held);
+        held->keep_no_longer();
+        const auto left = held->remaining(now);
+        events->emit(Event::Kind::trust_low, *held, left, "renewal has ended: LockOptions::max_hold");
+        held.reset();
+      }
+    }
+    std::erase(due, nullptr);
+  }
+
+  // What is under way, each of it until it is settled.
+  void renew() {
+    auto& due = under_way;
+    const auto sent = BootClock::now();
+    Grants refused;
+    try {
+      refused.reserve(due.size());
+      drop_ended(due, sent);
+      if (due.empty()) return;
+      auto deadline = Instant::max();
+      for (const auto& held : due) deadline = std::min(deadline, round_deadline(*held, sent, due.size()));
+      std::vector<store::LeaseKey> keys;
+      keys.reserve(due.size());
+      for (const auto& held : due) keys.push_back(held->key());
+      const auto outcomes = table->renew(keys, deadline);
+      const auto next = share_now();
+      for (std::size_t i = 0; i < due.size(); ++i) {
+        const auto from = planted("renew_trusts_answer") ? BootClock::now() : sent;
+        settle(due[i], keys[i].lease, outcomes[i], from, next, refused);
+        due[i].reset();
+      }
+      look_into(refused);
+    } catch (const std::exception& failure) {
+      for (const auto& held : refused) lost(held, Loss::refused, {});
+      // Whatever it was: as long as trust lasts, a failed renewal only means "ask again".
+      put_all_back(failure.what());
+      events->emit_retry(failure, "renewal");
+    }
+  }
+
+  // Throws where there is no memory even for that; then it is to be called again.
+  void put_all_back(const char* why) {
+    const auto next = share_now();
+    for (auto& held : under_way) {
+      if (held) try_again(held, next, why);
+      held.reset();
+    }
+    under_way.clear();
+  }
+
+  void settle(const std::shared_ptr<Lease>& held, Duration lease, store::Renewed outcome, Instant sent, Share next,
+              Grants& refused) {
+    switch (outcome) {
+      case store::Renewed::yes:
+      case store::Renewed::wanted: {
+        std::optional<Duration> overdue;
+        if (!held->confirmed(sent, lease, &overdue)) {
+          drop(held);
+          run_out(held);
+          return;
+        }
+        events->counters().renewals.add();
+        if (overdue) events->emit(Event::Kind::renewed_late, *held, *overdue);
+        held->upkeep.warned = false;
+        hear(held, outcome == store::Renewed::wanted);
+        put_back(held, held->renewal(next));
+        return;
+      }
+      case store::Renewed::not_known_yet:
+        if (planted("locked_row_is_loss")) {
+          drop(held);
+          refused.push_back(held);
+          return;
+        }
+        try_again(held, next, "the row is locked by another transaction");
+        return;
+      case store::Renewed::lost:
+        drop(held);
+        if (!held->ended()) refused.push_back(held);
+        return;
+    }
+  }
+
+  // Of those who wait in other processes.
+  void hear(const std::shared_ptr<Lease>& held, bool wanted) noexcept {
+    if (planted("wanted_not_heard")) return;
+    held->wanted_is(wanted);
+    if (wanted) events->ask(held);
+  }
+
+  void try_again(const std::shared_ptr<Lease>& held, Share next, const char* why) {
+    const auto now = BootClock::now();
+    if (held->valid(now) && trust_low(*held, now) && !held->upkeep.warned) {
+      held->upkeep.warned = true;
+      events->emit(Event::Kind::trust_low, *held, held->remaining(now), why);
+    }
+    put_back(held, retry_window(now, held->terms().lease, next));
+  }
+
+  void lost(const std::shared_ptr<Lease>& held, Loss loss, std::string_view text) noexcept {
+    if (held->lose(loss)) events->emit_loss(held, text);
+  }
+
+  void run_out(const std::shared_ptr<Lease>& held) { lost(held, held->running_out(), in_words(held->running_out())); }
+
+  // How long something that is not a renewal may take now.
+  Instant aside() {
+    const std::lock_guard guard(mutex);
+    const auto now = BootClock::now();
+    const auto most = std::min(later(now, std::min(request_timeout, most_aside)), next_renewal());
+    return std::min(ends_by, std::max(most, later(now, std::min(request_timeout, at_least(least_aside)))));
+  }
+
+  // Looks into refused renewals, to tell why. What cannot be looked into in time is lost all the same.
+  void look_into(const Grants& refused) {
+    if (refused.empty()) return;
+    const auto deadline = aside();
+    for (const auto& held : refused) {
+      auto loss = Loss::refused;
+      const auto text = why_refused(*table, *held, deadline, loss);
+      lost(held, loss, text);
+    }
+  }
+
+  // Frees what one of them holds, if it is due to be looked at: one at a time, so that the next renewal need not wait
+  // for all of them.
+  void look_for_leftover() {
+    std::optional<Leftover> due;
+    {
+      const std::lock_guard guard(mutex);
+      if (!closing) due = leftovers.take_due(BootClock::now());
+    }
+    if (!due) return;
+    bool failed = false;
+    try {
+      free_leftover(*table, *due, [this] { return aside(); });
+      due->freed = true;
+    } catch (const std::exception&) { failed = true; }
+    const std::lock_guard guard(mutex);
+    leftovers.was_looked_for(*due, failed, BootClock::now());
+  }
+
+  Instant last_word() {
+    const std::lock_guard guard(mutex);
+    return std::min(ends_by, later(BootClock::now(), std::min(request_timeout, farewell)));
+  }
+
+  // At the end, when nobody is there to look for it later: what was given up may still be granted.
+  void withdraw_leftovers() {
+    const auto until = last_word();
+    while (BootClock::now() < until) try {
+        std::optional<Leftover> left;
+        {
+          const std::lock_guard guard(mutex);
+          left = leftovers.take_unfreed();
+        }
+        if (!left) return;
+        free_leftover(*table, *left, [until] { return until; });
+      } catch (const std::exception&) {  // it ends with its lease
+      }
+  }
+
+  void end_round() {
+    under_way.clear();
+    const std::lock_guard guard(mutex);
+    shrink();
+    over = round;
+    round_over.notify_all();
+  }
+
+  bool is_closing() {
+    const std::lock_guard guard(mutex);
+    return closing;
+  }
+
+  // False: it is over.
+  bool step() {
+    if (!under_way.empty() && !is_closing()) {
+      put_all_back("out of memory");
+      end_round();
+    }
+    bool early = false;
+    {
+      const std::lock_guard guard(mutex);
+      if (closing) return false;
+      const auto now = BootClock::now();
+      early = next_due() > now;
+      sleeping_until = early ? next_due() : Instant::min();
+      if (early) timer.set(sleeping_until);
+      else under_way = due_now(now);
+    }
+    if (early) {
+      timer.wait();
+      return true;
+    }
+    if (!under_way.empty()) {
+      const auto begun = BootClock::now();
+      renew();
+      events->counters().rounds.add(std::chrono::floor<Duration>(BootClock::now() - begun));
+      end_round();
+    }
+    look_for_leftover();
+    return true;
+  }
+
+  void run() {
+    for (bool goes_on = true; goes_on;) try {
+        goes_on = step();
+      } catch (const std::exception&) {  // out of memory: what is due is due again
+        timer.set(later(BootClock::now(), until_again));
+        timer.wait();
+      }
+    withdraw_leftovers();
+  }
+};
+
+}  // namespace dlock::engine

@@ -1,0 +1,19 @@
+// How what may be held by nobody is freed.
+#include "engine/lease/leftovers.hpp"
+
+namespace dlock::engine {
+
+void free_leftover(store::LockTable& table, const Leftover& leftover, const std::function<Instant()>& until) {
+  if (!leftover.entry.empty()) {
+    const bool nobodys = table.leave(leftover.name, leftover.entry, until()).owner.empty();
+    if (nobodys && !leftover.freed) table.withdraw(leftover.name, leftover.owner, until());
+  } else if (!leftover.freed) {
+    table.withdraw(leftover.name, leftover.owner, until());
+  } else if (const auto availability = table.look(leftover.name, 0, until());
+             availability.owner == leftover.owner && availability.token != leftover.kept) {
+    const store::LeaseKey key{leftover.name, leftover.owner, availability.token};
+    table.release({&key, 1}, until());
+  }
+}
+
+}  // namespace dlock::engine

@@ -1,0 +1,119 @@
+// This file knows how entries are counted.
+#include "engine/lease/reentrance_table.hpp"
+
+#include <atomic>
+#include <functional>
+
+namespace dlock::engine {
+
+ThreadId this_thread_id() noexcept {
+  static std::atomic<ThreadId> last{0};
+  thread_local const ThreadId number = ++last;
+  return number;
+}
+
+ReentranceTable::Chain& ReentranceTable::chain(ThreadId actor, std::string_view name) noexcept {
+  const auto hash = std::hash<std::string_view>{}(name) ^ static_cast<std::size_t>(actor * 0x9E3779B97F4A7C15U >> 16U);
+  return chains_[hash & (chains_.size() - 1)];
+}
+
+ReentranceTable::Chain& ReentranceTable::find(ThreadId actor, std::string_view name) noexcept {
+  auto* link = &chain(actor, name);
+  while (*link && ((*link)->actor != actor || (*link)->name() != name)) link = &(*link)->next_open;
+  return *link;
+}
+
+void ReentranceTable::make_room(std::size_t chains) {
+  std::vector<Chain> old(chains);
+  old.swap(chains_);
+  for (auto& first : old) {
+    while (first) {
+      auto held = std::move(first);
+      first = std::move(held->next_open);
+      auto& to = chain(held->actor, held->name());
+      held->next_open = std::move(to);
+      to = std::move(held);
+    }
+  }
+}
+
+void ReentranceTable::open_to_this_thread(const std::shared_ptr<Lease>& held) {
+  const auto actor = this_thread_id();
+  const std::lock_guard guard(mutex_);
+  if (auto& old = find(actor, held->name())) unlink(old);
+  if (open_ == chains_.size()) make_room(2 * chains_.size());
+  held->actor = actor;
+  auto& to = chain(actor, held->name());
+  held->next_open = std::move(to);
+  to = held;
+  ++open_;
+}
+
+std::shared_ptr<Lease> ReentranceTable::enter(const std::string& name) {
+  const std::lock_guard guard(mutex_);
+  const auto& found = find(this_thread_id(), name);
+  if (found) ++found->entries;
+  return found;
+}
+
+ReentranceTable::Rest ReentranceTable::leave(const std::shared_ptr<Lease>& held) {
+  const std::lock_guard guard(mutex_);
+  if (held->entries == 0) return Rest::detached;
+  if (--held->entries > 0) return Rest::others;
+  forget(*held);
+  return Rest::nothing;
+}
+
+std::vector<std::shared_ptr<Lease>> ReentranceTable::of_this_thread() {
+  std::vector<std::shared_ptr<Lease>> all;
+  const auto actor = this_thread_id();
+  const std::lock_guard guard(mutex_);
+  for (const auto& first : chains_)
+    for (const auto* link = &first; *link; link = &(*link)->next_open)
+      if ((*link)->actor == actor) all.push_back(*link);
+  return all;
+}
+
+void ReentranceTable::close(const std::shared_ptr<Lease>& held) {
+  const std::lock_guard guard(mutex_);
+  forget(*held);
+}
+
+void ReentranceTable::detach(const std::shared_ptr<Lease>& held) {
+  const std::lock_guard guard(mutex_);
+  held->entries = 0;
+  forget(*held);
+}
+
+void ReentranceTable::forget(const Lease& held) noexcept {
+  if (held.actor == 0) return;
+  auto& link = find(held.actor, held.name());
+  if (link.get() == &held) unlink(link);
+}
+
+void ReentranceTable::unlink(Chain& link) noexcept {
+  const auto held = std::move(link);
+  link = std::move(held->next_open);
+  held->actor = 0;
+  --open_;
+}
+
+NodeOwners::Mark NodeOwners::mark(const std::string& owner) {
+  const std::lock_guard guard(mutex_);
+  std::erase_if(marked_, [](const auto& entry) { return entry.second.expired(); });
+  auto& known = marked_[owner];
+  auto mark = known.lock();
+  if (!mark) {
+    mark = std::make_shared<const std::string>(owner);
+    known = mark;
+  }
+  return mark;
+}
+
+bool NodeOwners::ours(std::string_view owner) const {
+  const std::lock_guard guard(mutex_);
+  const auto found = marked_.find(owner);
+  return found != marked_.end() && !found->second.expired();
+}
+
+}  // namespace dlock::engine

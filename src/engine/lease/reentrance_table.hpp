@@ -1,0 +1,74 @@
+// This file knows which grants of this engine may be entered again, and how often each is entered.
+#pragma once
+
+#include "engine/lease/lease.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::engine {
+
+// A thread's number. No other thread ever gets it, as one could get the same std::thread::id. 0 is no thread's.
+using ThreadId = Lease::ThreadId;
+ThreadId this_thread_id() noexcept;
+
+// Threads: any. Owns: a share of each grant that its thread may enter again.
+class ReentranceTable {
+ public:
+  // What is left of a grant after an entry has gone.
+  enum class Rest {
+    nothing,  // it was the last one
+    others,
+    detached,  // the grant was let go of without being released
+  };
+
+  // The calling thread may enter this grant from now on. It takes the place of one that was lost.
+  void open_to_this_thread(const std::shared_ptr<Lease>& held);
+  // One more entry into what the calling thread may enter under `name`. Empty: nothing.
+  std::shared_ptr<Lease> enter(const std::string& name);
+  Rest leave(const std::shared_ptr<Lease>& held);
+  // Nobody enters it any more; who is inside stays an entry of it.
+  void close(const std::shared_ptr<Lease>& held);
+  // What the calling thread may enter.
+  std::vector<std::shared_ptr<Lease>> of_this_thread();
+  // As close(), and whoever leaves is told `detached`.
+  void detach(const std::shared_ptr<Lease>& held);
+
+ private:
+  using Chain = std::shared_ptr<Lease>;  // the first of those that are linked by next_open
+
+  // With mutex_ held. The place where what `actor` may enter under `name` is linked, or would be.
+  Chain& find(ThreadId actor, std::string_view name) noexcept;
+  Chain& chain(ThreadId actor, std::string_view name) noexcept;
+  void forget(const Lease& held) noexcept;
+  void unlink(Chain& link) noexcept;
+  void make_room(std::size_t chains);
+
+  static constexpr std::size_t fewest = 16;
+
+  std::mutex mutex_;
+  // Guarded by mutex_, as are the grants' entries, actor and next_open. A hash table that is linked through
+  // the grants, so that to open and to close one allocates nothing.
+  std::vector<Chain> chains_ = std::vector<Chain>(fewest);  // as many as some power of two
+  std::size_t open_ = 0;
+};
+
+// The owners as which this engine asks for or holds locks of its node: what the table says of another owner is another
+// process's. Threads: any.
+class NodeOwners {
+ public:
+  using Mark = std::shared_ptr<const std::string>;
+  // The owner is one of ours until the last copy of its mark is gone.
+  Mark mark(const std::string& owner);
+  bool ours(std::string_view owner) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<const std::string>, std::less<>> marked_;  // guarded by mutex_
+};
+
+}  // namespace dlock::engine

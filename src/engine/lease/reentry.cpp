@@ -1,0 +1,56 @@
+// This file knows what it takes for a thread to enter what it holds: no round trip while there is enough trust.
+#include "engine/core.hpp"
+
+#include <dlock/error.hpp>
+
+#include <algorithm>
+
+namespace dlock {
+inline namespace v0 {
+
+using engine::Lease;
+
+// Empty: there is nothing to enter, or it was lost; then a new grant is to be asked for.
+std::shared_ptr<Lease> Core::reenter(const Name& name, const LockOptions& options, Instant deadline) {
+  auto held = entries_.enter(name.text());
+  if (!held) return nullptr;
+  try {
+    if (refresh(held, options, std::min(answer_by(deadline), soon()))) return held;
+  } catch (...) {
+    release(held, options_.release_timeout);  // this entry; the outer one may have left meanwhile, on another thread
+    throw;
+  }
+  entries_.close(held);
+  release(held, options_.release_timeout);
+  return nullptr;
+}
+
+// Sees to it that there is trust for the work of a further entry: by the renewer at least half of it, without one all.
+// False: the lease is lost.
+bool Core::refresh(const std::shared_ptr<Lease>& held, const LockOptions& options, Instant deadline) {
+  const auto now = BootClock::now();
+  if (!held->valid(now)) {
+    if (held->lose(Loss::unconfirmed)) events_->emit_loss(held, "trust ran out before a renewal was confirmed");
+    return false;
+  }
+  const auto terms = held->terms();
+  const auto wanted = std::max<Duration>(terms.lease, options.lease.value_or(terms.lease));
+  const bool kept = held->renewable() && wanted == terms.lease;
+  if (kept && held->remaining(now) >= (terms.lease - terms.margin) / 2) return true;
+  // Never beyond the grant's max_hold; a millisecond for the way to the question.
+  const auto room = std::chrono::floor<Duration>(held->ends() - now) - std::chrono::milliseconds{1};
+  const auto lease = std::min(wanted, room);
+  if (lease <= held->remaining(now)) return true;  // it has the longest it can have
+  try {
+    extend(held, lease, deadline);
+  } catch (const Error& error) {
+    if (error.fault() == Fault::lost) return false;
+    // The renewer asks on; or max_hold has come too near.
+    if ((kept || error.fault() == Fault::misuse) && held->valid(BootClock::now())) return true;
+    throw;
+  }
+  return true;
+}
+
+}  // namespace v0
+}  // namespace dlock

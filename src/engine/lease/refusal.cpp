@@ -1,0 +1,40 @@
+// Reads the row of a lease that could not be renewed.
+#include "engine/lease/refusal.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace dlock::engine {
+namespace {
+
+constexpr std::string_view forced_label = "released by force";
+
+// A release by force leaves the row free with its token moved on, and says so in it.
+std::string look_into(store::LockTable& table, const Lease& held, const Deadline& deadline, Loss& loss) {
+  const auto row = table.inspect(held.name(), deadline);
+  if (!row) return "the row is gone";
+  if (!row->owner.empty() && row->token == held.token())
+    return fmt::format("it was adopted by {} ({})", row->label, row->node);
+  if (!row->owner.empty())
+    return fmt::format("it is held by {} ({}) under token {}", row->label, row->node, number(row->token));
+  if (number(row->token) != number(held.token()) + 1 || row->label != forced_label)
+    return fmt::format("the lock is free under token {}", number(row->token));
+  loss = Loss::forced;
+  return "it was released by force";
+}
+
+}  // namespace
+
+std::string why_refused(store::LockTable& table, const Lease& held, const Deadline& deadline, Loss& loss) noexcept {
+  try {
+    if (deadline.passed()) return "renewal was refused";
+    try {
+      return look_into(table, held, deadline, loss);
+    } catch (const Failure& failure) { return fmt::format("renewal was refused ({})", failure.what()); }
+  } catch (const std::exception&) {  // out of memory
+    return {};
+  }
+}
+
+}  // namespace dlock::engine

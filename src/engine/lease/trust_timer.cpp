@@ -1,0 +1,121 @@
+// Watches the end of trust. A renewal does not touch the timer: when it fires early, the grant is put back to where its
+// trust ends now.
+#include "engine/lease/trust_timer.hpp"
+
+#include "engine/lease/boot_timer.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace dlock::engine {
+namespace {
+
+// How far ahead entries are looked at when the timer has fired: where thousands of leases were granted one after
+// another and are renewed together, each of them would fire once otherwise.
+constexpr Duration look_ahead = std::chrono::seconds{1};
+constexpr Duration until_again = std::chrono::milliseconds{100};
+
+}  // namespace
+
+struct TrustTimer::State {
+  explicit State(std::shared_ptr<EventQueue> news) : events(std::move(news)) {}
+  const std::shared_ptr<EventQueue> events;
+  const std::shared_ptr<BootTimer> timer = std::make_shared<BootTimer>();
+  std::mutex mutex;
+  // Guarded by mutex:
+  DeadlineQueue ends{DeadlineQueue::Kind::trust};
+  Instant armed = Instant::max();
+  bool closing = false;
+
+  void place(const std::shared_ptr<Lease>& held) {
+    ends.put(held, held->trusted_until());
+    if (held->trusted_until() < armed) arm(held->trusted_until());
+  }
+
+  void arm(Instant at) {
+    armed = at;
+    timer->set(at);
+  }
+
+  // Takes out what has run out by now; what was renewed meanwhile goes back in.
+  std::vector<std::shared_ptr<Lease>> run_out() {
+    std::vector<std::shared_ptr<Lease>> over;
+    const std::lock_guard guard(mutex);
+    const auto now = BootClock::now();
+    const auto horizon = later(now, look_ahead);
+    std::vector<std::pair<Instant, std::shared_ptr<Lease>>> stay;
+    over.reserve(ends.size());  // from here on nothing asks for memory
+    stay.reserve(ends.size());
+    while (!ends.empty() && ends.first() <= horizon) {
+      const auto at = ends.first();
+      const auto held = ends.front();
+      const auto until = held->trusted_until();
+      if (until <= now || (held->ended() && at <= now)) over.push_back(held);
+      else stay.emplace_back(std::max(at, until), held);
+      ends.take(*held);
+    }
+    for (const auto& [at, held] : stay) ends.put(held, at);
+    ends.shrink();
+    arm(ends.first());
+    return over;
+  }
+
+  void run() {
+    for (;;) {
+      timer->wait();
+      {
+        const std::lock_guard guard(mutex);
+        if (closing) return;
+      }
+      try {
+        for (const auto& held : run_out())
+          if (const auto loss = held->running_out(); held->lose(loss)) events->emit_loss(held, in_words(loss));
+      } catch (const std::exception&) {  // out of memory
+        const std::lock_guard guard(mutex);
+        arm(later(BootClock::now(), until_again));
+      }
+      // This thread never runs a callback, and so can see that others do not get to theirs.
+      const auto next = events->look_after();
+      const std::lock_guard guard(mutex);
+      if (next < armed) arm(next);
+    }
+  }
+};
+
+TrustTimer::TrustTimer(std::shared_ptr<EventQueue> events) : state_(std::make_shared<State>(std::move(events))) {
+  state_->events->on_delay([timer = state_->timer] { timer->wake(); });
+}
+
+TrustTimer::~TrustTimer() {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->closing = true;
+  }
+  state_->timer->wake();
+}
+
+void TrustTimer::watch(const std::shared_ptr<Lease>& held) {
+  const std::lock_guard guard(state_->mutex);
+  state_->place(held);
+  ensure_running();
+}
+
+void TrustTimer::ensure_running() {
+  if (!thread_.started()) thread_.start([state = state_] { state->run(); });
+}
+
+void TrustTimer::start() {
+  const std::lock_guard guard(state_->mutex);
+  ensure_running();
+}
+
+void TrustTimer::forget(const std::shared_ptr<Lease>& held) {
+  const std::lock_guard guard(state_->mutex);
+  state_->ends.take(*held);
+  state_->ends.shrink();
+}
+
+}  // namespace dlock::engine

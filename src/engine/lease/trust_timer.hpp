@@ -1,0 +1,34 @@
+// This file knows when trust ends, by a timer that counts suspend and does not depend on any connection.
+#pragma once
+
+#include "engine/event_queue.hpp"
+#include "engine/lease/lease.hpp"
+#include "types/thread.hpp"
+
+#include <memory>
+
+namespace dlock::engine {
+
+// Threads: any. Its thread starts with the first grant, or before it, and looks after the event queue's threads as well.
+class TrustTimer {
+ public:
+  explicit TrustTimer(std::shared_ptr<EventQueue> events);
+  ~TrustTimer();
+  TrustTimer(const TrustTimer&) = delete;
+  TrustTimer& operator=(const TrustTimer&) = delete;
+
+  // Throws std::system_error where the system has no thread to give.
+  void start();
+
+  // Watches a grant, or looks at it again after its length was changed.
+  void watch(const std::shared_ptr<Lease>& held);
+  void forget(const std::shared_ptr<Lease>& held);
+
+ private:
+  struct State;
+  void ensure_running();
+  std::shared_ptr<State> state_;
+  Thread thread_;
+};
+
+}  // namespace dlock::engine

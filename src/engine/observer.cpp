@@ -1,0 +1,133 @@
+// The queue between the engine and one observer.
+#include "engine/observer.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace dlock::engine {
+namespace {
+
+constexpr std::size_t most_waiting = 4096;
+
+bool is_transient(const News& news) { return news.kind != Event::Kind::lost && news.kind != Event::Kind::abandoned; }
+
+}  // namespace
+
+struct Observer::State {
+  explicit State(std::function<void(const Event&)> the_callback) : callback(std::move(the_callback)) {}
+  std::function<void(const Event&)> callback;  // whoever calls it, or destroys it, is the only one
+  std::mutex mutex;
+  std::condition_variable changed, ended, returned;
+  // Guarded by mutex:
+  std::deque<News> waiting;
+  bool closing = false, removed = false, over = false;
+  bool orphaned = false;      // removed from within its call: its thread destroys it
+  std::thread::id calling{};  // the thread that is in the callback; none: nobody is
+
+  bool called_from_here() const noexcept { return calling == std::this_thread::get_id(); }
+
+  void deliver(const News& news) const noexcept {
+    try {
+      callback(Event{news.kind, news.name, news.text, news.token, news.took, news.label, news.node, news.job});
+    } catch (...) {  // the observer's own affair: there is nobody here to tell
+    }
+  }
+
+  void run() {
+    std::unique_lock guard(mutex);
+    for (;;) {
+      changed.wait(guard, [&] { return closing || removed || !waiting.empty(); });
+      if (waiting.empty()) break;
+      {
+        const News news = std::move(waiting.front());
+        waiting.pop_front();
+        calling = std::this_thread::get_id();
+        guard.unlock();
+        deliver(news);
+      }
+      guard.lock();
+      calling = {};
+      returned.notify_all();
+    }
+    over = true;
+    ended.notify_all();
+    // Whoever removed it from within the callback could not destroy that.
+    std::function<void(const Event&)> last;
+    if (orphaned) last.swap(callback);
+    guard.unlock();
+  }
+};
+
+Observer::Observer(std::function<void(const Event&)> callback) : state_(std::make_shared<State>(std::move(callback))) {}
+
+Observer::~Observer() = default;
+
+Observer::Pushed Observer::push(const News& news) noexcept {
+  try {
+    const std::lock_guard guard(state_->mutex);
+    if (state_->closing || state_->removed) return {};
+    Pushed pushed;
+    auto& waiting = state_->waiting;
+    if (waiting.size() >= most_waiting)
+      if (const auto oldest = std::ranges::find_if(waiting, is_transient); oldest != waiting.end()) {
+        waiting.erase(oldest);
+        pushed.dropped = true;
+      }
+    waiting.push_back(news);
+    state_->changed.notify_one();
+    pushed.delayed = !ensure_running();
+    return pushed;
+  } catch (const std::exception&) { return {.dropped = true}; }
+}
+
+// Called with the state's mutex held. False: the system has no thread to give.
+bool Observer::ensure_running() noexcept {
+  if (thread_.started() || state_->over) return true;
+  try {
+    thread_.start([state = state_] { state->run(); });
+  } catch (const std::exception&) { return false; }
+  return true;
+}
+
+bool Observer::look_after() noexcept {
+  const std::lock_guard guard(state_->mutex);
+  return state_->waiting.empty() || state_->closing || ensure_running();
+}
+
+bool Observer::remove() noexcept {
+  std::function<void(const Event&)> last;  // destroyed after the mutex is free
+  std::unique_lock guard(state_->mutex);
+  state_->removed = true;
+  state_->waiting.clear();
+  state_->changed.notify_all();
+  if (state_->called_from_here()) {
+    state_->orphaned = true;
+    return false;
+  }
+  state_->returned.wait(guard, [&] { return state_->calling == std::thread::id{}; });
+  if (!state_->orphaned) last.swap(state_->callback);
+  guard.unlock();
+  return true;
+}
+
+void Observer::close() noexcept {
+  const std::lock_guard guard(state_->mutex);
+  state_->closing = true;
+  state_->changed.notify_all();
+}
+
+void Observer::end(Instant until) noexcept {
+  std::unique_lock guard(state_->mutex);
+  if (state_->called_from_here()) state_->waiting.clear();  // nobody is told anything when the engine has ended
+  if (!thread_.started() || state_->called_from_here()) return;
+  if (state_->ended.wait_until(guard, until, [&] { return state_->over; })) return;
+  state_->waiting.clear();
+  thread_.let_be();
+}
+
+}  // namespace dlock::engine

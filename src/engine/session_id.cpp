@@ -1,0 +1,75 @@
+// Keeps in mind whose rows name a job wrongly.
+#include "engine/session_id.hpp"
+
+#include "engine/lease/lease.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace dlock::engine {
+namespace {
+
+// Whether a row may still be there that is wrong.
+bool over(const Stray& stray) noexcept {
+  if (!stray.held->wrong_row()) return true;
+  return stray.detached ? BootClock::now() >= stray.held->trusted_until() : stray.held->ended();
+}
+
+}  // namespace
+
+JobRef::~JobRef() {
+  if (job_ != nullptr && job_->shares.fetch_sub(1, std::memory_order_acq_rel) == 1) delete job_;
+}
+
+void JobRef::take() const noexcept {
+  if (job_ != nullptr) job_->shares.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Job::add(Stray stray) noexcept {
+  try {
+    const std::lock_guard guard(mutex_);
+    if (closed_) return;
+    if (list_.size() >= limit_) {
+      std::erase_if(list_, over);
+      limit_ = std::max<std::size_t>(16, 2 * list_.size());
+    }
+    list_.push_back(std::move(stray));
+    strays_.store(list_.size(), std::memory_order_release);
+  } catch (const std::exception&) {  // out of memory: at worst a deadlock is imagined, or one is not found
+  }
+}
+
+void Job::close() noexcept {
+  std::vector<Stray> last;  // goes after the mutex is free
+  const std::lock_guard guard(mutex_);
+  closed_ = true;
+  last.swap(list_);
+  strays_.store(0, std::memory_order_release);
+}
+
+std::vector<Stray> Job::take_strays() {
+  const std::lock_guard guard(mutex_);
+  strays_.store(0, std::memory_order_release);
+  auto taken = std::exchange(list_, {});
+  std::erase_if(taken, over);
+  return taken;
+}
+
+void Job::remember(const std::shared_ptr<Core>& core) noexcept {
+  const std::lock_guard guard(mutex_);
+  const auto is_known = [&](const auto& known) { return !known.owner_before(core) && !core.owner_before(known); };
+  if (std::ranges::any_of(cores_, is_known)) return;
+  try {
+    std::erase_if(cores_, [](const auto& known) { return known.expired(); });
+    cores_.push_back(core);
+  } catch (const std::exception&) {  // as above
+  }
+}
+
+std::vector<std::weak_ptr<Core>> Job::cores() {
+  const std::lock_guard guard(mutex_);
+  return cores_;
+}
+
+}  // namespace dlock::engine

@@ -1,0 +1,113 @@
+// The job behind a grant, as far as this process can see it: the thread that asked, or the one that its Lock was given
+// to.
+//
+// An actor is 32 hexadecimal digits: 16 of the engine, 16 of the job. Who holds and waits as the same job is told by
+// the second half, so that two engines of a process see the same thread; who can be notified by the first.
+#pragma once
+
+#include "engine/job_ref.hpp"
+#include "types/digest.hpp"
+#include "types/owner.hpp"
+#include "types/process.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dlock {
+inline namespace v0 {
+class Core;
+}
+}  // namespace dlock
+
+namespace dlock::engine {
+
+constexpr std::size_t id_length = 16;
+
+// One half of an actor.
+inline std::string random_id() { return random_identity().substr(0, id_length); }
+
+// The half for a job that has a name.
+inline std::string id_of(std::string_view job) { return sha256(job).substr(0, id_length); }
+
+class Lease;
+
+// A grant whose row names a job that has detached it, or does not name the one that was given it.
+struct Stray {
+  std::weak_ptr<Core> core;
+  std::shared_ptr<Lease> held;
+  bool detached = false;
+};
+
+// A thread that asks, and how many grants it holds through any engine of this process. Threads: any.
+struct Job {
+  const std::string id = random_id();  // not std::thread::id, which is used again for another thread
+  std::atomic<int> holds{0};
+  // How many it does not hold any more, or does not know whether it does, whose rows name it: its Locks were moved.
+  std::atomic<int> away{0};
+
+  std::atomic<int> shares{0};  // JobRef's own
+
+  // Whether some rows may be wrong about it.
+  bool any_astray() const noexcept { return away.load() > 0 || strays_.load(std::memory_order_acquire) > 0; }
+
+  void add(Stray stray) noexcept;
+  // Its thread has ended: it never waits again, and what rows say of it does not matter to it.
+  void close() noexcept;
+  // Those that are still to be put right.
+  std::vector<Stray> take_strays();
+  // Through which engines it was granted what was moved.
+  void remember(const std::shared_ptr<Core>& core) noexcept;
+  std::vector<std::weak_ptr<Core>> cores();
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Core>> cores_;  // guarded by mutex_
+  std::vector<Stray> list_;                 // likewise
+  bool closed_ = false;                     // likewise
+  std::size_t limit_ = 16;                  // likewise: when it is that long, those that are over are taken out of it
+  std::atomic<std::size_t> strays_{0};
+};
+
+// The job of the calling thread. A child made by fork() is another one.
+inline const JobRef& job_of_this_thread() {
+  struct Own {
+    ~Own() {
+      if (fork_guard.forked()) leave();
+      else job->close();  // what it remembers knows it, too
+    }
+    // The parent's, whose mutex some thread may have had when it was copied.
+    void leave() noexcept { static_cast<void>(new (std::nothrow) JobRef(job)); }
+    ForkGuard fork_guard{};
+    JobRef job{new Job};
+  };
+  thread_local Own own;
+  if (own.fork_guard.forked()) [[unlikely]] {
+    JobRef fresh(new Job);
+    own.leave();
+    own.job = std::move(fresh);
+    own.fork_guard = {};
+  }
+  return own.job;
+}
+
+class SessionId {
+ public:
+  SessionId(std::string_view engine, std::string_view job) {
+    engine.copy(text_.data(), id_length);
+    job.copy(text_.data() + id_length, id_length);
+  }
+  std::string_view view() const noexcept { return {text_.data(), text_.size()}; }
+
+ private:
+  std::array<char, 2 * id_length> text_{};
+};
+
+}  // namespace dlock::engine

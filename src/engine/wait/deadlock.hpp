@@ -1,0 +1,28 @@
+// This file knows what a deadlock between waiters looks like, and who of them gives way.
+#pragma once
+
+#include "store/waiter_table.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::engine {
+
+// Waiters, each of whom waits for what the next one holds, and the last one for what the first one holds.
+struct Cycle {
+  std::vector<store::WaitEdge> edges;
+
+  // The same waits for the same grants, and so a cycle that was there all the time between two looks.
+  bool same_as(const Cycle& other) const;
+  // Exactly one of those in the cycle: the one that began to wait last.
+  bool youngest(std::string_view waiter) const;
+  // "A holds x, waits for y; B holds y, waits for x"
+  std::string in_words() const;
+};
+
+// The cycle that a chain of waits, which begins with that of `actor`, comes back to. Empty: it does not.
+std::optional<Cycle> cycle_of(std::vector<store::WaitEdge> chain, std::string_view actor);
+
+}  // namespace dlock::engine

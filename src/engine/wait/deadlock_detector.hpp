@@ -1,0 +1,50 @@
+// This file knows how a waiter finds out that it waits in vain.
+#pragma once
+
+#include "engine/backoff.hpp"
+#include "engine/wait/deadlock.hpp"
+#include "store/lock_table.hpp"
+#include "store/waiter_table.hpp"
+#include "types/clock.hpp"
+#include "types/mutant.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string_view>
+
+namespace dlock::engine {
+
+// Looks for a cycle at intervals; one that is there twice in a row is a deadlock, and the youngest waiter in it gives way:
+// each waiter only ever chooses itself, so that nobody has to tell anybody. Threads: one.
+class DeadlockDetector {
+ public:
+  // From now on it is worth looking: this waiter holds something, and its row says for what it waits.
+  void begin() {
+    if (next_ == Instant::max()) next_ = later(BootClock::now(), interval());
+  }
+  Instant next() const noexcept { return next_; }
+
+  // Throws Error{deadlock}, and Failure. False: nothing to throw.
+  bool look(store::LockTable& table, std::string_view actor, std::string_view owner, Deadline deadline) {
+    auto cycle = cycle_of(table.waiting().chain(actor, owner, deadline), actor);
+    next_ = later(BootClock::now(), jittered(interval()));
+    const bool again = cycle && (planted("deadlock_at_first_sight") || (seen_ && cycle->same_as(*seen_)));
+    if (again && (planted("deadlock_ends_all") || cycle->youngest(owner)))
+      throw Error(Fault::deadlock, fmt::format("deadlock: {}; the youngest waiter gives way", cycle->in_words()));
+    seen_ = std::move(cycle);
+    return false;
+  }
+
+ private:
+  // A cycle is found after twice this at the latest, give or take a quarter.
+  static Duration interval() noexcept {
+    return std::chrono::milliseconds{planted("deadlock_search_slow") ? 8000 : 300};
+  }
+  Instant next_ = Instant::max();
+  std::optional<Cycle> seen_{};
+};
+
+}  // namespace dlock::engine

@@ -1,0 +1,280 @@
+// The rounds of the notifier.
+#include "engine/wait/notifier.hpp"
+
+#include "engine/backoff.hpp"
+#include "engine/faults.hpp"
+#include "store/waiter_table.hpp"
+#include "types/mutant.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <optional>
+#include <utility>
+
+namespace dlock::engine {
+namespace {
+
+// For so long after the last waiter has gone the thread stays, and listens: another one often comes soon.
+constexpr Duration linger = std::chrono::seconds{5};
+constexpr Duration longest_silence =
+    std::chrono::seconds{10};  // a connection that listens is tried anew after failures
+constexpr Duration farewell = std::chrono::seconds{1};
+constexpr int trips_of_a_renewal = 4;
+
+}  // namespace
+
+struct Notifier::State {
+  State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news,
+        std::shared_ptr<WaitQueues> the_lines, Terms the_terms)
+      : table(std::move(the_table)),
+        events(std::move(news)),
+        queues(std::move(the_lines)),
+        terms(std::move(the_terms)) {}
+
+  const std::shared_ptr<store::LockTable> table;
+  const std::shared_ptr<EventQueue> events;
+  const std::shared_ptr<WaitQueues> queues;
+  const Terms terms;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  // Guarded by mutex:
+  bool closing = false, running = false, called = false;
+  Instant ends_by = Instant::max();  // once it is closing
+  std::shared_ptr<dialects::Listener> listener;
+  struct Leftover {
+    std::string name;
+    std::optional<std::string> owner;  // of a row; empty: it is the name's mark
+    Instant until;                     // it is over by then
+  };
+  std::deque<Leftover> leftovers;
+
+  // The thread's own:
+  Backoff silence{longest_silence};
+  Instant listen_again{};
+  bool deaf = false;  // there is nothing to listen to here
+  Instant renew_at = Instant::max(), renew_shown_at = Instant::max();
+
+  Instant soon() const { return later(BootClock::now(), terms.request_timeout); }
+
+  void call() {
+    std::shared_ptr<dialects::Listener> listening;
+    {
+      const std::lock_guard guard(mutex);
+      called = true;
+      listening = listener;
+    }
+    changed.notify_all();
+    if (listening) listening->interrupt();
+  }
+
+  // Listens if it can. What was released before it did is seen by looking again.
+  void open() {
+    if (!terms.listen || deaf || listener || BootClock::now() < listen_again) return;
+    try {
+      std::shared_ptr<dialects::Listener> opened = table->open_listener(soon());
+      deaf = !opened;
+      const std::lock_guard guard(mutex);
+      listener = std::move(opened);
+      silence.begin_anew();
+    } catch (const std::exception& failure) { fail(failure); }
+    queues->wake_all();
+  }
+
+  void fail(const std::exception& failure) {
+    listen_again = later(BootClock::now(), silence.next());
+    events->emit_retry(failure);
+  }
+
+  // Waits for news until `until`, and passes them on.
+  void listen(Instant until) {
+    if (!listener) {
+      std::unique_lock guard(mutex);
+      // In slices: a condition variable does not count suspend.
+      while (!called && !closing && BootClock::now() < until)
+        changed.wait_for(guard, std::min<BootClock::duration>(until - BootClock::now(), std::chrono::seconds{1}));
+      called = false;
+      return;
+    }
+    {
+      // Who called while there was no listener to interrupt.
+      const std::lock_guard guard(mutex);
+      if (std::exchange(called, false) || closing) return;
+    }
+    try {
+      const auto watched = queues->watched();
+      queues->hear(listener->wait(watched, until));
+    } catch (const std::exception& failure) {
+      {
+        const std::lock_guard guard(mutex);
+        listener.reset();
+      }
+      fail(failure);
+      queues->wake_all();
+    }
+    const std::lock_guard guard(mutex);
+    called = false;
+  }
+
+  // One statement for all rows of a kind. A row that has died in spite of it is told to its owner.
+  void renew(WaitQueues::RowKind kind, Duration ttl, Instant& at) {
+    const auto rows = queues->rows(kind);
+    if (rows.empty()) {
+      at = Instant::max();
+      return;
+    }
+    const auto now = BootClock::now();
+    if (at == Instant::max()) at = later(now, ttl / 4);
+    if (now < at) return;
+    std::vector<store::Place> places;
+    places.reserve(rows.size());
+    for (const auto& row : rows) places.push_back({row.name, row.owner});
+    try {
+      const auto patience = std::max<Duration>(ttl / 4, trips_of_a_renewal * table->round_trip());
+      const auto alive = table->waiting().renew_waiters(places, ttl, std::min(soon(), later(now, patience)));
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        if (!alive[i]) queues->died(rows[i].waiter);
+      at = later(now, ttl / 3);
+    } catch (const Failure& failure) {
+      events->emit_retry(failure);
+      at = later(BootClock::now(), ttl / 20);
+    }
+  }
+
+  void renew() {
+    if (!planted("ticket_not_renewed")) renew(WaitQueues::RowKind::depended_on, terms.ticket, renew_at);
+    renew(WaitQueues::RowKind::for_people, row_for_people, renew_shown_at);
+  }
+
+  // False: some are left, because the database does not answer.
+  bool clear_away(Deadline deadline) {
+    for (;;) {
+      Leftover leftover;
+      {
+        const std::lock_guard guard(mutex);
+        if (leftovers.empty()) return true;
+        leftover = std::move(leftovers.front());
+        leftovers.pop_front();
+      }
+      if (BootClock::now() >= leftover.until) continue;
+      try {
+        if (leftover.owner) {
+          table->waiting().discard(leftover.name, *leftover.owner, deadline);
+          queues->wake_head(leftover.name);  // the next in line may have seen its ticket still
+        } else if (!queues->anybody(leftover.name)) {
+          table->waiting().unwant(leftover.name, deadline);
+        }
+      } catch (const Failure& failure) {
+        if (!is_transient(failure.cause())) continue;
+        const std::lock_guard guard(mutex);
+        leftovers.push_back(std::move(leftover));
+        return false;
+      }
+    }
+  }
+
+  // False: there is nothing to do any more, as far as can be seen.
+  bool round(Instant& busy_until) {
+    {
+      const std::lock_guard guard(mutex);
+      if (closing) return false;
+    }
+    const bool cleared = clear_away(soon());
+    const auto now = BootClock::now();
+    if (queues->anybody() || !cleared) busy_until = later(now, linger);
+    {
+      const std::lock_guard guard(mutex);
+      if (closing || (now >= busy_until && !called && leftovers.empty())) return false;
+    }
+    open();
+    renew();
+    auto until = std::min({renew_at, renew_shown_at, queues->anybody() ? later(now, linger) : busy_until});
+    if (!listener && terms.listen && !deaf) until = std::min(until, listen_again);
+    if (!cleared) until = std::min(until, later(now, std::chrono::milliseconds{100}));
+    listen(until);
+    return true;
+  }
+
+  Instant last_word() {
+    const std::lock_guard guard(mutex);
+    return std::min(ends_by, later(BootClock::now(), farewell));
+  }
+
+  void run() {
+    std::shared_ptr<dialects::Listener> last;  // closed without the mutex
+    for (bool over = false; !over;) {
+      auto busy_until = later(BootClock::now(), linger);
+      for (bool goes_on = true; goes_on;) try {
+          goes_on = round(busy_until);
+        } catch (const std::exception&) {  // out of memory: those who wait look by themselves meanwhile
+          std::unique_lock guard(mutex);
+          changed.wait_for(guard, std::chrono::milliseconds{100}, [&] { return closing; });
+        }
+      try {
+        clear_away(last_word());
+      } catch (const std::exception&) {  // they die by themselves
+      }
+      // Whoever sees that it does not run any more waits for the end of this thread, which needs the mutex no more then.
+      const std::lock_guard guard(mutex);
+      over = closing || (!called && leftovers.empty());
+      if (!over) continue;
+      last.swap(listener);
+      running = false;
+    }
+  }
+};
+
+Notifier::Notifier(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events,
+                   std::shared_ptr<WaitQueues> queues, Terms terms)
+    : state_(std::make_shared<State>(std::move(table), std::move(events), std::move(queues), std::move(terms))) {}
+
+Notifier::~Notifier() { close(); }
+
+void Notifier::attend() noexcept {
+  if (ensure_running()) state_->call();
+}
+
+bool Notifier::ensure_running() noexcept {
+  const std::lock_guard starting(starting_);
+  {
+    const std::lock_guard guard(state_->mutex);
+    if (state_->closing) return false;
+    if (std::exchange(state_->running, true)) return true;
+  }
+  // Without the mutex: the last thread, which has ended or is about to, may be waiting for its connection to close.
+  try {
+    thread_.reset();
+    thread_ = std::make_unique<Thread>();
+    thread_->start([state = state_] { state->run(); });
+  } catch (const std::exception&) {  // the system has no thread to give: whoever waits looks by itself, and tries again
+    const std::lock_guard guard(state_->mutex);
+    state_->running = false;
+  }
+  return false;
+}
+
+void Notifier::discard_later(std::string_view name, std::string_view owner) noexcept { clear_later(name, owner); }
+
+void Notifier::unwant_later(std::string_view name) noexcept { clear_later(name, std::nullopt); }
+
+void Notifier::clear_later(std::string_view name, std::optional<std::string_view> owner) noexcept {
+  try {
+    const std::lock_guard guard(state_->mutex);
+    state_->leftovers.push_back({std::string(name), owner ? std::optional<std::string>(*owner) : std::nullopt,
+                                 later(BootClock::now(), state_->terms.ticket)});
+  } catch (const std::exception&) {  // out of memory: it is over by itself
+    return;
+  }
+  attend();
+}
+
+void Notifier::close(Instant until) noexcept {
+  {
+    const std::lock_guard guard(state_->mutex);
+    state_->closing = true;
+    state_->ends_by = std::min(state_->ends_by, until);
+  }
+  state_->call();
+}
+
+}  // namespace dlock::engine

@@ -1,0 +1,85 @@
+// What those who wait do beside asking for a grant: they mark a name, are shown, and put right what rows say of them.
+#include "engine/core.hpp"
+#include "engine/retry.hpp"
+#include "engine/wait/release_observer.hpp"
+#include "store/waiter_table.hpp"
+#include "types/mutant.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace dlock {
+inline namespace v0 {
+namespace {
+
+constexpr Duration longest_marking = std::chrono::milliseconds{100};
+// A statement that has to be prepared first takes two round trips, and not all of them take the least time.
+constexpr int trips_of_a_statement = 4;
+
+}  // namespace
+
+// For what is not worth waiting for.
+Instant Core::shortly(Instant deadline) const noexcept {
+  return std::min(answer_by(deadline), later(BootClock::now(), within(longest_marking, trips_of_a_statement)));
+}
+
+// Once, and not for long: without a mark nobody notifies, and looking at intervals has to do.
+void Core::mark(const Name& name, Deadline deadline) {
+  try {
+    table_->waiting().want(name.text(), mark_length, deadline);
+  } catch (const Failure&) {  // its row is locked, or the database away: the next look says which
+  }
+}
+
+bool Core::wait_free(const Name& name, const Patience& patience) {
+  ReleaseObserver observer(*this, name, patience);
+  while (!patience.stop.stop_requested()) {
+    observer.attend();
+    store::Availability availability;
+    try {
+      const Deadline deadline(answer_by(patience.deadline), patience.stop);
+      availability = ask_unless_locked(name, deadline.at(), patience.stop,
+                                       [&](Deadline until) { return table_->look(name.text(), 0, until); });
+      if (availability.free) return true;
+      if (free_late_grant(name, availability, deadline)) continue;
+    } catch (const Error&) {
+      if (patience.stop.stop_requested()) return false;
+      throw;
+    }
+    if (BootClock::now() >= patience.deadline) return false;
+    if (observer.marks() && !planted("wait_free_no_second_look")) continue;  // and look again
+    observer.rest(availability.opens_in, availability.holder);
+  }
+  return false;
+}
+
+// Before a job is seen to wait, the rows of the grants that it has given away, or been given, say whose they are now:
+// who follows the waits of others through them would find a deadlock that is none, or miss one. Throws Failure.
+void Core::put_rows_right(const engine::JobRef& job, const Deadline& until) {
+  if (!job || !job->any_astray()) return;
+  auto strays = job->take_strays();
+  if (job->away.load() > 0)
+    for (const auto& core : job->cores())
+      if (const auto alive = core.lock())
+        for (auto& held : alive->entries_.of_this_thread())
+          if (held->wrong_row()) strays.push_back({alive, std::move(held)});
+  try {
+    for (; !strays.empty(); strays.pop_back()) {
+      const auto& [core, held, detached] = strays.back();
+      const auto wrong = held->wrong_row();
+      const auto its_core = core.lock();
+      if (!wrong || !its_core) continue;
+      const engine::SessionId actor(its_core->engine_id_, *wrong ? std::string_view{(*wrong)->id} : held->owner());
+      its_core->table_->waiting().rename(held->key(), actor.view(), until);
+      held->row_names(*wrong);
+      // It was moved on meanwhile, or the one who has it now has put the row right before this did it wrong.
+      if (const auto now = held->wrong_row(); now && *now) (*now)->add(strays.back());
+    }
+  } catch (...) {
+    for (auto& stray : strays) job->add(std::move(stray));
+    throw;
+  }
+}
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,349 @@
+// This file knows how the queues of waiters move.
+#include "engine/wait/wait_queues.hpp"
+
+#include "types/mutant.hpp"
+
+#include <algorithm>
+#include <exception>
+
+namespace dlock::engine {
+namespace {
+
+// After a notification for somebody else, or for what this process holds as far as it knows: what it told of is somebody's by
+// then, or nobody's.
+constexpr Duration silence = std::chrono::milliseconds{20};
+constexpr Duration longest_rest = std::chrono::minutes{10};
+
+bool same(const std::weak_ptr<Lease>& one, const std::shared_ptr<Lease>& other) noexcept {
+  return !one.owner_before(other) && !other.owner_before(one);
+}
+
+}  // namespace
+
+void WaitQueues::place(WaitQueue& line, const WaiterPtr& waiter) {
+  const auto ticket = waiter->status_.ticket;
+  const auto later_than = [ticket](const WaiterPtr& other) {
+    return other->status_.ticket == 0 || other->status_.ticket > ticket;
+  };
+  const auto before = ticket == 0 ? line.queue.end() : std::ranges::find_if(line.queue, later_than);
+  const bool first = before == line.queue.begin();
+  if (first && !line.queue.empty()) line.queue.front()->status_.head = false;
+  line.queue.insert(before, waiter);
+  if (first) promote(line, {});
+}
+
+void WaitQueues::promote(WaitQueue& line, Duration quiet) {
+  if (line.queue.empty()) return;
+  auto& head = *line.queue.front();
+  if (head.status_.head) return;
+  head.status_.head = true;
+  if (quiet > Duration{} && head.state_ == Waiter::State::asleep) {
+    head.nudge_ = later(BootClock::now(), quiet);  // it need not wake up to go on sleeping
+  } else {
+    head.status_.quiet = quiet > Duration{};
+    head.promoted_ = true;
+  }
+  head.changed_.notify_all();
+}
+
+WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std::int64_t ticket, bool takes) {
+  auto waiter = std::make_shared<Waiter>();
+  waiter->name_ = wanted->name.text();
+  waiter->owner_ = wanted->owner;
+  waiter->wish_ = std::move(wanted);
+  waiter->takes_ = takes;
+  waiter->status_.ticket = ticket;
+  std::vector<std::shared_ptr<Lease>> asked;
+  {
+    const std::lock_guard guard(mutex_);
+    asked = listening(waiter->name_);
+    ++waiting_;
+    place(queues_[waiter->name_], waiter);
+  }
+  for (const auto& held : asked)
+    if (!planted("asked_silent_here")) on_wait_(held);
+  return waiter;
+}
+
+// With the mutex held.
+std::vector<std::shared_ptr<Lease>> WaitQueues::listening(const std::string& name) const {
+  std::vector<std::shared_ptr<Lease>> all;
+  const auto [from, to] = told_.equal_range(name);
+  for (auto each = from; each != to; ++each)
+    if (auto held = each->second.lock(); held && !held->ended()) all.push_back(std::move(held));
+  return all;
+}
+
+void WaitQueues::tell(const std::shared_ptr<Lease>& held) noexcept {
+  try {
+    const std::lock_guard guard(mutex_);
+    if (held->ended()) return;
+    const auto [from, to] = told_.equal_range(held->name());
+    if (std::none_of(from, to, [&](const auto& each) { return same(each.second, held); })) {
+      told_.emplace(held->name(), held);
+      ++telling_;
+    }
+  } catch (const std::exception&) {  // out of memory: whoever asks again is told
+  }
+  if (anybody(held->name())) on_wait_(held);
+}
+
+void WaitQueues::tell_no_more(const std::shared_ptr<Lease>& held) noexcept {
+  if (telling_.load() == 0) return;
+  const std::lock_guard guard(mutex_);
+  const auto [from, to] = told_.equal_range(held->name());
+  for (auto each = from; each != to;) {
+    if (!each->second.expired() && !same(each->second, held)) {
+      ++each;
+    } else {
+      each = told_.erase(each);
+      --telling_;
+    }
+  }
+}
+
+std::optional<Instant> WaitQueues::wanted_since(const std::string& name) const {
+  if (!anybody()) return std::nullopt;
+  const std::lock_guard guard(mutex_);
+  const auto found = queues_.find(name);
+  if (found == queues_.end() || found->second.queue.empty()) return std::nullopt;
+  const auto by_since = [](const WaiterPtr& one, const WaiterPtr& other) { return one->since_ < other->since_; };
+  return (*std::ranges::min_element(found->second.queue, by_since))->since_;
+}
+
+WaitQueues::WaiterPtr WaitQueues::observe(const std::string& name, std::string owner) {
+  auto waiter = std::make_shared<Waiter>();
+  waiter->name_ = name;
+  waiter->owner_ = std::move(owner);
+  const std::lock_guard guard(mutex_);
+  ++waiting_;
+  queues_[name].observers.push_back(waiter);
+  return waiter;
+}
+
+void WaitQueues::give_ticket(const WaiterPtr& waiter, std::int64_t ticket) {
+  const std::lock_guard guard(mutex_);
+  waiter->status_.ticket = ticket;
+  waiter->status_.dead = false;
+  auto& line = queues_[waiter->name_];
+  std::erase(line.queue, waiter);
+  waiter->status_.head = false;
+  place(line, waiter);
+  promote(line, {});
+}
+
+void WaitQueues::rename(const WaiterPtr& waiter, const std::string& owner) {
+  const std::lock_guard guard(mutex_);
+  waiter->wish_->owner = waiter->owner_ = owner;
+}
+
+WaitQueues::WaiterState WaitQueues::attend(const WaiterPtr& waiter) {
+  const std::lock_guard guard(mutex_);
+  auto status = waiter->status_;
+  status.notified = waiter->notified_ && !waiter->everything_;
+  waiter->notified_ = waiter->promoted_ = waiter->everything_ = false;
+  waiter->nudge_ = Instant::max();
+  waiter->status_.quiet = waiter->status_.yields = waiter->status_.ask = false;
+  return status;
+}
+
+const WaitRequest& WaitQueues::wanted(const WaiterPtr& waiter) { return *waiter->wish_; }
+std::int64_t WaitQueues::ticket(const WaiterPtr& waiter) { return waiter->status_.ticket; }
+
+WaitQueues::WakeReason WaitQueues::rest(const WaiterPtr& waiter, Instant until, Instant deadline,
+                                        const std::stop_token& stop) {
+  std::unique_lock guard(mutex_);
+  auto& place = *waiter;
+  if (place.state_ == Waiter::State::awake) place.state_ = Waiter::State::asleep;
+  const auto news = [&] {
+    return place.state_ == Waiter::State::handed ||
+           (place.state_ == Waiter::State::asleep && (place.notified_ || place.promoted_));
+  };
+  for (;;) {
+    const auto bound = place.state_ == Waiter::State::reserved ? deadline : std::min({until, place.nudge_, deadline});
+    if (news() || stop.stop_requested() || BootClock::now() >= bound) break;
+    // Being reserved or not, or nudged, is worth another look at the bound, too.
+    const auto state = place.state_;
+    const auto nudge = place.nudge_;
+    // In pieces: the end of time, as this clock counts, is beyond what the condition variable's clock can count to.
+    place.changed_.wait_until(guard, stop, std::min(bound, later(BootClock::now(), longest_rest)),
+                              [&] { return news() || place.state_ != state || place.nudge_ != nudge; });
+  }
+  if (planted("wake_delayed") && news()) {
+    guard.unlock();
+    delay(std::chrono::milliseconds{400});
+    guard.lock();
+  }
+  const auto state = place.state_;
+  if (state == Waiter::State::asleep) place.state_ = Waiter::State::awake;
+  if (state == Waiter::State::handed) return WakeReason::handed;
+  if (stop.stop_requested()) return WakeReason::stopped;
+  if (place.promoted_) return WakeReason::head;
+  return place.notified_ ? WakeReason::notified : WakeReason::time;
+}
+
+void WaitQueues::remove(const WaiterPtr& waiter, Duration quiet, bool granted) {
+  const auto found = queues_.find(waiter->name_);
+  if (found == queues_.end()) return;
+  auto& line = found->second;
+  const auto gone = std::erase(line.queue, waiter) + std::erase(line.observers, waiter);
+  waiting_ -= gone;
+  line.granted = line.granted || granted;
+  line.blocked = line.blocked && !granted;
+  promote(line, quiet);
+  if (line.queue.empty() && line.observers.empty()) queues_.erase(found);
+}
+
+std::shared_ptr<Lease> WaitQueues::leave(const WaiterPtr& waiter, bool granted) {
+  const std::lock_guard guard(mutex_);
+  remove(waiter, {}, granted);
+  waiter->state_ = Waiter::State::left;
+  waiter->row_ = RowKind::none;
+  return std::move(waiter->grant_);
+}
+
+bool WaitQueues::anybody(const std::string& name) const {
+  if (!anybody()) return false;
+  const std::lock_guard guard(mutex_);
+  const auto found = queues_.find(name);
+  return found != queues_.end() && !found->second.queue.empty();
+}
+
+WaitQueues::WaiterPtr WaitQueues::reserve(const std::string& name) {
+  if (!anybody()) return nullptr;
+  const std::lock_guard guard(mutex_);
+  const auto found = queues_.find(name);
+  if (found == queues_.end() || found->second.queue.empty()) return nullptr;
+  const auto& head = found->second.queue.front();
+  if (!head->takes_ || head->state_ != Waiter::State::asleep || head->status_.dead) return nullptr;
+  head->state_ = Waiter::State::reserved;
+  head->changed_.notify_all();
+  return head;
+}
+
+bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, bool doubt) {
+  const std::lock_guard guard(mutex_);
+  if (waiter->state_ == Waiter::State::left) return false;
+  if (grant) {
+    const auto quiet = std::min(waiter->wish_->terms.lease, floor_);
+    waiter->grant_ = std::move(grant);
+    waiter->state_ = Waiter::State::handed;
+    remove(waiter, quiet, true);
+  } else {
+    waiter->state_ = Waiter::State::asleep;
+    if (!planted("silent_hand_over_failure")) waiter->notified_ = true;
+    waiter->status_.ask = doubt;
+  }
+  waiter->changed_.notify_all();
+  return true;
+}
+
+void WaitQueues::wake_head(std::string_view name, bool yields) {
+  if (!anybody()) return;
+  const std::lock_guard guard(mutex_);
+  const auto found = queues_.find(name);
+  if (found == queues_.end()) return;
+  auto& line = found->second;
+  line.granted = false;
+  if (!line.queue.empty()) line.queue.front()->status_.yields |= yields;
+  wake(line, {}, false);
+}
+
+void WaitQueues::hear(const dialects::Notification& heard) {
+  if (!anybody()) return;
+  const std::lock_guard guard(mutex_);
+  if (heard.everything)
+    for (auto& [name, line] : queues_) wake(line, {}, true);
+  for (const auto& one : heard.names)
+    if (const auto found = queues_.find(one.name); found != queues_.end()) wake(found->second, one.head, false);
+}
+
+void WaitQueues::wake_all() {
+  const std::lock_guard guard(mutex_);
+  for (auto& [name, line] : queues_) {
+    line.granted = false;
+    wake(line, {}, true);
+  }
+}
+
+void WaitQueues::wake(WaitQueue& line, std::string_view owner, bool everything) {
+  const auto rouse = [everything](Waiter& place) {
+    place.everything_ = everything && (place.everything_ || !place.notified_);
+    place.notified_ = true;
+    place.changed_.notify_all();
+  };
+  for (const auto& observer : line.observers) rouse(*observer);
+  if (line.queue.empty()) return;
+  auto& head = *line.queue.front();
+  head.status_.quiet = false;  // that was the release to hear of
+  if (!line.granted && (owner.empty() || head.owner_ == owner)) return rouse(head);
+  const auto then = later(BootClock::now(), silence);
+  if (head.nudge_ <= then) return;
+  head.nudge_ = then;
+  head.changed_.notify_all();
+}
+
+std::map<std::string, std::size_t, std::less<>> WaitQueues::counts() const {
+  std::map<std::string, std::size_t, std::less<>> counts;
+  const std::lock_guard guard(mutex_);
+  for (const auto& [name, line] : queues_)
+    if (const auto count = line.queue.size() + line.observers.size(); count > 0) counts.emplace(name, count);
+  return counts;
+}
+
+std::vector<dialects::Watched> WaitQueues::watched() const {
+  std::vector<dialects::Watched> watched;
+  const std::lock_guard guard(mutex_);
+  for (const auto& [name, line] : queues_) {
+    const auto& waiter = line.queue.empty() ? line.observers.front() : line.queue.front();
+    watched.push_back({name, waiter->holder_});
+  }
+  return watched;
+}
+
+bool WaitQueues::saw(const WaiterPtr& waiter, std::string holder) {
+  const std::lock_guard guard(mutex_);
+  if (waiter->holder_ == holder) return false;
+  waiter->holder_ = std::move(holder);
+  return true;
+}
+
+void WaitQueues::blocked(const WaiterPtr& waiter, bool yes) {
+  const std::lock_guard guard(mutex_);
+  if (const auto found = queues_.find(waiter->name_); found != queues_.end()) found->second.blocked = yes;
+}
+
+bool WaitQueues::blocked(const WaiterPtr& waiter) const {
+  const std::lock_guard guard(mutex_);
+  const auto found = queues_.find(waiter->name_);
+  return found != queues_.end() && found->second.blocked;
+}
+
+void WaitQueues::registered(const WaiterPtr& waiter, RowKind kind) {
+  const std::lock_guard guard(mutex_);
+  waiter->row_ = kind;
+}
+
+std::vector<WaitQueues::Row> WaitQueues::rows(RowKind kind) const {
+  std::vector<Row> rows;
+  const std::lock_guard guard(mutex_);
+  for (const auto& [name, line] : queues_)
+    for (const auto* places : {&line.queue, &line.observers})
+      for (const auto& waiter : *places)
+        if (waiter->row_ == kind) rows.push_back({waiter, name, waiter->owner_});
+  return rows;
+}
+
+void WaitQueues::died(const WaiterPtr& waiter) {
+  const std::lock_guard guard(mutex_);
+  if (!planted("dead_row_stays_dead")) waiter->status_.dead = true;
+  waiter->notified_ = true;
+  waiter->changed_.notify_all();
+}
+
+void WaitQueues::revived(const WaiterPtr& waiter) {
+  const std::lock_guard guard(mutex_);
+  waiter->status_.dead = false;
+}
+
+}  // namespace dlock::engine

@@ -1,0 +1,190 @@
+// This file knows who in this process waits for which name, and in what order.
+#pragma once
+
+#include "dialects/listener.hpp"
+#include "engine/lease/lease.hpp"
+#include "types/clock.hpp"
+#include "types/name.hpp"
+
+#include <dlock/options.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dlock::engine {
+
+// What somebody wants, as far as a releaser has to know it to hand over. Lives as long as either of them needs it.
+struct WaitRequest {
+  WaitRequest(Name the_name, LockOptions the_options, Lease::Terms the_terms, std::string the_owner,
+              std::string the_actor, JobRef the_job, Instant called = BootClock::now())
+      : name(std::move(the_name)),
+        options(std::move(the_options)),
+        terms(the_terms),
+        owner(std::move(the_owner)),
+        actor(std::move(the_actor)),
+        job(std::move(the_job)),
+        since(called) {}
+
+  Name name;
+  LockOptions options;
+  Lease::Terms terms;
+  std::string owner, actor;
+  JobRef job;  // whose wish it is; empty: nobody's
+  Instant since;
+};
+
+// A line of waiters for each name. Only the head of a line talks to the database; the others sleep until they are the
+// head, or are handed what they wait for. Observers wait for news of a name without wanting to be next.
+// Threads: any.
+class WaitQueues {
+ public:
+  enum class WakeReason {
+    notified,  // something may have changed
+    head,      // the place is the head of its line now
+    handed,    // it has been granted its wish
+    time,
+    stopped,
+  };
+
+  // `floor`: a head looks at least so often, whatever it was told.
+  explicit WaitQueues(Duration floor) : floor_(floor) {}
+
+  class Waiter;
+  using WaiterPtr = std::shared_ptr<Waiter>;
+
+  // At the end of the line; with a ticket before all who have none or a later one. `takes`: a releaser may hand over.
+  WaiterPtr join(std::shared_ptr<WaitRequest> wanted, std::int64_t ticket, bool takes);
+  WaiterPtr observe(const std::string& name, std::string owner);
+  // Gives a place a ticket, and with it its place in the line.
+  void give_ticket(const WaiterPtr& waiter, std::int64_t ticket);
+  // The place's wish is asked for as `owner` from now on.
+  void rename(const WaiterPtr& waiter, const std::string& owner);
+  // Who waits behind what was handed over was told so in passing, and need not look at once.
+  struct WaiterState {
+    bool head = false;
+    bool quiet = false;     // it became the head because its name was granted in this process
+    bool notified = false;  // by a release of its name
+    bool yields = false;    // others are to have their turn first
+    bool ask = false;       // its owner may have been granted the wish already: looking is not enough
+    bool dead = false;      // its row in the waiters' table has expired
+    std::int64_t ticket = 0;
+  };
+  // Begins a look at the world: what is heard from now on wakes the next rest().
+  WaiterState attend(const WaiterPtr& waiter);
+  // Until there is something to do for it, or `until`; until `deadline` while a releaser is about to hand over to it.
+  WakeReason rest(const WaiterPtr& waiter, Instant until, Instant deadline, const std::stop_token& stop);
+  // What the place wishes, for whom it is reserved.
+  static const WaitRequest& wanted(const WaiterPtr& waiter);
+  static std::int64_t ticket(const WaiterPtr& waiter);
+  // Gives the place up; `granted`: since it has its wish. What was handed to it meanwhile, or nothing.
+  std::shared_ptr<Lease> leave(const WaiterPtr& waiter, bool granted = false);
+
+  // Whether anybody may wait for the name, without a lock: never wrong for who joined before a release was asked for.
+  bool anybody() const noexcept { return waiting_.load() > 0; }
+  bool anybody(const std::string& name) const;
+
+  // The head, if it sleeps and takes what it is handed: it stays where it is until settle(). Empty: nobody.
+  WaiterPtr reserve(const std::string& name);
+  // How it ended: with the grant, or without; `doubt`: perhaps with one. False: it has given up meanwhile, so that what
+  // it was granted is nobody's.
+  bool settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, bool doubt = false);
+
+  // A release in this process has ended, however it did: wakes who can take `name`, the head of its line, and observers.
+  // `yields`: others are to have their turn first.
+  void wake_head(std::string_view name, bool yields = false);
+  // What was heard from elsewhere, and of this process's own doings. A head whom a notification is not for, or whose name was
+  // granted in this process and not released, looks a little later, unless it is heard of again: who read that name may have
+  // read it before it gave up, and a grant may have been lost.
+  void hear(const dialects::Notification& heard);
+  // Anything may have happened.
+  void wake_all();
+
+  // How many wait, for each name.
+  std::map<std::string, std::size_t, std::less<>> counts() const;
+
+  // Calls `hook`, on the thread of whoever begins to wait in line, for each lease of that name that listens. Set before
+  // use.
+  using Asked = std::function<void(const std::shared_ptr<Lease>&)>;
+  void on_wait(Asked hook) { on_wait_ = std::move(hook); }
+  // The lease is told of those who wait in line for its name, and at once if somebody does.
+  void tell(const std::shared_ptr<Lease>& held) noexcept;
+  void tell_no_more(const std::shared_ptr<Lease>& held) noexcept;
+  // Since when somebody waits in line; empty: nobody does.
+  std::optional<Instant> wanted_since(const std::string& name) const;
+
+  // What heads and observers wait for, and whom they saw holding it.
+  std::vector<dialects::Watched> watched() const;
+  // Notes who holds what the place waits for. True: that is new.
+  bool saw(const WaiterPtr& waiter, std::string holder);
+  // Notes whether what the line waits for could neither be had nor be seen to be held by anybody. So it is at first.
+  void blocked(const WaiterPtr& waiter, bool yes);
+  bool blocked(const WaiterPtr& waiter) const;
+
+  // Places that have a row in the waiters' table. A row for people alone may last longer without being renewed than one
+  // on which others depend.
+  enum class RowKind { none, depended_on, for_people };
+  void registered(const WaiterPtr& waiter, RowKind kind);
+  struct Row {
+    WaiterPtr waiter;
+    std::string name, owner;
+  };
+  std::vector<Row> rows(RowKind kind) const;
+  // The row has expired: its ticket is void. Until it has another one.
+  void died(const WaiterPtr& waiter);
+  void revived(const WaiterPtr& waiter);
+
+ private:
+  struct WaitQueue;
+  std::vector<std::shared_ptr<Lease>> listening(const std::string& name) const;
+  void place(WaitQueue& line, const WaiterPtr& waiter);
+  // `quiet`: its name was granted in this process just now, and it is to look in so long. 0: at once.
+  void promote(WaitQueue& line, Duration quiet);
+  void remove(const WaiterPtr& waiter, Duration quiet, bool granted);
+  static void wake(WaitQueue& line, std::string_view owner, bool everything);
+
+  const Duration floor_;
+  mutable std::mutex mutex_;
+  std::map<std::string, WaitQueue, std::less<>> queues_;                // guarded by mutex_
+  std::multimap<std::string, std::weak_ptr<Lease>, std::less<>> told_;  // guarded by mutex_
+  std::atomic<std::size_t> waiting_{0}, telling_{0};
+  Asked on_wait_{};
+};
+
+struct WaitQueues::WaitQueue {
+  std::vector<WaiterPtr> queue;  // the first is the head
+  std::vector<WaiterPtr> observers;
+  bool granted = false;  // to one of this line, and no release of it was heard of
+  bool blocked = true;   // nobody was seen who holds it, if anybody has looked at all
+};
+
+// One that waits. Guarded by the mutex of its WaitQueues.
+class WaitQueues::Waiter {
+  friend class WaitQueues;
+  enum class State { awake, asleep, reserved, handed, left };
+
+  std::string name_, owner_;
+  const Instant since_ = BootClock::now();
+  std::shared_ptr<WaitRequest> wish_;  // empty: an observer
+  WaiterState status_;
+  State state_ = State::awake;
+  bool takes_ = false;
+  bool notified_ = false, promoted_ = false, everything_ = false;
+  RowKind row_ = RowKind::none;
+  std::string holder_;
+  std::shared_ptr<Lease> grant_;
+  Instant nudge_ = Instant::max();
+  std::condition_variable_any changed_;
+};
+
+}  // namespace dlock::engine

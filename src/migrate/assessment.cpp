@@ -1,0 +1,137 @@
+// This file knows the rules by which a history is judged. No SQL, no clock.
+#include "migrate/assessment.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace dlock::migrate {
+namespace {
+
+// Versions up to the first gap or unfinished one. Rows may begin at a baseline.
+int current_of(const SchemaSnapshot& found) {
+  int current = 0;
+  for (const auto& row : found.rows) {
+    const bool begins = current == 0 && row.state == "baseline";
+    if (!row.done() || (row.version != current + 1 && !begins)) break;
+    current = row.version;
+  }
+  return current;
+}
+
+std::string half_done(const HistoryRow& row) {
+  if (row.running())
+    return fmt::format("version {} was interrupted after step {} of {} ({}, dlock {})", row.version, row.steps_done,
+                       row.steps_total, row.applied_by, row.tool_version);
+  return fmt::format("version {} failed at step {} of {}: {}", row.version,
+                     std::min(row.steps_done + 1, row.steps_total), row.steps_total, row.error);
+}
+
+}  // namespace
+
+std::string shown(const dialects::TableNames& names) {
+  return names.schema.empty() ? names.lock : names.schema + "." + names.lock;
+}
+
+Named named(const dialects::TableNames& names, std::string_view default_schema) {
+  const dialects::TableNames defaults;
+  std::string flags;
+  if (!names.schema.empty() && names.schema != default_schema) flags += " --schema " + names.schema;
+  if (names.lock != defaults.lock) flags += " --table " + names.lock;
+  if (names.history != names.lock + "_schema_history") flags += " --history-table " + names.history;
+  return {names, std::move(flags)};
+}
+
+std::string hint_command(std::string_view command, const Named& table) {
+  return fmt::format("run \"dlock-migrate {}{}\"", command, table.flags);
+}
+
+Assessment assess(const SchemaSnapshot& found, const std::vector<Migration>& migrations, std::string_view client,
+                  const Named& table) {
+  const auto& names = table.names;
+  Assessment result;
+  result.latest = static_cast<int>(migrations.size());
+  result.current = current_of(found);
+  const auto judge = [&](SchemaState state, std::string message, std::string hint) {
+    result.state = state;
+    result.message = std::move(message);
+    result.hint = std::move(hint);
+    return result;
+  };
+
+  for (const auto& row : found.rows) {
+    if (row.format > history_format)
+      return judge(SchemaState::incompatible,
+                   fmt::format("the history {} has the format {}; dlock {} knows formats up to {}", names.history,
+                               row.format, client, history_format),
+                   "upgrade dlock");
+    if (newer(row.min_client, client))
+      return judge(SchemaState::incompatible,
+                   fmt::format("version {} of the table {} needs dlock {} or newer; this is dlock {}", row.version,
+                               shown(names), row.min_client, client),
+                   "upgrade dlock");
+  }
+  for (const auto& row : found.rows) {
+    if (row.version > result.latest) break;
+    const auto& migration = migrations[static_cast<std::size_t>(row.version - 1)];
+    if (row.checksum != migration.checksum)
+      return judge(
+          SchemaState::drift,
+          fmt::format("the checksum of version {} in the history {} is {}; this dlock has {}", row.version,
+                      names.history, row.checksum, migration.checksum),
+          fmt::format("another build of dlock, or another tool, made this version; if the tables are right, {}",
+                      hint_command(fmt::format("repair --mark-applied {}", row.version), table)));
+  }
+  for (const auto& row : found.rows) {
+    if (row.done()) continue;
+    if (row.running() && row.lease_left > Duration{})
+      return judge(SchemaState::at_work,
+                   fmt::format("another migrator is at work on version {} ({}, dlock {}, step {} of {})", row.version,
+                               row.applied_by, row.tool_version, row.steps_done, row.steps_total),
+                   "wait for it");
+    return judge(SchemaState::interrupted, half_done(row), hint_command("up", table) + " to resume it");
+  }
+  // Above what this binary knows, the rules are a newer one's.
+  if (const auto gap = result.current + 1;
+      gap <= result.latest && !found.rows.empty() && found.rows.back().version > result.current)
+    return judge(
+        SchemaState::drift,
+        fmt::format("the history {} has version {} but not version {}", names.history, found.rows.back().version, gap),
+        hint_command(fmt::format("repair --mark-applied {}", gap), table) + ", or restore the row");
+  if (result.current > 0 && !found.lock)
+    return judge(
+        SchemaState::drift,
+        fmt::format("the history says version {}, but the table {} does not exist", result.current, shown(names)),
+        fmt::format("look again; restore it, or, if it is gone with its fencing tokens, drop the table {} and {}",
+                    names.history, hint_command("up", table)));
+  if (result.current == 0 && (found.lock || found.status))
+    return judge(
+        SchemaState::unrecorded,
+        fmt::format("{} exists, but no history tells its version",
+                    found.lock ? "the table " + shown(names) : "the view " + names.status()),
+        found.lock
+            ? hint_command(fmt::format("baseline --at {}", result.latest), table) +
+                  " to adopt it if dlock made it; if it belongs to another program, name another table with --table"
+            : "drop it, and " + hint_command("up", table));
+  if (result.current < result.latest) {
+    const auto pending = result.latest - result.current;
+    return judge(SchemaState::pending,
+                 found.lock ? fmt::format("the table {} is at version {}, and dlock {} needs version {}", shown(names),
+                                          result.current, client, result.latest)
+                            : fmt::format("the table {} does not exist ({} pending)", shown(names),
+                                          pending == 1 ? "1 version is" : fmt::format("{} versions are", pending)),
+                 hint_command("up", table));
+  }
+  if (result.current > result.latest) {
+    const auto* row = found.row(result.current);
+    result.message = fmt::format(
+        "the table {} is at version {}, newer than the {} this dlock knows, and says that it works "
+        "with dlock {} and newer",
+        shown(names), result.current, result.latest, row->min_client);
+    return result;
+  }
+  result.message = fmt::format("the table {} is at version {}, the latest", shown(names), result.current);
+  return result;
+}
+
+}  // namespace dlock::migrate

@@ -1,0 +1,36 @@
+// This file knows for how long the statements of a migrator may be cut off, and that one which is missed is asked again.
+#pragma once
+
+#include "dialects/canceller.hpp"
+#include "types/thread.hpp"
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+
+namespace dlock::migrate {
+
+// While it lives, what runs on the canceller's connection is cut off as soon as `asked` is; nothing is after that.
+// Threads: made and ended by the one that runs the statements.
+class CancelGuard {
+ public:
+  // Without a canceller it does nothing.
+  CancelGuard(dialects::Canceller* canceller, const std::stop_token& asked);
+  CancelGuard(const CancelGuard&) = delete;
+  CancelGuard& operator=(const CancelGuard&) = delete;
+  ~CancelGuard();
+
+ private:
+  void cut();
+
+  dialects::Canceller* const canceller_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;  // guarded by mutex_
+  Thread thread_;
+  std::optional<std::stop_callback<std::function<void()>>> callback_;
+};
+
+}  // namespace dlock::migrate

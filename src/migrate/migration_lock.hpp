@@ -1,0 +1,62 @@
+// This file knows how migrators keep out of each other's way: one round is one version under the lock of the table.
+#pragma once
+
+#include "migrate/history.hpp"
+#include "types/clock.hpp"
+#include "types/digest.hpp"
+
+#include <functional>
+#include <string>
+
+namespace dlock::migrate {
+
+inline Deadline soon() noexcept { return later(BootClock::now(), std::chrono::seconds{30}); }
+
+// A failure of a statement that may not fail when it is sent again.
+inline bool is_transient(Cause cause) noexcept {
+  return cause == Cause::locked || cause == Cause::deadlock || cause == Cause::serialization;
+}
+
+// Where the dialect has "begin", a round is one transaction, and leaving it without commit() rolls it back. Where it
+// has "try_lock", that is the lock; else "begin" is. Never waits in the server for longer than a second.
+class MigrationLock {
+ public:
+  // Without `lock`, nobody is kept out but by "begin". `tell` is for what goes wrong on the way out, where nothing can be
+  // thrown.
+  MigrationLock(History& history, bool lock, std::function<void(const std::string&)> tell)
+      : history_(history),
+        locks_(lock && history.has("try_lock")),
+        tell_(std::move(tell)),
+        key_(sha256(history.names().schema + '\0' + history.names().lock).substr(0, 40)) {}
+  MigrationLock(const MigrationLock&) = delete;
+  MigrationLock& operator=(const MigrationLock&) = delete;
+  ~MigrationLock();
+
+  // One try. False: another migrator has the lock.
+  bool enter(Duration lock_timeout, Duration statement_timeout);
+  // Who has it, if the database can tell.
+  std::string holder();
+  void commit();
+
+ private:
+  bool begin();
+  History& history_;
+  const bool locks_;
+  const std::function<void(const std::string&)> tell_;
+  const std::string key_;
+  bool begun_ = false, entered_ = false;
+};
+
+// A transaction that only reads, rolled back at its end.
+class Reading {
+ public:
+  explicit Reading(History& history) : history_(history) { history_.begin_reading(soon()); }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+  ~Reading();
+
+ private:
+  History& history_;
+};
+
+}  // namespace dlock::migrate

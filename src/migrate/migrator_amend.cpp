@@ -1,0 +1,251 @@
+// This file knows how the history is put right where it does not tell what is there: adopt, mark as applied, discard.
+#include "migrate/cancel_guard.hpp"
+#include "migrate/migration_lock.hpp"
+#include "migrate/migrator.hpp"
+#include "migrate/structure.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace dlock::migrate {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) { throw Error(Fault::misuse, what); }
+
+// The last step up to a version that makes the view for people.
+const Step* step_of_view(const std::vector<Migration>& migrations, int version) {
+  for (auto migration = migrations.rend() - version; migration != migrations.rend(); ++migration)
+    for (const auto& step : migration->up)
+      if (step.sql.find("VIEW {{status}} AS") != std::string_view::npos) return &step;
+  throw std::logic_error(fmt::format("no step up to version {} makes the view", version));
+}
+
+}  // namespace
+
+Migrated TableMigrator::baseline(int at) {
+  check_known(at);
+  return amend(at, [this, at](const SchemaSnapshot& found) -> Amendment {
+    Amendment amendment{"baseline", {}, {}, false};
+    for (const auto& row : found.rows)
+      if (row.version > at || row.state == "applied")
+        refuse(fmt::format("the history {} says version {} already: baseline is for tables without one; {}",
+                           history_->names().history, found.rows.back().version, hint_command("status", table_)));
+    if (!found.lock)
+      throw MigrationError(MigrationError::Kind::drift,
+                           fmt::format("there is no table {} to adopt", shown(history_->names())),
+                           hint_command("up", table_) + " to make it");
+    for (int version = 1; version <= at; ++version)
+      if (const auto* row = found.row(version); row == nullptr || !row->done()) amendment.adopt.push_back(version);
+    if (!amendment.adopt.empty()) refuse_different(at, fmt::format("baseline --at {}", at), "baseline --at {}");
+    return amendment;
+  });
+}
+
+Migrated TableMigrator::mark_applied(int version) {
+  check_known(version);
+  return amend(version, [this, version](const SchemaSnapshot& found) -> Amendment {
+    if (found.rows.empty())
+      refuse(fmt::format("there is no history to repair; adopt the table {} with \"dlock-migrate baseline --at {}{}\"",
+                         shown(history_->names()), version, table_.flags));
+    if (const auto* row = found.row(version);
+        row != nullptr && row->done() && row->checksum == migration(version).checksum)
+      return {"applied", {}, {}, false};
+    if (version > 1)
+      if (const auto* below = found.row(version - 1); below == nullptr || !below->done())
+        refuse(fmt::format("version {} is not applied: mark it before version {}", version - 1, version));
+    const auto last =
+        std::max_element(found.rows.begin(), found.rows.end(), [](const HistoryRow& a, const HistoryRow& b) {
+          return (a.done() ? a.version : 0) < (b.done() ? b.version : 0);
+        });
+    const int highest = std::max(version, last->done() ? last->version : 0);
+    if (highest <= static_cast<int>(migrations_.size()))
+      refuse_different(highest, fmt::format("repair --mark-applied {}", version), "up");
+    return {"applied", {version}, {}, false};
+  });
+}
+
+Migrated TableMigrator::discard(int version) {
+  check_known(version);
+  return amend(version, [this, version](const SchemaSnapshot& found) -> Amendment {
+    const auto* row = found.row(version);
+    if (row == nullptr) return {"", {}, {}, false};
+    if (row->done())
+      refuse(fmt::format("version {} is applied: take it back with \"dlock-migrate down --to {}{}\"", version,
+                         version - 1, table_.flags));
+    if (row != &found.rows.back())
+      refuse(fmt::format("version {} is above version {}: discard it first", found.rows.back().version, version));
+    refuse_different(version - 1, fmt::format("repair --discard {}", version), "up");
+    return {"", {}, version, found.rows.size() == 1};
+  });
+}
+
+Migrated TableMigrator::repair() {
+  open();
+  std::optional<int> unfinished, current;
+  try {
+    const auto found = look(true);
+    const auto assessment = judge(found);
+    refuse_unless_movable(assessment);
+    for (const auto& row : found.rows)
+      if (!row.done()) unfinished = row.version;
+    if (!unfinished && assessment.current > 0 && assessment.current <= assessment.latest && found.lock)
+      current = assessment.current;
+    if (!unfinished && !current) {
+      Migrated nothing;
+      nothing.from = nothing.to = assessment.current;
+      nothing.message = nothing_half_done(assessment);
+      return nothing;
+    }
+  } catch (const Failure& failure) { rethrow_with_right(failure, "read_only"); }
+  return unfinished ? up(unfinished) : restore(*current);
+}
+
+std::string TableMigrator::nothing_half_done(const Assessment& assessment) const {
+  if (assessment.state != SchemaState::pending) return assessment.message;
+  return "no version is half done; what is pending is made by \"dlock-migrate up" + table_.flags + "\"";
+}
+
+bool TableMigrator::has_identity_at(int version) const {
+  const auto& lines = migration(version).structure;
+  return std::find(lines.begin(), lines.end(), identity_line) != lines.end();
+}
+
+Migrated TableMigrator::restore(int current) {
+  auto result = amend(current, [this, current](const SchemaSnapshot&) -> Amendment {
+    Amendment amendment;
+    if (const auto differences = differences_from(current, false); !differences.empty())
+      throw MigrationError(MigrationError::Kind::drift,
+                           fmt::format("the table {} is not what version {} should be: {}", shown(history_->names()),
+                                       current, fmt::join(differences, "; ")),
+                           "put it right by hand: compare with \"dlock-migrate sql\"");
+    if (lacks_view(current)) amendment.view = step_of_view(migrations_, current);
+    amendment.make_floor = !history_->has_some_floor(soon());
+    amendment.make_identity = has_identity_at(current) && !history_->has_identity(soon());
+    return amendment;
+  });
+  if (result.restored.empty()) result.message = nothing_half_done(judge(look()));
+  return result;
+}
+
+Migrated TableMigrator::amend(int to, const std::function<Amendment(const SchemaSnapshot&)>& decide) {
+  const auto deadline = later(BootClock::now(), options_.lock_timeout);
+  for (bool waiting = false;;) {
+    open();
+    std::string holder;
+    try {
+      std::optional<Reading> reading;
+      if (recorder_) reading.emplace(*history_);
+      auto found = look();
+      const auto assessment = judge(found);
+      if (assessment.state == SchemaState::incompatible)
+        throw MigrationError(MigrationError::Kind::incompatible, assessment.message, assessment.hint);
+      Migrated result;
+      result.from = result.to = assessment.current;
+      result.message = assessment.message;
+      if (assessment.state != SchemaState::at_work && decide(found).nothing()) return result;
+      stop_point();
+
+      MigrationLock lock(*history_, options_.lock, [this](const std::string& text) { tell(text); });
+      std::optional<CancelGuard> cancelled(std::in_place, canceller_.get(),
+                                           options_.cancel);  // ends before the round does
+      if (lock.enter(options_.ddl_lock_timeout, options_.statement_timeout)) {
+        found = history_->find(soon());
+        if (std::none_of(found.rows.begin(), found.rows.end(), [](const HistoryRow& row) { return row.at_work(); })) {
+          const auto amendment = decide(found);
+          if (amendment.nothing()) continue;
+          carry_out(amendment, found);
+          cancelled.reset();
+          lock.commit();
+          for (const auto version : amendment.adopt) result.done.push_back(migration(version));
+          if (amendment.discard) result.done.push_back(migration(*amendment.discard));
+          result.to = to;
+          if (amendment.view != nullptr) result.restored.push_back("view " + history_->names().status());
+          if (amendment.make_floor || amendment.make_identity)
+            result.restored.push_back("floor row of " + history_->names().lock);
+          if (recorder_) result.plan = recorder_->text();
+          return result;
+        }
+        holder = judge(found).message;
+      } else {
+        holder = lock.holder();
+      }
+    } catch (const MigrationError&) { throw; } catch (const Failure& failure) {
+      if (cut_off(failure)) throw MigrationError(MigrationError::Kind::stopped, "cut off as asked", {}, failure.code());
+      if (!is_transient(failure.cause())) rethrow_with_right(failure, "migrator");
+      holder = failure.what();
+    }
+    if (BootClock::now() >= deadline || recorder_) refuse_locked(holder);
+    if (!std::exchange(waiting, true)) tell("waiting for another migrator: " + holder);
+    pause(std::chrono::milliseconds{200});
+  }
+}
+
+void TableMigrator::carry_out(const Amendment& amendment, const SchemaSnapshot& found) {
+  const auto taken_over = [](int version) {
+    throw MigrationError(MigrationError::Kind::locked,
+                         fmt::format("another migrator has taken over version {}", version),
+                         "look with \"dlock-migrate status\"");
+  };
+  if (amendment.view != nullptr) {
+    note(amendment.view->title);
+    history_->run_step(*amendment.view, of_step());
+    tell(fmt::format("made the view {} anew", history_->names().status()));
+  }
+  auto there = found;
+  for (const auto version : amendment.adopt) {
+    note(fmt::format("version {}: {} is there", version, migration(version).name));
+    begin_version(MigrationStep{true, &migration(version)}, there);
+    there.history = true;
+    if (!history_->adopt(migration(version), amendment.state, who_, soon())) taken_over(version);
+    tell(fmt::format("version {}: written into the history as {}", version, amendment.state));
+  }
+  if (amendment.make_floor) {
+    note("the floor row, above every token that was ever handed out");
+    history_->make_floor(soon());
+    tell("made the floor row anew, above every token that was ever handed out");
+  }
+  if (amendment.make_identity) {
+    note("which installation this is");
+    history_->make_identity(soon());
+  }
+  if (!amendment.discard) return;
+  const auto version = *amendment.discard;
+  note(fmt::format("version {}: {} was not begun", version, migration(version).name));
+  begin_version(MigrationStep{true, &migration(version)}, there);
+  if (!history_->remove(version, who_, soon())) taken_over(version);
+  if (amendment.drop_history) history_->drop(soon());
+  tell(fmt::format("version {}: taken out of the history", version));
+}
+
+void TableMigrator::check_known(int version) const {
+  const auto latest = static_cast<int>(migrations_.size());
+  if (version < 1 || version > latest)
+    refuse(fmt::format("the version {} does not exist; this dlock knows versions 1 to {}", version, latest));
+}
+
+void TableMigrator::refuse_different(int version, const std::string& command, std::string_view instead) {
+  if (!options_.verify) return;
+  const auto differences = differences_from(version);
+  if (differences.empty()) return;
+  for (int other = static_cast<int>(migrations_.size()); other > 0; --other)
+    if (other != version && differences_from(other).empty())
+      throw MigrationError(MigrationError::Kind::drift,
+                           fmt::format("the tables are those of version {}, not of version {}", other, version),
+                           hint_command(fmt::format(fmt::runtime(instead), other), table_));
+  throw MigrationError(MigrationError::Kind::drift,
+                       fmt::format("the table {} is not what version {} makes: {}", shown(history_->names()), version,
+                                   fmt::join(differences, "; ")),
+                       fmt::format("put it right (\"dlock-migrate dump{}\" shows it); or name another table with "
+                                   "--table, if it belongs to another "
+                                   "program; or, if it does not matter, {}",
+                                   table_.flags, hint_command(command + " --no-verify", table_)));
+}
+
+}  // namespace dlock::migrate

@@ -1,0 +1,217 @@
+// This file knows when the migrator refuses or gives up, and what it tells a person then.
+#include "migrate/cancel_guard.hpp"
+#include "migrate/migration_lock.hpp"
+#include "migrate/migrator.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <utility>
+
+namespace dlock::migrate {
+namespace {
+
+constexpr std::size_t longest_error = 1900;  // bytes, in the history
+
+std::string cut(std::string_view text) {
+  auto end = std::min(text.size(), longest_error);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end));
+}
+
+}  // namespace
+
+void TableMigrator::refuse_unless_movable(const Assessment& assessment) const {
+  switch (assessment.state) {
+    case SchemaState::good:
+    case SchemaState::pending:
+    case SchemaState::at_work:
+    case SchemaState::interrupted: return;
+    case SchemaState::unrecorded:
+    case SchemaState::drift: throw MigrationError(MigrationError::Kind::drift, assessment.message, assessment.hint);
+    case SchemaState::incompatible:
+      throw MigrationError(MigrationError::Kind::incompatible, assessment.message, assessment.hint);
+  }
+}
+
+void TableMigrator::refuse_missing_schema(const SchemaSnapshot& found) const {
+  if (found.schema) return;
+  const auto& schema = history_->names().schema;
+  if (!history_->has("create_schema"))
+    throw Error(Fault::misuse,
+                fmt::format("the schema \"{}\" does not exist, and none can be made in this database", schema));
+  if (!options_.create_schema)
+    throw Error(Fault::misuse,
+                fmt::format("the schema \"{}\" does not exist; make it with: {}; or pass --create-schema", schema,
+                            history_->text("create_schema")));
+}
+
+void TableMigrator::refuse_live_leases(const SchemaSnapshot& found) {
+  if (!found.lock) return;
+  if (history_->has("hold_table")) history_->script(history_->text("hold_table"), of_step());
+  if (const auto live = history_->live_leases(soon()); live != 0)
+    throw MigrationError(MigrationError::Kind::locked,
+                         fmt::format("{} live {} in the table {}", live, live == 1 ? "lease is" : "leases are",
+                                     shown(history_->names())),
+                         "release them, or pass --force: their holders will lose them");
+}
+
+void TableMigrator::refuse_locked(const std::string& holder) const {
+  throw MigrationError(
+      MigrationError::Kind::locked,
+      holder.empty()
+          ? fmt::format("another migrator has the lock of the table {}", shown(history_->names()))
+          : fmt::format("another migrator has the lock of the table {}: {}", shown(history_->names()), holder),
+      "wait for it, or pass a longer --lock-timeout");
+}
+
+void TableMigrator::record(const MigrationStep& next, const Failure& failure) {
+  // Without a connection the row tells by itself, when its lease ends.
+  if (!step_ || !history_->has("fail_version") || !connection_->usable()) return;
+  for (bool again = options_.cancel.stop_requested();; again = false) {
+    try {
+      history_->fail(next.migration->version, who_, cut(failure.what()), soon());
+      return;
+    } catch (const Failure& second) {
+      // What cut off the step may have come too late for it, and ended this one.
+      if (again && second.cause() == Cause::timed_out && connection_->usable()) continue;
+      tell(fmt::format("the failure could not be recorded: {}", second.what()));
+      return;
+    }
+  }
+}
+
+void TableMigrator::give_up(const MigrationStep& next, const Failure& failure, unsigned tries) {
+  const auto version = next.migration->version;
+  const auto total = next.steps().size();
+  const auto done = step_.value_or(0);
+  const auto* error = dynamic_cast<const MigrationError*>(&failure);
+  const bool stopped = error != nullptr && error->kind() == MigrationError::Kind::stopped;
+  record(next, failure);
+
+  std::string what = !step_          ? fmt::format("{}version {}", stopped ? "" : "the beginning of ", version)
+                     : done == total ? fmt::format("the end of version {}", version)
+                                     : fmt::format("step {}/{} of version {}", done + 1, total, version);
+  const bool begun = !failure.code().empty();  // of one that was stopped: cut off, that is, by the database
+  what += stopped ? fmt::format(" was {} on {}: {}", begun ? "not finished" : "not begun", server_, failure.what())
+                  : fmt::format(" failed on {}", server_);
+  std::string left;
+  if (done == total && failure.may_have_run()) {
+    left = "whether it took effect is not known";
+  } else if (transactional()) {
+    left = "the version is one transaction and was rolled back: nothing to undo";
+  } else if (done == 0) {
+    left = "nothing was changed";
+  } else {
+    left = fmt::format("{} already committed (each DDL commits by itself here): nothing to undo",
+                       done == 1 ? std::string("step 1 is") : fmt::format("steps 1 to {} are", done));
+  }
+  const auto again = hint_command(next.up ? "up" : fmt::format("down --to {}", version - 1), table_);
+  if (stopped)
+    throw MigrationError(MigrationError::Kind::stopped, fmt::format("{}; {}", what, left), again + " to go on");
+
+  const auto hint = fmt::format("fix the cause and {} again. Cause: {}", again, failure.what());
+  switch (failure.cause()) {
+    case Cause::locked:
+    case Cause::deadlock:
+    case Cause::serialization:
+      throw MigrationError(MigrationError::Kind::locked,
+                           fmt::format("{}: its locks were not obtained in {} tries; {}", what, tries + 1, left), hint,
+                           failure.code());
+    case Cause::permission:
+      rethrow_with_right(
+          Failure(Cause::permission, fmt::format("{}; {}; {}", what, left, failure.what()), failure.code()),
+          "migrator");
+    default:
+      throw MigrationError(MigrationError::Kind::failed, fmt::format("{}; {}", what, left), hint, failure.code());
+  }
+}
+
+void TableMigrator::rethrow_with_right(const Failure& failure, std::string_view role) const {
+  // A dialect's own words name the right to use a table well, but not the one to make it.
+  const bool told = role == "read_only" && std::string_view(failure.what()).find("GRANT") != std::string_view::npos;
+  if (failure.cause() == Cause::permission && !told)
+    throw Failure(Cause::permission, failure.what() + history_->needed(role), failure.code());
+  if (const auto* error = dynamic_cast<const MigrationError*>(&failure)) throw MigrationError(*error);
+  throw Failure(failure);
+}
+
+void TableMigrator::open() {
+  if (connection_ && connection_->usable()) return;
+  history_.reset();
+  canceller_.reset();
+  connection_ = connector_->connect(later(BootClock::now(), options_.connect_timeout));
+  if (options_.cancel.stop_possible()) canceller_ = connector_->canceller(*connection_, soon());
+  server_ = connection_->server();
+  auto names = options_.names;
+  const auto default_schema = connection_->default_schema(soon());
+  if (names.schema.empty()) names.schema = default_schema;
+  if (names.schema.empty())
+    throw Error(Fault::misuse,
+                "no schema is selected on this connection; name a database in the URL, or pass --schema");
+  table_ = named(names, default_schema);
+  if (options_.dry_run) recorder_ = std::make_unique<ScriptRecorder>(dialect_);
+  history_ = std::make_unique<History>(*connection_, dialect_, migrations_, std::move(names), recorder_.get());
+}
+
+SchemaSnapshot TableMigrator::look(bool in_transaction) {
+  const CancelGuard cancelled(canceller_.get(), options_.cancel);
+  for (int again = 2;; --again) {
+    SchemaSnapshot found;
+    {
+      std::optional<Reading> reading;
+      if (in_transaction) reading.emplace(*history_);
+      found = history_->find(soon());
+    }
+    const auto state = judge(found).state;
+    if ((state != SchemaState::drift && state != SchemaState::unrecorded) || again == 0) return found;
+    pause(std::chrono::milliseconds{50});
+  }
+}
+
+bool TableMigrator::cut_off(const Failure& failure) const {
+  // A wait for the migrators' lock that is cut off is answered with nothing.
+  const bool unanswered = failure.cause() == Cause::rejected && failure.code().empty();
+  return options_.cancel.stop_requested() &&
+         (failure.cause() == Cause::timed_out || failure.cause() == Cause::locked || unanswered);
+}
+
+Assessment TableMigrator::judge(const SchemaSnapshot& found) const {
+  return assess(found, migrations_, options_.tool_version, table_);
+}
+
+void TableMigrator::stop_point() const {
+  if (options_.stop.stop_requested() || options_.cancel.stop_requested())
+    throw MigrationError(MigrationError::Kind::stopped, "stopped as asked");
+}
+
+void TableMigrator::pause(Duration longest) const {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  const Duration length{std::uniform_int_distribution<Duration::rep>{longest.count() / 4, longest.count()}(random)};
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock guard(mutex);
+  never.wait_for(guard, options_.stop, length, [] { return false; });
+}
+
+void TableMigrator::tell(const std::string& text) const {
+  if (options_.observer && !recorder_) options_.observer(text);
+}
+
+void TableMigrator::note(const std::string& text) const {
+  if (recorder_) recorder_->comment(text);
+}
+
+Deadline TableMigrator::of_step() const {
+  // The server's own bound comes first, where it has one.
+  constexpr Duration grace = std::chrono::milliseconds{500};
+  if (options_.statement_timeout <= Duration{}) return Deadline::max();
+  return later(later(BootClock::now(), options_.statement_timeout), grace);
+}
+
+}  // namespace dlock::migrate

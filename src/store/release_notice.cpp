@@ -1,0 +1,72 @@
+// This file knows the thread that notifies: what it does for a notification, and how long it keeps its connection for the next.
+#include "store/release_notice.hpp"
+
+#include "types/clock.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+namespace dlock::store {
+namespace {
+
+constexpr std::chrono::seconds send_time{2};
+
+}  // namespace
+
+struct ReleaseNotice::Bench {
+  explicit Bench(std::unique_ptr<dialects::ReleaseSignal> its_ringer) : release_signal(std::move(its_ringer)) {}
+
+  void run() {
+    std::unique_lock guard(mutex);
+    for (;;) {
+      called.wait(guard, [&] { return asked || closing; });
+      if (!std::exchange(asked, false)) return;
+      guard.unlock();
+      try {
+        release_signal->send(later(BootClock::now(), send_time));
+      } catch (const std::exception&) {
+        // Whoever waits looks by itself before long.
+      }
+      guard.lock();
+    }
+  }
+
+  const std::unique_ptr<dialects::ReleaseSignal> release_signal;
+  std::mutex mutex;
+  std::condition_variable called;
+  bool asked = false, closing = false;  // guarded by mutex
+};
+
+ReleaseNotice::ReleaseNotice(std::unique_ptr<dialects::ReleaseSignal> release_signal)
+    : bench_(release_signal ? std::make_shared<Bench>(std::move(release_signal)) : nullptr) {}
+
+ReleaseNotice::~ReleaseNotice() {
+  if (!bench_ || fork_guard_.forked()) return;  // after fork() the mutex may be somebody's who is not there
+  {
+    const std::lock_guard guard(bench_->mutex);
+    bench_->closing = true;
+  }
+  bench_->called.notify_one();
+  thread_.finish();
+}
+
+void ReleaseNotice::ask() noexcept {
+  if (!bench_ || fork_guard_.forked()) return;
+  try {
+    const std::lock_guard guard(bench_->mutex);
+    bench_->asked = true;
+    if (!thread_.started()) thread_.start([bench = bench_] { bench->run(); });
+  } catch (const std::exception&) {
+    return;  // no thread to be had: the same as a ring that nobody hears
+  }
+  bench_->called.notify_one();
+}
+
+void ReleaseNotice::heed(const Answer& answer) noexcept {
+  if (bench_ && answer.rows() > 0 && answer.integer(0, 0) != 0) ask();
+}
+
+}  // namespace dlock::store

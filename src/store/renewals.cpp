@@ -1,0 +1,35 @@
+// Reads the answers to renewals.
+#include "store/renewals.hpp"
+
+#include <string_view>
+#include <unordered_map>
+
+namespace dlock::store {
+namespace {
+
+Renewed outcome(std::int64_t number) {
+  if (number == 0) return Renewed::not_known_yet;
+  return number == 1 ? Renewed::yes : Renewed::wanted;
+}
+
+}  // namespace
+
+std::vector<Renewed> renewed_many(std::span<const LeaseKey> keys, const Answer& answer) {
+  std::unordered_map<std::string_view, Renewed> by_owner(answer.rows());
+  for (std::size_t row = 0; row < answer.rows(); ++row)
+    by_owner.emplace(answer.text(row, 0), outcome(answer.integer(row, 1)));
+  std::vector<Renewed> renewed;
+  renewed.reserve(keys.size());
+  for (const auto& key : keys) {
+    const auto found = by_owner.find(key.owner);
+    renewed.push_back(found == by_owner.end() ? Renewed::lost : found->second);
+  }
+  return renewed;
+}
+
+Renewed renewed_one(const Answer& answer) {
+  if (answer.affected == 0) return Renewed::lost;
+  return answer.rows() > 0 && answer.integer(0, 0) != 0 ? Renewed::wanted : Renewed::yes;
+}
+
+}  // namespace dlock::store

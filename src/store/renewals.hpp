@@ -1,0 +1,18 @@
+// Reads what a statement that renews has answered: a number for each lease, 0 skipped, 1 renewed, 2 renewed and wanted.
+#pragma once
+
+#include "store/lock_table.hpp"
+#include "types/row.hpp"
+
+#include <span>
+#include <vector>
+
+namespace dlock::store {
+
+// Of many: a row each, with the owner and the number, and none for what is lost.
+std::vector<Renewed> renewed_many(std::span<const LeaseKey> keys, const Answer& answer);
+
+// Of one, whose row was matched or not; the answer may have a row that says whether it is wanted.
+Renewed renewed_one(const Answer& answer);
+
+}  // namespace dlock::store

@@ -1,0 +1,308 @@
+// This file knows how requests of many threads travel together: who would have to wait for a connection anyway goes along
+// with the next one that gets it.
+#pragma once
+
+#include "types/clock.hpp"
+#include "types/failure.hpp"
+#include "types/mutant.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dlock::store {
+
+// The one in front (the leader) waits for its turn, while all that come after it queue up. When it has it, it takes along
+// those that are there, at most one for each name, and the next of the rest leads. There is no timer: nobody waits for
+// anything but its turn. Those that travel together are sent by the leader's thread, as long as the leader's deadline
+// allows; each of the others is back by its own, and who has much less time than the leader is left for the next one.
+//
+// Trip says what is sent, and how:
+//   View     a request, as its caller has it;  Kept  a copy of one, with view();  Result  its answer;  Turn  a turn
+//   std::string_view name(const View&)
+//   Turn turn(Deadline)                                         waits for it; throws Failure
+//   bool is_open(const Turn&)                                   false: what comes with it is best sent alone
+//   Result alone(const View&, Turn, Deadline)                   throws Failure
+//   std::vector<std::optional<Result>> together(std::span<const View>, Turn, Deadline)
+//                                                               in the order of names; an empty one has to be sent alone
+//
+// Threads: any. Fails: as the trip does; a failure that is about one of many alone makes each of them be sent alone.
+template <class Trip>
+class RequestBatcher {
+ public:
+  using View = typename Trip::View;
+  using Result = typename Trip::Result;
+
+  // `most`: so many requests at most travel together.
+  RequestBatcher(Trip trip, std::size_t most) : trip_(std::move(trip)), most_(most) {}
+  RequestBatcher(const RequestBatcher&) = delete;
+  RequestBatcher& operator=(const RequestBatcher&) = delete;
+
+  // For those who have to wait for their turn.
+  Result send(const View& view, Deadline deadline) {
+    const auto request = enlist(view, deadline);
+    if (!request || wait(*request)) return lead(view, deadline);
+    if (request->defect) std::rethrow_exception(request->defect);
+    if (request->failure) throw same(*request->failure);
+    if (request->result) return std::move(*request->result);
+    return alone(view, deadline);
+  }
+
+  // How many wait to be taken along, and whether one waits in front of them.
+  std::size_t queued() const {
+    const std::lock_guard guard(mutex_);
+    return queue_.size();
+  }
+  // How many are under way with a leader's request.
+  std::size_t under_way() const noexcept { return under_way_.load(std::memory_order_relaxed); }
+  // How many statements have carried several requests, and how many requests those were.
+  std::uint64_t batches() const noexcept { return batches_.load(std::memory_order_relaxed); }
+  std::uint64_t batched() const noexcept { return batched_.load(std::memory_order_relaxed); }
+  bool led() const {
+    const std::lock_guard guard(mutex_);
+    return led_;
+  }
+
+ private:
+  // A leader with less time than this takes nobody along: it would have to come back before the answer.
+  static constexpr std::chrono::milliseconds shortest_flight{250};
+
+  // One that waits. What it asks is copied, since its caller may go before the answer comes.
+  struct PendingRequest {
+    PendingRequest(const View& view, Deadline its_deadline) : kept(view), deadline(its_deadline) {}
+    const typename Trip::Kept kept;
+    const Deadline deadline;
+    std::condition_variable called;
+    std::mutex mutex;
+    // Guarded by mutex; queued is left with the batcher's mutex held as well, which is taken first:
+    enum class State { queued, leads, sent, completed } state = State::queued;
+    std::optional<Result> result;
+    std::optional<Failure> failure;
+    std::exception_ptr defect;  // none of the three: to be sent alone
+  };
+  using State = typename PendingRequest::State;
+  using Batch = std::vector<std::shared_ptr<PendingRequest>>;
+
+  static std::string_view name_of(const PendingRequest& request) { return Trip::name(request.kept.view()); }
+
+  // Empty: there is nobody in front, and the caller leads.
+  std::shared_ptr<PendingRequest> enlist(const View& view, Deadline deadline) {
+    {
+      const std::lock_guard guard(mutex_);
+      if (!std::exchange(led_, true)) return nullptr;
+    }
+    auto request = std::make_shared<PendingRequest>(view, deadline);
+    const std::lock_guard guard(mutex_);
+    if (!std::exchange(led_, true)) return nullptr;
+    queue_.push_back(request);
+    return request;
+  }
+
+  // True: it leads now. False: it was taken along, and is back.
+  bool wait(PendingRequest& request) {
+    // Ends only after what is locked below is free again.
+    const std::stop_callback stopped(request.deadline.stop(), [&] {
+      const std::lock_guard guard(request.mutex);
+      request.called.notify_one();
+    });
+    {
+      std::unique_lock guard(request.mutex);
+      const auto there = [&] { return request.state == State::leads || request.state == State::completed; };
+      request.called.wait_until(guard, request.deadline.at(), [&] { return there() || request.deadline.stopped(); });
+      if (there()) return request.state == State::leads;
+    }
+    const std::lock_guard all(mutex_);
+    const std::lock_guard guard(request.mutex);
+    switch (request.state) {
+      case State::leads: return true;
+      case State::completed: return false;
+      case State::sent: throw Failure(Cause::timed_out, "no answer in time, to many requests in one", {}, true);
+      case State::queued: break;
+    }
+    std::erase_if(queue_, [&](const auto& other) { return other.get() == &request; });
+    throw Failure(Cause::timed_out,
+                  "no connection of the pool could be had in time, for the requests before this one "
+                  "(EngineOptions::connections)");
+  }
+
+  // Hands the lead to the first in the queue, however the leader ends.
+  class Lead {
+   public:
+    explicit Lead(RequestBatcher& batcher) : batcher_(batcher) {}
+    ~Lead() {
+      if (!given_) pass_on({});
+    }
+    Lead(const Lead&) = delete;
+    Lead& operator=(const Lead&) = delete;
+
+    // Takes along who can wait until `latest`.
+    Batch gather(std::string_view own_name, Instant latest) {
+      Batch batch;
+      batch.reserve(batcher_.most_ - 1);
+      pass_on({&batch, own_name, latest});
+      return batch;
+    }
+    void pass_on() noexcept { pass_on({}); }
+
+   private:
+    struct Seats {
+      Batch* batch = nullptr;
+      std::string_view own_name{};
+      Instant latest{};
+    };
+
+    void pass_on(const Seats& seats) noexcept {
+      std::shared_ptr<PendingRequest> next;
+      {
+        const std::lock_guard guard(batcher_.mutex_);
+        if (seats.batch != nullptr) batcher_.fill(*seats.batch, seats.own_name, seats.latest);
+        if (batcher_.queue_.empty()) {
+          batcher_.led_ = false;
+        } else {
+          next = std::move(batcher_.queue_.front());
+          batcher_.queue_.pop_front();
+          const std::lock_guard own(next->mutex);
+          next->state = State::leads;
+        }
+        given_ = true;
+      }
+      if (next) next->called.notify_one();
+    }
+
+    RequestBatcher& batcher_;
+    bool given_ = false;
+  };
+
+  // Those of a batch, until they are answered.
+  class UnderWay {
+   public:
+    UnderWay(RequestBatcher& batcher, std::size_t others) noexcept : batcher_(batcher), others_(others) {
+      batcher_.under_way_.fetch_add(others_, std::memory_order_relaxed);
+      batcher_.batches_.fetch_add(1, std::memory_order_relaxed);
+      batcher_.batched_.fetch_add(others_ + 1, std::memory_order_relaxed);
+    }
+    ~UnderWay() { batcher_.under_way_.fetch_sub(others_, std::memory_order_relaxed); }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    RequestBatcher& batcher_;
+    const std::size_t others_;
+  };
+
+  // With mutex_ held: as many of the queue as there is room for, ordered by name; those whose name is there stay.
+  void fill(Batch& batch, std::string_view own_name, Instant latest) noexcept {
+    auto rest = queue_.begin();
+    for (auto& request : queue_) {
+      const auto name = name_of(*request);
+      const auto before = [](const auto& other, std::string_view key) { return name_of(*other) < key; };
+      const auto place =
+          planted("batch_unordered") ? batch.end() : std::lower_bound(batch.begin(), batch.end(), name, before);
+      if (batch.size() + 1 >= most_ || request->deadline.at() < latest || name == own_name ||
+          (place != batch.end() && name_of(**place) == name)) {
+        if (&*rest != &request) *rest = std::move(request);
+        ++rest;
+        continue;
+      }
+      {
+        const std::lock_guard own(request->mutex);
+        request->state = State::sent;
+      }
+      batch.insert(place, std::move(request));  // there is room reserved
+    }
+    queue_.erase(rest, queue_.end());
+  }
+
+  Result lead(const View& view, Deadline deadline) {
+    Lead lead(*this);
+    auto turn = trip_.turn(deadline);
+    Batch batch;
+    const auto left = deadline.at() - BootClock::now();
+    if (trip_.is_open(turn) && left >= shortest_flight) batch = lead.gather(Trip::name(view), deadline.at() - left / 4);
+    else lead.pass_on();
+    if (batch.empty()) return trip_.alone(view, std::move(turn), deadline);
+    const auto own = std::lower_bound(batch.begin(), batch.end(), Trip::name(view),
+                                      [](const auto& request, auto name) { return name_of(*request) < name; });
+    const UnderWay counted(*this, batch.size());
+    auto result = fly(view, static_cast<std::size_t>(own - batch.begin()), batch, std::move(turn), deadline);
+    return result ? std::move(*result) : alone(view, deadline);
+  }
+
+  // Sends the view and the batch, in the order of names, the view at `own`; every request gets its answer.
+  std::optional<Result> fly(const View& view, std::size_t own, const Batch& batch, typename Trip::Turn turn,
+                            Deadline deadline) {
+    std::vector<std::optional<Result>> results;
+    try {
+      std::vector<View> views;
+      views.reserve(batch.size() + 1);
+      for (const auto& request : batch) {
+        if (views.size() == own) views.push_back(view);
+        views.push_back(request->kept.view());
+      }
+      if (views.size() == own) views.push_back(view);
+      results = trip_.together(views, std::move(turn), deadline);
+    } catch (const Failure& failure) {
+      if (!may_be_of_one(failure)) {
+        for (const auto& request : batch) complete(*request, [&] { request->failure.emplace(same(failure)); });
+        throw;
+      }
+      results.assign(batch.size() + 1, std::nullopt);
+    } catch (...) {
+      for (const auto& request : batch) complete(*request, [&] { request->defect = std::current_exception(); });
+      throw;
+    }
+    std::size_t at = 0;
+    for (const auto& request : batch) {
+      if (at == own) ++at;
+      complete(*request, [&] { request->result = std::move(results[at]); });
+      ++at;
+    }
+    return std::move(results[own]);
+  }
+
+  static bool may_be_of_one(const Failure& failure) noexcept {
+    return !failure.may_have_run() && (failure.cause() == Cause::locked || failure.cause() == Cause::rejected);
+  }
+
+  // Threads do not share an exception: each gets one that was made for it.
+  static Failure same(const Failure& failure) {
+    return {failure.cause(), std::string(failure.what()), failure.code(), failure.may_have_run()};
+  }
+
+  template <class Fill>
+  static void complete(PendingRequest& request, Fill fill) {
+    {
+      const std::lock_guard guard(request.mutex);
+      fill();
+      request.state = PendingRequest::State::completed;
+    }
+    request.called.notify_one();
+  }
+
+  Result alone(const View& view, Deadline deadline) { return trip_.alone(view, trip_.turn(deadline), deadline); }
+
+  Trip trip_;
+  const std::size_t most_;
+  std::atomic<std::size_t> under_way_{0};
+  std::atomic<std::uint64_t> batches_{0}, batched_{0};
+  mutable std::mutex mutex_;
+  // Guarded by mutex_:
+  bool led_ = false;  // somebody is in front; else the queue is empty
+  std::deque<std::shared_ptr<PendingRequest>> queue_;
+};
+
+}  // namespace dlock::store

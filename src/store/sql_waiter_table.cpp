@@ -1,0 +1,178 @@
+// This file knows which named statement answers which question about those who wait, and how its answer reads.
+#include "store/sql_waiter_table.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+
+namespace dlock::store {
+namespace {
+
+std::string_view word(Wait::Mode mode) {
+  switch (mode) {
+    case Wait::Mode::barging: return "barging";
+    case Wait::Mode::fifo: return "fifo";
+    case Wait::Mode::transaction: return "transaction";
+  }
+  throw std::logic_error("a mode of waiting that does not exist");
+}
+
+// As it is written: 0 is for ever.
+std::int64_t wants(const Wait& wait) { return wait.wants ? std::max<std::int64_t>(1, wait.wants->count()) : 0; }
+
+}  // namespace
+
+SqlWaiterTable::SqlWaiterTable(const dialects::Statements& all, OnConnection on_connection)
+    : on_connection_(std::move(on_connection)),
+      want_(all.at("want", {"name", "mark"})),
+      unwant_(all.at("unwant", {"name"})),
+      draw_(all.at("draw", {"name", "owner", "node", "label", "actor", "mode", "ttl", "wants"})),
+      enroll_(all.at("enroll", {"name", "owner", "node", "label", "actor", "mode", "ttl", "wants"})),
+      renew_waiters_(all.at("renew_waiters", {"name", "owner", "ttl"})),
+      discard_(all.at("discard", {"name", "owner"})),
+      dead_waiters_(all.at("dead_waiters", {"limit"})),
+      forget_waiters_(all.at("forget_waiters", {"name", "owner"})),
+      hand_over_(all.at("hand_over", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease",
+                                      "at_least", "meta", "ticket"})),
+      rename_(all.at("rename", {"name", "owner", "token", "actor"})),
+      chain_(all.at("chain", {"actor", "owner"})),
+      waiters_(all.at("waiters", {"prefix"})) {}
+
+void SqlWaiterTable::ask(const dialects::Statement& statement, std::initializer_list<Argument> arguments,
+                         Deadline deadline, const Read& read) const {
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline& until) {
+    read(connection.run(statement, {arguments.begin(), arguments.size()}, until));
+  });
+}
+
+// A connection is worth more than the answer: what is late is not waited for, and read before the next request.
+void SqlWaiterTable::post(const dialects::Statement& statement, std::initializer_list<Argument> arguments,
+                          Deadline deadline) const {
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline& until) {
+    if (connection.post(statement, {arguments.begin(), arguments.size()}, until)) return;
+    throw Failure(Cause::timed_out, "no answer in time to \"" + statement.name + "\"", {}, true);
+  });
+}
+
+void SqlWaiterTable::want(std::string_view name, Duration mark, Deadline deadline) {
+  post(want_, {name, mark.count()}, deadline);
+}
+
+void SqlWaiterTable::unwant(std::string_view name, Deadline deadline) { post(unwant_, {name}, deadline); }
+
+std::int64_t SqlWaiterTable::draw(const Wait& wait, Deadline deadline) {
+  std::int64_t ticket = 0;
+  ask(draw_, {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.mode), wait.ttl.count(), wants(wait)},
+      deadline, [&](const Answer& answer) {
+        if (answer.rows() > 0) ticket = answer.integer(0, 0);
+      });
+  if (ticket < 0)
+    throw Failure(
+        Cause::serialization,
+        "no ticket was drawn: a cluster has undone the transaction, or the ticket was over before its answer");
+  if (ticket == 0)
+    throw Failure(Cause::schema,
+                  "no ticket was drawn: the floor row of the lock table is missing; run \"dlock-migrate repair\"");
+  return ticket;
+}
+
+void SqlWaiterTable::enroll(const Wait& wait, Deadline deadline) {
+  post(enroll_,
+       {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.mode), wait.ttl.count(), wants(wait)},
+       deadline);
+}
+
+std::vector<bool> SqlWaiterTable::renew_waiters(std::span<const Place> places, Duration ttl, Deadline deadline) {
+  if (places.empty()) return {};
+  std::vector<Argument> rows;
+  rows.reserve(places.size() * 3);
+  for (const auto& place : places) {
+    rows.emplace_back(place.name);
+    rows.emplace_back(place.owner);
+    rows.emplace_back(ttl.count());
+  }
+  std::unordered_set<std::string> living;  // by owner, which has one length, and name
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
+    const Answer& answer = connection.run_rows(renew_waiters_, rows, 3, deadline);
+    for (std::size_t row = 0; row < answer.rows(); ++row) living.insert(answer.text(row, 0));
+  });
+  std::vector<bool> renewed;
+  renewed.reserve(places.size());
+  for (const auto& place : places) renewed.push_back(living.count(std::string(place.owner).append(place.name)) > 0);
+  return renewed;
+}
+
+void SqlWaiterTable::discard(std::string_view name, std::string_view owner, Deadline deadline) {
+  post(discard_, {name, owner}, deadline);
+}
+
+std::size_t SqlWaiterTable::forget_waiters(std::size_t limit, Deadline deadline) {
+  std::size_t forgotten = 0;
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
+    std::vector<std::string> dead;
+    {
+      const Argument most = static_cast<std::int64_t>(limit);
+      const Answer& answer = connection.run(dead_waiters_, {&most, 1}, deadline);
+      for (std::size_t row = 0; row < answer.rows(); ++row) {
+        dead.push_back(answer.text(row, 0));
+        dead.push_back(answer.text(row, 1));
+      }
+    }
+    if (dead.empty()) return;
+    const std::vector<Argument> rows(dead.begin(), dead.end());
+    forgotten = static_cast<std::size_t>(connection.run_rows(forget_waiters_, rows, 2, deadline).affected);
+  });
+  return forgotten;
+}
+
+std::optional<Token> SqlWaiterTable::hand_over(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) {
+  bool handed = false;
+  ask(hand_over_,
+      {from.name, from.owner, number(from.token), to.owner, to.node, to.label, to.actor, to.lease.count(),
+       to.at_least.count(), to.metadata, to.ticket},
+      deadline, [&](const Answer& answer) { handed = answer.affected > 0; });
+  if (!handed) return std::nullopt;
+  return Token{number(from.token) + 1};
+}
+
+void SqlWaiterTable::rename(const LeaseKey& key, std::string_view actor, Deadline deadline) {
+  ask(rename_, {key.name, key.owner, number(key.token), actor}, deadline, [](const Answer&) {});
+}
+
+std::vector<WaitEdge> SqlWaiterTable::chain(std::string_view actor, std::string_view owner, Deadline deadline) {
+  std::vector<WaitEdge> edges;
+  ask(chain_, {actor, owner}, deadline, [&](const Answer& answer) {
+    for (std::size_t row = 0; row < answer.rows(); ++row)
+      edges.push_back({answer.text(row, 0), answer.text(row, 1), answer.text(row, 2), answer.integer(row, 3),
+                       answer.integer(row, 4), answer.text(row, 5), answer.text(row, 6), answer.text(row, 7),
+                       Token{answer.integer(row, 8)}});
+  });
+  return edges;
+}
+
+std::vector<Waiter> SqlWaiterTable::waiters(std::string_view prefix, Deadline deadline) {
+  std::vector<Waiter> found;
+  ask(waiters_, {prefix}, deadline, [&](const Answer& answer) {
+    for (std::size_t row = 0; row < answer.rows(); ++row) {
+      Waiter waiter;
+      waiter.name = answer.text(row, 0);
+      waiter.owner = answer.text(row, 1);
+      waiter.actor = answer.text(row, 2);
+      waiter.node = answer.text(row, 3);
+      waiter.label = answer.text(row, 4);
+      waiter.in_transaction = answer.text(row, 5) == word(Wait::Mode::transaction);
+      waiter.ticket = answer.integer(row, 6);
+      waiter.waited = Duration{answer.integer(row, 7)};
+      if (const auto left = answer.integer(row, 8); left >= 0) waiter.left = Duration{left};
+      waiter.holder_node = answer.text(row, 9);
+      waiter.holder_actor = answer.text(row, 10);
+      waiter.holder_label = answer.text(row, 11);
+      waiter.holder_token = Token{answer.integer(row, 12)};
+      found.push_back(std::move(waiter));
+    }
+  });
+  return found;
+}
+
+}  // namespace dlock::store

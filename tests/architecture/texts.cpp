@@ -1,0 +1,91 @@
+// This file knows the rules about whole files: named statements, first comments, lengths.
+#include "architecture/rules.hpp"
+
+#include <algorithm>
+#include <map>
+#include <regex>
+
+namespace dlock::architecture {
+namespace {
+
+// Name -> arguments as written, without blanks.
+std::map<std::string, std::string> headers_of(const std::string& text) {
+  static const std::regex form(R"(^-- name:[ \t]*(\w+)[ \t]*\(([^)]*)\))", std::regex::multiline);
+  std::map<std::string, std::string> headers;
+  for (std::sregex_iterator at(text.begin(), text.end(), form), end; at != end; ++at) {
+    auto arguments = (*at)[2].str();
+    arguments.erase(std::remove(arguments.begin(), arguments.end(), ' '), arguments.end());
+    headers[(*at)[1]] = arguments;
+  }
+  return headers;
+}
+
+// The text of the first comment, and nothing if the file does not begin with one.
+std::string_view first_comment(std::string_view text) {
+  if (text.starts_with("#!")) text.remove_prefix(std::min(text.find('\n') + 1, text.size()));
+  for (const std::string_view mark : {"// ", "-- ", "# "})
+    if (text.starts_with(mark)) return text.substr(mark.size(), text.find('\n') - mark.size());
+  return {};
+}
+
+// What the files of that name in the dialects' folders say differently.
+void compare(const Tree& tree, std::string_view file, Breaches& found) {
+  // What MySQL does not know, or knows otherwise than MariaDB.
+  static const std::regex mariadb_only(R"(\bRETURNING\b|\bSET\s+STATEMENT\b)", std::regex::icase);
+  const Source* first = nullptr;
+  std::map<std::string, std::string> expected;
+  for (const auto& source : tree) {
+    if (!source.in("src/dialects/") || !source.ends({file})) continue;
+    if (source.in("src/dialects/mysql/")) {
+      const auto sql = sql_without_comments(source.text);
+      for (std::sregex_iterator at(sql.begin(), sql.end(), mariadb_only), end; at != end; ++at)
+        found.push_back(
+            {source.path, line_at(sql, static_cast<std::size_t>(at->position())), at->str() + ": not in MySQL"});
+    }
+    const auto headers = headers_of(source.text);
+    if (first == nullptr) {
+      first = &source;
+      expected = headers;
+      continue;
+    }
+    for (const auto& [name, arguments] : expected) {
+      const auto here = headers.find(name);
+      if (here == headers.end()) found.push_back({source.path, 1, name + " is missing, which " + first->path + " has"});
+      else if (here->second != arguments)
+        found.push_back({source.path, 1, name + "(" + here->second + ") is (" + arguments + ") in " + first->path});
+    }
+    for (const auto& [name, arguments] : headers)
+      if (!expected.contains(name))
+        found.push_back({first->path, 1, name + " is missing, which " + source.path + " has"});
+  }
+}
+
+}  // namespace
+
+Breaches statements(const Tree& tree) {
+  Breaches found;
+  for (const std::string_view file : {"/lock.sql", "/node.sql", "/waiting.sql", "/many.sql"})
+    compare(tree, file, found);
+  return found;
+}
+
+Breaches first_comments(const Tree& tree) {
+  Breaches found;
+  for (const auto& source : tree) {
+    if (!source.ends({".hpp", ".cpp", ".h", ".hpp.in", ".cpp.in", ".cmake", ".cmake.in", ".sql"})) continue;
+    if (const auto comment = first_comment(source.text); std::count(comment.begin(), comment.end(), ' ') < 3)
+      found.push_back({source.path, 1, "the file does not begin with a sentence that says what it is"});
+  }
+  return found;
+}
+
+Breaches lengths(const Tree& tree, std::size_t most_lines) {
+  Breaches found;
+  for (const auto& source : tree)
+    if (const auto lines = line_at(source.text, source.text.size()) - 1; source.in("src/") && lines > most_lines)
+      found.push_back(
+          {source.path, lines, "longer than " + std::to_string(most_lines) + " lines: there may be two files in it"});
+  return found;
+}
+
+}  // namespace dlock::architecture

@@ -1,0 +1,134 @@
+// This file knows the promise that a release which somebody waits for is heard by whoever listens, in any process.
+#include "support/listeners.hpp"
+#include "support/process.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <thread>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+using dialects::Watched;
+
+TEST_CASE("a release that somebody waits for is heard by every listener") {
+  Database database;
+  make_wanted(database, "job");
+  Ringside holder(database);
+  const Watched watched[] = {{"job", holder.actor()}};
+  const auto first = listener_of(database), second = listener_of(database);
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(holder.take_and_free_until("job", [&] { return heard(first->wait(watched, soon(100ms)), "job"); }));
+  CHECK(holder.take_and_free_until("job", [&] { return heard(second->wait(watched, soon(100ms)), "job"); }));
+}
+
+TEST_CASE("whatever frees a name rings, not only its release") {
+  Database database;
+  struct Way {
+    const char* name;
+    bool entered;  // by an entry of a node
+    std::function<void(store::LockTable& table, const store::LeaseKey& claim)> free;
+  };
+  const Way ways[] = {
+      {"force", false, [](auto& table, auto& claim) { CHECK(table.force_release(claim.name, claim.token, soon())); }},
+      {"withdrawal", false, [](auto& table, auto& claim) { table.withdraw(claim.name, claim.owner, soon()); }},
+      {"settling", false,
+       [&](auto& table, auto& claim) {
+         database.admin().expire(claim.name);
+         CHECK(table.settle(claim.name, claim.token, "a reaper", soon()));
+       }},
+      {"last entry", true,
+       [](auto& table, auto& claim) { CHECK(table.leave(claim.name, claim.entry, soon()).was_there); }},
+  };
+  for (const auto& way : ways) {
+    INFO(way.name);
+    make_wanted(database, way.name);
+    // One for each way, and a name for each: nobody hears what rang before.
+    Ringside holder(database);
+    const auto actor = holder.actor();
+    const Watched watched[] = {{way.name, actor}};
+    const auto listener = listener_of(database);
+    REQUIRE(listener);
+    CHECK(eventually(
+        [&] {
+          const Name name(way.name);
+          const auto owner = random_identity(), entry = way.entered ? random_identity() : std::string{};
+          const store::AcquireRequest ask{name, owner, "node", "label", actor, 1h, {}, "", entry};
+          const auto granted = holder.table().acquire({&ask, 1}, soon()).front();
+          REQUIRE(granted.token);
+          way.free(holder.table(), {name.text(), owner, *granted.token, entry, 1h});
+          return heard(listener->wait(watched, soon(100ms)), way.name);
+        },
+        10s * std::min(slowness(), 3)));
+  }
+}
+
+TEST_CASE("what rings while nobody is in wait() is heard by the next one") {
+  Database database;
+  make_wanted(database, "job");
+  Ringside holder(database);
+  const Watched watched[] = {{"job", holder.actor()}};
+  const auto listener = listener_of(database);
+  REQUIRE(listener);
+  REQUIRE(holder.take_and_free_until("job", [&] { return heard(listener->wait(watched, soon(100ms)), "job"); }));
+  for (int i = 0; i < 20; ++i) {
+    holder.take_and_free("job");
+    CHECK(heard(listener->wait(watched, soon()), "job"));
+  }
+}
+
+TEST_CASE("a wait ends at its deadline, and at once when it is interrupted, then or before") {
+  Database database;
+  make_wanted(database, "job");
+  Ringside holder(database);
+  const Watched watched[] = {{"job", holder.actor()}, {"other", ""}};
+  const auto listener = listener_of(database);
+  REQUIRE(listener);
+  const auto end = soon(50ms);
+  while (!listener->wait(watched, end).empty()) {}
+  CHECK(end.passed());
+  // What is heard late is told first.
+  const auto until_interrupted = [&] {
+    while (!listener->wait(watched, Deadline::max()).empty()) {}
+  };
+  listener->interrupt();
+  until_interrupted();
+  CHECK(listener->wait({}, soon(1ms)).empty());
+  for (int i = 0; i < 20; ++i) {
+    const std::jthread other([&] { listener->interrupt(); });
+    until_interrupted();
+  }
+}
+
+TEST_CASE("releases that nobody waits for start nothing") {
+  Database database;
+  Ringside holder(database);
+  holder.take_and_free("job");
+  const auto threads = count_threads();
+  const auto open = count_descriptors();
+  for (int i = 0; i < 10; ++i) holder.take_and_free("job");
+  CHECK(count_threads() == threads);
+  CHECK(count_descriptors() == open);
+}
+
+TEST_CASE("listeners that come and go leave nothing open, and no other program inherits any of it") {
+  Database database;
+  make_wanted(database, "job");
+  Ringside holder(database);
+  const Watched watched[] = {{"job", holder.actor()}};
+  const auto use_one = [&] {
+    const auto before = descriptors();
+    const auto listener = listener_of(database);
+    REQUIRE(listener);
+    static_cast<void>(listener->wait(watched, soon(5ms)));
+    for (const int descriptor : descriptors())
+      if (!before.contains(descriptor)) CHECK_MESSAGE(closed_on_exec(descriptor), target_of(descriptor));
+  };
+  use_one();
+  const auto open = count_descriptors();
+  for (int i = 0; i < 3; ++i) use_one();
+  CHECK(count_descriptors() == open);
+}

@@ -1,0 +1,395 @@
+// This file knows what a client does: transfer money under a lock, and write down everything before it counts on it.
+//
+//   client URL BEGIN ID LEASE_MS fenced|unfenced NAMES     until a line comes on stdin; its history goes to stdout
+//
+// BEGIN is the statement that opens a writing transaction; the tills are NAMES, separated by commas.
+//
+// Balances are read when the lock has been granted, and written, as they were computed from that, in a transaction that
+// comes later: another holder in between is a lost update. A fenced client lets the fence alone decide whether it may
+// write. An unfenced one does what users of other lock libraries do: it asks whether the lock is still valid, then writes.
+// A fenced client has several threads on one engine, whose leases it makes longer and shorter, and hands to itself; it
+// may have an observer that takes its time, begin its fences behind a savepoint, and stand in a queue.
+#include "fault/suite/application.hpp"
+#include "fault/suite/history.hpp"
+#include "support/slowness.hpp"
+
+#include <dlock/dlock.hpp>
+#include <dlock/soci.hpp>
+
+#include <soci/soci.h>
+
+#include <linux/capability.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+namespace dlock::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Orders {
+  std::string url, begin, id;
+  Duration lease{};
+  bool fenced = true;
+  std::vector<std::string> names;
+};
+
+// One call, so that a kill leaves no half of a line; a pipe takes it even when the disk is full.
+void note(const Record& record) {
+  const auto line = record.line();
+  if (::write(STDOUT_FILENO, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::_Exit(3);
+}
+
+void pause(Duration length) { std::this_thread::sleep_for(length); }
+
+// Of one thing in so many.
+bool one_in(std::size_t outcomes) {
+  thread_local std::mt19937 random{std::random_device{}()};
+  return std::uniform_int_distribution<std::size_t>(0, outcomes - 1)(random) == 0;
+}
+
+bool told_to_stop() {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  return ::poll(&input, 1, 0) > 0;
+}
+
+// What a lease claims while it is watched.
+class Watch {
+ public:
+  Watch(Lock& lock, Nanoseconds asked) : lock_(lock) {
+    note({boottime(), What::grant, lock.name(), number(lock.token()), asked});
+    look();
+  }
+
+  // False: it is lost.
+  bool look() {
+    if (lost_) return false;
+    const auto now = boottime();  // before asking: what is valid after this moment was valid at it
+    if (const auto left = lock_.remaining(); left > Duration{}) {
+      trusted_ = now;
+      claimed_ = now + std::chrono::nanoseconds(left).count();
+      if (trusted_ > noted_ + 20'000'000) tell();
+      return true;
+    }
+    lost_ = true;
+    const auto loss = lock_.loss();
+    // Nobody refused it: it was trusted until its time had come.
+    if (loss == Loss::unconfirmed) trusted_ = std::min(claimed_, now);
+    tell();
+    note({boottime(), What::loss, lock_.name(), number(lock_.token()), 0,
+          loss ? std::string(to_string(*loss)) : "without a reason"});
+    await_word();
+    return false;
+  }
+
+  void work(Duration length) {
+    for (const auto end = boottime() + std::chrono::nanoseconds(length).count(); boottime() < end; look()) pause(1ms);
+  }
+
+  void release() {
+    look();
+    tell();
+    const auto asked = boottime();
+    const auto outcome = lock_.release();
+    note({boottime(), What::release, lock_.name(), number(lock_.token()), asked, std::string(to_string(outcome))});
+  }
+
+ private:
+  // Counted in naps: a process that is stopped hears nothing.
+  void await_word() {
+    const auto lost = lock_.lost();
+    for (int naps = 2000 * slowness(); naps > 0 && !lost.stop_requested(); --naps) pause(1ms);
+    if (!lost.stop_requested()) note({boottime(), What::untold, lock_.name(), number(lock_.token())});
+  }
+
+  void tell() {
+    if (trusted_ == 0) return;
+    noted_ = trusted_;
+    note({boottime(), What::held, lock_.name(), number(lock_.token()), trusted_});
+  }
+
+  Lock& lock_;
+  Nanoseconds trusted_ = 0, claimed_ = 0, noted_ = 0;
+  bool lost_ = false;
+};
+
+// The engines of a process: one that locks, and another that adopts what the first has held.
+class Engines {
+ public:
+  explicit Engines(const Orders& orders) : orders_(orders) {}
+
+  Engine& first() { return opened(first_); }
+  Engine& other() { return opened(other_); }
+
+ private:
+  Engine& opened(std::optional<Engine>& engine) {
+    const std::lock_guard guard(mutex_);
+    if (!engine) engine.emplace(orders_.url, options());
+    return *engine;
+  }
+
+  EngineOptions options() const {
+    EngineOptions options;
+    options.lease = orders_.lease;
+    options.label = orders_.id;
+    options.connect_timeout = 2s * slowness();
+    options.request_timeout = 1s * slowness();
+    options.poll_floor = 40ms;
+    if (one_in(2))
+      options.observer = [lease = orders_.lease](const Event&) {
+        if (one_in(4) && !told_to_stop()) pause(2 * lease);
+      };
+    return options;
+  }
+
+  const Orders& orders_;
+  std::mutex mutex_;
+  std::optional<Engine> first_, other_;
+};
+
+// One thread of a process.
+class Client {
+ public:
+  Client(const Orders& orders, Engines& engines, std::string id)
+      : orders_(orders), engines_(engines), id_(std::move(id)) {}
+
+  void run() {
+    while (!told_to_stop()) {
+      try {
+        serve(orders_.names[chance(orders_.names.size())]);
+      } catch (const Error& error) {
+        note({boottime(), What::trouble, "-", 0, 0, std::string(to_string(error.fault())) + ": " + error.what()});
+        pause(20ms);
+      }
+    }
+  }
+
+ private:
+  struct Balance {
+    long long id = 0, money = 0;
+  };
+
+  std::size_t chance(std::size_t outcomes) {
+    return std::uniform_int_distribution<std::size_t>(0, outcomes - 1)(random_);
+  }
+
+  // Half of all work takes no time, so that locks also change hands in quick succession.
+  int busyness() { return chance(2) == 0 ? 0 : static_cast<int>(chance(20)); }
+
+  void serve(const std::string& name) {
+    LockOptions options;
+    const bool late = chance(8) == 0;  // works past its lease, as a holder does who has forgotten it
+    options.renew = !late;
+    if (orders_.fenced && one_in(3)) options.fairness = Fairness::fifo;
+    const auto asked = boottime();
+    auto lock = engines_.first().try_lock_for(name, orders_.lease / 2, options);
+    if (!lock) {
+      note({boottime(), What::busy, name});
+      return;
+    }
+    Watch watch(*lock, asked);
+    for (auto transfers = late ? 1 : 1 + chance(3); transfers > 0; --transfers) {
+      if (!transfer(*lock, watch, late ? orders_.lease * 3 / 2 : orders_.lease / 40 * busyness())) break;
+      if (!orders_.fenced || late) continue;
+      if (one_in(4)) extend(*lock);
+      if (one_in(6) && !adopt(*lock, watch)) return;
+    }
+    watch.release();
+  }
+
+  // Longer, shorter, or as it is.
+  void extend(Lock& lock) {
+    try {
+      lock.extend(orders_.lease * (3 + static_cast<int>(chance(6))) / 4);
+    } catch (const Error& error) { trouble(lock, error); }
+  }
+
+  // Lets go of the lease, and has two adopt it at the same time. False: nobody has it.
+  bool adopt(Lock& lock, Watch& watch) {
+    if (!watch.look()) return true;
+    const auto name = lock.name();
+    const auto grant = lock.detach();
+    std::optional<Lock> here, there;
+    {
+      const std::jthread rival([&] { there = adopted(&Engines::other, name, grant); });
+      here = adopted(&Engines::first, name, grant);
+    }
+    if (here && there) note({boottime(), What::twice, name, number(grant.token)});
+    if (!here && !there) {
+      note({boottime(), What::loss, name, number(grant.token), 0, "adopted by nobody"});
+      return false;
+    }
+    lock = std::move(here ? *here : *there);
+    return true;
+  }
+
+  template <class Which>
+  std::optional<Lock> adopted(Which which, const std::string& name, const Grant& grant) {
+    for (int tries = 3; tries > 0; --tries) try {
+        return (engines_.*which)().adopt(name, grant);
+      } catch (const Error& error) {
+        note({boottime(), What::trouble, name, number(grant.token), 0, error.what()});
+        if (error.fault() != Fault::in_doubt) break;
+      }
+    return std::nullopt;
+  }
+
+  // False: better not another one under this lock.
+  bool transfer(Lock& lock, Watch& watch, Duration work) {
+    std::vector<Balance> accounts;
+    try {
+      if (!sql_) sql_ = application().connect(orders_.url);
+      accounts = read(lock.name());
+    } catch (const std::exception& error) {
+      trouble(lock, error);
+      return false;
+    }
+    watch.work(work);
+    const auto id = id_ + '-' + std::to_string(++transfers_);
+    const auto said = [&](What what) {
+      note({boottime(), what, lock.name(), number(lock.token()), 0, id});
+      return what == What::commit;
+    };
+    if (!orders_.fenced && !watch.look()) return false;
+    said(What::intent);
+    if (!orders_.fenced) pause(orders_.lease / 4);        // whoever is stopped here believes in what it asked before
+    const bool whole = orders_.fenced && chance(2) == 0;  // the library begins and commits
+    const bool savepoint = chance(2) == 0;
+    bool sent = false;
+    try {
+      if (whole) {
+        lock.with_fence(*sql_, [&] { write(lock, id, accounts); });
+      } else {
+        *sql_ << orders_.begin;
+        if (savepoint) run("SAVEPOINT before_the_fence");
+        if (orders_.fenced) lock.fence(*sql_);
+        watch.look();
+        write(lock, id, accounts);
+        sent = true;
+        *sql_ << "COMMIT";
+      }
+      said(What::commit);
+      return watch.look();
+    } catch (const Error& error) {
+      const bool lost = error.fault() == Fault::lost;
+      said(lost ? What::refused : error.fault() == Fault::in_doubt ? What::doubt : What::failed);
+      if (!lost) trouble(lock, error);
+      else if (!whole) write_regardless(lock, id, accounts, savepoint);
+    } catch (const std::exception& error) {
+      said(sent ? What::doubt : What::failed);
+      trouble(lock, error);
+    }
+    sql_.reset();  // and with it what was left of the transaction
+    watch.look();
+    return false;
+  }
+
+  // As a program does that swallows exceptions: a refused fence has to have made this impossible.
+  void write_regardless(const Lock& lock, const std::string& id, std::vector<Balance>& accounts, bool savepoint) {
+    const auto attempt = [](const auto& work) {
+      try {
+        work();
+      } catch (const std::exception&) {  // as it should be
+      }
+    };
+    if (savepoint) attempt([&] { run("ROLLBACK TO SAVEPOINT before_the_fence"); });
+    attempt([&] { write(lock, id, accounts); });
+    attempt([&] { run("COMMIT"); });
+  }
+
+  void trouble(const Lock& lock, const std::exception& error) {
+    sql_.reset();
+    note({boottime(), What::trouble, lock.name(), number(lock.token()), 0, error.what()});
+  }
+
+  // SOCI's rules here: the whole text first, and a new session after any error.
+  std::vector<Balance> read(const std::string& name) {
+    std::vector<Balance> accounts;
+    const std::string query = "SELECT id, balance FROM account WHERE name = '" + name + "' ORDER BY id";
+    const soci::rowset<soci::row> rows = (sql_->prepare << query);
+    for (const auto& row : rows) accounts.push_back({integer(row, 0), integer(row, 1)});
+    return accounts;
+  }
+
+  static long long integer(const soci::row& row, std::size_t column) {
+    return row.get_properties(column).get_data_type() == soci::dt_integer ? row.get<int>(column)
+                                                                          : row.get<long long>(column);
+  }
+
+  void write(const Lock& lock, const std::string& id, std::vector<Balance>& accounts) {
+    auto& source = accounts[chance(accounts.size() / 2)];
+    auto& target = accounts[accounts.size() / 2 + chance(accounts.size() / 2)];
+    const auto amount = static_cast<long long>(chance(9)) - 4;
+    const auto token = std::to_string(number(lock.token())), name = "'" + lock.name() + "'";
+    run("UPDATE till SET seq = seq + 1 WHERE name = " + name);  // one after another, in the order of commits
+    run("INSERT INTO transfer (id, name, seq, token, source, target, amount) SELECT '" + id + "', name, seq, " + token +
+        ", " + std::to_string(source.id) + ", " + std::to_string(target.id) + ", " + std::to_string(amount) +
+        " FROM till WHERE name = " + name);
+    for (const auto& [account, money] : {std::pair{&source, source.money - amount}, {&target, target.money + amount}})
+      run("UPDATE account SET balance = " + std::to_string(money) + " WHERE id = " + std::to_string(account->id));
+  }
+
+  void run(const std::string& statement) { *sql_ << statement; }
+
+  const Orders& orders_;
+  Engines& engines_;
+  const std::string id_;
+  std::unique_ptr<soci::session> sql_;
+  std::mt19937 random_{std::random_device{}()};
+  std::size_t transfers_ = 0;
+};
+
+// To the superuser no file is read-only, unless this is given up. Others do not have it.
+void respect_permissions() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[2]{};
+  if (::syscall(SYS_capget, &header, sets) != 0) return;
+  for (const unsigned right : {CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH}) {
+    sets[0].effective &= ~(1U << right);
+    sets[0].permitted &= ~(1U << right);
+  }
+  ::syscall(SYS_capset, &header, sets);
+}
+
+}  // namespace
+}  // namespace dlock::test
+
+int main(int argc, char** argv) {
+  using namespace dlock::test;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody stays behind, stopped or not
+  std::signal(SIGXFSZ, SIG_IGN);       // a full disk is an error, not the end
+  respect_permissions();
+  try {
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    Orders orders{arguments.at(0),
+                  arguments.at(1),
+                  arguments.at(2),
+                  std::chrono::milliseconds{std::stoll(arguments.at(3))},
+                  arguments.at(4) == "fenced",
+                  {}};
+    std::istringstream names(arguments.at(5));
+    for (std::string name; std::getline(names, name, ',');) orders.names.push_back(name);
+    Engines engines(orders);
+    std::vector<std::jthread> threads;
+    for (const char* letter : {"a", "b", "c"}) {
+      threads.emplace_back([&orders, &engines, id = orders.id + letter] { Client(orders, engines, id).run(); });
+      if (!orders.fenced) break;
+    }
+    threads.clear();
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "client: " << error.what() << '\n';
+    return 2;
+  }
+}

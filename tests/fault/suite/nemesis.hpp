@@ -1,0 +1,46 @@
+// This file knows what can be done to clients and their database.
+#pragma once
+
+#include "fault/suite/clients.hpp"
+#include "fault/suite/nodes.hpp"
+#include "support/place.hpp"
+#include "support/proxy.hpp"
+
+#include <dlock/duration.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dlock::test {
+
+// One kind of fault. When inflict() has returned, it is over; when it throws, it was not inflicted.
+struct Nemesis {
+  std::string name;
+  std::function<void()> inflict;
+};
+
+// What they are done to.
+struct Victims {
+  Clients& clients;
+  Place& place;
+  Duration lease{};
+  // Where there is a server; else nullptr, and empty.
+  ServerPlace* server = nullptr;
+  PrivateServer* machine = nullptr;
+  const Nodes* nodes = nullptr;                            // or several that know the same
+  std::vector<std::unique_ptr<Proxy>>* proxies = nullptr;  // one a client
+};
+
+// Names that a nemesis takes for itself begin with this.
+inline const std::string quiet_name = "quiet";
+
+// Stops a client that holds a lock until another one has written under it, but not forever: who is stopped inside a
+// transaction may keep the others out. True: another one has.
+bool pause_past_lease(Victims& victims);
+
+// All that make sense on this database, in any order.
+std::vector<Nemesis> nemeses(Victims& victims);
+
+}  // namespace dlock::test

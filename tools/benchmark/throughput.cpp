@@ -1,0 +1,232 @@
+// This file knows the turns of a throughput, and how a client's pairs are timed.
+#include "throughput.hpp"
+
+#include "progress.hpp"
+#include "redis.hpp"
+#include "report.hpp"
+#include "samples.hpp"
+#include "turns.hpp"
+
+#include <fmt/core.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace bench {
+namespace {
+
+using dlock::tools::Json;
+
+// A turn: everybody warms up until `from`, and what begins from then on and before `to` counts.
+struct Course {
+  Clock::time_point from, to;
+  double rate = 0;    // of one client
+  double offset = 0;  // of its first pair, in intervals
+};
+
+std::int64_t nanoseconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
+}
+
+struct Times {
+  Record acquire, release, pair;
+  Clock::time_point last{};
+};
+
+// What is meant to begin now or later; with a rate it waits until then.
+Clock::time_point next_beginning(const Course& course, std::int64_t number) {
+  if (course.rate <= 0) return Clock::now();
+  const std::chrono::duration<double> after((course.offset + static_cast<double>(number)) / course.rate);
+  const auto meant = course.from + std::chrono::duration_cast<Clock::duration>(after);
+  if (meant < course.to) std::this_thread::sleep_until(meant);
+  return meant;
+}
+
+void run(Client& client, const Course& course, Times& times, const std::atomic<bool>& failed) {
+  ::prctl(PR_SET_TIMERSLACK, 1UL);  // sleeps end when they should
+  while (!failed && Clock::now() < course.from) {
+    client.acquire();
+    client.release();
+  }
+  for (std::int64_t number = 0; !failed; ++number) {
+    const auto begin = next_beginning(course, number);
+    // One at least, however busy the machine is, unless so few were wanted.
+    if (begin >= course.to && (number > 0 || course.rate > 0)) return;
+    client.acquire();
+    const auto middle = Clock::now();
+    client.release();
+    const auto after = Clock::now();
+    times.acquire.add(nanoseconds(begin, middle));
+    times.release.add(nanoseconds(middle, after));
+    times.pair.add(nanoseconds(begin, after));
+    times.last = after;
+  }
+}
+
+// All clients of one contender, for `seconds`.
+void turn(const std::vector<std::unique_ptr<Client>>& clients, double seconds, double rate, Tally& tally) {
+  const auto in = [](double length) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(length));
+  };
+  const auto from = Clock::now() + in(std::min(seconds / 4, 1.0));
+  const Course course{from, from + in(seconds), rate / static_cast<double>(clients.size())};
+  std::vector<Times> times(clients.size());
+  std::atomic<bool> failed = false;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < clients.size(); ++i)
+      threads.emplace_back([&, i] {
+        try {
+          auto own = course;
+          own.offset = static_cast<double>(i) / static_cast<double>(clients.size());
+          run(*clients[i], own, times[i], failed);
+        } catch (...) {
+          const std::lock_guard guard(mutex);
+          if (!failure) failure = std::current_exception();
+          failed = true;
+        }
+      });
+  }
+  if (failure) std::rethrow_exception(failure);
+  auto end = course.to;
+  std::uint64_t pairs = 0;
+  for (const auto& client : times) {
+    tally.acquire.add(client.acquire);
+    tally.release.add(client.release);
+    tally.pair.add(client.pair);
+    pairs += client.pair.count();
+    end = std::max(end, client.last);
+  }
+  tally.rates.push_back(static_cast<double>(pairs) / std::chrono::duration<double>(end - course.from).count());
+}
+
+std::string_view word(Throughput throughput) {
+  switch (throughput) {
+    case Throughput::pair: return "pair";
+    case Throughput::many: return "many";
+    case Throughput::hot: return "hot";
+  }
+  return {};
+}
+
+std::vector<std::string> names(Throughput throughput, std::size_t clients) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < clients; ++i)
+    names.push_back(throughput == Throughput::many ? fmt::format("dlock-bench/many/{}", i)
+                                                   : fmt::format("dlock-bench/{}", word(throughput)));
+  return names;
+}
+
+// Opening a client of many takes a while.
+int most_rounds(Throughput throughput) { return throughput == Throughput::pair ? 20 : 5; }
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// dlock's against this one's: of a pair the time, of more clients what they get done. Under 1, and over 1, is dlock's win.
+double ratio(Throughput throughput, const Tally& dlock, const Tally& peer) {
+  const bool times = throughput == Throughput::pair;
+  const auto ours = times ? dlock.pair.percentile_us(50) : median(dlock.rates);
+  const auto theirs = times ? peer.pair.percentile_us(50) : median(peer.rates);
+  return theirs > 0 ? ours / theirs : 0;
+}
+
+Json json_of(const Tally& tally) {
+  auto json = percentiles(tally.pair);
+  json["clients"] = tally.clients;
+  json["pairs"] = tally.pair.count();
+  json["pairs_per_second"] = median(tally.rates);
+  json["acquire_p50_us"] = tally.acquire.percentile_us(50);
+  json["acquire_p99_us"] = tally.acquire.percentile_us(99);
+  json["release_p50_us"] = tally.release.percentile_us(50);
+  json["release_p99_us"] = tally.release.percentile_us(99);
+  return json;
+}
+
+}  // namespace
+
+ContestResult run_contest(const ContestOptions& options) {
+  std::vector<Contender> contenders{dlock_contender(options.field)};
+  for (const auto& word : options.against) contenders.push_back(peer(options.field, word));
+  ContestResult result;
+  if (std::find(options.against.begin(), options.against.end(), "redis") != options.against.end())
+    result.redis = redis_setup(options.field.redis);
+  result.setup = setup_of(options.field.target);
+  for (const auto& contender : contenders)
+    result.contenders.push_back({contender.word, contender.clients, {}, {}, {}, {}});
+  Progress progress(std::string(word(options.throughput)), options.field.target.quiet);
+  const auto rounds = rounds_for(options.seconds, contenders.size(), most_rounds(options.throughput));
+  const auto turns = static_cast<std::size_t>(rounds) * contenders.size();
+  const auto each = options.seconds / static_cast<double>(turns);
+  for (std::size_t i = 0; i < turns; ++i) {
+    progress.part(static_cast<double>(i) / static_cast<double>(turns));
+    const auto& contender = contenders[i % contenders.size()];
+    turn(contender.open(names(options.throughput, contender.clients)), each, options.rate,
+         result.contenders[i % contenders.size()]);
+  }
+  return result;
+}
+
+std::string as_text(const ContestOptions& options, const ContestResult& result) {
+  auto more =
+      fmt::format("{} thread{}, {:g} s", options.field.threads, options.field.threads == 1 ? "" : "s", options.seconds);
+  if (options.rate > 0) more += fmt::format(", {:g} pairs/s wanted", options.rate);
+  auto text = title(word(options.throughput), result.setup, more);
+  if (!result.redis.empty()) text += fmt::format("  {}\n", result.redis);
+  for (const auto& tally : result.contenders)
+    text += fmt::format(
+        "{:<9}{:>4} client{} {:>9.0f} pairs/s   acquire {:8.1f} us   release {:8.1f} us   pair p50 {:8.1f} us   p99 "
+        "{:8.1f} us\n",
+        tally.word, tally.clients, tally.clients == 1 ? " " : "s", median(tally.rates), tally.acquire.percentile_us(50),
+        tally.release.percentile_us(50), tally.pair.percentile_us(50), tally.pair.percentile_us(99));
+  const auto& dlock = result.contenders.front();
+  for (const auto& tally : result.contenders)
+    if (&tally != &dlock)
+      text += fmt::format("dlock / {} ({}, medians): {:.3f}\n", tally.word,
+                          options.throughput == Throughput::pair ? "time of a pair" : "pairs per second",
+                          ratio(options.throughput, dlock, tally));
+  return text;
+}
+
+std::string as_json(const ContestOptions& options, const ContestResult& result) {
+  auto json = head(word(options.throughput), result.setup);
+  json["threads"] = options.field.threads;
+  json["seconds"] = options.seconds;
+  if (options.rate > 0) json["rate"] = options.rate;
+  if (!result.redis.empty()) json["redis_server"] = result.redis;
+  auto ratios = Json::object();
+  const auto& dlock = result.contenders.front();
+  for (const auto& tally : result.contenders) {
+    json[tally.word] = json_of(tally);
+    if (&tally == &dlock) continue;
+    ratios[tally.word] = ratio(options.throughput, dlock, tally);
+    if (tally.word == "raw") json["ratio"] = ratios[tally.word];
+  }
+  json["ratios"] = ratios;
+  return dumped(json);
+}
+
+Plot as_plot(const ContestOptions& options, const ContestResult& result) {
+  Plot plot;
+  plot.title = fmt::format("{}: {}, {}", word(options.throughput), result.setup.database,
+                           result.setup.durable() ? "durable commits" : "NOT durable");
+  if (options.throughput != Throughput::pair) plot.title += fmt::format(", {} threads", options.field.threads);
+  plot.unit = "pairs of acquire and release per second";
+  for (const auto& tally : result.contenders) {
+    if (options.throughput == Throughput::pair) plot.curves.emplace_back(tally.word, tally.pair);
+    else plot.bars.emplace_back(fmt::format("{} ({})", tally.word, tally.clients), median(tally.rates));
+  }
+  return plot;
+}
+
+}  // namespace bench

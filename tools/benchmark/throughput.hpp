@@ -1,0 +1,48 @@
+// This file knows the scenarios "pair" (one client), "many" (N threads, N names) and "hot" (N threads, one name): who
+// takes and gives back locks how fast.
+#pragma once
+
+#include "contender.hpp"
+#include "plot.hpp"
+#include "record.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench {
+
+enum class Throughput { pair, many, hot };
+
+struct ContestOptions {
+  Throughput throughput{};
+  Field field{};  // threads: 1 for a pair
+  double seconds = 10;
+  double rate = 0;  // pairs a second that all clients together shall begin; 0: each begins when its last one is done
+  std::vector<std::string> against{};
+};
+
+// What one contender did in all of its rounds.
+struct Tally {
+  std::string word;
+  std::size_t clients = 1;
+  // With a rate from the moment at which a pair was to begin: what a slow one holds up is counted too.
+  Record acquire, release, pair;
+  std::vector<double> rates;  // pairs a second, of each round
+};
+
+struct ContestResult {
+  Setup setup;
+  std::string redis;              // its set-up, where it took part
+  std::vector<Tally> contenders;  // dlock is the first
+};
+
+// Lets the contenders take turns, each turn on fresh connections: two connections to one server can differ by more than
+// what is to be measured.
+ContestResult run_contest(const ContestOptions& options);
+
+std::string as_text(const ContestOptions& options, const ContestResult& result);
+std::string as_json(const ContestOptions& options, const ContestResult& result);
+Plot as_plot(const ContestOptions& options, const ContestResult& result);
+
+}  // namespace bench

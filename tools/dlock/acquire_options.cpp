@@ -1,0 +1,111 @@
+// This file knows what is wrong with a name, with -n, -w, --meta and the like.
+#include "acquire_options.hpp"
+
+#include "tools/shared/command_line.hpp"
+#include "tools/shared/json.hpp"
+#include "tools/shared/usage.hpp"
+
+#include <fmt/core.h>
+#include <utf8.h>
+
+namespace dlock::tools {
+namespace {
+
+constexpr std::size_t longest_name = 255, longest_label = 255, longest_metadata = 4096;
+
+}  // namespace
+
+void check_text(std::string_view what, std::string_view text, std::size_t limit) {
+  if (text.size() > limit)
+    throw UsageError(
+        fmt::format("{} {} has {} bytes; at most {} are allowed", what, in_quotes(text), text.size(), limit));
+  if (!utf8::is_valid(text.begin(), text.end()))
+    throw UsageError(fmt::format("{} {} is not valid UTF-8", what, in_quotes(text)));
+}
+
+void check_name(std::string_view name) {
+  if (name.empty()) throw UsageError("the lock name \"\" is empty; a name has 1 to 255 bytes of UTF-8");
+  check_text("the lock name", name, longest_name);
+}
+
+Duration parse_lease(std::string_view flag, std::string_view text, Duration shortest) {
+  const auto lease = parse_duration(flag, text);
+  if (lease < shortest || lease > longest_lease)
+    throw UsageError(fmt::format("{} {} is out of range: from {} to 10 years", flag, in_quotes(text),
+                                 shortest < std::chrono::seconds{1} ? "1ms" : "1s"));
+  return lease;
+}
+
+void Asking::add_to(Command& command) {
+  command.add_argument("NAME", name_).required = true;
+  command.add_flag("-n,--nonblock", nonblock_, "do not wait: exit 75 if the lock is busy");
+  command.add_option("-w,--wait", "D", wait_, "wait at most this long (forever; 0 is -n)");
+  command.add_flag("--fifo", fifo_, "wait in turn: nobody who came later passes");
+  command.add_option("--at-least", "D", at_least_, "closed so long from the grant on, at least");
+  command.add_option("--label", "TEXT", label_, "who holds it, for people (host:pid)");
+  command.add_option("--meta", "K=V", metadata_, "shown by inspect; may be repeated");
+}
+
+const std::string& Asking::name() const {
+  check_name(name_);
+  return name_;
+}
+
+std::optional<Duration> Asking::wait() const {
+  const auto limit = wait_ ? std::optional<Duration>(parse_duration("--wait", *wait_)) : std::nullopt;
+  return nonblock_ ? Duration{} : limit;
+}
+
+LockOptions Asking::lock_options() const {
+  LockOptions options;
+  if (fifo_) options.fairness = Fairness::fifo;
+  if (at_least_) {
+    options.at_least = parse_duration("--at-least", *at_least_);
+    if (options.at_least > longest_lease)
+      throw UsageError(fmt::format("--at-least {} is out of range: at most 10 years", in_quotes(*at_least_)));
+  }
+  if (label_) {
+    check_text("--label", *label_, longest_label);
+    options.label = label_;
+  }
+  if (metadata_.empty()) return options;
+  auto object = Json::object();
+  for (const auto& item : metadata_) {
+    const auto equals = item.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UsageError(fmt::format("--meta {} is not of the form KEY=VALUE", in_quotes(item)));
+    check_text("--meta", item, longest_metadata);
+    const auto key = item.substr(0, equals);
+    if (object.contains(key))
+      throw UsageError(fmt::format("--meta {} gives the key {} twice", in_quotes(item), in_quotes(key)));
+    object[key] = Json(item.substr(equals + 1));
+  }
+  options.metadata = object.text_in_order();
+  if (options.metadata.size() > longest_metadata)
+    throw UsageError(fmt::format("--meta {} and the others have {} bytes as JSON; at most {} are allowed",
+                                 in_quotes(metadata_.front()), options.metadata.size(), longest_metadata));
+  return options;
+}
+
+std::optional<Lock> ask(Engine& engine, const std::string& name, std::optional<Duration> wait,
+                        const LockOptions& options, const std::stop_token& stop, Holder& busy) {
+  if (wait && *wait == Duration{}) return engine.try_lock(name, options, &busy);
+  auto lock = engine.try_lock_for(name, wait.value_or(Duration::max()), options, stop);
+  if (lock || stop.stop_requested()) return lock;
+  if (auto row = engine.inspect(name)) busy = std::move(*row);
+  busy.name = name;
+  return std::nullopt;
+}
+
+EngineOptions engine_options(const ConnectionOptions& connection) {
+  EngineOptions options;
+  options.schema = connection.schema();
+  options.table = connection.table();
+  options.history_table = connection.history_table();
+  options.connect_timeout = connection.connect_timeout();
+  options.application = "dlock";
+  options.reentrance = Reentrance::none;  // a command that asks twice means two holders
+  return options;
+}
+
+}  // namespace dlock::tools

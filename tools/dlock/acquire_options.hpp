@@ -1,0 +1,50 @@
+// This file knows the options with which a lock is asked for, by `run` and by `acquire`, and the rules for their values.
+#pragma once
+
+#include "tools/shared/connection.hpp"
+
+#include <dlock/engine.hpp>
+#include <dlock/options.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::tools {
+
+constexpr Duration longest_lease = std::chrono::hours{24} * 3652;  // ten years
+
+// All of these throw UsageError; they know the library's rules, so that nothing is sent for what it would refuse.
+void check_name(std::string_view name);
+void check_text(std::string_view what, std::string_view text, std::size_t limit);
+// A lease of at least `shortest`.
+Duration parse_lease(std::string_view flag, std::string_view text, Duration shortest);
+
+// -n, -w, --fifo, --at-least, --label, --meta and NAME. Threads: one.
+class Asking {
+ public:
+  void add_to(Command& command);
+
+  // Throws UsageError.
+  const std::string& name() const;
+  // How long to wait; 0: not at all; empty: as long as it takes. Throws UsageError.
+  std::optional<Duration> wait() const;
+  // What of LockOptions was said here. Throws UsageError.
+  LockOptions lock_options() const;
+
+ private:
+  std::string name_;
+  std::optional<std::string> wait_, at_least_, label_;
+  std::vector<std::string> metadata_;
+  bool nonblock_ = false, fifo_ = false;
+};
+
+// One try, or as many as the wait allows. Empty: busy, and `busy` tells who holds it; or stopped.
+std::optional<Lock> ask(Engine& engine, const std::string& name, std::optional<Duration> wait,
+                        const LockOptions& options, const std::stop_token& stop, Holder& busy);
+
+// Options for an engine of this tool on that connection.
+EngineOptions engine_options(const ConnectionOptions& connection);
+
+}  // namespace dlock::tools

@@ -1,0 +1,228 @@
+// This file knows what happens between the question for a lock and its release.
+#include "locked_run.hpp"
+
+#include "acquire_options.hpp"
+#include "boot_clock.hpp"
+#include "show.hpp"
+#include "waiting.hpp"
+
+#include "tools/shared/usage.hpp"
+
+#include <dlock/dlock.hpp>
+
+#include <fmt/core.h>
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+#include <string_view>
+
+namespace dlock::tools::run {
+namespace {
+
+// The owners of this run and of all runs around it, outermost first: how a run knows those it is nested in, on whatever
+// database and in whatever depth, since owners are random.
+constexpr const char* owners_variable = "DLOCK_OWNERS";
+
+// The job that this run and all runs around it belong to: what they hold and wait for counts as one when deadlocks are
+// looked for.
+constexpr const char* job_variable = "DLOCK_JOB";
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : value;
+}
+
+bool is_ours(const std::string& owner) {
+  return !owner.empty() && (variable("DLOCK_OWNER") == owner ||
+                            (" " + variable(owners_variable) + " ").find(" " + owner + " ") != std::string::npos);
+}
+
+// Waiting for a lock that is held around us would never end.
+void refuse_nesting(Engine& engine, const std::string& name) {
+  if (variable("DLOCK_OWNER").empty() && variable(owners_variable).empty()) return;
+  const auto row = engine.inspect(name);
+  if (row && is_ours(row->owner))
+    throw std::runtime_error(
+        fmt::format("{} (token {}) is held by a dlock run around this one: waiting for it would deadlock",
+                    in_quotes(name), number(row->token)));
+}
+
+// What the engine tells, for people.
+void tell(const Event& event, Console& console) {
+  switch (event.kind) {
+    case Event::Kind::trust_low:
+      console.warning(fmt::format("the lock {} (token {}) is not being renewed, and can be trusted for {} more: {}",
+                                  in_quotes(event.name), number(event.token), shown(event.took), event.text));
+      return;
+    case Event::Kind::retried: console.detail(fmt::format("tried again: {}", event.text)); return;
+    case Event::Kind::reconnected: console.detail("connected to the database again"); return;
+    case Event::Kind::weak_durability: console.detail(event.text); return;
+    case Event::Kind::granted:
+    case Event::Kind::released:
+    case Event::Kind::lost:
+    case Event::Kind::abandoned:
+    case Event::Kind::busy:
+    case Event::Kind::timed_out:
+    case Event::Kind::renewed_late:
+    case Event::Kind::deadlock: return;
+  }
+}
+
+std::string random_job() {
+  std::random_device entropy;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", entropy(), entropy(), entropy(), entropy());
+}
+
+class Course {
+ public:
+  Course(Plan& plan, const StatusFile& status_file, Console& console)
+      : plan_(plan), status_file_(status_file), console_(console) {
+    plan_.lock.job = variable(job_variable);
+    if (plan_.lock.job.empty()) plan_.lock.job = random_job();
+  }
+
+  int run() {
+    try {
+      if (const auto code = obtain()) return *code;
+      const int code = run_command();
+      // The engine would wait for what it still has under way. All is said, and the lease ends by itself.
+      if (unconfirmed_) {
+        std::fflush(nullptr);
+        ::_exit(code);
+      }
+      return code;
+    } catch (...) {
+      report_.outcome = "failed";
+      done(failed_code);
+      throw;
+    }
+  }
+
+ private:
+  int done(int code) {
+    report_.exit_code = code;
+    if (!report_.token) report_.waited = since(asked_);
+    status_file_.write(report_, console_);
+    return code;
+  }
+
+  static Duration since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+  }
+
+  // A code to leave with; empty: it is ours.
+  std::optional<int> obtain() {
+    const auto interrupted = [&](int signal) {
+      report_.outcome = "interrupted";
+      return done(128 + signal);
+    };
+    Holder busy;
+    try {
+      const int signal = wait_for(
+          signals_,
+          [&](const std::stop_token& stop) {
+            engine_.emplace(plan_.url, plan_.engine);
+            refuse_nesting(*engine_, plan_.name);
+            lock_ = ask(*engine_, plan_.name, plan_.wait, plan_.lock, stop, busy);
+          },
+          interrupted);
+      if (signal != 0) {
+        lock_.reset();  // released, if it was granted at that moment
+        return interrupted(signal);
+      }
+    } catch (const Error& error) {
+      const bool away = error.fault() == Fault::unavailable || error.fault() == Fault::timeout;
+      if (!away || !plan_.skip_if_unavailable) throw;
+      console_.note(fmt::format("skipped: {}", error.what()));
+      report_.outcome = "unavailable";
+      return done(plan_.conflict_code);
+    }
+    if (!lock_) {
+      if (plan_.conflict_code != 0) say_busy(busy, console_);
+      report_.outcome = "not_obtained";
+      return done(plan_.conflict_code);
+    }
+    report_.waited = since(asked_);
+    report_.token = lock_->token();
+    return std::nullopt;
+  }
+
+  static const Command& command(Plan& plan, const Signals& signals) {
+    plan.command.mask = signals.mask_before();
+    plan.command.hangup_ignored = signals.hangup_ignored();
+    return plan.command;
+  }
+
+  Settings settings() const {
+    const auto outer = variable(owners_variable);
+    const auto owners = outer.empty() ? lock_->owner() : outer + " " + lock_->owner();
+    return {"DLOCK_NAME=" + plan_.name,
+            fmt::format("DLOCK_TOKEN={}", number(lock_->token())),
+            "DLOCK_OWNER=" + lock_->owner(),
+            fmt::format("DLOCK_TTL_MS={}", plan_.rules.times.ttl.count() / 1000),
+            fmt::format("{}={}", owners_variable, owners),
+            fmt::format("{}={}", job_variable, plan_.lock.job)};
+  }
+
+  int run_command() {
+    const auto started = std::chrono::steady_clock::now();
+    const Terminal terminal;
+    const bool in_foreground = terminal.to_be_given();
+    const auto trusted_until = boot_now() + lock_->remaining();
+    if (!lock_->valid()) throw std::runtime_error("the lock was lost before the command could be started");
+    child_.start(settings(), in_foreground, trusted_until);
+    if (in_foreground) terminal.give(child_.group());
+    const auto outcome = supervise(child_, *lock_, terminal, plan_.rules, signals_.descriptor(), console_);
+    unconfirmed_ = outcome.lost || lock_->release() == Released::unconfirmed;
+    if (outcome.lost) lock_.reset();  // there may be nothing to release, and nobody to ask: takes a second at most
+    else if (unconfirmed_)
+      console_.warning(
+          fmt::format("the release of {} could not be confirmed; it ends with its lease", in_quotes(plan_.name)));
+    report_.held = since(started);
+    return finish(outcome);
+  }
+
+  int finish(const Outcome& outcome) {
+    const int error = outcome.child.exec_error;
+    if (error != 0) {
+      report_.outcome = "not_executed";
+      const int code = error == ENOENT ? not_found_code : not_executable_code;
+      console_.error(Exit::usage, fmt::format("the command {} cannot be executed: {}",
+                                              in_quotes(plan_.command.words.front()), std::strerror(error)));
+      return done(code);
+    }
+    report_.child_status = outcome.child.status;
+    report_.child_signal = outcome.child.signal;
+    report_.outcome = outcome.lost                ? "lost"
+                      : outcome.overtime          ? "max_runtime"
+                      : outcome.child.signal != 0 ? "signalled"
+                                                  : "done";
+    return done(outcome.lost ? plan_.lost_code : outcome.overtime ? overtime_code : outcome.child.status);
+  }
+
+  Plan& plan_;
+  const StatusFile& status_file_;
+  Console& console_;
+  const Signals signals_;  // blocked before the engine makes its threads
+  const std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
+  Report report_;
+  std::optional<Engine> engine_;
+  std::optional<Lock> lock_;
+  bool unconfirmed_ = false;
+  Child child_{command(plan_, signals_)};  // before any thread; ended before the lock is released
+};
+
+}  // namespace
+
+int follow(Plan plan, const StatusFile& status_file, Console& console) {
+  plan.engine.observer = [&console](const Event& event) { tell(event, console); };
+  return Course(plan, status_file, console).run();
+}
+
+}  // namespace dlock::tools::run
