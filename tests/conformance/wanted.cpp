@@ -77,19 +77,20 @@ TEST_CASE("the next renewal tells of who can be seen to wait") {
 TEST_CASE("who has waited for what it holds is not asked by its own wait") {
   Database database;
   auto engine = database.engine(), other = database.engine();
-  for (const auto fairness : {Fairness::barging, Fairness::fifo}) {
-    auto first = engine.try_lock("job");
+  // A name for each: the row of a wait that is over goes some time later, and would ask the next holder.
+  for (const auto& [name, fairness] : {std::pair{"barging", Fairness::barging}, std::pair{"fifo", Fairness::fifo}}) {
+    auto first = engine.try_lock(name);
     REQUIRE(first);
     auto options = renewed_often();
     options.fairness = fairness;
     std::optional<Lock> second;
-    std::jthread waiting([&] { second = other.lock("job", options); });
-    REQUIRE(eventually([&] { return database.admin().number("SELECT count(*) FROM resource_lock_waiter") > 0; }));
+    std::jthread waiting([&] { second = other.lock(name, options); });
+    REQUIRE(eventually([&] { return !engine.waiters(name).empty(); }));
     first->release();
     waiting.join();
     REQUIRE(second);
     const auto asked = second->asked();
-    some_rounds_later(database);
+    some_rounds_later(database, name);
     CHECK_FALSE(second->wanted());
     CHECK_FALSE(asked.stop_requested());
     second->release();

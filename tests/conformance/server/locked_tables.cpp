@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 
@@ -85,8 +86,10 @@ TEST_CASE("none of many who ask at the same time is told that a locked table is 
     in_parallel(8, [&](int i) {
       const auto name = i % 2 == 0 ? std::string("old") : "new " + std::to_string(i);
       const auto thrown = thrown_by([&] { i < 4 ? engine.try_lock(name) : engine.try_lock_for(name, 500ms); });
-      // Whose time was over while its request was under way together with others is in doubt.
-      CHECK_MESSAGE((thrown.fault == Fault::timeout || thrown.fault == Fault::in_doubt), i << ": " << thrown.text);
+      // Whose time was over while its request was under way together with others is in doubt; and where the one
+      // connection has to be opened again, there may be too little left of somebody's time for that.
+      const auto told_of = {Fault::timeout, Fault::in_doubt, Fault::unavailable};
+      CHECK_MESSAGE(std::ranges::count(told_of, thrown.fault) == 1, i << ": " << thrown.text);
       ++told;
     });
   }
