@@ -27,9 +27,6 @@ namespace {
 using engine::between;
 using engine::Lease;
 
-constexpr Duration time_to_answer = std::chrono::milliseconds{500};
-constexpr int trips_to_answer = 4;
-
 // When a release has ended, however it did, those who wait in this process look for themselves.
 class WakeOnExit {
  public:
@@ -118,8 +115,8 @@ Instant Core::soon() const noexcept { return later(BootClock::now(), options_.re
 // A statement that leaves just before its caller's deadline still gets time for its answer: cutting it off would turn
 // a clear answer into a doubtful one.
 Instant Core::answer_by(Instant deadline) const noexcept {
-  const auto time = within(time_to_answer, trips_to_answer) + table_->lock_wait();
-  return std::max(deadline, later(BootClock::now(), std::min<Duration>(options_.request_timeout, time)));
+  const auto time = std::min<Duration>(options_.request_timeout, table_->answer_time());
+  return std::max(deadline, later(BootClock::now(), time));
 }
 
 Lease::Terms Core::terms_of(const LockOptions& options) const {
@@ -202,6 +199,7 @@ std::shared_ptr<Lease> Core::try_once(Request& request, Instant deadline, std::s
     request.row_locked = answer.row_locked;
     if (!answer.token) {
       request.begun = sent;  // none of them had been granted until then
+      request.busy_at = answer.row_locked ? Instant{} : BootClock::now();
       return nullptr;
     }
     request.in_doubt = true;  // until it is in somebody's hands, whatever is thrown on the way

@@ -22,6 +22,10 @@ bool is_transient(Cause cause) noexcept {
   return false;
 }
 
+bool is_transient(Fault fault) noexcept {
+  return fault == Fault::unavailable || fault == Fault::timeout || fault == Fault::in_doubt;
+}
+
 Error to_error(const Failure& failure, bool in_doubt) {
   if (planted("doubt_called_failure")) in_doubt = false;
   const auto fault = [&] {

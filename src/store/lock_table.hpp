@@ -221,8 +221,8 @@ class LockTable {
   // See dialects::Connection::weaknesses.
   virtual std::vector<std::string> weaknesses(Deadline deadline) = 0;
   virtual Duration smallest_margin() const noexcept = 0;
-  // See dialects::Connection::lock_wait.
-  virtual Duration lock_wait() const noexcept { return {}; }
+  // How long after its caller's time is over an answer is still waited for. See RoundTrip.
+  virtual Duration answer_time() const noexcept { return std::chrono::milliseconds{500}; }
   // How long a request takes to the database and back, at least. 0: nobody knows, or next to nothing.
   virtual Duration round_trip() const noexcept { return {}; }
 

@@ -157,7 +157,7 @@ Failure Pool::none_came(bool others_worked) const {
 }
 
 void Pool::adopt(std::unique_ptr<dialects::Connection> connection, BootClock::duration round_trip) {
-  round_trip_.note(round_trip);
+  round_trip_.answered(round_trip);
   const std::lock_guard guard(mutex_);
   idle_.push_back(std::move(connection));
   ++open_;

@@ -66,12 +66,13 @@ class Pool {
       const auto begun = BootClock::now();
       try {
         auto result = work(*connection_, promptly(deadline));
-        pool_->round_trip_.note(BootClock::now() - begun);
+        pool_->round_trip_.answered(BootClock::now() - begun);
         sound();
         return result;
       } catch (const Failure& failure) {
         if (failure.cause() == Cause::timed_out && failure.may_have_run() && !deadline.stopped())
           pool_->round_trip_.note(BootClock::now() - begun);
+        else if (failure.cause() == Cause::locked) pool_->round_trip_.answered(BootClock::now() - begun);
         failed(failure, deadline);
         throw;
       }
@@ -108,6 +109,8 @@ class Pool {
 
   // How long a request takes, as far as is known.
   Duration round_trip() const noexcept { return round_trip_.estimate(); }
+  // See RoundTrip.
+  Duration answer_time(Duration lock_wait) const noexcept { return round_trip_.answer_time(lock_wait); }
 
   // How it is used at this moment.
   struct Use {

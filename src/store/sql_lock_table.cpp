@@ -347,7 +347,7 @@ class SqlLockTable final : public LockTable {
   }
 
   Duration smallest_margin() const noexcept override { return dialect_.smallest_margin(); }
-  Duration lock_wait() const noexcept override { return lock_wait_; }
+  Duration answer_time() const noexcept override { return pool_.answer_time(lock_wait_); }
   Duration round_trip() const noexcept override { return pool_.round_trip(); }
   Traffic traffic() const override { return combining_->traffic(); }
   std::size_t removed_at_once() const noexcept override { return dialect_.removed_at_once(); }

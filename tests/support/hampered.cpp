@@ -7,6 +7,7 @@
 //     descriptors no|yes   whether a descriptor can be had        "ok"
 //     names no|yes         whether a host can be looked up        "ok"
 //     try NAME             one attempt                            "granted", "busy", or the fault and its text
+//     stop NAME            a wait that is stopped once it is under way   "stopped" or "granted", and after how many us
 //     watch NAME           is told of the loss of what it holds   "ok", and "told NAME" once it is
 //     wait NAME            on a thread that is there already      "ok", and "granted NAME" once it is
 //     check NAME           what it holds                          "valid" or "lost"
@@ -166,6 +167,21 @@ class Process {
       const bool granted = lock.has_value();
       if (granted) keep(what, std::move(*lock));
       say(granted ? "granted" : "busy");
+    } else if (command == "stop") {
+      std::chrono::steady_clock::time_point asked{};
+      std::stop_source source;
+      std::atomic<bool> over{false};
+      helper_.ask([&] {
+        while (!over && engine_->stats().requests_in_flight == 0) std::this_thread::sleep_for(1ms);
+        asked = std::chrono::steady_clock::now();
+        source.request_stop();
+      });
+      const bool granted = engine_->lock(source.get_token(), what).has_value();
+      const auto took = std::chrono::steady_clock::now() - asked;
+      over = true;
+      while (!source.stop_requested()) std::this_thread::sleep_for(1ms);
+      say((granted ? "granted " : "stopped ") +
+          std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
     } else if (command == "watch") {
       callbacks_[what] = std::make_unique<Callback>(held(what).lost(), [what] { say("told " + what); });
       say("ok");

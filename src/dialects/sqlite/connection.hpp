@@ -24,6 +24,8 @@ class FileConnection final : public Connection {
   std::vector<std::string> weaknesses(Deadline deadline) override;
   bool usable() const noexcept override { return usable_; }
   bool can_stall() const noexcept override { return false; }
+  // Whoever writes has the whole file, for as long as its disk takes.
+  Duration lock_wait() const noexcept override { return std::chrono::milliseconds{500}; }
   std::string server() const override;
 
   // Ends the statement under way, also where it waits for the file. Threads: any.

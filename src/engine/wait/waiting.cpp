@@ -181,6 +181,7 @@ class Core::QueuedAcquire {
         return store::Availability{};
       }
     });
+    request_.busy_at = request_.row_locked || availability.free ? Instant{} : BootClock::now();
     if (request_.row_locked || !availability.free) core_.queues_->blocked(waiter_, request_.row_locked);
     return availability;
   }
@@ -316,10 +317,14 @@ std::shared_ptr<Lease> Core::wait_for_grant(Request& request, const Patience& pa
     if (!held && waits) held = QueuedAcquire(*this, request, patience).wait();
     if (!held && request.row_locked && !patience.stop.stop_requested()) held = look_into_lock(request, patience);
     if (held) return held;
-  } catch (const Error&) {
+  } catch (const Error& error) {
     // Whatever an attempt without an answer may have been granted must not be held by nobody.
     if ((request.in_doubt || request.unanswered) && !planted("doubt_not_given_back")) free_later(request);
     if (patience.stop.stop_requested()) return nullptr;
+    // Somebody held it a moment ago: that the last look was not answered in time changes nothing.
+    const auto now = BootClock::now();
+    if (patience.waits && now >= patience.deadline && request.was_busy(now) && engine::is_transient(error.fault()))
+      return nullptr;
     throw;
   }
   if (request.in_doubt || request.unanswered) free_later(request);

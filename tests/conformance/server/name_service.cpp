@@ -2,6 +2,7 @@
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/measured.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -56,6 +57,20 @@ TEST_CASE("while no name is found a try ends with its deadline, a release and a 
   CHECK(eventually([&] { return ask(process, "try d").word == "granted"; }));
   CHECK(ask(process, "release d").word == "freed");
   static_cast<void>(ask(process, "release c"));
+}
+
+TEST_CASE("a stop ends a call that waits for a name to be found") {
+  ServerDatabase database;
+  Child process(hampered(database.server().url_at({"localhost", database.server().address().port}), 20s));
+  REQUIRE(ask(process, "open").word == "open");
+  check_prompt("a name is looked up", [&] {
+    CHECK(ask(process, "names no").word == "ok");
+    database.server().disconnect_everybody();
+    const auto stopped = ask(process, "stop job");
+    CHECK(stopped.word == "stopped");
+    CHECK(ask(process, "names yes").word == "ok");
+    return std::chrono::microseconds{stopped.took.count()};
+  });
 }
 
 TEST_CASE("whoever opens a connection looks up no name, a server's that is checked neither") {
