@@ -27,6 +27,9 @@ namespace {
 using engine::between;
 using engine::Lease;
 
+// The shortest wait takes so long at most, where the database is silent.
+constexpr Duration time_of_a_try = std::chrono::milliseconds{250};
+
 // When a release has ended, however it did, those who wait in this process look for themselves.
 class WakeOnExit {
  public:
@@ -113,10 +116,10 @@ void Core::ensure_running() {
 Instant Core::soon() const noexcept { return later(BootClock::now(), options_.request_timeout); }
 
 // A statement that leaves just before its caller's deadline still gets time for its answer: cutting it off would turn
-// a clear answer into a doubtful one.
-Instant Core::answer_by(Instant deadline) const noexcept {
+// a clear answer into a doubtful one. The first one gets a little more: nothing is known yet. `called`: when.
+Instant Core::answer_by(Instant deadline, Instant called) const noexcept {
   const auto time = std::min<Duration>(options_.request_timeout, table_->answer_time());
-  return std::max(deadline, later(BootClock::now(), time));
+  return std::max({deadline, later(BootClock::now(), time), later(called, time_of_a_try)});
 }
 
 Lease::Terms Core::terms_of(const LockOptions& options) const {
@@ -191,7 +194,7 @@ store::Entered Core::ask(Request& request, bool again, Deadline until, Instant& 
 
 // Asks once, until there is an answer. Empty: busy.
 std::shared_ptr<Lease> Core::try_once(Request& request, Instant deadline, std::stop_token stop) {
-  const auto bound = answer_by(deadline);
+  const auto bound = answer_by(deadline, request.called);
   for (bool again = false;; again = true) {
     Instant sent{};
     const auto answer =
@@ -199,7 +202,7 @@ std::shared_ptr<Lease> Core::try_once(Request& request, Instant deadline, std::s
     request.row_locked = answer.row_locked;
     if (!answer.token) {
       request.begun = sent;  // none of them had been granted until then
-      request.busy_at = answer.row_locked ? Instant{} : BootClock::now();
+      request.refused(answer.row_locked);
       return nullptr;
     }
     request.in_doubt = true;  // until it is in somebody's hands, whatever is thrown on the way

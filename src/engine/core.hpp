@@ -99,7 +99,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   void ensure_running();
   Instant soon() const noexcept;
-  Instant answer_by(Instant deadline) const noexcept;
+  Instant answer_by(Instant deadline, Instant called = {}) const noexcept;
   Instant shortly(Instant deadline) const noexcept;
   // `least`, or as long as so many round trips take.
   Duration within(Duration least, int round_trips) const noexcept {

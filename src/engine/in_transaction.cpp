@@ -23,6 +23,7 @@ using engine::Lease;
 
 // What was acknowledged so long ago has arrived on all servers of a cluster, but for one that is in trouble.
 constexpr Duration longest_way = std::chrono::seconds{10};
+constexpr Duration time_to_look = std::chrono::milliseconds{500};
 
 // The failure of a statement inside a caller's transaction, where nothing may be tried again.
 Error told_in_transaction(const Failure& failure) {
@@ -147,17 +148,19 @@ std::optional<Grant> Core::lock_in(const TransactionRef& transaction, const Name
     if (observer) observer->attend();
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
     const auto asked_at = BootClock::now();
-    const auto row = ask_unless_locked(name, answer_by(deadline), stop,
-                                       [&](Deadline answer) { return table_->peek(name.text(), answer); });
+    // The caller's transaction is under way, and is not given up for a moment.
+    const auto answered_by = std::max(answer_by(deadline), later(asked_at, time_to_look));
+    const auto row =
+        ask_unless_locked(name, answered_by, stop, [&](Deadline answer) { return table_->peek(name.text(), answer); });
     if (row.free) {
       if (!row.there) {
-        ask_unless_locked(name, answer_by(deadline), stop, [&](Deadline answer) { table_->make(name.text(), answer); });
+        ask_unless_locked(name, answered_by, stop, [&](Deadline answer) { table_->make(name.text(), answer); });
         catch_up(*visit);
       }
       ask.floor = row.floor;
       if (const auto token = in_transaction([&] { return visit->take(ask); })) {
         // As in an acquire: the floor may have been raised since, if this took very long.
-        if (BootClock::now() - asked_at > options_.grace / 2 && !above_floor(*token, answer_by(deadline)))
+        if (BootClock::now() - asked_at > options_.grace / 2 && !above_floor(*token, answered_by))
           throw Error(Fault::conflict, fmt::format("locking {} took longer than half of EngineOptions::grace; roll the "
                                                    "transaction back and run it again",
                                                    in_quotes(name.text())));

@@ -31,8 +31,15 @@ struct Core::Request {
     return {core.engine_id_, job ? std::string_view{job->id} : std::string_view{owner}};
   }
 
-  // Whether somebody was seen to hold it so lately that it is still so, for who has no time to look once more.
-  bool was_busy(Instant now) const noexcept { return busy_at != Instant{} && now - busy_at < std::chrono::seconds{1}; }
+  // That it is not free, or that its row could not be had.
+  void refused(bool locked) noexcept {
+    row_locked = refused_locked = locked;
+    refused_at = BootClock::now();
+  }
+  // For who has no time to look once more: whether it was refused so lately that it is so still.
+  bool was_refused(Instant now) const noexcept {
+    return refused_at != Instant{} && now - refused_at < std::chrono::seconds{1};
+  }
 
   const Name& name;
   const LockOptions& options;
@@ -47,10 +54,11 @@ struct Core::Request {
   Instant first_sent = called;
   Instant begun = first_sent;  // when the first attempt was sent that may have been granted
   std::int64_t ticket = 0;     // 0: it has none
-  Instant busy_at{};           // when it was last seen that somebody holds the name
-  bool in_doubt = false;       // it may have been granted what is in nobody's hands yet
-  bool unanswered = false;     // so may it by an attempt that got no answer, now or later
-  bool row_locked = true;      // the last answer, if any: the row could not be had, and nobody was seen who holds it
+  Instant refused_at{};        // when it last was
+  bool refused_locked = false;
+  bool in_doubt = false;    // it may have been granted what is in nobody's hands yet
+  bool unanswered = false;  // so may it by an attempt that got no answer, now or later
+  bool row_locked = true;   // the last answer, if any: the row could not be had, and nobody was seen who holds it
 };
 
 }  // namespace v0

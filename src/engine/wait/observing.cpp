@@ -15,6 +15,7 @@ namespace {
 constexpr Duration longest_marking = std::chrono::milliseconds{100};
 // A statement that has to be prepared first takes two round trips, and not all of them take the least time.
 constexpr int trips_of_a_statement = 4;
+constexpr Duration a_moment = std::chrono::seconds{1};
 
 }  // namespace
 
@@ -33,17 +34,24 @@ void Core::mark(const Name& name, Deadline deadline) {
 
 bool Core::wait_free(const Name& name, const Patience& patience) {
   ReleaseObserver observer(*this, name, patience);
+  const auto called = BootClock::now();
+  Instant busy_at{};
   while (!patience.stop.stop_requested()) {
     observer.attend();
     store::Availability availability;
     try {
-      const Deadline deadline(answer_by(patience.deadline), patience.stop);
+      const Deadline deadline(answer_by(patience.deadline, called), patience.stop);
       availability = ask_unless_locked(name, deadline.at(), patience.stop,
                                        [&](Deadline until) { return table_->look(name.text(), 0, until); });
       if (availability.free) return true;
       if (free_late_grant(name, availability, deadline)) continue;
-    } catch (const Error&) {
+      busy_at = BootClock::now();
+    } catch (const Error& error) {
       if (patience.stop.stop_requested()) return false;
+      // It was held a moment ago: that the last look was not answered in time changes nothing.
+      const auto now = BootClock::now();
+      if (now >= patience.deadline && now < later(busy_at, a_moment) && engine::is_transient(error.fault()))
+        return false;
       throw;
     }
     if (BootClock::now() >= patience.deadline) return false;

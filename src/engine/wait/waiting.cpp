@@ -33,7 +33,7 @@ class Core::QueuedAcquire {
   template <class Ask>
   auto retry(Ask ask) {
     bool ignored = false;
-    return core_.retry(core_.answer_by(patience_.deadline), patience_.stop, ignored, std::move(ask));
+    return core_.retry(core_.answer_by(patience_.deadline, request_.called), patience_.stop, ignored, std::move(ask));
   }
 
  public:
@@ -181,8 +181,10 @@ class Core::QueuedAcquire {
         return store::Availability{};
       }
     });
-    request_.busy_at = request_.row_locked || availability.free ? Instant{} : BootClock::now();
-    if (request_.row_locked || !availability.free) core_.queues_->blocked(waiter_, request_.row_locked);
+    if (request_.row_locked || !availability.free) {
+      request_.refused(request_.row_locked);
+      core_.queues_->blocked(waiter_, request_.row_locked);
+    }
     return availability;
   }
 
@@ -312,19 +314,22 @@ std::shared_ptr<Lease> Core::wait_for_grant(Request& request, const Patience& pa
   try {
     // Who is in line in this process comes first, but for those who do not wait.
     std::shared_ptr<Lease> held;
-    if (!patience.waits || !queues_->anybody(request.name.text())) held = try_first(request, patience);
-    const bool waits = patience.waits && !patience.stop.stop_requested() && BootClock::now() < patience.deadline;
-    if (!held && waits) held = QueuedAcquire(*this, request, patience).wait();
+    try {
+      if (!patience.waits || !queues_->anybody(request.name.text())) held = try_first(request, patience);
+      const bool waits = patience.waits && !patience.stop.stop_requested() && BootClock::now() < patience.deadline;
+      if (!held && waits) held = QueuedAcquire(*this, request, patience).wait();
+    } catch (const Error& error) {
+      // It was not to be had a moment ago: that the last look was not answered in time changes nothing.
+      const auto now = BootClock::now();
+      if (now < patience.deadline || !request.was_refused(now) || !engine::is_transient(error.fault())) throw;
+      request.row_locked = request.refused_locked;
+    }
     if (!held && request.row_locked && !patience.stop.stop_requested()) held = look_into_lock(request, patience);
     if (held) return held;
-  } catch (const Error& error) {
+  } catch (const Error&) {
     // Whatever an attempt without an answer may have been granted must not be held by nobody.
     if ((request.in_doubt || request.unanswered) && !planted("doubt_not_given_back")) free_later(request);
     if (patience.stop.stop_requested()) return nullptr;
-    // Somebody held it a moment ago: that the last look was not answered in time changes nothing.
-    const auto now = BootClock::now();
-    if (patience.waits && now >= patience.deadline && request.was_busy(now) && engine::is_transient(error.fault()))
-      return nullptr;
     throw;
   }
   if (request.in_doubt || request.unanswered) free_later(request);
