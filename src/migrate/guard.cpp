@@ -142,6 +142,8 @@ Guarded TableGuard::bring(bool made) {
               script};
     } catch (const Failure& failure) {
       if (connection_ && connection_->usable() && settled(made)) return already;  // somebody else was faster
+      if (failure.cause() == Cause::permission)
+        throw Failure(Cause::permission, std::string(failure.what()) + statements_->needed(), failure.code());
       if (!is_transient(failure.cause()) || tries >= options_.ddl_retries) throw;
       if (options_.observer) options_.observer(fmt::format("{}; trying again", failure.what()));
     }

@@ -44,6 +44,8 @@ class GuardStatements {
   const std::string& text(std::string_view name) const { return at(name, {}).sql; }
   // The statements that make the guard, as they are sent.
   const std::string& make() const noexcept { return make_; }
+  // The rights for it, to be added to a refusal: "; needed: …", or nothing.
+  std::string needed() const;
   // Those that make it where there may be one already, or take it away, for the database's own client.
   std::string script(bool made) const;
 

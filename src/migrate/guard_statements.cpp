@@ -75,12 +75,11 @@ std::string filled(const dialects::Dialect& dialect, const dialects::Statement& 
   });
 }
 
-// The statement as the database's client must be given it.
-std::string printed(const dialects::Statements& statements, const std::string& sql) {
-  if (!statements.has("guard_print")) return sql;
-  const Argument argument = std::string_view(sql);
-  return with_literals(statements.at("guard_print", {"statement"}), {&argument, 1},
-                       [](std::string& text, const Argument& value) { text += std::get<std::string_view>(value); });
+// The statement with one argument, which goes in as it is.
+std::string inserted(const dialects::Statement& statement, std::string_view text) {
+  const Argument argument = text;
+  return with_literals(statement, {&argument, 1},
+                       [](std::string& sql, const Argument& value) { sql += std::get<std::string_view>(value); });
 }
 
 }  // namespace
@@ -93,6 +92,13 @@ GuardStatements::GuardStatements(const dialects::Dialect& dialect, GuardedColumn
                   filler_of(dialect, column_, name_)),
       make_(filled(dialect, at("guard_make", {"table"}), column_.table)) {}
 
+std::string GuardStatements::needed() const {
+  if (!has("guard_grants")) return {};
+  auto text = inserted(at("guard_grants", {"role"}), "the role") + ";";
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return "; needed: " + text;
+}
+
 std::string GuardStatements::script(bool made) const {
   ScriptRecorder recorder(dialect_);
   recorder.comment(made ? fmt::format("a write to {} is refused if its fencing token is smaller than {} in the row",
@@ -104,7 +110,8 @@ std::string GuardStatements::script(bool made) const {
   add("begin");
   if (made) add("guard_hold");
   add("guard_drop");
-  if (made) recorder.script(printed(statements_, make_), soon());
+  // A client may have to be told where a statement ends.
+  if (made) recorder.script(has("guard_print") ? inserted(at("guard_print", {"statement"}), make_) : make_, soon());
   if (made) add("guard_let_go");
   add("commit");
   return recorder.text();

@@ -53,3 +53,8 @@ $guard$;
 CREATE TRIGGER {{trigger}} BEFORE UPDATE ON {{guarded}} FOR EACH ROW
   WHEN (OLD.{{column}} IS NOT NULL AND (NEW.{{column}} IS NULL OR NEW.{{column}} < OLD.{{column}}))
   EXECUTE FUNCTION {{guard}}({{column}});
+
+-- name: guard_grants(role)
+-- Never run: printed where a right is missing. To drop a trigger, or to replace one, the role must own the table.
+GRANT USAGE, CREATE ON SCHEMA {{schema}} TO :role;
+GRANT TRIGGER ON {{guarded}} TO :role;
