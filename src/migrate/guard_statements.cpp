@@ -1,6 +1,7 @@
 // Fills the names of a table and its column into the statements that guard it.
 #include "migrate/guard.hpp"
 
+#include "dialects/mutants.hpp"
 #include "migrate/migration_lock.hpp"
 #include "migrate/script_recorder.hpp"
 #include "types/digest.hpp"
@@ -61,6 +62,14 @@ dialects::WordFiller filler_of(const dialects::Dialect& dialect, const GuardedCo
   };
 }
 
+std::string all_statements(const dialects::Dialect& dialect) {
+#ifdef DLOCK_MUTANTS
+  return fmt::format("{}\n{}", dialect.migrator_sql(), dialects::with_planted(dialect.guard_sql(), dialect.name()));
+#else
+  return fmt::format("{}\n{}", dialect.migrator_sql(), dialect.guard_sql());
+#endif
+}
+
 bool plain(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~' && c != '\'' && c != '\\'; });
 }
@@ -88,8 +97,7 @@ GuardStatements::GuardStatements(const dialects::Dialect& dialect, GuardedColumn
     : dialect_(dialect),
       column_(checked(dialect, std::move(column))),
       name_("dlock_guard_" + sha256(column_.table + "\n" + column_.column).substr(0, 16)),
-      statements_(fmt::format("{}\n{}", dialect.migrator_sql(), dialect.guard_sql()), dialect.marker(),
-                  filler_of(dialect, column_, name_)),
+      statements_(all_statements(dialect), dialect.marker(), filler_of(dialect, column_, name_)),
       make_(filled(dialect, at("guard_make", {"table"}), column_.table)) {}
 
 std::string GuardStatements::needed() const {
