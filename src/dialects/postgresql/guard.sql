@@ -40,8 +40,8 @@ DROP TRIGGER IF EXISTS {{trigger}} ON {{guarded}};
 DROP FUNCTION IF EXISTS {{guard}}();
 
 -- name: guard_make(table)
--- The condition is the trigger's, so that a write that passes costs no call, and the column may be renamed. A trigger
--- BEFORE a row is written is asked after that row was locked: it sees what was committed last, at every isolation.
+-- The condition is the trigger's, so that a write that passes costs no call. A trigger BEFORE a row is written is asked
+-- after that row was locked: it sees what was committed last, at every isolation.
 CREATE FUNCTION {{guard}}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $guard$
 BEGIN
   RAISE EXCEPTION 'stale fencing token % < % for table %', coalesce(to_jsonb(NEW) ->> TG_ARGV[0], 'NULL'),
