@@ -20,6 +20,7 @@ literal(waiting ${ROOT}/src/dialects/${NAME}/waiting.sql)
 literal(node ${ROOT}/src/dialects/${NAME}/node.sql)
 literal(many ${ROOT}/src/dialects/${NAME}/many.sql)
 literal(migrator ${ROOT}/src/dialects/${NAME}/migrator.sql)
+literal(guard ${ROOT}/src/dialects/${NAME}/guard.sql)
 literal(schema ${ROOT}/schema/${NAME}.sql)
 
 file(GLOB ups ${ROOT}/migrations/${NAME}/*.up.sql)
@@ -49,6 +50,7 @@ ${rows}  };
   static const Embedded texts{
 ${lock}${node}${waiting}${many},
 ${migrator},
+${guard},
 ${schema},
       migrations};
   return texts;

@@ -56,17 +56,18 @@ dlock::dialects::TableNames names_of(const Options& options) {
   return names;
 }
 
-Opened open(std::string_view url, const Options& options, bool writes) {
-  check(options);
-  auto names = names_of(options);
+api::ResolvedUrl resolve(std::string_view url, const Options& options, bool writes) {
   dlock::dialects::ConnectOptions connect;
   connect.application = options.application;
   connect.prepared_statements = false;
   connect.waits_for_locks = true;
   connect.create = writes && !options.dry_run;
-  auto resolved = api::resolve(url, connect);
+  return api::resolve(url, connect);
+}
+
+migrate::MigrateOptions migrate_options(const Options& options) {
+  check(options);
   migrate::MigrateOptions migrate;
-  migrate.names = std::move(names);
   migrate.tool_version = DLOCK_VERSION;
   migrate.applied_by = user_at_host();
   migrate.connect_timeout = options.connect_timeout;
@@ -81,6 +82,13 @@ Opened open(std::string_view url, const Options& options, bool writes) {
   migrate.stop = options.stop;
   migrate.cancel = options.cancel;
   migrate.observer = options.observer;
+  return migrate;
+}
+
+Opened open(std::string_view url, const Options& options, bool writes) {
+  auto migrate = migrate_options(options);
+  migrate.names = names_of(options);
+  auto resolved = resolve(url, options, writes);
   std::string target = resolved.connector->target();
   return {std::move(target),
           migrate::TableMigrator(resolved.dialect, std::move(resolved.connector), std::move(migrate))};

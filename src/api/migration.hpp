@@ -22,6 +22,13 @@ struct Opened {
 // Connects to nothing yet. `writes`: what is not there may be made. Throws Error{misuse}.
 Opened open(std::string_view url, const Options& options, bool writes);
 
+// What open() is made of. Throws Error{misuse}.
+api::ResolvedUrl resolve(std::string_view url, const Options& options, bool writes);
+migrate::MigrateOptions migrate_options(const Options& options);
+
+// The dialect of dialects(), or of one of its URL schemes. Throws Error{misuse}.
+const dlock::dialects::Dialect& dialect_named(std::string_view name);
+
 // The names of the tables, checked. Throws Error{misuse}.
 dlock::dialects::TableNames names_of(const Options& options);
 

@@ -112,6 +112,14 @@ Status survey(std::string_view url, const Options& options, bool thorough, std::
   return status;
 }
 
+void check_role(std::string_view name) {
+  if (name.empty() || name.find_first_of(std::string_view("\0\n\r", 3)) != std::string_view::npos)
+    throw Error(Fault::misuse,
+                fmt::format("the role {} is not a name: it is empty, or of several lines", in_quotes(name)));
+}
+
+}  // namespace
+
 const dlock::dialects::Dialect& dialect_named(std::string_view name) {
   std::string known;
   for (const auto* dialect : dlock::dialects::all()) {
@@ -123,14 +131,6 @@ const dlock::dialects::Dialect& dialect_named(std::string_view name) {
   }
   throw Error(Fault::misuse, fmt::format("the dialect {} is unknown; this build knows {}", in_quotes(name), known));
 }
-
-void check_role(std::string_view name) {
-  if (name.empty() || name.find_first_of(std::string_view("\0\n\r", 3)) != std::string_view::npos)
-    throw Error(Fault::misuse,
-                fmt::format("the role {} is not a name: it is empty, or of several lines", in_quotes(name)));
-}
-
-}  // namespace
 
 std::string_view to_string(Verdict verdict) noexcept {
   switch (verdict) {

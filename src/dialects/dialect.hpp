@@ -118,6 +118,11 @@ struct Migration {
   std::string_view structure{};  // what it makes, one line each, as the migrator's statement of that name tells it
 };
 
+// The longest name that the database takes as it is.
+struct IdentifierLimit {
+  std::size_t characters = 63, bytes = 63;
+};
+
 // A database. One constant object per folder; nothing outside the folder names it.
 class Dialect {
  public:
@@ -138,12 +143,15 @@ class Dialect {
   // Writes an argument into the text of a statement, so that it means the same under every setting of a session.
   virtual void append_literal(std::string& sql, const Argument& argument) const = 0;
   virtual std::string quote(std::string_view identifier) const = 0;
+  virtual IdentifierLimit identifier_limit() const noexcept { return {}; }
   // A role as GRANT names it.
   virtual std::string grantee(std::string_view role) const { return quote(role); }
 
   // The texts of the folder: statements on the lock table (lock.sql, node.sql, many.sql, waiting.sql), and those of the migrator.
   virtual std::string_view lock_sql() const noexcept = 0;
   virtual std::string_view migrator_sql() const noexcept = 0;
+  // The statements that guard a table of somebody else (guard.sql).
+  virtual std::string_view guard_sql() const noexcept { return {}; }
   // The migrations (migrations/<name>/), in order, and the table as it is today (schema/<name>.sql).
   virtual std::span<const Migration> migrations() const noexcept = 0;
   virtual std::string_view schema_sql() const noexcept = 0;

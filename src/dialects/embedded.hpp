@@ -11,7 +11,7 @@ namespace dlock::dialects {
 
 // Each dialect's generated source defines, in its own namespace, `const Embedded& embedded() noexcept`.
 struct Embedded {
-  std::string_view lock_sql, migrator_sql, schema_sql;
+  std::string_view lock_sql, migrator_sql, guard_sql, schema_sql;
   std::span<const Migration> migrations;
 };
 
@@ -25,6 +25,7 @@ class EmbeddedDialect : public Dialect {
     char quote;  // around identifiers; doubled inside of them
     Duration smallest_margin;
     std::size_t removed_at_once;
+    IdentifierLimit identifier_limit{};
   };
 
   EmbeddedDialect(const Traits& traits, const Embedded& texts) : traits_(traits), texts_(texts) {}
@@ -40,8 +41,10 @@ class EmbeddedDialect : public Dialect {
     }
     return result + traits_.quote;
   }
+  IdentifierLimit identifier_limit() const noexcept override { return traits_.identifier_limit; }
   std::string_view lock_sql() const noexcept override { return texts_.lock_sql; }
   std::string_view migrator_sql() const noexcept override { return texts_.migrator_sql; }
+  std::string_view guard_sql() const noexcept override { return texts_.guard_sql; }
   std::span<const Migration> migrations() const noexcept override { return texts_.migrations; }
   std::string_view schema_sql() const noexcept override { return texts_.schema_sql; }
   Duration smallest_margin() const noexcept override { return traits_.smallest_margin; }

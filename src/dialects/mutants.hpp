@@ -20,7 +20,7 @@
 
 namespace dlock::dialects {
 
-// The statements with the chosen fault in them, or as they are if it is none of this dialect. Ends the process with 99
+// The statements with the chosen fault in them, or as they are if it is none of theirs. Ends the process with 99
 // where the text to be replaced is not there: a fault that cannot be planted must not look like one that was noticed.
 std::string with_planted(std::string_view sql, std::string_view dialect);
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <stdexcept>
+#include <utility>
 
 namespace dlock::dialects {
 namespace {
@@ -107,10 +108,22 @@ std::string TableNames::channel() const {
   return fmt::format("{:016x}", hash);
 }
 
-std::string fill_in(std::string_view sql, const TableNames& names, const Quote& quote) {
-  const auto qualified = [&](std::string_view table) {
-    return names.schema.empty() ? quote(table) : quote(names.schema) + "." + quote(table);
+WordFiller filler_of(TableNames names, Quote quote) {
+  return [names = std::move(names), quote = std::move(quote)](std::string_view word) {
+    const auto qualified = [&](std::string_view table) {
+      return names.schema.empty() ? quote(table) : quote(names.schema) + "." + quote(table);
+    };
+    if (word == "lock") return qualified(names.lock);
+    if (word == "status") return qualified(names.status());
+    if (word == "history") return qualified(names.history);
+    if (word == "waiter") return qualified(names.waiter());
+    if (word == "channel") return names.channel();
+    if (word == "schema") return quote(names.schema);
+    defect("{{" + std::string(word) + "}}", "no such name");
   };
+}
+
+std::string fill_in(std::string_view sql, const WordFiller& filler) {
   std::string result;
   for (;;) {
     const auto open = sql.find("{{");
@@ -118,15 +131,13 @@ std::string fill_in(std::string_view sql, const TableNames& names, const Quote& 
     if (open == std::string_view::npos) return result;
     const auto close = sql.find("}}", open);
     const auto word = sql.substr(open + 2, std::min(close, sql.size()) - open - 2);
-    if (word == "lock") result += qualified(names.lock);
-    else if (word == "status") result += qualified(names.status());
-    else if (word == "history") result += qualified(names.history);
-    else if (word == "waiter") result += qualified(names.waiter());
-    else if (word == "channel") result += names.channel();
-    else if (word == "schema") result += quote(names.schema);
-    else defect("{{" + std::string(word) + "}}", "no such name");
+    result += filler(word);
     sql.remove_prefix(close + 2);
   }
+}
+
+std::string fill_in(std::string_view sql, const TableNames& names, const Quote& quote) {
+  return fill_in(sql, filler_of(names, quote));
 }
 
 std::string with_literals(const Statement& statement, std::span<const Argument> arguments,
@@ -154,7 +165,7 @@ std::string with_literals(const Statement& statement, std::span<const Argument> 
   return result;
 }
 
-Statements::Statements(std::string_view text, const TableNames& names, Marker marker, const Quote& quote) {
+Statements::Statements(std::string_view text, Marker marker, const WordFiller& filler) {
   auto at = text.find(header);
   while (at != std::string_view::npos) {
     const auto line_end = std::min(text.find('\n', at), text.size());
@@ -165,7 +176,7 @@ Statements::Statements(std::string_view text, const TableNames& names, Marker ma
       body = trimmed(body.substr(std::min(body.find('\n'), body.size())));
     if (body.ends_with(';')) body = trimmed(body.substr(0, body.size() - 1));
     if (body.empty()) defect(statement.name, "it has no text");
-    place_markers(statement, fill_in(body, names, quote), marker);
+    place_markers(statement, fill_in(body, filler), marker);
     statement.number = ++last_number;
     for (const auto& other : statements_)
       if (other.name == statement.name) defect(statement.name, "it is there twice");

@@ -58,7 +58,14 @@ struct Statement {
 
 using Quote = std::function<std::string(std::string_view identifier)>;
 
-// Fills in the names of tables; `quote` turns a plain identifier into one that may stand in SQL.
+// What stands in SQL for a word in {{ }}. Throws std::logic_error for one it does not know.
+using WordFiller = std::function<std::string(std::string_view word)>;
+
+// Of the names of tables; `quote` turns a plain identifier into one that may stand in SQL.
+WordFiller filler_of(TableNames names, Quote quote);
+
+// What is filled in is not looked at again.
+std::string fill_in(std::string_view sql, const WordFiller& filler);
 std::string fill_in(std::string_view sql, const TableNames& names, const Quote& quote);
 
 // The statement's text with every marker replaced by its argument, which `append` writes at the end of the text.
@@ -70,7 +77,9 @@ class Statements {
  public:
   Statements() = default;
   // Throws std::logic_error on a file that breaks the form above: a defect, found by the tests.
-  Statements(std::string_view text, const TableNames& names, Marker marker, const Quote& quote);
+  Statements(std::string_view text, const TableNames& names, Marker marker, const Quote& quote)
+      : Statements(text, marker, filler_of(names, quote)) {}
+  Statements(std::string_view text, Marker marker, const WordFiller& filler);
 
   // Throws std::logic_error if there is no such statement, or if it takes other arguments.
   const Statement& at(std::string_view name, std::initializer_list<std::string_view> arguments) const;

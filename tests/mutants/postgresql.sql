@@ -298,3 +298,24 @@ w.owner <> r.owner AND (
 AND w.expires_at >
 -- to:
 AND w.name <> '' OR 0 >
+
+-- mutant: guard_refuses_equal
+-- statement: guard_make
+-- from:
+NEW.{{column}} < OLD.{{column}}
+-- to:
+NEW.{{column}} <= OLD.{{column}}
+
+-- mutant: guard_takes_null
+-- statement: guard_make
+-- from:
+NEW.{{column}} IS NULL OR
+-- to:
+NEW.{{column}} IS NULL AND
+
+-- mutant: guard_refuses_first
+-- statement: guard_make
+-- from:
+OLD.{{column}} IS NOT NULL AND (NEW
+-- to:
+(OLD.{{column}} IS NULL OR NEW

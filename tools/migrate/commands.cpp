@@ -52,6 +52,7 @@ Commands::Commands(Command& tool) {
   tool.add_flag("--no-lock", line_.no_lock, "do not keep other migrators out");
   add_writing(tool);
   add_reading(tool);
+  add_guard(tool);
 }
 
 int Commands::run(Console& console) {
@@ -59,7 +60,7 @@ int Commands::run(Console& console) {
       {up_, &Commands::up},         {down_, &Commands::down},     {baseline_, &Commands::baseline},
       {repair_, &Commands::repair}, {status_, &Commands::status}, {plan_, &Commands::plan},
       {check_, &Commands::check},   {dump_, &Commands::dump},     {grants_, &Commands::grants},
-      {sql_, &Commands::sql}};
+      {sql_, &Commands::sql},       {guard_, &Commands::guard}};
   for (const auto& [command, run] : commands)
     if (command->parsed()) return (this->*run)(console);
   std::string names;

@@ -19,6 +19,8 @@ struct Line {
   std::string wait = "0", role, at;
   std::string lock_timeout = "60s", ddl_lock_timeout = "3s", ddl_retries = "10", statement_timeout = "0";
   bool no_lock = false, dry_run = false, create_schema = false, force = false, yes = false;
+  std::string guarded, column;  // of guard
+  bool apply = false, remove = false;
   bool exit_code = false, downwards = false, no_history = false, no_verify = false;
 
   schema::Options options(Console& console) const;
@@ -38,6 +40,7 @@ class Commands {
  private:
   void add_writing(Command& tool);
   void add_reading(Command& tool);
+  void add_guard(Command& tool);
 
   int up(Console& console);
   int down(Console& console);
@@ -49,11 +52,12 @@ class Commands {
   int dump(Console& console);
   int grants(Console& console);
   int sql(Console& console);
+  int guard(Console& console);
 
   Line line_;
   Command *up_ = nullptr, *down_ = nullptr, *baseline_ = nullptr, *repair_ = nullptr;
   Command *status_ = nullptr, *plan_ = nullptr, *check_ = nullptr, *dump_ = nullptr;
-  Command *grants_ = nullptr, *sql_ = nullptr;
+  Command *grants_ = nullptr, *sql_ = nullptr, *guard_ = nullptr;
 };
 
 }  // namespace dlock::tools::migrate

@@ -10,8 +10,7 @@ namespace {
 void tell_of_itself(dlock::tools::Command& tool) {
   tool.set_footer(
       "Examples:\n"
-      "  dlock-migrate up                # the database: -u URL, or DLOCK_MIGRATE_URL\n"
-      "  dlock-migrate check --wait 1m   # in a readiness probe");
+      "  dlock-migrate up   # the database: -u URL, or DLOCK_MIGRATE_URL");
   tool.set_manual(
       "Many may run it at once, and it may be killed anywhere: a plain up afterwards finishes the job. The runtime "
       "never\n"

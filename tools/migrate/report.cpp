@@ -69,6 +69,15 @@ Json json_of(const schema::Status& status) {
                        {"differences", status.differences}});
 }
 
+// Why it is not good. Answers the exit code.
+template <class Report>
+int print_refusal(Console& console, const Report& report) {
+  if (report.verdict != schema::Verdict::stopped)
+    return console.error(exit_code(report.verdict, false), report.message, report.hint, word_of(report.verdict));
+  console.error(Exit::database, report.message, report.hint, word_of(report.verdict));
+  return 128 + Signals::received();
+}
+
 }  // namespace
 
 Exit exit_code(schema::Verdict verdict, bool reading) noexcept {
@@ -86,12 +95,7 @@ Exit exit_code(schema::Verdict verdict, bool reading) noexcept {
 }
 
 int print(Console& console, const schema::Report& report, bool dry_run, std::string_view done) {
-  if (report.verdict == schema::Verdict::stopped) {
-    console.error(Exit::database, report.message, report.hint, word_of(report.verdict));
-    return 128 + Signals::received();
-  }
-  if (report.verdict != schema::Verdict::good)
-    return console.error(exit_code(report.verdict, false), report.message, report.hint, word_of(report.verdict));
+  if (report.verdict != schema::Verdict::good) return print_refusal(console, report);
   if (console.json()) {
     auto object = Json::object({{"from", report.from},
                                 {"to", report.to},
@@ -111,6 +115,19 @@ int print(Console& console, const schema::Report& report, bool dry_run, std::str
     for (const auto& part : report.restored)
       console.result(fmt::format("{} {}", part, console.colored_result("32", "made anew")));
   }
+  return number(Exit::ok);
+}
+
+int print(Console& console, const schema::GuardReport& report, bool applied) {
+  if (report.verdict != schema::Verdict::good) return print_refusal(console, report);
+  if (console.json())
+    console.result(Json::object({{"changed", report.changed && applied},
+                                 {"applied", applied},
+                                 {"message", report.message},
+                                 {"sql", report.sql}}));
+  else if (!applied) print_script(console, report.sql);
+  else if (report.changed) console.result(report.message);
+  if (!console.json() && !report.changed) console.note("nothing to do: " + report.message);
   return number(Exit::ok);
 }
 

@@ -4,6 +4,7 @@
 #include "tools/shared/console.hpp"
 #include "tools/shared/exit_code.hpp"
 
+#include <dlock/guard.hpp>
 #include <dlock/schema.hpp>
 
 #include <string_view>
@@ -18,6 +19,9 @@ int print(Console& console, const schema::Report& report, bool dry_run, std::str
 
 // Statements, without blank lines around them.
 void print_script(Console& console, std::string_view text);
+
+// What became of a guard, or, where nothing was to be done, its statements. Answers the exit code.
+int print(Console& console, const schema::GuardReport& report, bool applied);
 
 // The table of versions.
 void print(Console& console, const schema::Status& status);

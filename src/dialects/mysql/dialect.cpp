@@ -43,12 +43,14 @@ constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
 constexpr Duration clock_margin = std::chrono::milliseconds{1};
 constexpr std::size_t removed_rows =
     400;  // rows are locked one by one: it is the server's time only, and that of one commit
+constexpr IdentifierLimit longest_name{64, 192};
 
 class ServerDialect final : public EmbeddedDialect {
  public:
   ServerDialect()
-      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '`', clock_margin, removed_rows},
-                        embedded()) {}
+      : EmbeddedDialect(
+            {DLOCK_DIALECT_NAME, url_schemes, Marker::question, '`', clock_margin, removed_rows, longest_name},
+            embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }

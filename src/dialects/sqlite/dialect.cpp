@@ -47,12 +47,15 @@ constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
 constexpr Duration clock_margin = std::chrono::milliseconds{3};
 // All who write wait for it.
 constexpr std::size_t removed_rows = 500;
+// There is no rule; nobody has a longer one.
+constexpr IdentifierLimit longest_name{255, 1020};
 
 class FileDialect final : public EmbeddedDialect {
  public:
   FileDialect()
-      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '"', clock_margin, removed_rows},
-                        embedded()) {}
+      : EmbeddedDialect(
+            {DLOCK_DIALECT_NAME, url_schemes, Marker::question, '"', clock_margin, removed_rows, longest_name},
+            embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<FileConnector>(url, options);
   }

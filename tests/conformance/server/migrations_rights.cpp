@@ -7,6 +7,7 @@
 #include "api/open.hpp"
 
 #include <doctest/doctest.h>
+#include <dlock/guard.hpp>
 #include <dlock/schema.hpp>
 
 #include <future>
@@ -197,4 +198,13 @@ TEST_CASE("the grants to read are enough to check, and to be told what else is n
   const auto thrown = thrown_by([&] { schema::down(url, 1); });
   CHECK_MESSAGE(thrown.fault == Fault::permission, thrown.text);
   CHECK_MESSAGE(thrown.names("GRANT"), thrown.text);
+}
+
+TEST_CASE("a role that may not make a guard is told what it needs") {
+  ServerDatabase database;
+  const auto url = database.server().url_of_role({"SELECT"});
+  const auto thrown = thrown_by([&] { schema::make_guard(url, {"", "resource_lock", "token"}); });
+  CHECK_MESSAGE(thrown.fault == Fault::permission, thrown.text);
+  CHECK_MESSAGE(thrown.names("; needed: GRANT "), thrown.text);
+  CHECK_MESSAGE(thrown.names("TRIGGER ON "), thrown.text);
 }

@@ -1,0 +1,197 @@
+// The order of things when a guard is made or taken away: look, send, look again where it failed.
+#include "migrate/guard.hpp"
+
+#include "migrate/migration_lock.hpp"
+#include "types/mutant.hpp"
+#include "types/name.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace dlock::migrate {
+namespace {
+
+// PostgreSQL keeps milliseconds in 32 bits.
+constexpr Duration longest_setting = std::chrono::days{20};
+
+std::int64_t milliseconds(Duration duration) {
+  return std::int64_t{std::chrono::ceil<std::chrono::milliseconds>(std::min(duration, longest_setting)).count()};
+}
+
+struct Column {
+  std::string name, type;
+  bool fits, generated;
+};
+
+struct Table {
+  std::string name, kind;  // an empty kind: a table
+  std::vector<Column> columns;
+};
+
+std::string list_of(const std::vector<Column>& columns) {
+  std::string result;
+  for (const auto& column : columns) result += (result.empty() ? "" : ", ") + column.name;
+  return result;
+}
+
+// The tables of that name, whatever their letters' case where the database does not tell them apart.
+std::vector<Table> tables_in(const Answer& answer) {
+  std::vector<Table> tables;
+  for (std::size_t row = 0; row < answer.rows(); ++row) {
+    if (tables.empty() || tables.back().name != answer.text(row, 0))
+      tables.push_back({answer.text(row, 0), answer.text(row, 1), {}});
+    if (const auto name = answer.text(row, 2); !name.empty())
+      tables.back().columns.push_back(
+          {name, answer.text(row, 3), answer.integer(row, 4) != 0, answer.integer(row, 5) != 0});
+  }
+  return tables;
+}
+
+bool same_letters(std::string_view a, std::string_view b) {
+  const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return small(x) == small(y); });
+}
+
+[[noreturn]] void refuse(const std::string& text) { throw Error(Fault::misuse, text); }
+
+const Table& table_named(const std::vector<Table>& tables, const GuardedColumn& wanted) {
+  const auto found =
+      std::find_if(tables.begin(), tables.end(), [&](const Table& table) { return table.name == wanted.table; });
+  if (found != tables.end()) return *found;
+  refuse(fmt::format("there is no table {} in the schema {}{}", in_quotes(wanted.table), in_quotes(wanted.schema),
+                     tables.empty() ? ", or this role may not see it"
+                                    : "; it is spelled " + in_quotes(tables.front().name) + " there"));
+}
+
+void check_column(const Table& table, const std::string& wanted) {
+  const auto shown = in_quotes(table.name);
+  if (!table.kind.empty())
+    refuse(fmt::format("{} is {}; a guard belongs to the table in which the rows are", shown, table.kind));
+  const auto found = std::find_if(table.columns.begin(), table.columns.end(),
+                                  [&](const Column& column) { return column.name == wanted; });
+  if (found == table.columns.end()) {
+    const auto other = std::find_if(table.columns.begin(), table.columns.end(),
+                                    [&](const Column& column) { return same_letters(column.name, wanted); });
+    refuse(fmt::format("the table {} has no column {}; {}", shown, in_quotes(wanted),
+                       other == table.columns.end() ? "it has " + list_of(table.columns)
+                                                    : "it is spelled " + in_quotes(other->name) + " there"));
+  }
+  if (!found->fits)
+    refuse(fmt::format("the column {} of {} is of type {}; a fencing token needs a 64-bit integer", in_quotes(wanted),
+                       shown, found->type.empty() ? "none" : found->type));
+  if (found->generated)
+    refuse(fmt::format("the column {} of {} is made by an expression; a fencing token is written by its holder",
+                       in_quotes(wanted), shown));
+}
+
+}  // namespace
+
+TableGuard::TableGuard(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
+                       GuardedColumn column, MigrateOptions options)
+    : dialect_(dialect), connector_(std::move(connector)), column_(std::move(column)), options_(std::move(options)) {}
+
+TableGuard::~TableGuard() = default;
+
+void TableGuard::open() {
+  if (connection_ && connection_->usable()) return;
+  static_cast<void>(GuardStatements(dialect_, column_));  // a wrong name is told without a database
+  connection_ = connector_->connect(later(BootClock::now(), options_.connect_timeout));
+  if (column_.schema.empty()) column_.schema = connection_->default_schema(soon());
+  if (column_.schema.empty())
+    refuse("no schema is selected on this connection; name a database in the URL, or the table with its schema");
+  statements_.emplace(dialect_, column_);
+}
+
+void TableGuard::check_table(bool with_column) {
+  const auto tables =
+      tables_in(connection_->run(statements_->at("guard_columns", {"schema", "table"}),
+                                 std::initializer_list<Argument>{column_.schema, column_.table}, soon()));
+  const auto& table = table_named(tables, column_);
+  if (with_column && !planted("guard_unchecked")) check_column(table, column_.column);
+}
+
+bool TableGuard::settled(bool made) {
+  const auto& answer = connection_->run(statements_->at("guard_state", {"schema", "table", "column", "guard", "text"}),
+                                        std::initializer_list<Argument>{column_.schema, column_.table, column_.column,
+                                                                        statements_->name(), statements_->make()},
+                                        soon());
+  state_ = answer.integer(0, 0) == 0 ? State::absent : answer.integer(0, 0) == 1 ? State::as_made : State::different;
+  return state_ == (made ? State::as_made : State::absent) && !planted("guard_made_again");
+}
+
+Guarded TableGuard::bring(bool made) {
+  for (unsigned tries = 0;; ++tries) {
+    if (options_.stop.stop_requested()) throw MigrationError(MigrationError::Kind::stopped, "stopped as asked");
+    open();
+    check_table(made);
+    const auto script = statements_->script(made);
+    const Guarded already{
+        false, fmt::format("{} {}", statements_->shown(), made ? "is guarded already" : "has no guard"), script};
+    if (settled(made)) return already;
+    if (options_.dry_run) return {true, {}, script};
+    try {
+      replace(made);
+      return {true, fmt::format("{} {}", statements_->shown(), made ? "is guarded" : "is not guarded any more"),
+              script};
+    } catch (const Failure& failure) {
+      if (connection_ && connection_->usable() && settled(made)) return already;  // somebody else was faster
+      if (failure.cause() == Cause::permission)
+        throw Failure(Cause::permission, std::string(failure.what()) + statements_->needed(), failure.code());
+      if (!is_transient(failure.cause()) || tries >= options_.ddl_retries) throw;
+      if (options_.observer) options_.observer(fmt::format("{}; trying again", failure.what()));
+    }
+    pause(tries);
+  }
+}
+
+void TableGuard::replace(bool made) {
+  const auto deadline = later(later(BootClock::now(), options_.ddl_lock_timeout), std::chrono::seconds{30});
+  const auto send = [&](const std::string& sql) { connection_->script(sql, deadline); };
+  // An open transaction and a table that is held end with the connection, if not before.
+  std::string undo;
+  try {
+    if (statements_->has("begin")) {
+      connection_->script(statements_->text("begin"), later(BootClock::now(), options_.ddl_lock_timeout));
+      undo = statements_->text("rollback");
+    }
+    if (statements_->has("set_timeouts"))
+      connection_->run(statements_->at("set_timeouts", {"lock_ms", "statement_ms"}),
+                       std::initializer_list<Argument>{milliseconds(options_.ddl_lock_timeout),
+                                                       milliseconds(options_.statement_timeout)},
+                       soon());
+    if (made && state_ == State::different && statements_->has("guard_hold")) {
+      send(statements_->text("guard_hold"));
+      undo = statements_->text("guard_let_go");
+    }
+    if (state_ != State::absent) send(statements_->text("guard_drop"));
+    if (made) send(statements_->make());
+    if (statements_->has("commit")) send(statements_->text("commit"));
+    else if (!undo.empty()) send(undo);
+  } catch (const Failure&) {
+    if (!undo.empty() && connection_->usable()) give_back(undo);
+    throw;
+  }
+}
+
+void TableGuard::give_back(const std::string& sql) noexcept {
+  try {
+    connection_->script(sql, soon());
+  } catch (const std::exception&) { connection_.reset(); }
+}
+
+void TableGuard::pause(unsigned tries) const {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_for(lock, options_.stop, std::chrono::milliseconds{100} * std::min(tries + 1, 20U), [] { return false; });
+}
+
+}  // namespace dlock::migrate

@@ -1,0 +1,96 @@
+// Keeps writes with an old fencing token out of a table that is not dlock's, by a trigger on it.
+#pragma once
+
+#include "dialects/dialect.hpp"
+#include "migrate/migrator.hpp"
+#include "types/clock.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dlock::migrate {
+
+// The column in which each row of a table keeps the largest fencing token it was written with. Names as the database
+// spells them, without quotes; an empty schema is the connection's default.
+struct GuardedColumn {
+  std::string schema, table, column;
+};
+
+// What a call has done, or would do.
+struct Guarded {
+  bool changed = false;
+  std::string message;  // one sentence
+  std::string script;   // the statements, for the database's own client
+};
+
+// The statements on the guard of one column.
+// Threads: any. Fails: Error{misuse} for names that cannot be those of a table and a column.
+class GuardStatements {
+ public:
+  GuardStatements(const dialects::Dialect& dialect, GuardedColumn column);
+
+  const GuardedColumn& column() const noexcept { return column_; }
+  // What it is called in the database: the same for the same table and column, and short enough everywhere.
+  const std::string& name() const noexcept { return name_; }
+  // "orders.last_fence", for people.
+  std::string shown() const { return column_.table + "." + column_.column; }
+
+  bool has(std::string_view name) const noexcept { return statements_.has(name); }
+  const dialects::Statement& at(std::string_view name, std::initializer_list<std::string_view> arguments) const {
+    return statements_.at(name, arguments);
+  }
+  const std::string& text(std::string_view name) const { return at(name, {}).sql; }
+  // The statements that make the guard, as they are sent.
+  const std::string& make() const noexcept { return make_; }
+  // The rights for it, to be added to a refusal: "; needed: …", or nothing.
+  std::string needed() const;
+  // Those that make it where there may be one already, or take it away, for the database's own client.
+  std::string script(bool made) const;
+
+ private:
+  const dialects::Dialect& dialect_;
+  const GuardedColumn column_;
+  const std::string name_;
+  const dialects::Statements statements_;
+  const std::string make_;
+};
+
+// Makes the guard of one column, or takes it away.
+// Threads: one at a time. Owns: its connection, opened at the first call. Of the options it heeds what bounds time,
+// `dry_run`, `stop` and `observer`.
+// Fails: Error{misuse} if the table or the column is not there, or cannot have a guard; MigrationError when it is stopped;
+// Failure for the rest. Every call may be repeated after any failure.
+class TableGuard {
+ public:
+  TableGuard(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector, GuardedColumn column,
+             MigrateOptions options);
+  ~TableGuard();
+
+  Guarded make() { return bring(true); }
+  Guarded drop() { return bring(false); }
+
+ private:
+  enum class State { absent, as_made, different };
+
+  Guarded bring(bool made);
+  void open();
+  // Throws Error{misuse}. A guard may be left over from a column that is gone.
+  void check_table(bool with_column);
+  // Whether there is nothing left to do. Sets state_.
+  bool settled(bool made);
+  void replace(bool made);
+  void give_back(const std::string& sql) noexcept;
+  void pause(unsigned tries) const;
+
+  const dialects::Dialect& dialect_;
+  const std::unique_ptr<dialects::Connector> connector_;
+  GuardedColumn column_;
+  const MigrateOptions options_;
+  std::unique_ptr<dialects::Connection> connection_;
+  std::optional<GuardStatements> statements_;
+  State state_ = State::absent;
+};
+
+}  // namespace dlock::migrate

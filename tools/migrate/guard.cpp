@@ -1,0 +1,100 @@
+// Prints the guard of a user's table, makes it, and takes it away.
+#include "tools/migrate/commands.hpp"
+#include "tools/migrate/report.hpp"
+#include "tools/migrate/signals.hpp"
+#include "tools/shared/json.hpp"
+#include "tools/shared/usage.hpp"
+
+#include <dlock/guard.hpp>
+
+#include <fmt/core.h>
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dlock::tools::migrate {
+namespace {
+
+[[noreturn]] void refuse_table(const std::string& text, std::string_view why) {
+  throw UsageError(
+      fmt::format("--table {} {}; write NAME or SCHEMA.NAME, and in double quotes what has a dot or a quote in it",
+                  in_quotes(text), why));
+}
+
+// One name at the beginning of `rest`, which is cut off: orders, or "odd.name" with doubled quotes inside.
+std::string next_name(const std::string& text, std::string_view& rest) {
+  std::string name;
+  if (!rest.starts_with('"')) {
+    name = rest.substr(0, rest.find('.'));
+    rest.remove_prefix(name.size());
+    if (name.find('"') != std::string::npos) refuse_table(text, "has a quote inside of a name");
+    return name;
+  }
+  for (rest.remove_prefix(1);; rest.remove_prefix(1)) {
+    if (rest.empty()) refuse_table(text, "has a quote that is not closed");
+    if (rest.starts_with("\"\"")) rest.remove_prefix(1);
+    else if (rest.starts_with('"')) break;
+    name += rest.front();
+  }
+  rest.remove_prefix(1);
+  return name;
+}
+
+schema::GuardedColumn column_of(const std::string& table, const std::string& column, const std::string& schema) {
+  std::vector<std::string> names;
+  std::string_view rest = table;
+  for (;; rest.remove_prefix(1)) {
+    names.push_back(next_name(table, rest));
+    if (names.back().empty()) refuse_table(table, "has an empty name in it");
+    if (rest.empty()) break;
+    if (!rest.starts_with('.')) refuse_table(table, "goes on behind a closing quote");
+  }
+  if (names.size() > 2) refuse_table(table, "has more than two names in it");
+  if (names.size() == 2 && !schema.empty())
+    throw UsageError(
+        fmt::format("the schema is named twice: --schema {} and --table {}", in_quotes(schema), in_quotes(table)));
+  return {names.size() == 2 ? names.front() : schema, names.back(), column};
+}
+
+}  // namespace
+
+void Commands::add_guard(Command& tool) {
+  const auto known = schema::dialects();
+  const auto example = known.empty() ? std::string("D") : known.front();
+  guard_ = &tool.add_command("guard", "keep writes with an old fencing token out of a table of yours");
+  guard_->add_option("--table", "[SCHEMA.]NAME", line_.guarded, "the table, as the database spells it").required = true;
+  guard_->add_option("--column", "NAME", line_.column, "its column with the last fencing token").required = true;
+  guard_->add_flag("--apply", line_.apply, "do it; else the statements are printed");
+  guard_->add_flag("--remove", line_.remove, "take the guard away");
+  guard_->add_option("--dialect", joined(known, "|"), line_.dialect, "whose SQL, without a connection");
+  guard_->set_footer(
+      "A trigger refuses every UPDATE that makes the column smaller, or NULL again. It\n"
+      "lets pass what leaves the column alone, and DELETE: see docs/fencing.md.\n"
+      "Examples:\n"
+      "  dlock-migrate guard --table orders --column last_fence --apply\n"
+      "  dlock-migrate guard --table orders --column last_fence --dialect " +
+      example);
+}
+
+int Commands::guard(Console& console) {
+  auto options = line_.options(console);
+  const auto column = column_of(line_.guarded, line_.column, options.schema);
+  if (line_.dialect && line_.apply)
+    throw UsageError("--apply needs a database, and --dialect is for printing without one: leave one of them out");
+  const auto act = line_.remove ? schema::drop_guard : schema::make_guard;
+  schema::GuardReport report;
+  const Signals signals(Signals::Meaning::finish_the_step);
+  if (line_.dialect) {
+    report.changed = true;
+    report.sql =
+        line_.remove ? schema::drop_guard_sql(*line_.dialect, column) : schema::make_guard_sql(*line_.dialect, column);
+  } else {
+    options.stop = signals.stop();
+    options.dry_run = options.dry_run || !line_.apply;
+    report = act(line_.url(), column, options);
+  }
+  return print(console, report, line_.apply);
+}
+
+}  // namespace dlock::tools::migrate
