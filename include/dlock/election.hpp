@@ -78,12 +78,14 @@ struct ElectionOptions {
   // The term is over, and on_elected has returned. Called once after each on_elected, before the next campaign begins,
   // and, unless the term was lost, before anybody else can be elected.
   std::function<void()> on_deposed{};
-  // An attempt to be elected has failed and is made again (then mostly a dlock::Error), or a callback threw.
+  // A campaign has failed, and is begun again after a pause (then mostly a dlock::Error, whose fault() tells why: schema,
+  // permission), or a callback threw. A database that cannot be reached is no failure: the engine asks again by itself,
+  // and its observers hear of it (Event::Kind::retried).
   std::function<void(const std::exception&)> on_error{};
   // After a resignation, or a term that ended by max_hold, it campaigns again only when this has passed: others who wait
   // have looked meanwhile (EngineOptions::poll_floor).
   SaturatingDuration resign_pause = std::chrono::seconds{1};
-  // Between attempts while the database cannot be asked: at most so long, jittered, and shorter in the beginning.
+  // Between campaigns that failed: at most so long, jittered, and shorter in the beginning.
   SaturatingDuration retry_pause = std::chrono::seconds{1};
 };
 
@@ -91,8 +93,9 @@ struct ElectionOptions {
 // term, and campaigns again. Among all candidates of all processes one is in office at a time: as long as it is
 // trusted, nobody else is elected.
 // Threads: all members from any. Owns: a thread (signals blocked) and a share of the engine, which may go before it.
-// Its callbacks must not wait for what waits for them; they may call all members, and destroy it.
-// Fails: as each member says; a lack of the database is no end, but on_error. After fork() the child leads nothing and its
+// Its callbacks must not wait for what waits for them; they may call all members, and destroy it. What is registered on a
+// stop token may resign, but neither stop nor destroy it.
+// Fails: as each member says; what fails in the background goes to on_error, and ends nothing. After fork() the child leads nothing and its
 // calls throw misuse, its destroying does nothing.
 class DLOCK_EXPORT Election {
  public:

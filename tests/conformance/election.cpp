@@ -221,7 +221,7 @@ TEST_CASE("a lost term sets its stop token while on_elected runs; on_deposed fol
     const auto now = election.term();
     REQUIRE(now);
     CHECK(other.force_release("job", now->token()));
-    await_stop(*now);
+    REQUIRE(eventually([&] { return now->stop_token().stop_requested(); }));
     CHECK_FALSE(now->valid());
     CHECK(now->loss() == Loss::forced);
     REQUIRE(eventually([&] { return diary.depositions() == term; }));
@@ -352,6 +352,27 @@ TEST_CASE("what callbacks throw is reported, and ends nothing; an on_elected tha
   CHECK(errors[1] == "deposed");
   CHECK(errors[2].find("on_elected of the election \"job\"") != std::string::npos);
   CHECK(errors[3] == "deposed");
+}
+
+TEST_CASE("a campaign that fails is reported, and begun again until it succeeds") {
+  Database database;
+  Diary diary;
+  auto engine = database.engine();
+  database.admin().run("ALTER TABLE resource_lock RENAME TO elsewhere");
+  std::atomic<bool> schema{true};
+  auto options = diary.options();
+  options.retry_pause = 20ms;
+  options.on_error = [&](const std::exception& failure) {
+    const auto* const error = dynamic_cast<const Error*>(&failure);
+    if (error == nullptr || error->fault() != Fault::schema) schema = false;
+    diary.failed(failure);
+  };
+  Election election(engine, "job", options);
+  CHECK(eventually([&] { return diary.errors().size() >= 3; }));
+  database.admin().run("ALTER TABLE elsewhere RENAME TO resource_lock");
+  CHECK(leads(election));
+  CHECK(schema);
+  CHECK(diary.terms() == 1);
 }
 
 TEST_CASE("a destroyed election ends its term in time, and others follow at once") {
