@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dlock/duration.hpp>
+#include <dlock/election.hpp>
 #include <dlock/engine.hpp>
 #include <dlock/error.hpp>
 #include <dlock/event.hpp>

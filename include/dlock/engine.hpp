@@ -149,12 +149,15 @@ class DLOCK_EXPORT Engine {
 
  private:
   friend class Mutex;
+  friend class Election;
+  friend class LeaderObserver;
   struct Handle;
   explicit Engine(std::unique_ptr<Handle> handle) noexcept;
   class Call;
-  Engine same() const;              // another handle on the same core
-  const Handle& here() const;       // throws misuse in an engine that was moved from, and after fork()
-  std::unique_ptr<Handle> handle_;  // shares the core (pool, renewer, timer) with every Lock
+  Engine same() const;                           // another handle on the same core
+  void check(const LockOptions& options) const;  // throws misuse where asking with them would
+  const Handle& here() const;                    // throws misuse in an engine that was moved from, and after fork()
+  std::unique_ptr<Handle> handle_;               // shares the core (pool, renewer, timer) with every Lock
 };
 
 }  // namespace v0

@@ -80,6 +80,10 @@ class Engine::Call {
 Engine::Engine(std::string_view url, EngineOptions options)
     : handle_(std::make_unique<Handle>(Handle{api::open(url, std::move(options))})) {}
 Engine::Engine(std::unique_ptr<Handle> handle) noexcept : handle_(std::move(handle)) {}
+void Engine::check(const LockOptions& options) const {
+  api::check(options);
+  here().core->check(options);
+}
 Engine Engine::same() const { return Engine(std::make_unique<Handle>(Handle{here().core})); }
 Engine::Engine(Engine&&) noexcept = default;
 

@@ -36,10 +36,6 @@ void check_range(std::string_view what, Duration value, Duration low, Duration h
                 fmt::format("{} {} is out of range: from {} to {}", what, shown(value), shown(low), shown(high)));
 }
 
-void check_positive(std::string_view what, Duration value) {
-  if (value <= Duration{}) throw Error(Fault::misuse, fmt::format("{} {} must be longer than 0", what, shown(value)));
-}
-
 void check_lease(std::string_view what, Duration lease) { check_range(what, lease, shortest_lease, longest_lease); }
 
 std::string host_name() {
@@ -49,6 +45,10 @@ std::string host_name() {
 }
 
 }  // namespace
+
+void check_positive(std::string_view what, Duration value) {
+  if (value <= Duration{}) throw Error(Fault::misuse, fmt::format("{} {} must be longer than 0", what, shown(value)));
+}
 
 void check(const EngineOptions& options) {
   check_identifier("EngineOptions::table", options.table);

@@ -53,6 +53,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   const EngineOptions& options() const noexcept { return options_; }
 
+  // Throws misuse where an acquire with them would.
+  void check(const LockOptions& options) const { static_cast<void>(terms_of(options)); }
   // Empty: busy, or out of patience.
   std::shared_ptr<engine::Lease> acquire(const Name& name, const LockOptions& options, const Patience& patience);
   // Empty: it is not a grant of the name.

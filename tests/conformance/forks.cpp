@@ -102,6 +102,30 @@ TEST_CASE("a child made by fork() is another job than its parent, though the sam
   database.admin().run("UPDATE resource_lock SET owner = NULL WHERE name LIKE 'child%'");
 }
 
+TEST_CASE("a child made by fork() leads nothing, and its parent stays in office") {
+  Database database;
+  auto engine = database.engine();
+  std::optional<Election> election(std::in_place, engine, "job");
+  std::optional<LeaderObserver> observer(std::in_place, engine, "job", [](const auto&) {});
+  REQUIRE(eventually([&] { return election->is_leader(); }));
+  const auto term = election->term();
+  CHECK(end_of_child([&] {
+          const auto misuse = [](auto call) { return thrown_by(call).fault == Fault::misuse; };
+          int code = 0;
+          if (election->is_leader()) code |= 1;
+          if (!misuse([&] { election->term(); }) || !misuse([&] { election->resign(); })) code |= 2;
+          if (!misuse([&] { election->leader(); })) code |= 4;
+          if (!misuse([&] { Election(engine, "other"); })) code |= 8;
+          election->stop();
+          election.reset();
+          observer.reset();
+          return code;
+        }) == "exit 0");
+  CHECK(election->is_leader());
+  CHECK(term->valid());
+  CHECK(leader_of(engine, "job")->token == term->token());
+}
+
 TEST_CASE("in a child made by fork() locking is refused, and unlocking does nothing") {
   Database database;
   auto engine = database.engine();

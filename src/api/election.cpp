@@ -1,0 +1,234 @@
+// Campaigns for a lock, and serves one term after the other.
+#include "api/background.hpp"
+#include "api/open.hpp"
+#include "engine/backoff.hpp"
+#include "engine/pause.hpp"
+#include "types/mutant.hpp"
+#include "types/name.hpp"
+
+#include <dlock/election.hpp>
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace dlock {
+inline namespace v0 {
+
+struct Term::State {
+  explicit State(Lock its_lock) noexcept : lock(std::move(its_lock)) {}
+  Lock lock;
+  std::stop_source over{};
+};
+
+Term::Term(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
+const std::string& Term::name() const noexcept { return state_->lock.name(); }
+Token Term::token() const noexcept { return state_->lock.token(); }
+std::stop_token Term::stop_token() const noexcept { return state_->over.get_token(); }
+
+bool Term::valid() const noexcept {
+  if (state_->over.stop_requested()) return false;
+  return planted("term_trusts_its_token") || state_->lock.valid();
+}
+
+Duration Term::remaining() const noexcept { return valid() ? state_->lock.remaining() : Duration{}; }
+
+void Term::check() const {
+  if (valid()) return;
+  state_->lock.check();
+  throw Error(Fault::lost, fmt::format("the term of the leader of {} (token {}) is over: it was given up",
+                                       in_quotes(name()), number(token())));
+}
+
+std::optional<Loss> Term::loss() const noexcept { return state_->lock.loss(); }
+
+void Term::fence(TransactionRef transaction, const FenceOptions& options) const {
+  state_->lock.fence(transaction, options);
+}
+
+void Term::with_fence(TransactionRef transaction, const std::function<void()>& work,
+                      const FenceOptions& options) const {
+  state_->lock.with_fence(transaction, work, options);
+}
+
+// Threads: run() on its own; the rest any.
+struct Election::State {
+  State(Engine engine_share, std::string its_name, ElectionOptions chosen)
+      : name(std::move(its_name)),
+        options(std::move(chosen)),
+        callbacks("the election " + in_quotes(name), options.on_error),
+        engine(std::move(engine_share)) {}
+
+  const std::string name;
+  const ElectionOptions options;
+  const api::Callbacks callbacks;
+  api::Background background{};
+  mutable std::mutex mutex{};
+  std::condition_variable changed{};
+  // Guarded by mutex:
+  std::shared_ptr<Term::State> term{};    // from its grant until its lock is released
+  bool ending = false, resigned = false;  // of that term
+  Engine engine;                          // ends before what its calls use
+
+  std::shared_ptr<Term::State> current() const {
+    const std::lock_guard guard(mutex);
+    return term;
+  }
+
+  // The thread is woken first: what the program has registered on the stop token may block.
+  void end(const std::shared_ptr<Term::State>& which, bool by_resigning) noexcept {
+    {
+      const std::lock_guard guard(mutex);
+      if (term != which || ending) return;
+      ending = true;
+      resigned = by_resigning;
+      changed.notify_all();
+    }
+    which->over.request_stop();
+  }
+
+  void resign() noexcept {
+    const auto which = current();
+    if (!which) return;
+    end(which, true);
+    if (background.is_here()) return;
+    std::unique_lock guard(mutex);
+    changed.wait(guard, [&] { return term != which; });
+  }
+
+  void stop() noexcept {
+    background.ask_to_end();
+    if (const auto which = current()) end(which, true);
+    background.await_end();
+  }
+
+  void tell_elected(const Term& next) const {
+    if (options.on_elected) options.on_elected(next);
+  }
+  void tell_deposed() const {
+    if (options.on_deposed) options.on_deposed();
+  }
+
+  // False: it was stopped meanwhile.
+  bool begin(const std::shared_ptr<Term::State>& next) {
+    const std::lock_guard guard(mutex);
+    if (background.ending()) return false;
+    term = next;
+    ending = resigned = false;
+    return true;
+  }
+
+  // Answers whether others are to come first now.
+  bool finish(const std::shared_ptr<Term::State>& served) noexcept {
+    const bool steps_back = served->lock.loss() == Loss::max_hold;
+    release(*served);
+    const std::lock_guard guard(mutex);
+    term.reset();
+    changed.notify_all();
+    return resigned || steps_back;
+  }
+
+  static void release(Term::State& served) noexcept {
+    try {
+      served.lock.release();
+    } catch (...) {  // out of memory: the lease ends by itself
+    }
+  }
+
+  // From the grant until the lock is released, and on_deposed has returned before.
+  bool serve(Lock lock) {
+    const auto next = std::make_shared<Term::State>(std::move(lock));
+    if (!begin(next)) return false;
+    const std::stop_callback lost(next->lock.lost(), [&] {
+      if (!planted("election_deaf_to_loss")) end(next, false);
+    });
+    if (!callbacks.run("on_elected", [&] { tell_elected(Term(next)); })) end(next, true);
+    {
+      std::unique_lock guard(mutex);
+      changed.wait(guard, [&] { return ending; });
+    }
+    if (planted("election_releases_first")) release(*next);
+    callbacks.run("on_deposed", [&] { tell_deposed(); });
+    return finish(next) && !planted("election_never_steps_back");
+  }
+
+  void run() {
+    engine::Backoff backoff(options.retry_pause);
+    while (!background.ending()) {
+      Duration pause{};
+      try {
+        auto lock = engine.lock(background.end(), name, options.lock);
+        if (lock && lock->valid() && serve(std::move(*lock))) pause = options.resign_pause;
+        backoff.begin_anew();
+      } catch (const std::exception& failure) {
+        if (background.ending()) return;
+        callbacks.report(failure);
+        pause = backoff.next();
+      }
+      engine::pause_until(later(BootClock::now(), pause), background.end());
+    }
+  }
+};
+
+struct Election::Handle : api::Worker<Election::State> {};
+
+Election::Election(const Engine& engine, std::string_view name, ElectionOptions options) {
+  const Name checked(name);
+  const auto whose = "the election " + in_quotes(checked.text());
+  if (options.lock.reentrance.value_or(Reentrance::none) != Reentrance::none)
+    throw Error(Fault::misuse, fmt::format("{} is entered by nobody; LockOptions::reentrance must be none or left "
+                                           "unset, not {}",
+                                           whose, to_string(*options.lock.reentrance)));
+  if (!options.lock.renew)
+    throw Error(Fault::misuse, fmt::format("{} renews its terms; LockOptions::renew must not be false", whose));
+  options.lock.reentrance = Reentrance::none;
+  engine.check(options.lock);
+  api::check_positive("ElectionOptions::retry_pause", options.retry_pause);
+  if (options.resign_pause < Duration{})
+    throw Error(Fault::misuse,
+                fmt::format("ElectionOptions::resign_pause {} us must not be negative", options.resign_pause.count()));
+  handle_.reset(new Handle{{std::make_shared<State>(engine.same(), checked.text(), std::move(options))}});
+  handle_->start(whose);
+}
+
+Election::~Election() {
+  // After fork() the thread is the parent's, and whatever it had locked stays so.
+  if (handle_->fork_guard.forked()) static_cast<void>(handle_.release());
+  else handle_->state->stop();
+}
+
+Election::State& Election::here() const {
+  if (handle_->fork_guard.forked())
+    throw Error(Fault::misuse,
+                fmt::format("the election {} belongs to the parent of this process", in_quotes(handle_->state->name)));
+  return *handle_->state;
+}
+
+bool Election::is_leader() const noexcept {
+  if (handle_->fork_guard.forked()) return false;
+  const auto term = handle_->state->current();
+  return term && Term(term).valid();
+}
+
+std::optional<Term> Election::term() const {
+  const auto term = here().current();
+  if (!term || !Term(term).valid()) return std::nullopt;
+  return Term(term);
+}
+
+void Election::resign() { here().resign(); }
+
+void Election::stop() noexcept {
+  if (!handle_->fork_guard.forked()) handle_->state->stop();
+}
+
+std::optional<Holder> Election::leader() const {
+  auto& state = here();
+  return leader_of(state.engine, state.name);
+}
+
+const std::string& Election::name() const noexcept { return handle_->state->name; }
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,106 @@
+// Looks at intervals who leads, and tells of each change.
+#include "api/background.hpp"
+#include "api/open.hpp"
+#include "engine/backoff.hpp"
+#include "engine/pause.hpp"
+#include "types/mutant.hpp"
+#include "types/name.hpp"
+
+#include <dlock/election.hpp>
+#include <dlock/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace dlock {
+inline namespace v0 {
+namespace {
+
+// While nobody leads somebody will soon.
+constexpr Duration first_pause = std::chrono::milliseconds{20};
+
+bool same_term(const std::optional<Holder>& one, const std::optional<Holder>& other) noexcept {
+  if (!one || !other) return !one && !other;
+  return one->token == other->token && one->owner == other->owner;
+}
+
+}  // namespace
+
+std::optional<Holder> leader_of(Engine& engine, std::string_view name) {
+  auto row = engine.inspect(name);
+  if (row && row->state != State::held) row.reset();
+  return row;
+}
+
+// Threads: run() on its own, which owns all of it.
+struct LeaderObserver::State {
+  const std::string name;
+  const std::function<void(const std::optional<Holder>&)> told;
+  const Duration every;
+  const api::Callbacks callbacks;
+  Engine engine;
+  api::Background background{};
+  std::optional<std::optional<Holder>> last{};  // what was told; empty: nothing yet
+  std::optional<engine::Polling> soon{};        // while nobody leads
+
+  // Answers how long nothing new is expected.
+  Duration look() {
+    const auto leader = leader_of(engine, name);
+    const bool news = !last || !same_term(*last, leader) || planted("leader_observer_repeats");
+    if (news && !background.ending()) {
+      last = leader;
+      callbacks.run("the callback", [&] { told(leader); });
+    }
+    if (!leader) {
+      if (!soon) soon.emplace(first_pause, every);
+      return soon->next();
+    }
+    soon.reset();
+    return std::min(engine::jittered(every), std::max(leader->left, first_pause));
+  }
+
+  void run() {
+    engine::Backoff backoff(every);
+    while (!background.ending()) {
+      Duration pause{};
+      try {
+        pause = look();
+        backoff.begin_anew();
+      } catch (const std::exception& failure) {
+        if (background.ending()) return;
+        callbacks.report(failure);
+        pause = backoff.next();
+      }
+      engine::pause_until(later(BootClock::now(), pause), background.end());
+    }
+  }
+};
+
+struct LeaderObserver::Handle : api::Worker<LeaderObserver::State> {};
+
+LeaderObserver::LeaderObserver(const Engine& engine, std::string_view name,
+                               std::function<void(const std::optional<Holder>&)> told, LeaderObserverOptions options) {
+  const Name checked(name);
+  if (!told) throw Error(Fault::misuse, "the observer of a leader is empty: there is nothing to be called");
+  api::check_positive("LeaderObserverOptions::every", options.every);
+  const auto whose = "the observer of the leader " + in_quotes(checked.text());
+  handle_.reset(new Handle{{std::shared_ptr<State>(new State{.name = checked.text(),
+                                                             .told = std::move(told),
+                                                             .every = options.every,
+                                                             .callbacks = {whose, std::move(options.on_error)},
+                                                             .engine = engine.same()})}});
+  handle_->start(whose);
+}
+
+LeaderObserver::~LeaderObserver() {
+  // After fork() the thread is the parent's.
+  if (handle_->fork_guard.forked()) {
+    static_cast<void>(handle_.release());
+    return;
+  }
+  handle_->state->background.ask_to_end();
+  handle_->state->background.await_end();
+}
+
+}  // namespace v0
+}  // namespace dlock
