@@ -23,7 +23,7 @@ class Process {
     child_.tell(line);
     for (;;) {
       auto answer = child_.line();
-      if (!answer) return "it has ended: " + std::to_string(child_.wait());
+      if (!answer) return "it has ended: " + child_.wait().text();
       const bool by_itself = answer->starts_with("told ") || answer->starts_with("granted ");
       if (!by_itself) return *answer;
       said_.push_back(*answer);
