@@ -64,7 +64,7 @@ if(DLOCK_MUTANTS)  # a planted fault is shown to what fails the same way every t
 endif()
 if(DLOCK_SANITIZE)  # a sanitizer allocates in its own way, has its own threads, and mutexes that are not free in a child
   list(REMOVE_ITEM dlock_promises conformance/allocations.cpp conformance/file/memory.cpp conformance/forks.cpp
-    conformance/scarcity.cpp conformance/server/name_service.cpp)
+    conformance/scarcity.cpp conformance/server/broken_pipes.cpp conformance/server/name_service.cpp)
 endif()
 file(GLOB dlock_support CONFIGURE_DEPENDS support/*.cpp)
 list(FILTER dlock_support EXCLUDE REGEX "/(main|paths|worker|hampered)\\.cpp$")
