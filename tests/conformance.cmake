@@ -60,11 +60,11 @@ if(DLOCK_SANITIZE MATCHES "thread" AND NOT DLOCK_TEST_ALL)
   list(FILTER dlock_promises EXCLUDE REGEX "^fault/|/migrations_")
 endif()
 if(DLOCK_MUTANTS)  # a planted fault is shown to what fails the same way every time
-  list(FILTER dlock_promises EXCLUDE REGEX "^fault/(transfers|unfenced)\\.cpp$")
+  list(FILTER dlock_promises EXCLUDE REGEX "^fault/(transfers|unfenced|never_inflicted)\\.cpp$")
 endif()
 if(DLOCK_SANITIZE)  # a sanitizer allocates in its own way, has its own threads, and mutexes that are not free in a child
   list(REMOVE_ITEM dlock_promises conformance/allocations.cpp conformance/file/memory.cpp conformance/forks.cpp
-    conformance/scarcity.cpp conformance/server/name_service.cpp)
+    conformance/scarcity.cpp conformance/server/broken_pipes.cpp conformance/server/name_service.cpp)
 endif()
 file(GLOB dlock_support CONFIGURE_DEPENDS support/*.cpp)
 list(FILTER dlock_support EXCLUDE REGEX "/(main|paths|worker|hampered)\\.cpp$")
@@ -84,7 +84,7 @@ foreach(tool dlock-command dlock-migrate dlock-bench)
   endif()
 endforeach()
 
-if(dlock_promises MATCHES "(^|;)fault/(transfers|unfenced)")
+if(dlock_promises MATCHES "(^|;)fault/(transfers|unfenced|never_inflicted)")
   include(fault/suite/suite.cmake)
   dlock_bank_client()
 endif()

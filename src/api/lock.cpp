@@ -1,6 +1,7 @@
 // What each call on a Lock means to the engine.
 #include "api/lock_handle.hpp"
 #include "api/open.hpp"
+#include "types/mutant.hpp"
 #include "types/name.hpp"
 
 #include <dlock/error.hpp>
@@ -80,7 +81,7 @@ Grant Lock::detach() {
   auto named = grant();
   if (!grant_->released() && !grant_->fork_guard.forked()) {
     grant_->core->detach(grant_->held);
-    grant_->is_released(Released::unconfirmed);
+    grant_->is_released(planted("detached_says_freed") ? Released::freed : Released::unconfirmed);
   }
   return named;
 }
@@ -129,7 +130,8 @@ std::stop_token Lock::asked() const noexcept {
 
 bool Lock::valid() const noexcept {
   const auto* handle = used();
-  return handle != nullptr && !handle->released() && handle->held->valid(BootClock::now());
+  const bool left = handle == nullptr || (handle->released() && !planted("left_entry_valid"));
+  return !left && handle->held->valid(BootClock::now());
 }
 
 Duration Lock::remaining() const noexcept {
@@ -152,7 +154,8 @@ std::optional<Loss> Lock::loss() const noexcept {
 }
 
 void Lock::check_not_moved_from() const {
-  if (!grant_) throw Error(Fault::misuse, "the lock was moved from: it holds nothing any more");
+  if (!grant_ && !planted("moved_from_not_noticed"))
+    throw Error(Fault::misuse, "the lock was moved from: it holds nothing any more");
 }
 
 Lock::Handle& Lock::here() const {

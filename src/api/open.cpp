@@ -4,6 +4,7 @@
 #include "engine/faults.hpp"
 #include "engine/session_id.hpp"
 #include "store/sql_lock_table.hpp"
+#include "types/mutant.hpp"
 #include "types/name.hpp"
 #include "types/url.hpp"
 
@@ -147,6 +148,7 @@ std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {
                                 options.combine, options.connect_timeout, half});
     return std::make_shared<Core>(std::move(table), std::move(options), std::move(half));
   } catch (const Failure& failure) { throw engine::to_error(failure, false); } catch (const std::system_error& error) {
+    if (planted("no_descriptor_is_no_error")) throw;
     throw Error(Fault::unavailable, fmt::format("the engine's threads cannot be set up: {}", error.what()));
   }
 }

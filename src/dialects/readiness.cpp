@@ -3,6 +3,7 @@
 
 #include "dialects/interrupt.hpp"
 #include "types/failure.hpp"
+#include "types/mutant.hpp"
 
 #include <poll.h>
 
@@ -42,7 +43,8 @@ short wait_in_pieces(int descriptor, short events, const Deadline& deadline, mil
 }  // namespace
 
 short wait_until_ready(int descriptor, short events, const Deadline& deadline) {
-  if (!deadline.stop().stop_possible()) return wait_in_pieces(descriptor, events, deadline, longest_piece);
+  if (!deadline.stop().stop_possible() || planted("statement_deaf_to_stop"))
+    return wait_in_pieces(descriptor, events, deadline, longest_piece);
   const auto soon = deadline.no_later_than(later(BootClock::now(), short_wait));
   if (const short has = wait_in_pieces(descriptor, events, soon, short_wait); has != 0) return has;
   try {

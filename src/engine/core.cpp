@@ -107,6 +107,8 @@ void Core::ensure_running() {
     timer_.start();
     renewer_.start();
   } catch (const std::system_error& error) {
+    if (planted("no_thread_is_no_error")) throw;
+    if (planted("keepers_tried_once")) running_ = true;
     throw Error(Fault::unavailable,
                 fmt::format("no thread could be started to keep a lease: {}", error.code().message()));
   }
@@ -253,6 +255,7 @@ bool Core::above_floor(Token token, const Deadline& deadline) {
 }
 
 Released Core::release(const std::shared_ptr<Lease>& held, Duration timeout) {
+  if (planted("release_takes_its_time")) timeout = options_.request_timeout;
   const bool was_valid = held->valid(BootClock::now());
   switch (entries_.leave(held)) {
     case engine::ReentranceTable::Rest::nothing: break;

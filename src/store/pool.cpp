@@ -185,7 +185,8 @@ void Pool::admit() {
 // What is silent longest has been silent since it was last used, if it is the network that has forgotten it. The other
 // half is for another connection.
 Deadline Pool::Loan::promptly(const Deadline& deadline) const {
-  return before_ == Before::idle && connection_ && connection_->can_stall() ? deadline.share(2) : deadline;
+  const bool may_stall = before_ == Before::idle && connection_ && connection_->can_stall();
+  return may_stall && !planted("silent_one_has_all_time") ? deadline.share(2) : deadline;
 }
 
 void Pool::Loan::failed(const Failure& failure, const Deadline& deadline) noexcept {
@@ -193,7 +194,7 @@ void Pool::Loan::failed(const Failure& failure, const Deadline& deadline) noexce
   // Where nothing was sent for want of time, the connection is as good as before; where an answer is late that need not
   // be waited for, it reads that before the next request.
   if (harmless(failure.cause()) || (late && !failure.may_have_run()) ||
-      (late && !deadline.stopped() && connection_->usable()))
+      (late && !deadline.stopped() && connection_->usable() && !planted("late_answer_breaks")))
     sound();
   else if (deadline.stopped()) state_ = State::given_up;
 }

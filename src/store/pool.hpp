@@ -5,6 +5,7 @@
 #include "dialects/dialect.hpp"
 #include "store/round_trip.hpp"
 #include "types/failure.hpp"
+#include "types/mutant.hpp"
 #include "types/process.hpp"
 
 #include <cstdint>
@@ -108,7 +109,7 @@ class Pool {
   void on_reconnect(Hook hook) { on_reconnect_ = std::move(hook); }
 
   // How long a request takes, as far as is known.
-  Duration round_trip() const noexcept { return round_trip_.estimate(); }
+  Duration round_trip() const noexcept { return planted("distance_unknown") ? Duration{} : round_trip_.estimate(); }
   // See RoundTrip.
   Duration answer_time(Duration lock_wait) const noexcept { return round_trip_.answer_time(lock_wait); }
 

@@ -1,6 +1,7 @@
 // Runs the library's threads, which see no signals of the program's and may outlive whoever started them.
 #pragma once
 
+#include "types/mutant.hpp"
 #include "types/process.hpp"
 
 #include <pthread.h>
@@ -29,13 +30,15 @@ class Thread {
     sigset_t others, before;
     sigfillset(&others);
     // What a thread's own fault raises is the program's crash handler's affair; blocked, it kills without a report.
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&others, own);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS})
+      if (!planted("own_faults_blocked")) sigdelset(&others, own);
     ::pthread_sigmask(SIG_SETMASK, &others, &before);
     try {
       thread_ = std::thread([run = std::move(run)] {
         try {
           run();
         } catch (...) {  // out of memory, in a thread that has not seen to it by itself: never the end of the process
+          if (planted("exception_leaves_thread")) throw;
         }
       });
     } catch (...) {

@@ -52,7 +52,7 @@ TEST_CASE("eight processes of two threads are never inside together, while some 
     children[i].signal(SIGKILL);
   }
   for (std::size_t i = 0; i < processes; ++i)
-    CHECK(children[i].wait() == (i < killed_inside + killed_anywhere ? 128 + SIGKILL : 0));
+    CHECK(children[i].wait() == (i < killed_inside + killed_anywhere ? killed_by(SIGKILL) : exited(0)));
   const auto entries = journal(folder.path());
   CHECK(entries.size() >= 2 * rounds * (processes - killed_inside - killed_anywhere));
   std::size_t gaps = 0;

@@ -3,13 +3,13 @@
 // the child (10 of 128 runs of this file never ended).
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/exit_status.hpp"
 #include "support/process.hpp"
 #include "support/rows.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -28,10 +28,10 @@ namespace {
 // Where the database is a file, one process shares what it knows of its locks, with the parent's copies.
 bool may_open_after_fork() { return opener().server_place != nullptr; }
 
-// How a child ended: "exit 0", "signal 14" if it took too long, "exit 99" if something was thrown there. `work`: answers
+// How a child ended: by SIGALRM if it took too long, with 99 if something was thrown there. `work`: answers
 // its exit status. Nothing of the parent's is destroyed in it.
 template <class Work>
-std::string end_of_child(Work work) {
+ExitStatus end_of_child(Work work) {
   const auto bound = std::chrono::ceil<std::chrono::seconds>(60s * slowness());
   const pid_t child = ::fork();
   if (child == 0) {
@@ -41,10 +41,7 @@ std::string end_of_child(Work work) {
       ::_exit(work());
     } catch (...) { ::_exit(99); }
   }
-  int status = -1;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  return WIFEXITED(status) ? "exit " + std::to_string(WEXITSTATUS(status))
-                           : "signal " + std::to_string(WTERMSIG(status));
+  return await_end(child);
 }
 
 }  // namespace
@@ -73,7 +70,7 @@ TEST_CASE("a child made by fork() cannot use what its parent has, may end it wit
           if (const_cast<std::optional<Lock>&>(mine)->release() != Released::freed) code |= 64;
           engine.reset();
           return code;
-        }) == "exit 0");
+        }) == 0);
   CHECK(lock->valid());
   CHECK(database.admin().owner("job") == lock->owner());
   CHECK(lock->release() == Released::freed);
@@ -91,7 +88,7 @@ TEST_CASE("a child made by fork() is another job than its parent, though the sam
           mine.lock("child's", {.lease = 30s}).detach();
           mine.lock("child's other", {.lease = 30s}).detach();
           return 0;
-        }) == "exit 0");
+        }) == 0);
   // The second half of an actor is the job.
   const auto job_of = [&](const std::string& name) {
     return database.admin().text("SELECT actor FROM resource_lock WHERE name = '" + name + "'").substr(16);
@@ -136,7 +133,7 @@ TEST_CASE("in a child made by fork() locking is refused, and unlocking does noth
                                thrown_by([&] { mutex.held(); }).fault == Fault::misuse;
           mutex.unlock();
           return refused ? 0 : 1;
-        }) == "exit 0");
+        }) == 0);
   CHECK(mutex.held().valid());
   CHECK(database.admin().held() == 1);
   mutex.unlock();
@@ -154,7 +151,7 @@ TEST_CASE("a child made by fork() neither enters nor leaves what its parent hold
           inner.reset();
           outer.reset();
           return refused ? 0 : 1;
-        }) == "exit 0");
+        }) == 0);
   CHECK(database.admin().owner("job") == outer->owner());
   CHECK(inner->release() == Released::still_held);
   CHECK(outer->release() == Released::freed);
@@ -178,6 +175,6 @@ TEST_CASE(
     REQUIRE(end_of_child([&] {
               auto mine = database.engine();
               return mine.lock("child's", {.lease = 30s}).release() == Released::freed ? 0 : 1;
-            }) == "exit 0");
+            }) == 0);
   }
 }

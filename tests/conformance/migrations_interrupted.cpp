@@ -1,11 +1,11 @@
 // This file knows the promise that a migration which was cut off, at any place, is finished by running it again.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/exit_status.hpp"
 
 #include <doctest/doctest.h>
 #include <dlock/schema.hpp>
 
-#include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
 #include <functional>
@@ -31,9 +31,7 @@ bool killed_after(int count, const std::function<void(const schema::Options&)>& 
     } catch (...) { ::_exit(1); }
     ::_exit(0);
   }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  return await_end(child) == killed_by(SIGKILL);
 }
 
 // As if the time that a killed migrator's row is respected had passed.

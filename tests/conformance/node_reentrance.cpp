@@ -255,7 +255,7 @@ TEST_CASE("a killed process does not keep the lock: its entry ends by its own le
   REQUIRE(mine);
   CHECK(mine->token() == process.token);
   process.child.signal(SIGKILL);
-  CHECK(process.child.wait() == 128 + SIGKILL);
+  CHECK(process.child.wait() == killed_by(SIGKILL));
   const auto killed = database.admin().expires_at("job");
   // Whoever lives keeps it well beyond what the dead one had left.
   CHECK(eventually([&] { return database.admin().expires_at("job") > killed + 2 * lease; }));
@@ -274,7 +274,7 @@ TEST_CASE("the other way round: the living process leaves, and the entry of the 
   auto mine = engine.try_lock("job", {.lease = lease});
   REQUIRE(mine);
   process.child.signal(SIGKILL);
-  CHECK(process.child.wait() == 128 + SIGKILL);
+  CHECK(process.child.wait() == killed_by(SIGKILL));
   const auto released = mine->release();
   CHECK((released == Released::still_held || released == Released::freed));  // freed: this machine was slow
   CHECK(stranger.try_lock_for("job", 2min));
@@ -299,7 +299,7 @@ TEST_CASE("a restarted replica joins what its predecessor left behind, at once a
   auto stranger = database.engine(of_node("replica-1"));
   Process process(database, "replica-0", 1h);
   process.child.signal(SIGKILL);
-  CHECK(process.child.wait() == 128 + SIGKILL);
+  CHECK(process.child.wait() == killed_by(SIGKILL));
   CHECK_FALSE(stranger.try_lock("job"));
   auto engine = database.engine(of_node("replica-0"));
   auto lock = engine.try_lock("job");

@@ -6,7 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <vector>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -20,10 +23,11 @@ class Process {
 
   // The answer of the line; the words it says by itself are kept.
   std::string ask(const std::string& line) {
+    if (ended_) return *ended_;
     child_.tell(line);
     for (;;) {
       auto answer = child_.line();
-      if (!answer) return "it has ended: " + std::to_string(child_.wait());
+      if (!answer) return ended_.emplace("it has ended: " + child_.wait().text());
       const bool by_itself = answer->starts_with("told ") || answer->starts_with("granted ");
       if (!by_itself) return *answer;
       said_.push_back(*answer);
@@ -41,10 +45,16 @@ class Process {
     const auto got = ask(line);
     CHECK_MESSAGE(got == answer, line << " -> " << got);
   }
-  long count() { return std::stol(ask("count")); }
+  // What it answers with a number; -1 if it has ended.
+  long number(const std::string& line) {
+    const auto answer = ask(line);
+    return ended_ ? -1 : std::stol(answer);
+  }
+  long count() { return number("count"); }
 
  private:
   Child child_;
+  std::optional<std::string> ended_{};
   std::vector<std::string> said_;
 };
 
@@ -68,6 +78,8 @@ TEST_CASE("without a thread to keep it a lease is not asked for, and is once the
   process.check("threads yes", "ok");
   process.check("try job", "granted");
   process.check("check job", "valid");
+  const auto end = database.admin().expires_at("job");
+  CHECK(eventually([&] { return database.admin().expires_at("job") > end; }));  // it is kept
   CHECK(process.ask("release job").starts_with("freed"));
 }
 
@@ -75,12 +87,13 @@ TEST_CASE("a loss is told as soon as there is a thread for its callbacks") {
   Database database;
   Process process(database.url());
   process.check("open", "open");
-  process.check("try job", "granted");
+  process.check("try job long", "granted");
   process.check("watch job", "ok");
   process.check("threads no", "ok");
   auto other = database.engine();
   free_by_force(other, "job");
   CHECK(eventually([&] { return process.ask("check job") == "lost"; }));
+  CHECK(eventually([&] { return process.number("refused") > 1; }));  // at once, and when that was looked after
   process.check("threads yes", "ok");
   CHECK(process.says("told job"));
 }
@@ -128,6 +141,23 @@ TEST_CASE("without a descriptor to spare an engine answers that nothing is avail
   process.check("try job", "granted");
   CHECK(process.ask("release job").starts_with("freed"));
   CHECK(process.ask("release mine").starts_with("freed"));
+}
+
+TEST_CASE("however few descriptors there are, an engine opens and grants, or answers that nothing is available") {
+  constexpr int more_than_enough = 16;
+  Database database;
+  Process process(database.url());
+  for (int spare = 0; spare <= more_than_enough; ++spare) {
+    CAPTURE(spare);
+    process.check("descriptors " + std::to_string(spare), "ok");
+    const auto opened = process.ask("open");
+    const auto granted = opened == "open" ? process.ask("try job") : opened;
+    process.check("descriptors yes", "ok");
+    if (granted == "granted") CHECK(process.ask("release job").starts_with("freed"));
+    else CHECK_MESSAGE(granted.starts_with("unavailable: "), granted);
+    if (spare == more_than_enough) CHECK(granted == "granted");
+    process.check("close", "closed");
+  }
 }
 
 TEST_CASE("opening a database leaves the process's signals as they were") {

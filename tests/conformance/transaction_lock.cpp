@@ -345,7 +345,7 @@ TEST_CASE("a killed process ends its transaction and its transaction lock, and n
   auto engine = database.engine();
   CHECK(is_busy(database, "a"));
   copy.signal(SIGKILL);
-  CHECK(copy.wait() == 128 + SIGKILL);
+  CHECK(copy.wait() == killed_by(SIGKILL));
   CHECK(engine.try_lock_for("a", 2min));
   CHECK(database.admin().number("SELECT count(*) FROM app") == 0);
 }
@@ -400,7 +400,7 @@ TEST_CASE("leases and transaction locks of several processes, some of them kille
     });
     REQUIRE(killed.line() == "inside");
     killed.signal(SIGKILL);
-    CHECK(killed.wait() == 128 + SIGKILL);
+    CHECK(killed.wait() == killed_by(SIGKILL));
   }
   for (auto* copy : {&first, &second, &third}) CHECK(copy->wait() == 0);
   CHECK(database.admin().number("SELECT n FROM counter") == 3 * rounds);

@@ -3,13 +3,12 @@
 
 #include <dlock/soci.hpp>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <stdexcept>
+#include <utility>
 
 namespace dlock::test {
 namespace {
@@ -115,11 +114,6 @@ std::string Copy::line() {
 
 void Copy::signal(int number) { ::kill(pid_, number); }
 
-int Copy::wait() {
-  int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
-  pid_ = -1;
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
+ExitStatus Copy::wait() { return await_end(std::exchange(pid_, -1)); }
 
 }  // namespace dlock::test

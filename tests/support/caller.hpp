@@ -1,6 +1,7 @@
 // This file knows an application's own connection, which it hands over for its transactions.
 #pragma once
 
+#include "support/exit_status.hpp"
 #include "support/place.hpp"
 
 #include <dlock/transaction.hpp>
@@ -51,7 +52,7 @@ class Copy {
 
   std::string line();  // empty when its output has ended
   void signal(int number);
-  int wait();  // its exit status, or 128 + the signal that ended it
+  ExitStatus wait();
 
  private:
   pid_t pid_ = -1;

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -110,12 +109,7 @@ bool Child::running() const noexcept {
          ended.si_pid == 0;
 }
 
-int Child::wait() {
-  int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
-  pid_ = -1;
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
+ExitStatus Child::wait() { return await_end(std::exchange(pid_, -1)); }
 
 std::vector<std::string> worker(std::initializer_list<std::string> arguments) {
   std::vector<std::string> command{path::worker()};

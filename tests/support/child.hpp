@@ -1,6 +1,7 @@
 // This file knows how a test starts another process, talks to it and ends it.
 #pragma once
 
+#include "support/exit_status.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <sys/types.h>
@@ -29,8 +30,7 @@ class Child {
   void signal(int number);
   pid_t pid() const noexcept { return pid_; }
   bool running() const noexcept;
-  // Its exit status, or 128 + the signal that ended it.
-  int wait();
+  ExitStatus wait();
 
  private:
   pid_t pid_ = -1;

@@ -4,9 +4,10 @@
 //   hampered URL REQUEST_TIMEOUT_MS      obeys lines on stdin, with one line for each:
 //     open                 opens the engine                       "open", or the fault and its text
 //     threads no|yes       whether a thread can be started        "ok"
-//     descriptors no|yes   whether a descriptor can be had        "ok"
+//     close                ends the engine                        "closed"
+//     descriptors no|yes|N whether a descriptor can be had, or N  "ok"
 //     names no|yes         whether a host can be looked up        "ok"
-//     try NAME             one attempt                            "granted", "busy", or the fault and its text
+//     try NAME [long]      one attempt                            "granted", "busy", or the fault and its text
 //     stop NAME            a wait that is stopped once it is under way   "stopped" or "granted", and after how many us
 //     watch NAME           is told of the loss of what it holds   "ok", and "told NAME" once it is
 //     wait NAME            on a thread that is there already      "ok", and "granted NAME" once it is
@@ -14,6 +15,7 @@
 //     release NAME         what it holds                          what became of it, and how long that took in ms
 //     drop NAME            destroys what it holds                 "dropped", and how long that took in ms
 //     lookups              names looked up by the thread that reads these lines   their number
+//     refused              threads that could not be started      their number
 //     count                the threads of this process            their number
 //     signals              since the process began                "same", or those that are handled otherwise by now
 #include <dlock/dlock.hpp>
@@ -47,7 +49,7 @@
 namespace {
 
 std::atomic<bool> threads{true}, names{true};
-std::atomic<int> lookups{0};
+std::atomic<int> lookups{0}, refused{0};
 const auto main_thread = std::this_thread::get_id();
 
 template <class Function>
@@ -61,7 +63,9 @@ Function next(const char* name) {
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
                               void* argument) {
   static const auto real = next<decltype(&pthread_create)>("pthread_create");
-  return threads.load() ? real(thread, attributes, run, argument) : EAGAIN;
+  if (threads.load()) return real(thread, attributes, run, argument);
+  ++refused;
+  return EAGAIN;
 }
 
 extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* wanted, addrinfo** found) {
@@ -83,17 +87,18 @@ void say(const std::string& line) {
   if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) std::_Exit(3);
 }
 
-void let_descriptors(bool yes) {
+// So many more than there are now; empty: as many as in the beginning.
+void let_descriptors(std::optional<rlim_t> spare) {
   static const auto before = [] {
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     return limit;
   }();
   auto limit = before;
-  if (!yes) {
+  if (spare) {
     const int lowest = ::dup(STDOUT_FILENO);  // the first number that is free; whatever is beyond it stays open
     ::close(lowest);
-    limit.rlim_cur = static_cast<rlim_t>(lowest);
+    limit.rlim_cur = static_cast<rlim_t>(lowest) + *spare;
   }
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
@@ -139,31 +144,35 @@ class Process {
  public:
   Process(std::string url, dlock::Duration timeout) : url_(std::move(url)), timeout_(timeout) {}
 
-  void obey(const std::string& command, const std::string& what) {
+  void obey(const std::string& command, const std::string& what, const std::string& how) {
     try {
-      act(command, what);
+      act(command, what, how);
     } catch (const dlock::Error& error) { say(std::string(dlock::to_string(error.fault())) + ": " + error.what()); }
   }
 
  private:
-  void act(const std::string& command, const std::string& what) {
+  void act(const std::string& command, const std::string& what, const std::string& how) {
     const bool yes = what == "yes";
     if (command == "open") {
       dlock::EngineOptions options;
       options.request_timeout = timeout_;
       engine_.emplace(url_, options);
       say("open");
+    } else if (command == "close") {
+      engine_.reset();
+      say("closed");
     } else if (command == "threads") {
       threads = yes;
       say("ok");
     } else if (command == "descriptors") {
-      let_descriptors(yes);
+      if (yes) let_descriptors({});
+      else let_descriptors(what == "no" ? 0 : std::stoul(what));
       say("ok");
     } else if (command == "names") {
       names = yes;
       say("ok");
     } else if (command == "try") {
-      auto lock = engine_->try_lock(what, {.lease = 3s});
+      auto lock = engine_->try_lock(what, {.lease = how == "long" ? 10min : 3s, .renew_every = 1s});
       const bool granted = lock.has_value();
       if (granted) keep(what, std::move(*lock));
       say(granted ? "granted" : "busy");
@@ -208,6 +217,8 @@ class Process {
       say("dropped" + took(begun));
     } else if (command == "lookups") {
       say(std::to_string(lookups.load()));
+    } else if (command == "refused") {
+      say(std::to_string(refused.load()));
     } else if (command == "count") {
       struct stat tasks {};  // a link for each, and two: to read the folder takes a descriptor
       say(std::to_string(::stat("/proc/self/task", &tasks) == 0 ? tasks.st_nlink - 2 : 0));
@@ -252,13 +263,14 @@ class Process {
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
+  std::signal(SIGPIPE, SIG_DFL);  // whoever has started this may have a library that has switched it off
   // Never destroyed: an end that waits for what it hampered itself shows nothing.
   auto& process = *new Process(argv[1], std::chrono::milliseconds{std::atoll(argv[2])});
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
-    std::string command, what;
-    words >> command >> what;
-    process.obey(command, what);
+    std::string command, what, how;
+    words >> command >> what >> how;
+    process.obey(command, what, how);
   }
   std::_Exit(0);
 }

@@ -91,7 +91,7 @@ struct Proxy::State {
   bool cutting = false, closing = false, lose_next = false, refuse_then = false, lose_request = false, halving = false;
   bool stalling = false, hold_next = false, holds_one = false, letting_go = false, answered = false;
   std::chrono::milliseconds delay{};
-  std::size_t requests = 0, connections = 0, spared = 0, most_received = 0;
+  std::size_t requests = 0, connections = 0, open = 0, ended = 0, spared = 0, most_received = 0;
   std::size_t allowance = std::numeric_limits<std::size_t>::max();  // of new connections
   std::string sent;
   // The thread's own:
@@ -121,6 +121,7 @@ struct Proxy::State {
     if (server < 0 || ::connect(server, plain(target), sizeof target) != 0) {
       if (server >= 0) ::close(server);
       ::close(client);
+      ++ended;
       return;
     }
     pairs.push_back({client, server, place.request_counter(), allowance});
@@ -223,6 +224,7 @@ struct Proxy::State {
       ::shutdown(pair.client, SHUT_WR);
       pair.told_the_end = true;
     }
+    ended += pairs.size();
   }
 
   // Likewise.
@@ -241,7 +243,10 @@ struct Proxy::State {
       {
         const std::lock_guard guard(mutex);
         if (closing) break;
-        if (cutting || mode == Mode::refuse) drop_all();
+        if (cutting || mode == Mode::refuse) {
+          ended += pairs.size();
+          drop_all();
+        }
         cutting = false;
         if (halving) tell_the_end();
         halving = false;
@@ -250,6 +255,7 @@ struct Proxy::State {
         stalling = false;
         if (letting_go) deliver_held();
         letting_go = false;
+        open = pairs.size();
         if (mode != Mode::black_hole)
           for (const auto& pair : pairs) {
             watched.push_back({pair.stalled || pair.held != Pair::Held::no ? -1 : pair.client, POLLIN, 0});
@@ -331,6 +337,16 @@ std::string Proxy::sent() const {
 std::size_t Proxy::connections() const {
   const std::lock_guard guard(state_->mutex);
   return state_->connections;
+}
+
+std::size_t Proxy::open() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->open;
+}
+
+std::size_t Proxy::ended() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->ended;
 }
 
 std::size_t Proxy::most_received() const {

@@ -29,6 +29,10 @@ class Proxy {
   std::string sent() const;
   // How many connections were ever made.
   std::size_t connections() const;
+  // How many there are now.
+  std::size_t open() const;
+  // How many the proxy has cut, refused or half closed since it started.
+  std::size_t ended() const;
 
   // Everything goes through (as in the beginning).
   void pass();

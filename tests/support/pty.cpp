@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <pty.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <chrono>
 #include <csignal>
 #include <system_error>
+#include <utility>
 
 namespace dlock::test {
 namespace {
@@ -60,7 +60,7 @@ Pty::Pty(const std::vector<std::string>& command, const std::vector<std::string>
 Pty::~Pty() {
   if (pid_ > 0) {
     ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
+    static_cast<void>(await_end(pid_));
   }
   ::close(master_);
 }
@@ -106,13 +106,10 @@ void Pty::resize(unsigned short rows, unsigned short columns) {
     throw std::system_error(errno, std::generic_category(), "resize the terminal");
 }
 
-int Pty::wait() {
+ExitStatus Pty::wait() {
   while (read_more()) {}
   if (silent_) ::kill(pid_, SIGKILL);  // it does not end: better a failure than a test without an end
-  int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
-  pid_ = -1;
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return await_end(std::exchange(pid_, -1));
 }
 
 }  // namespace dlock::test

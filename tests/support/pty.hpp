@@ -1,6 +1,8 @@
 // This file knows how a test sits at a terminal.
 #pragma once
 
+#include "support/exit_status.hpp"
+
 #include <sys/types.h>
 
 #include <functional>
@@ -28,8 +30,8 @@ class Pty {
   void resize(unsigned short rows, unsigned short columns);
   // All that was read.
   const std::string& screen() const noexcept { return screen_; }
-  // Reads to the end; the exit status, or 128 + the signal. What says nothing for far too long is killed.
-  int wait();
+  // Reads to the end. What says nothing for far too long is killed.
+  ExitStatus wait();
 
  private:
   bool read_more();

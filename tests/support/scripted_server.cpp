@@ -44,8 +44,8 @@ std::string ScriptedServer::run(std::initializer_list<std::string> arguments) {
   std::string url;
   while (const auto line = child.line())
     if (line->starts_with(variable_ + "=")) url = line->substr(variable_.size() + 1);
-  if (const int code = child.wait(); code != 0)
-    throw std::runtime_error(script_ + " " + command.at(1) + " ended with " + std::to_string(code));
+  if (const auto ended = child.wait(); ended != 0)
+    throw std::runtime_error(script_ + " " + command.at(1) + " ended with " + ended.text());
   return url;
 }
 

@@ -49,7 +49,9 @@ TEST_CASE("an acquire that waits ends with 128 + n at a signal, and takes nothin
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
   auto child = dlock_at(database.url(), {"acquire", "job", "--ttl", "1m"});
-  child.signal(SIGTERM);  // before it reads signals by itself, this one ends it, too, with the same number
+  REQUIRE(eventually(
+      [&] { return database.admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0; }));
+  child.signal(SIGTERM);
   CHECK(finish(child).code == 128 + SIGTERM);
   CHECK(engine.inspect("job")->token == lock->token());
 }

@@ -10,7 +10,7 @@
 namespace dlock::test {
 
 struct Ran {
-  int code = 0;
+  ExitStatus code = exited(0);
   std::string out;  // both streams, in the order they were written
   bool says(std::string_view word) const { return out.find(word) != std::string::npos; }
   // Lines that are not empty.

@@ -16,7 +16,7 @@ constexpr std::string_view escape = "\x1b[";
 const std::string tool = path::tool("dlock-migrate");
 
 struct Shown {
-  int code = 0;
+  ExitStatus code = exited(0);
   std::string text;
   bool has(std::string_view word) const { return text.find(word) != std::string::npos; }
 };

@@ -1,6 +1,8 @@
 // Keeps SIGPIPE from the program while the client library writes.
 #pragma once
 
+#include "types/mutant.hpp"
+
 #include <pthread.h>
 
 #include <csignal>
@@ -14,7 +16,7 @@ namespace dlock::dialects::DLOCK_DIALECT {
 class BrokenPipeGuard {
  public:
   explicit BrokenPipeGuard(bool needed = true) noexcept {
-    if (!needed) return;
+    if (!needed || planted("broken_pipe_raised")) return;
     sigset_t before;
     ::pthread_sigmask(SIG_BLOCK, &pipe(), &before);
     if (sigismember(&before, SIGPIPE) != 0) return;  // as on all threads of the engine

@@ -3,6 +3,7 @@
 
 #include "dialects/readiness.hpp"
 #include "faults.hpp"
+#include "types/mutant.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -35,8 +36,9 @@ Handle open_at(const Server& server, const Keywords& place, Deadline deadline) {
   auto connection = start_connection(keywords.data(), values.data());
   if (!connection) throw Failure(Cause::refused, "PostgreSQL: out of memory");
   // Without one libpq prints what a server notes in passing to the program's standard error.
-  PQsetNoticeReceiver(
-      connection.get(), [](void*, const PGresult*) {}, nullptr);
+  if (!planted("notices_printed"))
+    PQsetNoticeReceiver(
+        connection.get(), [](void*, const PGresult*) {}, nullptr);
   // Only this way does libpq tell the SQLSTATE of a refusal, which means the same in every language.
   PQsetErrorVerbosity(connection.get(), PQERRORS_VERBOSE);
   const auto refused = [&] {

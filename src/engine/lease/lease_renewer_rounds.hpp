@@ -130,7 +130,9 @@ struct LeaseRenewer::State {
     return share;
   }
 
-  Duration at_least(Duration patience) const { return std::max<Duration>(patience, least_trips * table->round_trip()); }
+  Duration at_least(Duration patience) const {
+    return planted("renewals_near_only") ? patience : std::max<Duration>(patience, least_trips * table->round_trip());
+  }
 
   // A round that hangs takes a third of the trust that is left at most, so that there is time to warn and for others.
   Instant round_deadline(const Lease& held, Instant now, std::size_t size) const {

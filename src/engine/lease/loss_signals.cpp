@@ -1,6 +1,7 @@
 // Keeps as many threads for losses as there are callbacks that block.
 #include "engine/lease/loss_signals.hpp"
 
+#include "types/mutant.hpp"
 #include "types/thread.hpp"
 
 #include <algorithm>
@@ -135,7 +136,7 @@ Instant LossSignals::look_after() noexcept {
   auto wanted = state_->running == 0 ? 1 : std::max<std::size_t>(1, state_->running / 4);
   for (const auto& told : waiting) {
     if (wanted == 0 || (state_->running > 0 && later(told.since, patience) > now)) break;
-    if (!state_->start_one()) return later(now, until_again);
+    if (!state_->start_one()) return planted("loss_not_told_again") ? Instant::max() : later(now, until_again);
     --wanted;
   }
   return std::max(later(waiting.front().since, patience), later(now, patience));

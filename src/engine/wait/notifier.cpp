@@ -248,7 +248,7 @@ bool Notifier::ensure_running() noexcept {
     thread_->start([state = state_] { state->run(); });
   } catch (const std::exception&) {  // the system has no thread to give: whoever waits looks by itself, and tries again
     const std::lock_guard guard(state_->mutex);
-    state_->running = false;
+    state_->running = planted("listening_not_tried_again");
   }
   return false;
 }

@@ -21,7 +21,8 @@ constexpr Duration a_moment = std::chrono::seconds{1};
 
 // For what is not worth waiting for.
 Instant Core::shortly(Instant deadline) const noexcept {
-  return std::min(answer_by(deadline), later(BootClock::now(), within(longest_marking, trips_of_a_statement)));
+  const int trips = planted("marked_near_only") ? 0 : trips_of_a_statement;
+  return std::min(answer_by(deadline), later(BootClock::now(), within(longest_marking, trips)));
 }
 
 // Once, and not for long: without a mark nobody notifies, and looking at intervals has to do.

@@ -123,6 +123,21 @@ TEST_CASE("a lease that cannot be kept at this distance is said to be too short 
   CHECK_FALSE(silent.has(Event::Kind::trust_low));
 }
 
+TEST_CASE("a mark whose answer comes too late costs no connection") {
+  ServerDatabase database;
+  auto holder = database->engine();
+  const auto lock = holder.try_lock("job", {.lease = 1h});
+  REQUIRE(lock);
+  FarAway far(database, 0ms, {.poll_first = 100ms, .poll_floor = 400ms});
+  for (int i = 0; i < 8; ++i) far.engine->try_lock("near").reset();  // as far as it knows it is near
+  far.proxy.delay(55ms);
+  auto waits = std::async(std::launch::async, [&] { return far.engine->try_lock_for("job", 5s).has_value(); });
+  CHECK(eventually(
+      [&] { return database->admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0; }));
+  CHECK_FALSE(waits.get());
+  CHECK(far.proxy.connections() <= 3);  // two to ask, and one to listen
+}
+
 TEST_CASE("a distance that changes all the time costs no connections either") {
   ServerDatabase database;
   auto holder = database->engine();

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <future>
 #include <optional>
 #include <stop_token>
@@ -21,10 +22,14 @@ namespace {
 // Far below every timeout of an engine, and far above what a thread needs to wake up.
 std::chrono::milliseconds at_once() { return 2s * slowness(); }
 
+// Who waits for a statement that hangs waits for much longer than that, however slow the machine is.
+std::chrono::milliseconds far_too_long() { return std::max<std::chrono::milliseconds>(20s, 8s * slowness()); }
+
 struct Silent {
   ServerDatabase database{};
   Proxy proxy{database.server()};
-  Engine engine{database.server().url_at(proxy.address()), {.request_timeout = 20s, .release_timeout = 400ms}};
+  Engine engine{database.server().url_at(proxy.address()),
+                {.request_timeout = far_too_long(), .release_timeout = 400ms}};
 };
 
 // How long `call` goes on after a stop that is asked for once `hangs` says that it is under way.
@@ -94,7 +99,8 @@ TEST_CASE("a stop ends every kind of wait at once while the database is silent")
 
 TEST_CASE("a stop ends the wait for a connection of the pool at once") {
   Silent silent;
-  Engine engine(silent.database.server().url_at(silent.proxy.address()), {.connections = 1, .request_timeout = 20s});
+  Engine engine(silent.database.server().url_at(silent.proxy.address()),
+                {.connections = 1, .request_timeout = far_too_long()});
   engine.try_lock("warm").reset();
   silent.proxy.swallow_answers();
   const auto before = silent.proxy.requests();

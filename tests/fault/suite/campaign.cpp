@@ -30,7 +30,8 @@ const std::vector<std::string>& names() {
 // A server of the suite's own, where there are servers, since it is going to be killed. It takes seconds to start: one for
 // all runs of a program.
 PrivateServer* machine(const Plan& plan) {
-  if (plan.paused_enough || Nodes::of_environment() || opener().private_server == nullptr) return nullptr;
+  if (plan.paused_enough || plan.nemeses || Nodes::of_environment() || opener().private_server == nullptr)
+    return nullptr;
   static const auto server = opener().private_server();
   return server.get();
 }
@@ -105,7 +106,9 @@ class Run {
       nemesis.inflict();
     } catch (const std::exception& error) {  // one fault may come in the way of the next
       clients_.note({boottime(), What::trouble, "-", 0, begun, nemesis.name + ": " + error.what()});
-      spared_[nemesis.name] = error.what();
+      auto& spared = report_.spared[nemesis.name];
+      ++spared.times;
+      spared.why = error.what();
       return;
     }
     clients_.note({boottime(), What::fault, "-", 0, begun, nemesis.name});
@@ -128,7 +131,7 @@ class Run {
   }
 
   void run_nemesis() {
-    auto deck = nemeses(victims_);
+    auto deck = plan_.nemeses ? plan_.nemeses(victims_) : nemeses(victims_);
     std::mt19937 random{report_.seed};
     const auto end = boottime() + std::chrono::nanoseconds(plan_.length).count();
     do {
@@ -140,12 +143,14 @@ class Run {
       }
     } while (boottime() < end);
     // What came to nothing because of another fault is done now, or the run has not shown what it is for.
+    std::vector<std::string> never;
     for (const auto& nemesis : deck) {
       for (int i = 0; i < 5 && !report_.faults.contains(nemesis.name) && report_.troubles.empty(); ++i)
         inflict(nemesis);
       if (!report_.faults.contains(nemesis.name))
-        report_.troubles.push_back("never inflicted: " + nemesis.name + ": " + spared_[nemesis.name]);
+        never.push_back("never inflicted: " + nemesis.name + ": " + report_.spared[nemesis.name].why);
     }
+    report_.troubles.insert(report_.troubles.end(), never.begin(), never.end());
     // What only chance brings about is waited for.
     const auto seen = [&] {
       count();
@@ -198,7 +203,6 @@ class Run {
   const Plan& plan_;
   const TemporaryFolder histories_{true};
   Report report_;
-  std::map<std::string, std::string> spared_;  // faults that could not be inflicted, and the last reason
   Ground ground_;
   Clients clients_;
   Victims victims_;
@@ -221,6 +225,7 @@ std::string Report::text() const {
     out << ", " << to_string(what) << ' ' << count(what);
   out << ", violations " << violations.size() << ", memory of a client " << resident / 1024 << " KiB\n ";
   for (const auto& [kind, times_done] : faults) out << ' ' << kind << ": " << times_done << ';';
+  for (const auto& [kind, not_done] : spared) out << " not inflicted: " << kind << ": " << not_done.times << ';';
   out << '\n';
   for (const auto& violation : violations) out << "  violation: " << violation << '\n';
   for (const auto& trouble : troubles) out << "  trouble: " << trouble << '\n';

@@ -13,9 +13,17 @@
 
 namespace dlock::test {
 
+struct Nemesis;
+struct Victims;
+
 // What a run has come to, so far or in the end.
 struct Report {
   std::map<std::string, std::size_t> faults;  // inflicted, by kind
+  struct Spared {
+    std::size_t times = 0;
+    std::string why;  // the last time
+  };
+  std::map<std::string, Spared> spared;  // tried, and not inflicted, by kind
   std::map<What, std::size_t> times;
   std::vector<Violation> violations;
   std::vector<std::string> troubles;  // of the suite itself: who is stuck, or ended otherwise than told
@@ -34,6 +42,9 @@ struct Plan {
   std::chrono::milliseconds length{};  // at least; and each kind of fault at least once
   // Only holders are paused, just before they write, until this is enough; then the run ends. Empty: every fault there is.
   std::function<bool(const Report&)> paused_enough{};
+  // The faults there are; empty: all that make sense on this database. A run in which one of them was never inflicted
+  // has a trouble that names it.
+  std::function<std::vector<Nemesis>(Victims&)> nemeses{};
   std::function<void(const Report&)> progress{};  // after every fault
 };
 

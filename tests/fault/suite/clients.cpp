@@ -30,7 +30,7 @@ Clients::Clients(Orders orders) : orders_(std::move(orders)) {
 Clients::~Clients() {
   for (auto& player : players_) {
     player->child->signal(SIGKILL);
-    end(*player, 128 + SIGKILL);
+    end(*player, killed_by(SIGKILL));
   }
 }
 
@@ -69,11 +69,11 @@ void Clients::read(Player& player) {
   }
 }
 
-void Clients::end(Player& player, int expected) {
+void Clients::end(Player& player, const ExitStatus& expected) {
   if (player.child->pid() < 0) return;
   player.reader.join();
-  if (const int status = player.child->wait(); status != expected)
-    broken_.push_back(player.who + " ended with " + std::to_string(status));
+  if (const auto status = player.child->wait(); status != expected)
+    broken_.push_back(player.who + " ended with " + status.text());
 }
 
 pid_t Clients::pid(std::size_t client) const { return players_[client]->child->pid(); }
@@ -82,7 +82,7 @@ void Clients::signal(std::size_t client, int number) { players_[client]->child->
 
 void Clients::replace(std::size_t client) {
   signal(client, SIGKILL);
-  end(*players_[client], 128 + SIGKILL);
+  end(*players_[client], killed_by(SIGKILL));
   start(client);
 }
 
@@ -152,7 +152,7 @@ void Clients::dismiss() {
       while (!stop.stop_requested() && boottime() < end) std::this_thread::sleep_for(std::chrono::milliseconds{10});
       if (!stop.stop_requested()) ::kill(pid, SIGKILL);
     });
-    end(*player, 0);
+    end(*player, exited(0));
     watchdog.request_stop();
   }
 }

@@ -72,7 +72,7 @@ class Clients {
 
   void start(std::size_t client);
   void read(Player& player);
-  void end(Player& player, int expected);
+  void end(Player& player, const ExitStatus& expected);
 
   const Orders orders_;
   std::vector<std::unique_ptr<Player>> players_;

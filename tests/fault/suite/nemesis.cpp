@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -27,10 +28,35 @@ void last(Duration length) { std::this_thread::sleep_for(length); }
 // Past any trust and any lease that was granted before.
 Duration past_lease(const Victims& victims) { return victims.lease * 3 / 2; }
 
+// Throws, so that it counts for nothing, unless the fault has met somebody.
+void require(bool met, const char* otherwise) {
+  if (!met) throw std::runtime_error(otherwise);
+}
+
+// Who holds a lock now, or soon.
+Clients::Inside holder(const Victims& victims) {
+  Clients::Inside found;
+  eventually(
+      [&] {
+        found = victims.clients.inside();
+        return !found.name.empty();
+      },
+      2s * slowness());
+  require(!found.name.empty(), "nobody holds a lock");
+  return found;
+}
+
+// Stops a client that holds a lock until another one has written under it, but not forever: who is stopped inside a
+// transaction may keep the others out. True: another one has. It is past its lease in any case, and stays stopped.
+bool stop_past_lease(Victims& victims, const Clients::Inside& inside) {
+  victims.clients.signal(inside.client, SIGSTOP);
+  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(victims.lease * 3 + 1s);
+  return eventually([&] { return victims.clients.newest_commit(inside.name) > inside.token; }, limit);
+}
+
 void force_release(Victims& victims) {
   Engine engine(victims.place.url());
-  const auto inside = victims.clients.inside();
-  if (inside.name.empty()) throw std::runtime_error("nobody holds a lock");
+  const auto inside = holder(victims);
   const auto begun = boottime();
   // Noted as done even if it was not, or is not known to be: it excuses one lease, and the fence none.
   const auto done = [&] { victims.clients.note({boottime(), What::force, inside.name, inside.token, begun}); };
@@ -42,7 +68,7 @@ void force_release(Victims& victims) {
     throw;
   }
   done();
-  if (!freed) throw std::runtime_error("the lock had moved on");
+  require(freed, "the lock had moved on");
 }
 
 // What a failover or a restore does that has forgotten the last time the reaper raised the floor: tokens of rows that are
@@ -106,14 +132,15 @@ void on_clients(Victims& victims, std::vector<Nemesis>& all) {
   all.push_back({"kill", [&] { clients.replace(clients.inside().client); }});
   all.push_back({"pause", [&] { pause_past_lease(victims); }});
   all.push_back({"hiccup", [&] {
-                   const auto client = clients.inside().client;
+                   const auto client = holder(victims).client;
                    clients.signal(client, SIGSTOP);
                    last(victims.lease / 2);
                    clients.signal(client, SIGCONT);
                  }});
   all.push_back({"kill while stopped", [&] {
-                   pause_past_lease(victims);
-                   clients.replace(clients.inside().client);
+                   const auto inside = holder(victims);
+                   stop_past_lease(victims, inside);
+                   clients.replace(inside.client);
                  }});
   all.push_back({"force", [&] { force_release(victims); }});
   if (victims.nodes == nullptr) all.push_back({"floor forgotten", ForgottenFloor(victims)});
@@ -123,18 +150,32 @@ void on_network(Victims& victims, std::vector<Nemesis>& all) {
   auto& proxies = *victims.proxies;
   const auto one = [&]() -> Proxy& { return *proxies[victims.clients.inside().client]; };
   all.push_back({"cut", [=] {
+                   std::size_t cut = 0;
                    for (int i = 0; i < 3; ++i) {
-                     one().cut();
+                     auto& proxy = one();
+                     const auto before = proxy.ended();
+                     proxy.cut();
                      last(20ms);
+                     cut += proxy.ended() - before;
                    }
+                   require(cut > 0, "nobody was connected");
                  }});
-  all.push_back({"half close", [=] { one().half_close(); }});
+  all.push_back({"half close", [=] {
+                   auto& proxy = one();
+                   const auto before = proxy.ended();
+                   proxy.half_close();
+                   last(20ms);
+                   require(proxy.ended() > before, "nobody was connected");
+                 }});
   for (const auto round_trip : {20ms, 60ms, 150ms})
     all.push_back({"round trip of " + std::to_string(round_trip.count()) + " ms", [=, &victims] {
                      auto& proxy = one();
+                     const auto before = proxy.requests();
                      proxy.delay(round_trip / 2);
                      last(past_lease(victims));
+                     const auto after = proxy.requests();
                      proxy.pass();
+                     require(after > before, "nothing was asked");
                    }});
   // What was asked takes effect when nobody waits for it any more, as from a backend that was stopped.
   all.push_back({"request held back", [=, &victims] {
@@ -143,41 +184,62 @@ void on_network(Victims& victims, std::vector<Nemesis>& all) {
                    const bool holds = eventually([&] { return proxy.holds(); }, 2s * slowness());
                    if (holds) last(past_lease(victims));
                    proxy.let_held_go();
-                   if (!holds) throw std::runtime_error("nothing was asked");
+                   require(holds, "nothing was asked");
                    eventually([&] { return proxy.held_was_answered(); }, 2s * slowness());
                  }});
   all.push_back({"black hole, delivered late", [=, &victims] {
                    auto& proxy = one();
                    proxy.black_hole();
                    last(past_lease(victims));
+                   const auto inside = proxy.open();
                    proxy.pass();
+                   require(inside > 0, "nobody was connected");
                  }});
   all.push_back({"black hole, cut", [=, &victims] {
                    auto& proxy = one();
                    proxy.black_hole();
                    last(past_lease(victims));
+                   const auto inside = proxy.open();
                    proxy.cut();
                    proxy.pass();
+                   require(inside > 0, "nobody was connected");
                  }});
   all.push_back({"answers swallowed", [=, &victims] {
                    auto& proxy = one();
+                   const auto before = proxy.requests();
                    proxy.swallow_answers();
                    last(victims.lease);
+                   const auto after = proxy.requests();
                    proxy.cut();
                    proxy.pass();
+                   require(after > before, "nothing was asked");
                  }});
   all.push_back({"answer lost", [=] {
                    auto& proxy = one();
                    proxy.lose_next_answer();
-                   if (!eventually([&] { return proxy.lost_it(); }, 2s * slowness()))
-                     throw std::runtime_error("nothing was asked");
+                   require(eventually([&] { return proxy.lost_it(); }, 2s * slowness()), "nothing was asked");
                  }});
   all.push_back({"no network", [=, &victims] {
                    auto& proxy = one();
+                   const auto before = proxy.ended();
                    proxy.refuse();
                    last(past_lease(victims));
+                   const auto after = proxy.ended();
                    proxy.pass();
+                   require(after > before, "nobody was connected, or asked to be");
                  }});
+}
+
+// They have met somebody if somebody connects anew.
+void disconnect_everybody(Victims& victims) {
+  const auto connections = [&] {
+    std::size_t all = 0;
+    for (const auto& proxy : *victims.proxies) all += proxy->connections();
+    return all;
+  };
+  const auto before = connections();
+  victims.server->disconnect_everybody();
+  require(eventually([&] { return connections() > before; }, 2s * slowness()), "nobody was connected");
 }
 
 void on_server(Victims& victims, std::vector<Nemesis>& all) {
@@ -225,34 +287,33 @@ void on_file(Victims& victims, std::vector<Nemesis>& all) {
                    admin.run("ROLLBACK");
                  }});
   all.push_back({"full disk", [&] {
-                   const auto pid = clients.pid(clients.inside().client);
+                   const auto pid = clients.pid(holder(victims).client);
                    rlimit before{};
                    const rlimit full{4096, RLIM_INFINITY};
-                   if (::prlimit(pid, RLIMIT_FSIZE, &full, &before) != 0)
-                     throw std::runtime_error("the client has gone");
+                   require(::prlimit(pid, RLIMIT_FSIZE, &full, &before) == 0, "the client has gone");
                    last(past_lease(victims));
-                   ::prlimit(pid, RLIMIT_FSIZE, &before, nullptr);
+                   require(::prlimit(pid, RLIMIT_FSIZE, &before, nullptr) == 0, "the client has gone");
                  }});
   all.push_back({"read-only file", [&clients, &victims, path] {
                    const auto set = [&](mode_t mode) {
-                     for (const auto* part : {"", "-wal", "-shm"}) ::chmod((path + part).c_str(), mode);
+                     bool all_set = true;  // the parts that are there
+                     for (const auto* part : {"", "-wal", "-shm"})
+                       all_set = (::chmod((path + part).c_str(), mode) == 0 || errno == ENOENT) && all_set;
+                     return all_set;
                    };
-                   set(0400);
+                   const bool closed = set(0400);
                    clients.replace(clients.inside().client);  // who opens it now may not write
                    last(past_lease(victims));
-                   set(0600);
+                   require(set(0600) && closed, "the file's mode could not be set");
                  }});
 }
 
 }  // namespace
 
 bool pause_past_lease(Victims& victims) {
-  auto& clients = victims.clients;
-  const auto inside = clients.inside();
-  clients.signal(inside.client, SIGSTOP);
-  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(victims.lease * 3 + 1s);
-  const bool written = eventually([&] { return clients.newest_commit(inside.name) > inside.token; }, limit);
-  clients.signal(inside.client, SIGCONT);
+  const auto inside = holder(victims);
+  const bool written = stop_past_lease(victims, inside);
+  victims.clients.signal(inside.client, SIGCONT);
   return written;
 }
 
@@ -260,8 +321,7 @@ std::vector<Nemesis> nemeses(Victims& victims) {
   std::vector<Nemesis> all;
   on_clients(victims, all);
   if (victims.proxies != nullptr) on_network(victims, all);
-  if (victims.server != nullptr)
-    all.push_back({"connections terminated", [&] { victims.server->disconnect_everybody(); }});
+  if (victims.server != nullptr) all.push_back({"connections terminated", [&] { disconnect_everybody(victims); }});
   if (victims.machine != nullptr) on_server(victims, all);
   if (victims.nodes != nullptr) on_nodes(victims, all);
   if (victims.server == nullptr) on_file(victims, all);

@@ -36,8 +36,8 @@ struct Victims {
 // Names that a nemesis takes for itself begin with this.
 inline const std::string quiet_name = "quiet";
 
-// Stops a client that holds a lock until another one has written under it, but not forever: who is stopped inside a
-// transaction may keep the others out. True: another one has.
+// Stops a client that holds a lock until another one has written under it, or it is long past its lease. True: another
+// one has. Throws if nobody holds a lock.
 bool pause_past_lease(Victims& victims);
 
 // All that make sense on this database, in any order.

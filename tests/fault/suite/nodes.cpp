@@ -33,8 +33,8 @@ void Nodes::run(std::vector<std::string> arguments) const {
   arguments.insert(arguments.begin(), script_);
   Child child(arguments);
   while (child.line()) {}
-  if (const int code = child.wait(); code != 0)
-    throw std::runtime_error(script_ + ' ' + arguments.at(1) + " ended with " + std::to_string(code));
+  if (const auto ended = child.wait(); ended != 0)
+    throw std::runtime_error(script_ + ' ' + arguments.at(1) + " ended with " + ended.text());
 }
 
 }  // namespace dlock::test

@@ -1,11 +1,11 @@
 // This file knows what an identity looks like, that none comes twice, and that a fork is noticed.
 #include "types/owner.hpp"
 
+#include "support/exit_status.hpp"
 #include "types/process.hpp"
 
 #include <doctest/doctest.h>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <set>
@@ -33,9 +33,7 @@ TEST_CASE("a child made by fork() draws other identities and knows that it is a 
     ::_exit(told ? 0 : 1);
   }
   REQUIRE(child > 0);
-  int status = -1;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
+  CHECK(dlock::test::await_end(child) == 0);
   CHECK_FALSE(fork_guard.forked());
   std::string theirs(32, ' ');
   REQUIRE(::read(ends[0], theirs.data(), theirs.size()) == 32);
