@@ -27,9 +27,6 @@ namespace {
 using engine::between;
 using engine::Lease;
 
-// The shortest wait takes so long at most, where the database is silent.
-constexpr Duration time_of_a_try = std::chrono::milliseconds{250};
-
 // When a release has ended, however it did, those who wait in this process look for themselves.
 class WakeOnExit {
  public:
@@ -116,13 +113,6 @@ void Core::ensure_running() {
 }
 
 Instant Core::soon() const noexcept { return later(BootClock::now(), options_.request_timeout); }
-
-// A statement that leaves just before its caller's deadline still gets time for its answer: cutting it off would turn
-// a clear answer into a doubtful one. The first one gets a little more: nothing is known yet. `called`: when.
-Instant Core::answer_by(Instant deadline, Instant called) const noexcept {
-  const auto time = std::min<Duration>(options_.request_timeout, table_->answer_time());
-  return std::max({deadline, later(BootClock::now(), time), later(called, time_of_a_try)});
-}
 
 Lease::Terms Core::terms_of(const LockOptions& options) const {
   auto lease = options.lease.value_or(options_.lease);
