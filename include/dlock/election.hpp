@@ -94,15 +94,15 @@ struct ElectionOptions {
 // trusted, nobody else is elected.
 // Threads: all members from any. Owns: a thread (signals blocked) and a share of the engine, which may go before it.
 // Its callbacks must not wait for what waits for them; they may call all members, and destroy it. What is registered on a
-// stop token may resign, but neither stop nor destroy it.
-// Fails: as each member says; what fails in the background goes to on_error, and ends nothing. After fork() the child leads nothing and its
-// calls throw misuse, its destroying does nothing.
+// term's stop token may resign (it returns at once then), but neither stop nor destroy it.
+// Fails: as each member says; what fails in the background goes to on_error, and ends nothing. After fork() the child
+// leads nothing and its calls throw misuse, its destroying does nothing.
 class DLOCK_EXPORT Election {
  public:
   // Fails: misuse (a bad name or option), unavailable (the system has no thread to give). Nothing is sent here.
   Election(const Engine& engine, std::string_view name, ElectionOptions options = {});
-  // As stop(). Called within a callback it returns at once, and the thread ends when that returns. If its share of the
-  // engine is the last one, the engine ends with it.
+  // As stop(). Called within a callback it returns at once, and the thread ends later: after on_elected on_deposed is
+  // still called. If its share of the engine is the last one, the engine ends with it.
   ~Election();
   Election(const Election&) = delete;
   Election& operator=(const Election&) = delete;
@@ -135,7 +135,7 @@ class DLOCK_EXPORT Election {
  private:
   struct State;
   struct Handle;
-  State& here() const;  // throws misuse after fork()
+  std::shared_ptr<State> here() const;  // throws misuse after fork()
   std::unique_ptr<Handle> handle_;
 };
 
@@ -147,7 +147,8 @@ DLOCK_EXPORT std::optional<Holder> leader_of(Engine& engine, std::string_view na
 struct LeaderObserverOptions {
   // It looks so often, ±25 %, with one read each time, whatever waits or is released; more often while nobody leads, and
   // when the leader's lease ends. So a change is told at most 5/4 of this, and the time of a statement, after it
-  // happened. Terms that begin and end between two looks are not told.
+  // happened. Terms that begin and end between two looks are not told. In a cluster whose servers all take writes a look
+  // may show what was before the last one.
   SaturatingDuration every = std::chrono::seconds{1};
   // A look has failed, and is repeated; or the callback threw. The leader that was told last may be another by now.
   std::function<void(const std::exception&)> on_error{};

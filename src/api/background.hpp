@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -38,10 +39,7 @@ class Background {
       const std::lock_guard guard(mutex_);
       thread_ = std::this_thread::get_id();
     }
-    try {
-      work();
-    } catch (...) {  // the system has nothing to give, not even a random number: never the end of the process
-    }
+    while (!attempt(work)) continue;
     const std::lock_guard guard(mutex_);
     over_ = true;
     changed_.notify_all();
@@ -55,6 +53,19 @@ class Background {
   }
 
  private:
+  // False: it failed, and is to be begun again.
+  bool attempt(const std::function<void()>& work) noexcept {
+    try {
+      work();
+      return true;
+    } catch (...) {  // the system has nothing to give, not even a random number: never the end of the process
+    }
+    if (ending()) return true;
+    std::unique_lock guard(mutex_);
+    changed_.wait_for(guard, std::chrono::milliseconds{100}, [] { return false; });
+    return false;
+  }
+
   std::stop_source end_{};
   mutable std::mutex mutex_{};
   std::condition_variable changed_{};

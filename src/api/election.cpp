@@ -20,6 +20,7 @@ struct Term::State {
   explicit State(Lock its_lock) noexcept : lock(std::move(its_lock)) {}
   Lock lock;
   std::stop_source over{};
+  const ForkGuard fork_guard{};
 };
 
 Term::Term(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -28,7 +29,7 @@ Token Term::token() const noexcept { return state_->lock.token(); }
 std::stop_token Term::stop_token() const noexcept { return state_->over.get_token(); }
 
 bool Term::valid() const noexcept {
-  if (state_->over.stop_requested()) return false;
+  if (state_->over.stop_requested() || state_->fork_guard.forked()) return false;
   return planted("term_trusts_its_token") || state_->lock.valid();
 }
 
@@ -36,6 +37,9 @@ Duration Term::remaining() const noexcept { return valid() ? state_->lock.remain
 
 void Term::check() const {
   if (valid()) return;
+  if (state_->fork_guard.forked())
+    throw Error(Fault::misuse,
+                fmt::format("the term of the leader of {} belongs to the parent of this process", in_quotes(name())));
   state_->lock.check();
   throw Error(Fault::lost, fmt::format("the term of the leader of {} (token {}) is over: it was given up",
                                        in_quotes(name()), number(token())));
@@ -76,6 +80,20 @@ struct Election::State {
     return term;
   }
 
+  // On the stack of a thread that sets a term's stop token: what is registered on that may resign, and would wait for
+  // itself.
+  struct Telling {
+    const State* const whose;
+    const Telling* const outer = std::exchange(innermost, this);
+    ~Telling() { innermost = outer; }
+    static bool is_of(const State* state) noexcept {
+      const auto* one = innermost;
+      while (one != nullptr && one->whose != state) one = one->outer;
+      return one != nullptr;
+    }
+    static thread_local const Telling* innermost;
+  };
+
   // The thread is woken first: what the program has registered on the stop token may block.
   void end(const std::shared_ptr<Term::State>& which, bool by_resigning) noexcept {
     {
@@ -85,12 +103,13 @@ struct Election::State {
       resigned = by_resigning;
       changed.notify_all();
     }
+    const Telling telling{this};
     which->over.request_stop();
   }
 
   void resign() noexcept {
     const auto which = current();
-    if (!which) return;
+    if (!which || Telling::is_of(this)) return;
     end(which, true);
     if (background.is_here()) return;
     std::unique_lock guard(mutex);
@@ -139,8 +158,9 @@ struct Election::State {
   // From the grant until the lock is released, and on_deposed has returned before.
   bool serve(Lock lock) {
     const auto next = std::make_shared<Term::State>(std::move(lock));
+    const auto loss = next->lock.lost();  // before anybody else can see the lock
     if (!begin(next)) return false;
-    const std::stop_callback lost(next->lock.lost(), [&] {
+    const std::stop_callback lost(loss, [&] {
       if (!planted("election_deaf_to_loss")) end(next, false);
     });
     if (!callbacks.run("on_elected", [&] { tell_elected(Term(next)); })) end(next, true);
@@ -148,6 +168,7 @@ struct Election::State {
       std::unique_lock guard(mutex);
       changed.wait(guard, [&] { return ending; });
     }
+    next->over.request_stop();  // whoever ends the term may not have come to it yet
     if (planted("election_releases_first")) release(*next);
     callbacks.run("on_deposed", [&] { tell_deposed(); });
     return finish(next) && !planted("election_never_steps_back");
@@ -159,8 +180,12 @@ struct Election::State {
       Duration pause{};
       try {
         auto lock = engine.lock(background.end(), name, options.lock);
-        if (lock && lock->valid() && serve(std::move(*lock))) pause = options.resign_pause;
-        backoff.begin_anew();
+        if (lock && lock->valid()) {
+          if (serve(std::move(*lock))) pause = options.resign_pause;
+          backoff.begin_anew();
+        } else {
+          pause = backoff.next();  // granted too late to be of use
+        }
       } catch (const std::exception& failure) {
         if (background.ending()) return;
         callbacks.report(failure);
@@ -170,6 +195,8 @@ struct Election::State {
     }
   }
 };
+
+thread_local const Election::State::Telling* Election::State::Telling::innermost = nullptr;
 
 struct Election::Handle : api::Worker<Election::State> {};
 
@@ -198,11 +225,11 @@ Election::~Election() {
   else handle_->state->stop();
 }
 
-Election::State& Election::here() const {
+std::shared_ptr<Election::State> Election::here() const {
   if (handle_->fork_guard.forked())
     throw Error(Fault::misuse,
                 fmt::format("the election {} belongs to the parent of this process", in_quotes(handle_->state->name)));
-  return *handle_->state;
+  return handle_->state;
 }
 
 bool Election::is_leader() const noexcept {
@@ -212,20 +239,26 @@ bool Election::is_leader() const noexcept {
 }
 
 std::optional<Term> Election::term() const {
-  const auto term = here().current();
+  const auto term = here()->current();
   if (!term || !Term(term).valid()) return std::nullopt;
   return Term(term);
 }
 
-void Election::resign() { here().resign(); }
+// A share of the state for as long as the call takes: a callback that it waits for may destroy the election.
+void Election::resign() {
+  const auto state = here();
+  state->resign();
+}
 
 void Election::stop() noexcept {
-  if (!handle_->fork_guard.forked()) handle_->state->stop();
+  if (handle_->fork_guard.forked()) return;
+  const auto state = handle_->state;
+  state->stop();
 }
 
 std::optional<Holder> Election::leader() const {
-  auto& state = here();
-  return leader_of(state.engine, state.name);
+  const auto state = here();
+  return leader_of(state->engine, state->name);
 }
 
 const std::string& Election::name() const noexcept { return handle_->state->name; }

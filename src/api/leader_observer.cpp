@@ -18,6 +18,7 @@ namespace {
 
 // While nobody leads somebody will soon.
 constexpr Duration first_pause = std::chrono::milliseconds{20};
+constexpr Duration longest_pause = std::chrono::hours{24 * 365};
 
 bool same_term(const std::optional<Holder>& one, const std::optional<Holder>& other) noexcept {
   if (!one || !other) return !one && !other;
@@ -43,13 +44,22 @@ struct LeaderObserver::State {
   std::optional<std::optional<Holder>> last{};  // what was told; empty: nothing yet
   std::optional<engine::Polling> soon{};        // while nobody leads
 
+  // Who has destroyed it within the callback is told of nothing more.
+  void tell(const std::optional<Holder>& leader) const {
+    try {
+      told(leader);
+    } catch (...) {
+      if (!background.ending()) throw;
+    }
+  }
+
   // Answers how long nothing new is expected.
   Duration look() {
     const auto leader = leader_of(engine, name);
     const bool news = !last || !same_term(*last, leader) || planted("leader_observer_repeats");
     if (news && !background.ending()) {
       last = leader;
-      callbacks.run("the callback", [&] { told(leader); });
+      callbacks.run("the callback", [&] { tell(leader); });
     }
     if (!leader) {
       if (!soon) soon.emplace(first_pause, every);
@@ -86,7 +96,7 @@ LeaderObserver::LeaderObserver(const Engine& engine, std::string_view name,
   const auto whose = "the observer of the leader " + in_quotes(checked.text());
   handle_.reset(new Handle{{std::shared_ptr<State>(new State{.name = checked.text(),
                                                              .told = std::move(told),
-                                                             .every = options.every,
+                                                             .every = std::min<Duration>(options.every, longest_pause),
                                                              .callbacks = {whose, std::move(options.on_error)},
                                                              .engine = engine.same()})}});
   handle_->start(whose);

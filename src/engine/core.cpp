@@ -198,6 +198,7 @@ std::shared_ptr<Lease> Core::try_once(Request& request, Instant deadline, std::s
       return nullptr;
     }
     request.in_doubt = true;  // until it is in somebody's hands, whatever is thrown on the way
+    request.refused_at = {};
     const auto now = BootClock::now();
     // Tokens never fall: an answer this late may stem from a floor that the reaper has raised since.
     const auto owner = answer.owner.empty() ? std::string_view{request.owner} : std::string_view{answer.owner};

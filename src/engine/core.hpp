@@ -120,7 +120,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<engine::Lease> wait_for_grant(Request& request, const Patience& patience);
   std::shared_ptr<engine::Lease> try_first(Request& request, const Patience& patience);
   std::shared_ptr<engine::Lease> look_into_lock(Request& request, const Patience& patience);
-  store::Blocked blocked(const Name& name, const std::stop_token& stop);
+  store::Blocked blocked(const Name& name, const std::stop_token& stop, Instant deadline = Instant::max());
   template <class Ask>
   auto ask_unless_locked(const Name& name, Instant deadline, const std::stop_token& stop, Ask ask)
       -> decltype(ask(Deadline::max()));

@@ -52,13 +52,13 @@ struct Core::Request {
   engine::NodeOwners::Mark mark{};  // in node mode: what is held by `owner` is ours
   const Instant called = BootClock::now();
   Instant first_sent = called;
-  Instant begun = first_sent;  // when the first attempt was sent that may have been granted
-  std::int64_t ticket = 0;     // 0: it has none
-  Instant refused_at{};        // when it last was
-  bool refused_locked = false;
-  bool in_doubt = false;    // it may have been granted what is in nobody's hands yet
-  bool unanswered = false;  // so may it by an attempt that got no answer, now or later
-  bool row_locked = true;   // the last answer, if any: the row could not be had, and nobody was seen who holds it
+  Instant begun = first_sent;                   // when the first attempt was sent that may have been granted
+  std::int64_t ticket = 0;                      // 0: it has none
+  Instant refused_at{};                         // when it last was
+  bool refused_locked = false, silent = false;  // silent: time was up before the last answer came
+  bool in_doubt = false;                        // it may have been granted what is in nobody's hands yet
+  bool unanswered = false;                      // so may it by an attempt that got no answer, now or later
+  bool row_locked = true;  // the last answer, if any: the row could not be had, and nobody was seen who holds it
 };
 
 }  // namespace v0

@@ -60,23 +60,26 @@ std::shared_ptr<Lease> Core::try_first(Request& request, const Patience& patienc
   }
 }
 
-store::Blocked Core::blocked(const Name& name, const std::stop_token& stop) {
+store::Blocked Core::blocked(const Name& name, const std::stop_token& stop, Instant deadline) {
   bool in_doubt = false;
-  return retry(soon(), stop, in_doubt, [&](Deadline until) { return table_->blocked(name.text(), until); });
+  return retry(std::min(deadline, soon()), stop, in_doubt,
+               [&](Deadline until) { return table_->blocked(name.text(), until); });
 }
 
 // Out of patience, and the row could not be had. Empty: busy, since somebody holds it, or has its row locked. Where it is
 // neither, that is no answer: throws Error{timeout}, and says what is in the way.
 std::shared_ptr<Lease> Core::look_into_lock(Request& request, const Patience& patience) {
   std::optional<Token> before;
+  // Who has found the database silent does not wait for it much longer.
+  const auto deadline = request.silent ? answer_by(BootClock::now()) : Instant::max();
   for (int turn = 0; turn <= most_turns_of_others; ++turn) {
-    const auto found = blocked(request.name, patience.stop);
+    const auto found = blocked(request.name, patience.stop, deadline);
     if (found.rightly) return nullptr;
     if (!found.text.empty())
       throw Error(Fault::timeout, fmt::format("{} could not be locked in time, though nobody holds it: {}",
                                               in_quotes(request.name.text()), found.text));
     // Who was granted it since the last look, or has it now, is a witness, too.
-    const auto availability = retry({soon(), patience.stop}, [&](Deadline until) {
+    const auto availability = retry({std::min(deadline, soon()), patience.stop}, [&](Deadline until) {
       return table_->look(request.name.text(), request.ticket, until);
     });
     if (!availability.free || (before && availability.token != *before)) return nullptr;

@@ -79,7 +79,7 @@ class RequestBatcher {
 
  private:
   // A leader with less time than this takes nobody along: it would have to come back before the answer.
-  static constexpr std::chrono::milliseconds shortest_flight{250};
+  static constexpr std::chrono::milliseconds shortest_flight{100};
 
   // One that waits. What it asks is copied, since its caller may go before the answer comes.
   struct PendingRequest {

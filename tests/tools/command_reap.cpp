@@ -105,6 +105,7 @@ TEST_CASE("reap waits for another reaper's turn, and a signal ends it") {
   auto waits = dlock_at(database.url(), {"reap", "--grace", "50ms"});
   auto stopped = dlock_at(database.url(), {"reap"});
   database.admin().run("UPDATE resource_lock SET expires_at = acquired_at + 1 WHERE name = 'left/000000'");
+  REQUIRE(eventually([&] { return heeds(stopped, SIGTERM); }));
   stopped.signal(SIGTERM);
   const auto ended = finish(stopped);
   CHECK(ended.code == 128 + SIGTERM);

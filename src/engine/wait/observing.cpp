@@ -15,8 +15,9 @@ namespace {
 constexpr Duration longest_marking = std::chrono::milliseconds{100};
 // A statement that has to be prepared first takes two round trips, and not all of them take the least time.
 constexpr int trips_of_a_statement = 4;
-// The shortest wait takes so long at most, where the database is silent.
+// The shortest wait takes so long at most, where the database is silent: time enough to open a connection.
 constexpr Duration time_of_a_try = std::chrono::milliseconds{250};
+constexpr int trips_of_a_try = 10;
 constexpr Duration a_moment = std::chrono::seconds{1};
 
 }  // namespace
@@ -25,7 +26,7 @@ constexpr Duration a_moment = std::chrono::seconds{1};
 // a clear answer into a doubtful one. The first one gets a little more: nothing is known yet. `called`: when.
 Instant Core::answer_by(Instant deadline, Instant called) const noexcept {
   const auto time = std::min<Duration>(options_.request_timeout, table_->answer_time());
-  return std::max({deadline, later(BootClock::now(), time), later(called, time_of_a_try)});
+  return std::max({deadline, later(BootClock::now(), time), later(called, within(time_of_a_try, trips_of_a_try))});
 }
 
 // For what is not worth waiting for.

@@ -184,6 +184,8 @@ class Core::QueuedAcquire {
     if (request_.row_locked || !availability.free) {
       request_.refused(request_.row_locked);
       core_.queues_->blocked(waiter_, request_.row_locked);
+    } else {
+      request_.refused_at = {};
     }
     return availability;
   }
@@ -323,6 +325,7 @@ std::shared_ptr<Lease> Core::wait_for_grant(Request& request, const Patience& pa
       const auto now = BootClock::now();
       if (now < patience.deadline || !request.was_refused(now) || !engine::is_transient(error.fault())) throw;
       request.row_locked = request.refused_locked;
+      request.silent = true;
     }
     if (!held && request.row_locked && !patience.stop.stop_requested()) held = look_into_lock(request, patience);
     if (held) return held;
