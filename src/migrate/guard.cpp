@@ -128,6 +128,7 @@ bool TableGuard::settled(bool made) {
 }
 
 Guarded TableGuard::bring(bool made) {
+  bool replacing = false;
   for (unsigned tries = 0;; ++tries) {
     if (options_.stop.stop_requested()) throw MigrationError(MigrationError::Kind::stopped, "stopped as asked");
     open();
@@ -137,19 +138,32 @@ Guarded TableGuard::bring(bool made) {
         false, fmt::format("{} {}", statements_->shown(), made ? "is guarded already" : "has no guard"), script};
     if (settled(made)) return already;
     if (options_.dry_run) return {true, {}, script};
+    replacing = replacing || (made && state_ == State::different);
     try {
       replace(made);
       return {true, fmt::format("{} {}", statements_->shown(), made ? "is guarded" : "is not guarded any more"),
               script};
     } catch (const Failure& failure) {
-      if (connection_ && connection_->usable() && settled(made)) return already;  // somebody else was faster
+      const bool looked = connection_ && connection_->usable();
+      if (looked && settled(made)) return already;  // somebody else was faster
+      const auto left = replacing ? gap(looked) : std::string();
+      const auto text = failure.what() + left;
       if (failure.cause() == Cause::permission)
-        throw Failure(Cause::permission, std::string(failure.what()) + statements_->needed(), failure.code());
-      if (!is_transient(failure.cause()) || tries >= options_.ddl_retries) throw;
-      if (options_.observer) options_.observer(fmt::format("{}; trying again", failure.what()));
+        throw Failure(Cause::permission, text + statements_->needed(), failure.code());
+      if (!is_transient(failure.cause()) || tries >= options_.ddl_retries) {
+        if (left.empty()) throw;
+        throw Failure(failure.cause(), text, failure.code(), failure.may_have_run());
+      }
+      if (options_.observer) options_.observer(text + "; trying again");
     }
     pause(tries);
   }
+}
+
+std::string TableGuard::gap(bool looked) const {
+  if (statements_->has("commit")) return {};  // the old one came back with the rest
+  if (!looked) return fmt::format("; {} may have no guard now", statements_->shown());
+  return state_ == State::absent ? fmt::format("; {} has no guard now", statements_->shown()) : "";
 }
 
 void TableGuard::replace(bool made) {

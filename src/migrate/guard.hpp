@@ -81,6 +81,8 @@ class TableGuard {
   // Whether there is nothing left to do. Sets state_.
   bool settled(bool made);
   void replace(bool made);
+  // What is said of a guard that was to be replaced; `looked`: state_ is that behind the failure.
+  std::string gap(bool looked) const;
   void give_back(const std::string& sql) noexcept;
   void pause(unsigned tries) const;
 

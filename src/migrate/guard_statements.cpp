@@ -42,6 +42,13 @@ GuardedColumn checked(const dialects::Dialect& dialect, GuardedColumn column) {
   return column;
 }
 
+// SQLite's RAISE takes a text; a name in its place is an expression to newer ones.
+std::string raised(std::string_view text) {
+  std::string literal = "'";
+  for (const char c : text) literal.append(c == '\'' ? 2 : 1, c);
+  return literal + "'";
+}
+
 dialects::WordFiller filler_of(const dialects::Dialect& dialect, const GuardedColumn& column, const std::string& name) {
   const auto quote = [&dialect](std::string_view identifier) { return dialect.quote(identifier); };
   dialects::TableNames names;
@@ -55,9 +62,8 @@ dialects::WordFiller filler_of(const dialects::Dialect& dialect, const GuardedCo
     if (word == "column") return quote(column.column);
     if (word == "guard") return qualified(name);
     if (word == "trigger") return quote(name);
-    // A text of SQLite's RAISE may be written as a quoted name.
-    if (word == "refusal") return quote("stale fencing token for table " + column.table);
-    if (word == "no_token") return quote("not a fencing token for table " + column.table);
+    if (word == "refusal") return raised("stale fencing token for table " + column.table);
+    if (word == "no_token") return raised("not a fencing token for table " + column.table);
     return tables(word);
   };
 }

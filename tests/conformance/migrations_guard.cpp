@@ -256,3 +256,29 @@ TEST_CASE("two columns of a table are guarded each for itself") {
   CHECK(schema::drop_guard(orders.place->url(), {"", "orders", "other"}).changed);
   CHECK(stale(refusal(orders.admin, "UPDATE orders SET last_fence = 4 WHERE id = 2")));
 }
+
+TEST_CASE("what was no token before the guard may stay as it is, or give way to one") {
+  Orders orders;
+  // Only where a column takes whatever is written to it.
+  if (!refusal(orders.admin, "UPDATE orders SET last_fence = 'none' WHERE id = 2").empty()) return;
+  CHECK(schema::make_guard(orders.place->url(), fence).changed);
+  CHECK(refusal(orders.admin, "UPDATE orders SET total = 1 WHERE id = 2").empty());
+  const auto refused = refusal(orders.admin, "UPDATE orders SET last_fence = 'other' WHERE id = 2");
+  CHECK_MESSAGE(refused.find("not a fencing token for table orders") != std::string::npos, refused);
+  CHECK(refusal(orders.admin, "UPDATE orders SET total = 2, last_fence = 7 WHERE id = 2").empty());
+  CHECK(orders.total(2) == 2);
+  CHECK(stale(refusal(orders.admin, "UPDATE orders SET last_fence = 6 WHERE id = 2")));
+  CHECK_FALSE(refusal(orders.admin, "UPDATE orders SET last_fence = 'none' WHERE id = 2").empty());
+  CHECK(orders.token(2) == 7);
+}
+
+TEST_CASE("a column of a domain is guarded as one of its type is, and once") {
+  Orders orders;
+  // Only where there are domains.
+  if (!refusal(orders.admin, "CREATE DOMAIN token AS bigint").empty()) return;
+  orders.admin.run("ALTER TABLE orders ALTER COLUMN last_fence TYPE token");
+  CHECK(schema::make_guard(orders.place->url(), fence).changed);
+  CHECK_FALSE(schema::make_guard(orders.place->url(), fence).changed);
+  CHECK(stale(refusal(orders.admin, "UPDATE orders SET last_fence = 4 WHERE id = 2")));
+  CHECK(refusal(orders.admin, "UPDATE orders SET last_fence = 6 WHERE id = 2").empty());
+}

@@ -254,6 +254,6 @@ NEW.{{column}} IS NULL AND
 -- mutant: guard_refuses_first
 -- statement: guard_make
 -- from:
-OLD.{{column}} IS NOT NULL AND (NEW
+typeof(OLD.{{column}}) = 'integer' AND (NEW
 -- to:
 (OLD.{{column}} IS NULL OR NEW

@@ -57,6 +57,7 @@ constexpr Row table[] = {
     {1044, Cause::permission},      {1045, Cause::permission},
     {1142, Cause::permission},      {1143, Cause::permission},
     {1227, Cause::permission},      {1370, Cause::permission},
+    {1419, Cause::permission},  // a trigger needs SUPER where there is a binary log
     {1698, Cause::permission},      {password_in_clear, Cause::permission},
     {1243, Cause::stale_statement},  // unknown prepared statement
     {1615, Cause::stale_statement},  // needs to be prepared again
@@ -100,6 +101,9 @@ std::string advice(unsigned number, const std::string& user) {
           "; the account needs: GRANT SELECT, INSERT, UPDATE, DELETE ON the lock table and its table of "
           "those who wait (…_waiter) TO {} (the history table and the view: SELECT)",
           user);
+    case 1419:
+      return "; the server writes a binary log: have a user with SUPER make the trigger, or SET GLOBAL "
+             "log_bin_trust_function_creators = 1";
     default: return {};
   }
 }

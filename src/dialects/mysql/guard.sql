@@ -52,5 +52,5 @@ DELIMITER ;;
 
 -- name: guard_grants(role)
 -- Never run: printed where a right is missing. The second is for replacing a guard.
-GRANT SELECT, UPDATE, TRIGGER ON {{guarded}} TO :role;
+GRANT SELECT, TRIGGER ON {{guarded}} TO :role;
 GRANT LOCK TABLES ON {{schema}}.* TO :role;

@@ -22,10 +22,11 @@ DROP TRIGGER IF EXISTS {{guard}};
 
 -- name: guard_make(table)
 -- What is raised is a text that is known beforehand: it has no token in it. A column takes whatever is written to it, and a
--- text is larger than every number: it would shut the row for ever.
+-- text is larger than every number: it would shut the row for ever. One that was there before the guard is no token: it may
+-- stay, or give way to one.
 CREATE TRIGGER {{trigger}} BEFORE UPDATE ON {{table_name}} FOR EACH ROW
-WHEN (OLD.{{column}} IS NOT NULL AND (NEW.{{column}} IS NULL OR NEW.{{column}} < OLD.{{column}}))
-  OR typeof(NEW.{{column}}) NOT IN ('integer', 'null')
+WHEN (typeof(OLD.{{column}}) = 'integer' AND (NEW.{{column}} IS NULL OR NEW.{{column}} < OLD.{{column}}))
+  OR (typeof(NEW.{{column}}) NOT IN ('integer', 'null') AND NEW.{{column}} IS NOT OLD.{{column}})
 BEGIN
   SELECT CASE WHEN typeof(NEW.{{column}}) IN ('integer', 'null') THEN RAISE(ABORT, {{refusal}})
               ELSE RAISE(ABORT, {{no_token}}) END;

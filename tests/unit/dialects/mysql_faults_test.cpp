@@ -21,7 +21,7 @@ TEST_CASE("every error number has its cause; of those not listed the client libr
       {Cause::read_only, {1047, 1290, 1792, 1836, 1021, 1114}},
       {Cause::timed_out, {1969, 3024, 1317}},
       {Cause::schema, {1146, 1054, 1049, 1356}},
-      {Cause::permission, {1044, 1045, 1142, 1143, 1227, 1370, 1698, 5010}},
+      {Cause::permission, {1044, 1045, 1142, 1143, 1227, 1370, 1419, 1698, 5010}},
       {Cause::stale_statement, {1243, 1615}},
       {Cause::rejected, {1064, 1062, 1366, 1406, 1999, 2019, 2058, 2059, 3000, 9999, 0}},
   };
