@@ -15,6 +15,32 @@
 
 namespace dlock {
 inline namespace v0 {
+namespace {
+
+// On the stack of a thread that sets the stop token of a term of `whose`: what is registered on that may resign, and would
+// wait for itself.
+class Telling {
+ public:
+  explicit Telling(const void* whose) noexcept : whose_(whose) {}
+  ~Telling() { innermost_ = outer_; }
+  Telling(const Telling&) = delete;
+  Telling& operator=(const Telling&) = delete;
+
+  static bool is_of(const void* whose) noexcept {
+    const auto* one = innermost_;
+    while (one != nullptr && one->whose_ != whose) one = one->outer_;
+    return one != nullptr;
+  }
+
+ private:
+  static thread_local const Telling* innermost_;
+  const void* const whose_;
+  const Telling* const outer_ = std::exchange(innermost_, this);
+};
+
+thread_local const Telling* Telling::innermost_ = nullptr;
+
+}  // namespace
 
 struct Term::State {
   explicit State(Lock its_lock) noexcept : lock(std::move(its_lock)) {}
@@ -80,20 +106,6 @@ struct Election::State {
     return term;
   }
 
-  // On the stack of a thread that sets a term's stop token: what is registered on that may resign, and would wait for
-  // itself.
-  struct Telling {
-    const State* const whose;
-    const Telling* const outer = std::exchange(innermost, this);
-    ~Telling() { innermost = outer; }
-    static bool is_of(const State* state) noexcept {
-      const auto* one = innermost;
-      while (one != nullptr && one->whose != state) one = one->outer;
-      return one != nullptr;
-    }
-    static thread_local const Telling* innermost;
-  };
-
   // The thread is woken first: what the program has registered on the stop token may block.
   void end(const std::shared_ptr<Term::State>& which, bool by_resigning) noexcept {
     {
@@ -103,7 +115,7 @@ struct Election::State {
       resigned = by_resigning;
       changed.notify_all();
     }
-    const Telling telling{this};
+    const Telling telling(this);
     which->over.request_stop();
   }
 
@@ -195,8 +207,6 @@ struct Election::State {
     }
   }
 };
-
-thread_local const Election::State::Telling* Election::State::Telling::innermost = nullptr;
 
 struct Election::Handle : api::Worker<Election::State> {};
 
