@@ -23,7 +23,7 @@ using engine::Lease;
 
 // What was acknowledged so long ago has arrived on all servers of a cluster, but for one that is in trouble.
 constexpr Duration longest_way = std::chrono::seconds{10};
-constexpr Duration time_to_look = std::chrono::milliseconds{500};
+constexpr Duration time_to_look = std::chrono::seconds{2};
 
 // The failure of a statement inside a caller's transaction, where nothing may be tried again.
 Error told_in_transaction(const Failure& failure) {
@@ -148,7 +148,7 @@ std::optional<Grant> Core::lock_in(const TransactionRef& transaction, const Name
     if (observer) observer->attend();
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
     const auto asked_at = BootClock::now();
-    // The caller's transaction is under way, and is not given up for a moment.
+    // The transaction that is under way is worth more than a moment: a look may have to open a connection.
     const auto answered_by = std::max(answer_by(deadline), later(asked_at, time_to_look));
     const auto row =
         ask_unless_locked(name, answered_by, stop, [&](Deadline answer) { return table_->peek(name.text(), answer); });
