@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <map>
+#include <memory>
 #include <stop_token>
 #include <thread>
 
@@ -54,17 +55,18 @@ TEST_CASE(
   ServerDatabase database;
   Proxy proxy(database.server());
   const auto request_timeout = 2s * slowness();
-  std::atomic<bool> let_go{false}, blocks{false};
+  // Shared: the engine leaves the thread of an observer that blocks behind.
+  const auto let_go = std::make_shared<std::atomic<bool>>(false), blocks = std::make_shared<std::atomic<bool>>(false);
   auto other = database->engine();
   auto held = other.lock("job");
   std::optional<Engine> engine;
   engine.emplace(database.server().url_at(proxy.address()),
-                 EngineOptions{.request_timeout = request_timeout, .observer = [&](const Event&) {
-                                 blocks = true;
-                                 eventually([&] { return let_go.load(); });
+                 EngineOptions{.request_timeout = request_timeout, .observer = [let_go, blocks](const Event&) {
+                                 *blocks = true;
+                                 eventually([&] { return let_go->load(); });
                                }});
   engine->try_lock("mine").reset();
-  CHECK(eventually([&] { return blocks.load(); }));
+  CHECK(eventually([&] { return blocks->load(); }));
   std::stop_source stop;
   {
     std::jthread waiter(
@@ -76,7 +78,7 @@ TEST_CASE(
   const Stopwatch close;
   engine.reset();
   CHECK(close.elapsed() < request_timeout + 1s * slowness());
-  let_go = true;
+  *let_go = true;
 }
 
 TEST_CASE("a reaper goes on after the database was away, was silent, and lost its answers: each report comes once") {
