@@ -73,7 +73,7 @@ class Pool {
       } catch (const Failure& failure) {
         if (failure.cause() == Cause::timed_out && failure.may_have_run() && !deadline.stopped())
           pool_->round_trip_.note(BootClock::now() - begun);
-        else if (failure.cause() == Cause::locked) pool_->round_trip_.answered(BootClock::now() - begun);
+        else if (failure.cause() == Cause::locked) pool_->round_trip_.locked(BootClock::now() - begun);
         failed(failure, deadline);
         throw;
       }

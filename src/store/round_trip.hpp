@@ -20,11 +20,13 @@ class RoundTrip {
  public:
   // A request was answered after this long; or it was not, for so long.
   void note(BootClock::duration took) noexcept { last_.note(took); }
-  // It was answered, if only to say that something is locked.
+  // It was answered.
   void answered(BootClock::duration took) noexcept {
     last_.note(took);
     answers_.note(took);
   }
+  // The answer was that something is locked: that tells how long an answer takes, and nothing of the way.
+  void locked(BootClock::duration took) noexcept { answers_.note(took); }
 
   // 0: nothing was asked yet.
   Duration estimate() const noexcept { return last_.least(); }

@@ -42,6 +42,14 @@ TEST_CASE("what was not answered makes nobody wait longer for the next answer") 
   CHECK(trip.answer_time({}) == 50ms);
 }
 
+TEST_CASE("what waited for a lock says how long an answer takes, and nothing of the way") {
+  RoundTrip trip;
+  trip.answered(1ms);
+  for (int i = 0; i < 8; ++i) trip.locked(60ms);
+  CHECK(trip.estimate() == 1ms);
+  CHECK(trip.answer_time({}) == 240ms);
+}
+
 TEST_CASE("far away an answer has the time for its way, and where rows are locked for as long as that takes") {
   RoundTrip trip;
   for (int i = 0; i < 8; ++i) trip.answered(150ms);
