@@ -186,16 +186,16 @@ TEST_CASE("with a request under way there is one in flight, and one connection i
   auto engine = database.engine({.request_timeout = 2min});
   engine.try_lock("job").reset();
   database.admin().block("job");
-  auto asked = std::async(std::launch::async, [&] { return granted_nothing([&] { return engine.try_lock("job"); }); });
-  bool seen = false;
-  while (asked.wait_for(0s) != std::future_status::ready) {
+  std::jthread asking([&](std::stop_token stop) {
+    while (!stop.stop_requested()) CHECK(granted_nothing([&] { return engine.try_lock("job"); }));
+  });
+  CHECK(eventually([&] {
     const auto stats = engine.stats();  // which waits for nobody meanwhile
-    seen = seen || (stats.requests_in_flight == 1 && stats.connections.in_use == 1);
-    if (seen) break;
-  }
+    return stats.requests_in_flight == 1 && stats.connections.in_use == 1;
+  }));
+  asking.request_stop();
+  asking.join();
   database.admin().unblock();
-  static_cast<void>(asked.get());
-  CHECK(seen);
   CHECK(engine.stats().requests_in_flight == 0);
 }
 

@@ -70,14 +70,15 @@ std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned co
 // A lease that no busy machine loses, and whose next renewal comes soon.
 LockOptions renewed_often();
 
-// What a short wait answers. Its last look at the database has half a second at least, and that may be too little on a
-// busy machine: then once more.
+// What a short wait answers. Its last look at the database may have 50 ms, and its first connection 250: too little on a
+// busy machine, and then once more.
 template <class Wait>
 auto answered(Wait wait) {
   for (const auto give_up = std::chrono::steady_clock::now() + far_longer();;) try {
       return wait();
     } catch (const Error& error) {
-      const bool late = error.fault() == Fault::timeout || error.fault() == Fault::in_doubt;
+      const bool late =
+          error.fault() == Fault::timeout || error.fault() == Fault::in_doubt || error.fault() == Fault::unavailable;
       if (!late || slowness() == 1 || std::chrono::steady_clock::now() > give_up) throw;
     }
 }

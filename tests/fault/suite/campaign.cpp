@@ -189,15 +189,21 @@ class Run {
     clients_.dismiss();
     report_.troubles.insert(report_.troubles.end(), clients_.broken().begin(), clients_.broken().end());
     count();
-    {
-      Engine engine(ground_.database->url());
-      for (const auto& name : names()) free_by_force(engine, name);  // of those who were killed
-    }
+    if (!eventually([&] { return freed(); }, recovery)) report_.troubles.push_back("what was left held is not freed");
     const KeptRun all{clients_.history(), books()};
     report_.violations = violations(all.history, all.books);
     if (plan_.fenced ? report_.violations.empty() && report_.troubles.empty() : report_.troubles.empty()) return;
     report_.kept = place_to_keep("run-" + std::to_string(boottime()));
     keep_run(report_.kept, all);
+  }
+
+  // Frees what those who were killed have held. False: the database does not answer now.
+  bool freed() const {
+    try {
+      Engine engine(ground_.database->url());
+      for (const auto& name : names()) free_by_force(engine, name);
+      return true;
+    } catch (const Error&) { return false; }
   }
 
   const Plan& plan_;
