@@ -4,7 +4,6 @@
 #include "types/failure.hpp"
 #include "types/mutant.hpp"
 #include "types/name.hpp"
-#include "types/thread.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -14,10 +13,7 @@
 
 #include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <exception>
-#include <optional>
-#include <stop_token>
 #include <system_error>
 
 namespace dlock::dialects {
@@ -33,42 +29,25 @@ std::string in_words(int code, int system) {
 
 }  // namespace
 
-struct Resolver::Lookup {
-  std::mutex mutex;
-  std::condition_variable changed;
-  // Guarded by mutex:
-  bool over = false;
-  std::vector<std::string> addresses;
-  std::string trouble;
-
-  void run(const std::string& host) {
-    std::vector<std::string> found;
-    std::string text;
-    try {
-      addrinfo wanted{};
-      wanted.ai_family = AF_UNSPEC;
-      wanted.ai_socktype = SOCK_STREAM;
-      addrinfo* list = nullptr;
-      const int code = ::getaddrinfo(host.c_str(), nullptr, &wanted, &list);
-      const int system = errno;
-      if (code != 0) {
-        text = in_words(code, system);
-      } else {
-        const std::unique_ptr<addrinfo, FreeList> owned(list);
-        std::array<char, NI_MAXHOST> numeric{};
-        for (const auto* one = list; one != nullptr; one = one->ai_next)
-          if (::getnameinfo(one->ai_addr, one->ai_addrlen, numeric.data(), numeric.size(), nullptr, 0,
-                            NI_NUMERICHOST) == 0)
-            found.emplace_back(numeric.data());
-      }
-    } catch (const std::exception& failure) { text = failure.what(); }
-    const std::lock_guard guard(mutex);
-    addresses = std::move(found);
-    trouble = std::move(text);
-    over = true;
-    changed.notify_all();
+Resolver::Found Resolver::look_up(const std::string& host) try {
+  Found found;
+  addrinfo wanted{};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const int code = ::getaddrinfo(host.c_str(), nullptr, &wanted, &list);
+  const int system = errno;
+  if (code != 0) {
+    found.trouble = in_words(code, system);
+    return found;
   }
-};
+  const std::unique_ptr<addrinfo, FreeList> owned(list);
+  std::array<char, NI_MAXHOST> numeric{};
+  for (const auto* one = list; one != nullptr; one = one->ai_next)
+    if (::getnameinfo(one->ai_addr, one->ai_addrlen, numeric.data(), numeric.size(), nullptr, 0, NI_NUMERICHOST) == 0)
+      found.addresses.emplace_back(numeric.data());
+  return found;
+} catch (const std::exception& failure) { return {{}, failure.what()}; }
 
 bool is_address(const std::string& host) noexcept {
   in6_addr six{};
@@ -81,18 +60,11 @@ bool is_address(const std::string& host) noexcept {
 // One for all who ask for the same host at the same time, so that one that hangs takes no more than one thread.
 std::shared_ptr<Resolver::Lookup> Resolver::lookup(const std::string& host) {
   const std::lock_guard guard(mutex_);
-  std::erase_if(lookups_, [](const auto& entry) {
-    const std::lock_guard own(entry.second->mutex);
-    return entry.second->over;
-  });
+  std::erase_if(lookups_, [](const auto& entry) { return entry.second->over(); });
   auto& known = lookups_[host];
   if (known) return known;
   try {
-    auto begun = std::make_shared<Lookup>();
-    Thread thread;
-    thread.start([begun, host] { begun->run(host); });
-    thread.let_be();
-    known = std::move(begun);
+    known = Lookup::start([host] { return look_up(host); });
     return known;
   } catch (const std::system_error& error) {
     lookups_.erase(host);
@@ -104,20 +76,14 @@ std::shared_ptr<Resolver::Lookup> Resolver::lookup(const std::string& host) {
 std::vector<std::string> Resolver::addresses_of(const std::string& host, const Deadline& deadline) {
   if (is_address(host)) return {host};
   const auto asked = lookup(host);
-  // Ends only after what is locked below is free again.
-  const std::stop_callback stopped(deadline.stop(), [&] {
-    const std::lock_guard guard(asked->mutex);
-    asked->changed.notify_all();
-  });
-  std::unique_lock guard(asked->mutex);
-  const auto until =
-      planted("lookup_outlasts_deadline") ? later(deadline.at(), std::chrono::seconds{20}) : deadline.at();
-  asked->changed.wait_until(guard, until, [&] { return asked->over || deadline.stopped(); });
-  if (!asked->over) throw Failure(Cause::refused, fmt::format("the host {} was not found in time", in_quotes(host)));
-  if (asked->addresses.empty())
+  const auto* found = asked->await(
+      planted("lookup_outlasts_deadline") ? Deadline(later(deadline.at(), std::chrono::seconds{20})) : deadline);
+  if (found == nullptr)
+    throw Failure(Cause::refused, fmt::format("the host {} was not found in time", in_quotes(host)));
+  if (found->addresses.empty())
     throw Failure(Cause::refused, fmt::format("the host {} was not found: {}", in_quotes(host),
-                                              asked->trouble.empty() ? "it has no address" : asked->trouble));
-  return asked->addresses;
+                                              found->trouble.empty() ? "it has no address" : found->trouble));
+  return found->addresses;
 }
 
 }  // namespace dlock::dialects

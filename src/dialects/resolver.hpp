@@ -1,6 +1,7 @@
 // Finds the addresses of a host on a thread of its own, so that a name service that hangs holds nobody up.
 #pragma once
 
+#include "types/background_call.hpp"
 #include "types/clock.hpp"
 
 #include <map>
@@ -26,7 +27,13 @@ class Resolver {
   std::vector<std::string> addresses_of(const std::string& host, const Deadline& deadline);
 
  private:
-  struct Lookup;
+  // No addresses: why.
+  struct Found {
+    std::vector<std::string> addresses{};
+    std::string trouble{};
+  };
+  using Lookup = BackgroundCall<Found>;
+  static Found look_up(const std::string& host);
   std::shared_ptr<Lookup> lookup(const std::string& host);
 
   std::mutex mutex_;

@@ -69,11 +69,7 @@ dialects::WordFiller filler_of(const dialects::Dialect& dialect, const GuardedCo
 }
 
 std::string all_statements(const dialects::Dialect& dialect) {
-#ifdef DLOCK_MUTANTS
   return fmt::format("{}\n{}", dialect.migrator_sql(), dialects::with_planted(dialect.guard_sql(), dialect.name()));
-#else
-  return fmt::format("{}\n{}", dialect.migrator_sql(), dialect.guard_sql());
-#endif
 }
 
 bool plain(std::string_view text) {

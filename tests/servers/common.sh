@@ -159,15 +159,16 @@ write_clock() {
 
 # Sets the array `faked`: what to put before a command to give it the folder's clock.
 find_faketime() {
-  local library
   faked=()
   [[ -e $dir/faketime ]] || return 0
-  for library in /usr/lib/*/faketime/libfaketimeMT.so.1 /usr/lib/faketime/libfaketimeMT.so.1; do
-    if [[ -e $library ]]; then
-      faked=(env "LD_PRELOAD=$library" FAKETIME_DONT_FAKE_MONOTONIC=1 "${clock_cache:-FAKETIME_NO_CACHE=1}"
-        "FAKETIME_TIMESTAMP_FILE=$dir/faketime")
-      return 0
-    fi
+  find_faketime_library
+  faked=(env "LD_PRELOAD=$faketime_library" FAKETIME_DONT_FAKE_MONOTONIC=1 "${clock_cache:-FAKETIME_NO_CACHE=1}"
+    "FAKETIME_TIMESTAMP_FILE=$dir/faketime")
+}
+
+find_faketime_library() {
+  for faketime_library in /usr/lib/*/faketime/libfaketimeMT.so.1 /usr/lib/faketime/libfaketimeMT.so.1; do
+    if [[ -e $faketime_library ]]; then return 0; fi
   done
   missing faketime
 }
@@ -187,11 +188,16 @@ free_port() {
 }
 
 # With DLOCK_SERVER_TLS when the folder is new: a certificate of its own authority for the name localhost, in
-# $dir/tls.crt and $dir/tls.key.
+# $dir/tls.crt and $dir/tls.key; DLOCK_SERVER_TLS=expired: of long ago.
 make_certificate() {
+  local -a long_ago=()
   [[ -n ${DLOCK_SERVER_TLS:-} && ! -e $dir/tls.crt ]] || return 0
   command -v openssl >/dev/null || missing openssl
-  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj /CN=localhost \
+  if [[ $DLOCK_SERVER_TLS == expired ]]; then
+    find_faketime_library
+    long_ago=(env "LD_PRELOAD=$faketime_library" FAKETIME=-9000d)
+  fi
+  "${long_ago[@]}" openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj /CN=localhost \
     -addext 'subjectAltName=DNS:localhost' -keyout "$dir/tls.key" -out "$dir/tls.crt.new" \
     >>"$dir/log" 2>&1 || show_log_and_die 0
   chmod 600 "$dir/tls.key"

@@ -16,9 +16,10 @@ std::vector<const Opener*>& openers() {
 
 Opener::Opener(std::string_view name_, Missing* missing_, std::unique_ptr<Place> (*place_)(),
                std::unique_ptr<Place> (*quiet_place_)(), std::unique_ptr<ServerPlace> (*server_place_)(),
-               std::unique_ptr<PrivateServer> (*private_server_)(), std::unique_ptr<PrivateServer> (*tls_server_)(),
+               std::unique_ptr<PrivateServer> (*private_server_)(), std::unique_ptr<PrivateServer> (*tls_server_)(bool),
                std::unique_ptr<PrivateServer> (*server_with_)(const std::string&),
-               std::vector<WeakServer> (*weak_servers_)(), std::unique_ptr<PrivateServer> (*replicating_server_)())
+               std::vector<WeakServer> (*weak_servers_)(), std::unique_ptr<PrivateServer> (*replicating_server_)(),
+               std::string_view listens_everywhere_)
     : name(name_),
       missing(missing_),
       place(place_),
@@ -28,7 +29,8 @@ Opener::Opener(std::string_view name_, Missing* missing_, std::unique_ptr<Place>
       tls_server(tls_server_),
       server_with(server_with_),
       weak_servers(weak_servers_),
-      replicating_server(replicating_server_) {
+      replicating_server(replicating_server_),
+      listens_everywhere(listens_everywhere_) {
   openers().push_back(this);
 }
 

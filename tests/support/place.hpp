@@ -104,11 +104,18 @@ class ServerPlace : public Place {
   virtual std::string url_with_tls_at(const Address& door) const = 0;
   // The server's certificate is checked against this authority, and its name against the door's.
   virtual std::string url_verified_at(const Address& door, const std::string& authority) const = 0;
+  // The same database by the unix socket of its server, which is on this machine.
+  virtual std::string url_by_socket() = 0;
+  // The ways to log in that this server knows, and has the role that was made last use one of them.
+  virtual std::vector<std::string> ways_to_log_in() const = 0;
+  virtual void use_way_to_log_in(const std::string& way, const std::string& password) = 0;
   // How many bytes a client has to send before it can know that the server has no TLS.
   virtual std::size_t bytes_before_tls() const = 0;
 
   // The URL of a new role that has nothing but these rights on the tables ("SELECT", "INSERT", …).
   virtual std::string url_of_role(const std::vector<std::string>& rights) = 0;
+  // From now on the role that was made last logs in with this password: any bytes of UTF-8 but 0.
+  virtual void use_password(const std::string& password) = 0;
 
   // Ends every connection to this place but the administrative ones. Works after a crash of the server, too.
   virtual void disconnect_everybody() = 0;
@@ -215,10 +222,11 @@ struct Opener {
 
   Opener(std::string_view name, Missing* missing, std::unique_ptr<Place> (*place)(),
          std::unique_ptr<Place> (*quiet_place)(), std::unique_ptr<ServerPlace> (*server_place)(),
-         std::unique_ptr<PrivateServer> (*private_server)(), std::unique_ptr<PrivateServer> (*tls_server)() = nullptr,
+         std::unique_ptr<PrivateServer> (*private_server)(),
+         std::unique_ptr<PrivateServer> (*tls_server)(bool expired) = nullptr,
          std::unique_ptr<PrivateServer> (*server_with)(const std::string&) = nullptr,
          std::vector<WeakServer> (*weak_servers)() = nullptr,
-         std::unique_ptr<PrivateServer> (*replicating_server)() = nullptr);
+         std::unique_ptr<PrivateServer> (*replicating_server)() = nullptr, std::string_view listens_everywhere = {});
 
   std::string_view name;
   Missing* missing;  // why it cannot be tested here, if it cannot
@@ -226,13 +234,15 @@ struct Opener {
   // Where nobody else writes: on a server of this program's own, or on the one that was chosen for the whole run, which
   // is then for the chooser to keep quiet.
   std::unique_ptr<Place> (*quiet_place)();
-  std::unique_ptr<ServerPlace> (*server_place)();                               // nullptr where there is no server
-  std::unique_ptr<PrivateServer> (*private_server)();                           // likewise
-  std::unique_ptr<PrivateServer> (*tls_server)();                               // the same, and it offers TLS
+  std::unique_ptr<ServerPlace> (*server_place)();      // nullptr where there is no server
+  std::unique_ptr<PrivateServer> (*private_server)();  // likewise
+  // The same, and it offers TLS, with a certificate whose time is over or not.
+  std::unique_ptr<PrivateServer> (*tls_server)(bool expired);
   std::unique_ptr<PrivateServer> (*server_with)(const std::string& arguments);  // the same, with these to its command
   std::vector<WeakServer> (*weak_servers)();
   std::unique_ptr<PrivateServer> (
-      *replicating_server)();  // the same, and others of them can follow it; nullptr: not tested
+      *replicating_server)();      // the same, and others of them can follow it; nullptr: not tested
+  std::string listens_everywhere;  // for server_with(): at every address of this machine
 };
 
 // The opener of the database that DLOCK_TEST_DATABASE names.

@@ -102,7 +102,7 @@ void stops_in_every_silence(const ServerPlace& server, const Url& url) {
 }
 
 struct WithTls {
-  std::unique_ptr<PrivateServer> server = opener().tls_server();
+  std::unique_ptr<PrivateServer> server = opener().tls_server(false);
   ServerDatabase database{server->place()};
   Url url = [this](const Address& door) { return database.server().url_with_tls_at(door); };
 };

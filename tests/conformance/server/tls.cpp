@@ -28,7 +28,7 @@ TEST_CASE("without asking for TLS the same door opens") {
 }
 
 TEST_CASE("where TLS is offered it is used without being asked for") {
-  const auto server = opener().tls_server();
+  const auto server = opener().tls_server(false);
   ServerDatabase database(server->place());
   Proxy proxy(database.server());
   Engine engine(database.server().url_at(proxy.address()));
@@ -38,7 +38,7 @@ TEST_CASE("where TLS is offered it is used without being asked for") {
 }
 
 TEST_CASE("a server whose name is checked is the one that was named, and another name is refused") {
-  const auto server = opener().tls_server();
+  const auto server = opener().tls_server(false);
   ServerDatabase database(server->place());
   const auto port = database.server().address().port;
   Engine engine(database.server().url_verified_at({"localhost", port}, server->authority()));
@@ -49,4 +49,22 @@ TEST_CASE("a server whose name is checked is the one that was named, and another
   });
   CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
   CHECK_MESSAGE(thrown.names("certificate"), thrown.text);
+}
+
+TEST_CASE("where certificates are checked, one of another authority is refused, and one whose time is over") {
+  const auto server = opener().tls_server(false), expired = opener().tls_server(true);
+  ServerDatabase database(server->place()), late(expired->place());
+  const auto refused = [](ServerDatabase& there, const std::string& authority) {
+    const auto url = there.server().url_verified_at({"localhost", there.server().address().port}, authority);
+    const auto thrown = thrown_by([&] { Engine engine(url); });
+    CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
+    CHECK_MESSAGE(thrown.names("certificate"), thrown.text);
+  };
+  refused(database, expired->authority());
+  refused(late, expired->authority());
+  // Nobody asks for either where they are not checked, and the connection is encrypted all the same.
+  Proxy proxy(late.server());
+  Engine engine(late.server().url_with_tls_at(proxy.address()));
+  CHECK(engine.try_lock("job").has_value());
+  CHECK(proxy.sent().find("resource_lock") == std::string::npos);
 }

@@ -166,6 +166,30 @@ class DatabasePlace final : public ServerPlace {
     return server_.url(server_.address, name_, role, "of_a_role");
   }
 
+  void use_password(const std::string& password) override {
+    std::string literal;
+    for (const char c : password) literal += c == '\'' ? "''" : c == '\\' ? "\\\\" : std::string(1, c);
+    *watching_ << "ALTER USER " + roles_.back() + " IDENTIFIED BY '" + literal + "'";
+  }
+
+  std::string url_by_socket() override {
+    std::string socket;
+    *watching_ << "SELECT @@socket", soci::into(socket);
+    return DLOCK_DIALECT_NAME "://" + server_.user + (server_.password.empty() ? "" : ":" + server_.password) + "@/" +
+           name_ + "?socket=" + socket;
+  }
+  std::vector<std::string> ways_to_log_in() const override {
+    if (is_mariadb()) return {"mysql_native_password", "ed25519"};
+    return {"caching_sha2_password", "sha256_password"};
+  }
+  void use_way_to_log_in(const std::string& way, const std::string& password) override {
+    if (!is_mariadb()) {
+      *watching_ << "ALTER USER " + roles_.back() + " IDENTIFIED WITH " + way + " BY '" + password + "'";
+      return;
+    }
+    *watching_ << "ALTER USER " + roles_.back() + " IDENTIFIED VIA " + way + " USING PASSWORD('" + password + "')";
+  }
+
   void disconnect_everybody() override {
     const auto killer = server_.connect(name_);
     const std::string sql = "SELECT coalesce(max(id), 0) FROM information_schema.processlist WHERE db = '" + name_ +
@@ -364,9 +388,10 @@ std::string script() { return server_is_chosen("DLOCK_TEST_MYSQLD") ? "mysql" : 
 std::unique_ptr<PrivateServer> private_server() {
   return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at);
 }
-std::unique_ptr<PrivateServer> tls_server() {
-  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at,
-                                          std::vector<std::string>{"DLOCK_SERVER_TLS=yes"});
+std::unique_ptr<PrivateServer> tls_server(bool expired) {
+  return std::make_unique<ScriptedServer>(
+      script(), "DLOCK_TEST_MYSQL", &place_at,
+      std::vector<std::string>{expired ? "DLOCK_SERVER_TLS=expired" : "DLOCK_SERVER_TLS=yes"});
 }
 std::unique_ptr<PrivateServer> replicating_server() {
   return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at,
@@ -389,7 +414,8 @@ std::unique_ptr<Place> quiet_place() {
 }
 
 const Opener opener{DLOCK_DIALECT_NAME, &missing,    &place,       &quiet_place,  &server_place,
-                    &private_server,    &tls_server, &server_with, &weak_servers, &replicating_server};
+                    &private_server,    &tls_server, &server_with, &weak_servers, &replicating_server,
+                    "--bind-address=*"};
 
 }  // namespace
 }  // namespace DLOCK_DIALECT

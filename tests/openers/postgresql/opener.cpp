@@ -193,6 +193,24 @@ class DatabasePlace final : public ServerPlace {
     return server_.url(server_.address, name_, role, "of_a_role");
   }
 
+  void use_password(const std::string& password) override {
+    std::string literal;
+    for (const char c : password) literal += c == '\'' ? "''" : std::string(1, c);
+    *watching_ << "ALTER ROLE " + roles_.back() + " PASSWORD '" + literal + "'";
+  }
+
+  std::string url_by_socket() override {
+    std::string folder;
+    *watching_ << "SHOW unix_socket_directories", soci::into(folder);
+    return DLOCK_DIALECT_NAME "://" + server_.user + ":" + server_.password + "@/" + name_ + "?host=" + folder +
+           "&port=" + std::to_string(server_.address.port);
+  }
+  std::vector<std::string> ways_to_log_in() const override { return {"scram-sha-256"}; }
+  void use_way_to_log_in(const std::string& way, const std::string& password) override {
+    *watching_ << "SET password_encryption = '" + way + "'";
+    use_password(password);
+  }
+
   void disconnect_everybody() override {
     const auto sql = server_.connect(name_);
     *sql << "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() "
@@ -375,9 +393,10 @@ std::unique_ptr<Place> place() { return server_place(); }
 std::unique_ptr<PrivateServer> private_server() {
   return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at);
 }
-std::unique_ptr<PrivateServer> tls_server() {
-  return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at,
-                                          std::vector<std::string>{"DLOCK_SERVER_TLS=yes"});
+std::unique_ptr<PrivateServer> tls_server(bool expired) {
+  return std::make_unique<ScriptedServer>(
+      "postgresql", "DLOCK_TEST_PG", &place_at,
+      std::vector<std::string>{expired ? "DLOCK_SERVER_TLS=expired" : "DLOCK_SERVER_TLS=yes"});
 }
 std::unique_ptr<PrivateServer> server_with(const std::string& arguments) {
   return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at,
@@ -392,8 +411,9 @@ std::unique_ptr<Place> quiet_place() {
   return server->place();
 }
 
-const Opener opener{DLOCK_DIALECT_NAME, &missing,    &place,       &quiet_place, &server_place,
-                    &private_server,    &tls_server, &server_with, &weak_servers};
+const Opener opener{DLOCK_DIALECT_NAME,     &missing,    &place,       &quiet_place,  &server_place,
+                    &private_server,        &tls_server, &server_with, &weak_servers, nullptr,
+                    "-c listen_addresses=*"};
 
 }  // namespace
 }  // namespace DLOCK_DIALECT
