@@ -57,7 +57,6 @@ endmacro()
 function(dlock_add_dialect name)
   set(folder ${PROJECT_SOURCE_DIR}/src/dialects/${name})
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/raw_peer\\.cpp$")  # for dlock-bench only
   set(embedded ${CMAKE_CURRENT_BINARY_DIR}/embedded_${name}.cpp)
   file(GLOB_RECURSE texts CONFIGURE_DEPENDS ${folder}/*.sql ${PROJECT_SOURCE_DIR}/migrations/${name}/*.sql
     ${PROJECT_SOURCE_DIR}/migrations/${name}/*.structure
@@ -75,34 +74,6 @@ function(dlock_add_dialect name)
   endif()
   target_compile_definitions(dlock_dialect_${name} PRIVATE DLOCK_DIALECT=${name} DLOCK_DIALECT_NAME="${name}"
     "DLOCK_DIALECT_SCHEMES=\"${name}\"${schemes}")
-endfunction()
-
-# The plain uses of the client libraries that dlock-bench compares with: dlock_raw_peers.
-function(dlock_add_raw_peers)
-  set(peer_declarations "")
-  set(peer_entries "")
-  foreach(name IN LISTS DLOCK_DIALECTS)
-    string(APPEND peer_declarations "namespace ${name} {\nstd::span<const std::string_view> raw_peer_words() noexcept;\n"
-      "std::unique_ptr<RawPeer> make_raw_peer(const Url&, std::string_view url, const RawTable&, std::string_view word);\n}\n")
-    string(APPEND peer_entries "      {\"${name}\", ${name}::raw_peer_words, ${name}::make_raw_peer},\n")
-  endforeach()
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/raw_peers.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/raw_peers.cpp @ONLY)
-  add_library(dlock_raw_peers STATIC ${CMAKE_CURRENT_BINARY_DIR}/raw_peers.cpp)
-  target_link_libraries(dlock_raw_peers PRIVATE dlock_flags fmt::fmt PUBLIC dlock_headers)
-  foreach(name IN LISTS DLOCK_DIALECTS)
-    set(folder ${PROJECT_SOURCE_DIR}/src/dialects/${name})
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/peers.sql)
-    file(READ ${folder}/peers.sql peer_texts)
-    configure_file(${PROJECT_SOURCE_DIR}/cmake/raw_peer_texts.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/peers_${name}.cpp @ONLY)
-    add_library(dlock_raw_peer_${name} OBJECT ${folder}/raw_peer.cpp ${CMAKE_CURRENT_BINARY_DIR}/peers_${name}.cpp)
-    get_target_property(libraries dlock_dialect_${name} LINK_LIBRARIES)
-    get_target_property(definitions dlock_dialect_${name} COMPILE_DEFINITIONS)
-    target_link_libraries(dlock_raw_peer_${name} PRIVATE ${libraries})
-    list(REMOVE_ITEM libraries dlock_headers dlock_flags fmt::fmt)
-    target_link_libraries(dlock_raw_peers PUBLIC ${libraries})
-    target_compile_definitions(dlock_raw_peer_${name} PRIVATE ${definitions})
-    target_sources(dlock_raw_peers PRIVATE $<TARGET_OBJECTS:dlock_raw_peer_${name}>)
-  endforeach()
 endfunction()
 
 function(dlock_write_registry)

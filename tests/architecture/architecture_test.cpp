@@ -58,11 +58,12 @@ TEST_CASE("arrows between the rooms go down only") {
 TEST_CASE("tools know the public headers only") {
   CHECK(arrows({{"tools/dlock/run.cpp", "#include \"engine/core.hpp\"\n"}}).size() == 1);
   CHECK(arrows({{"tools/dlock/run.cpp", "#include \"src/engine/core.hpp\"\n"}}).size() == 1);
-  CHECK(arrows({{"tools/dlock/run.cpp", "#include \"dialects/raw_peer.hpp\"\n"}}).size() == 1);
+  CHECK(arrows({{"tools/dlock/run.cpp", "#include \"dialects/statement.hpp\"\n"}}).size() == 1);
   CHECK(arrows({{"tools/benchmark/pair.cpp", "#include \"dialects/dialect.hpp\"\n"}}).size() == 1);
-  CHECK(arrows(
-            {{"tools/benchmark/pair.cpp", "#include \"dialects/raw_peer.hpp\"\n#include \"tools/shared/usage.hpp\"\n"}})
-            .empty());
+  CHECK(arrows({{"tools/benchmark/pair.cpp", "#include \"tools/shared/usage.hpp\"\n"}}).empty());
+  CHECK(arrows({{"tools/benchmark/peers/one.cpp", "#include \"dialects/statement.hpp\"\n"}}).empty());
+  CHECK(arrows({{"tools/benchmark/peers/one.cpp", "#include \"dialects/one/server.hpp\"\n"}}).size() == 1);
+  CHECK(arrows({{"tools/benchmark/peers/one.cpp", "#include \"store/pool.hpp\"\n"}}).size() == 1);
 }
 
 TEST_CASE("public headers know the standard library and each other only") {

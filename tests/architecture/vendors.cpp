@@ -10,10 +10,13 @@ namespace dlock::architecture {
 namespace {
 
 // Whole parts of the tree with a reason of their own.
-constexpr std::array<std::string_view, 9> free_parts{
+constexpr std::array<std::string_view, 12> free_parts{
     "src/dialects/postgresql/",
     "src/dialects/mysql/",
     "src/dialects/sqlite/",
+    "tools/benchmark/peers/postgresql.",
+    "tools/benchmark/peers/mysql.",
+    "tools/benchmark/peers/sqlite.",
     "include/dlock/soci.hpp",
     "include/dlock/libpq.hpp",
     "include/dlock/mysql.hpp",

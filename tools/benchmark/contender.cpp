@@ -54,7 +54,7 @@ class PeerClient final : public Client {
     }
   }
 
-  const std::unique_ptr<dlock::dialects::RawPeer> peer_;
+  const std::unique_ptr<RawPeer> peer_;
   const std::string name_;
   std::string owner_;
   std::int64_t token_ = 0;
@@ -80,7 +80,7 @@ Contender dlock_contender(const Field& field) {
 
 Contender peer(const Field& field, std::string_view word) {
   if (word == "redis") return redis_contender(field);
-  const auto known = dlock::dialects::raw_peers(field.target.url);
+  const auto known = raw_peers(field.target.url);
   if (std::find(known.begin(), known.end(), word) == known.end())
     throw dlock::tools::UsageError(
         fmt::format("--against {} is unknown or not possible on this database; it has {} and redis",

@@ -1,10 +1,10 @@
 // This file knows how a herd is driven.
 #include "herd.hpp"
 
-#include "dialects/raw_peer.hpp"
 #include "grant_order.hpp"
 #include "helper.hpp"
 #include "seats.hpp"
+#include "tools/benchmark/peers/raw_peer.hpp"
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -92,7 +92,7 @@ class Herd {
   std::deque<Helper> helpers_;
 };
 
-Rate counted(dlock::dialects::RawPeer& peer, const Herd& herd, double seconds) {
+Rate counted(RawPeer& peer, const Herd& herd, double seconds) {
   const auto before = peer.load();
   const auto processor = herd.processor();
   const auto begin = Clock::now();

@@ -33,8 +33,8 @@ dlock::EngineOptions engine_options(const Target& target) {
   return options;
 }
 
-std::unique_ptr<dlock::dialects::RawPeer> raw_peer(const Target& target, std::string_view word) {
-  return dlock::dialects::raw_peer(target.url, {target.schema, target.table}, word);
+std::unique_ptr<RawPeer> raw_peer(const Target& target, std::string_view word) {
+  return raw_peer(target.url, {target.schema, target.table}, word);
 }
 
 dlock::Lock take(dlock::Engine& locks, std::string_view name) {

@@ -1,7 +1,7 @@
 // This file knows the database that is measured, and what all scenarios ask of it.
 #pragma once
 
-#include "dialects/raw_peer.hpp"
+#include "tools/benchmark/peers/raw_peer.hpp"
 
 #include <dlock/engine.hpp>
 
@@ -22,7 +22,7 @@ struct Target {
 dlock::EngineOptions engine_options(const Target& target);
 
 // One connection of a peer.
-std::unique_ptr<dlock::dialects::RawPeer> raw_peer(const Target& target, std::string_view word = "raw");
+std::unique_ptr<RawPeer> raw_peer(const Target& target, std::string_view word = "raw");
 
 // The lock, which nobody else may hold.
 dlock::Lock take(dlock::Engine& locks, std::string_view name);
@@ -33,7 +33,7 @@ void give_back(dlock::Lock&& lock);
 // What a result must be read with.
 struct Setup {
   std::string database;                 // product and version
-  dlock::dialects::Settings settings;   // that decide whether a commit survives a crash
+  Settings settings;                    // that decide whether a commit survives a crash
   std::vector<std::string> weaknesses;  // of them: those that forget
   bool durable() const noexcept { return weaknesses.empty(); }
 };

@@ -1,8 +1,9 @@
 // This file knows the plain use of sqlite3_* that dlock-bench compares with.
-#include "dialects/raw_peer.hpp"
+#include "raw_peer.hpp"
 
-#include "dialects/embedded.hpp"
-#include "dialects/raw_pair.hpp"
+#include "dialects/dialect.hpp"
+#include "peers.hpp"
+#include "raw_pair.hpp"
 #include "types/url.hpp"
 
 #include <sqlite3.h>
@@ -15,10 +16,10 @@
 #include <fstream>
 #include <stdexcept>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace bench::sqlite {
 
-const Embedded& embedded() noexcept;
 std::string_view peers_sql() noexcept;
+const Peers& peers() noexcept;
 
 namespace {
 
@@ -86,7 +87,7 @@ struct Finalize {
 
 // One prepared statement.
 struct Prepared {
-  Statement statement;
+  dlock::dialects::Statement statement;
   std::unique_ptr<sqlite3_stmt, Finalize> handle;
 
   sqlite3_stmt* raw() const noexcept { return handle.get(); }
@@ -94,24 +95,24 @@ struct Prepared {
 
 class Peer final : public RawPeer {
  public:
-  Peer(const Url& url, const RawTable& table, std::string_view word)
-      : path_(url.path.starts_with("//") ? url.path.substr(1) : url.path), log_(path_ + "-wal") {
+  explicit Peer(const PeerOf& of)
+      : path_(of.parsed.path.starts_with("//") ? of.parsed.path.substr(1) : of.parsed.path), log_(path_ + "-wal") {
     sqlite3* db = nullptr;
     const int code = sqlite3_open_v2(path_.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
     db_.reset(db);
     check(code);
-    for (const auto& [key, value] : url.options)
+    for (const auto& [key, value] : of.parsed.options)
       if (key == "synchronous")
         check(sqlite3_exec(db, ("PRAGMA synchronous=" + value).c_str(), nullptr, nullptr, nullptr));
     check(sqlite3_busy_timeout(db, 60'000));
-    TableNames names;
+    dlock::dialects::TableNames names;
     names.schema = "main";
-    names.lock = table.name;
-    names.history = table.name + "_schema_history";
+    names.lock = of.table.name;
+    names.history = of.table.name + "_schema_history";
     const auto quoted = [](std::string_view identifier) { return '"' + std::string(identifier) + '"'; };
-    const Statements ours(embedded().lock_sql, names, Marker::question, quoted);
-    const Statements theirs(peers_sql(), names, Marker::question, quoted);
-    auto pair = raw_pair(word, ours, theirs);
+    const dlock::dialects::Statements ours(of.lock_sql, names, dlock::dialects::Marker::question, quoted);
+    const dlock::dialects::Statements theirs(peers_sql(), names, dlock::dialects::Marker::question, quoted);
+    auto pair = raw_pair(of.word, ours, theirs);
     acquire_ = prepared(std::move(pair.acquire));
     release_ = prepared(std::move(pair.release));
     read_ = prepared(theirs.at("read", {"name"}));
@@ -169,7 +170,7 @@ class Peer final : public RawPeer {
     throw std::runtime_error("raw peer: " + text);
   }
 
-  Prepared prepared(Statement statement) {
+  Prepared prepared(dlock::dialects::Statement statement) {
     sqlite3_stmt* handle = nullptr;
     check(sqlite3_prepare_v3(db_.get(), statement.sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &handle, nullptr));
     return {std::move(statement), std::unique_ptr<sqlite3_stmt, Finalize>(handle)};
@@ -215,11 +216,10 @@ class Peer final : public RawPeer {
 
 }  // namespace
 
-std::span<const std::string_view> raw_peer_words() noexcept;
-std::span<const std::string_view> raw_peer_words() noexcept { return words; }
-
-std::unique_ptr<RawPeer> make_raw_peer(const Url& url, std::string_view, const RawTable& table, std::string_view word) {
-  return std::make_unique<Peer>(url, table, word);
+const Peers& peers() noexcept {
+  static constexpr Peers instance{
+      words, [](const PeerOf& of) -> std::unique_ptr<RawPeer> { return std::make_unique<Peer>(of); }};
+  return instance;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace bench::sqlite

@@ -1,9 +1,10 @@
 // This file knows the plain use of Connector/C that dlock-bench compares with.
-#include "dialects/raw_peer.hpp"
+#include "raw_peer.hpp"
 
-#include "dialects/embedded.hpp"
-#include "dialects/raw_pair.hpp"
-#include "server.hpp"
+#include "dialects/dialect.hpp"
+#include "peers.hpp"
+#include "raw_pair.hpp"
+#include "types/url.hpp"
 
 #include <fmt/format.h>
 #include <mysql.h>
@@ -14,10 +15,10 @@
 #include <stdexcept>
 #include <vector>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace bench::mysql {
 
-const Embedded& embedded() noexcept;
 std::string_view peers_sql() noexcept;
+const Peers& peers() noexcept;
 
 namespace {
 
@@ -36,7 +37,7 @@ class Prepared {
   using Texts = std::array<std::string_view, 10>;
   using Numbers = std::array<std::int64_t, 10>;
 
-  Prepared(MYSQL* connection, Statement statement)
+  Prepared(MYSQL* connection, dlock::dialects::Statement statement)
       : statement_(std::move(statement)), handle_(mysql_stmt_init(connection)), binds_(statement_.markers.size()) {
     if (mysql_stmt_prepare(handle_.get(), statement_.sql.data(), statement_.sql.size()) != 0) fail();
     answers_ = mysql_stmt_field_count(handle_.get()) > 0;
@@ -81,16 +82,30 @@ class Prepared {
  private:
   [[noreturn]] void fail() { throw std::runtime_error(fmt::format("raw peer: {}", mysql_stmt_error(handle_.get()))); }
 
-  const Statement statement_;
+  const dlock::dialects::Statement statement_;
   const std::unique_ptr<MYSQL_STMT, Free> handle_;
   std::vector<MYSQL_BIND> binds_;
   bool answers_ = false;
 };
 
+struct Server {
+  std::string host, user, password, database, socket;
+  unsigned port = 0;
+};
+
+Server server_of(dlock::Url url) {
+  const auto colon = url.hosts.find(':');
+  Server server{url.hosts.substr(0, colon), url.user.value_or(""), url.password.value_or(""), "",
+                url.take("socket").value_or("")};
+  if (!url.path.empty()) server.database = url.path.substr(1);
+  if (colon != std::string::npos) server.port = static_cast<unsigned>(std::stoul(url.hosts.substr(colon + 1)));
+  return server;
+}
+
 class Peer final : public RawPeer {
  public:
-  Peer(const Url& url, const RawTable& table, std::string_view word) : connection_(mysql_init(nullptr)) {
-    const auto server = server_of(url, "dlock-bench");
+  explicit Peer(const PeerOf& of) : connection_(mysql_init(nullptr)) {
+    const auto server = server_of(of.parsed);
     const auto or_null = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
     mysql_options(raw(), MYSQL_SET_CHARSET_NAME, "utf8mb4");
     if (mysql_real_connect(raw(), or_null(server.host), or_null(server.user), or_null(server.password),
@@ -99,14 +114,14 @@ class Peer final : public RawPeer {
     for (const char* setting :
          {"SET SESSION sql_mode = 'STRICT_ALL_TABLES'", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"})
       if (mysql_query(raw(), setting) != 0) fail();
-    TableNames names;
-    names.schema = table.schema.empty() ? server.database : table.schema;
-    names.lock = table.name;
-    names.history = table.name + "_schema_history";
+    dlock::dialects::TableNames names;
+    names.schema = of.table.schema.empty() ? server.database : of.table.schema;
+    names.lock = of.table.name;
+    names.history = of.table.name + "_schema_history";
     const auto quoted = [](std::string_view identifier) { return '`' + std::string(identifier) + '`'; };
-    const Statements ours(embedded().lock_sql, names, Marker::question, quoted);
-    const Statements theirs(peers_sql(), names, Marker::question, quoted);
-    auto pair = raw_pair(word, ours, theirs);
+    const dlock::dialects::Statements ours(of.lock_sql, names, dlock::dialects::Marker::question, quoted);
+    const dlock::dialects::Statements theirs(peers_sql(), names, dlock::dialects::Marker::question, quoted);
+    auto pair = raw_pair(of.word, ours, theirs);
     acquire_ = std::make_unique<Prepared>(raw(), std::move(pair.acquire));
     release_ = std::make_unique<Prepared>(raw(), std::move(pair.release));
     read_ = std::make_unique<Prepared>(raw(), theirs.at("read", {"name"}));
@@ -197,11 +212,10 @@ class Peer final : public RawPeer {
 
 }  // namespace
 
-std::span<const std::string_view> raw_peer_words() noexcept;
-std::span<const std::string_view> raw_peer_words() noexcept { return words; }
-
-std::unique_ptr<RawPeer> make_raw_peer(const Url& url, std::string_view, const RawTable& table, std::string_view word) {
-  return std::make_unique<Peer>(url, table, word);
+const Peers& peers() noexcept {
+  static constexpr Peers instance{
+      words, [](const PeerOf& of) -> std::unique_ptr<RawPeer> { return std::make_unique<Peer>(of); }};
+  return instance;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace bench::mysql

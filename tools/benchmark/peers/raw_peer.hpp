@@ -3,8 +3,6 @@
 // them; and what it asks a database about itself. It is no part of the library.
 #pragma once
 
-#include "dialects/statement.hpp"
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace dlock::dialects {
+namespace bench {
 
 // What a database has done so far, for everybody, and how many it serves.
 struct Load {
@@ -63,4 +61,4 @@ std::span<const std::string_view> raw_peers(std::string_view url);
 // One of those. Throws Error{misuse} for an unknown scheme, std::runtime_error where it cannot connect.
 std::unique_ptr<RawPeer> raw_peer(std::string_view url, const RawTable& table, std::string_view word = "raw");
 
-}  // namespace dlock::dialects
+}  // namespace bench

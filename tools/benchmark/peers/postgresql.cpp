@@ -1,8 +1,9 @@
 // This file knows the plain use of libpq that dlock-bench compares with.
-#include "dialects/raw_peer.hpp"
+#include "raw_peer.hpp"
 
-#include "dialects/embedded.hpp"
-#include "dialects/raw_pair.hpp"
+#include "dialects/dialect.hpp"
+#include "peers.hpp"
+#include "raw_pair.hpp"
 #include "types/url.hpp"
 
 #include <libpq-fe.h>
@@ -11,10 +12,10 @@
 #include <cstdlib>
 #include <stdexcept>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace bench::postgresql {
 
-const Embedded& embedded() noexcept;
 std::string_view peers_sql() noexcept;
+const Peers& peers() noexcept;
 
 namespace {
 
@@ -27,26 +28,25 @@ using Result = std::unique_ptr<PGresult, Clear>;
 
 class Peer final : public RawPeer {
  public:
-  Peer(std::string_view url, const RawTable& table, std::string_view word)
-      : connection_(PQconnectdb(std::string(url).c_str())) {
+  explicit Peer(const PeerOf& of) : connection_(PQconnectdb(std::string(of.url).c_str())) {
     if (PQstatus(connection_.get()) != CONNECTION_OK) fail();
     PQsetNoticeReceiver(
         connection_.get(), [](void*, const PGresult*) {}, nullptr);
     // The plans are to be the same: these are the settings of the engine's sessions that choose them.
     checked(PQexec(raw(), "SET enable_seqscan = off; SET jit = off; SET plan_cache_mode = force_generic_plan"),
             PGRES_COMMAND_OK);
-    TableNames names;
-    names.schema = table.schema;
+    dlock::dialects::TableNames names;
+    names.schema = of.table.schema;
     if (names.schema.empty()) {
       const auto schema = checked(PQexec(raw(), "VALUES (current_schema())"), PGRES_TUPLES_OK);
       names.schema = PQgetvalue(schema.get(), 0, 0);
     }
-    names.lock = table.name;
-    names.history = table.name + "_schema_history";
+    names.lock = of.table.name;
+    names.history = of.table.name + "_schema_history";
     const auto quoted = [](std::string_view identifier) { return '"' + std::string(identifier) + '"'; };
-    const Statements ours(embedded().lock_sql, names, Marker::dollar, quoted);
-    const Statements theirs(peers_sql(), names, Marker::dollar, quoted);
-    const auto pair = raw_pair(word, ours, theirs);
+    const dlock::dialects::Statements ours(of.lock_sql, names, dlock::dialects::Marker::dollar, quoted);
+    const dlock::dialects::Statements theirs(peers_sql(), names, dlock::dialects::Marker::dollar, quoted);
+    const auto pair = raw_pair(of.word, ours, theirs);
     acquire_size_ = static_cast<int>(pair.acquire.arguments.size());
     release_size_ = static_cast<int>(pair.release.arguments.size());
     prepare("acquire", pair.acquire);
@@ -137,7 +137,7 @@ class Peer final : public RawPeer {
     if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) fail();
   }
 
-  void prepare(const char* name, const Statement& statement) {
+  void prepare(const char* name, const dlock::dialects::Statement& statement) {
     checked(PQprepare(raw(), name, statement.sql.c_str(), 0, nullptr), PGRES_COMMAND_OK);
   }
 
@@ -154,11 +154,10 @@ class Peer final : public RawPeer {
 
 }  // namespace
 
-std::span<const std::string_view> raw_peer_words() noexcept;
-std::span<const std::string_view> raw_peer_words() noexcept { return words; }
-
-std::unique_ptr<RawPeer> make_raw_peer(const Url&, std::string_view url, const RawTable& table, std::string_view word) {
-  return std::make_unique<Peer>(url, table, word);
+const Peers& peers() noexcept {
+  static constexpr Peers instance{
+      words, [](const PeerOf& of) -> std::unique_ptr<RawPeer> { return std::make_unique<Peer>(of); }};
+  return instance;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace bench::postgresql

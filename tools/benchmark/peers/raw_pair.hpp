@@ -6,15 +6,16 @@
 #include <string>
 #include <string_view>
 
-namespace dlock::dialects {
+namespace bench {
 
 // The arguments of every acquire begin the same way, and so do those of every release: some peers need fewer.
 struct RawPair {
-  Statement acquire, release;
+  dlock::dialects::Statement acquire, release;
 };
 
 // `ours`: what the engine sends; `theirs`: the texts of the other peers.
-inline RawPair raw_pair(std::string_view word, const Statements& ours, const Statements& theirs) {
+inline RawPair raw_pair(std::string_view word, const dlock::dialects::Statements& ours,
+                        const dlock::dialects::Statements& theirs) {
   if (word == "raw")
     return {
         ours.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry", "ticket"}),
@@ -26,4 +27,4 @@ inline RawPair raw_pair(std::string_view word, const Statements& ours, const Sta
   return {theirs.at(name + "_acquire", {"name"}), theirs.at(name + "_release", {"name"})};
 }
 
-}  // namespace dlock::dialects
+}  // namespace bench
