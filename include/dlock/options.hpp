@@ -1,7 +1,7 @@
 // This file knows what can be chosen: per lock, and per engine.
 #pragma once
 
-#include <dlock/connect_settings.hpp>
+#include <dlock/credentials.hpp>
 #include <dlock/duration.hpp>
 #include <dlock/event.hpp>
 #include <dlock/export.hpp>
@@ -94,13 +94,12 @@ struct EngineOptions {
   // False: nothing is prepared, which suits a pooler in transaction mode that is not recognised by itself. So does
   // prepared=off in the URL.
   bool prepared_statements = true;
-  // Called before connections are opened, to change what they go by: a password that was rotated, a token that lasts for
-  // minutes, a server that has moved. It has a thread of its own, is called once at a time for all who connect meanwhile,
-  // and may block: who waits for it waits no longer than its own deadline. What it throws is `unavailable`, with its
-  // text, and it is asked again. A URL of another kind of database, or that leads to another installation of the table,
-  // is `misuse`. The end of the engine waits for a call under way, but not longer than request_timeout, unless it comes
-  // from within it.
-  std::function<void(ConnectSettings&)> before_connect{};
+  // Asked before connections are opened: a password that is rotated, or a token that lasts for minutes. It runs on a thread
+  // of its own, where the program's signals are blocked, and once at a time for all who connect meanwhile; it may block,
+  // and who waits for it waits no longer than its own deadline. What it throws is `unavailable`, with its text, and it is
+  // asked again. It must not use the engine. The end of the engine, and an opening that fails, wait for a call under way
+  // for up to request_timeout. Misuse where the database has no users.
+  std::function<Credentials()> credentials{};
   // Called on a thread of its own, one event after another; exceptions are swallowed. However long it takes, it delays
   // no lost(), no renewal and no call. The end of the engine waits for a call under way, but not longer than
   // request_timeout, unless it comes from within it. For as long as the engine; others come and go by Engine::observe.

@@ -1,7 +1,7 @@
 // This file knows how the lock table is made, upgraded, taken back and looked at: what dlock-migrate does, as calls.
 #pragma once
 
-#include <dlock/connect_settings.hpp>
+#include <dlock/credentials.hpp>
 #include <dlock/duration.hpp>
 #include <dlock/export.hpp>
 
@@ -25,7 +25,7 @@ struct Options {
   std::string history_table{};          // empty: <table>_schema_history
   std::string application = "dlock-migrate";
   SaturatingDuration connect_timeout = std::chrono::seconds{10};
-  std::function<void(ConnectSettings&)> before_connect{};         // see EngineOptions::before_connect
+  std::function<Credentials()> credentials{};                     // see EngineOptions::credentials
   SaturatingDuration lock_timeout = std::chrono::seconds{60};     // wait for another migrator
   SaturatingDuration ddl_lock_timeout = std::chrono::seconds{3};  // wait for readers and writers of the table, per try
   unsigned ddl_retries = 10;                                      // further tries, with jitter between them

@@ -16,7 +16,7 @@ void Engine::install_schema(std::string_view url, const EngineOptions& options) 
   migrate.history_table = options.history_table;
   migrate.application = options.application;
   migrate.connect_timeout = options.connect_timeout;
-  migrate.before_connect = options.before_connect;
+  migrate.credentials = options.credentials;
   const auto report = schema::up(url, migrate);
   if (report.verdict == schema::Verdict::good) return;
   throw Error(report.verdict == schema::Verdict::locked ? Fault::timeout : Fault::schema,

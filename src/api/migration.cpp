@@ -62,7 +62,7 @@ api::ResolvedUrl resolve(std::string_view url, const Options& options, bool writ
   connect.prepared_statements = false;
   connect.waits_for_locks = true;
   connect.create = writes && !options.dry_run;
-  return api::resolve(url, connect, options.before_connect, options.connect_timeout);
+  return api::resolve(url, connect, options.credentials, options.connect_timeout);
 }
 
 migrate::MigrateOptions migrate_options(const Options& options) {

@@ -1,7 +1,6 @@
 // This file knows the way from a URL and options to an engine, and which options are refused.
 #include "api/open.hpp"
 
-#include "api/hooked_connector.hpp"
 #include "engine/faults.hpp"
 #include "engine/session_id.hpp"
 #include "store/sql_lock_table.hpp"
@@ -106,13 +105,7 @@ void check(const Grant& grant) {
 namespace {
 
 // The one option of a URL that is no database's own.
-ResolvedUrl behind(const dialects::Dialect& dialect, const ConnectSettings& settings,
-                   dialects::ConnectOptions options) {
-  auto url = Url::parse(settings.url);
-  if ((settings.user || settings.password) && !url.has_authority)
-    throw Error(Fault::misuse, fmt::format("a user or a password was set for a {}: URL, which has none", url.scheme));
-  if (settings.user) url.user = settings.user;
-  if (settings.password) url.password = settings.password;
+ResolvedUrl behind(const dialects::Dialect& dialect, Url url, dialects::ConnectOptions options) {
   if (const auto prepared = url.take("prepared")) {
     if (*prepared != "on" && *prepared != "off")
       throw Error(Fault::misuse, fmt::format("the option prepared={} of the URL is unknown; prepared is on or off",
@@ -125,16 +118,12 @@ ResolvedUrl behind(const dialects::Dialect& dialect, const ConnectSettings& sett
 }  // namespace
 
 ResolvedUrl resolve(std::string_view url, const dialects::ConnectOptions& options) {
-  return resolve(ConnectSettings{std::string(url)}, options);
-}
-
-ResolvedUrl resolve(const ConnectSettings& settings, const dialects::ConnectOptions& options) {
   // First of all: what stands before a colon may as well be a user, and the rest a password.
-  const auto scheme = scheme_of(settings.url);
+  const auto scheme = scheme_of(url);
   std::string known;
   for (const auto* dialect : dialects::all()) {
     for (const auto each : dialect->schemes()) {
-      if (each == scheme) return behind(*dialect, settings, options);
+      if (each == scheme) return behind(*dialect, Url::parse(url), options);
       known += known.empty() ? "" : ", ";
       known += each;
     }
@@ -143,12 +132,15 @@ ResolvedUrl resolve(const ConnectSettings& settings, const dialects::ConnectOpti
               fmt::format("the database URL has the unknown scheme {}; this build knows {}", in_quotes(scheme), known));
 }
 
-ResolvedUrl resolve(std::string_view url, const dialects::ConnectOptions& options, BeforeConnect before_connect,
+ResolvedUrl resolve(std::string_view url, const dialects::ConnectOptions& options, AskCredentials credentials,
                     Duration patience) {
   auto resolved = resolve(url, options);
-  if (before_connect)
-    resolved.connector = std::make_unique<HookedConnector>(resolved.dialect, std::string(url), options,
-                                                           std::move(before_connect), patience);
+  if (!credentials) return resolved;
+  if (!resolved.connector->as({}))
+    throw Error(Fault::misuse,
+                fmt::format("credentials are given, but nobody logs in to {}", resolved.connector->target()));
+  resolved.connector =
+      std::make_unique<CredentialsConnector>(std::move(resolved.connector), std::move(credentials), patience);
   return resolved;
 }
 
@@ -159,14 +151,13 @@ std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {
   dialects::ConnectOptions connect;
   connect.application = options.application;
   connect.prepared_statements = options.prepared_statements;
-  const bool may_move = options.before_connect != nullptr;
-  auto resolved = resolve(url, connect, options.before_connect, options.request_timeout);
+  auto resolved = resolve(url, connect, options.credentials, options.request_timeout);
   auto half = engine::random_id();
   try {
     std::shared_ptr<store::LockTable> table =
         store::open_lock_table(resolved.dialect, std::move(resolved.connector),
                                {options.schema, options.table, options.history_table, options.connections,
-                                options.combine, options.connect_timeout, half, may_move});
+                                options.combine, options.connect_timeout, half});
     return std::make_shared<Core>(std::move(table), std::move(options), std::move(half));
   } catch (const Failure& failure) { throw engine::to_error(failure, false); } catch (const std::system_error& error) {
     if (planted("no_descriptor_is_no_error")) throw;

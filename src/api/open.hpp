@@ -1,13 +1,13 @@
 // This file knows how the house is put together: url -> dialect -> store -> engine.
 #pragma once
 
+#include "api/credentials_connector.hpp"
 #include "dialects/dialect.hpp"
 #include "engine/core.hpp"
 
 #include <dlock/grant.hpp>
 #include <dlock/options.hpp>
 
-#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -19,18 +19,14 @@ void check(const LockOptions& options);
 void check(const Grant& grant);
 void check_positive(std::string_view what, Duration value);
 
-using BeforeConnect = std::function<void(ConnectSettings&)>;
-
 // The dialect and the connector a URL leads to. Throws Error{misuse}.
 struct ResolvedUrl {
   const dialects::Dialect& dialect;
   std::unique_ptr<dialects::Connector> connector;
 };
 ResolvedUrl resolve(std::string_view url, const dialects::ConnectOptions& options);
-// With another user and password, where they are set.
-ResolvedUrl resolve(const ConnectSettings& settings, const dialects::ConnectOptions& options);
-// With the hook before each connect, if there is one; see HookedConnector.
-ResolvedUrl resolve(std::string_view url, const dialects::ConnectOptions& options, BeforeConnect before_connect,
+// With who logs in asked for before each connect, if there is somebody to ask; see CredentialsConnector.
+ResolvedUrl resolve(std::string_view url, const dialects::ConnectOptions& options, AskCredentials credentials,
                     Duration patience);
 
 // Opens the engine behind an Engine. Throws Error.

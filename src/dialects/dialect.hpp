@@ -10,6 +10,7 @@
 #include "types/row.hpp"
 #include "types/url.hpp"
 
+#include <dlock/credentials.hpp>
 #include <dlock/duration.hpp>
 #include <dlock/transaction.hpp>
 
@@ -85,6 +86,8 @@ class Connector {
  public:
   virtual ~Connector() = default;
   virtual std::unique_ptr<Connection> connect(Deadline deadline) const = 0;
+  // The same place, for somebody else; what was learned of it is shared. Null: nobody logs in there.
+  virtual std::unique_ptr<Connector> as(const Credentials&) const { return nullptr; }
   // For a connection that was made here. Throws Failure.
   virtual std::unique_ptr<Canceller> canceller(Connection& connection, Deadline deadline) const = 0;
   // Listens for releases of locks in this table, from its return on. Null: this database, or the way it is reached, has

@@ -1,10 +1,6 @@
 // Reads which installation a lock table is.
 #include "store/installation.hpp"
 
-#include "types/mutant.hpp"
-
-#include <fmt/format.h>
-
 #include <utility>
 
 namespace dlock::store {
@@ -32,14 +28,6 @@ void Home::read() {
     const std::lock_guard guard(mutex_);
     installation_ = {answer.text(0, 0), answer.text(0, 1)};
   });
-}
-
-void Home::check(dialects::Connection& connection, const Deadline& deadline) const {
-  const auto& answer = connection.run(statement_, {}, deadline);
-  if (answer.rows() == 0) throw no_floor();
-  if (answer.text(0, 0) == installation().identity || planted("moved_unseen")) return;
-  throw Failure(Cause::rejected,
-                fmt::format("the connection leads to another installation than {}: {}", name_, connection.server()));
 }
 
 void Home::end_session(std::string_view session) {

@@ -34,8 +34,6 @@ class Home {
   Installation installation() const;
   // Reads it anew: the server may have been started again, or the floor row made anew.
   void read();
-  // Throws Failure{rejected} if this connection leads to another installation than the one that was read.
-  void check(dialects::Connection& connection, const Deadline& deadline) const;
   const std::string& name() const noexcept { return name_; }
 
   // See dialects::EndSession.

@@ -68,7 +68,7 @@ class SqlLockTable final : public LockTable {
       : dialect_(dialect),
         connector_(std::move(connector)),
         connect_timeout_(options.connect_timeout),
-        pool_([this, moves = options.may_move](Deadline until) { return connect(until, moves); }, options.connections) {
+        pool_([this](Deadline deadline) { return connector_->connect(to_connect(deadline)); }, options.connections) {
     const auto deadline = later(BootClock::now(), options.connect_timeout);
     auto connection = connector_->connect(deadline);
     const auto begun = BootClock::now();
@@ -80,9 +80,9 @@ class SqlLockTable final : public LockTable {
     in_cluster_ = !connection->position(deadline).empty();  // first: what is looked at then is up to date
     migrate::check_compatible(*connection, dialect_, names_, deadline);
     lock_wait_ = connection->lock_wait();
-    statements_ =
-        dialects::Statements(dialects::with_planted(dialect_.lock_sql(), dialect_.name()), names_, dialect_.marker(),
-                             [this](std::string_view identifier) { return dialect_.quote(identifier); });
+    const auto text = dialects::with_planted(dialect_.lock_sql(), dialect_.name());
+    statements_ = dialects::Statements(text, names_, dialect_.marker(),
+                                       [this](std::string_view identifier) { return dialect_.quote(identifier); });
     ask_ = std::make_unique<LockStatements>(statements_);
     node_.emplace(
         statements_,
@@ -310,7 +310,8 @@ class SqlLockTable final : public LockTable {
   bool begin_reaping(std::string_view reaper, std::string_view label, Duration lease, Duration pause,
                      Deadline deadline) override {
     if (affected(ask_->begin_reaping, {reaper, label, lease.count(), pause.count()}, deadline) > 0) return true;
-    static_cast<void>(floor(deadline));  // throws where no other reaper is in the way, but nothing to have a turn on
+    static_cast<void>(
+        floor(deadline));  // throws where it is no other reaper that is in the way, but nothing to have a turn on
     return false;
   }
 
@@ -337,7 +338,8 @@ class SqlLockTable final : public LockTable {
   }
 
   std::vector<std::string> weaknesses(Deadline deadline) override {
-    return on_connection(deadline, [&](auto& connection, const Deadline&) { return connection.weaknesses(deadline); });
+    return on_connection(
+        deadline, [&](dialects::Connection& connection, const Deadline&) { return connection.weaknesses(deadline); });
   }
 
   Duration smallest_margin() const noexcept override { return dialect_.smallest_margin(); }
@@ -347,11 +349,6 @@ class SqlLockTable final : public LockTable {
   std::size_t removed_at_once() const noexcept override { return dialect_.removed_at_once(); }
 
  private:
-  std::unique_ptr<dialects::Connection> connect(const Deadline& deadline, bool may_move) const {
-    auto connection = connector_->connect(to_connect(deadline));
-    if (may_move) home_->check(*connection, to_connect(deadline));
-    return connection;
-  }
   Deadline to_connect(Deadline deadline) const {
     return deadline.no_later_than(later(BootClock::now(), connect_timeout_));
   }

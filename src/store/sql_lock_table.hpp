@@ -16,7 +16,6 @@ struct TableOptions {
   unsigned combine = 64;  // at most so many acquires, or releases, in one statement; 1: each alone
   Duration connect_timeout = std::chrono::seconds{10};
   std::string engine{};  // the first 16 characters of the actor in all its grants; empty: it never notifies
-  bool may_move = false;  // later connections may lead elsewhere: each is asked which installation it is at
 };
 
 // Connects once, finds out the names in use, and checks that the table is there, complete and of a version this

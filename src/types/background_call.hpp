@@ -5,10 +5,13 @@
 #include "types/clock.hpp"
 #include "types/thread.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -19,11 +22,12 @@ namespace dlock {
 template <class Result>
 class BackgroundCall {
  public:
-  // `work` tells in its result what goes wrong. Throws std::system_error where the system has no thread to give.
+  // `work` tells in its result what goes wrong; it is gone before the call is over. Throws std::system_error where the
+  // system has no thread to give.
   static std::shared_ptr<BackgroundCall> start(std::function<Result()> work) {
     auto call = std::make_shared<BackgroundCall>();
     Thread thread;
-    thread.start([call, work = std::move(work)] { call->run(work); });
+    thread.start([call, work = std::move(work)]() mutable { call->run(std::move(work)); });
     thread.let_be();
     return call;
   }
@@ -36,28 +40,35 @@ class BackgroundCall {
   // Whether the caller is the work itself.
   bool is_this() const {
     const std::lock_guard guard(mutex_);
-    return worker_ == std::this_thread::get_id();
+    return !over_ && worker_ == std::this_thread::get_id();
   }
 
-  // Null: it is not over by then.
+  // Null: it is not over by then, or there was no memory for a result.
   const Result* await(const Deadline& deadline) {
     // Ends only after what is locked below is free again.
     const std::stop_callback stopped(deadline.stop(), [&] {
       const std::lock_guard guard(mutex_);
       changed_.notify_all();
     });
+    // The standard library counts in a clock of its own, and overflows near the end of time.
+    const auto until = std::min(deadline.at(), later(BootClock::now(), std::chrono::hours{24} * 365));
     std::unique_lock guard(mutex_);
-    changed_.wait_until(guard, deadline.at(), [&] { return over_ || deadline.stopped(); });
-    return over_ ? &result_ : nullptr;
+    changed_.wait_until(guard, until, [&] { return over_ || deadline.stopped(); });
+    return result_ ? &*result_ : nullptr;
   }
 
  private:
-  void run(const std::function<Result()>& work) {
+  void run(std::function<Result()> work) {
     {
       const std::lock_guard guard(mutex_);
       worker_ = std::this_thread::get_id();
     }
-    auto result = work();
+    std::optional<Result> result;
+    try {
+      result = work();
+    } catch (...) {  // out of memory
+    }
+    work = nullptr;
     const std::lock_guard guard(mutex_);
     result_ = std::move(result);
     over_ = true;
@@ -69,7 +80,7 @@ class BackgroundCall {
   // Guarded by mutex_, but for a result that is there and stays:
   bool over_ = false;
   std::thread::id worker_{};
-  Result result_{};
+  std::optional<Result> result_{};
 };
 
 }  // namespace dlock

@@ -49,7 +49,8 @@ struct Listener final : doctest::IReporter {
   void subcase_end() override {}
   void log_assert(const doctest::AssertData& data) override {
     if (!data.m_failed) return;
-    if (!data.m_threw) last_was_late = false;
+    const bool is_plain = (data.m_at & doctest::assertType::is_normal) != 0;
+    if (!data.m_threw || !is_plain) last_was_late = false;  // what expects an error has got another one
     count();
   }
   void log_message(const doctest::MessageData& data) override {

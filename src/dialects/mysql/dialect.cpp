@@ -19,6 +19,12 @@ class ServerConnector final : public Connector {
  public:
   ServerConnector(const Url& url, const ConnectOptions& options)
       : server_(server_of(url, options.application)), prepared_statements_(options.prepared_statements) {}
+  std::unique_ptr<Connector> as(const Credentials& credentials) const override {
+    auto other = std::make_unique<ServerConnector>(*this);
+    if (credentials.user) other->server_.user = *credentials.user;
+    if (credentials.password) other->server_.password = *credentials.password;
+    return other;
+  }
   std::unique_ptr<Connection> connect(Deadline deadline) const override {
     return std::make_unique<ServerConnection>(server_, prepared_statements_, deadline);
   }
@@ -35,8 +41,8 @@ class ServerConnector final : public Connector {
   const std::string& target() const noexcept override { return server_.target; }
 
  private:
-  const Server server_;
-  const bool prepared_statements_;
+  Server server_;
+  bool prepared_statements_;
 };
 
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};

@@ -20,6 +20,15 @@ class ServerConnector final : public Connector {
         use_(options.prepared_statements ? Use::own_session
              : options.waits_for_locks   ? Use::as_it_is
                                          : Use::lent_session) {}
+  std::unique_ptr<Connector> as(const Credentials& credentials) const override {
+    auto other = std::make_unique<ServerConnector>(*this);
+    if (credentials.user) other->server_.keywords.emplace_back("user", *credentials.user);
+    if (credentials.password) {
+      other->server_.keywords.emplace_back("password", *credentials.password);
+      other->server_.password = *credentials.password;
+    }
+    return other;
+  }
   std::unique_ptr<Connection> connect(Deadline deadline) const override {
     return std::make_unique<ServerConnection>(server_, use_, deadline);
   }
@@ -32,8 +41,8 @@ class ServerConnector final : public Connector {
   const std::string& target() const noexcept override { return server_.target; }
 
  private:
-  const Server server_;
-  const Use use_;
+  Server server_;
+  Use use_;
 };
 
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};

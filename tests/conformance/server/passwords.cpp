@@ -42,7 +42,8 @@ std::string with_password(const std::string& url, const std::string& encoded) {
 
 }  // namespace
 
-TEST_CASE("a password may have every character, in the URL percent-encoded, and from before_connect as it is") {
+TEST_CASE(
+    "a password may have every character, in the URL percent-encoded, and from EngineOptions::credentials as it is") {
   ServerDatabase database;
   const auto url = database.server().url_of_role({"SELECT", "INSERT", "UPDATE", "DELETE"});
   for (const auto& password : odd_passwords()) {
@@ -51,8 +52,8 @@ TEST_CASE("a password may have every character, in the URL percent-encoded, and 
     const auto good = with_password(url, percent_encoded(password));
     REQUIRE(Url::parse(good).password == password);
     CHECK(Engine(good).try_lock("job").has_value());
-    const auto set = [&](ConnectSettings& settings) { settings.password = password; };
-    CHECK(Engine(with_password(url, "stale"), {.before_connect = set}).try_lock("job").has_value());
+    const auto told = [&] { return Credentials{{}, password}; };
+    CHECK(Engine(with_password(url, "stale"), {.credentials = told}).try_lock("job").has_value());
     // Whatever goes wrong, nobody reads it.
     const auto refused = thrown_by([&] { Engine other(with_password(url, percent_encoded(password + "x"))); });
     CHECK(refused.fault == Fault::permission);
@@ -67,10 +68,10 @@ TEST_CASE("a password that is rotated while a lock is held costs neither the loc
   std::mutex mutex;
   std::string password = "of_a_role";
   std::atomic<int> asked = 0;
-  Engine engine(url, {.request_timeout = 20s * slowness(), .before_connect = [&](ConnectSettings& settings) {
+  Engine engine(url, {.request_timeout = 20s * slowness(), .credentials = [&] {
                         ++asked;
                         const std::lock_guard guard(mutex);
-                        settings.password = password;
+                        return Credentials{{}, password};
                       }});
   auto held = engine.try_lock("job", {.lease = 20s * slowness()});
   REQUIRE(held);
@@ -82,7 +83,7 @@ TEST_CASE("a password that is rotated while a lock is held costs neither the loc
       database.server().use_password(password);
     }
     database.server().disconnect_everybody();
-    CHECK(answered([&] { return engine.try_lock("other"); }).has_value());
+    CHECK(engine.try_lock("other").has_value());
     CHECK(asked > before);
     held->extend(20s * slowness());
   }
@@ -95,9 +96,9 @@ TEST_CASE("who waits is woken by a release although all passwords were rotated s
   const auto url = database.server().url_of_role({"SELECT", "INSERT", "UPDATE", "DELETE"});
   std::mutex mutex;
   std::string password = "of_a_role";
-  const EngineOptions options{.request_timeout = 20s * slowness(), .before_connect = [&](ConnectSettings& settings) {
+  const EngineOptions options{.request_timeout = 20s * slowness(), .credentials = [&] {
                                 const std::lock_guard guard(mutex);
-                                settings.password = password;
+                                return Credentials{{}, password};
                               }};
   Engine holder(url, options), waiter(url, options);
   auto held = holder.try_lock("job");
