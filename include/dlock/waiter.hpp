@@ -16,7 +16,7 @@ inline namespace v0 {
 struct Waiter {
   std::string name{};  // what it waits for
   std::string node{}, owner{}, label{};
-  std::string actor{};          // its job: the same second half (16 digits) is the same thread
+  std::string actor{};          // its job: the same second half (16 digits) is the same job or thread
   std::int64_t ticket = 0;      // its number in the queue; 0: it is in none, and takes what it can get
   bool in_transaction = false;  // it waits to lock the name inside a transaction
   Duration waited{};
