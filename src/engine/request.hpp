@@ -24,7 +24,7 @@ struct Core::Request {
         actor(actor_of(core)) {}
 
   // Whether somebody could wait for it: only then is it worth a row.
-  bool may_hold_something() const { return job ? job->holds.load() > 0 : bool(options.job); }
+  bool may_hold_something() const { return job ? job->holds.load() > 0 : !options.job.empty(); }
 
   engine::SessionId actor_of(const Core& core) const {
     if (options.job) return {core.engine_id_, engine::id_of(options.job.name())};

@@ -22,9 +22,9 @@ constexpr const char* variable = "DLOCK_JOB";
 
 // A scope of one thread. It may be marked as ended by any, and is taken away by its own.
 struct Job::Scope::Frame {
-  static thread_local std::shared_ptr<Frame> innermost;
+  [[gnu::visibility("hidden")]] static thread_local std::shared_ptr<Frame> innermost;
 
-  static void take_away_ended() noexcept {
+  [[gnu::visibility("hidden")]] static void take_away_ended() noexcept {
     while (innermost && innermost->ended.load(std::memory_order_acquire)) innermost = innermost->outer;
   }
 
