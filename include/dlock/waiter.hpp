@@ -12,7 +12,7 @@ namespace dlock {
 inline namespace v0 {
 
 // One row of the waiters' table as it was when it was read. Who has a row: everybody who waits in turn (Fairness::fifo),
-// whoever holds something else while waiting, and of the other waiters the first of each process, after a second.
+// whoever holds something else while waiting, or has a job, and of the others the first of each process, after a second.
 struct Waiter {
   std::string name{};  // what it waits for
   std::string node{}, owner{}, label{};
