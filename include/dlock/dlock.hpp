@@ -9,6 +9,7 @@
 #include <dlock/event.hpp>
 #include <dlock/grant.hpp>
 #include <dlock/holder.hpp>
+#include <dlock/job.hpp>
 #include <dlock/lock.hpp>
 #include <dlock/mutex.hpp>
 #include <dlock/options.hpp>

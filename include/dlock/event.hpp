@@ -34,7 +34,8 @@ struct Event {
   std::string_view text{};
   Token token{};
   Duration took{};
-  // Of whom it is: LockOptions::label, or else EngineOptions::label; EngineOptions::node; LockOptions::job, if there is one.
+  // Of whom it is: LockOptions::label, or else EngineOptions::label; EngineOptions::node; the name of its
+  // job, if there is one.
   std::string_view label{};
   std::string_view node{};
   std::string_view job{};

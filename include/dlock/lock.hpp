@@ -57,9 +57,10 @@ struct FenceOptions {
 // lease, shared by all of its entries.
 // Threads: lost, wanted, asked, valid, remaining, check, loss, name, token and owner from any; the rest one thread at a
 // time.
-// A Lock moved to another thread stays the entry of the thread it was granted to: that one may re-enter it, the thread
-// that has it now may not. When deadlocks are looked for, a Lock that was moved is nobody's until a member of it is
-// used, and from then on the job of the thread that used it.
+// A Lock belongs to the job that it was taken for (LockOptions::job, Job::Scope), on whatever thread it is. Without one it
+// stays, when it is moved to another thread, the entry of the thread it was granted to: that one may re-enter it, the
+// thread that has it now may not; and when deadlocks are looked for, a Lock that was moved is nobody's until a member of
+// it is used, and from then on that of the thread that used it.
 // A Lock that was moved from holds nothing: what may throw throws misuse; it is not valid(), lost() and asked() are
 // stopped, name and owner are empty, token and remaining are 0, loss() and wanted() are empty. One that was released or
 // detached is not valid() either, and check, extend, fence, with_fence and fence_sql throw lost.
@@ -83,7 +84,8 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   Released release();
 
   // Lets go of the lease, with all entries of its thread, without releasing it: nobody renews it any more, and it ends
-  // by its time unless it is adopted (Engine::adopt) or renewed (Engine::renew). For grants that outlive the process.
+  // by its time unless it is adopted (Engine::adopt) or renewed (Engine::renew). For grants that outlive the process. It is
+  // no job's from then on: where it was one's, its row is told so, which takes at most release_timeout.
   dlock::Grant detach();
 
   // What names the lease to others. Whoever adopts it takes it away from this Lock.

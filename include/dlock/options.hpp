@@ -5,6 +5,7 @@
 #include <dlock/duration.hpp>
 #include <dlock/event.hpp>
 #include <dlock/export.hpp>
+#include <dlock/job.hpp>
 
 #include <functional>
 #include <optional>
@@ -17,9 +18,10 @@ inline namespace v0 {
 // Who may enter a lock that is held already. An entry shares owner and token of the grant, and what was chosen for the
 // grant stands (label, metadata, at-least time, renewal); the lock is free when the last entry has left.
 enum class Reentrance {
-  thread,  // the thread that was granted it, through the same engine: no round trip, at most one to refresh the lease
-  node,    // whoever has the same EngineOptions::node and asks for `node` too, also in another process
-  none,    // nobody: for tasks on thread pools, where the next task on a thread is somebody else
+  thread,  // the thread that was granted it, or the job where one is given (LockOptions::job), on whatever thread; through
+           // the same engine: no round trip, at most one to refresh the lease
+  node,  // whoever has the same EngineOptions::node and asks for `node` too, also in another process
+  none,  // nobody
 };
 
 // Who is first among those who wait for a name. A try that does not wait is busy while anybody queues. Who waits
@@ -46,9 +48,9 @@ struct LockOptions {
   bool renew = true;  // false: nobody renews it; it ends with its lease or by Lock::extend
   std::optional<Reentrance> reentrance{};
   std::optional<Fairness> fairness{};
-  // On whose behalf: grants and waits of one job count as one when deadlocks are looked for, also in several processes.
-  // Empty: with Reentrance::thread the thread is the job; otherwise each grant is one of its own, and in no deadlock.
-  std::string job{};
+  // On whose behalf: `{.job = "order 4711"}`. Empty: the job that is current for the calling thread (Job::Scope). If there
+  // is none, with Reentrance::thread the thread is the job; otherwise each grant is one of its own, and in no deadlock.
+  Job job{};
   std::optional<std::string> label{};  // for people, at most 255 bytes of UTF-8
   std::string metadata{};              // for people, at most 4096 bytes of UTF-8
 };

@@ -12,11 +12,11 @@ namespace dlock {
 inline namespace v0 {
 
 // One row of the waiters' table as it was when it was read. Who has a row: everybody who waits in turn (Fairness::fifo),
-// whoever holds something else while waiting, and of the other waiters the first of each process, after a second.
+// whoever holds something else while waiting, or has a job, and of the others the first of each process, after a second.
 struct Waiter {
   std::string name{};  // what it waits for
   std::string node{}, owner{}, label{};
-  std::string actor{};          // its job: the same second half (16 digits) is the same thread
+  std::string actor{};          // its job: the same second half (16 digits) is the same job or thread
   std::int64_t ticket = 0;      // its number in the queue; 0: it is in none, and takes what it can get
   bool in_transaction = false;  // it waits to lock the name inside a transaction
   Duration waited{};

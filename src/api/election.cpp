@@ -187,6 +187,7 @@ struct Election::State {
   }
 
   void run() {
+    const Job::Scope here(options.lock.job);
     engine::Backoff backoff(options.retry_pause);
     while (!background.ending()) {
       Duration pause{};

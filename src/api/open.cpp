@@ -89,7 +89,6 @@ void check(const LockOptions& options) {
                                            shown(*options.lease), shown(options.max_hold)));
   if (options.renew_every) check_positive("LockOptions::renew_every", *options.renew_every);
   if (options.label) check_text("LockOptions::label", *options.label, longest_text);
-  check_text("LockOptions::job", options.job, longest_text);
   check_text("LockOptions::metadata", options.metadata, longest_metadata);
 }
 

@@ -5,6 +5,7 @@
 #include "engine/faults.hpp"
 #include "engine/glob.hpp"
 #include "engine/lease/trust.hpp"
+#include "engine/on_behalf.hpp"
 #include "engine/pause.hpp"
 #include "engine/request.hpp"
 #include "engine/retry.hpp"
@@ -142,7 +143,9 @@ void Core::check_pace(const Lease::Terms& terms) const {
                             terms.renew_every.count(), terms.lease.count(), terms.margin.count()));
 }
 
-std::shared_ptr<Lease> Core::acquire(const Name& name, const LockOptions& options, const Patience& patience) {
+std::shared_ptr<Lease> Core::acquire(const Name& name, const LockOptions& given, const Patience& patience) {
+  const engine::OnBehalf behalf(given);
+  const auto& options = behalf.options();
   const auto reentrance = options.reentrance.value_or(options_.reentrance);
   if (patience.stop.stop_requested()) return nullptr;
   if (reentrance == Reentrance::thread)
@@ -154,7 +157,7 @@ std::shared_ptr<Lease> Core::acquire(const Name& name, const LockOptions& option
     request.mark = owners_.mark(request.owner.text());
   }
   auto held = granted_or_told(request, patience);
-  if (held && reentrance == Reentrance::thread) entries_.open_to_this_thread(held);
+  if (held && reentrance == Reentrance::thread && !request.entered) open_to_job(held);
   return held;
 }
 
@@ -293,9 +296,11 @@ void Core::detach(const std::shared_ptr<Lease>& held) {
   entries_.detach(held);
   // Its row goes on naming the job that has let go of it.
   if (const auto named = held->belongs_to_nobody()) named->add({weak_from_this(), held, true});
+  const bool names_its_job = !held->said().job.empty() && held->entry().empty() && held->valid(BootClock::now());
   tell_if_lost(held);
   forget(held);
   if (held->entry().empty()) expect_late_attempts(*held);
+  if (names_its_job && !planted("detached_stays_the_jobs")) name_nobody(*held);
 }
 
 // Whoever lets go of it may be the first to look at it after its end.

@@ -111,6 +111,9 @@ class Core : public std::enable_shared_from_this<Core> {
   engine::Lease::Terms with_margin(engine::Lease::Terms terms) const;
   void check_pace(const engine::Lease::Terms& terms) const;
   std::shared_ptr<engine::Lease> reenter(const Name& name, const LockOptions& options, Instant deadline);
+  std::shared_ptr<engine::Lease> enter_by_job(Request& request, Instant deadline);
+  void open_to_job(const std::shared_ptr<engine::Lease>& held);
+  void name_nobody(const engine::Lease& held) noexcept;
   bool refresh(const std::shared_ptr<engine::Lease>& held, const LockOptions& options, Instant deadline);
   void extend(const std::shared_ptr<engine::Lease>& held, Duration lease, Instant deadline);
   void watch(const std::shared_ptr<engine::Lease>& held);
@@ -130,7 +133,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::optional<Grant> lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
                                const LockOptions* lease);
   void tell_end(const Name& name, Instant begun, bool waited, const engine::Said& said);
-  static engine::Said said_by(const LockOptions& options) noexcept { return {options.label, options.job}; }
+  static engine::Said said_by(const LockOptions& options) noexcept { return {options.label, options.job.name()}; }
   void hold(const std::shared_ptr<engine::Lease>& held, const engine::JobRef& job, Instant since);
   void free_later(const Request& request);
   bool free_late_grant(const Name& name, const Deadline& deadline);

@@ -126,8 +126,9 @@ std::optional<Grant> Core::lock_in(const TransactionRef& transaction, const Name
   const auto& stop = until.stop();
   store::TakeAsk ask{name.text(), Token{}};
   std::string owner = random_identity();
-  const auto& job = engine::job_of_this_thread();
-  const engine::SessionId actor(engine_id_, job->id);
+  const auto job = lease != nullptr && lease->job ? lease->job : Job::current();
+  const auto thread = job ? engine::JobRef{} : engine::job_of_this_thread();
+  const engine::SessionId actor(engine_id_, job ? engine::id_of(job.name()) : thread->id);
   auto idle_bound = options_.lease;
   if (lease != nullptr) {
     idle_bound = terms_of(*lease).lease;
@@ -205,7 +206,7 @@ std::optional<Grant> Core::lock_in(const TransactionRef& transaction, const Name
     }
     if (!observer) {
       observer.emplace(*this, name, patience, owner);
-      if (job->holds.load() > 0) observer->enroll(job, actor.view());
+      if (job || thread->holds.load() > 0) observer->enroll(thread, job, actor.view());
     }
     if (!row.free && observer->marks() && !planted("wait_free_no_second_look")) continue;  // and look again
     observer->rest(row.free ? Duration{} : std::max(row.opens_in, Duration{1}), {});

@@ -19,15 +19,15 @@ struct Core::Request {
         terms(core.terms_of(the_options)),
         fairness(the_options.fairness.value_or(core.options_.fairness)),
         // Of other grants than a thread's nobody can tell whose job they are, unless it is said.
-        job(reentrance == Reentrance::thread && the_options.job.empty() ? engine::job_of_this_thread()
-                                                                        : engine::JobRef{}),
+        by_job(reentrance == Reentrance::thread && the_options.job),
+        job(reentrance == Reentrance::thread && !the_options.job ? engine::job_of_this_thread() : engine::JobRef{}),
         actor(actor_of(core)) {}
 
   // Whether somebody could wait for it: only then is it worth a row.
   bool may_hold_something() const { return job ? job->holds.load() > 0 : !options.job.empty(); }
 
   engine::SessionId actor_of(const Core& core) const {
-    if (!options.job.empty()) return {core.engine_id_, engine::id_of(options.job)};
+    if (options.job) return {core.engine_id_, engine::id_of(options.job.name())};
     return {core.engine_id_, job ? std::string_view{job->id} : std::string_view{owner}};
   }
 
@@ -46,7 +46,8 @@ struct Core::Request {
   const engine::Lease::Terms terms;
   const Fairness fairness;
   Identity owner{};
-  const engine::JobRef job;  // empty: nobody's
+  const bool by_job;         // it may enter what another thread of its job is granted meanwhile
+  const engine::JobRef job;  // empty: nobody's, or that of a job with a name
   const engine::SessionId actor;
   std::string entry{};              // in node mode: the identity of this request's entry
   engine::NodeOwners::Mark mark{};  // in node mode: what is held by `owner` is ours
@@ -56,6 +57,7 @@ struct Core::Request {
   std::int64_t ticket = 0;                      // 0: it has none
   Instant refused_at{};                         // when it last was
   bool refused_locked = false, silent = false;  // silent: time was up before the last answer came
+  bool entered = false;                         // it has entered what its job holds, and needs no grant of its own
   bool in_doubt = false;                        // it may have been granted what is in nobody's hands yet
   bool unanswered = false;                      // so may it by an attempt that got no answer, now or later
   bool row_locked = true;  // the last answer, if any: the row could not be had, and nobody was seen who holds it

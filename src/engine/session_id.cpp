@@ -26,7 +26,7 @@ void JobRef::take() const noexcept {
   if (job_ != nullptr) job_->shares.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Job::add(Stray stray) noexcept {
+void ThreadJob::add(Stray stray) noexcept {
   try {
     const std::lock_guard guard(mutex_);
     if (closed_) return;
@@ -40,7 +40,7 @@ void Job::add(Stray stray) noexcept {
   }
 }
 
-void Job::close() noexcept {
+void ThreadJob::close() noexcept {
   std::vector<Stray> last;  // goes after the mutex is free
   const std::lock_guard guard(mutex_);
   closed_ = true;
@@ -48,7 +48,7 @@ void Job::close() noexcept {
   strays_.store(0, std::memory_order_release);
 }
 
-std::vector<Stray> Job::take_strays() {
+std::vector<Stray> ThreadJob::take_strays() {
   const std::lock_guard guard(mutex_);
   strays_.store(0, std::memory_order_release);
   auto taken = std::exchange(list_, {});
@@ -56,7 +56,7 @@ std::vector<Stray> Job::take_strays() {
   return taken;
 }
 
-void Job::remember(const std::shared_ptr<Core>& core) noexcept {
+void ThreadJob::remember(const std::shared_ptr<Core>& core) noexcept {
   const std::lock_guard guard(mutex_);
   const auto is_known = [&](const auto& known) { return !known.owner_before(core) && !core.owner_before(known); };
   if (std::ranges::any_of(cores_, is_known)) return;
@@ -67,7 +67,7 @@ void Job::remember(const std::shared_ptr<Core>& core) noexcept {
   }
 }
 
-std::vector<std::weak_ptr<Core>> Job::cores() {
+std::vector<std::weak_ptr<Core>> ThreadJob::cores() {
   const std::lock_guard guard(mutex_);
   return cores_;
 }

@@ -1,5 +1,5 @@
-// The job behind a grant, as far as this process can see it: the thread that asked, or the one that its Lock was given
-// to.
+// The job behind a grant: the one that was given (dlock::Job), or else, as far as this process can see it, the thread that
+// asked, or the one that its Lock was given to.
 //
 // An actor is 32 hexadecimal digits: 16 of the engine, 16 of the job. Who holds and waits as the same job is told by
 // the second half, so that two engines of a process see the same thread; who can be notified by the first.
@@ -34,8 +34,13 @@ constexpr std::size_t id_length = 16;
 // One half of an actor.
 inline std::string random_id() { return random_identity().substr(0, id_length); }
 
-// The half for a job that has a name.
+// The half for a job that has a name. It is the same in all processes.
 inline std::string id_of(std::string_view job) { return sha256(job).substr(0, id_length); }
+
+// The job's half of an actor. Empty: it is none.
+inline std::string_view job_of(std::string_view actor) {
+  return actor.size() > id_length ? actor.substr(id_length) : std::string_view{};
+}
 
 class Lease;
 
@@ -46,8 +51,8 @@ struct Stray {
   bool detached = false;
 };
 
-// A thread that asks, and how many grants it holds through any engine of this process. Threads: any.
-struct Job {
+// A thread that asks for itself, and how many grants it holds through any engine of this process. Threads: any.
+struct ThreadJob {
   const std::string id = random_id();  // not std::thread::id, which is used again for another thread
   std::atomic<int> holds{0};
   // How many it does not hold any more, or does not know whether it does, whose rows name it: its Locks were moved.
@@ -86,11 +91,11 @@ inline const JobRef& job_of_this_thread() {
     // The parent's, whose mutex some thread may have had when it was copied.
     void leave() noexcept { static_cast<void>(new (std::nothrow) JobRef(job)); }
     ForkGuard fork_guard{};
-    JobRef job{new Job};
+    JobRef job{new ThreadJob};
   };
   thread_local Own own;
   if (own.fork_guard.forked()) [[unlikely]] {
-    JobRef fresh(new Job);
+    JobRef fresh(new ThreadJob);
     own.leave();
     own.job = std::move(fresh);
     own.fork_guard = {};

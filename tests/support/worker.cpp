@@ -8,6 +8,7 @@
 //   worker watch URL NAME LEASE_MS                         as hold, and says "lost TIME REASON TIMES" when told of the
 //                                                          loss: CLOCK_BOOTTIME in microseconds, and how often by then
 //   worker enter URL NAME NODE LEASE_MS                    likewise, as a process of that node
+//   worker want URL NAME                                   wait for a lock as the job in DLOCK_JOB, and say how it ended
 //   worker exit URL NAME THREADS                           wait with so many threads on a global engine, for "NAME 0" and
 //                                                          so on, say so, and leave by exit() at the next line on stdin
 #include "support/slowness.hpp"
@@ -115,6 +116,17 @@ int watch(const std::string& url, const std::string& name, dlock::Duration lease
   return 0;
 }
 
+int want(const std::string& url, const std::string& name) {
+  const dlock::Job::Scope here(dlock::Job::from_environment());
+  dlock::Engine engine(url, patient());
+  std::string told = "busy";
+  try {
+    if (engine.try_lock_for(name, 4min)) told = "granted";
+  } catch (const dlock::Error& error) { told = error.what(); }
+  std::cout << told << std::endl;
+  return 0;
+}
+
 // Threads that wait, each for a name of its own, in a queue, and that nobody ends.
 int exit_while_waiting(const std::string& url, const std::string& name, int threads) {
   static dlock::Engine global(url, patient());
@@ -144,6 +156,7 @@ int main(int argc, char** argv) {
       return count(arguments.at(1), arguments.at(2), arguments.at(3), std::stoi(arguments.at(4)),
                    std::stoi(arguments.at(5)), ms(6), std::stoi(arguments.at(7)));
     if (arguments.at(0) == "hold") return hold(arguments.at(1), arguments.at(2), ms(3), ms(4));
+    if (arguments.at(0) == "want") return want(arguments.at(1), arguments.at(2));
     if (arguments.at(0) == "watch") return watch(arguments.at(1), arguments.at(2), ms(3));
     if (arguments.at(0) == "exit")
       return exit_while_waiting(arguments.at(1), arguments.at(2), std::stoi(arguments.at(3)));

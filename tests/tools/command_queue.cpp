@@ -101,25 +101,34 @@ TEST_CASE("runs with --fifo take turns in the order in which they came, and are 
   CHECK(dlock_tool(database.url(), {"graph"}).says("nobody waits"));
 }
 
-TEST_CASE("nested runs that wait for each other are told of the deadlock") {
-  Database database;
-  TemporaryFolder folder;
-  const auto nested = [&](const std::string& outer, const std::string& inner) {
-    // Both hold their first name before either asks for its second.
-    const auto script = "touch " + folder.path() + "/" + outer + "; while ! test -e " + folder.path() + "/" + inner +
-                        "; do sleep 0.02; done; exec \"" + path::tool("dlock") + "\" run --label " + outer + " " +
-                        inner + " -- true";
-    return dlock_at(database.url(), {"run", "--label", outer, outer, "-c", script});
-  };
-  auto one = nested("x", "y"), two = nested("y", "x");
-  const auto first = finish(one), second = finish(two);
-  const bool is_first = first.code == 125;
-  const auto &victim = is_first ? first : second, &other = is_first ? second : first;
-  CHECK(victim.code == 125);
-  CHECK(other.code == 0);
-  CHECK_MESSAGE(victim.says("deadlock: "), victim.out);
-  CHECK_MESSAGE(victim.says("x holds \"x\", waits for \"y\""), victim.out);
-  CHECK_MESSAGE(victim.says("y holds \"y\", waits for \"x\""), victim.out);
+TEST_CASE("a run or an acquire inside of a run is of its job: two that wait for each other are told of the deadlock") {
+  for (const bool acquires : {false, true}) {
+    Database database;
+    TemporaryFolder folder;
+    const auto nested = [&](const std::string& outer, const std::string& inner) {
+      // Both hold their first name before either asks for its second.
+      const auto asks = acquires ? " acquire --ttl 10m --label " + outer + " " + inner
+                                 : " run --label " + outer + " " + inner + " -- true";
+      const auto script = "touch " + folder.path() + "/" + outer + "; while ! test -e " + folder.path() + "/" + inner +
+                          "; do sleep 0.02; done; exec \"" + path::tool("dlock") + "\"" + asks;
+      return dlock_at(database.url(), {"run", "--label", outer, outer, "-c", script});
+    };
+    auto one = nested("x", "y"), two = nested("y", "x");
+    const auto first = finish(one), second = finish(two);
+    const bool is_first = first.code != 0;
+    const auto &victim = is_first ? first : second, &other = is_first ? second : first;
+    if (!acquires) CHECK(victim.code == 125);
+    CHECK(victim.code != 0);
+    CHECK(other.code == 0);
+    CHECK_MESSAGE(victim.says("deadlock: "), victim.out);
+    CHECK_MESSAGE(victim.says("x holds \"x\", waits for \"y\" (job "), victim.out);
+    CHECK_MESSAGE(victim.says("y holds \"y\", waits for \"x\" (job "), victim.out);
+    CHECK_MESSAGE(victim.says("(job \"dlock-run/"), victim.out);
+    CHECK_MESSAGE(victim.says(" of another process)"), victim.out);
+    if (!acquires) continue;
+    auto engine = database.engine();
+    free_by_force(engine, is_first ? "x" : "y");  // what the other one has acquired
+  }
 }
 
 TEST_CASE("wait and graph refuse what makes no sense") {

@@ -116,6 +116,19 @@ TEST_CASE("standard input, output and the lock's own variables reach the command
   CHECK(dlock_tool(database.url(), {"run", "-c", "exit 5", "job"}).code == 5);
 }
 
+TEST_CASE(
+    "the command finds its job in DLOCK_JOB, and a run that is given one passes it on, or says what is wrong with it") {
+  Database database;
+  const auto url = database.url();
+  const auto echo = "echo \"job: $DLOCK_JOB.\"";
+  CHECK(dlock_tool(url, {"run", "job", "--", "sh", "-c", echo}).says("job: dlock-run/"));
+  const auto inner = "exec '" + path::tool("dlock") + "' run inner -c '" + echo + "'";
+  CHECK(dlock_tool(url, {"run", "job", "-c", "DLOCK_JOB='order 1'; export DLOCK_JOB; " + inner}).says("job: order 1."));
+  const auto wrong = dlock_tool(url, {"run", "job", "-c", "DLOCK_JOB=" + std::string(256, 'x') + "; " + inner});
+  CHECK(wrong.code == 125);
+  CHECK_MESSAGE(wrong.says("DLOCK_JOB \"xxx"), wrong.out);
+}
+
 TEST_CASE("a run inside a run of the same name is refused instead of waiting for itself") {
   Database database;
   const auto ran = dlock_tool(database.url(), {"run", "job", "--", path::tool("dlock"), "run", "job", "--", "true"});

@@ -208,6 +208,7 @@ int Single::acquire(const std::string& url, const EngineOptions& options, const 
   auto lock_options = asking_.lock_options();
   lock_options.lease = parse_lease("--ttl", *ttl_, shortest_lease);
   lock_options.renew = false;
+  lock_options.job = Job::from_environment();  // of the run around it
   std::optional<Engine> engine;
   std::optional<Lock> lock;
   Holder busy;

@@ -18,9 +18,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 namespace dlock::tools::run {
 namespace {
@@ -28,10 +28,6 @@ namespace {
 // The owners of this run and of all runs around it, outermost first: how a run knows those it is nested in, on whatever
 // database and in whatever depth, since owners are random.
 constexpr const char* owners_variable = "DLOCK_OWNERS";
-
-// The job that this run and all runs around it belong to: what they hold and wait for counts as one when deadlocks are
-// looked for.
-constexpr const char* job_variable = "DLOCK_JOB";
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -74,21 +70,21 @@ void tell(const Event& event, Console& console) {
   }
 }
 
-std::string random_job() {
-  std::random_device entropy;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", entropy(), entropy(), entropy(), entropy());
+// The job that this run and all runs around it belong to: what they hold and wait for counts as one when deadlocks are
+// looked for.
+Job this_job() {
+  auto outer = Job::from_environment();
+  return outer ? std::move(outer) : Job::unique("dlock-run");
 }
 
 class Course {
  public:
   Course(Plan& plan, const StatusFile& status_file, Console& console)
-      : plan_(plan), status_file_(status_file), console_(console) {
-    plan_.lock.job = variable(job_variable);
-    if (plan_.lock.job.empty()) plan_.lock.job = random_job();
-  }
+      : plan_(plan), status_file_(status_file), console_(console) {}
 
   int run() {
     try {
+      plan_.lock.job = this_job();
       if (const auto code = obtain()) return *code;
       const int code = run_command();
       // The engine would wait for what it still has under way. All is said, and the lease ends by itself.
@@ -167,7 +163,7 @@ class Course {
             "DLOCK_OWNER=" + lock_->owner(),
             fmt::format("DLOCK_TTL_MS={}", plan_.rules.times.ttl.count() / 1000),
             fmt::format("{}={}", owners_variable, owners),
-            fmt::format("{}={}", job_variable, plan_.lock.job)};
+            plan_.lock.job.environment()};
   }
 
   int run_command() {

@@ -53,6 +53,7 @@ constexpr auto manual =
     "  DLOCK_TOKEN    the fencing token, a decimal number: write it beside your data, refuse smaller ones\n"
     "  DLOCK_OWNER    the random name of this holder\n"
     "  DLOCK_TTL_MS   the length of the lease\n"
+    "  DLOCK_JOB      its job: that of the run around this one, if there is one\n"
     "\n"
     "A run inside a run of the same name on the same database is refused, since it would wait for itself.\n"
     "# EXIT STATUS\n"

@@ -1,6 +1,7 @@
 // Takes charge of grants made elsewhere, and renews those that nobody here has.
 #include "engine/core.hpp"
 #include "engine/faults.hpp"
+#include "engine/on_behalf.hpp"
 #include "engine/retry.hpp"
 #include "types/mutant.hpp"
 #include "types/owner.hpp"
@@ -16,7 +17,9 @@ inline namespace v0 {
 
 using engine::Lease;
 
-std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const LockOptions& options) {
+std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const LockOptions& given) {
+  const engine::OnBehalf behalf(given);
+  const auto& options = behalf.options();
   ensure_running();
   const auto row = inspect(name);
   if (!row || row->owner.empty() || row->token != grant.token) return nullptr;
@@ -27,7 +30,7 @@ std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const L
   auto heir = before.value_or(random_identity());
   if (row->owner != grant.owner && row->owner != heir) return nullptr;
   const store::LeaseKey from{name.text(), grant.owner, grant.token};
-  const engine::SessionId actor(engine_id_, options.job.empty() ? heir : engine::id_of(options.job));
+  const engine::SessionId actor(engine_id_, options.job ? engine::id_of(options.job.name()) : heir);
   store::AcquireRequest to{name,
                            heir,
                            options_.node,

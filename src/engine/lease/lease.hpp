@@ -137,23 +137,23 @@ class Lease {
 
  public:
   // Guarded by the mutex of ReentranceTable: how many Locks share this grant (none: it was let go of without being released),
-  // the thread that may enter it again, and the next one in its chain of those that can be entered.
+  // the thread or job that may enter it again, and the next one in its chain of those that can be entered.
   int entries = 1;
   ThreadId actor = 0;
   std::shared_ptr<Lease> next_open;
 
   // What its holder chose to say, which is nothing mostly, and takes no room then. Set before the grant is shared.
   void say(const LockOptions& options) {
-    if (options.label || !options.job.empty()) said_ = std::make_unique<const Words>(Words{options.label, options.job});
+    if (options.label || options.job) said_ = std::make_unique<const Words>(Words{options.label, options.job});
   }
-  Said said() const noexcept { return said_ ? Said{said_->label, said_->job} : Said{}; }
+  Said said() const noexcept { return said_ ? Said{said_->label, said_->job.name()} : Said{}; }
 
   // In node mode: see NodeOwners. Set before the grant is shared.
   void keep(std::shared_ptr<const std::string> owner_mark) { inside_->owner_mark = std::move(owner_mark); }
 
-  // Whose grant it is, for as long as it is held: that of the job that took it. Once its Lock was moved nobody can say,
+  // Whose grant it is, for as long as it is held: that of the thread that took it. Once its Lock was moved nobody can say,
   // until a thread uses it, and then it is that thread's. Nothing of this is for grants that were nobody's from the
-  // beginning.
+  // beginning, or a job's with a name, whose they stay.
   void taken_by(const JobRef& job) noexcept;
   // Answers who held it until now. Empty: nobody, or it was moved before.
   JobRef moved() noexcept;
@@ -182,7 +182,7 @@ class Lease {
 
   struct Words {
     std::optional<std::string> label;
-    std::string job;
+    Job job;
   };
 
   // Who is wanted, or has been asked for asked().

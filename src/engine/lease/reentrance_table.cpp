@@ -1,6 +1,8 @@
 // This file knows how entries are counted.
 #include "engine/lease/reentrance_table.hpp"
 
+#include "types/mutant.hpp"
+
 #include <atomic>
 #include <functional>
 
@@ -12,14 +14,23 @@ ThreadId this_thread_id() noexcept {
   return number;
 }
 
+Entrant::Entrant(std::string_view its_job) noexcept : number(this_thread_id()), job(its_job) {
+  constexpr ThreadId no_thread = ThreadId{1} << 63U;
+  if (!job.empty() && !planted("job_enters_by_thread")) number = no_thread | std::hash<std::string_view>{}(job);
+}
+
 ReentranceTable::Chain& ReentranceTable::chain(ThreadId actor, std::string_view name) noexcept {
   const auto hash = std::hash<std::string_view>{}(name) ^ static_cast<std::size_t>(actor * 0x9E3779B97F4A7C15U >> 16U);
   return chains_[hash & (chains_.size() - 1)];
 }
 
-ReentranceTable::Chain& ReentranceTable::find(ThreadId actor, std::string_view name) noexcept {
-  auto* link = &chain(actor, name);
-  while (*link && ((*link)->actor != actor || (*link)->name() != name)) link = &(*link)->next_open;
+ReentranceTable::Chain& ReentranceTable::find(const Entrant& entrant, std::string_view name) noexcept {
+  const auto is_it = [&](const Lease& held) {
+    const bool same_job = held.said().job == entrant.job || planted("job_enters_by_thread");
+    return held.actor == entrant.number && same_job && held.name() == name;
+  };
+  auto* link = &chain(entrant.number, name);
+  while (*link && !is_it(**link)) link = &(*link)->next_open;
   return *link;
 }
 
@@ -37,21 +48,21 @@ void ReentranceTable::make_room(std::size_t chains) {
   }
 }
 
-void ReentranceTable::open_to_this_thread(const std::shared_ptr<Lease>& held) {
-  const auto actor = this_thread_id();
+void ReentranceTable::open(const std::shared_ptr<Lease>& held) {
+  const Entrant entrant(held->said().job);
   const std::lock_guard guard(mutex_);
-  if (auto& old = find(actor, held->name())) unlink(old);
+  if (auto& old = find(entrant, held->name())) unlink(old);
   if (open_ == chains_.size()) make_room(2 * chains_.size());
-  held->actor = actor;
-  auto& to = chain(actor, held->name());
+  held->actor = entrant.number;
+  auto& to = chain(entrant.number, held->name());
   held->next_open = std::move(to);
   to = held;
   ++open_;
 }
 
-std::shared_ptr<Lease> ReentranceTable::enter(const std::string& name) {
+std::shared_ptr<Lease> ReentranceTable::enter(const Entrant& entrant, const std::string& name) {
   const std::lock_guard guard(mutex_);
-  const auto& found = find(this_thread_id(), name);
+  const auto& found = find(entrant, name);
   if (found) ++found->entries;
   return found;
 }
@@ -87,8 +98,9 @@ void ReentranceTable::detach(const std::shared_ptr<Lease>& held) {
 
 void ReentranceTable::forget(const Lease& held) noexcept {
   if (held.actor == 0) return;
-  auto& link = find(held.actor, held.name());
-  if (link.get() == &held) unlink(link);
+  auto* link = &chain(held.actor, held.name());
+  while (*link && link->get() != &held) link = &(*link)->next_open;
+  if (*link) unlink(*link);
 }
 
 void ReentranceTable::unlink(Chain& link) noexcept {

@@ -16,7 +16,14 @@ namespace dlock::engine {
 using ThreadId = Lease::ThreadId;
 ThreadId this_thread_id() noexcept;
 
-// Threads: any. Owns: a share of each grant that its thread may enter again.
+// Who may enter again: a job by its name, or where there is none the calling thread.
+struct Entrant {
+  explicit Entrant(std::string_view its_job) noexcept;
+  ThreadId number;  // a job's is no thread's, and may be another job's
+  std::string_view job;
+};
+
+// Threads: any. Owns: a share of each grant that its thread or job may enter again.
 class ReentranceTable {
  public:
   // What is left of a grant after an entry has gone.
@@ -26,14 +33,15 @@ class ReentranceTable {
     detached,  // the grant was let go of without being released
   };
 
-  // The calling thread may enter this grant from now on. It takes the place of one that was lost.
-  void open_to_this_thread(const std::shared_ptr<Lease>& held);
-  // One more entry into what the calling thread may enter under `name`. Empty: nothing.
-  std::shared_ptr<Lease> enter(const std::string& name);
+  // The grant's job, or the calling thread if it has none, may enter it from now on. It takes the place of one that was
+  // lost.
+  void open(const std::shared_ptr<Lease>& held);
+  // One more entry into what may be entered under `name`. Empty: nothing.
+  std::shared_ptr<Lease> enter(const Entrant& entrant, const std::string& name);
   Rest leave(const std::shared_ptr<Lease>& held);
   // Nobody enters it any more; who is inside stays an entry of it.
   void close(const std::shared_ptr<Lease>& held);
-  // What the calling thread may enter.
+  // What the calling thread may enter without a job.
   std::vector<std::shared_ptr<Lease>> of_this_thread();
   // As close(), and whoever leaves is told `detached`.
   void detach(const std::shared_ptr<Lease>& held);
@@ -41,8 +49,8 @@ class ReentranceTable {
  private:
   using Chain = std::shared_ptr<Lease>;  // the first of those that are linked by next_open
 
-  // With mutex_ held. The place where what `actor` may enter under `name` is linked, or would be.
-  Chain& find(ThreadId actor, std::string_view name) noexcept;
+  // With mutex_ held. The place where what `entrant` may enter under `name` is linked, or would be.
+  Chain& find(const Entrant& entrant, std::string_view name) noexcept;
   Chain& chain(ThreadId actor, std::string_view name) noexcept;
   void forget(const Lease& held) noexcept;
   void unlink(Chain& link) noexcept;

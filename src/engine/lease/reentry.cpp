@@ -1,5 +1,7 @@
-// This file knows what it takes for a thread to enter what it holds: no round trip while there is enough trust.
+// This file knows what it takes for a thread or a job to enter what it holds: no round trip while there is enough trust.
 #include "engine/core.hpp"
+#include "engine/request.hpp"
+#include "types/mutant.hpp"
 
 #include <dlock/error.hpp>
 
@@ -12,7 +14,7 @@ using engine::Lease;
 
 // Empty: there is nothing to enter, or it was lost; then a new grant is to be asked for.
 std::shared_ptr<Lease> Core::reenter(const Name& name, const LockOptions& options, Instant deadline) {
-  auto held = entries_.enter(name.text());
+  auto held = entries_.enter(engine::Entrant(options.job.name()), name.text());
   if (!held) return nullptr;
   try {
     if (refresh(held, options, std::min(answer_by(deadline), soon()))) return held;
@@ -23,6 +25,20 @@ std::shared_ptr<Lease> Core::reenter(const Name& name, const LockOptions& option
   entries_.close(held);
   release(held, options_.release_timeout);
   return nullptr;
+}
+
+// A grant was made to this thread or its job: threads of that job that wait for the name may enter it.
+void Core::open_to_job(const std::shared_ptr<Lease>& held) {
+  entries_.open(held);
+  if (const auto job = held->said().job; !job.empty()) queues_->wake_job(held->name(), job);
+}
+
+// What another thread of the job was granted since the request was made. Empty: nothing.
+std::shared_ptr<Lease> Core::enter_by_job(Request& request, Instant deadline) {
+  if (!request.by_job || planted("job_waits_for_itself")) return nullptr;
+  auto held = reenter(request.name, request.options, deadline);
+  request.entered = held != nullptr;
+  return held;
 }
 
 // Sees to it that there is trust for the work of a further entry: by the renewer at least half of it, without one all.

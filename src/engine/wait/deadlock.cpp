@@ -2,6 +2,7 @@
 #include "engine/wait/deadlock.hpp"
 
 #include "engine/session_id.hpp"
+#include "engine/wait/known_waiters.hpp"
 #include "types/name.hpp"
 
 #include <fmt/format.h>
@@ -10,13 +11,6 @@
 #include <tuple>
 
 namespace dlock::engine {
-namespace {
-
-std::string_view job_of(std::string_view actor) {
-  return actor.size() > id_length ? actor.substr(id_length) : std::string_view{};
-}
-
-}  // namespace
 
 std::optional<Cycle> cycle_of(std::vector<store::WaitEdge> chain, std::string_view actor) {
   // A chain of one: somebody waits for what it holds itself, through another engine; another thread may let go of it.
@@ -43,8 +37,9 @@ std::string Cycle::in_words() const {
   std::string words;
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const auto& before = edges[(i + edges.size() - 1) % edges.size()];  // whose holder is who waits here
-    words += fmt::format("{}{} holds {}, waits for {}", words.empty() ? "" : "; ", before.holder_label,
-                         in_quotes(before.name), in_quotes(edges[i].name));
+    words +=
+        fmt::format("{}{} holds {}, waits for {} ({})", words.empty() ? "" : "; ", before.holder_label,
+                    in_quotes(before.name), in_quotes(edges[i].name), known_of(edges[i].waiter, before.holder_actor));
   }
   return words;
 }

@@ -18,7 +18,7 @@ struct Cycle {
   bool same_as(const Cycle& other) const;
   // Exactly one of those in the cycle: the one that began to wait last.
   bool youngest(std::string_view waiter) const;
-  // "A holds x, waits for y; B holds y, waits for x"
+  // "A holds x, waits for y (job J, thread 1 of process 2); B holds y, waits for x (…)", A and B being labels
   std::string in_words() const;
 };
 

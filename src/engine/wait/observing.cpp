@@ -100,5 +100,17 @@ void Core::put_rows_right(const engine::JobRef& job, const Deadline& until) {
   }
 }
 
+// Its row says that it is no job's any more: who follows the waits of others through it would find a deadlock that is none.
+void Core::name_nobody(const engine::Lease& held) noexcept {
+  try {
+    const engine::SessionId actor(engine_id_, held.owner());
+    retry({later(BootClock::now(), options_.release_timeout)}, [&](Deadline until) {
+      table_->waiting().rename(held.key(), actor.view(), until);
+      return true;
+    });
+  } catch (const std::exception&) {  // until it is adopted, or ends, it counts as the job's
+  }
+}
+
 }  // namespace v0
 }  // namespace dlock

@@ -5,6 +5,7 @@
 #include "engine/core.hpp"
 #include "engine/retry.hpp"
 #include "engine/wait/deadlock_detector.hpp"
+#include "engine/wait/known_waiters.hpp"
 
 #include <algorithm>
 
@@ -57,9 +58,11 @@ class Core::ReleaseObserver {
     return true;
   }
 
-  // Shows that `actor`, who holds something, waits here: from now on a deadlock is found. `label`: for people.
-  void enroll(engine::JobRef job, std::string_view actor) {
-    job_ = std::move(job);
+  // Shows that `actor`, who may hold something, waits here: from now on a deadlock is found. `thread`: whose it is, if it
+  // has no `job`.
+  void enroll(engine::JobRef thread, const Job& job, std::string_view actor) {
+    job_ = std::move(thread);
+    known_.waits_as(owner_, job.name());
     actor_ = actor;
     has_row_ = true;
     enroll();
@@ -110,6 +113,7 @@ class Core::ReleaseObserver {
   const engine::WaitQueues::WaiterPtr waiter_;
   engine::Polling polling_;
   engine::DeadlockDetector detector_{};
+  engine::KnownWaiter known_{};
   Instant marked_until_{};
   bool has_row_ = false, seen_ = false;  // has_row_: or may have one; seen_: others can see it
 };

@@ -249,6 +249,18 @@ void WaitQueues::wake_head(std::string_view name, bool yields) {
   wake(line, {}, false);
 }
 
+void WaitQueues::wake_job(const std::string& name, std::string_view job) {
+  if (!anybody()) return;
+  const std::lock_guard guard(mutex_);
+  const auto found = queues_.find(name);
+  if (found == queues_.end()) return;
+  for (const auto& waiter : found->second.queue) {
+    if (waiter->wish_->options.job.name() != job) continue;
+    waiter->notified_ = true;
+    waiter->changed_.notify_all();
+  }
+}
+
 void WaitQueues::hear(const dialects::Notification& heard) {
   if (!anybody()) return;
   const std::lock_guard guard(mutex_);

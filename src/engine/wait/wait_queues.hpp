@@ -103,6 +103,8 @@ class WaitQueues {
   // A release in this process has ended, however it did: wakes who can take `name`, the head of its line, and observers.
   // `yields`: others are to have their turn first.
   void wake_head(std::string_view name, bool yields = false);
+  // The job has been granted `name`: those of it who wait in line need not be granted it.
+  void wake_job(const std::string& name, std::string_view job);
   // What was heard from elsewhere, and of this process's own doings. A head whom a notification is not for, or whose name was
   // granted in this process and not released, looks a little later, unless it is heard of again: who read that name may have
   // read it before it gave up, and a grant may have been lost.

@@ -5,6 +5,7 @@
 #include "engine/request.hpp"
 #include "engine/retry.hpp"
 #include "engine/wait/deadlock_detector.hpp"
+#include "engine/wait/known_waiters.hpp"
 #include "types/mutant.hpp"
 
 #include <dlock/error.hpp>
@@ -68,6 +69,7 @@ class Core::QueuedAcquire {
       until_ = patience_.deadline;
       core_.notifier_.ensure_running();
       const auto status = core_.queues_->attend(waiter_);
+      if (auto held = core_.enter_by_job(request_, patience_.deadline)) return settle_for(std::move(held));
       if (status.dead) row_ = Row::wanted;
       if (row_ == Row::none && (in_turn || request_.may_hold_something())) row_ = Row::wanted;
       if (row_ == Row::wanted) {
@@ -128,6 +130,7 @@ class Core::QueuedAcquire {
   void has_row() {
     has_row_ = true;
     row_owner_ = request_.owner.text();
+    known_.waits_as(row_owner_, request_.options.job.name());
   }
 
   void registered() {
@@ -273,6 +276,21 @@ class Core::QueuedAcquire {
     return core_.try_once(request_, patience_.deadline, patience_.stop);
   }
 
+  // Leaves the line with what its job holds; with a grant of its own, if there is one after all.
+  std::shared_ptr<Lease> settle_for(std::shared_ptr<Lease> entered) {
+    std::shared_ptr<Lease> late;
+    try {
+      late = give_up();
+    } catch (...) {
+      core_.release(entered, core_.options_.release_timeout);
+      throw;
+    }
+    if (!late) return entered;
+    request_.entered = false;
+    core_.release(entered, core_.options_.release_timeout);
+    return late;
+  }
+
   std::shared_ptr<Lease> give_up() {
     request_.row_locked = core_.queues_->blocked(waiter_);
     if (auto late = accept(core_.queues_->leave(waiter_))) return late;
@@ -309,15 +327,18 @@ class Core::QueuedAcquire {
   enum class Row { none, wanted, there } row_ = Row::none;
   std::string row_owner_{};
   engine::DeadlockDetector detector_{};
+  engine::KnownWaiter known_{};
 };
 
 // Empty: busy, or out of patience.
 std::shared_ptr<Lease> Core::wait_for_grant(Request& request, const Patience& patience) {
+  std::shared_ptr<Lease> entered;
   try {
     // Who is in line in this process comes first, but for those who do not wait.
     std::shared_ptr<Lease> held;
     try {
       if (!patience.waits || !queues_->anybody(request.name.text())) held = try_first(request, patience);
+      if (!held) held = enter_by_job(request, patience.deadline);
       const bool waits = patience.waits && !patience.stop.stop_requested() && BootClock::now() < patience.deadline;
       if (!held && waits) held = QueuedAcquire(*this, request, patience).wait();
     } catch (const Error& error) {
@@ -328,7 +349,8 @@ std::shared_ptr<Lease> Core::wait_for_grant(Request& request, const Patience& pa
       request.silent = true;
     }
     if (!held && request.row_locked && !patience.stop.stop_requested()) held = look_into_lock(request, patience);
-    if (held) return held;
+    entered = request.entered ? held : nullptr;
+    if (held && !entered) return held;
   } catch (const Error&) {
     // Whatever an attempt without an answer may have been granted must not be held by nobody.
     if ((request.in_doubt || request.unanswered) && !planted("doubt_not_given_back")) free_later(request);
@@ -336,60 +358,7 @@ std::shared_ptr<Lease> Core::wait_for_grant(Request& request, const Patience& pa
     throw;
   }
   if (request.in_doubt || request.unanswered) free_later(request);
-  return nullptr;
-}
-
-// Gives what is held to the head of the line in this process, in one statement, so that it is never free in between.
-// False: it is still to be freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have
-// their turn.
-bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt, bool& yields) {
-  if (!held->entry().empty() || !queues_->anybody(held->name())) return false;
-  const auto& passed = held->passed;
-  yields = passed.times >= options_.hand_overs || BootClock::now() - passed.since >= options_.hand_over_time;
-  if (planted("hand_over_for_ever")) yields = false;
-  if (yields) return false;
-  const auto waiter = queues_->reserve(held->name());
-  if (!waiter) return false;
-  const auto& wanted = WaitQueues::wanted(waiter);
-  const auto owner = wanted.owner;
-  store::AcquireRequest ask{wanted.name,
-                            owner,
-                            options_.node,
-                            wanted.options.label ? std::string_view{*wanted.options.label} : options_.label,
-                            wanted.actor,
-                            wanted.terms.lease,
-                            wanted.options.at_least,
-                            wanted.options.metadata,
-                            {},
-                            WaitQueues::ticket(waiter)};
-  if (planted("handed_without_at_least")) ask.at_least = {};
-  if (planted("handed_without_metadata")) ask.metadata = {};
-  std::optional<Token> token;
-  const auto begun = BootClock::now();
-  Instant sent{};
-  try {
-    token = retry(deadline, {}, in_doubt, [&](Deadline until) {
-      sent = BootClock::now();
-      ask.lease = wanted.terms.left_of_lease(begun, sent);
-      return table_->waiting().hand_over(held->key(), ask, until);
-    });
-  } catch (...) {
-    if (!queues_->settle(waiter, nullptr, true)) disown(*held, owner);
-    throw;
-  }
-  if (!token) {
-    if (!queues_->settle(waiter, nullptr, in_doubt) && in_doubt) disown(*held, owner);
-    return false;
-  }
-  if (planted("hand_over_trusts_answer")) sent = BootClock::now();
-  auto next = std::make_shared<Lease>(wanted.name, owner, *token, wanted.terms, sent, std::string_view{}, begun);
-  next->passed = {passed.times + 1, passed.since};
-  next->say(wanted.options);
-  events_->emit(Event::Kind::released, *held);
-  hold(next, wanted.job, wanted.since);
-  // Who has given up in the meantime has said no: then it is the next one's, or free.
-  if (!queues_->settle(waiter, next)) release(next, options_.release_timeout);
-  return true;
+  return entered;
 }
 
 }  // namespace v0

@@ -1,7 +1,12 @@
 // This file knows when a chain of waits is a deadlock, and who gives way.
 #include "engine/wait/deadlock.hpp"
 
+#include "engine/wait/known_waiters.hpp"
+
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <unistd.h>
 
 #include <string>
 
@@ -65,5 +70,22 @@ TEST_CASE("a cycle is the same only if every wait and every grant in it is") {
 }
 
 TEST_CASE("a cycle is told with who holds and who waits") {
-  CHECK(cycle_of(two(), actor('e', 'a'))->in_words() == R"(A holds "x", waits for "y"; B holds "y", waits for "x")");
+  CHECK(cycle_of(two(), actor('e', 'a'))->in_words() ==
+        R"(A holds "x", waits for "y" (job aaaaaaaaaaaaaaaa of another process); )"
+        R"(B holds "y", waits for "x" (job bbbbbbbbbbbbbbbb of another process))");
+}
+
+TEST_CASE("of those who wait in this process the text of a deadlock tells job, thread and process") {
+  const auto here = fmt::format("thread {} of process {}", ::gettid(), ::getpid());
+  const auto words = [] { return cycle_of(two(), actor('e', 'a'))->in_words(); };
+  {
+    dlock::engine::KnownWaiter first, second;
+    first.waits_as("a1", "order 1");
+    second.waits_as("b1", {});
+    CHECK(words() ==
+          fmt::format(R"(A holds "x", waits for "y" (job "order 1", {0}); B holds "y", waits for "x" ({0}))", here));
+    first.waits_as("a2", "order 1");
+    CHECK(words().find("order 1") == std::string::npos);
+  }
+  CHECK(words().find(here) == std::string::npos);
 }

@@ -1,0 +1,59 @@
+// This file knows how those who wait in this process are found again by their owners.
+#include "engine/wait/known_waiters.hpp"
+
+#include "engine/session_id.hpp"
+#include "types/name.hpp"
+#include "types/process.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+
+namespace dlock::engine {
+namespace {
+
+struct Waiters {
+  Waiters() { keep_free_at_fork({&mutex, 1}); }
+
+  std::mutex mutex;
+  std::map<std::string, std::string, std::less<>> words;  // by owner; guarded by mutex
+};
+
+// Never destroyed: a thread may wait while the program ends.
+Waiters& waiters() {
+  static Waiters& all = *new Waiters;
+  return all;
+}
+
+}  // namespace
+
+void KnownWaiter::waits_as(const std::string& owner, std::string_view job) {
+  if (owner == owner_) return;
+  auto words = fmt::format("{}{}thread {} of process {}", job.empty() ? "" : "job " + in_quotes(job),
+                           job.empty() ? "" : ", ", ::gettid(), ::getpid());
+  auto& all = waiters();
+  const std::lock_guard guard(all.mutex);
+  all.words.erase(owner_);
+  owner_.clear();
+  all.words.emplace(owner, std::move(words));
+  owner_ = owner;
+}
+
+KnownWaiter::~KnownWaiter() {
+  if (owner_.empty()) return;
+  auto& all = waiters();
+  const std::lock_guard guard(all.mutex);
+  all.words.erase(owner_);
+}
+
+std::string known_of(std::string_view owner, std::string_view actor) {
+  auto& all = waiters();
+  const std::lock_guard guard(all.mutex);
+  const auto found = all.words.find(owner);
+  if (found != all.words.end()) return found->second;
+  return fmt::format("job {} of another process", job_of(actor));
+}
+
+}  // namespace dlock::engine

@@ -1,0 +1,71 @@
+// This file knows how a job is named, and which one is current for a thread.
+#include "types/mutant.hpp"
+#include "types/name.hpp"
+#include "types/owner.hpp"
+
+#include <dlock/job.hpp>
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <utility>
+
+namespace dlock {
+inline namespace v0 {
+namespace {
+
+constexpr std::size_t longest_job = 255;
+constexpr const char* variable = "DLOCK_JOB";
+
+}  // namespace
+
+// A scope of one thread. It may be marked as ended by any, and is taken away by its own.
+struct Job::Scope::Frame {
+  [[gnu::visibility("hidden")]] static thread_local std::shared_ptr<Frame> innermost;
+
+  [[gnu::visibility("hidden")]] static void take_away_ended() noexcept {
+    while (innermost && innermost->ended.load(std::memory_order_acquire)) innermost = innermost->outer;
+  }
+
+  const Job job;
+  const std::shared_ptr<Frame> outer;
+  std::atomic<bool> ended{false};
+};
+
+thread_local std::shared_ptr<Job::Scope::Frame> Job::Scope::Frame::innermost;
+
+Job::Job(std::string_view name) {
+  check_text("the job", name, longest_job);
+  if (!name.empty()) name_ = std::make_shared<const std::string>(name);
+}
+
+Job Job::unique(std::string_view kind) {
+  const auto digits = random_identity();
+  return kind.empty() ? Job(digits) : Job(fmt::format("{}/{}", kind, digits));
+}
+
+Job Job::current() noexcept {
+  Scope::Frame::take_away_ended();
+  return Scope::Frame::innermost ? Scope::Frame::innermost->job : Job();
+}
+
+Job Job::from_environment() {
+  const char* value = std::getenv(variable);
+  if (value == nullptr) return {};
+  check_text(variable, value, longest_job);
+  return Job(value);
+}
+
+std::string Job::environment() const { return fmt::format("{}={}", variable, name()); }
+
+Job::Scope::Scope(Job job) : frame_(new Frame{std::move(job), Frame::innermost}) { Frame::innermost = frame_; }
+
+Job::Scope::~Scope() {
+  if (planted("job_scope_stays")) return;
+  frame_->ended.store(true, std::memory_order_release);
+  Frame::take_away_ended();
+}
+
+}  // namespace v0
+}  // namespace dlock
