@@ -145,8 +145,8 @@ function(dlock_unite_into united)
   list(REMOVE_DUPLICATES headers)
   list(JOIN headers "\n" headers)
   file(CONFIGURE OUTPUT ${united} CONTENT "${headers}\n${bodies}" @ONLY)
-  # Sources have names of their own for what is beside them, and GCC takes them for headers here.
-  set_property(SOURCE ${united} PROPERTY COMPILE_OPTIONS -iquote ${PROJECT_SOURCE_DIR} -Wno-shadow
+  # GCC takes the sources for headers.
+  set_property(SOURCE ${united} PROPERTY COMPILE_OPTIONS -iquote ${PROJECT_SOURCE_DIR}
     $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
