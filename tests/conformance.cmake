@@ -88,6 +88,7 @@ if(dlock_promises MATCHES "(^|;)fault/(transfers|unfenced|never_inflicted)")
   include(fault/suite/suite.cmake)
   dlock_bank_client()
 endif()
+dlock_unite(conformance)
 
 function(dlock_opener)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "KIND;FIXTURE;CLUSTER" "LIBRARIES")

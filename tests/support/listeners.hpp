@@ -3,7 +3,7 @@
 
 #include "support/database.hpp"
 #include "support/eventually.hpp"
-#include "support/slowness.hpp"
+#include "support/hands.hpp"
 #include "types/owner.hpp"
 
 #include <algorithm>
@@ -14,9 +14,7 @@
 
 namespace dlock::test {
 
-inline Deadline soon(std::chrono::milliseconds length = std::chrono::seconds{20} * slowness()) {
-  return later(BootClock::now(), length);
-}
+inline Deadline soon(std::chrono::milliseconds length) { return later(BootClock::now(), length); }
 
 // An engine, as far as listeners know one.
 class Ringside {

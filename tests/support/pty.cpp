@@ -20,7 +20,7 @@
 namespace dlock::test {
 namespace {
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> list;
   for (auto& text : texts) list.push_back(text.data());
   list.push_back(nullptr);
@@ -40,7 +40,7 @@ Pty::Pty(const std::vector<std::string>& command, const std::vector<std::string>
                      [&](const auto& setting) { return setting.starts_with(name); }))
       settings.emplace_back(own);
   }
-  const auto arguments = pointers(words), variables = pointers(settings);
+  const auto arguments = pointers_to(words), variables = pointers_to(settings);
   termios modes{};
   cfmakeraw(&modes);
   modes.c_lflag |= ICANON | ISIG;

@@ -46,12 +46,12 @@ inline void look_in_every_way(const std::string& url) {
 }
 
 // The states a table can be in, by name, each made from an empty place.
-struct State {
+struct TableState {
   const char* name;
   std::function<void(const Place& place)> make;
 };
 
-inline std::vector<State> states_of_a_table() {
+inline std::vector<TableState> states_of_a_table() {
   const auto run = [](const Place& place, const std::string& sql) { Admin(place).run(sql); };
   const std::string history = "resource_lock_schema_history";
   return {{"nothing", [](const Place&) {}},

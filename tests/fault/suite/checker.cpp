@@ -147,23 +147,23 @@ void check_seen(const History& history, std::vector<Violation>& found) {
 
 void check_sums(const Books& books, std::vector<Violation>& found) {
   std::map<long long, long long> expected;
-  long long opening = 0, total = 0;
+  long long beginning = 0, total = 0;
   for (const auto& account : books.accounts) expected[account.id] += account.opening;
   for (const auto& transfer : books.transfers) {
     expected[transfer.source] -= transfer.amount;
     expected[transfer.target] += transfer.amount;
   }
   for (const auto& account : books.accounts) {
-    opening += account.opening;
+    beginning += account.opening;
     total += account.balance;
     if (account.balance != expected[account.id])
       found.push_back({Rule::sums_wrong, "account " + std::to_string(account.id) + " has " +
                                              std::to_string(account.balance) + ", its transfers make " +
                                              std::to_string(expected[account.id])});
   }
-  if (total != opening)
-    found.push_back({Rule::sums_wrong,
-                     "all accounts together have " + std::to_string(total) + " instead of " + std::to_string(opening)});
+  if (total != beginning)
+    found.push_back({Rule::sums_wrong, "all accounts together have " + std::to_string(total) + " instead of " +
+                                           std::to_string(beginning)});
 }
 
 }  // namespace

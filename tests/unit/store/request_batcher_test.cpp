@@ -50,12 +50,12 @@ struct Gate {
   }
 };
 
-class Turn {
+class GateTurn {
  public:
-  Turn(Gate& gate, bool with_connection) : is_open(with_connection), gate_(&gate) {}
-  Turn(Turn&& other) noexcept : is_open(other.is_open), gate_(std::exchange(other.gate_, nullptr)) {}
-  Turn& operator=(Turn&&) = delete;
-  ~Turn() {
+  GateTurn(Gate& gate, bool with_connection) : is_open(with_connection), gate_(&gate) {}
+  GateTurn(GateTurn&& other) noexcept : is_open(other.is_open), gate_(std::exchange(other.gate_, nullptr)) {}
+  GateTurn& operator=(GateTurn&&) = delete;
+  ~GateTurn() {
     if (gate_ != nullptr) gate_->change([&] { gate_->taken = false; });
   }
   bool is_open;
@@ -64,8 +64,8 @@ class Turn {
   Gate* gate_;
 };
 
-struct Kept {
-  explicit Kept(const std::string& name) : text(name) {}
+struct KeptText {
+  explicit KeptText(const std::string& name) : text(name) {}
   const std::string& view() const { return text; }
   const std::string text;
 };
@@ -73,9 +73,9 @@ struct Kept {
 // A question is a name; its answer is the name once more, in brackets. What begins with "shy" must go alone.
 struct Trip {
   using View = std::string;
-  using Kept = ::Kept;
+  using Kept = KeptText;
   using Result = std::string;
-  using Turn = ::Turn;
+  using Turn = GateTurn;
   Gate* gate;
 
   static std::string_view name(const std::string& view) { return view; }
