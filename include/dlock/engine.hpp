@@ -135,6 +135,13 @@ class DLOCK_EXPORT Engine {
   // is at work. Ends early, with what was done so far, when stopped.
   Reaped reap_all(const Reaping& reaping = {}, std::stop_token stop = {});
 
+  // Removes the row of one name that nobody uses, so that `list` does not show it any more; the reaper does so by itself
+  // for what is idle for long. As it, it raises the floor first and waits out EngineOptions::grace, so that tokens never
+  // fall: the next grant of the name has a larger one. It takes that long (60s) where there is something to remove, and
+  // no time where not. Never removes what is held, closed, waited for, or expired without having been settled, nor what
+  // was used while the grace ran. `row`, if given, tells how the name stood where it was in use or wanted.
+  Removal remove(std::string_view name, Holder* row = nullptr, std::stop_token stop = {});
+
   // What the engine has done and does, in numbers, without a statement and without waiting for the database.
   Stats stats() const;
 

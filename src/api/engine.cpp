@@ -200,6 +200,13 @@ Engine::Reaped Engine::reap_all(const Reaping& reaping, std::stop_token stop) {
   return reaped;
 }
 
+Removal Engine::remove(std::string_view name, Holder* row, std::stop_token stop) {
+  Call call(*this);
+  const auto removal = call->remove(Name(name), row, call.stopped_by(stop));
+  if (removal == Removal::stopped && !stop.stop_requested()) call.check();
+  return removal;
+}
+
 Stats Engine::stats() const { return Call(*this)->stats(); }
 
 Subscription Engine::observe(std::function<void(const Event&)> observer) {

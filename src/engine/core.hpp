@@ -86,6 +86,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool force_release(const Name& name, Token seen);
   Engine::Reaped reap(std::size_t batch);
   Engine::Reaped reap_all(const Reaping& reaping, const std::stop_token& stop);
+  Removal remove(const Name& name, Holder* row, const std::stop_token& stop);
   Stats stats() const;
   std::unique_ptr<engine::EventQueue::Registration> observe(std::function<void(const Event&)> observer) {
     return events_->observe(std::move(observer));

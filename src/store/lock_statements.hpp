@@ -20,6 +20,8 @@ struct LockStatements {
         floor(all.at("floor", {})),
         raise_floor(all.at("raise_floor", {"retention"})),
         idle(all.at("idle", {"prefix", "after", "floor", "retention", "limit"})),
+        idle_row(all.at("idle_row", {"name"})),
+        raise_floor_to(all.at("raise_floor_to", {"token"})),
         remove_idle(all.at("remove_idle", {"name", "token", "expires_at"})),
         abandoned(all.at("abandoned", {"prefix", "after", "limit"})),
         settle(all.at("settle", {"name", "token", "settler"})),
@@ -29,7 +31,8 @@ struct LockStatements {
         peek(all.at("peek", {"name"})),
         make(all.at("make", {"name"})) {}
   const dialects::Statement &withdraw, &renew, &extend, &adopt, &force_release, &busy, &look, &inspect, &list, &floor,
-      &raise_floor, &idle, &remove_idle, &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
+      &raise_floor, &idle, &idle_row, &raise_floor_to, &remove_idle, &abandoned, &settle, &settled, &begin_reaping,
+      &end_reaping, &peek, &make;
 };
 
 }  // namespace dlock::store

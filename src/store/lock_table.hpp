@@ -185,6 +185,10 @@ class LockTable {
   // Rows that nobody holds, that are idle for longer than `retention`, and whose token is not above `floor`: what is
   // abandoned is settled, and so reported, before it can go. Locks nothing.
   virtual std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) = 0;
+  // A row that nobody holds and that is open, by its name. Empty: there is none. Locks nothing.
+  virtual std::optional<Idle> idle_row(std::string_view name, Deadline deadline) = 0;
+  // Raises the floor to `least`, if it is not there; answers the floor after that.
+  virtual Token raise_floor_to(Token least, Deadline deadline) = 0;
   // Removes those of these rows that are as they were seen, not locked by another transaction, and not marked by
   // somebody who waits; answers how many.
   virtual std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) = 0;

@@ -11,6 +11,7 @@
 #include "store/lock_statements.hpp"
 #include "store/node_entries.hpp"
 #include "store/pool.hpp"
+#include "store/reaper_rows.hpp"
 #include "store/release_notice.hpp"
 #include "store/renewals.hpp"
 #include "store/sql_visit.hpp"
@@ -263,26 +264,24 @@ class SqlLockTable final : public LockTable {
   }
 
   std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) override {
-    return scanned(
-        ask_->idle, {some.prefix, some.after, number(floor), retention.count(), static_cast<std::int64_t>(some.limit)},
-        deadline, [](const Answer& answer) {
-          std::vector<Idle> found;
-          found.reserve(answer.rows());
-          for (std::size_t row = 0; row < answer.rows(); ++row)
-            found.push_back({answer.text(row, 0), Token{answer.integer(row, 1)}, Duration{answer.integer(row, 2)}});
-          return found;
-        });
+    return scanned(ask_->idle,
+                   {some.prefix, some.after, number(floor), retention.count(), static_cast<std::int64_t>(some.limit)},
+                   deadline, idle_rows);
+  }
+
+  std::optional<Idle> idle_row(std::string_view name, Deadline deadline) override {
+    const auto found = asked(ask_->idle_row, {name}, deadline, idle_rows);
+    return found.empty() ? std::nullopt : std::optional(found.front());
+  }
+
+  Token raise_floor_to(Token least, Deadline deadline) override {
+    affected(ask_->raise_floor_to, {number(least)}, deadline);
+    return floor(deadline);
   }
 
   std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) override {
     if (rows.empty()) return 0;
-    std::vector<Argument> arguments;
-    arguments.reserve(rows.size() * 3);
-    for (const auto& row : rows) {
-      arguments.emplace_back(std::string_view{row.name});
-      arguments.emplace_back(number(row.token));
-      arguments.emplace_back(row.expires_at.count());
-    }
+    const auto arguments = arguments_of(rows);
     return on_connection(deadline, [&](dialects::Connection& connection, const Deadline&) {
       return static_cast<std::size_t>(connection.run_rows(ask_->remove_idle, arguments, 3, deadline).affected);
     });
@@ -290,14 +289,7 @@ class SqlLockTable final : public LockTable {
 
   std::vector<Abandoned> abandoned(const Some& some, Deadline deadline) override {
     return scanned(ask_->abandoned, {some.prefix, some.after, static_cast<std::int64_t>(some.limit)}, deadline,
-                   [](const Answer& answer) {
-                     std::vector<Abandoned> found;
-                     found.reserve(answer.rows());
-                     for (std::size_t row = 0; row < answer.rows(); ++row)
-                       found.push_back({answer.text(row, 0), answer.text(row, 1), answer.text(row, 2),
-                                        Token{answer.integer(row, 3)}, Duration{answer.integer(row, 4)}});
-                     return found;
-                   });
+                   abandoned_rows);
   }
 
   bool settle(std::string_view name, Token token, std::string_view settler, Deadline deadline) override {

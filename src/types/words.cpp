@@ -101,6 +101,17 @@ std::string_view to_string(ReapProgress::Phase phase) noexcept {
   return "unknown";
 }
 
+std::string_view to_string(Removal removal) noexcept {
+  switch (removal) {
+    case Removal::removed: return "removed";
+    case Removal::absent: return "absent";
+    case Removal::in_use: return "in_use";
+    case Removal::wanted: return "wanted";
+    case Removal::stopped: return "stopped";
+  }
+  return "unknown";
+}
+
 namespace schema {
 
 std::string_view to_string(Role role) noexcept {

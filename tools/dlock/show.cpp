@@ -93,10 +93,13 @@ std::string why_busy(const Holder& row) {
       row.state == State::held ? fmt::format("ends in {} unless renewed", shown(row.left)) : "has ended");
 }
 
-void say_busy(const Holder& row, Console& console) {
-  if (console.json()) console.error(Exit::busy, why_busy(row));
-  else console.note(why_busy(row));
+int say_busy(const std::string& text, Console& console) {
+  if (console.json()) return console.error(Exit::busy, text);
+  console.note(text);
+  return number(Exit::busy);
 }
+
+void say_busy(const Holder& row, Console& console) { static_cast<void>(say_busy(why_busy(row), console)); }
 
 int say_no(const std::string& text, Console& console) {
   if (console.json()) return console.error(Exit::no, text);

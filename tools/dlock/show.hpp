@@ -26,6 +26,7 @@ std::string why_busy(const Holder& row);
 
 // A no is an answer: a plain line on standard error (not with -q), or with --format json an error object.
 void say_busy(const Holder& row, Console& console);
-int say_no(const std::string& text, Console& console);  // answers Exit::no
+int say_busy(const std::string& text, Console& console);  // answers Exit::busy
+int say_no(const std::string& text, Console& console);    // answers Exit::no
 
 }  // namespace dlock::tools

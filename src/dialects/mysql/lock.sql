@@ -270,6 +270,14 @@ SELECT name, token, expires_at
    AND GREATEST(expires_at, reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention
  ORDER BY name LIMIT :limit;
 
+-- name: idle_row(name) -> fresh
+SELECT name, token, expires_at FROM {{lock}}
+ WHERE name = :name AND name <> '' AND owner IS NULL
+   AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+
+-- name: raise_floor_to(token)
+UPDATE {{lock}} SET token = :token WHERE name = '' AND token < :token;
+
 -- name: remove_idle(name, token, expires_at)
 -- One packet, with the rows as a list of tuples at /*rows*/: exactly what was seen idle, or nothing, and nothing while
 -- somebody waits for it. The inner SELECT locks what is to go, in key order, and leaves what is locked elsewhere for

@@ -245,6 +245,14 @@ SELECT c.name, c.token, c.expires_at
    AND c.owner IS NULL AND c.token <= :floor::bigint AND greatest(c.expires_at, c.reopens_at) <= n.now - :retention::bigint
  ORDER BY c.name LIMIT :limit::bigint;
 
+-- name: idle_row(name)
+SELECT l.name, l.token, l.expires_at FROM {{lock}} AS l
+ WHERE l.name = :name::text AND l.name <> '' AND l.owner IS NULL
+   AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+
+-- name: raise_floor_to(token)
+UPDATE {{lock}} SET token = :token::bigint WHERE name = '' AND token < :token::bigint;
+
 -- name: remove_idle(name, token, expires_at)
 -- Every argument is an array, an element a row: exactly what was seen idle, or nothing,
 -- and nothing while somebody waits for it. A row that is locked elsewhere

@@ -198,6 +198,14 @@ SELECT name, token, expires_at
        <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - :retention
  ORDER BY name LIMIT :limit;
 
+-- name: idle_row(name)
+SELECT name, token, expires_at FROM {{lock}}
+ WHERE name = :name AND name <> '' AND owner IS NULL
+   AND reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
+
+-- name: raise_floor_to(token)
+UPDATE {{lock}} SET token = :token WHERE name = '' AND token < :token;
+
 -- name: remove_idle(name, token, expires_at)
 -- Once a row, all rows in one transaction: exactly what was seen idle, or nothing, and nothing while somebody waits for it.
 -- The floor is what it is now: a restore may have taken it back since it was raised.

@@ -230,6 +230,8 @@ class FakeLockTable final : public store::LockTable {
     return with_mishaps([&] { return Token{floor_}; });
   }
   std::vector<store::Idle> idle(const store::Some&, Token, Duration, Deadline) override { return {}; }
+  std::optional<store::Idle> idle_row(std::string_view, Deadline) override { return std::nullopt; }
+  Token raise_floor_to(Token, Deadline) override { return Token{floor_}; }
   std::size_t remove_idle(std::span<const store::Idle>, Deadline) override { return 0; }
 
   std::vector<store::Abandoned> abandoned(const store::Some& some, Deadline) override {
