@@ -1,4 +1,4 @@
--- The lock table as it is today, version 3. The migrations that lead to it: ../migrations/mysql/.
+-- The lock table as it is today, version 4. The migrations that lead to it: ../migrations/mysql/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -17,6 +17,7 @@ CREATE TABLE resource_lock (
   next_ticket BIGINT NOT NULL DEFAULT 0,
   served_ticket BIGINT NOT NULL DEFAULT 0,
   wanted_until BIGINT NOT NULL DEFAULT 0,
+  kept VARCHAR(4096) NOT NULL DEFAULT '',
   PRIMARY KEY (name)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 

@@ -1,4 +1,4 @@
--- The lock table as it is today, version 3. The migrations that lead to it: ../migrations/postgresql/.
+-- The lock table as it is today, version 4. The migrations that lead to it: ../migrations/postgresql/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -16,7 +16,8 @@ CREATE TABLE resource_lock (
   actor text NOT NULL DEFAULT '',
   next_ticket bigint NOT NULL DEFAULT 0,
   served_ticket bigint NOT NULL DEFAULT 0,
-  wanted_until bigint NOT NULL DEFAULT 0
+  wanted_until bigint NOT NULL DEFAULT 0,
+  kept text NOT NULL DEFAULT '' CHECK (octet_length(kept) <= 4096)
 ) WITH (
   -- Room on each page for updates in place, and no index on what changes, so that they stay HOT.
   fillfactor = 60,

@@ -1,4 +1,4 @@
--- The lock table as it is today, version 3. The migrations that lead to it: ../migrations/sqlite/.
+-- The lock table as it is today, version 4. The migrations that lead to it: ../migrations/sqlite/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -16,7 +16,8 @@ CREATE TABLE resource_lock (
   actor TEXT NOT NULL DEFAULT '',
   next_ticket INTEGER NOT NULL DEFAULT 0,
   served_ticket INTEGER NOT NULL DEFAULT 0,
-  wanted_until INTEGER NOT NULL DEFAULT 0
+  wanted_until INTEGER NOT NULL DEFAULT 0,
+  kept TEXT NOT NULL DEFAULT '' CHECK (length(CAST(kept AS BLOB)) <= 4096)
 ) WITHOUT ROWID;
 
 -- The floor row: every new name begins above its token, and its metadata is the identity of the installation. Never to

@@ -27,6 +27,7 @@ struct Holder {
   std::string name{};
   State state{};
   std::string node{}, owner{}, label{}, metadata{};
+  std::string kept{};       // what a holder left for the next ones (Lock::update_metadata), whatever the state
   Token token{};            // of the current grant, or of the last one
   Duration held{};          // since the grant
   Duration left{};          // of the lease; for a closed row, until it opens; negative: expired since

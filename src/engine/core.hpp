@@ -63,6 +63,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Released release(const std::shared_ptr<engine::Lease>& held, Duration timeout);
   void detach(const std::shared_ptr<engine::Lease>& held);
   void extend(const std::shared_ptr<engine::Lease>& held, Duration lease) { extend(held, lease, soon()); }
+  void update_metadata(const std::shared_ptr<engine::Lease>& held, std::string_view metadata, Keep keep);
   // Who waits for the name, in this process and as of the last renewal in others.
   std::optional<Duration> wanted(const engine::Lease& held) const;
   std::stop_token asked(const std::shared_ptr<engine::Lease>& held);

@@ -29,6 +29,7 @@ Holder holder_of(const Answer& answer, std::size_t row) {
   holder.entries = static_cast<int>(answer.integer(row, 9));
   holder.lease = Duration{answer.integer(row, 10)};
   holder.waiters = static_cast<std::size_t>(answer.integer(row, 11));
+  holder.kept = answer.text(row, 12);
   return holder;
 }
 

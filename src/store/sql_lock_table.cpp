@@ -183,6 +183,13 @@ class SqlLockTable final : public LockTable {
     return asked(ask_->extend, {key.name, key.owner, number(key.token), lease.count()}, deadline, renewed_one);
   }
 
+  bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) override {
+    const auto mark = EntrySet::mark_of(key);
+    const std::int64_t kept = keep == Keep::for_next ? 1 : 0;
+    return affected(ask_->update_metadata,
+                    {key.name, key.owner, number(key.token), std::string_view{mark}, metadata, kept}, deadline) > 0;
+  }
+
   bool adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) override {
     return affected(ask_->adopt,
                     {from.name, from.owner, number(from.token), to.owner, to.node, to.label, to.actor, to.lease.count(),

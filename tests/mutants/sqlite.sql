@@ -257,3 +257,17 @@ NEW.{{column}} IS NULL AND
 typeof(OLD.{{column}}) = 'integer' AND (NEW
 -- to:
 (OLD.{{column}} IS NULL OR NEW
+
+-- mutant: metadata_of_anybody
+-- statement: update_metadata
+-- from:
+owner = :owner AND token = :token
+-- to:
+length(:owner) > 0 AND :token > 0
+
+-- mutant: kept_goes_with_release
+-- statement: release
+-- from:
+meta = ''
+-- to:
+meta = '', kept = ''

@@ -22,10 +22,17 @@ Ran remove(const Database& database, std::vector<std::string> arguments) {
 
 }  // namespace
 
-TEST_CASE("remove forgets one free lock; the next token is larger") {
+TEST_CASE("remove forgets one free lock, and what is kept in its row; the next token is larger") {
   Database database;
   auto engine = database.engine();
-  engine.try_lock("upload/7").reset();
+  {
+    auto lock = engine.try_lock("upload/7");
+    lock->update_metadata("{\"bytes\": 4096}", Keep::for_next);
+    const auto shown = dlock_tool(database.url(), {"inspect", "upload/7"});
+    CHECK_MESSAGE(shown.says("kept:      {\"bytes\": 4096}"), shown.out);
+    CHECK(Json::parse(dlock_tool(database.url(), {"list", "--format", "json"}).out)["locks"][0]["kept"] ==
+          "{\"bytes\": 4096}");
+  }
   engine.try_lock("upload/70").reset();
   const auto last = database.admin().token("upload/7");
   const auto ran = remove(database, {"upload/7"});

@@ -38,7 +38,8 @@ int say(Removal removal, const std::string& name, const Holder& row, Console& co
 
 }  // namespace
 
-Remove::Remove(Command& tool) : command_(tool.add_command("remove", "forget a free lock")) {
+Remove::Remove(Command& tool)
+    : command_(tool.add_command("remove", "forget a free lock, and what is kept in its row")) {
   command_.add_argument("NAME", name_).required = true;
   command_.add_option("--grace", "D", grace_, "wait before it is removed (60s); the same for all users of the table");
   command_.set_footer(
@@ -50,7 +51,9 @@ Remove::Remove(Command& tool) : command_(tool.add_command("remove", "forget a fr
   command_.set_manual(
       "A lock needs no removing: a free one is a row that the next one takes, and dlock reap removes those that nobody "
       "has\n"
-      "used for long. This is for one that is to be gone now.\n"
+      "used for long. This is for one that is to be gone now, and for one that reap leaves alone because a holder has "
+      "kept\n"
+      "something in its row for the next one.\n"
       "\n"
       "It goes the way of reap, so that a fencing token never falls: first the floor under all new tokens is raised to "
       "the\n"

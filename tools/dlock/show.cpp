@@ -64,6 +64,7 @@ std::string as_lines(const Holder& row) {
   else if (row.state == State::closed) text += fmt::format("opens in:  {}\n", shown(row.left));
   if (row.waiters > 0) text += fmt::format("waiters:   {}\n", row.waiters);
   if (!row.metadata.empty()) text += fmt::format("metadata:  {}\n", printable(row.metadata));
+  if (!row.kept.empty()) text += fmt::format("kept:      {}\n", printable(row.kept));
   text.pop_back();
   return text;
 }
@@ -79,7 +80,8 @@ Json as_json(const Holder& row) {
                        {"left_us", row.left.count()},
                        {"entries", row.entries},
                        {"waiters", row.waiters},
-                       {"metadata", row.metadata}});
+                       {"metadata", row.metadata},
+                       {"kept", row.kept}});
 }
 
 std::string why_busy(const Holder& row) {

@@ -148,6 +148,13 @@ UPDATE {{lock}}
                                               AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
  WHERE name = :name AND owner = :owner AND token = :token;
 
+-- name: update_metadata(name, owner, token, mark, meta, keep) -> matched
+-- Of a grant, or of an entry of a node (:mark, as in fence) that is still in its row. No test of time: as long as nobody
+-- took the row, it may be written. What is kept is written here alone, and by no other statement taken away.
+-- The end of the lease moves by as little as it can: see renew.
+UPDATE {{lock}} SET meta = :meta, kept = IF(:keep = 0, kept, :meta), expires_at = expires_at + 1
+ WHERE name = :name AND owner = :owner AND token = :token AND (LENGTH(:mark) = 0 OR LOCATE(:mark, entries) > 0);
+
 -- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta) -> matched
 -- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
 -- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
@@ -206,7 +213,8 @@ SELECT name, node, owner, label, meta, token,
        lease_us,
        (SELECT COUNT(*) FROM {{waiter}} w
          WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-           AND (w.ticket = 0 OR w.ticket > l.served_ticket))
+           AND (w.ticket = 0 OR w.ticket > l.served_ticket)),
+       kept
   FROM {{lock}} l WHERE name = :name AND name <> '';
 
 -- name: list(prefix) -> fresh
@@ -226,7 +234,8 @@ SELECT name, node, owner, label, meta, token,
        lease_us,
        (SELECT COUNT(*) FROM {{waiter}} w
          WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-           AND (w.ticket = 0 OR w.ticket > l.served_ticket))
+           AND (w.ticket = 0 OR w.ticket > l.served_ticket)),
+       kept
   FROM {{lock}} l WHERE name <> '' AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix
  ORDER BY name;
 
@@ -266,7 +275,7 @@ UPDATE {{lock}}
 SELECT name, token, expires_at
   FROM {{lock}}
  WHERE name > :after AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix AND owner IS NULL
-   AND token <= :floor
+   AND token <= :floor AND kept = ''
    AND GREATEST(expires_at, reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention
  ORDER BY name LIMIT :limit;
 

@@ -130,6 +130,14 @@ RETURNING EXISTS (SELECT FROM {{waiter}} AS w
                    WHERE w.name = l.name AND w.owner <> l.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
                      AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)::int::bigint;
 
+-- name: update_metadata(name, owner, token, mark, meta, keep)
+-- Of a grant, or of an entry of a node (:mark, as in fence) that is still in its row. No test of time: as long as nobody
+-- took the row, it may be written. What is kept is written here alone, and by no other statement taken away.
+UPDATE {{lock}}
+   SET meta = :meta::text, kept = CASE WHEN :keep::bigint = 0 THEN kept ELSE :meta::text END
+ WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
+   AND (:mark::text = '' OR strpos(entries, :mark::text) > 0);
+
 -- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta)
 -- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
 -- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
@@ -187,7 +195,8 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
             ELSE length(s.entries) - length(replace(s.entries, ';', '')) - 1 END::bigint,
        s.lease_us,
        (SELECT count(*) FROM {{waiter}} AS w WHERE w.name = s.name AND w.expires_at > s.now
-           AND (w.ticket = 0 OR w.ticket > s.served_ticket))
+           AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
+       s.kept
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name = :name::text AND l.name <> '' OFFSET 0) AS s;
 
@@ -203,7 +212,8 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
             ELSE length(s.entries) - length(replace(s.entries, ';', '')) - 1 END::bigint,
        s.lease_us,
        (SELECT count(*) FROM {{waiter}} AS w WHERE w.name = s.name AND w.expires_at > s.now
-           AND (w.ticket = 0 OR w.ticket > s.served_ticket))
+           AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
+       s.kept
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name <> '' AND starts_with(l.name, :prefix::text) OFFSET 0) AS s
  ORDER BY s.name;
@@ -242,7 +252,8 @@ UPDATE {{lock}}
 SELECT c.name, c.token, c.expires_at
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS c
  WHERE c.name > :after::text AND c.name >= :prefix::text AND starts_with(c.name, :prefix::text)
-   AND c.owner IS NULL AND c.token <= :floor::bigint AND greatest(c.expires_at, c.reopens_at) <= n.now - :retention::bigint
+   AND c.owner IS NULL AND c.token <= :floor::bigint AND c.kept = ''
+   AND greatest(c.expires_at, c.reopens_at) <= n.now - :retention::bigint
  ORDER BY c.name LIMIT :limit::bigint;
 
 -- name: idle_row(name)

@@ -89,6 +89,12 @@ RETURNING EXISTS (SELECT 1 FROM {{waiter}} AS w
                    WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > served_ticket)
                      AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000);
 
+-- name: update_metadata(name, owner, token, mark, meta, keep)
+-- Of a grant, or of an entry of a node (:mark, as in fence) that is still in its row. No test of time: as long as nobody
+-- took the row, it may be written. What is kept is written here alone, and by no other statement taken away.
+UPDATE {{lock}} SET meta = :meta, kept = CASE WHEN :keep = 0 THEN kept ELSE :meta END
+ WHERE name = :name AND owner = :owner AND token = :token AND (:mark = '' OR instr(entries, :mark) > 0);
+
 -- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta)
 -- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
 -- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
@@ -134,7 +140,8 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
             ELSE length(entries) - length(replace(entries, ';', '')) - 1 END,
        lease_us,
        (SELECT count(*) FROM {{waiter}} AS w
-         WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket))
+         WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
+       kept
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
@@ -150,7 +157,8 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
             ELSE length(entries) - length(replace(entries, ';', '')) - 1 END,
        lease_us,
        (SELECT count(*) FROM {{waiter}} AS w
-         WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket))
+         WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
+       kept
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
@@ -193,7 +201,7 @@ UPDATE {{lock}}
 SELECT name, token, expires_at
   FROM {{lock}}
  WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT) AND owner IS NULL
-   AND token <= :floor
+   AND token <= :floor AND kept = ''
    AND max(expires_at, reopens_at)
        <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - :retention
  ORDER BY name LIMIT :limit;

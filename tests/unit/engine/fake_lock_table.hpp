@@ -150,6 +150,14 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
+  bool update_metadata(const store::LeaseKey& key, std::string_view metadata, Keep, Deadline) override {
+    return with_mishaps([&] {
+      auto* row = mine(key);
+      if (row != nullptr) row->metadata = metadata;
+      return row != nullptr;
+    });
+  }
+
   bool adopt(const store::LeaseKey& from, const store::AcquireRequest& to, Deadline) override {
     const bool adopted = with_mishaps([&] {
       auto& row = rows_[std::string(from.name)];
@@ -292,6 +300,10 @@ class FakeLockTable final : public store::LockTable {
     const std::lock_guard guard(mutex_);
     return rows_[name].expires;
   }
+  std::string metadata_of(const std::string& name) {
+    const std::lock_guard guard(mutex_);
+    return rows_[name].metadata;
+  }
   std::string owner_of(const std::string& name) {
     const std::lock_guard guard(mutex_);
     return rows_[name].owner;
@@ -316,7 +328,7 @@ class FakeLockTable final : public store::LockTable {
 
  private:
   struct Row {
-    std::string owner, node, label, freed_by;
+    std::string owner, node, label, freed_by, metadata;
     std::map<std::string, Instant> ends;  // of a node's entries
     std::int64_t token = 0;
     Instant expires{}, reopens{};
@@ -362,6 +374,7 @@ class FakeLockTable final : public store::LockTable {
       if (!ask.entry.empty()) row.ends[std::string(ask.entry)] = later(now, ask.lease);
       row.owner = ask.owner;
       row.freed_by.clear();
+      row.metadata.clear();
       row.node = ask.node;
       row.label = ask.label;
       row.lease = ask.lease;
