@@ -119,7 +119,8 @@ class DLOCK_EXPORT Engine {
   std::vector<Waiter> waiters(std::string_view glob = "*");
 
   // Frees a lock whose token is still `seen`, and makes every later renewal by its holder fail. False: it had moved on.
-  [[nodiscard]] bool force_release(std::string_view name, Token seen);
+  // The reason, at most 255 bytes of UTF-8, stays in the row until the next grant (LastRun::reason).
+  [[nodiscard]] bool force_release(std::string_view name, Token seen, std::string_view reason = {});
 
   // One round of the reaper: settles at most `batch` leases that expired without release (each is reported once, as
   // `abandoned`), and removes at most `batch` rows idle for longer than the retention. Removal takes two rounds of one

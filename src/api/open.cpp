@@ -93,6 +93,8 @@ void check(const LockOptions& options) {
   check_metadata("LockOptions::metadata", options.metadata);
 }
 
+void check_reason(std::string_view what, std::string_view reason) { check_text(what, reason, longest_text); }
+
 void check_metadata(std::string_view what, std::string_view metadata) { check_text(what, metadata, longest_metadata); }
 
 void check(const Grant& grant) {

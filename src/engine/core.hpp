@@ -84,7 +84,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<Waiter> waiters(const std::string& glob);
   std::optional<Holder> inspect(const Name& name);
   std::vector<Holder> list(const std::string& glob);
-  bool force_release(const Name& name, Token seen);
+  bool force_release(const Name& name, Token seen, std::string_view reason = {});
   Engine::Reaped reap(std::size_t batch);
   Engine::Reaped reap_all(const Reaping& reaping, const std::stop_token& stop);
   Removal remove(const Name& name, Holder* row, const std::stop_token& stop);

@@ -13,7 +13,7 @@ struct LockStatements {
         extend(all.at("extend", {"name", "owner", "token", "lease"})),
         update_metadata(all.at("update_metadata", {"name", "owner", "token", "mark", "meta", "keep"})),
         adopt(all.at("adopt", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "meta"})),
-        force_release(all.at("force_release", {"name", "token"})),
+        force_release(all.at("force_release", {"name", "token", "reason"})),
         busy(all.at("busy", {"name"})),
         look(all.at("look", {"name", "ticket"})),
         inspect(all.at("inspect", {"name"})),

@@ -159,8 +159,8 @@ class LockTable {
   // Makes `to.owner` the owner of a plain grant, which keeps its token and is renewed; asking twice does so once.
   // False: it is not `from`'s any more, or has entries of a node.
   virtual bool adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) = 0;
-  // Frees a name whose token is still `seen` and moves its token on. False: it was free or had moved on.
-  virtual bool force_release(std::string_view name, Token seen, Deadline deadline) = 0;
+  // Frees a name whose token is still `seen`, moves its token on, and leaves the reason. False: it was free or had moved on.
+  virtual bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) = 0;
 
   // True: an acquire would be in vain now. False: it may be, or not.
   virtual bool busy(std::string_view name, Deadline deadline) = 0;

@@ -197,8 +197,8 @@ class SqlLockTable final : public LockTable {
                     deadline) > 0;
   }
 
-  bool force_release(std::string_view name, Token seen, Deadline deadline) override {
-    return freed(ask_->force_release, {name, number(seen)}, deadline);
+  bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) override {
+    return freed(ask_->force_release, {name, number(seen), reason}, deadline);
   }
 
   bool busy(std::string_view name, Deadline deadline) override {

@@ -20,6 +20,15 @@ std::string_view to_string(State state) noexcept {
   return "unknown";
 }
 
+std::string_view to_string(Outcome outcome) noexcept {
+  switch (outcome) {
+    case Outcome::released: return "released";
+    case Outcome::expired: return "expired";
+    case Outcome::forced: return "forced";
+  }
+  return "unknown";
+}
+
 std::string_view to_string(Loss loss) noexcept {
   switch (loss) {
     case Loss::refused: return "refused";

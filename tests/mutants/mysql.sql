@@ -330,3 +330,17 @@ LENGTH(:owner) > 0 AND :token > 0
 meta = ''
 -- to:
 meta = '', kept = ''
+
+-- mutant: last_holder_forgotten
+-- statement: release
+-- from:
+meta = ''
+-- to:
+meta = '', label = ''
+
+-- mutant: force_unsaid
+-- statement: force_release
+-- from:
+outcome = 'forced'
+-- to:
+outcome = 'released'

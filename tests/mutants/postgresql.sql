@@ -333,3 +333,17 @@ length(:owner::text) > 0 AND :token::bigint > 0
 meta = ''
 -- to:
 meta = '', kept = ''
+
+-- mutant: last_holder_forgotten
+-- statement: release
+-- from:
+meta = ''
+-- to:
+meta = '', label = ''
+
+-- mutant: force_unsaid
+-- statement: force_release
+-- from:
+outcome = 'forced'
+-- to:
+outcome = 'released'

@@ -100,9 +100,9 @@ expires_at
 -- mutant: settling_opens
 -- statement: settle
 -- from:
-label = '', actor = :settler
+meta = '', actor = :settler
 -- to:
-label = '', reopens_at = 0, actor = :settler
+meta = '', reopens_at = 0, actor = :settler
 
 -- mutant: settles_living
 -- statement: settle
@@ -271,3 +271,17 @@ length(:owner) > 0 AND :token > 0
 meta = ''
 -- to:
 meta = '', kept = ''
+
+-- mutant: last_holder_forgotten
+-- statement: release
+-- from:
+meta = ''
+-- to:
+meta = '', label = ''
+
+-- mutant: force_unsaid
+-- statement: force_release
+-- from:
+outcome = 'forced'
+-- to:
+outcome = 'released'

@@ -13,7 +13,7 @@ namespace dlock::tools {
 // Who holds it, for people: the label, and enough of the random owner to tell two of them apart; "-": nobody.
 std::string who(const Holder& row);
 
-// NAME OWNER TOKEN HELD LEFT STATE WAITERS, in columns.
+// NAME OWNER TOKEN HELD LEFT STATE WAITERS, in columns; and LAST ENDED OUTCOME, where a row tells of its last run.
 std::string as_table(const std::vector<Holder>& rows);
 
 // Every field, a line each.

@@ -68,7 +68,7 @@ RETURNING l.token;
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
 -- late is refused; and while somebody waits for it (wanted_until), the commit notifies, with the owner of the ticket that
 -- is next, or dashes, and the name.
-UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = l.owner, entries = '', meta = '',
+UPDATE {{lock}} AS l SET owner = NULL, actor = l.owner, entries = '', meta = '',
        expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
@@ -84,7 +84,7 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
 INSERT INTO {{lock}} AS l (name, token, actor, expires_at)
 SELECT :name::text, f.token + 1, :owner::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
   FROM {{lock}} AS f WHERE f.name = ''
-ON CONFLICT (name) DO UPDATE SET owner = NULL, node = '', label = '', actor = excluded.actor, entries = '', meta = '',
+ON CONFLICT (name) DO UPDATE SET owner = NULL, actor = excluded.actor, entries = '', meta = '',
        expires_at = CASE WHEN l.owner IS NULL THEN l.expires_at
                          ELSE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END
  WHERE l.owner IS NULL OR l.owner = excluded.actor
@@ -147,10 +147,10 @@ UPDATE {{lock}}
        expires_at = greatest(expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
  WHERE name = :name::text AND token = :token::bigint AND owner IN (:owner::text, :new_owner::text) AND entries = '';
 
--- name: force_release(name, token)
--- The token moves on, so that the holder's next renewal is refused; the label says why.
-UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, node = '', label = 'released by force', actor = l.owner, entries = '',
-       meta = '', expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+-- name: force_release(name, token, reason)
+-- The token moves on, so that the holder's next renewal is refused; what is said of the end under that token says why.
+UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, actor = l.owner, entries = '', meta = '',
+       ended_token = token + 1, outcome = 'forced', reason = :reason::text, expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
        (pg_notify('dlock_{{channel}}', coalesce(
@@ -196,7 +196,7 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
        s.lease_us,
        (SELECT count(*) FROM {{waiter}} AS w WHERE w.name = s.name AND w.expires_at > s.now
            AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
-       s.kept
+       s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name = :name::text AND l.name <> '' OFFSET 0) AS s;
 
@@ -213,7 +213,7 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
        s.lease_us,
        (SELECT count(*) FROM {{waiter}} AS w WHERE w.name = s.name AND w.expires_at > s.now
            AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
-       s.kept
+       s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name <> '' AND starts_with(l.name, :prefix::text) OFFSET 0) AS s
  ORDER BY s.name;
@@ -288,7 +288,8 @@ SELECT c.name, c.node, c.label, c.token, n.now - c.expires_at
 
 -- name: settle(name, token, settler)
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
-UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, node = '', label = '', actor = :settler::text, entries = '', meta = ''
+UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, actor = :settler::text, entries = '', meta = '',
+       ended_token = token + 1, outcome = 'expired', reason = ''
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
    AND expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE

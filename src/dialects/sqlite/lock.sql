@@ -52,7 +52,7 @@ RETURNING token;
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
 -- late is refused.
 UPDATE {{lock}}
-   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = owner,
+   SET owner = NULL, entries = '', meta = '', actor = owner,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner = :owner AND token = :token;
 
@@ -63,7 +63,7 @@ INSERT INTO {{lock}} AS l (name, token, actor, expires_at)
 SELECT :name, f.token + 1, :owner, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
   FROM {{lock}} AS f WHERE f.name = ''
 ON CONFLICT (name) DO UPDATE SET
-       owner = NULL, node = '', entries = '', meta = '', label = '', actor = excluded.actor,
+       owner = NULL, entries = '', meta = '', actor = excluded.actor,
        expires_at = CASE WHEN l.owner IS NULL THEN l.expires_at ELSE excluded.expires_at END
  WHERE l.owner IS NULL OR l.owner = excluded.actor;
 
@@ -104,10 +104,11 @@ UPDATE {{lock}}
        expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
  WHERE name = :name AND token = :token AND owner IN (:owner, :new_owner) AND entries = '';
 
--- name: force_release(name, token)
--- The token moves on, so that the holder's next renewal is refused; the label says why.
+-- name: force_release(name, token, reason)
+-- The token moves on, so that the holder's next renewal is refused; what is said of the end under that token says why.
 UPDATE {{lock}}
-   SET owner = NULL, token = token + 1, node = '', entries = '', meta = '', label = 'released by force', actor = owner,
+   SET owner = NULL, token = token + 1, entries = '', meta = '', actor = owner,
+       ended_token = token + 1, outcome = 'forced', reason = :reason,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
@@ -141,7 +142,7 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
        lease_us,
        (SELECT count(*) FROM {{waiter}} AS w
          WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
-       kept
+       kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
@@ -158,7 +159,7 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
        lease_us,
        (SELECT count(*) FROM {{waiter}} AS w
          WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
-       kept
+       kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
@@ -233,7 +234,8 @@ SELECT name, node, label, token, now - expires_at
 -- name: settle(name, token, settler)
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
 UPDATE {{lock}}
-   SET owner = NULL, token = token + 1, node = '', entries = '', meta = '', label = '', actor = :settler
+   SET owner = NULL, token = token + 1, entries = '', meta = '', actor = :settler,
+       ended_token = token + 1, outcome = 'expired', reason = ''
  WHERE name = :name AND owner IS NOT NULL AND token = :token
    AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
 

@@ -174,13 +174,14 @@ class FakeLockTable final : public store::LockTable {
     return adopted;
   }
 
-  bool force_release(std::string_view name, Token seen, Deadline) override {
+  bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline) override {
     return with_mishaps([&] {
       auto& row = rows_[std::string(name)];
       if (row.owner.empty() || row.token != number(seen)) return false;
       row.freed_by = std::exchange(row.owner, {});
       row.ends.clear();
-      row.label = "released by force";
+      row.forced = true;
+      row.reason = reason;
       ++row.token;
       return true;
     });
@@ -226,6 +227,7 @@ class FakeLockTable final : public store::LockTable {
       holder.token = Token{found->second.token};
       holder.lease = found->second.lease;
       holder.state = holder.owner.empty() ? State::free : State::held;
+      if (found->second.forced) holder.last_run = LastRun{{}, {}, {}, {}, Outcome::forced, found->second.reason};
       return holder;
     });
   }
@@ -328,7 +330,8 @@ class FakeLockTable final : public store::LockTable {
 
  private:
   struct Row {
-    std::string owner, node, label, freed_by, metadata;
+    std::string owner, node, label, freed_by, metadata, reason;
+    bool forced = false;                  // since its last grant
     std::map<std::string, Instant> ends;  // of a node's entries
     std::int64_t token = 0;
     Instant expires{}, reopens{};
@@ -374,6 +377,7 @@ class FakeLockTable final : public store::LockTable {
       if (!ask.entry.empty()) row.ends[std::string(ask.entry)] = later(now, ask.lease);
       row.owner = ask.owner;
       row.freed_by.clear();
+      row.forced = false;
       row.metadata.clear();
       row.node = ask.node;
       row.label = ask.label;

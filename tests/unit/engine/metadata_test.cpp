@@ -40,7 +40,7 @@ TEST_CASE("metadata are written again when nobody has answered, whether they wer
 TEST_CASE("metadata that nobody may write any more are a loss, told once") {
   Bench bench;
   REQUIRE(bench.held);
-  REQUIRE(bench.table->force_release("n", bench.held->token(), {later(BootClock::now(), 10s)}));
+  REQUIRE(bench.table->force_release("n", bench.held->token(), {}, {later(BootClock::now(), 10s)}));
   for (int i = 0; i < 2; ++i) try {
       bench.core.update_metadata(bench.held, "new", dlock::Keep::for_next);
       FAIL("it was written");
