@@ -1,4 +1,4 @@
--- The lock table as it is today, version 3. The migrations that lead to it: ../migrations/mysql/.
+-- The lock table as it is today, version 5. The migrations that lead to it: ../migrations/mysql/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -17,6 +17,10 @@ CREATE TABLE resource_lock (
   next_ticket BIGINT NOT NULL DEFAULT 0,
   served_ticket BIGINT NOT NULL DEFAULT 0,
   wanted_until BIGINT NOT NULL DEFAULT 0,
+  kept VARCHAR(4096) NOT NULL DEFAULT '',
+  ended_token BIGINT NOT NULL DEFAULT 0,
+  outcome VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+  reason VARCHAR(255) NOT NULL DEFAULT '',
   PRIMARY KEY (name)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
@@ -49,7 +53,8 @@ SELECT CONVERT(l.name USING utf8mb4) AS name,
             WHEN l.reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 'closed'
             WHEN l.owner IS NOT NULL THEN 'expired'
             ELSE 'free' END AS state,
-       l.node, l.label, l.owner, l.token,
+       CASE WHEN l.owner IS NULL THEN '' ELSE l.node END AS node, CASE WHEN l.owner IS NULL THEN '' ELSE l.label END AS label,
+       l.owner, l.token,
        TIMESTAMP('1970-01-01') + INTERVAL l.acquired_at MICROSECOND AS acquired_at_utc,
        TIMESTAMP('1970-01-01') + INTERVAL l.expires_at MICROSECOND AS expires_at_utc,
        CASE WHEN l.reopens_at > 0 THEN TIMESTAMP('1970-01-01') + INTERVAL l.reopens_at MICROSECOND END AS reopens_at_utc,
@@ -57,5 +62,11 @@ SELECT CONVERT(l.name USING utf8mb4) AS name,
        l.meta AS metadata,
        (SELECT COUNT(*) FROM resource_lock_waiter w
          WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-           AND (w.ticket = 0 OR w.ticket > l.served_ticket)) AS waiters
+           AND (w.ticket = 0 OR w.ticket > l.served_ticket)) AS waiters,
+       CASE WHEN l.owner IS NOT NULL THEN '' ELSE l.node END AS last_node,
+       CASE WHEN l.owner IS NOT NULL THEN '' ELSE l.label END AS last_label,
+       CASE WHEN l.owner IS NOT NULL OR l.acquired_at = 0 THEN '' WHEN l.ended_token = l.token THEN l.outcome
+            ELSE 'released' END AS last_outcome,
+       CASE WHEN l.owner IS NULL AND l.ended_token = l.token THEN l.reason ELSE '' END AS last_reason,
+       l.kept
   FROM resource_lock l WHERE l.name <> '';

@@ -1,4 +1,4 @@
--- The lock table as it is today, version 3. The migrations that lead to it: ../migrations/postgresql/.
+-- The lock table as it is today, version 5. The migrations that lead to it: ../migrations/postgresql/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -16,7 +16,11 @@ CREATE TABLE resource_lock (
   actor text NOT NULL DEFAULT '',
   next_ticket bigint NOT NULL DEFAULT 0,
   served_ticket bigint NOT NULL DEFAULT 0,
-  wanted_until bigint NOT NULL DEFAULT 0
+  wanted_until bigint NOT NULL DEFAULT 0,
+  kept text NOT NULL DEFAULT '' CHECK (octet_length(kept) <= 4096),
+  ended_token bigint NOT NULL DEFAULT 0,
+  outcome text NOT NULL DEFAULT '',
+  reason text NOT NULL DEFAULT '' CHECK (octet_length(reason) <= 255)
 ) WITH (
   -- Room on each page for updates in place, and no index on what changes, so that they stay HOT.
   fillfactor = 60,
@@ -59,12 +63,19 @@ SELECT l.name,
             WHEN l.reopens_at > l.now THEN 'closed'
             WHEN l.owner IS NOT NULL THEN 'expired'
             ELSE 'free' END AS state,
-       l.node, l.label, l.owner, l.token,
+       CASE WHEN l.owner IS NULL THEN '' ELSE l.node END AS node, CASE WHEN l.owner IS NULL THEN '' ELSE l.label END AS label,
+       l.owner, l.token,
        timestamp '1970-01-01' + l.acquired_at * interval '1 microsecond' AS acquired_at_utc,
        timestamp '1970-01-01' + l.expires_at * interval '1 microsecond' AS expires_at_utc,
        CASE WHEN l.reopens_at > 0 THEN timestamp '1970-01-01' + l.reopens_at * interval '1 microsecond' END AS reopens_at_utc,
        l.lease_us * interval '1 microsecond' AS lease,
        l.meta AS metadata,
        (SELECT count(*) FROM resource_lock_waiter w
-         WHERE w.name = l.name AND w.expires_at > l.now AND (w.ticket = 0 OR w.ticket > l.served_ticket)) AS waiters
+         WHERE w.name = l.name AND w.expires_at > l.now AND (w.ticket = 0 OR w.ticket > l.served_ticket)) AS waiters,
+       CASE WHEN l.owner IS NOT NULL THEN '' ELSE l.node END AS last_node,
+       CASE WHEN l.owner IS NOT NULL THEN '' ELSE l.label END AS last_label,
+       CASE WHEN l.owner IS NOT NULL OR l.acquired_at = 0 THEN '' WHEN l.ended_token = l.token THEN l.outcome
+            ELSE 'released' END AS last_outcome,
+       CASE WHEN l.owner IS NULL AND l.ended_token = l.token THEN l.reason ELSE '' END AS last_reason,
+       l.kept
   FROM (SELECT r.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now FROM resource_lock r WHERE r.name <> '') l;

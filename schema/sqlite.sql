@@ -1,4 +1,4 @@
--- The lock table as it is today, version 3. The migrations that lead to it: ../migrations/sqlite/.
+-- The lock table as it is today, version 5. The migrations that lead to it: ../migrations/sqlite/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -16,7 +16,11 @@ CREATE TABLE resource_lock (
   actor TEXT NOT NULL DEFAULT '',
   next_ticket INTEGER NOT NULL DEFAULT 0,
   served_ticket INTEGER NOT NULL DEFAULT 0,
-  wanted_until INTEGER NOT NULL DEFAULT 0
+  wanted_until INTEGER NOT NULL DEFAULT 0,
+  kept TEXT NOT NULL DEFAULT '' CHECK (length(CAST(kept AS BLOB)) <= 4096),
+  ended_token INTEGER NOT NULL DEFAULT 0,
+  outcome TEXT NOT NULL DEFAULT '',
+  reason TEXT NOT NULL DEFAULT '' CHECK (length(CAST(reason AS BLOB)) <= 255)
 ) WITHOUT ROWID;
 
 -- The floor row: every new name begins above its token, and its metadata is the identity of the installation. Never to
@@ -45,7 +49,8 @@ SELECT l.name,
             WHEN l.reopens_at > l.now THEN 'closed'
             WHEN l.owner IS NOT NULL THEN 'expired'
             ELSE 'free' END AS state,
-       l.node, l.label, l.owner, l.token,
+       CASE WHEN l.owner IS NULL THEN '' ELSE l.node END AS node, CASE WHEN l.owner IS NULL THEN '' ELSE l.label END AS label,
+       l.owner, l.token,
        strftime('%Y-%m-%d %H:%M:%S', l.acquired_at / 1000000, 'unixepoch')
          || printf('.%06d', l.acquired_at % 1000000) AS acquired_at_utc,
        strftime('%Y-%m-%d %H:%M:%S', l.expires_at / 1000000, 'unixepoch')
@@ -56,6 +61,12 @@ SELECT l.name,
        l.lease_us / 1000000.0 AS lease_seconds,
        l.meta AS metadata,
        (SELECT count(*) FROM resource_lock_waiter AS w
-         WHERE w.name = l.name AND w.expires_at > l.now AND (w.ticket = 0 OR w.ticket > l.served_ticket)) AS waiters
+         WHERE w.name = l.name AND w.expires_at > l.now AND (w.ticket = 0 OR w.ticket > l.served_ticket)) AS waiters,
+       CASE WHEN l.owner IS NOT NULL THEN '' ELSE l.node END AS last_node,
+       CASE WHEN l.owner IS NOT NULL THEN '' ELSE l.label END AS last_label,
+       CASE WHEN l.owner IS NOT NULL OR l.acquired_at = 0 THEN '' WHEN l.ended_token = l.token THEN l.outcome
+            ELSE 'released' END AS last_outcome,
+       CASE WHEN l.owner IS NULL AND l.ended_token = l.token THEN l.reason ELSE '' END AS last_reason,
+       l.kept
   FROM (SELECT *, strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 AS now
           FROM resource_lock WHERE name <> '') AS l;

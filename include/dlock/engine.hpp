@@ -119,7 +119,8 @@ class DLOCK_EXPORT Engine {
   std::vector<Waiter> waiters(std::string_view glob = "*");
 
   // Frees a lock whose token is still `seen`, and makes every later renewal by its holder fail. False: it had moved on.
-  [[nodiscard]] bool force_release(std::string_view name, Token seen);
+  // The reason, at most 255 bytes of UTF-8, stays in the row until the next grant (LastRun::reason).
+  [[nodiscard]] bool force_release(std::string_view name, Token seen, std::string_view reason = {});
 
   // One round of the reaper: settles at most `batch` leases that expired without release (each is reported once, as
   // `abandoned`), and removes at most `batch` rows idle for longer than the retention. Removal takes two rounds of one
@@ -134,6 +135,13 @@ class DLOCK_EXPORT Engine {
   // One pass over the whole table: settles, raises the floor, waits out the grace, removes. Waits while another reaper
   // is at work. Ends early, with what was done so far, when stopped.
   Reaped reap_all(const Reaping& reaping = {}, std::stop_token stop = {});
+
+  // Removes the row of one name that nobody uses, so that `list` does not show it any more; the reaper does so by itself
+  // for what is idle for long. As it, it raises the floor first and waits out EngineOptions::grace, so that tokens never
+  // fall: the next grant of the name has a larger one. It takes that long (60s) where there is something to remove, and
+  // no time where not. Never removes what is held, closed, waited for, or expired without having been settled, nor what
+  // was used while the grace ran. `row`, if given, tells how the name stood where it was in use or wanted.
+  Removal remove(std::string_view name, Holder* row = nullptr, std::stop_token stop = {});
 
   // What the engine has done and does, in numbers, without a statement and without waiting for the database.
   Stats stats() const;

@@ -5,7 +5,9 @@
 #include <dlock/export.hpp>
 #include <dlock/token.hpp>
 
+#include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,15 +24,35 @@ enum class State {
 
 DLOCK_EXPORT std::string_view to_string(State state) noexcept;
 
+// How a grant ended.
+enum class Outcome {
+  released,  // its holder gave it back, or the transaction it was for has ended
+  expired,   // the lease ended without a release
+  forced,    // somebody released it by force
+};
+
+DLOCK_EXPORT std::string_view to_string(Outcome outcome) noexcept;
+
+// The last grant of a name that nobody holds.
+struct LastRun {
+  std::string node{}, label{};                       // of who held it
+  std::chrono::sys_time<Duration> begun{}, ended{};  // by the database's clock
+  Outcome outcome{};
+  std::string reason{};  // of a release by force, as it was said; may be empty
+};
+
 // One row of the table as it was when it was read. For a free or closed row the fields of a holder are empty.
 struct Holder {
   std::string name{};
   State state{};
   std::string node{}, owner{}, label{}, metadata{};
-  Token token{};            // of the current grant, or of the last one
-  Duration held{};          // since the grant
-  Duration left{};          // of the lease; for a closed row, until it opens; negative: expired since
-  Duration lease{};         // the length a renewal gives
+  std::string kept{};  // what a holder left for the next ones (Lock::update_metadata), whatever the state
+  Token token{};       // of the current grant, or of the last one
+  Duration held{};     // since the grant
+  Duration left{};     // of the lease; for a closed row, until it opens; negative: expired since
+  Duration lease{};    // the length a renewal gives
+  std::optional<LastRun>
+      last_run{};           // unless held; the next grant writes over it, also one that takes over what expired
   int entries = 0;          // entries of reentrant holders; 1 for a plain grant, 0 when not held
   std::size_t waiters = 0;  // those whose waiting is written down: in order of arrival, or while holding something else
 };

@@ -39,6 +39,12 @@ enum class Released {
 DLOCK_EXPORT std::string_view to_string(Loss loss) noexcept;
 DLOCK_EXPORT std::string_view to_string(Released released) noexcept;
 
+// How long metadata stays.
+enum class Keep {
+  until_free,  // with the grant: gone when it is released, settled or taken over
+  for_next,    // also for those who hold the lock after it, until one of them keeps something else
+};
+
 // How a transaction is fenced.
 struct FenceOptions {
   // Whether a fence that fails also makes the transaction impossible to commit, so that a swallowed exception, or a
@@ -63,7 +69,7 @@ struct FenceOptions {
 // it is used, and from then on that of the thread that used it.
 // A Lock that was moved from holds nothing: what may throw throws misuse; it is not valid(), lost() and asked() are
 // stopped, name and owner are empty, token and remaining are 0, loss() and wanted() are empty. One that was released or
-// detached is not valid() either, and check, extend, fence, with_fence and fence_sql throw lost.
+// detached is not valid() either, and check, extend, update_metadata, fence, with_fence and fence_sql throw lost.
 // Owns: the grant. It may outlive its Engine; renewal goes on until the last Lock is gone.
 // Time: trust runs on CLOCK_BOOTTIME from before the request was sent; no wall clock is read.
 class [[nodiscard]] DLOCK_EXPORT Lock {
@@ -138,6 +144,15 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // longer than LockOptions::renew_every or EngineOptions::margin need.
   // Fails: lost, unavailable, timeout, in_doubt, misuse.
   void extend(SaturatingDuration lease);
+
+  // Writes other metadata into the lock's row, for all to see (Engine::inspect, list): at most 4096 bytes of UTF-8, as
+  // LockOptions::metadata. With Keep::for_next they are kept in the row as well, in Holder::kept, whatever becomes of this
+  // grant: its release, the end of its lease, a release by force. Whoever holds the lock next finds them there and, as
+  // long as it holds it, nobody else changes them: a place for how far the work is. Only this writes Holder::kept; empty
+  // metadata with Keep::for_next clears it, and as long as it is not empty the reaper leaves the row alone.
+  // All entries (Reentrance) share one row, and so its metadata: the last one to write counts. The lease is not renewed.
+  // Fails: lost, unavailable, timeout, in_doubt (it may be written or not), misuse.
+  void update_metadata(std::string_view metadata, Keep keep = Keep::until_free);
 
   // Proves, inside the caller's open transaction on the same database, that the lease is still this grant's, by writing
   // its row: nobody else can be granted the lock until the transaction ends, and nobody was before. What is committed

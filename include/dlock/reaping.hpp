@@ -38,5 +38,16 @@ struct Reaping {
   std::function<void(const ReapProgress&)> progress{};  // called by the calling thread, some times a second
 };
 
+// What became of Engine::remove.
+enum class Removal {
+  removed,  // the row is gone
+  absent,   // there was none
+  in_use,   // held, closed, expired and not settled yet, locked by a transaction, or used while the grace ran
+  wanted,   // free, but somebody waits for it, or said so a moment ago
+  stopped,  // by the caller, before anything was removed
+};
+
+DLOCK_EXPORT std::string_view to_string(Removal removal) noexcept;
+
 }  // namespace v0
 }  // namespace dlock

@@ -185,7 +185,12 @@ std::vector<Holder> Engine::list(std::string_view glob) { return Call(*this)->li
 
 std::vector<Waiter> Engine::waiters(std::string_view glob) { return Call(*this)->waiters(std::string(glob)); }
 
-bool Engine::force_release(std::string_view name, Token seen) { return Call(*this)->force_release(Name(name), seen); }
+bool Engine::force_release(std::string_view name, Token seen, std::string_view reason) {
+  const Call call(*this);
+  const Name checked(name);
+  api::check_reason("the reason", reason);
+  return call->force_release(checked, seen, reason);
+}
 
 Engine::Reaped Engine::reap(std::size_t batch) {
   if (batch == 0) throw Error(Fault::misuse, "the batch 0 must be at least 1");
@@ -198,6 +203,13 @@ Engine::Reaped Engine::reap_all(const Reaping& reaping, std::stop_token stop) {
   auto reaped = call->reap_all(reaping, call.stopped_by(stop));
   if (!stop.stop_requested()) call.check();
   return reaped;
+}
+
+Removal Engine::remove(std::string_view name, Holder* row, std::stop_token stop) {
+  Call call(*this);
+  const auto removal = call->remove(Name(name), row, call.stopped_by(stop));
+  if (removal == Removal::stopped && !stop.stop_requested()) call.check();
+  return removal;
 }
 
 Stats Engine::stats() const { return Call(*this)->stats(); }

@@ -196,5 +196,12 @@ void Lock::extend(SaturatingDuration lease) {
   handle.core->extend(handle.held, lease);
 }
 
+void Lock::update_metadata(std::string_view metadata, Keep keep) {
+  auto& handle = here();
+  api::check_metadata("the metadata", metadata);
+  if (handle.released() || handle.held->ended()) check();
+  handle.core->update_metadata(handle.held, metadata, keep);
+}
+
 }  // namespace v0
 }  // namespace dlock

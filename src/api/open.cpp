@@ -89,8 +89,12 @@ void check(const LockOptions& options) {
                                            shown(*options.lease), shown(options.max_hold)));
   if (options.renew_every) check_positive("LockOptions::renew_every", *options.renew_every);
   if (options.label) check_text("LockOptions::label", *options.label, longest_text);
-  check_text("LockOptions::metadata", options.metadata, longest_metadata);
+  check_metadata("LockOptions::metadata", options.metadata);
 }
+
+void check_reason(std::string_view what, std::string_view reason) { check_text(what, reason, longest_text); }
+
+void check_metadata(std::string_view what, std::string_view metadata) { check_text(what, metadata, longest_metadata); }
 
 void check(const Grant& grant) {
   const bool digits = std::all_of(grant.owner.begin(), grant.owner.end(),

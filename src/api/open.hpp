@@ -17,6 +17,8 @@ namespace dlock::api {
 void check(const EngineOptions& options);
 void check(const LockOptions& options);
 void check(const Grant& grant);
+void check_reason(std::string_view what, std::string_view reason);
+void check_metadata(std::string_view what, std::string_view metadata);
 void check_positive(std::string_view what, Duration value);
 
 // The dialect and the connector a URL leads to. Throws Error{misuse}.

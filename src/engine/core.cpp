@@ -372,10 +372,11 @@ std::vector<Waiter> Core::waiters(const std::string& glob) {
   return waiters;
 }
 
-bool Core::force_release(const Name& name, Token seen) {
+bool Core::force_release(const Name& name, Token seen, std::string_view reason) {
   bool in_doubt = false;
-  const bool moved = retry(soon(), {}, in_doubt,
-                           [&](Deadline deadline) { return table_->force_release(name.text(), seen, deadline); });
+  const bool moved = retry(soon(), {}, in_doubt, [&](Deadline deadline) {
+    return table_->force_release(name.text(), seen, reason, deadline);
+  });
   if (moved || !in_doubt) return moved;
   const auto row = inspect(name);  // an attempt without an answer may have done it
   return row && row->owner.empty() && number(row->token) == number(seen) + 1;

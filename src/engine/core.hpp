@@ -63,6 +63,7 @@ class Core : public std::enable_shared_from_this<Core> {
   Released release(const std::shared_ptr<engine::Lease>& held, Duration timeout);
   void detach(const std::shared_ptr<engine::Lease>& held);
   void extend(const std::shared_ptr<engine::Lease>& held, Duration lease) { extend(held, lease, soon()); }
+  void update_metadata(const std::shared_ptr<engine::Lease>& held, std::string_view metadata, Keep keep);
   // Who waits for the name, in this process and as of the last renewal in others.
   std::optional<Duration> wanted(const engine::Lease& held) const;
   std::stop_token asked(const std::shared_ptr<engine::Lease>& held);
@@ -83,9 +84,10 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<Waiter> waiters(const std::string& glob);
   std::optional<Holder> inspect(const Name& name);
   std::vector<Holder> list(const std::string& glob);
-  bool force_release(const Name& name, Token seen);
+  bool force_release(const Name& name, Token seen, std::string_view reason = {});
   Engine::Reaped reap(std::size_t batch);
   Engine::Reaped reap_all(const Reaping& reaping, const std::stop_token& stop);
+  Removal remove(const Name& name, Holder* row, const std::stop_token& stop);
   Stats stats() const;
   std::unique_ptr<engine::EventQueue::Registration> observe(std::function<void(const Event&)> observer) {
     return events_->observe(std::move(observer));

@@ -13,14 +13,31 @@ State state_of(std::string_view word) {
   throw std::logic_error("a statement answered a state that does not exist");
 }
 
+// Of a row that is not held. Who frees it without saying how has released it.
+LastRun last_run_of(const Answer& answer, std::size_t row, bool has_owner) {
+  LastRun last;
+  last.node = answer.text(row, 1);
+  last.label = answer.text(row, 3);
+  last.begun = std::chrono::sys_time<Duration>{Duration{answer.integer(row, 13)}};
+  last.ended = std::chrono::sys_time<Duration>{Duration{answer.integer(row, 14)}};
+  const auto outcome = answer.text(row, 15);
+  last.outcome = has_owner || outcome == to_string(Outcome::expired) ? Outcome::expired
+                 : outcome == to_string(Outcome::forced)             ? Outcome::forced
+                                                                     : Outcome::released;
+  if (last.outcome == Outcome::forced) last.reason = answer.text(row, 16);
+  return last;
+}
+
 }  // namespace
 
 Holder holder_of(const Answer& answer, std::size_t row) {
   Holder holder;
   holder.name = answer.text(row, 0);
-  holder.node = answer.text(row, 1);
   holder.owner = answer.text(row, 2);
-  holder.label = answer.text(row, 3);
+  if (!holder.owner.empty()) {
+    holder.node = answer.text(row, 1);
+    holder.label = answer.text(row, 3);
+  }
   holder.metadata = answer.text(row, 4);
   holder.token = Token{answer.integer(row, 5)};
   holder.state = state_of(answer.text(row, 6));
@@ -29,6 +46,9 @@ Holder holder_of(const Answer& answer, std::size_t row) {
   holder.entries = static_cast<int>(answer.integer(row, 9));
   holder.lease = Duration{answer.integer(row, 10)};
   holder.waiters = static_cast<std::size_t>(answer.integer(row, 11));
+  holder.kept = answer.text(row, 12);
+  if (holder.state != State::held && answer.integer(row, 13) != 0)
+    holder.last_run = last_run_of(answer, row, !holder.owner.empty());
   return holder;
 }
 

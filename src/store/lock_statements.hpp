@@ -11,8 +11,9 @@ struct LockStatements {
       : withdraw(all.at("withdraw", {"name", "owner"})),
         renew(all.at("renew", {"name", "owner", "token", "lease"})),
         extend(all.at("extend", {"name", "owner", "token", "lease"})),
+        update_metadata(all.at("update_metadata", {"name", "owner", "token", "mark", "meta", "keep"})),
         adopt(all.at("adopt", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "meta"})),
-        force_release(all.at("force_release", {"name", "token"})),
+        force_release(all.at("force_release", {"name", "token", "reason"})),
         busy(all.at("busy", {"name"})),
         look(all.at("look", {"name", "ticket"})),
         inspect(all.at("inspect", {"name"})),
@@ -20,6 +21,8 @@ struct LockStatements {
         floor(all.at("floor", {})),
         raise_floor(all.at("raise_floor", {"retention"})),
         idle(all.at("idle", {"prefix", "after", "floor", "retention", "limit"})),
+        idle_row(all.at("idle_row", {"name"})),
+        raise_floor_to(all.at("raise_floor_to", {"token"})),
         remove_idle(all.at("remove_idle", {"name", "token", "expires_at"})),
         abandoned(all.at("abandoned", {"prefix", "after", "limit"})),
         settle(all.at("settle", {"name", "token", "settler"})),
@@ -28,8 +31,9 @@ struct LockStatements {
         end_reaping(all.at("end_reaping", {"reaper", "pause"})),
         peek(all.at("peek", {"name"})),
         make(all.at("make", {"name"})) {}
-  const dialects::Statement &withdraw, &renew, &extend, &adopt, &force_release, &busy, &look, &inspect, &list, &floor,
-      &raise_floor, &idle, &remove_idle, &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
+  const dialects::Statement &withdraw, &renew, &extend, &update_metadata, &adopt, &force_release, &busy, &look,
+      &inspect, &list, &floor, &raise_floor, &idle, &idle_row, &raise_floor_to, &remove_idle, &abandoned, &settle,
+      &settled, &begin_reaping, &end_reaping, &peek, &make;
 };
 
 }  // namespace dlock::store

@@ -9,6 +9,7 @@
 
 #include <dlock/duration.hpp>
 #include <dlock/holder.hpp>
+#include <dlock/lock.hpp>
 #include <dlock/token.hpp>
 #include <dlock/transaction.hpp>
 
@@ -152,11 +153,14 @@ class LockTable {
   virtual std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) = 0;
   // Gives a lease a new length: it ends that long from now at the earliest.
   virtual Renewed extend(const LeaseKey& key, Duration lease, Deadline deadline) = 0;  // never not_known_yet
+  // Writes metadata into the row of a grant, and keeps it in the row beyond that if asked to. False: it is not this key's
+  // any more.
+  virtual bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) = 0;
   // Makes `to.owner` the owner of a plain grant, which keeps its token and is renewed; asking twice does so once.
   // False: it is not `from`'s any more, or has entries of a node.
   virtual bool adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) = 0;
-  // Frees a name whose token is still `seen` and moves its token on. False: it was free or had moved on.
-  virtual bool force_release(std::string_view name, Token seen, Deadline deadline) = 0;
+  // Frees a name whose token is still `seen`, moves its token on, and leaves the reason. False: it was free or had moved on.
+  virtual bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) = 0;
 
   // True: an acquire would be in vain now. False: it may be, or not.
   virtual bool busy(std::string_view name, Deadline deadline) = 0;
@@ -183,8 +187,13 @@ class LockTable {
   // Raises the floor to the largest token among rows idle for longer than `retention`; answers the floor after that.
   virtual Token raise_floor(Duration retention, Deadline deadline) = 0;
   // Rows that nobody holds, that are idle for longer than `retention`, and whose token is not above `floor`: what is
-  // abandoned is settled, and so reported, before it can go. Locks nothing.
+  // abandoned is settled, and so reported, before it can go; and none that keeps something for the next holder. Locks
+  // nothing.
   virtual std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) = 0;
+  // A row that nobody holds and that is open, by its name. Empty: there is none. Locks nothing.
+  virtual std::optional<Idle> idle_row(std::string_view name, Deadline deadline) = 0;
+  // Raises the floor to `least`, if it is not there; answers the floor after that.
+  virtual Token raise_floor_to(Token least, Deadline deadline) = 0;
   // Removes those of these rows that are as they were seen, not locked by another transaction, and not marked by
   // somebody who waits; answers how many.
   virtual std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) = 0;

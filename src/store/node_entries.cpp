@@ -53,6 +53,8 @@ bool EntrySet::room() const noexcept { return 1 + (ends_.size() + 1) * longest_e
 
 std::string EntrySet::mark(std::string_view id) { return fmt::format(";{}=", id); }
 
+std::string EntrySet::mark_of(const LeaseKey& key) { return key.entry.empty() ? std::string{} : mark(key.entry); }
+
 struct NodeEntries::Row {
   std::string owner, node, text;
   std::int64_t token = 0, floor = 0, now = 0;

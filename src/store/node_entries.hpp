@@ -32,6 +32,8 @@ class EntrySet {
 
   // What stands before the end of an entry in the text.
   static std::string mark(std::string_view id);
+  // Of the key's entry; empty: it has none.
+  static std::string mark_of(const LeaseKey& key);
 
  private:
   std::map<std::string, std::int64_t, std::less<>> ends_;

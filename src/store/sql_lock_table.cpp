@@ -11,6 +11,7 @@
 #include "store/lock_statements.hpp"
 #include "store/node_entries.hpp"
 #include "store/pool.hpp"
+#include "store/reaper_rows.hpp"
 #include "store/release_notice.hpp"
 #include "store/renewals.hpp"
 #include "store/sql_visit.hpp"
@@ -178,6 +179,13 @@ class SqlLockTable final : public LockTable {
     return asked(ask_->extend, {key.name, key.owner, number(key.token), lease.count()}, deadline, renewed_one);
   }
 
+  bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) override {
+    const auto mark = EntrySet::mark_of(key);
+    const std::int64_t kept = keep == Keep::for_next ? 1 : 0;
+    return affected(ask_->update_metadata,
+                    {key.name, key.owner, number(key.token), std::string_view{mark}, metadata, kept}, deadline) > 0;
+  }
+
   bool adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) override {
     return affected(ask_->adopt,
                     {from.name, from.owner, number(from.token), to.owner, to.node, to.label, to.actor, to.lease.count(),
@@ -185,8 +193,8 @@ class SqlLockTable final : public LockTable {
                     deadline) > 0;
   }
 
-  bool force_release(std::string_view name, Token seen, Deadline deadline) override {
-    return freed(ask_->force_release, {name, number(seen)}, deadline);
+  bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) override {
+    return freed(ask_->force_release, {name, number(seen), reason}, deadline);
   }
 
   bool busy(std::string_view name, Deadline deadline) override {
@@ -259,26 +267,24 @@ class SqlLockTable final : public LockTable {
   }
 
   std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) override {
-    return scanned(
-        ask_->idle, {some.prefix, some.after, number(floor), retention.count(), static_cast<std::int64_t>(some.limit)},
-        deadline, [](const Answer& answer) {
-          std::vector<Idle> found;
-          found.reserve(answer.rows());
-          for (std::size_t row = 0; row < answer.rows(); ++row)
-            found.push_back({answer.text(row, 0), Token{answer.integer(row, 1)}, Duration{answer.integer(row, 2)}});
-          return found;
-        });
+    return scanned(ask_->idle,
+                   {some.prefix, some.after, number(floor), retention.count(), static_cast<std::int64_t>(some.limit)},
+                   deadline, idle_rows);
+  }
+
+  std::optional<Idle> idle_row(std::string_view name, Deadline deadline) override {
+    const auto found = asked(ask_->idle_row, {name}, deadline, idle_rows);
+    return found.empty() ? std::nullopt : std::optional(found.front());
+  }
+
+  Token raise_floor_to(Token least, Deadline deadline) override {
+    affected(ask_->raise_floor_to, {number(least)}, deadline);
+    return floor(deadline);
   }
 
   std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) override {
     if (rows.empty()) return 0;
-    std::vector<Argument> arguments;
-    arguments.reserve(rows.size() * 3);
-    for (const auto& row : rows) {
-      arguments.emplace_back(std::string_view{row.name});
-      arguments.emplace_back(number(row.token));
-      arguments.emplace_back(row.expires_at.count());
-    }
+    const auto arguments = arguments_of(rows);
     return on_connection(deadline, [&](dialects::Connection& connection, const Deadline&) {
       return static_cast<std::size_t>(connection.run_rows(ask_->remove_idle, arguments, 3, deadline).affected);
     });
@@ -286,14 +292,7 @@ class SqlLockTable final : public LockTable {
 
   std::vector<Abandoned> abandoned(const Some& some, Deadline deadline) override {
     return scanned(ask_->abandoned, {some.prefix, some.after, static_cast<std::int64_t>(some.limit)}, deadline,
-                   [](const Answer& answer) {
-                     std::vector<Abandoned> found;
-                     found.reserve(answer.rows());
-                     for (std::size_t row = 0; row < answer.rows(); ++row)
-                       found.push_back({answer.text(row, 0), answer.text(row, 1), answer.text(row, 2),
-                                        Token{answer.integer(row, 3)}, Duration{answer.integer(row, 4)}});
-                     return found;
-                   });
+                   abandoned_rows);
   }
 
   bool settle(std::string_view name, Token token, std::string_view settler, Deadline deadline) override {

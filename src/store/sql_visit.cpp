@@ -223,7 +223,7 @@ std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::S
 
 std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements,
                        const Installation& installation, const LeaseKey& key) {
-  const auto mark = key.entry.empty() ? std::string{} : EntrySet::mark(key.entry);
+  const auto mark = EntrySet::mark_of(key);
   const Argument arguments[] = {key.name,          key.owner,
                                 number(key.token), std::string_view{mark},
                                 key.lease.count(), std::string_view{installation.identity}};

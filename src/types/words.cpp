@@ -20,6 +20,15 @@ std::string_view to_string(State state) noexcept {
   return "unknown";
 }
 
+std::string_view to_string(Outcome outcome) noexcept {
+  switch (outcome) {
+    case Outcome::released: return "released";
+    case Outcome::expired: return "expired";
+    case Outcome::forced: return "forced";
+  }
+  return "unknown";
+}
+
 std::string_view to_string(Loss loss) noexcept {
   switch (loss) {
     case Loss::refused: return "refused";
@@ -97,6 +106,17 @@ std::string_view to_string(ReapProgress::Phase phase) noexcept {
     case ReapProgress::Phase::settling: return "settling";
     case ReapProgress::Phase::grace: return "grace";
     case ReapProgress::Phase::removing: return "removing";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Removal removal) noexcept {
+  switch (removal) {
+    case Removal::removed: return "removed";
+    case Removal::absent: return "absent";
+    case Removal::in_use: return "in_use";
+    case Removal::wanted: return "wanted";
+    case Removal::stopped: return "stopped";
   }
   return "unknown";
 }

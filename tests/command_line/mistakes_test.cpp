@@ -24,6 +24,7 @@ const std::vector<std::vector<std::string>> commands{
     {"release", "job", "--token", "1"},
     {"release", "job", "--force", "--expect-token", "1", "--yes"},
     {"reap"},
+    {"remove", "job"},
     {"run", "-n", "job", "--", "true"},
 };
 

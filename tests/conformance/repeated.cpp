@@ -265,7 +265,7 @@ TEST_CASE("nor is who was released by force, or with many others") {
   Sender holder(database);
   const auto token = holder.acquire();
   REQUIRE(token);
-  CHECK(holder.table->force_release("job", *token, Sender::soon()));
+  CHECK(holder.table->force_release("job", *token, {}, Sender::soon()));
   CHECK_FALSE(holder.acquire());
 
   const auto table = open_table(database.url(), 1);
@@ -313,8 +313,8 @@ TEST_CASE("a repeated forced release moves the token once") {
   Sender holder(database);
   const auto token = holder.acquire();
   REQUIRE(token);
-  CHECK(holder.table->force_release("job", *token, Sender::soon()));
+  CHECK(holder.table->force_release("job", *token, {}, Sender::soon()));
   const auto moved = database.admin().row("job");
-  CHECK_FALSE(holder.table->force_release("job", *token, Sender::soon()));
+  CHECK_FALSE(holder.table->force_release("job", *token, {}, Sender::soon()));
   CHECK(database.admin().row("job") == moved);
 }

@@ -316,3 +316,31 @@ OLD.{{column}} IS NOT NULL AND (NEW
 LEFT(CONCAT(
 -- to:
 IF(TRUE, CONCAT(
+
+-- mutant: metadata_of_anybody
+-- statement: update_metadata
+-- from:
+owner = :owner AND token = :token
+-- to:
+LENGTH(:owner) > 0 AND :token > 0
+
+-- mutant: kept_goes_with_release
+-- statement: release
+-- from:
+meta = ''
+-- to:
+meta = '', kept = ''
+
+-- mutant: last_holder_forgotten
+-- statement: release
+-- from:
+meta = ''
+-- to:
+meta = '', label = ''
+
+-- mutant: force_unsaid
+-- statement: force_release
+-- from:
+outcome = 'forced'
+-- to:
+outcome = 'released'

@@ -319,3 +319,31 @@ NEW.{{column}} IS NULL AND
 OLD.{{column}} IS NOT NULL AND (NEW
 -- to:
 (OLD.{{column}} IS NULL OR NEW
+
+-- mutant: metadata_of_anybody
+-- statement: update_metadata
+-- from:
+owner = :owner::text AND token = :token::bigint
+-- to:
+length(:owner::text) > 0 AND :token::bigint > 0
+
+-- mutant: kept_goes_with_release
+-- statement: release
+-- from:
+meta = ''
+-- to:
+meta = '', kept = ''
+
+-- mutant: last_holder_forgotten
+-- statement: release
+-- from:
+meta = ''
+-- to:
+meta = '', label = ''
+
+-- mutant: force_unsaid
+-- statement: force_release
+-- from:
+outcome = 'forced'
+-- to:
+outcome = 'released'

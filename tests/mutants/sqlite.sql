@@ -100,9 +100,9 @@ expires_at
 -- mutant: settling_opens
 -- statement: settle
 -- from:
-label = '', actor = :settler
+meta = '', actor = :settler
 -- to:
-label = '', reopens_at = 0, actor = :settler
+meta = '', reopens_at = 0, actor = :settler
 
 -- mutant: settles_living
 -- statement: settle
@@ -257,3 +257,31 @@ NEW.{{column}} IS NULL AND
 typeof(OLD.{{column}}) = 'integer' AND (NEW
 -- to:
 (OLD.{{column}} IS NULL OR NEW
+
+-- mutant: metadata_of_anybody
+-- statement: update_metadata
+-- from:
+owner = :owner AND token = :token
+-- to:
+length(:owner) > 0 AND :token > 0
+
+-- mutant: kept_goes_with_release
+-- statement: release
+-- from:
+meta = ''
+-- to:
+meta = '', kept = ''
+
+-- mutant: last_holder_forgotten
+-- statement: release
+-- from:
+meta = ''
+-- to:
+meta = '', label = ''
+
+-- mutant: force_unsaid
+-- statement: force_release
+-- from:
+outcome = 'forced'
+-- to:
+outcome = 'released'

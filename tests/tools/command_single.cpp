@@ -160,3 +160,31 @@ TEST_CASE("errors have the promised codes and one line") {
   CHECK(code({"list", "--table", "nowhere"}) == 7);
   CHECK(dlock_tool("", {"list"}).code == 2);
 }
+
+TEST_CASE("of a lock that nobody holds, list and inspect tell the last run: who, when, and how it ended") {
+  Database database;
+  auto engine = database.engine({.node = "web3"});
+  const auto tool = [&](std::vector<std::string> arguments) { return dlock_tool(database.url(), std::move(arguments)); };
+  auto lock = engine.try_lock("nightly", {.renew = false, .label = "report"});
+  REQUIRE(lock);
+  CHECK_FALSE(tool({"list"}).says("OUTCOME"));
+  CHECK_FALSE(tool({"inspect", "nightly"}).says("last run"));
+  CHECK(Json::parse(tool({"inspect", "nightly", "--format", "json"}).out)["last_run"].is_null());
+  const auto forced = tool({"release", "nightly", "--force", "--yes", "--expect-token",
+                            std::to_string(number(lock->token())), "--reason", "it hangs"});
+  CHECK_MESSAGE(forced.code == 0, forced.out);
+  const auto text = tool({"inspect", "nightly"});
+  CHECK(text.code == 3);
+  CHECK_MESSAGE(text.says("last run:  report (web3), forced: it hangs\nbegun:     20"), text.out);
+  CHECK_MESSAGE(text.says(" UTC, after "), text.out);
+  const auto list = tool({"list", "--state", "all"});
+  CHECK_MESSAGE((list.says("LAST") && list.says("OUTCOME") && list.says("forced: it hangs")), list.out);
+  const auto last = Json::parse(tool({"list", "--state", "free", "--format", "json"}).out)["locks"][0]["last_run"];
+  CHECK(last["node"] == "web3");
+  CHECK(last["label"] == "report");
+  CHECK(last["outcome"] == "forced");
+  CHECK(last["reason"] == "it hangs");
+  CHECK(last["begun_us"] == database.admin().acquired_at("nightly").count());
+  CHECK(last["ended_us"] == database.admin().expires_at("nightly").count());
+  CHECK(tool({"release", "nightly", "--token", "1", "--reason", "x"}).code == 2);
+}

@@ -27,6 +27,7 @@ constexpr std::array<const char*, 5> states{"held", "free", "closed", "expired",
 constexpr Duration shortest_lease = std::chrono::milliseconds{1};
 constexpr std::size_t longest_pattern = 4096;
 
+constexpr std::size_t longest_reason = 255;
 constexpr std::size_t length_of_owner = 32;
 
 void check_owner(const std::string& owner) {
@@ -66,9 +67,13 @@ Single::Single(Command& tool)
   release_.add_flag("--force", force_, "free it although somebody else holds it");
   release_.add_option("--expect-token", "T", expected_,
                       "for --force: what list shows; has it moved on, nothing is done");
+  release_.add_option("--reason", "TEXT", reason_,
+                      "for --force: why; shown by list and inspect until the next one has it");
   release_.add_flag("--yes", yes_, "for --force: do not ask");
   list_.set_footer(
-      "Times are counted by the database's clock. LEFT of a closed lock: until it opens; negative: expired since.\n"
+      "Times are counted by the database's clock. LEFT of a closed lock: until it opens; negative: expired since. Of "
+      "one\n"
+      "that nobody holds, LAST, ENDED and OUTCOME tell who had it last: released, expired, or forced and why.\n"
       "Examples:\n"
       "  dlock list\n"
       "  dlock list 'report/*' --state all --format json");
@@ -92,7 +97,7 @@ Single::Single(Command& tool)
       "lock. The fencing token never falls, not even by force.\n"
       "Examples:\n"
       "  dlock release deploy --token \"$token\"\n"
-      "  dlock release nightly --force --expect-token 42   # shows the holder, and asks");
+      "  dlock release nightly --force --expect-token 42 --reason \"web3 hangs\"");
   release_.set_usage(
       {"dlock release [OPTIONS] NAME --token T", "dlock release [OPTIONS] NAME --force --expect-token T"});
 }
@@ -134,6 +139,8 @@ void Single::check(const Console& console) const {
       throw UsageError(fmt::format("--token {} is not for --force: that takes --expect-token", in_quotes(*token_)));
     if (!force_ && expected_)
       throw UsageError(fmt::format("--expect-token {} is for --force only", in_quotes(*expected_)));
+    if (!force_ && reason_) throw UsageError("--reason is for --force only");
+    if (reason_) check_text("the reason", *reason_, longest_reason);
     if (!force_ && yes_) throw UsageError("--yes is for --force only");
     if (!force_ && !token_) throw UsageError("release needs --token, what acquire answered (or --force)");
   }
@@ -279,7 +286,7 @@ int Single::force(Engine& engine, Console& console) const {
   if (!row || row->owner.empty() || row->token != token()) return not_the_holder(console);
   console.note(why_busy(*row));
   if (!yes_ && !confirmed()) return say_no("nothing was done", console);
-  if (!engine.force_release(name_, token())) return not_the_holder(console);
+  if (!engine.force_release(name_, token(), reason_.value_or(""))) return not_the_holder(console);
   if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"released", true}}));
   return number(Exit::ok);
 }

@@ -43,7 +43,7 @@ class Single {
   Command &list_, &inspect_, &acquire_, &renew_, &release_;
   Asking asking_;
   std::string glob_ = "*", state_ = "held", name_;
-  std::optional<std::string> ttl_, token_, owner_, expected_;
+  std::optional<std::string> ttl_, token_, owner_, reason_, expected_;
   bool force_ = false, yes_ = false;
 };
 

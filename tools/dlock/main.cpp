@@ -2,6 +2,7 @@
 #include "lock_commands.hpp"
 #include "queue.hpp"
 #include "reap.hpp"
+#include "remove.hpp"
 #include "run.hpp"
 #include "top.hpp"
 
@@ -79,6 +80,7 @@ int main(int argc, char** argv) {
   Single single(tool);
   const Queue queue(tool);
   const Reap reap(tool);
+  const Remove remove(tool);
   const Top top(tool);
   tell_of_itself(tool);
   return run_tool(
@@ -87,11 +89,12 @@ int main(int argc, char** argv) {
         if (run.chosen()) return run(connection, console, arguments);
         if (tool.chosen() == nullptr)  // not refused before, so that a wrong word is named first
           throw UsageError(
-              "no command is given: write run, list, inspect, acquire, renew, release, wait, graph, reap or "
-              "top; see --help");
+              "no command is given: write run, list, inspect, acquire, renew, release, wait, graph, reap, "
+              "remove or top; see --help");
         if (arguments.cut) throw UsageError("only run takes a command after --");
         if (queue.chosen()) return queue(connection, console);
         if (reap.chosen()) return reap(connection, console);
+        if (remove.chosen()) return remove(connection, console);
         if (top.chosen()) return top(connection, console);
         return single(connection, console);
       },

@@ -4,10 +4,12 @@
 #include "tools/shared/json.hpp"
 #include "tools/shared/usage.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
+#include <chrono>
+#include <optional>
 #include <string_view>
 
 namespace dlock::tools {
@@ -24,6 +26,47 @@ std::string who(const Holder& row) {
 
 namespace {
 
+// 2026-11-21 03:46:00 UTC, of the database's clock.
+std::string moment(std::chrono::sys_time<Duration> time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
+}
+
+std::string outcome(const LastRun& last) {
+  const auto word = std::string(to_string(last.outcome));
+  return last.reason.empty() ? word : fmt::format("{}: {}", word, last.reason);
+}
+
+std::string who(const LastRun& last) { return last.label.empty() ? last.node.empty() ? "-" : last.node : last.label; }
+
+std::string last_run(const LastRun& last) {
+  return fmt::format("last run:  {} ({}), {}\nbegun:     {}\nended:     {}, after {}\n", printable(who(last)),
+                     printable(last.node), printable(outcome(last)), moment(last.begun), moment(last.ended),
+                     shown(last.ended - last.begun));
+}
+
+// Three columns more, where there is something to be said in them.
+void add_last_runs(const std::vector<Holder>& rows, std::vector<std::vector<std::string>>& lines) {
+  if (std::none_of(rows.begin(), rows.end(), [](const Holder& row) { return row.last_run.has_value(); })) return;
+  for (const char* title : {"LAST", "ENDED", "OUTCOME"}) lines.front().emplace_back(title);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto& last = rows[i].last_run;
+    lines[i + 1].push_back(last ? printable(who(*last)) : "-");
+    lines[i + 1].push_back(last ? moment(last->ended) : "-");
+    lines[i + 1].push_back(last ? printable(outcome(*last)) : "-");
+  }
+}
+
+Json as_json(const std::optional<LastRun>& last) {
+  if (!last) return {};
+  return Json::object({{"node", last->node},
+                       {"label", last->label},
+                       {"begun_us", last->begun.time_since_epoch().count()},
+                       {"ended_us", last->ended.time_since_epoch().count()},
+                       {"outcome", to_string(last->outcome)},
+                       {"reason", last->reason}});
+}
+
 std::string left(const Holder& row) { return row.state == State::free ? "-" : shown(row.left); }
 
 // Letters as a terminal counts them: continuation bytes of UTF-8 take no room.
@@ -35,12 +78,13 @@ std::size_t width(std::string_view text) {
 }  // namespace
 
 std::string as_table(const std::vector<Holder>& rows) {
-  std::vector<std::array<std::string, 7>> lines{{"NAME", "OWNER", "TOKEN", "HELD", "LEFT", "STATE", "WAITERS"}};
+  std::vector<std::vector<std::string>> lines{{"NAME", "OWNER", "TOKEN", "HELD", "LEFT", "STATE", "WAITERS"}};
   for (const auto& row : rows)
     lines.push_back({printable(row.name), printable(who(row)), std::to_string(number(row.token)),
                      has_holder(row) ? shown(row.held) : "-", left(row), std::string(to_string(row.state)),
                      std::to_string(row.waiters)});
-  std::array<std::size_t, 7> widths{};
+  add_last_runs(rows, lines);
+  std::vector<std::size_t> widths(lines.front().size());
   for (const auto& line : lines)
     for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
   std::string text;
@@ -62,8 +106,10 @@ std::string as_lines(const Holder& row) {
         printable(row.node), printable(row.label), row.owner, shown(row.held), shown(row.lease), shown(row.left),
         row.entries);
   else if (row.state == State::closed) text += fmt::format("opens in:  {}\n", shown(row.left));
+  if (row.last_run) text += last_run(*row.last_run);
   if (row.waiters > 0) text += fmt::format("waiters:   {}\n", row.waiters);
   if (!row.metadata.empty()) text += fmt::format("metadata:  {}\n", printable(row.metadata));
+  if (!row.kept.empty()) text += fmt::format("kept:      {}\n", printable(row.kept));
   text.pop_back();
   return text;
 }
@@ -79,7 +125,9 @@ Json as_json(const Holder& row) {
                        {"left_us", row.left.count()},
                        {"entries", row.entries},
                        {"waiters", row.waiters},
-                       {"metadata", row.metadata}});
+                       {"metadata", row.metadata},
+                       {"kept", row.kept},
+                       {"last_run", as_json(row.last_run)}});
 }
 
 std::string why_busy(const Holder& row) {
@@ -93,10 +141,13 @@ std::string why_busy(const Holder& row) {
       row.state == State::held ? fmt::format("ends in {} unless renewed", shown(row.left)) : "has ended");
 }
 
-void say_busy(const Holder& row, Console& console) {
-  if (console.json()) console.error(Exit::busy, why_busy(row));
-  else console.note(why_busy(row));
+int say_busy(const std::string& text, Console& console) {
+  if (console.json()) return console.error(Exit::busy, text);
+  console.note(text);
+  return number(Exit::busy);
 }
+
+void say_busy(const Holder& row, Console& console) { static_cast<void>(say_busy(why_busy(row), console)); }
 
 int say_no(const std::string& text, Console& console) {
   if (console.json()) return console.error(Exit::no, text);

@@ -13,7 +13,7 @@ namespace dlock::tools {
 // Who holds it, for people: the label, and enough of the random owner to tell two of them apart; "-": nobody.
 std::string who(const Holder& row);
 
-// NAME OWNER TOKEN HELD LEFT STATE WAITERS, in columns.
+// NAME OWNER TOKEN HELD LEFT STATE WAITERS, in columns; and LAST ENDED OUTCOME, where a row tells of its last run.
 std::string as_table(const std::vector<Holder>& rows);
 
 // Every field, a line each.
@@ -26,6 +26,7 @@ std::string why_busy(const Holder& row);
 
 // A no is an answer: a plain line on standard error (not with -q), or with --format json an error object.
 void say_busy(const Holder& row, Console& console);
-int say_no(const std::string& text, Console& console);  // answers Exit::no
+int say_busy(const std::string& text, Console& console);  // answers Exit::busy
+int say_no(const std::string& text, Console& console);    // answers Exit::no
 
 }  // namespace dlock::tools

@@ -91,7 +91,7 @@ ON DUPLICATE KEY UPDATE
 -- name: release(name, owner, token) -> wanted
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
 -- late is refused; and the insert id whether somebody waits for it: 1, or else 0.
-UPDATE {{lock}} SET actor = owner, owner = NULL, node = '', label = '', entries = '', meta = '',
+UPDATE {{lock}} SET actor = owner, owner = NULL, entries = '', meta = '',
        expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        wanted_until = wanted_until
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
@@ -104,8 +104,6 @@ INSERT INTO {{lock}} (name, token, actor, expires_at)
 SELECT :name, f.token + 1, :owner, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 0 * LAST_INSERT_ID(0)
   FROM {{lock}} f WHERE f.name = ''
 ON DUPLICATE KEY UPDATE
-  node = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.node),
-  label = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.label),
   entries = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.entries),
   meta = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.meta),
   expires_at = IF({{lock}}.owner <=> VALUES(actor), VALUES(expires_at), {{lock}}.expires_at),
@@ -148,6 +146,13 @@ UPDATE {{lock}}
                                               AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
  WHERE name = :name AND owner = :owner AND token = :token;
 
+-- name: update_metadata(name, owner, token, mark, meta, keep) -> matched
+-- Of a grant, or of an entry of a node (:mark, as in fence) that is still in its row. No test of time: as long as nobody
+-- took the row, it may be written. What is kept is written here alone, and by no other statement taken away.
+-- The end of the lease moves by as little as it can: see renew.
+UPDATE {{lock}} SET meta = :meta, kept = IF(:keep = 0, kept, :meta), expires_at = expires_at + 1
+ WHERE name = :name AND owner = :owner AND token = :token AND (LENGTH(:mark) = 0 OR LOCATE(:mark, entries) > 0);
+
 -- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta) -> matched
 -- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
 -- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
@@ -157,10 +162,11 @@ UPDATE {{lock}}
        expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
  WHERE name = :name AND token = :token AND owner IN (:owner, :new_owner) AND entries = '';
 
--- name: force_release(name, token) -> wanted
--- The token moves on, so that the holder's next renewal is refused; the label says why.
-UPDATE {{lock}} SET actor = owner, owner = NULL, token = token + 1, node = '', label = 'released by force', entries = '',
-       meta = '', expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+-- name: force_release(name, token, reason) -> wanted
+-- The token moves on, so that the holder's next renewal is refused; what is said of the end under that token, which is
+-- the new one here, says why.
+UPDATE {{lock}} SET actor = owner, owner = NULL, token = token + 1, entries = '', meta = '',
+       ended_token = token, outcome = 'forced', reason = :reason, expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        wanted_until = wanted_until
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
@@ -206,7 +212,8 @@ SELECT name, node, owner, label, meta, token,
        lease_us,
        (SELECT COUNT(*) FROM {{waiter}} w
          WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-           AND (w.ticket = 0 OR w.ticket > l.served_ticket))
+           AND (w.ticket = 0 OR w.ticket > l.served_ticket)),
+       kept, acquired_at, expires_at, IF(ended_token = token, outcome, ''), reason
   FROM {{lock}} l WHERE name = :name AND name <> '';
 
 -- name: list(prefix) -> fresh
@@ -226,7 +233,8 @@ SELECT name, node, owner, label, meta, token,
        lease_us,
        (SELECT COUNT(*) FROM {{waiter}} w
          WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-           AND (w.ticket = 0 OR w.ticket > l.served_ticket))
+           AND (w.ticket = 0 OR w.ticket > l.served_ticket)),
+       kept, acquired_at, expires_at, IF(ended_token = token, outcome, ''), reason
   FROM {{lock}} l WHERE name <> '' AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix
  ORDER BY name;
 
@@ -266,9 +274,17 @@ UPDATE {{lock}}
 SELECT name, token, expires_at
   FROM {{lock}}
  WHERE name > :after AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix AND owner IS NULL
-   AND token <= :floor
+   AND token <= :floor AND kept = ''
    AND GREATEST(expires_at, reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention
  ORDER BY name LIMIT :limit;
+
+-- name: idle_row(name) -> fresh
+SELECT name, token, expires_at FROM {{lock}}
+ WHERE name = :name AND name <> '' AND owner IS NULL
+   AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+
+-- name: raise_floor_to(token)
+UPDATE {{lock}} SET token = :token WHERE name = '' AND token < :token;
 
 -- name: remove_idle(name, token, expires_at)
 -- One packet, with the rows as a list of tuples at /*rows*/: exactly what was seen idle, or nothing, and nothing while
@@ -294,7 +310,8 @@ SELECT name, node, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TI
 -- name: settle(name, token, settler) -> wanted
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
 UPDATE {{lock}}
-   SET owner = NULL, token = token + 1, node = '', label = '', actor = :settler, entries = '', meta = '',
+   SET owner = NULL, token = token + 1, actor = :settler, entries = '', meta = '',
+       ended_token = token, outcome = 'expired', reason = '',
        wanted_until = wanted_until
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner IS NOT NULL AND token = :token

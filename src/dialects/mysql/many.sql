@@ -71,7 +71,7 @@ START TRANSACTION;
 INSERT INTO {{lock}}
 SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER BY r.name FOR UPDATE SKIP LOCKED
 ON DUPLICATE KEY UPDATE
-  owner = NULL, node = '', label = '', actor = VALUES(owner), entries = '', meta = '', expires_at = @dlock_now;
+  owner = NULL, actor = VALUES(owner), entries = '', meta = '', expires_at = @dlock_now;
 SELECT r.name, IF(r.owner IS NOT NULL, 0, 1 + (r.wanted_until > @dlock_now)) FROM {{lock}} r
  WHERE (r.name, r.token) IN (/*rows 1 3*/);
 COMMIT;

@@ -30,7 +30,7 @@ UPDATE {{lock}} SET entries = :others
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
 -- name: drop_last_entry(name, owner, token, seen) -> wanted
-UPDATE {{lock}} SET actor = owner, owner = NULL, node = '', label = '', entries = '', meta = '',
+UPDATE {{lock}} SET actor = owner, owner = NULL, entries = '', meta = '',
        expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        wanted_until = wanted_until
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))

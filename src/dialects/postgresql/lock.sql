@@ -68,7 +68,7 @@ RETURNING l.token;
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
 -- late is refused; and while somebody waits for it (wanted_until), the commit notifies, with the owner of the ticket that
 -- is next, or dashes, and the name.
-UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = l.owner, entries = '', meta = '',
+UPDATE {{lock}} AS l SET owner = NULL, actor = l.owner, entries = '', meta = '',
        expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
@@ -84,7 +84,7 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
 INSERT INTO {{lock}} AS l (name, token, actor, expires_at)
 SELECT :name::text, f.token + 1, :owner::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
   FROM {{lock}} AS f WHERE f.name = ''
-ON CONFLICT (name) DO UPDATE SET owner = NULL, node = '', label = '', actor = excluded.actor, entries = '', meta = '',
+ON CONFLICT (name) DO UPDATE SET owner = NULL, actor = excluded.actor, entries = '', meta = '',
        expires_at = CASE WHEN l.owner IS NULL THEN l.expires_at
                          ELSE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END
  WHERE l.owner IS NULL OR l.owner = excluded.actor
@@ -130,6 +130,14 @@ RETURNING EXISTS (SELECT FROM {{waiter}} AS w
                    WHERE w.name = l.name AND w.owner <> l.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
                      AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)::int::bigint;
 
+-- name: update_metadata(name, owner, token, mark, meta, keep)
+-- Of a grant, or of an entry of a node (:mark, as in fence) that is still in its row. No test of time: as long as nobody
+-- took the row, it may be written. What is kept is written here alone, and by no other statement taken away.
+UPDATE {{lock}}
+   SET meta = :meta::text, kept = CASE WHEN :keep::bigint = 0 THEN kept ELSE :meta::text END
+ WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
+   AND (:mark::text = '' OR strpos(entries, :mark::text) > 0);
+
 -- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta)
 -- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
 -- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
@@ -139,10 +147,10 @@ UPDATE {{lock}}
        expires_at = greatest(expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
  WHERE name = :name::text AND token = :token::bigint AND owner IN (:owner::text, :new_owner::text) AND entries = '';
 
--- name: force_release(name, token)
--- The token moves on, so that the holder's next renewal is refused; the label says why.
-UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, node = '', label = 'released by force', actor = l.owner, entries = '',
-       meta = '', expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+-- name: force_release(name, token, reason)
+-- The token moves on, so that the holder's next renewal is refused; what is said of the end under that token says why.
+UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, actor = l.owner, entries = '', meta = '',
+       ended_token = token + 1, outcome = 'forced', reason = :reason::text, expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
        (pg_notify('dlock_{{channel}}', coalesce(
@@ -187,7 +195,8 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
             ELSE length(s.entries) - length(replace(s.entries, ';', '')) - 1 END::bigint,
        s.lease_us,
        (SELECT count(*) FROM {{waiter}} AS w WHERE w.name = s.name AND w.expires_at > s.now
-           AND (w.ticket = 0 OR w.ticket > s.served_ticket))
+           AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
+       s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name = :name::text AND l.name <> '' OFFSET 0) AS s;
 
@@ -203,7 +212,8 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
             ELSE length(s.entries) - length(replace(s.entries, ';', '')) - 1 END::bigint,
        s.lease_us,
        (SELECT count(*) FROM {{waiter}} AS w WHERE w.name = s.name AND w.expires_at > s.now
-           AND (w.ticket = 0 OR w.ticket > s.served_ticket))
+           AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
+       s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name <> '' AND starts_with(l.name, :prefix::text) OFFSET 0) AS s
  ORDER BY s.name;
@@ -242,8 +252,17 @@ UPDATE {{lock}}
 SELECT c.name, c.token, c.expires_at
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS c
  WHERE c.name > :after::text AND c.name >= :prefix::text AND starts_with(c.name, :prefix::text)
-   AND c.owner IS NULL AND c.token <= :floor::bigint AND greatest(c.expires_at, c.reopens_at) <= n.now - :retention::bigint
+   AND c.owner IS NULL AND c.token <= :floor::bigint AND c.kept = ''
+   AND greatest(c.expires_at, c.reopens_at) <= n.now - :retention::bigint
  ORDER BY c.name LIMIT :limit::bigint;
+
+-- name: idle_row(name)
+SELECT l.name, l.token, l.expires_at FROM {{lock}} AS l
+ WHERE l.name = :name::text AND l.name <> '' AND l.owner IS NULL
+   AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+
+-- name: raise_floor_to(token)
+UPDATE {{lock}} SET token = :token::bigint WHERE name = '' AND token < :token::bigint;
 
 -- name: remove_idle(name, token, expires_at)
 -- Every argument is an array, an element a row: exactly what was seen idle, or nothing,
@@ -269,7 +288,8 @@ SELECT c.name, c.node, c.label, c.token, n.now - c.expires_at
 
 -- name: settle(name, token, settler)
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
-UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, node = '', label = '', actor = :settler::text, entries = '', meta = ''
+UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, actor = :settler::text, entries = '', meta = '',
+       ended_token = token + 1, outcome = 'expired', reason = ''
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
    AND expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE

@@ -63,7 +63,7 @@ mine AS MATERIALIZED (
   SELECT l.name FROM wanted AS w JOIN {{lock}} AS l ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
 freed AS (
-  UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = l.owner, entries = '', meta = '',
+  UPDATE {{lock}} AS l SET owner = NULL, actor = l.owner, entries = '', meta = '',
          expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     FROM mine WHERE l.name = mine.name
   RETURNING l.name, CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 1 ELSE

@@ -31,7 +31,7 @@ UPDATE {{lock}} SET entries = :others::text
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND entries = :seen::text;
 
 -- name: drop_last_entry(name, owner, token, seen)
-UPDATE {{lock}} AS l SET owner = NULL, node = '', label = '', actor = l.owner, entries = '', meta = '',
+UPDATE {{lock}} AS l SET owner = NULL, actor = l.owner, entries = '', meta = '',
        expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint AND entries = :seen::text
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE

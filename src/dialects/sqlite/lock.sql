@@ -52,7 +52,7 @@ RETURNING token;
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
 -- late is refused.
 UPDATE {{lock}}
-   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = owner,
+   SET owner = NULL, entries = '', meta = '', actor = owner,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner = :owner AND token = :token;
 
@@ -63,7 +63,7 @@ INSERT INTO {{lock}} AS l (name, token, actor, expires_at)
 SELECT :name, f.token + 1, :owner, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
   FROM {{lock}} AS f WHERE f.name = ''
 ON CONFLICT (name) DO UPDATE SET
-       owner = NULL, node = '', entries = '', meta = '', label = '', actor = excluded.actor,
+       owner = NULL, entries = '', meta = '', actor = excluded.actor,
        expires_at = CASE WHEN l.owner IS NULL THEN l.expires_at ELSE excluded.expires_at END
  WHERE l.owner IS NULL OR l.owner = excluded.actor;
 
@@ -89,6 +89,12 @@ RETURNING EXISTS (SELECT 1 FROM {{waiter}} AS w
                    WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > served_ticket)
                      AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000);
 
+-- name: update_metadata(name, owner, token, mark, meta, keep)
+-- Of a grant, or of an entry of a node (:mark, as in fence) that is still in its row. No test of time: as long as nobody
+-- took the row, it may be written. What is kept is written here alone, and by no other statement taken away.
+UPDATE {{lock}} SET meta = :meta, kept = CASE WHEN :keep = 0 THEN kept ELSE :meta END
+ WHERE name = :name AND owner = :owner AND token = :token AND (:mark = '' OR instr(entries, :mark) > 0);
+
 -- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta)
 -- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
 -- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
@@ -98,10 +104,11 @@ UPDATE {{lock}}
        expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
  WHERE name = :name AND token = :token AND owner IN (:owner, :new_owner) AND entries = '';
 
--- name: force_release(name, token)
--- The token moves on, so that the holder's next renewal is refused; the label says why.
+-- name: force_release(name, token, reason)
+-- The token moves on, so that the holder's next renewal is refused; what is said of the end under that token says why.
 UPDATE {{lock}}
-   SET owner = NULL, token = token + 1, node = '', entries = '', meta = '', label = 'released by force', actor = owner,
+   SET owner = NULL, token = token + 1, entries = '', meta = '', actor = owner,
+       ended_token = token + 1, outcome = 'forced', reason = :reason,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
@@ -134,7 +141,8 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
             ELSE length(entries) - length(replace(entries, ';', '')) - 1 END,
        lease_us,
        (SELECT count(*) FROM {{waiter}} AS w
-         WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket))
+         WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
+       kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
@@ -150,7 +158,8 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
             ELSE length(entries) - length(replace(entries, ';', '')) - 1 END,
        lease_us,
        (SELECT count(*) FROM {{waiter}} AS w
-         WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket))
+         WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
+       kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
@@ -193,10 +202,18 @@ UPDATE {{lock}}
 SELECT name, token, expires_at
   FROM {{lock}}
  WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT) AND owner IS NULL
-   AND token <= :floor
+   AND token <= :floor AND kept = ''
    AND max(expires_at, reopens_at)
        <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - :retention
  ORDER BY name LIMIT :limit;
+
+-- name: idle_row(name)
+SELECT name, token, expires_at FROM {{lock}}
+ WHERE name = :name AND name <> '' AND owner IS NULL
+   AND reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
+
+-- name: raise_floor_to(token)
+UPDATE {{lock}} SET token = :token WHERE name = '' AND token < :token;
 
 -- name: remove_idle(name, token, expires_at)
 -- Once a row, all rows in one transaction: exactly what was seen idle, or nothing, and nothing while somebody waits for it.
@@ -217,7 +234,8 @@ SELECT name, node, label, token, now - expires_at
 -- name: settle(name, token, settler)
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
 UPDATE {{lock}}
-   SET owner = NULL, token = token + 1, node = '', entries = '', meta = '', label = '', actor = :settler
+   SET owner = NULL, token = token + 1, entries = '', meta = '', actor = :settler,
+       ended_token = token + 1, outcome = 'expired', reason = ''
  WHERE name = :name AND owner IS NOT NULL AND token = :token
    AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
 

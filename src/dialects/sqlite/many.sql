@@ -36,7 +36,7 @@ RETURNING name, token;
 -- name: release_many(name, owner, token)
 -- Once a row, all rows in one transaction. No name twice. An answer for each that was freed.
 UPDATE {{lock}}
-   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = owner,
+   SET owner = NULL, entries = '', meta = '', actor = owner,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner = :owner AND token = :token
 RETURNING name, 1;

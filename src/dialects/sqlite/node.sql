@@ -31,7 +31,7 @@ UPDATE {{lock}} SET entries = :others
 
 -- name: drop_last_entry(name, owner, token, seen)
 UPDATE {{lock}}
-   SET owner = NULL, node = '', entries = '', meta = '', label = '', actor = owner,
+   SET owner = NULL, entries = '', meta = '', actor = owner,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 

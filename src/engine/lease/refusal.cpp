@@ -3,12 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
-
 namespace dlock::engine {
 namespace {
-
-constexpr std::string_view forced_label = "released by force";
 
 // A release by force leaves the row free with its token moved on, and says so in it.
 std::string look_into(store::LockTable& table, const Lease& held, const Deadline& deadline, Loss& loss) {
@@ -18,10 +14,12 @@ std::string look_into(store::LockTable& table, const Lease& held, const Deadline
     return fmt::format("it was adopted by {} ({})", row->label, row->node);
   if (!row->owner.empty())
     return fmt::format("it is held by {} ({}) under token {}", row->label, row->node, number(row->token));
-  if (number(row->token) != number(held.token()) + 1 || row->label != forced_label)
+  const bool forced = row->last_run && row->last_run->outcome == Outcome::forced;
+  if (number(row->token) != number(held.token()) + 1 || !forced)
     return fmt::format("the lock is free under token {}", number(row->token));
   loss = Loss::forced;
-  return "it was released by force";
+  if (row->last_run->reason.empty()) return "it was released by force";
+  return fmt::format("it was released by force: {}", row->last_run->reason);
 }
 
 }  // namespace

@@ -150,6 +150,14 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
+  bool update_metadata(const store::LeaseKey& key, std::string_view metadata, Keep, Deadline) override {
+    return with_mishaps([&] {
+      auto* row = mine(key);
+      if (row != nullptr) row->metadata = metadata;
+      return row != nullptr;
+    });
+  }
+
   bool adopt(const store::LeaseKey& from, const store::AcquireRequest& to, Deadline) override {
     const bool adopted = with_mishaps([&] {
       auto& row = rows_[std::string(from.name)];
@@ -166,13 +174,14 @@ class FakeLockTable final : public store::LockTable {
     return adopted;
   }
 
-  bool force_release(std::string_view name, Token seen, Deadline) override {
+  bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline) override {
     return with_mishaps([&] {
       auto& row = rows_[std::string(name)];
       if (row.owner.empty() || row.token != number(seen)) return false;
       row.freed_by = std::exchange(row.owner, {});
       row.ends.clear();
-      row.label = "released by force";
+      row.forced = true;
+      row.reason = reason;
       ++row.token;
       return true;
     });
@@ -218,6 +227,7 @@ class FakeLockTable final : public store::LockTable {
       holder.token = Token{found->second.token};
       holder.lease = found->second.lease;
       holder.state = holder.owner.empty() ? State::free : State::held;
+      if (found->second.forced) holder.last_run = LastRun{{}, {}, {}, {}, Outcome::forced, found->second.reason};
       return holder;
     });
   }
@@ -230,6 +240,8 @@ class FakeLockTable final : public store::LockTable {
     return with_mishaps([&] { return Token{floor_}; });
   }
   std::vector<store::Idle> idle(const store::Some&, Token, Duration, Deadline) override { return {}; }
+  std::optional<store::Idle> idle_row(std::string_view, Deadline) override { return std::nullopt; }
+  Token raise_floor_to(Token, Deadline) override { return Token{floor_}; }
   std::size_t remove_idle(std::span<const store::Idle>, Deadline) override { return 0; }
 
   std::vector<store::Abandoned> abandoned(const store::Some& some, Deadline) override {
@@ -290,6 +302,10 @@ class FakeLockTable final : public store::LockTable {
     const std::lock_guard guard(mutex_);
     return rows_[name].expires;
   }
+  std::string metadata_of(const std::string& name) {
+    const std::lock_guard guard(mutex_);
+    return rows_[name].metadata;
+  }
   std::string owner_of(const std::string& name) {
     const std::lock_guard guard(mutex_);
     return rows_[name].owner;
@@ -314,7 +330,8 @@ class FakeLockTable final : public store::LockTable {
 
  private:
   struct Row {
-    std::string owner, node, label, freed_by;
+    std::string owner, node, label, freed_by, metadata, reason;
+    bool forced = false;                  // since its last grant
     std::map<std::string, Instant> ends;  // of a node's entries
     std::int64_t token = 0;
     Instant expires{}, reopens{};
@@ -360,6 +377,8 @@ class FakeLockTable final : public store::LockTable {
       if (!ask.entry.empty()) row.ends[std::string(ask.entry)] = later(now, ask.lease);
       row.owner = ask.owner;
       row.freed_by.clear();
+      row.forced = false;
+      row.metadata.clear();
       row.node = ask.node;
       row.label = ask.label;
       row.lease = ask.lease;

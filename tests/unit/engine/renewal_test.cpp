@@ -110,7 +110,7 @@ TEST_CASE("what is left to free does not hold up renewals, and one refusal not t
   auto terms = lease_of(1h);
   terms.renew_every = 50ms;
   const auto gone = bench.hold("gone", terms), kept = bench.hold("kept", terms);
-  REQUIRE(bench.table->force_release("gone", gone->token(), dlock::Deadline::max()));
+  REQUIRE(bench.table->force_release("gone", gone->token(), {}, dlock::Deadline::max()));
   const auto trusted = kept->trusted_until();
   CHECK(reached([&] { return kept->trusted_until() > trusted && gone->lost().stop_requested(); }));
   CHECK(gone->loss() == dlock::Loss::forced);

@@ -62,7 +62,7 @@ TEST_CASE("a suspend past the lease ends trust at the first instruction, fires o
 TEST_CASE("after a suspend that leaves some trust the renewer asks at once, and believes what it is told") {
   RenewerBench bench;
   const auto kept = bench.hold("kept", of_an_hour()), taken = bench.hold("taken", of_an_hour());
-  REQUIRE(bench.table->force_release("taken", taken->token(), dlock::Deadline::max()));
+  REQUIRE(bench.table->force_release("taken", taken->token(), {}, dlock::Deadline::max()));
   const auto trusted = kept->trusted_until();
   bench.stuck = true;  // it asks so soon that it could have its answer before the next look
   suspend(50min);

@@ -92,7 +92,7 @@ struct Bench {
         channel.notify("n");
         BootClock::ahead += std::chrono::nanoseconds{1min}.count();  // that mark is over, and the clock stays ahead
       } else if (marks == 2) {
-        CHECK(table->force_release(name, token, Deadline::max()));
+        CHECK(table->force_release(name, token, {}, Deadline::max()));
       }
     };
   }

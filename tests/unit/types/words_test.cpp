@@ -71,6 +71,28 @@ TEST_CASE("every enumerator has its own name as its word") {
         return {};
       },
       {Released::freed, Released::still_held, Released::was_lost, Released::unconfirmed});
+  check_words<Outcome>(
+      [](Outcome outcome) -> std::string {
+        switch (outcome) {
+          WORD(Outcome, released);
+          WORD(Outcome, expired);
+          WORD(Outcome, forced);
+        }
+        return {};
+      },
+      {Outcome::released, Outcome::expired, Outcome::forced});
+  check_words<Removal>(
+      [](Removal removal) -> std::string {
+        switch (removal) {
+          WORD(Removal, removed);
+          WORD(Removal, absent);
+          WORD(Removal, in_use);
+          WORD(Removal, wanted);
+          WORD(Removal, stopped);
+        }
+        return {};
+      },
+      {Removal::removed, Removal::absent, Removal::in_use, Removal::wanted, Removal::stopped});
   check_words<State>(
       [](State state) -> std::string {
         switch (state) {

@@ -1,0 +1,151 @@
+// Tests that a row which nobody holds tells of its last run: who had it, from when to when, and how it ended.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::optional<LastRun> last_run(Engine& engine, std::string_view name = "job") {
+  const auto row = engine.inspect(name);
+  REQUIRE(row);
+  return row->last_run;
+}
+
+std::chrono::sys_time<Duration> at(Duration since_the_epoch) {
+  return std::chrono::sys_time<Duration>{since_the_epoch};
+}
+
+// Whose run it was, and how it ended.
+void check(const std::optional<LastRun>& last, const std::string& label, Outcome outcome,
+           const std::string& reason = "") {
+  REQUIRE(last);
+  CHECK(last->node == "web3");
+  CHECK(last->label == label);
+  CHECK(last->outcome == outcome);
+  CHECK(last->reason == reason);
+  CHECK(last->ended >= last->begun);
+  CHECK(last->begun > at({}));
+}
+
+}  // namespace
+
+TEST_CASE("a free row tells who had it last, from when to when, and that it was released") {
+  Database database;
+  auto engine = database.engine({.node = "web3"});
+  auto lock = engine.try_lock("job", {.label = "nightly", .metadata = "gone with it"});
+  REQUIRE(lock);
+  CHECK_FALSE(last_run(engine));  // it is the one that goes on
+  const auto begun = database.admin().acquired_at("job");
+  lock->release();
+  const auto last = last_run(engine);
+  check(last, "nightly", Outcome::released);
+  CHECK(last->begun == at(begun));
+  CHECK(last->ended == at(database.admin().expires_at("job")));
+  const auto listed = engine.list();
+  REQUIRE(listed.size() == 1);
+  check(listed.front().last_run, "nightly", Outcome::released);
+  CHECK(listed.front().label.empty());
+  CHECK(listed.front().node.empty());
+  CHECK(database.admin().text("SELECT last_label FROM resource_lock_status") == "nightly");
+  CHECK(database.admin().text("SELECT last_outcome FROM resource_lock_status") == "released");
+  CHECK(database.admin().text("SELECT label FROM resource_lock_status").empty());
+  engine.try_lock("job", {.label = "the next"}).reset();
+  check(last_run(engine), "the next", Outcome::released);
+}
+
+TEST_CASE("a lease that ended without a release has expired at its end, settled or not") {
+  Database database;
+  auto engine = database.engine({.node = "web3"});
+  engine.try_lock("job", {.renew = false, .label = "abandoned"})->detach();
+  database.admin().expire("job");
+  const auto ended = at(database.admin().expires_at("job"));
+  for (const bool settled : {false, true}) {
+    if (settled) CHECK(engine.reap().abandoned == 1);
+    CHECK(engine.inspect("job")->state == (settled ? State::free : State::expired));
+    check(last_run(engine), "abandoned", Outcome::expired);
+    CHECK(last_run(engine)->ended == ended);
+  }
+  engine.try_lock("job", {.label = "the next"}).reset();
+  check(last_run(engine), "the next", Outcome::released);
+}
+
+TEST_CASE("who takes over what has expired writes over that run") {
+  Database database;
+  auto engine = database.engine({.node = "web3"});
+  engine.try_lock("job", {.renew = false, .label = "abandoned"})->detach();
+  database.admin().expire("job");
+  auto lock = engine.try_lock("job", {.label = "the next"});
+  REQUIRE(lock);
+  CHECK_FALSE(last_run(engine));
+  lock->release();
+  check(last_run(engine), "the next", Outcome::released);
+}
+
+TEST_CASE("a release by force is told with its reason, to those who look and to the holder, until the next grant") {
+  Database database;
+  auto engine = database.engine({.node = "web3"});
+  for (const std::string& reason : {std::string("it's stuck \xF0\x9F\x94\x92"), std::string{}, std::string(255, 'x')}) {
+    auto lock = engine.try_lock("job", {.renew = false, .label = "stuck"});
+    REQUIRE(lock);
+    CHECK(engine.force_release("job", lock->token(), reason));
+    check(last_run(engine), "stuck", Outcome::forced, reason);
+    CHECK(lock->release() == Released::was_lost);
+    check(last_run(engine), "stuck", Outcome::forced, reason);
+  }
+  CHECK(database.admin().text("SELECT last_outcome FROM resource_lock_status") == "forced");
+  auto renewed = engine.try_lock("job", renewed_often());
+  REQUIRE(renewed);
+  CHECK(engine.force_release("job", renewed->token(), "by hand"));
+  CHECK(eventually([&] { return renewed->loss().has_value(); }));
+  CHECK(renewed->loss() == Loss::forced);
+  engine.try_lock("job", {.label = "the next"}).reset();
+  check(last_run(engine), "the next", Outcome::released);
+  const auto token = database.admin().token("job");
+  CHECK(thrown_by([&] { static_cast<void>(engine.force_release("job", token, std::string(256, 'x'))); }).fault ==
+        Fault::misuse);
+}
+
+TEST_CASE("however a row is given back, it tells of its last run") {
+  Database database;
+  auto engine = database.engine({.node = "web3", .connections = 1});
+  SUBCASE("together with others") {
+    constexpr int count = 16;
+    std::vector<std::optional<Lock>> locks(count);
+    const auto name = [](int i) { return "job " + std::to_string(i); };
+    for (int i = 0; i < count; ++i) locks[static_cast<std::size_t>(i)] = engine.try_lock(name(i), {.label = name(i)});
+    in_parallel(count, [&](int i) { locks[static_cast<std::size_t>(i)].reset(); });
+    for (int i = 0; i < count; ++i) check(last_run(engine, name(i)), name(i), Outcome::released);
+  }
+  SUBCASE("by the last entry of a node") {
+    engine.try_lock("job", {.reentrance = Reentrance::node, .label = "entry"}).reset();
+    check(last_run(engine), "entry", Outcome::released);
+  }
+  SUBCASE("by one that gave up not knowing whether it had it") {
+    auto lock = engine.try_lock("job", {.renew = false, .label = "given up"});
+    REQUIRE(lock);
+    const auto owner = lock->owner();
+    lock->detach();
+    database.table()->withdraw("job", owner, later(BootClock::now(), 1min));
+    check(last_run(engine), "given up", Outcome::released);
+    database.table()->withdraw("job", std::string(32, 'a'), later(BootClock::now(), 1min));  // who never had it
+    check(last_run(engine), "given up", Outcome::released);
+  }
+}
+
+TEST_CASE("a row that nobody has held tells of no run") {
+  Database database;
+  auto engine = database.engine();
+  database.table()->withdraw("job", std::string(32, 'a'), later(BootClock::now(), 1min));
+  REQUIRE(engine.inspect("job"));
+  CHECK_FALSE(last_run(engine));
+}
