@@ -91,7 +91,8 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
 
   // Lets go of the lease, with all entries of its thread, without releasing it: nobody renews it any more, and it ends
   // by its time unless it is adopted (Engine::adopt) or renewed (Engine::renew). For grants that outlive the process. It is
-  // no job's from then on: where it was one's, its row is told so, which takes at most release_timeout.
+  // no job's from then on: where it was one's, its other threads that are inside have lost it, and its row is told so, which
+  // takes at most release_timeout (all of it in a transaction that has fenced the lock, and then for nothing).
   dlock::Grant detach();
 
   // What names the lease to others. Whoever adopts it takes it away from this Lock.

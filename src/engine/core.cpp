@@ -293,7 +293,9 @@ Released Core::release(const std::shared_ptr<Lease>& held, Duration timeout) {
 }
 
 void Core::detach(const std::shared_ptr<Lease>& held) {
-  entries_.detach(held);
+  // Of a job others may be inside, on threads that work until they are told.
+  const bool others = entries_.detach(held) > 1 && !held->said().job.empty();
+  if (others && held->lose(Loss::refused)) events_->emit_loss(held, "another thread of its job has detached it");
   // Its row goes on naming the job that has let go of it.
   if (const auto named = held->belongs_to_nobody()) named->add({weak_from_this(), held, true});
   const bool names_its_job = !held->said().job.empty() && held->entry().empty() && held->valid(BootClock::now());

@@ -115,8 +115,11 @@ std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const 
                                        const LockOptions* lease) {
   const auto begun = BootClock::now();
   auto grant = lock_in(transaction, name, until, lease);
-  if (!grant && !until.stopped())
-    tell_end(name, begun, until.at() > begun, lease != nullptr ? said_by(*lease) : engine::Said{});
+  if (!grant && !until.stopped()) {
+    auto options = lease != nullptr ? *lease : LockOptions{};
+    if (!options.job) options.job = Job::current();
+    tell_end(name, begun, until.at() > begun, said_by(options));
+  }
   return grant;
 }
 

@@ -22,10 +22,19 @@ constexpr const char* variable = "DLOCK_JOB";
 
 // A scope of one thread. It may be marked as ended by any, and is taken away by its own.
 struct Job::Scope::Frame {
-  [[gnu::visibility("hidden")]] static thread_local std::shared_ptr<Frame> innermost;
+  // Of a thread. At its end other objects of the thread, and those with static storage, may still ask.
+  struct Stack {
+    ~Stack() { gone = true; }
+    std::shared_ptr<Frame> innermost;
+  };
+  [[gnu::visibility("hidden")]] static thread_local Stack stack;
+  [[gnu::visibility("hidden")]] static thread_local bool gone;
 
-  [[gnu::visibility("hidden")]] static void take_away_ended() noexcept {
+  [[gnu::visibility("hidden")]] static std::shared_ptr<Frame> current() noexcept {
+    if (gone) return nullptr;
+    auto& innermost = stack.innermost;
     while (innermost && innermost->ended.load(std::memory_order_acquire)) innermost = innermost->outer;
+    return innermost;
   }
 
   const Job job;
@@ -33,7 +42,8 @@ struct Job::Scope::Frame {
   std::atomic<bool> ended{false};
 };
 
-thread_local std::shared_ptr<Job::Scope::Frame> Job::Scope::Frame::innermost;
+thread_local Job::Scope::Frame::Stack Job::Scope::Frame::stack;
+thread_local bool Job::Scope::Frame::gone = false;
 
 Job::Job(std::string_view name) {
   check_text("the job", name, longest_job);
@@ -46,8 +56,8 @@ Job Job::unique(std::string_view kind) {
 }
 
 Job Job::current() noexcept {
-  Scope::Frame::take_away_ended();
-  return Scope::Frame::innermost ? Scope::Frame::innermost->job : Job();
+  const auto innermost = Scope::Frame::current();
+  return innermost ? innermost->job : Job();
 }
 
 Job Job::from_environment() {
@@ -59,12 +69,14 @@ Job Job::from_environment() {
 
 std::string Job::environment() const { return fmt::format("{}={}", variable, name()); }
 
-Job::Scope::Scope(Job job) : frame_(new Frame{std::move(job), Frame::innermost}) { Frame::innermost = frame_; }
+Job::Scope::Scope(Job job) : frame_(new Frame{std::move(job), Frame::current()}) {
+  if (!Frame::gone) Frame::stack.innermost = frame_;
+}
 
 Job::Scope::~Scope() {
   if (planted("job_scope_stays")) return;
   frame_->ended.store(true, std::memory_order_release);
-  Frame::take_away_ended();
+  Frame::current();
 }
 
 }  // namespace v0

@@ -235,6 +235,20 @@ TEST_CASE("a lock that was taken for a job and handed to a worker makes no deadl
   CHECK(other.join() == "granted");
 }
 
+TEST_CASE("when one thread of a job detaches a lock, those who are inside on other threads are told that it is lost") {
+  Database database;
+  auto engine = database.engine();
+  const LockOptions options{.job = "order 1"};
+  auto lock = engine.lock("A", options);
+  auto entered = on_another_thread([&] { return engine.try_lock("A", options); });
+  REQUIRE(entered);
+  const auto lost = entered->lost();
+  const auto grant = lock.detach();
+  CHECK(eventually([&] { return lost.stop_requested(); }));
+  CHECK_FALSE(entered->valid());
+  free_by_force(engine, "A");
+}
+
 TEST_CASE("what was detached is no job's, for all engines, and what is adopted is that of who adopts it") {
   Database database;
   auto engine = database.engine(), second = database.engine();

@@ -18,7 +18,7 @@ namespace {
 
 const schema::GuardedColumn fence{"", "orders", "last_fence"};
 
-std::string in_quotes(std::string_view name) {
+std::string identifier(std::string_view name) {
   for (const auto* dialect : dialects::all())
     if (dialect->name() == opener().name) return dialect->quote(name);
   return std::string(name);
@@ -223,7 +223,7 @@ TEST_CASE("names with quotes, blanks, placeholders and letters beyond ASCII are 
   const auto place = opener().place();
   Admin admin(*place);
   const schema::GuardedColumn odd{"", R"(o'd"d` {{lock}} $1 ?; -- ä)", R"(l"a's`t \ {{column}} %s ü)"};
-  const auto table = in_quotes(odd.table), column = in_quotes(odd.column);
+  const auto table = identifier(odd.table), column = identifier(odd.column);
   admin.run(fmt::format("CREATE TABLE {} (id BIGINT NOT NULL PRIMARY KEY, {} BIGINT)", table, column));
   admin.run(fmt::format("INSERT INTO {} VALUES (1, 5)", table));
   CHECK(schema::make_guard(place->url(), odd).changed);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <utility>
 
 namespace dlock::engine {
 
@@ -51,7 +52,10 @@ void ReentranceTable::make_room(std::size_t chains) {
 void ReentranceTable::open(const std::shared_ptr<Lease>& held) {
   const Entrant entrant(held->said().job);
   const std::lock_guard guard(mutex_);
-  if (auto& old = find(entrant, held->name())) unlink(old);
+  if (auto& old = find(entrant, held->name())) {
+    if (number(old->token()) > number(held->token())) return;  // another thread of the job was granted it since
+    unlink(old);
+  }
   if (open_ == chains_.size()) make_room(2 * chains_.size());
   held->actor = entrant.number;
   auto& to = chain(entrant.number, held->name());
@@ -90,10 +94,10 @@ void ReentranceTable::close(const std::shared_ptr<Lease>& held) {
   forget(*held);
 }
 
-void ReentranceTable::detach(const std::shared_ptr<Lease>& held) {
+int ReentranceTable::detach(const std::shared_ptr<Lease>& held) {
   const std::lock_guard guard(mutex_);
-  held->entries = 0;
   forget(*held);
+  return std::exchange(held->entries, 0);
 }
 
 void ReentranceTable::forget(const Lease& held) noexcept {

@@ -43,8 +43,8 @@ class ReentranceTable {
   void close(const std::shared_ptr<Lease>& held);
   // What the calling thread may enter without a job.
   std::vector<std::shared_ptr<Lease>> of_this_thread();
-  // As close(), and whoever leaves is told `detached`.
-  void detach(const std::shared_ptr<Lease>& held);
+  // As close(), and whoever leaves is told `detached`. Answers how many were inside.
+  int detach(const std::shared_ptr<Lease>& held);
 
  private:
   using Chain = std::shared_ptr<Lease>;  // the first of those that are linked by next_open

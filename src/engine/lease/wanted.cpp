@@ -7,7 +7,7 @@ namespace dlock {
 inline namespace v0 {
 
 std::optional<Duration> Core::wanted(const engine::Lease& held) const {
-  const auto elsewhere = held.wanted_since(), here = queues_->wanted_since(held.name());
+  const auto elsewhere = held.wanted_since(), here = queues_->wanted_since(held);
   if (!elsewhere && !here) return std::nullopt;
   const auto since = std::min(elsewhere.value_or(Instant::max()), here.value_or(Instant::max()));
   return std::chrono::floor<Duration>(BootClock::now() - since);

@@ -26,11 +26,12 @@ bool Cycle::same_as(const Cycle& other) const {
   });
 }
 
-bool Cycle::youngest(std::string_view waiter) const {
-  const auto last = std::ranges::max_element(edges, [](const store::WaitEdge& a, const store::WaitEdge& b) {
-    return std::tie(a.since, a.waiter) < std::tie(b.since, b.waiter);
-  });
-  return last != edges.end() && last->waiter == waiter;
+int Cycle::younger_than(std::string_view waiter) const {
+  const auto mine = std::ranges::find(edges, waiter, &store::WaitEdge::waiter);
+  if (mine == edges.end()) return static_cast<int>(edges.size());
+  return static_cast<int>(std::ranges::count_if(edges, [&](const store::WaitEdge& each) {
+    return std::tie(each.since, each.waiter) > std::tie(mine->since, mine->waiter);
+  }));
 }
 
 std::string Cycle::in_words() const {

@@ -16,8 +16,8 @@ struct Cycle {
 
   // The same waits for the same grants, and so a cycle that was there all the time between two looks.
   bool same_as(const Cycle& other) const;
-  // Exactly one of those in the cycle: the one that began to wait last.
-  bool youngest(std::string_view waiter) const;
+  // How many of those who wait in it began later: 0 is exactly one of them.
+  int younger_than(std::string_view waiter) const;
   // "A holds x, waits for y (job J, thread 1 of process 2); B holds y, waits for x (…)", A and B being labels
   std::string in_words() const;
 };

@@ -18,7 +18,8 @@
 namespace dlock::engine {
 
 // Looks for a cycle at intervals; one that is there twice in a row is a deadlock, and the youngest waiter in it gives way:
-// each waiter only ever chooses itself, so that nobody has to tell anybody. Threads: one.
+// each waiter only ever chooses itself, so that nobody has to tell anybody. The youngest may not see it, where a job in
+// it waits on several threads; then the next one gives way when it has seen it four times more, and so on. Threads: one.
 class DeadlockDetector {
  public:
   // From now on it is worth looking: this waiter holds something, and its row says for what it waits.
@@ -31,8 +32,9 @@ class DeadlockDetector {
   bool look(store::LockTable& table, std::string_view actor, std::string_view owner, Deadline deadline) {
     auto cycle = cycle_of(table.waiting().chain(actor, owner, deadline), actor);
     next_ = later(BootClock::now(), jittered(interval()));
-    const bool again = cycle && (planted("deadlock_at_first_sight") || (seen_ && cycle->same_as(*seen_)));
-    if (again && (planted("deadlock_ends_all") || cycle->youngest(owner)))
+    looks_ = cycle && seen_ && cycle->same_as(*seen_) ? looks_ + 1 : 1;
+    const int turn = cycle && !planted("deadlock_ends_all") ? cycle->younger_than(owner) : 0;
+    if (cycle && looks_ >= (planted("deadlock_at_first_sight") ? 1 : 2) + 4 * turn)
       throw Error(Fault::deadlock, fmt::format("deadlock: {}; the youngest waiter gives way", cycle->in_words()));
     seen_ = std::move(cycle);
     return false;
@@ -45,6 +47,7 @@ class DeadlockDetector {
   }
   Instant next_ = Instant::max();
   std::optional<Cycle> seen_{};
+  int looks_ = 0;  // in a row that saw it
 };
 
 }  // namespace dlock::engine

@@ -27,6 +27,9 @@ Waiters& waiters() {
   return all;
 }
 
+// Not at the first wait, which a fork on another thread may meet.
+[[maybe_unused]] const Waiters& made_when_loaded = waiters();
+
 }  // namespace
 
 void KnownWaiter::waits_as(const std::string& owner, std::string_view job) {

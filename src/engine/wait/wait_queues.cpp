@@ -56,7 +56,7 @@ WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std:
   std::vector<std::shared_ptr<Lease>> asked;
   {
     const std::lock_guard guard(mutex_);
-    asked = listening(waiter->name_);
+    asked = listening(*waiter);
     ++waiting_;
     place(queues_[waiter->name_], waiter);
   }
@@ -66,12 +66,19 @@ WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std:
 }
 
 // With the mutex held.
-std::vector<std::shared_ptr<Lease>> WaitQueues::listening(const std::string& name) const {
+std::vector<std::shared_ptr<Lease>> WaitQueues::listening(const Waiter& waiter) const {
   std::vector<std::shared_ptr<Lease>> all;
-  const auto [from, to] = told_.equal_range(name);
+  const auto [from, to] = told_.equal_range(waiter.name_);
   for (auto each = from; each != to; ++each)
-    if (auto held = each->second.lock(); held && !held->ended()) all.push_back(std::move(held));
+    if (auto held = each->second.lock(); held && !held->ended() && wants(waiter, *held)) all.push_back(std::move(held));
   return all;
+}
+
+// Whether it waits for somebody to let go, and not to enter what its own job holds.
+bool WaitQueues::wants(const Waiter& waiter, const Lease& held) {
+  if (!waiter.wish_ || held.said().job.empty()) return true;
+  const auto& options = waiter.wish_->options;
+  return options.reentrance.value_or(Reentrance::thread) != Reentrance::thread || options.job.name() != held.said().job;
 }
 
 void WaitQueues::tell(const std::shared_ptr<Lease>& held) noexcept {
@@ -85,7 +92,7 @@ void WaitQueues::tell(const std::shared_ptr<Lease>& held) noexcept {
     }
   } catch (const std::exception&) {  // out of memory: whoever asks again is told
   }
-  if (anybody(held->name())) on_wait_(held);
+  if (wanted_since(*held)) on_wait_(held);
 }
 
 void WaitQueues::tell_no_more(const std::shared_ptr<Lease>& held) noexcept {
@@ -102,13 +109,15 @@ void WaitQueues::tell_no_more(const std::shared_ptr<Lease>& held) noexcept {
   }
 }
 
-std::optional<Instant> WaitQueues::wanted_since(const std::string& name) const {
+std::optional<Instant> WaitQueues::wanted_since(const Lease& held) const {
   if (!anybody()) return std::nullopt;
   const std::lock_guard guard(mutex_);
-  const auto found = queues_.find(name);
-  if (found == queues_.end() || found->second.queue.empty()) return std::nullopt;
-  const auto by_since = [](const WaiterPtr& one, const WaiterPtr& other) { return one->since_ < other->since_; };
-  return (*std::ranges::min_element(found->second.queue, by_since))->since_;
+  const auto found = queues_.find(held.name());
+  if (found == queues_.end()) return std::nullopt;
+  std::optional<Instant> since;
+  for (const auto& waiter : found->second.queue)
+    if (wants(*waiter, held) && (!since || waiter->since_ < *since)) since = waiter->since_;
+  return since;
 }
 
 WaitQueues::WaiterPtr WaitQueues::observe(const std::string& name, std::string owner) {

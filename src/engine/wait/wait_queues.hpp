@@ -122,8 +122,8 @@ class WaitQueues {
   // The lease is told of those who wait in line for its name, and at once if somebody does.
   void tell(const std::shared_ptr<Lease>& held) noexcept;
   void tell_no_more(const std::shared_ptr<Lease>& held) noexcept;
-  // Since when somebody waits in line; empty: nobody does.
-  std::optional<Instant> wanted_since(const std::string& name) const;
+  // Since when somebody waits in line for somebody to let go of it; empty: nobody does.
+  std::optional<Instant> wanted_since(const Lease& held) const;
 
   // What heads and observers wait for, and whom they saw holding it.
   std::vector<dialects::Watched> watched() const;
@@ -148,7 +148,8 @@ class WaitQueues {
 
  private:
   struct WaitQueue;
-  std::vector<std::shared_ptr<Lease>> listening(const std::string& name) const;
+  std::vector<std::shared_ptr<Lease>> listening(const Waiter& waiter) const;
+  static bool wants(const Waiter& waiter, const Lease& held);
   void place(WaitQueue& line, const WaiterPtr& waiter);
   // `quiet`: its name was granted in this process just now, and it is to look in so long. 0: at once.
   void promote(WaitQueue& line, Duration quiet);

@@ -282,6 +282,7 @@ class Core::QueuedAcquire {
     try {
       late = give_up();
     } catch (...) {
+      request_.entered = false;
       core_.release(entered, core_.options_.release_timeout);
       throw;
     }

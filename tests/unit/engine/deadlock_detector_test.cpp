@@ -85,6 +85,12 @@ TEST_CASE("of those in a cycle only the youngest gives way") {
   CHECK(youngest.look(seen_by('b')) == Fault::deadlock);
 }
 
+TEST_CASE("where the youngest in a cycle does not see it, the next one gives way some looks later") {
+  Waiter older{'a'};
+  for (int i = 0; i < 5; ++i) CHECK_FALSE(older.look(seen_by('a')));
+  CHECK(older.look(seen_by('a')) == Fault::deadlock);
+}
+
 TEST_CASE("a waiter that holds something looks for a deadlock within a third of a second, and again as soon") {
   Waiter waiter{'a'};
   CHECK(waiter.detector.next() == dlock::Instant::max());  // as long as it holds nothing

@@ -49,6 +49,31 @@ WaitQueues::WaiterPtr reserved(WaitQueues& queues) {
 
 }  // namespace
 
+TEST_CASE("who only waits to enter what its own job holds asks nobody to let go") {
+  WaitQueues queues(1h);
+  int asked = 0;
+  queues.on_wait([&](const std::shared_ptr<Lease>&) { ++asked; });
+  const auto held = grant("1");
+  dlock::LockOptions of_order;
+  of_order.job = "order 1";
+  held->say(of_order);
+  queues.tell(held);
+  auto own = wanted("2"), other = wanted("3"), closed = wanted("4");
+  own->options.job = closed->options.job = "order 1";
+  other->options.job = "order 2";
+  closed->options.reentrance = dlock::Reentrance::none;
+  const auto one = queues.join(own, 0, true);
+  CHECK(asked == 0);
+  queues.tell(held);
+  CHECK(asked == 0);
+  CHECK_FALSE(queues.wanted_since(*held));
+  const auto two = queues.join(other, 0, true);
+  CHECK(asked == 1);
+  CHECK(queues.wanted_since(*held));
+  const auto three = queues.join(closed, 0, true);
+  CHECK(asked == 2);
+}
+
 TEST_CASE("the first in line is its head, and the next one when it leaves") {
   WaitQueues queues(1h);
   const auto first = queues.join(wanted("1"), 0, true), second = queues.join(wanted("2"), 0, true);
