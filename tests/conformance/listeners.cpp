@@ -33,7 +33,8 @@ TEST_CASE("whatever frees a name rings, not only its release") {
     std::function<void(store::LockTable& table, const store::LeaseKey& claim)> free;
   };
   const Way ways[] = {
-      {"force", false, [](auto& table, auto& claim) { CHECK(table.force_release(claim.name, claim.token, {}, soon())); }},
+      {"force", false,
+       [](auto& table, auto& claim) { CHECK(table.force_release(claim.name, claim.token, {}, soon())); }},
       {"withdrawal", false, [](auto& table, auto& claim) { table.withdraw(claim.name, claim.owner, soon()); }},
       {"settling", false,
        [&](auto& table, auto& claim) {

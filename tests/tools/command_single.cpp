@@ -164,7 +164,9 @@ TEST_CASE("errors have the promised codes and one line") {
 TEST_CASE("of a lock that nobody holds, list and inspect tell the last run: who, when, and how it ended") {
   Database database;
   auto engine = database.engine({.node = "web3"});
-  const auto tool = [&](std::vector<std::string> arguments) { return dlock_tool(database.url(), std::move(arguments)); };
+  const auto tool = [&](std::vector<std::string> arguments) {
+    return dlock_tool(database.url(), std::move(arguments));
+  };
   auto lock = engine.try_lock("nightly", {.renew = false, .label = "report"});
   REQUIRE(lock);
   CHECK_FALSE(tool({"list"}).says("OUTCOME"));
