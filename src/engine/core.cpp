@@ -381,7 +381,7 @@ bool Core::force_release(const Name& name, Token seen, std::string_view reason) 
   });
   if (moved || !in_doubt) return moved;
   const auto row = inspect(name);  // an attempt without an answer may have done it
-  return row && row->owner.empty() && number(row->token) == number(seen) + 1;
+  return row && row->last_run && row->last_run->outcome == Outcome::forced && number(row->token) == number(seen) + 1;
 }
 
 Engine::Reaped Core::reap(std::size_t batch) {

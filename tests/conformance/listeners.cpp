@@ -34,15 +34,20 @@ TEST_CASE("whatever frees a name rings, not only its release") {
   };
   const Way ways[] = {
       {"force", false,
-       [](auto& table, auto& claim) { CHECK(table.force_release(claim.name, claim.token, {}, soon())); }},
-      {"withdrawal", false, [](auto& table, auto& claim) { table.withdraw(claim.name, claim.owner, soon()); }},
+       [](auto& table, auto& claim) {
+         CHECK(patiently([&] { return table.force_release(claim.name, claim.token, {}, soon()); }));
+       }},
+      {"withdrawal", false,
+       [](auto& table, auto& claim) { patiently([&] { table.withdraw(claim.name, claim.owner, soon()); }); }},
       {"settling", false,
        [&](auto& table, auto& claim) {
          database.admin().expire(claim.name);
-         CHECK(table.settle(claim.name, claim.token, "a reaper", soon()));
+         CHECK(patiently([&] { return table.settle(claim.name, claim.token, "a reaper", soon()); }));
        }},
       {"last entry", true,
-       [](auto& table, auto& claim) { CHECK(table.leave(claim.name, claim.entry, soon()).was_there); }},
+       [](auto& table, auto& claim) {
+         CHECK(patiently([&] { return table.leave(claim.name, claim.entry, soon()).was_there; }));
+       }},
   };
   for (const auto& way : ways) {
     INFO(way.name);
@@ -58,7 +63,7 @@ TEST_CASE("whatever frees a name rings, not only its release") {
           const Name name(way.name);
           const auto owner = random_identity(), entry = way.entered ? random_identity() : std::string{};
           const store::AcquireRequest ask{name, owner, "node", "label", actor, 1h, {}, "", entry};
-          const auto granted = holder.table().acquire({&ask, 1}, soon()).front();
+          const auto granted = patiently([&] { return holder.table().acquire({&ask, 1}, soon()).front(); });
           REQUIRE(granted.token);
           way.free(holder.table(), {name.text(), owner, *granted.token, entry, 1h});
           return heard(listener->wait(watched, soon(100ms)), way.name);

@@ -32,7 +32,8 @@ class Ringside {
     const store::AcquireRequest ask{checked, owner, "node", "label", who, std::chrono::minutes{1}, {}, ""};
     const auto granted = table_->acquire({&ask, 1}, soon());
     const store::LeaseKey claim{checked.text(), owner, granted.front().token.value()};
-    if (!table_->release({&claim, 1}, soon()).front()) throw std::runtime_error("not freed");
+    if (!patiently([&] { return bool(table_->release({&claim, 1}, soon()).front()); }))
+      throw std::runtime_error("not freed");
   }
   // Until somebody has heard it.
   template <class Heard>

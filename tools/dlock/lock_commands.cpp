@@ -264,6 +264,7 @@ int Single::release(Engine& engine, Console& console) const {
   options.renew = false;
   const auto row = engine.inspect(name_);
   const auto named = grant(row);
+  if (row && !row->label.empty()) options.label = row->label;  // the last run is the one that is released
   const bool over = row && named && row->state == State::expired && Grant{row->token, row->owner} == *named;
   auto lock = named ? engine.adopt(name_, *named, options) : std::nullopt;
   const auto released = lock ? lock->release() : Released::was_lost;

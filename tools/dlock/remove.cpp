@@ -72,7 +72,7 @@ int Remove::operator()(const ConnectionOptions& connection, Console& console) co
   if (options.retention < options.grace) options.retention = options.grace;
   const auto url = connection.url({"DLOCK_URL"});
   const Signals signals;
-  Removal removal{};
+  Removal removal = Removal::stopped;
   Holder row;
   const int ended_by = wait_for(signals, [&](const std::stop_token& stop) {
     ProgressLine line(console);
@@ -80,7 +80,7 @@ int Remove::operator()(const ConnectionOptions& connection, Console& console) co
     Engine engine(url, options);
     removal = engine.remove(name_, &row, stop);
   });
-  if (ended_by != 0) return 128 + ended_by;
+  if (ended_by != 0 && removal == Removal::stopped) return 128 + ended_by;
   return say(removal, name_, row, console);
 }
 

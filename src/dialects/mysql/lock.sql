@@ -166,7 +166,8 @@ UPDATE {{lock}}
 -- The token moves on, so that the holder's next renewal is refused; what is said of the end under that token, which is
 -- the new one here, says why.
 UPDATE {{lock}} SET actor = owner, owner = NULL, token = token + 1, entries = '', meta = '',
-       ended_token = token, outcome = 'forced', reason = :reason, expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       ended_token = token, outcome = 'forced', reason = :reason,
+       expires_at = LEAST(expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        wanted_until = wanted_until
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
@@ -296,6 +297,7 @@ DELETE l
   FROM (SELECT c.name FROM {{lock}} c FORCE INDEX (PRIMARY)
          WHERE (c.name, c.token, c.expires_at) IN (/*rows*/) AND c.name <> ''
            AND c.wanted_until <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+           AND c.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
            AND c.token <= (SELECT f.token FROM {{lock}} f WHERE f.name = '')
          ORDER BY c.name LIMIT 1000000 FOR UPDATE SKIP LOCKED) idle
   STRAIGHT_JOIN {{lock}} l FORCE INDEX (PRIMARY) ON l.name = idle.name;

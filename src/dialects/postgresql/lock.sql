@@ -150,7 +150,8 @@ UPDATE {{lock}}
 -- name: force_release(name, token, reason)
 -- The token moves on, so that the holder's next renewal is refused; what is said of the end under that token says why.
 UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, actor = l.owner, entries = '', meta = '',
-       ended_token = token + 1, outcome = 'forced', reason = :reason::text, expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+       ended_token = token + 1, outcome = 'forced', reason = :reason::text,
+       expires_at = least(l.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
        (pg_notify('dlock_{{channel}}', coalesce(
@@ -275,6 +276,7 @@ gone AS MATERIALIZED (
   SELECT l.name FROM {{lock}} AS l JOIN wanted AS w
       ON l.name = w.name AND l.token = w.token AND l.expires_at = w.expires_at
    WHERE l.name <> '' AND l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+     AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
      AND l.token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED)
 DELETE FROM {{lock}} AS l USING gone WHERE l.name = gone.name;

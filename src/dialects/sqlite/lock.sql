@@ -109,7 +109,7 @@ UPDATE {{lock}}
 UPDATE {{lock}}
    SET owner = NULL, token = token + 1, entries = '', meta = '', actor = owner,
        ended_token = token + 1, outcome = 'forced', reason = :reason,
-       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+       expires_at = min(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
 -- name: busy(name)
@@ -221,6 +221,7 @@ UPDATE {{lock}} SET token = :token WHERE name = '' AND token < :token;
 DELETE FROM {{lock}}
  WHERE name = :name AND token = :token AND expires_at = :expires_at AND name <> ''
    AND wanted_until <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+   AND reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
    AND token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '');
 
 -- name: abandoned(prefix, after, limit)
