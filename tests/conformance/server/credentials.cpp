@@ -18,23 +18,30 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Comes back when it is let go; its destructor lets it go.
-struct Gate {
+// Comes back when it is let go; its destructor lets it go. An engine may end before that comes back.
+class Gate {
+ public:
   ~Gate() { open(); }
+  void close() { state_->closed = true; }
   void open() {
-    if (!opened.exchange(true)) opening.count_down();
+    if (!state_->opened.exchange(true)) state_->opening.count_down();
   }
-  std::function<Credentials()> credentials() {
-    return [this]() -> Credentials {
-      ++calls;
-      if (closed) opening.wait();
+  int calls() const { return state_->calls; }
+  std::function<Credentials()> credentials() const {
+    return [state = state_]() -> Credentials {
+      ++state->calls;
+      if (state->closed) state->opening.wait();
       return {};
     };
   }
 
-  std::atomic<bool> closed = false, opened = false;
-  std::atomic<int> calls = 0;
-  std::latch opening{1};
+ private:
+  struct State {
+    std::atomic<bool> closed = false, opened = false;
+    std::atomic<int> calls = 0;
+    std::latch opening{1};
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 bool is_late(const Error& error) {
@@ -116,7 +123,7 @@ TEST_CASE("a zero byte in a password is refused, not the end of it") {
 TEST_CASE("credentials that do not come hold up nobody for longer than what they were asked for") {
   ServerDatabase database;
   Gate gate;
-  gate.closed = true;
+  gate.close();
   const Stopwatch time;
   const auto thrown = thrown_by([&] {
     Engine engine(database->url(),
@@ -125,14 +132,14 @@ TEST_CASE("credentials that do not come hold up nobody for longer than what they
   CHECK(thrown.fault == Fault::unavailable);
   CHECK_MESSAGE(thrown.names("did not return in time"), thrown.text);
   CHECK(time.elapsed() < 3s * slowness());
-  CHECK(gate.calls == 1);
+  CHECK(gate.calls() == 1);
 }
 
 TEST_CASE("however many wait for credentials that do not come, one is asked, and each ends with its own deadline") {
   ServerDatabase database;
   Gate gate;
   auto engine = database->engine({.connections = 4, .request_timeout = 2s, .credentials = gate.credentials()});
-  gate.closed = true;
+  gate.close();
   engine.try_lock("job").reset();
   std::atomic<int> over = 0;
   std::vector<std::jthread> callers;
@@ -146,7 +153,7 @@ TEST_CASE("however many wait for credentials that do not come, one is asked, and
       ++over;
     });
   CHECK(eventually([&] { return over == 6; }));
-  CHECK(gate.calls <= 2);
+  CHECK(gate.calls() <= 2);
 }
 
 TEST_CASE("a program that asks its own engine for credentials is told so, and does not hang") {
@@ -183,16 +190,16 @@ TEST_CASE("the end of an engine waits for its credentials, but not for longer th
     auto engine = std::make_shared<Engine>(
         database->url(),
         EngineOptions{.connections = 4, .request_timeout = patience, .credentials = gate.credentials()});
-    gate.closed = true;
+    gate.close();
     caller = std::jthread([engine, &enough, &gate] {
-      while (!enough && gate.calls < 2)
+      while (!enough && gate.calls() < 2)
         in_parallel(4, [&](int i) {
           try {
             engine->try_lock("name " + std::to_string(i)).reset();
           } catch (const Error& error) { CHECK_MESSAGE(is_late(error), error.what()); }
         });
     });
-    CHECK(eventually([&] { return gate.calls == 2; }));
+    CHECK(eventually([&] { return gate.calls() == 2; }));
     enough = true;
     caller.join();
     time = Stopwatch();
