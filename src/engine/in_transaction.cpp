@@ -1,5 +1,6 @@
 // Locks a name for as long as a caller's transaction lasts, and proves in one that a lease is still held.
 #include "engine/core.hpp"
+#include "engine/on_behalf.hpp"
 #include "engine/retry.hpp"
 #include "engine/session_id.hpp"
 #include "engine/wait/release_observer.hpp"
@@ -116,9 +117,9 @@ std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const 
   const auto begun = BootClock::now();
   auto grant = lock_in(transaction, name, until, lease);
   if (!grant && !until.stopped()) {
-    auto options = lease != nullptr ? *lease : LockOptions{};
-    if (!options.job) options.job = Job::current();
-    tell_end(name, begun, until.at() > begun, said_by(options));
+    const LockOptions none;
+    const engine::OnBehalf asked(lease != nullptr ? *lease : none);
+    tell_end(name, begun, until.at() > begun, said_by(asked.options()));
   }
   return grant;
 }

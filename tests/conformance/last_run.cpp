@@ -149,3 +149,30 @@ TEST_CASE("a row that nobody has held tells of no run") {
   REQUIRE(engine.inspect("job"));
   CHECK_FALSE(last_run(engine));
 }
+
+TEST_CASE("a release by force of what had expired leaves its end where it was") {
+  Database database;
+  auto engine = database.engine({.node = "web3"});
+  auto lock = engine.try_lock("job", {.renew = false, .label = "abandoned"});
+  REQUIRE(lock);
+  const auto token = lock->detach().token;
+  database.admin().expire("job");
+  const auto ended = at(database.admin().expires_at("job"));
+  CHECK(engine.force_release("job", token, "cleaned up"));
+  check(last_run(engine), "abandoned", Outcome::forced, "cleaned up");
+  CHECK(last_run(engine)->ended == ended);
+}
+
+TEST_CASE("a row that an older version has freed tells what that version said: by force, or nothing") {
+  Database database;
+  auto engine = database.engine({.node = "web3"});
+  engine.try_lock("job", {.label = "nightly"}).reset();
+  database.admin().run("UPDATE resource_lock SET node = '', label = '' WHERE name = 'job'");
+  CHECK_FALSE(last_run(engine));
+  database.admin().run("UPDATE resource_lock SET label = 'released by force' WHERE name = 'job'");
+  const auto last = last_run(engine);
+  REQUIRE(last);
+  CHECK(last->outcome == Outcome::forced);
+  CHECK(last->label.empty());
+  CHECK(last->reason.empty());
+}

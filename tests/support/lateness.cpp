@@ -1,5 +1,6 @@
 // This file knows which failure of a test says only that an answer was late: an error of dlock that the test did not
-// expect, and that speaks of time or of the way to the database. The runner asks such a test once more, alone.
+// expect, and that speaks of time or of the way to the database. The runner asks such a test three times more,
+// alone.
 #include "support/main.hpp"
 
 #include <dlock/error.hpp>

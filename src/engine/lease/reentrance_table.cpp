@@ -53,7 +53,8 @@ void ReentranceTable::open(const std::shared_ptr<Lease>& held) {
   const Entrant entrant(held->said().job);
   const std::lock_guard guard(mutex_);
   if (auto& old = find(entrant, held->name())) {
-    if (number(old->token()) > number(held->token())) return;  // another thread of the job was granted it since
+    // Another thread of the job was granted it since; but after a restore, what is over can have the larger token.
+    if (number(old->token()) > number(held->token()) && old->valid(BootClock::now())) return;
     unlink(old);
   }
   if (open_ == chains_.size()) make_room(2 * chains_.size());

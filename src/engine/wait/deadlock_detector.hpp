@@ -19,7 +19,7 @@ namespace dlock::engine {
 
 // Looks for a cycle at intervals; one that is there twice in a row is a deadlock, and the youngest waiter in it gives way:
 // each waiter only ever chooses itself, so that nobody has to tell anybody. The youngest may not see it, where a job in
-// it waits on several threads; then the next one gives way when it has seen it four times more, and so on. Threads: one.
+// it waits on several threads; then the next one gives way when it has seen it ten times more, and so on. Threads: one.
 class DeadlockDetector {
  public:
   // From now on it is worth looking: this waiter holds something, and its row says for what it waits.
@@ -34,8 +34,10 @@ class DeadlockDetector {
     next_ = later(BootClock::now(), jittered(interval()));
     looks_ = cycle && seen_ && cycle->same_as(*seen_) ? looks_ + 1 : 1;
     const int turn = cycle && !planted("deadlock_ends_all") ? cycle->younger_than(owner) : 0;
-    if (cycle && looks_ >= (planted("deadlock_at_first_sight") ? 1 : 2) + 4 * turn)
-      throw Error(Fault::deadlock, fmt::format("deadlock: {}; the youngest waiter gives way", cycle->in_words()));
+    if (cycle && looks_ >= (planted("deadlock_at_first_sight") ? 1 : 2) + 10 * turn)
+      throw Error(Fault::deadlock, fmt::format("deadlock: {}; {}", cycle->in_words(),
+                                               turn == 0 ? "the youngest waiter gives way"
+                                                         : "a waiter gives way, since no younger one did"));
     seen_ = std::move(cycle);
     return false;
   }

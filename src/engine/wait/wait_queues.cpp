@@ -77,8 +77,7 @@ std::vector<std::shared_ptr<Lease>> WaitQueues::listening(const Waiter& waiter) 
 // Whether it waits for somebody to let go, and not to enter what its own job holds.
 bool WaitQueues::wants(const Waiter& waiter, const Lease& held) {
   if (!waiter.wish_ || held.said().job.empty()) return true;
-  const auto& options = waiter.wish_->options;
-  return options.reentrance.value_or(Reentrance::thread) != Reentrance::thread || options.job.name() != held.said().job;
+  return !waiter.wish_->by_job || waiter.wish_->options.job.name() != held.said().job;
 }
 
 void WaitQueues::tell(const std::shared_ptr<Lease>& held) noexcept {
@@ -264,7 +263,7 @@ void WaitQueues::wake_job(const std::string& name, std::string_view job) {
   const auto found = queues_.find(name);
   if (found == queues_.end()) return;
   for (const auto& waiter : found->second.queue) {
-    if (waiter->wish_->options.job.name() != job) continue;
+    if (!waiter->wish_->by_job || waiter->wish_->options.job.name() != job) continue;
     waiter->notified_ = true;
     waiter->changed_.notify_all();
   }

@@ -42,6 +42,7 @@ struct WaitRequest {
   std::string owner, actor;
   JobRef job;  // whose wish it is; empty: nobody's
   Instant since;
+  bool by_job = false;  // it may enter what its job is granted meanwhile
 };
 
 // A line of waiters for each name. Only the head of a line talks to the database; the others sleep until they are the

@@ -44,7 +44,9 @@ class Core::QueuedAcquire {
         patience_(patience),
         wish_(std::make_shared<engine::WaitRequest>(request.name, request.options, request.terms, request.owner.text(),
                                                     std::string(request.actor.view()), request.job, request.called)),
-        polling_(core.within(core.options_.poll_first, 1), core.options_.poll_floor) {}
+        polling_(core.within(core.options_.poll_first, 1), core.options_.poll_floor) {
+    wish_->by_job = request.by_job;
+  }
 
   ~QueuedAcquire() {
     if (waiter_) {

@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <future>
+
 using namespace dlock;
 using namespace dlock::test;
 using namespace std::chrono_literals;
@@ -124,4 +126,36 @@ TEST_CASE("a forced release whose answer is lost is told as done") {
   CHECK(shaky.engine.force_release("job", token));
   CHECK(shaky.proxy.lost_it());
   CHECK(number(shaky.database->admin().token("job")) == number(token) + 1);
+}
+
+TEST_CASE("metadata whose answer is lost is written, once, and no loss") {
+  Shaky shaky;
+  auto lock = shaky.engine.try_lock("job");
+  REQUIRE(lock);
+  lock->update_metadata("page 1", Keep::for_next);
+  shaky.proxy.lose_next_answer();
+  lock->update_metadata("page 2", Keep::for_next);
+  CHECK(shaky.proxy.lost_it());
+  const auto row = shaky.engine.inspect("job");
+  REQUIRE(row);
+  CHECK(row->metadata == "page 2");
+  CHECK(row->kept == "page 2");
+  CHECK(row->token == lock->token());
+  CHECK(lock->release() == Released::freed);
+}
+
+TEST_CASE("a removal whose answer is lost has removed, and its next token is larger") {
+  Shaky shaky;
+  Engine engine(shaky.database.server().url_at(shaky.proxy.address()),
+                {.connections = 1, .request_timeout = 10s * slowness(), .grace = 1s * slowness()});
+  engine.try_lock("job").reset();
+  const auto last = shaky.database->admin().token("job");
+  auto removal = std::async(std::launch::async, [&] { return engine.remove("job"); });
+  REQUIRE(eventually([&] { return shaky.database->admin().floor() >= last; }));
+  shaky.proxy.lose_next_answer();
+  const auto removed = removal.get();
+  CHECK(shaky.proxy.lost_it());
+  CHECK((removed == Removal::removed || removed == Removal::absent));
+  CHECK_FALSE(shaky.database->admin().exists("job"));
+  CHECK(shaky.engine.try_lock("job")->token() > last);
 }

@@ -61,7 +61,7 @@ TEST_CASE("who only waits to enter what its own job holds asks nobody to let go"
   auto own = wanted("2"), other = wanted("3"), closed = wanted("4");
   own->options.job = closed->options.job = "order 1";
   other->options.job = "order 2";
-  closed->options.reentrance = dlock::Reentrance::none;
+  own->by_job = other->by_job = true;
   const auto one = queues.join(own, 0, true);
   CHECK(asked == 0);
   queues.tell(held);
