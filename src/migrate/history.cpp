@@ -1,6 +1,7 @@
 // This file knows how the history is read and written through the statements of a dialect.
 #include "migrate/history.hpp"
 
+#include "dialects/mutants.hpp"
 #include "migrate/assessment.hpp"
 #include "migrate/structure.hpp"
 
@@ -12,13 +13,16 @@
 namespace dlock::migrate {
 namespace {
 
+constexpr int first_with_tickets = 2;  // the version that made their columns
+
 dialects::Quote quote_of(const dialects::Dialect& dialect) {
   return [&dialect](std::string_view identifier) { return dialect.quote(identifier); };
 }
 
 // The engine's statements come first, so that a number means the same statement to whoever else uses the connection.
 std::string all_statements(const dialects::Dialect& dialect, const std::vector<Migration>& migrations) {
-  std::string text = fmt::format("{}\n{}\n", dialect.lock_sql(), dialect.migrator_sql());
+  std::string text = fmt::format("{}\n{}\n", dialect.lock_sql(),
+                                 dialects::with_planted(dialect.migrator_sql(), dialect.name()));
   const auto add = [&](const std::vector<Step>& steps, bool up, int version) {
     for (std::size_t i = 0; i < steps.size(); ++i)
       if (!steps[i].probe.empty())
@@ -124,7 +128,10 @@ bool History::has_some_floor(Deadline deadline) { return ask("floors", {}, {}, d
 
 bool History::has_identity(Deadline deadline) { return ask("identity", {}, {}, deadline).integer(0, 0) == 1; }
 
-void History::make_floor(Deadline deadline) { run("make_floor", {}, {}, deadline); }
+void History::make_floor(int version, Deadline deadline) {
+  if (version >= first_with_tickets && statements_.has("doubt_tokens")) run("doubt_tokens", {}, {}, deadline);
+  run("make_floor", {}, {}, deadline);
+}
 
 void History::make_identity(Deadline deadline) { run("make_identity", {}, {}, deadline); }
 

@@ -64,8 +64,8 @@ class History {
   bool has_some_floor(Deadline deadline);
   // The floor row says which installation this is: 32 hexadecimal digits.
   bool has_identity(Deadline deadline);
-  // Makes it again where it is missing, with a token above all that were ever handed out.
-  void make_floor(Deadline deadline);
+  // Makes it again where it is missing, with a token above all that were ever handed out. `version`: of the tables.
+  void make_floor(int version, Deadline deadline);
   void make_identity(Deadline deadline);
   // What the tables and the view are, one line each, in order: see migrate/structure.hpp.
   std::vector<std::string> structure(Deadline deadline);

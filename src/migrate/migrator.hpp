@@ -116,6 +116,7 @@ class TableMigrator {
     std::optional<int> discard;
     bool drop_history = false;
     const Step* view = nullptr;  // to be made anew
+    int at = 0;                  // the version of the tables that are there, where anything of them is to be made
     bool make_floor = false;     // where it is missing
     bool make_identity = false;  // in the floor row, likewise
     bool nothing() const noexcept {

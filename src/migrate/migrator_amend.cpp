@@ -126,6 +126,7 @@ Migrated TableMigrator::restore(int current) {
                                        current, fmt::join(differences, "; ")),
                            "put it right by hand: compare with \"dlock-migrate sql\"");
     if (lacks_view(current)) amendment.view = step_of_view(migrations_, current);
+    amendment.at = current;
     amendment.make_floor = !history_->has_some_floor(soon());
     amendment.make_identity = has_identity_at(current) && !history_->has_identity(soon());
     return amendment;
@@ -208,7 +209,7 @@ void TableMigrator::carry_out(const Amendment& amendment, const SchemaSnapshot& 
   }
   if (amendment.make_floor) {
     note("the floor row, above every token that was ever handed out");
-    history_->make_floor(soon());
+    history_->make_floor(amendment.at, soon());
     tell("made the floor row anew, above every token that was ever handed out");
   }
   if (amendment.make_identity) {

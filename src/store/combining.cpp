@@ -1,6 +1,8 @@
 // This file knows which statements acquire and release, one or many, and how their answers read.
 #include "store/combining.hpp"
 
+#include "store/free_names.hpp"
+
 #include <algorithm>
 #include <array>
 #include <initializer_list>
@@ -66,13 +68,21 @@ std::vector<std::optional<std::int64_t>> numbers_of(std::span<const View> views,
   return numbers;
 }
 
+// What is asked before an acquire, where the database has a cheaper way to what is free.
+const Statement* first(const dialects::Statements& all, std::string_view name) {
+  return all.has(name) ? &all.at(name, {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"})
+                       : nullptr;
+}
+
 }  // namespace
 
 // What both kinds travel on.
 struct Combining::Lane {
+  const Statement *acquire_free, *acquire_free_many;  // null: an acquire costs no more
   const Statement &acquire, &acquire_many, &release, &release_many;
   Pool& pool;
   ReleaseNotice& notice;
+  FreeNames free{};
 
   template <class Work>
   auto on(Pool::Loan loan, Deadline deadline, Work work) const
@@ -87,7 +97,7 @@ struct Combining::Acquires {
   using Kept = KeptAcquireRequest;
   using Result = Granted;
   using Turn = Pool::Loan;
-  const Lane* lane;
+  Lane* lane;
 
   static std::string_view name(const AcquireRequest& ask) { return ask.name.text(); }
   Turn turn(Deadline deadline) const { return lane->pool.turn(deadline); }
@@ -104,8 +114,15 @@ struct Combining::Acquires {
                                              ask.metadata,
                                              ask.entry,
                                              ask.ticket};
+    const bool plain =
+        lane->acquire_free != nullptr && ask.entry.empty() && ask.ticket == 0 && lane->free.likely(name(ask));
     try {
       return lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+        if (plain) {
+          const Answer& free = connection.run(*lane->acquire_free, std::span(arguments).first(8), until);
+          if (free.rows() > 0) return Granted{Token{free.integer(0, 0)}, false};
+          lane->free.taken(name(ask));
+        }
         const Answer& answer = connection.run(lane->acquire, arguments, until);
         return answer.rows() == 0 ? Granted{} : Granted{Token{answer.integer(0, 0)}, false};
       });
@@ -115,10 +132,34 @@ struct Combining::Acquires {
     }
   }
 
-  // A name is answered with its token; with 0 if it could be taken and was not (its row is locked, its queue has to be
-  // looked at, somebody was quicker); with -1, or not at all, when it is busy.
+  // First what is likely to be free, at less cost, and then the rest: which is sent alone where that fails, so that nobody
+  // is told a failure who has been granted something.
   std::vector<std::optional<Granted>> together(std::span<const AcquireRequest> asks, Turn turn,
                                                Deadline deadline) const {
+    std::vector<std::optional<Granted>> granted(asks.size());
+    bool some = false;
+    try {
+      lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+        some = grant_free(connection, asks, until, granted);
+        std::vector<AcquireRequest> rest;
+        for (std::size_t i = 0; i < asks.size(); ++i)
+          if (!granted[i]) rest.push_back(asks[i]);
+        if (rest.empty()) return true;
+        const auto tokens = ask(connection, lane->acquire_many, rest, until);
+        auto token = tokens.begin();
+        for (auto& each : granted)
+          if (!each) each = granted_by(*token++);
+        return true;
+      });
+    } catch (const Failure&) {
+      if (!some) throw;
+    }
+    return granted;
+  }
+
+ private:
+  static std::vector<std::optional<std::int64_t>> ask(dialects::Connection& connection, const Statement& statement,
+                                                      std::span<const AcquireRequest> asks, Deadline until) {
     std::vector<Argument> rows;
     rows.reserve(asks.size() * 8);
     for (const auto& ask : asks)
@@ -126,15 +167,42 @@ struct Combining::Acquires {
            std::initializer_list<Argument>{std::string_view{ask.name.text()}, ask.owner, ask.node, ask.label, ask.actor,
                                            ask.lease.count(), ask.at_least.count(), ask.metadata})
         rows.push_back(argument);
-    const auto tokens = lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
-      return numbers_of(asks, connection.run_rows(lane->acquire_many, rows, 8, until), &Acquires::name);
-    });
-    std::vector<std::optional<Granted>> granted(asks.size());
+    return numbers_of(asks, connection.run_rows(statement, rows, 8, until), &Acquires::name);
+  }
+
+  // Whether somebody was granted something.
+  bool grant_free(dialects::Connection& connection, std::span<const AcquireRequest> asks, Deadline until,
+                  std::vector<std::optional<Granted>>& granted) const {
+    if (lane->acquire_free_many == nullptr) return false;
+    std::vector<AcquireRequest> likely;
+    std::vector<std::size_t> places;
     for (std::size_t i = 0; i < asks.size(); ++i) {
-      if (tokens[i].value_or(-1) < 0) granted[i] = Granted{};
-      else if (*tokens[i] != 0) granted[i] = Granted{Token{*tokens[i]}, false};
+      if (!lane->free.likely(name(asks[i]))) continue;
+      likely.push_back(asks[i]);
+      places.push_back(i);
     }
-    return granted;
+    if (likely.empty()) return false;
+    std::vector<std::optional<std::int64_t>> tokens(likely.size());
+    try {
+      tokens = ask(connection, *lane->acquire_free_many, likely, until);
+    } catch (const Failure& failure) {  // a row is locked elsewhere
+      if (failure.cause() != Cause::locked || failure.may_have_run() || !connection.usable()) throw;
+    }
+    bool some = false;
+    for (std::size_t i = 0; i < likely.size(); ++i) {
+      if (tokens[i]) granted[places[i]] = Granted{Token{*tokens[i]}, false};
+      else lane->free.taken(name(likely[i]));
+      some = some || tokens[i];
+    }
+    return some;
+  }
+
+  // A name is answered with its token; with 0 if it could be taken and was not (its row is locked, its queue has to be
+  // looked at, somebody was quicker), and it has to be asked for alone; with -1, or not at all, when it is busy.
+  static std::optional<Granted> granted_by(const std::optional<std::int64_t>& token) {
+    if (token.value_or(-1) < 0) return Granted{};
+    if (*token == 0) return std::nullopt;
+    return Granted{Token{*token}, false};
   }
 };
 
@@ -143,7 +211,7 @@ struct Combining::Releases {
   using Kept = KeptLeaseKey;
   using Result = bool;
   using Turn = Pool::Loan;
-  const Lane* lane;
+  Lane* lane;
 
   static std::string_view name(const LeaseKey& key) { return key.name; }
   Turn turn(Deadline deadline) const { return lane->pool.turn(deadline); }
@@ -154,6 +222,7 @@ struct Combining::Releases {
     return lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
       const Answer& answer = connection.run(lane->release, arguments, until);
       lane->notice.heed(answer);
+      if (answer.affected > 0) lane->free.freed(key.name);
       return answer.affected > 0;
     });
   }
@@ -170,15 +239,18 @@ struct Combining::Releases {
       return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
     });
     std::vector<std::optional<bool>> all(keys.size());
-    for (std::size_t i = 0; i < keys.size(); ++i)
+    for (std::size_t i = 0; i < keys.size(); ++i) {
       if (freed[i] != 0) all[i] = freed[i].has_value();
+      if (freed[i].value_or(0) != 0) lane->free.freed(keys[i].name);
+    }
     if (std::find(freed.begin(), freed.end(), 2) != freed.end()) lane->notice.ask();
     return all;
   }
 };
 
 Combining::Combining(const dialects::Statements& all, Pool& pool, ReleaseNotice& notice, std::size_t most)
-    : lane_(new Lane{all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry",
+    : lane_(new Lane{first(all, "acquire_free"), first(all, "acquire_free_many"),
+                     all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry",
                                         "ticket"}),
                      all.at("acquire_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
                      all.at("release", {"name", "owner", "token"}), all.at("release_many", {"name", "owner", "token"}),

@@ -32,7 +32,7 @@ class Combining {
   struct Acquires;
   struct Releases;
 
-  const std::unique_ptr<const Lane> lane_;
+  const std::unique_ptr<Lane> lane_;
   const std::size_t most_;
   std::unique_ptr<RequestBatcher<Acquires>> acquires_;
   std::unique_ptr<RequestBatcher<Releases>> releases_;

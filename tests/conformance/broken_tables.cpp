@@ -7,6 +7,7 @@
 #include <dlock/schema.hpp>
 
 #include <atomic>
+#include <optional>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -69,11 +70,13 @@ TEST_CASE("a table without its floor row is refused") {
 }
 
 TEST_CASE("a table with a missing column is refused, also if its history says otherwise") {
-  Database database;
-  database.admin().run("DROP VIEW resource_lock_status");
-  database.admin().run("ALTER TABLE resource_lock DROP COLUMN label");
-  const auto thrown = opening(database.url());
-  check_names_the_command(thrown);
+  for (const std::string column : {"label", "kept", "ended_token", "outcome", "reason"}) {
+    CAPTURE(column);
+    Database database;
+    database.admin().run("DROP VIEW resource_lock_status");
+    database.admin().run("ALTER TABLE resource_lock DROP COLUMN " + column);
+    check_names_the_command(opening(database.url()));
+  }
 }
 
 TEST_CASE("a table that vanishes under an open engine is an error of every call that needs it") {
@@ -92,7 +95,7 @@ TEST_CASE(
     "a table that is emptied under an open engine is an error of every call, which names the command that mends it") {
   Database database;
   auto engine = database.engine();
-  for (const char* name : {"job", "another"}) engine.try_lock(name).reset();
+  engine.try_lock("another").reset();
   const auto last = engine.try_lock("job")->token();
   // As TRUNCATE does it, and as a clumsy clean-up does: with the rows there, and without.
   for (const std::string what : {"DELETE FROM resource_lock WHERE name = ''", "DELETE FROM resource_lock"}) {
@@ -127,6 +130,31 @@ TEST_CASE(
     CHECK(schema::check(database.url()).verdict == schema::Verdict::good);
     for (const char* name : {"job", "new"}) CHECK(engine.try_lock(name)->token() > last);
   }
+}
+
+TEST_CASE("without its floor row a name that was locked before is an error, or goes on above its last token") {
+  Database database;
+  auto engine = database.engine();
+  for (int i = 0; i < 3; ++i) engine.try_lock("job").reset();
+  const auto last = database.admin().token("job");
+  database.admin().run("DELETE FROM resource_lock WHERE name = ''");
+  std::optional<Lock> lock;
+  const auto thrown = thrown_by([&] { lock = engine.try_lock("job"); });
+  if (thrown.fault) check_names_the_command(thrown);
+  else CHECK(lock->token() > last);
+  check_names_the_command(thrown_by([&] { engine.try_lock("new"); }));
+}
+
+TEST_CASE("a repair of the floor puts the next token of every name above it, also of rows from a backup") {
+  Database database;
+  auto engine = database.engine();
+  for (int i = 0; i < 3; ++i) engine.try_lock("job").reset();
+  database.admin().run("UPDATE resource_lock SET token = 2 WHERE name = 'job'");
+  database.admin().run("DELETE FROM resource_lock WHERE name = ''");
+  schema::repair(database.url());
+  CHECK(number(database.admin().floor()) > 1'000'000);
+  CHECK(engine.try_lock("job")->token() > database.admin().floor());
+  CHECK(engine.try_lock("job")->token() > database.admin().floor());
 }
 
 TEST_CASE("requests that travel together are told of a floor that is gone, too") {

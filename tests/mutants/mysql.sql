@@ -226,6 +226,67 @@ AND {{lock}}.actor <> VALUES(owner)
 -- to:
 AND 1
 
+-- mutant: free_passes_queue
+-- statement: acquire_free
+-- from:
+next_ticket <= served_ticket
+-- to:
+1
+-- statement: acquire_free_many
+-- from:
+next_ticket <= served_ticket
+-- to:
+1
+
+-- mutant: free_while_closed
+-- statement: acquire_free
+-- from:
+reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+-- to:
+1
+-- statement: acquire_free_many
+-- from:
+reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+-- to:
+1
+
+-- mutant: free_after_giving_back
+-- statement: acquire_free
+-- from:
+ AND actor <> :owner
+-- to:
+-- statement: acquire_free_many
+-- from:
+ AND actor <> /*each 2*/
+-- to:
+
+-- mutant: free_below_floor
+-- statement: acquire_free
+-- from:
+ AND served_ticket > 0
+-- to:
+-- statement: acquire_free_many
+-- from:
+ AND served_ticket > 0
+-- to:
+
+-- mutant: free_although_held
+-- statement: acquire_free
+-- from:
+ AND owner IS NULL
+-- to:
+-- statement: acquire_free_many
+-- from:
+ AND owner IS NULL
+-- to:
+
+-- mutant: floor_made_without_doubt
+-- statement: doubt_tokens
+-- from:
+served_ticket > 0
+-- to:
+0
+
 -- mutant: takeover_below_floor
 -- statement: acquire
 -- from:

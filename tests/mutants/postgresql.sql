@@ -237,6 +237,56 @@ greatest(l.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 AND l.actor <> excluded.owner
 -- to:
 
+-- mutant: free_passes_queue
+-- statement: acquire_free
+-- from:
+ AND l.next_ticket <= l.served_ticket
+-- to:
+-- statement: acquire_free_many
+-- from:
+ AND l.next_ticket <= l.served_ticket
+-- to:
+
+-- mutant: free_while_closed
+-- statement: acquire_free
+-- from:
+AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+-- to:
+-- statement: acquire_free_many
+-- from:
+AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+-- to:
+
+-- mutant: free_after_giving_back
+-- statement: acquire_free
+-- from:
+ AND l.actor <> :owner::text
+-- to:
+-- statement: acquire_free_many
+-- from:
+ AND l.actor <> w.owner
+-- to:
+
+-- mutant: free_below_floor
+-- statement: acquire_free
+-- from:
+AND l.token >= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
+-- to:
+-- statement: acquire_free_many
+-- from:
+AND l.token >= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
+-- to:
+
+-- mutant: free_although_held
+-- statement: acquire_free
+-- from:
+ AND l.owner IS NULL
+-- to:
+-- statement: acquire_free_many
+-- from:
+l.owner IS NULL AND
+-- to:
+
 -- mutant: takeover_below_floor
 -- statement: acquire
 -- from:

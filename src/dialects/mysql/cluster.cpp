@@ -77,6 +77,10 @@ const Answer& ServerConnection::run(const Statement& statement, std::span<const 
 
 const Answer& ServerConnection::run_rows(const Statement& statement, std::span<const Argument> rows,
                                          std::size_t columns, Deadline deadline) {
+  if (statement.hinted("at_once") && !mariadb_) {  // it cannot keep from waiting
+    answer_.reset(2);
+    return answer_;
+  }
   const BrokenPipeGuard guard(encrypted_);
   check_sendable(deadline);
   auto whole = run_rows_once(statement, rows, columns, deadline);

@@ -286,7 +286,7 @@ Answer ServerConnection::run_rows_once(const Statement& statement, std::span<con
     for (const auto part : parts) {
       if (part.empty() || (part.data() != text.data() && answer_.rows() == (end - at) / columns)) continue;
       const auto sql = apart ? with_lists(statement, some, columns) : with_rows(part, some, columns, columns);
-      query_patiently(with_settings(statement, sql), deadline);
+      query_locking(with_settings(statement, sql), !statement.hinted("at_once"), deadline);
     }
     for (std::size_t row = 0; row < answer_.rows(); ++row) {
       whole.next() = answer_.text(row, 0);
@@ -302,20 +302,20 @@ Answer ServerConnection::run_rows_once(const Statement& statement, std::span<con
 std::string ServerConnection::with_settings(const Statement& statement, std::string sql) const {
   if (prepare_) return sql;
   if (sql.starts_with("SELECT") || sql.starts_with("EXPLAIN")) return sql.insert(0, first_);
-  if (statement.hinted("insert_id") && mariadb_)
+  if ((statement.hinted("insert_id") || statement.hinted("at_once")) && mariadb_)
     sql = fmt::format("SET STATEMENT sql_mode = '{}', innodb_lock_wait_timeout = 0, lock_wait_timeout = 0 FOR {}",
                       sql_mode, sql);
   return fmt::format("{}SET TRANSACTION ISOLATION LEVEL READ COMMITTED;{}", first_, sql);
 }
 
 // MariaDB cannot skip locked rows in a session that never waits for them: it gives error 1180 and undoes the transaction.
-void ServerConnection::query_patiently(std::string sql, Deadline deadline) {
-  if (prepare_ && mariadb_)
+void ServerConnection::query_locking(std::string sql, bool skips, Deadline deadline) {
+  if (skips && prepare_ && mariadb_)
     sql = "SET SESSION innodb_lock_wait_timeout = 1;" + sql + ";SET SESSION innodb_lock_wait_timeout = 0";
   try {
     query(sql, deadline);
   } catch (const Failure& failure) {
-    usable_ = false;  // the packet broke off before its last statement: a transaction or a setting may be left open
+    if (skips || failure.cause() != Cause::locked) usable_ = false;  // a transaction or a setting may be left open
     throw_from_packet(failure, answer_.columns() > 0);
   }
 }

@@ -10,7 +10,7 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
-constexpr std::string_view begin_of_mark = "/*rows", end_of_mark = "*/", table_mark = "/*table*/";
+constexpr std::string_view begin_of_mark = "/*rows", end_of_mark = "*/", table_mark = "/*table*/", each_mark = "/*each";
 constexpr std::size_t longest_number = 21;
 
 void append(std::string& sql, const Argument& argument, std::string_view introducer) {
@@ -42,22 +42,57 @@ std::size_t end_of_piece(std::span<const Argument> rows, std::size_t columns, st
   return at;
 }
 
-std::string with_rows(std::string_view sql, std::span<const Argument> rows, std::size_t columns, std::size_t listed) {
-  std::string result;
-  const auto append_rows = [&](std::span<const std::size_t> chosen, std::string_view first, std::string_view between,
-                               std::string_view last) {
-    for (std::size_t at = 0; at < rows.size(); at += columns) {
-      result += at == 0 ? first : between;
+namespace {
+
+// Writes the arguments of rows into a statement.
+class RowWriter {
+ public:
+  RowWriter(std::string& sql, std::span<const Argument> rows, std::size_t columns)
+      : sql_(sql), rows_(rows), columns_(columns) {}
+
+  void list(std::span<const std::size_t> chosen, std::string_view first, std::string_view between,
+            std::string_view last) {
+    for (std::size_t at = 0; at < rows_.size(); at += columns_) {
+      sql_ += at == 0 ? first : between;
       for (std::size_t i = 0; i < chosen.size(); ++i) {
-        if (i > 0) result += ',';
-        append(result, rows[at + chosen[i]], {});
+        if (i > 0) sql_ += ',';
+        append(sql_, rows_[at + chosen[i]], {});
       }
     }
-    result += last;
-  };
+    sql_ += last;
+  }
+
+  // What each row, known by its name, has there: as it is, where it is the same for all.
+  void each(std::size_t column) {
+    bool same = true;
+    for (std::size_t at = columns_; at < rows_.size() && same; at += columns_)
+      same = rows_[at + column] == rows_[column];
+    if (same) return append(sql_, rows_[column], {});
+    sql_ += "CASE name";
+    for (std::size_t at = 0; at < rows_.size(); at += columns_) {
+      sql_ += " WHEN ";
+      append(sql_, rows_[at], {});
+      sql_ += " THEN ";
+      append(sql_, rows_[at + column], {});
+    }
+    sql_ += " END";
+  }
+
+ private:
+  std::string& sql_;
+  const std::span<const Argument> rows_;
+  const std::size_t columns_;
+};
+
+}  // namespace
+
+std::string with_rows(std::string_view sql, std::span<const Argument> rows, std::size_t columns, std::size_t listed) {
+  std::string result;
+  RowWriter write(result, rows, columns);
   std::vector<std::size_t> chosen;
   for (;;) {
-    const auto tuples = sql.find(begin_of_mark), table = sql.find(table_mark), at = std::min(tuples, table);
+    const auto table = sql.find(table_mark), each = sql.find(each_mark);
+    const auto at = std::min({sql.find(begin_of_mark), table, each});
     result += sql.substr(0, at);
     if (at == std::string_view::npos) return result;
     sql.remove_prefix(at);
@@ -65,10 +100,14 @@ std::string with_rows(std::string_view sql, std::span<const Argument> rows, std:
     chosen.clear();
     for (const char digit : sql.substr(begin_of_mark.size(), end - begin_of_mark.size()))
       if (digit >= '1' && digit <= '9') chosen.push_back(static_cast<std::size_t>(digit - '1'));
-    if (chosen.empty())
-      for (std::size_t column = 0; column < (at == table ? columns : listed); ++column) chosen.push_back(column);
-    if (at == table) append_rows(chosen, "SELECT ", " UNION ALL SELECT ", {});
-    else append_rows(chosen, "(", "),(", ")");
+    if (at == each) {
+      write.each(chosen.front());
+    } else {
+      if (chosen.empty())
+        for (std::size_t column = 0; column < (at == table ? columns : listed); ++column) chosen.push_back(column);
+      if (at == table) write.list(chosen, "SELECT ", " UNION ALL SELECT ", {});
+      else write.list(chosen, "(", "),(", ")");
+    }
     sql.remove_prefix(end + end_of_mark.size());
   }
 }

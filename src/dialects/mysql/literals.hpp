@@ -21,6 +21,7 @@ std::size_t end_of_piece(std::span<const Argument> rows, std::size_t columns, st
 //   /*rows*/      tuples of their first `listed` columns
 //   /*rows 1 3*/  tuples of these columns, counted from 1
 //   /*table*/     SELECTs of all columns, with UNION ALL between them
+//   /*each 3*/    that column of the row whose first one is the column `name`
 std::string with_rows(std::string_view sql, std::span<const Argument> rows, std::size_t columns, std::size_t listed);
 
 }  // namespace dlock::dialects::DLOCK_DIALECT

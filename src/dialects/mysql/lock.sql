@@ -24,7 +24,8 @@
 -- Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for;
 -- a ticket that is over counts as none. All of them were there before this one's was drawn; who has none is granted the
 -- row only if no ticket was drawn since (next_ticket is what was read). The grant ends its ticket, or all that were
--- passed over; once more by the same owner, it ends nothing.
+-- passed over; once more by the same owner, it ends nothing. A takeover leaves served_ticket above 0, which says that the
+-- row's token is above the floor that was there when it was made.
 INSERT INTO {{lock}}
        (name, owner, node, label, actor, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta,
         next_ticket, served_ticket)
@@ -37,8 +38,8 @@ SELECT :name, :owner, :node, :label, :actor,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
        IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease, :meta,
        GREATEST(COALESCE(b.next_ticket, 0), :ticket),
-       CASE WHEN b.owner <=> :owner THEN b.served_ticket WHEN :ticket > COALESCE(b.served_ticket, 0) THEN :ticket
-            ELSE COALESCE(b.next_ticket, 0) END
+       CASE WHEN b.name IS NULL THEN 0 WHEN b.owner <=> :owner THEN b.served_ticket WHEN :ticket > b.served_ticket THEN :ticket
+            ELSE GREATEST(b.next_ticket, 1) END
   FROM (SELECT 1 AS one) o LEFT JOIN {{lock}} b ON b.name = :name
  WHERE b.name IS NULL OR b.owner <=> :owner
     OR (b.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
@@ -84,9 +85,23 @@ ON DUPLICATE KEY UPDATE
              IF({{lock}}.owner <=> VALUES(owner), GREATEST({{lock}}.lease_us, VALUES(lease_us)), {{lock}}.lease_us)),
   meta = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at), VALUES(meta), {{lock}}.meta),
   next_ticket = IF({{lock}}.owner <=> VALUES(owner),
-                   GREATEST({{lock}}.next_ticket, VALUES(next_ticket)), {{lock}}.next_ticket),
+                   GREATEST({{lock}}.next_ticket, VALUES(next_ticket), VALUES(served_ticket)), {{lock}}.next_ticket),
   served_ticket = IF({{lock}}.owner <=> VALUES(owner),
                      GREATEST({{lock}}.served_ticket, VALUES(served_ticket)), {{lock}}.served_ticket);
+
+-- name: acquire_free(name, owner, node, label, actor, lease, at_least, meta) -> insert_id
+-- Asked first, since it costs half of an acquire: grants a row that is there and free, with no ticket outstanding, to an
+-- owner that has not given it back, and says nothing of any other. To read the floor here would lock its row, for all who
+-- acquire: a row that was never taken over since it was made (served_ticket = 0), and may have begun below the floor, is
+-- left to the acquire. LAST_INSERT_ID(…) is the answer: it is of a row that matched.
+UPDATE {{lock}}
+   SET token = LAST_INSERT_ID(token + 1), owner = :owner, node = :node, label = :label, actor = :actor,
+       acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
+       reopens_at = IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least),
+       lease_us = :lease, meta = :meta
+ WHERE name = :name AND owner IS NULL AND actor <> :owner AND served_ticket > 0
+   AND next_ticket <= served_ticket AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
 -- name: release(name, owner, token) -> wanted
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives

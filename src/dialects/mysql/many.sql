@@ -2,6 +2,20 @@
 -- one. The packets are of several statements, with the rows written into them (literals.hpp). A moment read once, before
 -- anything is locked, errs on the safe side.
 
+-- name: acquire_free_many(name, owner, node, label, actor, lease, at_least, meta) -> at_once
+-- Asked first, on MariaDB, as acquire_free is for one: an answer, its token, for each row that is there and free. In the order
+-- of names, and without waiting: where one of the rows is locked elsewhere nothing is granted, and all are asked for as below.
+-- MySQL's shortest wait for a lock is a second, so there it is never sent. What the asker holds already is told, too.
+UPDATE {{lock}}
+   SET token = token + 1, owner = /*each 2*/, node = /*each 3*/, label = /*each 4*/, actor = /*each 5*/,
+       acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + /*each 6*/,
+       reopens_at = IF(/*each 7*/ = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + /*each 7*/),
+       lease_us = /*each 6*/, meta = /*each 8*/
+ WHERE name IN (/*rows 1*/) AND owner IS NULL AND actor <> /*each 2*/ AND served_ticket > 0
+   AND next_ticket <= served_ticket AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+SELECT r.name, r.token FROM {{lock}} r WHERE (r.name, r.owner) IN (/*rows 1 2*/);
+
 -- name: acquire_many(name, owner, node, label, actor, lease, at_least, meta)
 -- Asks without ticket and entry, no name twice. The first INSERT reads existing rows that are open and locks them in the
 -- order of names, skipping those that are locked elsewhere, so it waits for none; the LIMIT keeps what is only looked at

@@ -135,6 +135,11 @@ INSERT INTO {{lock}} (name, token)
 SELECT '', GREATEST(COALESCE(MAX(l.token), 0), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) FROM {{lock}} l
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 
+-- name: doubt_tokens()
+-- Where the floor row was lost, rows may have come from a backup: their next tokens have to be above the floor. Tickets that
+-- were served are in the way no longer than the rows of those who waited last.
+UPDATE {{lock}} SET served_ticket = 0 WHERE served_ticket > 0;
+
 -- name: make_identity()
 -- What version 3 gives the floor row.
 UPDATE {{lock}}

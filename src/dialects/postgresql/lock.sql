@@ -64,6 +64,21 @@ ON CONFLICT (name) DO UPDATE SET
                  AND (:ticket::bigint = 0 OR excluded.served_ticket > :ticket::bigint))))
 RETURNING l.token;
 
+-- name: acquire_free(name, owner, node, label, actor, lease, at_least, meta)
+-- Asked first, since it costs less than an acquire: grants a row that is there and free, with no ticket outstanding, to
+-- an owner that has not given it back, and says nothing of any other. A row whose token is not above the floor is left to
+-- the acquire, and so is everything where there is no floor. What is busy is not locked.
+UPDATE {{lock}} AS l SET
+       token = l.token + 1, owner = :owner::text, node = :node::text, label = :label::text, actor = :actor::text,
+       (acquired_at, expires_at, reopens_at) = (
+         SELECT n.now, n.now + :lease::bigint, CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END
+           FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n),
+       lease_us = :lease::bigint, meta = :meta::text
+ WHERE l.name = :name::text AND l.owner IS NULL AND l.actor <> :owner::text AND l.next_ticket <= l.served_ticket
+   AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+   AND l.token >= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
+RETURNING l.token;
+
 -- name: release(name, owner, token)
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
 -- late is refused; and while somebody waits for it (wanted_until), the commit notifies, with the owner of the ticket that

@@ -1,5 +1,26 @@
 -- This file knows how many leases are acquired, and released, by one statement on PostgreSQL: what lock.sql does for one.
 
+-- name: acquire_free_many(name, owner, node, label, actor, lease, at_least, meta)
+-- Asked first, as acquire_free is for one: an answer, its token, for each row that is there, free and not locked elsewhere.
+-- Locked in the order of names, and written where they stand (ctid): a row that has moved meanwhile is not granted.
+WITH open AS MATERIALIZED (
+  SELECT l.ctid AS at, w.owner, w.node, w.label, w.actor, w.lease, w.at_least, w.meta
+    FROM unnest(:name::text[], :owner::text[], :node::text[], :label::text[], :actor::text[], :lease::bigint[],
+                :at_least::bigint[], :meta::text[]) AS w (name, owner, node, label, actor, lease, at_least, meta)
+         JOIN {{lock}} AS l ON l.name = w.name
+   WHERE l.owner IS NULL AND l.actor <> w.owner AND l.next_ticket <= l.served_ticket
+     AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+     AND l.token >= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
+   ORDER BY l.name FOR UPDATE OF l SKIP LOCKED)
+UPDATE {{lock}} AS l SET
+       token = l.token + 1, owner = o.owner, node = o.node, label = o.label, actor = o.actor,
+       (acquired_at, expires_at, reopens_at) = (
+         SELECT n.now, n.now + o.lease, CASE WHEN o.at_least = 0 THEN 0 ELSE n.now + o.at_least END
+           FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n),
+       lease_us = o.lease, meta = o.meta
+  FROM open AS o WHERE l.ctid = o.at
+RETURNING l.name, l.token;
+
 -- name: acquire_many(name, owner, node, label, actor, lease, at_least, meta)
 -- Every argument is an array, an element an ask without ticket and entry; no name twice. In one transaction, and without
 -- waiting for a row: the rows that are open and not locked elsewhere are locked in the order of names and taken as by
@@ -55,17 +76,17 @@ SELECT w.name, 0::bigint
 
 -- name: release_many(name, owner, token)
 -- Every argument is an array, an element a key; no name twice. An answer for each that is the key's: 1 freed, 2 freed
--- and notified of as by release, 0 not freed, since its row is locked elsewhere: it has to be released alone.
+-- and notified of as by release, 0 not freed, since its row is locked elsewhere or has moved: it has to be released alone.
 WITH wanted AS MATERIALIZED (
   SELECT w.name, w.owner, w.token
     FROM unnest(:name::text[], :owner::text[], :token::bigint[]) AS w (name, owner, token)),
 mine AS MATERIALIZED (
-  SELECT l.name FROM wanted AS w JOIN {{lock}} AS l ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
+  SELECT l.ctid AS at FROM wanted AS w JOIN {{lock}} AS l ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
 freed AS (
   UPDATE {{lock}} AS l SET owner = NULL, actor = l.owner, entries = '', meta = '',
          expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-    FROM mine WHERE l.name = mine.name
+    FROM mine WHERE l.ctid = mine.at
   RETURNING l.name, CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 1 ELSE
        1 + (pg_notify('dlock_{{channel}}', coalesce(
           (SELECT w.owner FROM {{waiter}} AS w

@@ -123,6 +123,7 @@ class Peer final : public RawPeer {
     const dlock::dialects::Statements theirs(peers_sql(), names, dlock::dialects::Marker::question, quoted);
     auto pair = raw_pair(of.word, ours, theirs);
     acquire_ = std::make_unique<Prepared>(raw(), std::move(pair.acquire));
+    if (pair.first) first_ = std::make_unique<Prepared>(raw(), std::move(*pair.first));
     release_ = std::make_unique<Prepared>(raw(), std::move(pair.release));
     read_ = std::make_unique<Prepared>(raw(), theirs.at("read", {"name"}));
     fill_ = std::make_unique<Prepared>(raw(), theirs.at("fill", {"prefix", "first", "count"}));
@@ -132,6 +133,10 @@ class Peer final : public RawPeer {
   std::int64_t acquire(std::string_view name, std::string_view owner) override {
     const Prepared::Texts texts{name, owner, "bench", "bench", owner, {}, {}, "", "", {}};
     Prepared::Numbers numbers{0, 0, 0, 0, 0, 30'000'000, 0, 0};
+    if (first_ != nullptr) {
+      first_->execute(texts, numbers);
+      if (const auto token = first_->insert_id(); token != 0) return token;
+    }
     acquire_->execute(texts, numbers);
     return acquire_->answers() ? acquire_->answer() : acquire_->insert_id();
   }
@@ -206,7 +211,7 @@ class Peer final : public RawPeer {
   MYSQL* raw() const noexcept { return connection_.get(); }
 
   const std::unique_ptr<MYSQL, Free> connection_;
-  std::unique_ptr<Prepared> acquire_, release_, read_, fill_;
+  std::unique_ptr<Prepared> first_, acquire_, release_, read_, fill_;
   std::string tidy_;
 };
 

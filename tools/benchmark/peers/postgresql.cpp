@@ -50,6 +50,8 @@ class Peer final : public RawPeer {
     acquire_size_ = static_cast<int>(pair.acquire.arguments.size());
     release_size_ = static_cast<int>(pair.release.arguments.size());
     prepare("acquire", pair.acquire);
+    if (pair.first) prepare("first", *pair.first);
+    has_first_ = pair.first.has_value();
     prepare("release", pair.release);
     prepare("read", theirs.at("read", {"name"}));
     fill_ = theirs.at("fill", {"prefix", "first", "count"}).sql;
@@ -60,6 +62,11 @@ class Peer final : public RawPeer {
     const std::string the_name(name), the_owner(owner);
     const std::array<const char*, 10> values{
         the_name.c_str(), the_owner.c_str(), "bench", "bench", the_owner.c_str(), "30000000", "0", "", "", "0"};
+    if (has_first_) {
+      const auto granted =
+          checked(PQexecPrepared(raw(), "first", 8, values.data(), nullptr, nullptr, 0), PGRES_TUPLES_OK);
+      if (PQntuples(granted.get()) > 0) return number(granted, 0);
+    }
     const auto result =
         checked(PQexecPrepared(raw(), "acquire", acquire_size_, values.data(), nullptr, nullptr, 0), PGRES_TUPLES_OK);
     return PQntuples(result.get()) == 0 ? 0 : std::strtoll(PQgetvalue(result.get(), 0, 0), nullptr, 10);
@@ -149,6 +156,7 @@ class Peer final : public RawPeer {
 
   const std::unique_ptr<PGconn, Finish> connection_;
   int acquire_size_ = 0, release_size_ = 0;
+  bool has_first_ = false;
   std::string fill_, tidy_;
 };
 

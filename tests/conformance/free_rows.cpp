@@ -1,0 +1,175 @@
+// This file knows the promise that a free row which was locked before, the common case, is granted by the same rules as any
+// other, though databases have a shorter way to it.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/hands.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string owner(int number) { return std::string(31, '0') + static_cast<char>('a' + number); }
+
+// A table whose rows were locked by several before. With one connection many requests travel in one statement.
+struct Used {
+  static constexpr int names = 12;
+
+  Used() {
+    for (int i = 0; i < names; ++i)
+      for (int owner_of_old = 10; owner_of_old < 13; ++owner_of_old) {
+        const auto token = acquire(name(i), owner(owner_of_old));
+        REQUIRE(token);
+        REQUIRE(release(name(i), owner(owner_of_old), *token));
+      }
+  }
+
+  // What a test has proved by holding it is nobody's when it ends.
+  ~Used() { database.admin().run("UPDATE resource_lock SET owner = NULL WHERE owner IS NOT NULL"); }
+
+  static std::string name(int i) { return "job " + std::to_string(i); }
+
+  std::optional<Token> acquire(const std::string& text, const std::string& by, Duration at_least = {}) {
+    const Name name(text);
+    const store::AcquireRequest ask{name, by,       "web3", "nightly", "fedcba9876543210fedcba9876543210",
+                                    1h,   at_least, "{}"};
+    return patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token;
+  }
+  bool release(const std::string& text, const std::string& by, Token token) {
+    const store::LeaseKey key{text, by, token};
+    return patiently([&]() -> bool { return table->release({&key, 1}, soon()).front(); });
+  }
+
+  // Asks for all names at once, each as this owner.
+  std::vector<std::optional<Token>> acquire_all(const std::string& by) {
+    std::vector<std::optional<Token>> tokens(names);
+    in_parallel(names, [&](int i) { tokens[static_cast<std::size_t>(i)] = acquire(name(i), by); });
+    return tokens;
+  }
+
+  Database database{};
+  const std::unique_ptr<store::LockTable> table = open_table(database.url(), 1);
+};
+
+}  // namespace
+
+TEST_CASE("a free row is granted with everything that was asked for, and as a row that is made") {
+  Used used;
+  const auto before = used.database.admin().token("job 0");
+  const auto token = used.acquire("job 0", owner(0), 30min);
+  REQUIRE(token);
+  CHECK(number(*token) == number(before) + 1);
+  auto& admin = used.database.admin();
+  const auto begun = admin.acquired_at("job 0");
+  CHECK(admin.owner("job 0") == owner(0));
+  CHECK(admin.expires_at("job 0") == begun + 1h);
+  CHECK(admin.reopens_at("job 0") == begun + 30min);
+  const auto row = used.table->inspect("job 0", soon());
+  REQUIRE(row);
+  CHECK(row->node == "web3");
+  CHECK(row->label == "nightly");
+  CHECK(row->metadata == "{}");
+  CHECK(row->lease == 1h);
+  CHECK(admin.text("SELECT actor FROM resource_lock WHERE name = 'job 0'") == "fedcba9876543210fedcba9876543210");
+  CHECK(used.acquire("job 0", owner(0), 30min) == token);  // asked once more, after an answer that was lost
+  CHECK(admin.acquired_at("job 0") == begun);
+  CHECK_FALSE(used.acquire("job 0", owner(1)));
+  CHECK(used.release("job 0", owner(0), *token));
+  CHECK_FALSE(used.acquire("job 0", owner(1)));  // closed for half an hour
+}
+
+TEST_CASE("of many free rows each is granted to one, with the next token, and what is not free to nobody") {
+  Used used;
+  auto& admin = used.database.admin();
+  std::array<Token, Used::names> before{};
+  for (int i = 0; i < Used::names; ++i) before[static_cast<std::size_t>(i)] = admin.token(Used::name(i));
+  REQUIRE(used.acquire(Used::name(1), owner(9)));
+  const auto closed = used.acquire(Used::name(2), owner(9), 30min);
+  REQUIRE(closed);
+  REQUIRE(used.release(Used::name(2), owner(9), *closed));
+  const auto given_back = used.acquire(Used::name(3), owner(0));
+  REQUIRE(given_back);
+  REQUIRE(used.release(Used::name(3), owner(0), *given_back));
+  const auto expired = used.acquire(Used::name(4), owner(9));
+  REQUIRE(expired);
+  admin.expire(Used::name(4));
+  admin.run("DELETE FROM resource_lock WHERE name = '" + Used::name(5) + "'");
+  const auto tokens = used.acquire_all(owner(0));
+  for (int i = 0; i < Used::names; ++i) {
+    CAPTURE(i);
+    const auto& token = tokens[static_cast<std::size_t>(i)];
+    CHECK(token.has_value() == (i == 0 || i > 3));
+    if (!token) continue;
+    if (i != 5) CHECK(number(*token) == number(before[static_cast<std::size_t>(i)]) + (i == 4 ? 2 : 1));
+    CHECK(admin.owner(Used::name(i)) == owner(0));
+  }
+  const auto again = used.acquire_all(owner(0));
+  CHECK(again == tokens);
+  const auto others = used.acquire_all(owner(1));
+  for (int i = 0; i < Used::names; ++i) CHECK(others[static_cast<std::size_t>(i)].has_value() == (i == 3));
+}
+
+TEST_CASE("a free row with a queue, or that is back with a token below the floor, is no common case") {
+  Used used;
+  auto& admin = used.database.admin();
+  Hand first(*used.table, 1, Used::name(0)), second(*used.table, 2, Used::name(1));
+  REQUIRE(first.draw() > 0);
+  REQUIRE(second.draw() > 0);
+  CHECK_FALSE(used.acquire(Used::name(0), owner(0)));
+  // As an insert leaves it that read the floor before it was raised, and was given back.
+  admin.run("UPDATE resource_lock SET token = 1000000 WHERE name = ''");
+  for (const auto& name : {Used::name(2), Used::name(3)}) {
+    admin.run("DELETE FROM resource_lock WHERE name = '" + name + "'");
+    admin.run("INSERT INTO resource_lock (name, token, actor, expires_at) VALUES ('" + name + "', 4, '', 1)");
+  }
+  const auto alone = used.acquire(Used::name(2), owner(0));
+  REQUIRE(alone);
+  CHECK(number(*alone) > 1'000'000);
+  const auto tokens = used.acquire_all(owner(1));
+  CHECK_FALSE(tokens[0]);
+  CHECK_FALSE(tokens[1]);
+  CHECK_FALSE(tokens[2]);
+  REQUIRE(tokens[3]);
+  CHECK(number(*tokens[3]) > 1'000'000);
+}
+
+TEST_CASE("whoever asks for free rows at once, alone or together: one of them has each") {
+  Used used;
+  constexpr int askers = 6, rounds = 5;
+  std::vector<std::unique_ptr<store::LockTable>> tables;
+  for (int i = 0; i < askers; ++i) tables.push_back(open_table(used.database.url(), i % 2 == 0 ? 1 : 4));
+  std::atomic<int> clashes{0}, granted{0};
+  std::array<std::atomic<int>, Used::names> inside{};
+  for (int round = 0; round < rounds; ++round)
+    in_parallel(askers * Used::names, [&](int i) {
+      auto& table = *tables[static_cast<std::size_t>(i % askers)];
+      const int which = i / askers;
+      const Name name(Used::name(which));
+      const auto by = std::string(28, '1') + static_cast<char>('a' + i % askers) + static_cast<char>('a' + which) +
+                      static_cast<char>('a' + round) + '0';
+      const store::AcquireRequest ask{name, by, "web3", "", by, 1h, {}, ""};
+      const auto token = patiently([&] { return table.acquire({&ask, 1}, soon()).front(); }).token;
+      if (!token) return;
+      ++granted;
+      if (inside[static_cast<std::size_t>(which)]++ != 0) ++clashes;
+      --inside[static_cast<std::size_t>(which)];
+      const store::LeaseKey key{name.text(), by, *token};
+      if (!patiently([&]() -> bool { return table.release({&key, 1}, soon()).front(); })) ++clashes;
+    });
+  CHECK(clashes == 0);
+  CHECK(granted >= Used::names);
+  CHECK(used.database.admin().held() == 0);
+  // A token for each grant, and none twice.
+  std::int64_t sum = 0;
+  for (int i = 0; i < Used::names; ++i) sum += number(used.database.admin().token(Used::name(i)));
+  CHECK(sum - Used::names * number(used.database.admin().floor()) == 3 * Used::names + granted);
+}
