@@ -67,8 +67,8 @@ struct FenceOptions {
 // stays, when it is moved to another thread, the entry of the thread it was granted to: that one may re-enter it, the
 // thread that has it now may not; and when deadlocks are looked for, a Lock that was moved is nobody's until a member of
 // it is used, and from then on that of the thread that used it.
-// A Lock that was moved from holds nothing: what may throw throws misuse; it is not valid(), lost() and asked() are
-// stopped, name and owner are empty, token and remaining are 0, loss() and wanted() are empty. One that was released or
+// A Lock that was moved from, or made without a grant, holds nothing: what may throw throws misuse; it is not valid(),
+// lost() and asked() are stopped, name and owner are empty, token and remaining are 0, loss() and wanted() are empty. One that was released or
 // detached is not valid() either, and check, extend, update_metadata, fence, with_fence and fence_sql throw lost.
 // Owns: the grant. It may outlive its Engine; renewal goes on until the last Lock is gone.
 // Time: trust runs on CLOCK_BOOTTIME from before the request was sent; no wall clock is read.
@@ -76,6 +76,7 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   struct Handle;
 
  public:
+  Lock() noexcept = default;                               // holds nothing: to be moved into
   explicit Lock(std::shared_ptr<Handle> handle) noexcept;  // the engine's
   Lock(Lock&&) noexcept;
   Lock& operator=(Lock&&) noexcept;  // releases what it held, like the destructor
@@ -127,6 +128,9 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // Whether the lease can be trusted, computed from the clock here and now: right at once after a pause.
   bool valid() const noexcept;
 
+  // As valid(): `if (lock)` asks whether it is held, and may be trusted, now.
+  explicit operator bool() const noexcept { return valid(); }
+
   // How much longer the lease can be trusted without another renewal; zero when it is lost.
   Duration remaining() const noexcept;
 
@@ -145,6 +149,12 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // longer than LockOptions::renew_every or EngineOptions::margin need.
   // Fails: lost, unavailable, timeout, in_doubt, misuse.
   void extend(SaturatingDuration lease);
+
+  // Before a piece of work that takes `left`: extends the lease only if it can be trusted for less than that, as extend()
+  // does by the length it has, or by what the work needs if that is longer. Where enough is left it costs nothing. What is
+  // trusted then is `left` less the time that the request takes.
+  // Fails: as extend().
+  void ensure(SaturatingDuration left);
 
   // Writes other metadata into the lock's row, for all to see (Engine::inspect, list): at most 4096 bytes of UTF-8, as
   // LockOptions::metadata. With Keep::for_next they are kept in the row as well, in Holder::kept, whatever becomes of this

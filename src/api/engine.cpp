@@ -24,6 +24,8 @@ Instant deadline_of(Duration wait) {
   return later(BootClock::now(), wait);
 }
 
+Refusal refusal_after(Duration wait) { return wait == Duration{} ? Refusal::busy : Refusal::timed_out; }
+
 }  // namespace
 
 struct Engine::Handle {
@@ -40,8 +42,7 @@ class Engine::Call {
   Core* operator->() const noexcept { return core_.get(); }
 
   // Until there is a grant, or no patience left; `stop` may be none.
-  std::shared_ptr<engine::Lease> acquire(const Name& name, const LockOptions& options, Instant deadline,
-                                         std::stop_token stop) {
+  Core::Acquired acquire(const Name& name, const LockOptions& options, Instant deadline, std::stop_token stop) {
     auto held = core_->acquire(name, options, {deadline, call_.stopped_by(std::move(stop)), true});
     if (!held) call_.check();
     return held;
@@ -65,9 +66,18 @@ class Engine::Call {
     made->used();
     return made;
   }
-  std::optional<Lock> lock(std::shared_ptr<engine::Lease> held) const {
+  // Made where it is to be: a Lock that is moved changes hands.
+  Attempt<Lock> lock(Core::Acquired held, const Name& name, Refusal otherwise) const {
+    if (!held)
+      return refused<Lock>(held.row_locked && otherwise != Refusal::stopped ? Refusal::locked : otherwise, name);
+    return Attempt<Lock>(std::in_place, grant(std::move(held)));
+  }
+  template <class T>
+  Attempt<T> refused(Refusal why, const Name& name) const {
+    return Attempt<T>(why, core_, name.text());
+  }
+  std::optional<Lock> adopted(std::shared_ptr<engine::Lease> held) const {
     if (!held) return std::nullopt;
-    // Made where it is to be: a Lock that is moved changes hands.
     return std::optional<Lock>(std::in_place, grant(std::move(held)));
   }
 
@@ -111,7 +121,7 @@ const Engine::Handle& Engine::here() const {
   return *handle_;
 }
 
-std::optional<Lock> Engine::try_lock(std::string_view name, const LockOptions& options, Holder* busy) {
+Attempt<Lock> Engine::try_lock(std::string_view name, const LockOptions& options, Holder* busy) {
   const Call call(*this);
   const Name checked(name);
   api::check(options);
@@ -120,17 +130,19 @@ std::optional<Lock> Engine::try_lock(std::string_view name, const LockOptions& o
     auto row = call->inspect(checked);
     *busy = row ? std::move(*row) : Holder{};
     busy->name = name;
+    if (held.row_locked && busy->state == State::free) busy->state = State::locked;
   }
-  return call.lock(std::move(held));
+  return call.lock(std::move(held), checked, Refusal::busy);
 }
 
-std::optional<Lock> Engine::try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
-                                         std::stop_token stop) {
+Attempt<Lock> Engine::try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
+                                   std::stop_token stop) {
   Call call(*this);
   const Name checked(name);
   api::check(options);
   if (planted("try_lock_for_deaf")) stop = {};
-  return call.lock(call.acquire(checked, options, deadline_of(wait), std::move(stop)));
+  auto held = call.acquire(checked, options, deadline_of(wait), stop);
+  return call.lock(std::move(held), checked, stop.stop_requested() ? Refusal::stopped : Refusal::timed_out);
 }
 
 Lock Engine::lock(std::string_view name, const LockOptions& options) {
@@ -140,19 +152,30 @@ Lock Engine::lock(std::string_view name, const LockOptions& options) {
   return Lock(call.grant(call.acquire(checked, options, Instant::max(), {})));
 }
 
-std::optional<Lock> Engine::lock(std::stop_token stop, std::string_view name, const LockOptions& options) {
+Attempt<Lock> Engine::lock(std::string_view name, const LockOptions& options, std::stop_token stop) {
   return try_lock_for(name, Duration::max(), options, std::move(stop));
 }
 
-std::optional<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait) {
-  const auto grant = Call(*this).lock_in(transaction, Name(name), deadline_of(wait), nullptr);
-  return grant ? std::optional(grant->token) : std::nullopt;
+Attempt<Lock> Engine::lock(std::stop_token stop, std::string_view name, const LockOptions& options) {
+  return lock(name, options, std::move(stop));
 }
 
-std::optional<Grant> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait,
-                                         const LockOptions& lease) {
+Attempt<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait) {
+  Call call(*this);
+  const Name checked(name);
+  if (const auto grant = call.lock_in(transaction, checked, deadline_of(wait), nullptr))
+    return Attempt<Token>(std::in_place, grant->token);
+  return call.refused<Token>(refusal_after(wait), checked);
+}
+
+Attempt<Grant> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait,
+                                   const LockOptions& lease) {
   api::check(lease);
-  return Call(*this).lock_in(transaction, Name(name), deadline_of(wait), &lease);
+  Call call(*this);
+  const Name checked(name);
+  if (auto grant = call.lock_in(transaction, checked, deadline_of(wait), &lease))
+    return Attempt<Grant>(std::in_place, std::move(*grant));
+  return call.refused<Grant>(refusal_after(wait), checked);
 }
 
 bool Engine::wait_free(std::string_view name, SaturatingDuration wait, std::stop_token stop) {
@@ -167,7 +190,7 @@ std::optional<Lock> Engine::adopt(std::string_view name, const Grant& grant, con
   const Call call(*this);
   api::check(grant);
   api::check(options);
-  return call.lock(call->adopt(Name(name), grant, options));
+  return call.adopted(call->adopt(Name(name), grant, options));
 }
 
 bool Engine::renew(std::string_view name, const Grant& grant, std::optional<SaturatingDuration> lease) {
@@ -178,6 +201,8 @@ bool Engine::renew(std::string_view name, const Grant& grant, std::optional<Satu
   api::check(options);
   return call->renew(Name(name), grant, lease);
 }
+
+int Engine::hold_count(std::string_view name) const { return Call(*this)->hold_count(Name(name)); }
 
 std::optional<Holder> Engine::inspect(std::string_view name) { return Call(*this)->inspect(Name(name)); }
 

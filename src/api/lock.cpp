@@ -155,7 +155,7 @@ std::optional<Loss> Lock::loss() const noexcept {
 
 void Lock::check_not_moved_from() const {
   if (!grant_ && !planted("moved_from_not_noticed"))
-    throw Error(Fault::misuse, "the lock was moved from: it holds nothing any more");
+    throw Error(Fault::misuse, "the lock holds nothing: it was moved from, or made without a grant");
 }
 
 Lock::Handle& Lock::here() const {
@@ -194,6 +194,13 @@ void Lock::extend(SaturatingDuration lease) {
   api::check(options);
   if (handle.released() || handle.held->ended()) check();
   handle.core->extend(handle.held, lease);
+}
+
+void Lock::ensure(SaturatingDuration left) {
+  auto& handle = here();
+  api::check_time("the time to be ensured", left);
+  if (handle.released() || handle.held->ended()) check();
+  handle.core->ensure(handle.held, left);
 }
 
 void Lock::update_metadata(std::string_view metadata, Keep keep) {

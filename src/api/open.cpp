@@ -94,6 +94,8 @@ void check(const LockOptions& options) {
 
 void check_reason(std::string_view what, std::string_view reason) { check_text(what, reason, longest_text); }
 
+void check_time(std::string_view what, Duration time) { check_range(what, time, Duration{}, longest_lease); }
+
 void check_metadata(std::string_view what, std::string_view metadata) { check_text(what, metadata, longest_metadata); }
 
 void check(const Grant& grant) {

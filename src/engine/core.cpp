@@ -143,11 +143,11 @@ void Core::check_pace(const Lease::Terms& terms) const {
                             terms.renew_every.count(), terms.lease.count(), terms.margin.count()));
 }
 
-std::shared_ptr<Lease> Core::acquire(const Name& name, const LockOptions& given, const Patience& patience) {
+Core::Acquired Core::acquire(const Name& name, const LockOptions& given, const Patience& patience) {
   const engine::OnBehalf behalf(given);
   const auto& options = behalf.options();
   const auto reentrance = options.reentrance.value_or(options_.reentrance);
-  if (patience.stop.stop_requested()) return nullptr;
+  if (patience.stop.stop_requested()) return {};
   if (reentrance == Reentrance::thread)
     if (auto held = reenter(name, options, patience.deadline)) return held;
   ensure_running();
@@ -158,7 +158,7 @@ std::shared_ptr<Lease> Core::acquire(const Name& name, const LockOptions& given,
   }
   auto held = granted_or_told(request, patience);
   if (held && reentrance == Reentrance::thread && !request.entered) open_to_job(held);
-  return held;
+  return {std::move(held), request.found_locked};
 }
 
 // Sends what it takes to be granted the lock, or to enter it where our node holds it. Without an owner: it is the

@@ -55,8 +55,19 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // Throws misuse where an acquire with them would.
   void check(const LockOptions& options) const { static_cast<void>(terms_of(options)); }
-  // Empty: busy, or out of patience.
-  std::shared_ptr<engine::Lease> acquire(const Name& name, const LockOptions& options, const Patience& patience);
+  // What became of a wish. Empty: busy, or out of patience.
+  struct Acquired : std::shared_ptr<engine::Lease> {
+    Acquired(std::shared_ptr<engine::Lease> lease = nullptr, bool locked = false) noexcept
+        : std::shared_ptr<engine::Lease>(std::move(lease)), row_locked(locked) {}
+    bool row_locked;  // empty since another transaction has the row locked; nobody was seen who holds it
+  };
+  Acquired acquire(const Name& name, const LockOptions& options, const Patience& patience);
+  // Whether another transaction has its row locked, and nobody is seen to hold it.
+  bool locked_elsewhere(const Name& name);
+  // How often the calling thread, or its job, has entered a lease that it holds and can trust.
+  int hold_count(const Name& name);
+  // Extends it where less than `left` of it can be trusted, by the lease it has or by one that is long enough.
+  void ensure(const std::shared_ptr<engine::Lease>& held, Duration left);
   // Empty: it is not a grant of the name.
   std::shared_ptr<engine::Lease> adopt(const Name& name, const Grant& grant, const LockOptions& options);
   bool renew(const Name& name, const Grant& grant, std::optional<Duration> lease);

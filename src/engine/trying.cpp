@@ -52,9 +52,12 @@ std::shared_ptr<Lease> Core::try_first(Request& request, const Patience& patienc
     const auto give_up = request.unanswered ? patience.deadline : give_up_on_lock;
     if (!request.row_locked || now >= patience.deadline || (patience.waits && now >= give_up)) return nullptr;
     // Who only tries is told that it is busy as soon as that is known; what is in the way without holding it may go.
-    if (now >= give_up && blocked(request.name, patience.stop).rightly) {
-      request.row_locked = false;
-      return nullptr;
+    if (now >= give_up) {
+      if (const auto found = blocked(request.name, patience.stop); found.rightly) {
+        request.found_locked = found.locked;
+        request.row_locked = false;
+        return nullptr;
+      }
     }
     if (engine::pause_until(later(now, pauses.next()), patience.stop)) return nullptr;
   }
@@ -66,6 +69,11 @@ store::Blocked Core::blocked(const Name& name, const std::stop_token& stop, Inst
                [&](Deadline until) { return table_->blocked(name.text(), until); });
 }
 
+bool Core::locked_elsewhere(const Name& name) {
+  const auto found = blocked(name, {});
+  return found.rightly && found.locked;
+}
+
 // Out of patience, and the row could not be had. Empty: busy, since somebody holds it, or has its row locked. Where it is
 // neither, that is no answer: throws Error{timeout}, and says what is in the way.
 std::shared_ptr<Lease> Core::look_into_lock(Request& request, const Patience& patience) {
@@ -74,6 +82,7 @@ std::shared_ptr<Lease> Core::look_into_lock(Request& request, const Patience& pa
   const auto deadline = request.silent ? answer_by(BootClock::now()) : Instant::max();
   for (int turn = 0; turn <= most_turns_of_others; ++turn) {
     const auto found = blocked(request.name, patience.stop, deadline);
+    request.found_locked = found.rightly && found.locked;
     if (found.rightly) return nullptr;
     if (!found.text.empty())
       throw Error(Fault::timeout, fmt::format("{} could not be locked in time, though nobody holds it: {}",

@@ -18,7 +18,7 @@ Blocked InTheWay::blocked(std::string_view name, const std::function<bool()>& lo
     const auto row = on_connection_(deadline, [&](dialects::Connection& connection, const Deadline& until) {
       return std::string(connection.run(locked_, arguments, until).rows() == 0 ? "" : "locked");
     });
-    if (!row.empty()) return {true, {}};
+    if (!row.empty()) return {true, {}, true};
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::locked) throw;
     auto found = words(true, deadline);

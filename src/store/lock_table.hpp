@@ -91,6 +91,7 @@ struct RowAvailability {
 struct Blocked {
   bool rightly = false;  // somebody holds the name after all, or another transaction has its row: it is busy
   std::string text{};    // if not rightly: what it is, in words; empty: nothing is seen any more
+  bool locked = false;   // if rightly: nobody was seen to hold it, another transaction has its row
 };
 
 class Visit;        // store/visit.hpp

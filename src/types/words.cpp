@@ -1,4 +1,5 @@
 // This file knows the words for the enumerations at dlock's face.
+#include <dlock/attempt.hpp>
 #include <dlock/event.hpp>
 #include <dlock/holder.hpp>
 #include <dlock/lock.hpp>
@@ -16,6 +17,7 @@ std::string_view to_string(State state) noexcept {
     case State::held: return "held";
     case State::closed: return "closed";
     case State::expired: return "expired";
+    case State::locked: return "locked";
   }
   return "unknown";
 }
@@ -25,6 +27,16 @@ std::string_view to_string(Outcome outcome) noexcept {
     case Outcome::released: return "released";
     case Outcome::expired: return "expired";
     case Outcome::forced: return "forced";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Refusal refusal) noexcept {
+  switch (refusal) {
+    case Refusal::busy: return "busy";
+    case Refusal::locked: return "locked";
+    case Refusal::timed_out: return "timed_out";
+    case Refusal::stopped: return "stopped";
   }
   return "unknown";
 }

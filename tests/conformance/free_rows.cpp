@@ -84,7 +84,10 @@ TEST_CASE("a free row is granted with everything that was asked for, and as a ro
   CHECK(admin.acquired_at("job 0") == begun);
   CHECK_FALSE(used.acquire("job 0", owner(1)));
   CHECK(used.release("job 0", owner(0), *token));
-  CHECK_FALSE(used.acquire("job 0", owner(1)));  // closed for half an hour
+  const auto other = used.acquire("job 1", owner(0), 30min);
+  REQUIRE(other);
+  CHECK(used.release("job 1", owner(0), *other));
+  for (const auto* name : {"job 0", "job 1"}) CHECK_FALSE(used.acquire(name, owner(1)));  // closed for half an hour
 }
 
 TEST_CASE("of many free rows each is granted to one, with the next token, and what is not free to nobody") {

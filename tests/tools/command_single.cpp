@@ -1,9 +1,13 @@
 // This file knows what list, inspect, acquire, renew and release promise to scripts.
 #include "command.hpp"
+#include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/json.hpp"
 
 #include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -189,4 +193,21 @@ TEST_CASE("of a lock that nobody holds, list and inspect tell the last run: who,
   CHECK(last["begun_us"] == database.admin().acquired_at("nightly").count());
   CHECK(last["ended_us"] == database.admin().expires_at("nightly").count());
   CHECK(tool({"release", "nightly", "--token", "1", "--reason", "x"}).code == 2);
+}
+
+TEST_CASE("of a name that another transaction has locked it is said so, and that nobody holds it") {
+  Database database;
+  auto engine = database.engine();
+  engine.try_lock("deploy").reset();
+  Caller application(database.place());
+  application.begin(database.place().beginnings().front());
+  REQUIRE(engine.try_lock_in(application.native(), "deploy"));
+  for (const std::vector<std::string>& asked : {std::vector<std::string>{"acquire", "-n", "deploy", "--ttl", "5m"},
+                                                {"acquire", "-w", "50ms", "deploy", "--ttl", "5m"}}) {
+    const auto busy = dlock_tool(database.url(), asked);
+    const bool server = opener().server_place != nullptr;
+    CHECK(busy.code == (server ? 75 : 8));
+    CHECK_MESSAGE(busy.says(server ? "locked by another transaction" : "though nobody holds it"), busy.out);
+  }
+  application.run("ROLLBACK");
 }

@@ -92,7 +92,7 @@ std::optional<Lock> ask(Engine& engine, const std::string& name, std::optional<D
   if (wait && *wait == Duration{}) return engine.try_lock(name, options, &busy);
   auto lock = engine.try_lock_for(name, wait.value_or(Duration::max()), options, stop);
   if (lock || stop.stop_requested()) return lock;
-  if (auto row = engine.inspect(name)) busy = std::move(*row);
+  if (auto row = lock.holder()) busy = std::move(*row);
   busy.name = name;
   return std::nullopt;
 }

@@ -135,6 +135,8 @@ std::string why_busy(const Holder& row) {
   if (row.state == State::closed)
     return fmt::format("{} is closed for another {} (at-least time of token {})", name, shown(row.left),
                        number(row.token));
+  if (row.state == State::locked)
+    return fmt::format("{} is locked by another transaction, and nobody is seen to hold it", name);
   if (!has_holder(row)) return fmt::format("{} was busy a moment ago, and is free by now", name);
   return fmt::format(
       "{} is held by {} (token {}) for {}; lease {}", name, printable(who(row)), number(row.token), shown(row.held),

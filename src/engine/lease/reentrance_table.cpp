@@ -72,6 +72,12 @@ std::shared_ptr<Lease> ReentranceTable::enter(const Entrant& entrant, const std:
   return found;
 }
 
+int ReentranceTable::count(const Entrant& entrant, const std::string& name, Instant now) {
+  const std::lock_guard guard(mutex_);
+  const auto& found = find(entrant, name);
+  return found && found->valid(now) ? found->entries : 0;
+}
+
 ReentranceTable::Rest ReentranceTable::leave(const std::shared_ptr<Lease>& held) {
   const std::lock_guard guard(mutex_);
   if (held->entries == 0) return Rest::detached;

@@ -38,6 +38,8 @@ class ReentranceTable {
   void open(const std::shared_ptr<Lease>& held);
   // One more entry into what may be entered under `name`. Empty: nothing.
   std::shared_ptr<Lease> enter(const Entrant& entrant, const std::string& name);
+  // How often it has been entered that can be trusted at `now`; 0: nothing.
+  int count(const Entrant& entrant, const std::string& name, Instant now);
   Rest leave(const std::shared_ptr<Lease>& held);
   // Nobody enters it any more; who is inside stays an entry of it.
   void close(const std::shared_ptr<Lease>& held);

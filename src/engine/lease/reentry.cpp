@@ -27,6 +27,10 @@ std::shared_ptr<Lease> Core::reenter(const Name& name, const LockOptions& option
   return nullptr;
 }
 
+int Core::hold_count(const Name& name) {
+  return entries_.count(engine::Entrant(Job::current().name()), name.text(), BootClock::now());
+}
+
 // A grant was made to this thread or its job: threads of that job that wait for the name may enter it.
 void Core::open_to_job(const std::shared_ptr<Lease>& held) {
   entries_.open(held);
