@@ -21,8 +21,8 @@ dialects::Quote quote_of(const dialects::Dialect& dialect) {
 
 // The engine's statements come first, so that a number means the same statement to whoever else uses the connection.
 std::string all_statements(const dialects::Dialect& dialect, const std::vector<Migration>& migrations) {
-  std::string text = fmt::format("{}\n{}\n", dialect.lock_sql(),
-                                 dialects::with_planted(dialect.migrator_sql(), dialect.name()));
+  std::string text =
+      fmt::format("{}\n{}\n", dialect.lock_sql(), dialects::with_planted(dialect.migrator_sql(), dialect.name()));
   const auto add = [&](const std::vector<Step>& steps, bool up, int version) {
     for (std::size_t i = 0; i < steps.size(); ++i)
       if (!steps[i].probe.empty())

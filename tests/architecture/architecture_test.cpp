@@ -166,6 +166,9 @@ TEST_CASE("all dialects answer the same questions") {
   CHECK(statements(
             {one, {"src/dialects/b/lock.sql", "-- name: look(name, now)\nSELECT 1;\n-- name: floor()\nSELECT 2;\n"}})
             .size() == 1);
+  const std::string shorter = "-- name: acquire_free(name)\nSELECT 4;\n";
+  CHECK(statements({one, {"src/dialects/b/lock.sql", one.text + shorter}}).empty());
+  CHECK(statements({{"src/dialects/a/lock.sql", one.text + shorter}, {"src/dialects/b/lock.sql", one.text}}).empty());
 }
 
 TEST_CASE("the dialect of MySQL and MariaDB keeps to what both understand") {

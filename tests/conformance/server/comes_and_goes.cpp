@@ -83,7 +83,8 @@ TEST_CASE("a database that goes away is an error inside the request's time, and 
   CHECK(attempt() == Fault::unavailable);
   proxy.pass();
   CHECK(eventually([&] { return !attempt(); }));
-  for (int i = 0; i < 3; ++i) CHECK_FALSE(attempt());  // prepares all that is asked on the way: what is sent now may run
+  for (int i = 0; i < 3; ++i)
+    CHECK_FALSE(attempt());  // prepares all that is asked on the way: what is sent now may run
   proxy.black_hole();
   const auto silent = attempt();
   CHECK((silent == Fault::in_doubt || silent == Fault::timeout));
