@@ -33,7 +33,7 @@ DLOCK_EXPORT std::string_view to_string(Refusal refusal) noexcept;
 // log(to_string(*lock.why()))`. T is Lock, Token or Grant. It may be moved into a std::optional<T>, which drops the reason.
 // Threads: one at a time. Owns: what was granted, like the optional. It may outlive its Engine.
 template <class T>
-class [[nodiscard]] Attempt : public std::optional<T> {
+class [[nodiscard]] DLOCK_EXPORT Attempt : public std::optional<T> {
  public:
   Attempt() = default;  // nothing was asked: to be moved into
 
@@ -58,9 +58,9 @@ class [[nodiscard]] Attempt : public std::optional<T> {
   std::string name_{};
 };
 
-extern template class DLOCK_EXPORT Attempt<Lock>;
-extern template class DLOCK_EXPORT Attempt<Token>;
-extern template class DLOCK_EXPORT Attempt<Grant>;
+extern template class Attempt<Lock>;
+extern template class Attempt<Token>;
+extern template class Attempt<Grant>;
 
 }  // namespace v0
 }  // namespace dlock
