@@ -1,7 +1,6 @@
 // This file knows the whole engine; start reading at <dlock/engine.hpp>.
 #pragma once
 
-#include <dlock/attempt.hpp>
 #include <dlock/credentials.hpp>
 #include <dlock/duration.hpp>
 #include <dlock/election.hpp>

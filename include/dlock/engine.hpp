@@ -1,7 +1,6 @@
 // This file knows how locks are asked for.
 #pragma once
 
-#include <dlock/attempt.hpp>
 #include <dlock/export.hpp>
 #include <dlock/grant.hpp>
 #include <dlock/holder.hpp>
@@ -52,8 +51,9 @@ class DLOCK_EXPORT Engine {
 
   // A lock that is held already may be entered again: Reentrance in <dlock/options.hpp> says by whom.
 
-  // One attempt. Empty: busy; then Attempt::holder tells who holds it (one more statement), as does `busy`, if given.
-  [[nodiscard]] Attempt<Lock> try_lock(std::string_view name, const LockOptions& options = {}, Holder* busy = nullptr);
+  // One attempt. Empty: busy; then `busy`, if given, tells who holds it (one more statement, or a few where nobody seems to).
+  [[nodiscard]] std::optional<Lock> try_lock(std::string_view name, const LockOptions& options = {},
+                                             Holder* busy = nullptr);
 
   // Who waits: threads of one engine stand in line for a name, and only the first of them talks to the database; it is
   // woken by a release (see docs/protocol.md), by the end of the lease, and by looking at intervals. A
@@ -61,18 +61,19 @@ class DLOCK_EXPORT Engine {
   // Fairness in <dlock/options.hpp> says who comes first among processes. A deadlock among waiters that hold locks ends
   // within about a second: the one that began to wait last gets Error{deadlock}, which names the cycle.
 
-  // Waits at most `wait`, or until the token is stopped. Empty: time is up, or stopped (Attempt::why). Never before `wait`
-  // has passed.
-  [[nodiscard]] Attempt<Lock> try_lock_for(std::string_view name, SaturatingDuration wait,
-                                           const LockOptions& options = {}, std::stop_token stop = {});
+  // Waits at most `wait`, or until the token is stopped. Empty: time is up, or stopped. Never before `wait` has passed.
+  // `busy`, if given, tells who holds it when time is up, as above.
+  [[nodiscard]] std::optional<Lock> try_lock_for(std::string_view name, SaturatingDuration wait,
+                                                 const LockOptions& options = {}, std::stop_token stop = {},
+                                                 Holder* busy = nullptr);
 
   // Waits as long as it takes.
   Lock lock(std::string_view name, const LockOptions& options = {});
 
   // Waits until granted or stopped. Empty: stopped.
-  [[nodiscard]] Attempt<Lock> lock(std::string_view name, const LockOptions& options, std::stop_token stop);
+  [[nodiscard]] std::optional<Lock> lock(std::string_view name, const LockOptions& options, std::stop_token stop);
   // The same, in the order in which the standard's waits have it.
-  [[nodiscard]] Attempt<Lock> lock(std::stop_token stop, std::string_view name, const LockOptions& options = {});
+  [[nodiscard]] std::optional<Lock> lock(std::stop_token stop, std::string_view name, const LockOptions& options = {});
 
   // Locks the name inside the caller's own open transaction on the same database (SELECT … FOR UPDATE), until it ends by
   // commit, rollback or the end of its connection. Excludes leases on the same name, and is excluded by them. Waits at
@@ -88,13 +89,13 @@ class DLOCK_EXPORT Engine {
   // Fails: conflict (roll back and run the transaction again), misuse (no transaction is open, a failed one, a result
   // left to read; or the connection leads to another database than the lock table's, and both are named), unavailable,
   // timeout, schema, permission.
-  [[nodiscard]] Attempt<Token> try_lock_in(TransactionRef transaction, std::string_view name,
-                                           SaturatingDuration wait = {});
+  [[nodiscard]] std::optional<Token> try_lock_in(TransactionRef transaction, std::string_view name,
+                                                 SaturatingDuration wait = {});
 
   // The same, and leaves a lease behind: it begins with the transaction's commit, or never if that fails. Take charge of
   // it with adopt(name, grant) after the commit, here or in another process; until then nobody renews it.
-  [[nodiscard]] Attempt<Grant> try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait,
-                                           const LockOptions& lease);
+  [[nodiscard]] std::optional<Grant> try_lock_in(TransactionRef transaction, std::string_view name,
+                                                 SaturatingDuration wait, const LockOptions& lease);
 
   // Waits until the name can be taken, without taking it. False: time is up, or stopped.
   [[nodiscard]] bool wait_free(std::string_view name, SaturatingDuration wait, std::stop_token stop = {});
@@ -111,8 +112,10 @@ class DLOCK_EXPORT Engine {
   // script, a program in another language. It keeps its owner. False: it is not, or not any more, a grant of this name.
   [[nodiscard]] bool renew(std::string_view name, const Grant& grant, std::optional<SaturatingDuration> lease = {});
 
-  // How often the calling thread, or its job, has entered what it holds under this name, through this engine
-  // (Reentrance::thread); 0: it holds nothing that can be trusted. No statement.
+  // How many entries there are of the lease that another acquire of this name would enter here and now, by the calling
+  // thread, or by the job that is current for it (Reentrance::thread); 0: it would ask for a new one. So it says nothing of
+  // locks that nobody enters this way: of a node, with Reentrance::none, adopted, moved here from another thread. No
+  // statement.
   int hold_count(std::string_view name) const;
   bool held_by_me(std::string_view name) const { return hold_count(name) > 0; }
 

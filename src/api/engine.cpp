@@ -24,8 +24,6 @@ Instant deadline_of(Duration wait) {
   return later(BootClock::now(), wait);
 }
 
-Refusal refusal_after(Duration wait) { return wait == Duration{} ? Refusal::busy : Refusal::timed_out; }
-
 }  // namespace
 
 struct Engine::Handle {
@@ -66,19 +64,18 @@ class Engine::Call {
     made->used();
     return made;
   }
-  // Made where it is to be: a Lock that is moved changes hands.
-  Attempt<Lock> lock(Core::Acquired held, const Name& name, Refusal otherwise) const {
-    if (!held)
-      return refused<Lock>(held.row_locked && otherwise != Refusal::stopped ? Refusal::locked : otherwise, name);
-    return Attempt<Lock>(std::in_place, grant(std::move(held)));
-  }
-  template <class T>
-  Attempt<T> refused(Refusal why, const Name& name) const {
-    return Attempt<T>(why, core_, name.text());
-  }
-  std::optional<Lock> adopted(std::shared_ptr<engine::Lease> held) const {
+  std::optional<Lock> lock(std::shared_ptr<engine::Lease> held) const {
     if (!held) return std::nullopt;
+    // Made where it is to be: a Lock that is moved changes hands.
     return std::optional<Lock>(std::in_place, grant(std::move(held)));
+  }
+  // Of a call that was granted nothing: what the row says.
+  void tell(Holder* busy, const Name& name, bool row_locked) const {
+    if (busy == nullptr) return;
+    auto row = core_->inspect(name);
+    *busy = row ? std::move(*row) : Holder{};
+    busy->name = name.text();
+    if (row_locked && (busy->state == State::free || busy->state == State::expired)) busy->state = State::locked;
   }
 
  private:
@@ -121,28 +118,24 @@ const Engine::Handle& Engine::here() const {
   return *handle_;
 }
 
-Attempt<Lock> Engine::try_lock(std::string_view name, const LockOptions& options, Holder* busy) {
+std::optional<Lock> Engine::try_lock(std::string_view name, const LockOptions& options, Holder* busy) {
   const Call call(*this);
   const Name checked(name);
   api::check(options);
   auto held = call->acquire(checked, options, {later(BootClock::now(), call->options().request_timeout), {}, false});
-  if (!held && busy != nullptr) {
-    auto row = call->inspect(checked);
-    *busy = row ? std::move(*row) : Holder{};
-    busy->name = name;
-    if (held.row_locked && busy->state == State::free) busy->state = State::locked;
-  }
-  return call.lock(std::move(held), checked, Refusal::busy);
+  if (!held) call.tell(busy, checked, held.row_locked);
+  return call.lock(std::move(held));
 }
 
-Attempt<Lock> Engine::try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
-                                   std::stop_token stop) {
+std::optional<Lock> Engine::try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
+                                         std::stop_token stop, Holder* busy) {
   Call call(*this);
   const Name checked(name);
   api::check(options);
   if (planted("try_lock_for_deaf")) stop = {};
   auto held = call.acquire(checked, options, deadline_of(wait), stop);
-  return call.lock(std::move(held), checked, stop.stop_requested() ? Refusal::stopped : Refusal::timed_out);
+  if (!held && !stop.stop_requested()) call.tell(busy, checked, held.row_locked);
+  return call.lock(std::move(held));
 }
 
 Lock Engine::lock(std::string_view name, const LockOptions& options) {
@@ -152,30 +145,23 @@ Lock Engine::lock(std::string_view name, const LockOptions& options) {
   return Lock(call.grant(call.acquire(checked, options, Instant::max(), {})));
 }
 
-Attempt<Lock> Engine::lock(std::string_view name, const LockOptions& options, std::stop_token stop) {
+std::optional<Lock> Engine::lock(std::string_view name, const LockOptions& options, std::stop_token stop) {
   return try_lock_for(name, Duration::max(), options, std::move(stop));
 }
 
-Attempt<Lock> Engine::lock(std::stop_token stop, std::string_view name, const LockOptions& options) {
+std::optional<Lock> Engine::lock(std::stop_token stop, std::string_view name, const LockOptions& options) {
   return lock(name, options, std::move(stop));
 }
 
-Attempt<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait) {
-  Call call(*this);
-  const Name checked(name);
-  if (const auto grant = call.lock_in(transaction, checked, deadline_of(wait), nullptr))
-    return Attempt<Token>(std::in_place, grant->token);
-  return call.refused<Token>(refusal_after(wait), checked);
+std::optional<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait) {
+  const auto grant = Call(*this).lock_in(transaction, Name(name), deadline_of(wait), nullptr);
+  return grant ? std::optional(grant->token) : std::nullopt;
 }
 
-Attempt<Grant> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait,
-                                   const LockOptions& lease) {
+std::optional<Grant> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait,
+                                         const LockOptions& lease) {
   api::check(lease);
-  Call call(*this);
-  const Name checked(name);
-  if (auto grant = call.lock_in(transaction, checked, deadline_of(wait), &lease))
-    return Attempt<Grant>(std::in_place, std::move(*grant));
-  return call.refused<Grant>(refusal_after(wait), checked);
+  return Call(*this).lock_in(transaction, Name(name), deadline_of(wait), &lease);
 }
 
 bool Engine::wait_free(std::string_view name, SaturatingDuration wait, std::stop_token stop) {
@@ -190,7 +176,7 @@ std::optional<Lock> Engine::adopt(std::string_view name, const Grant& grant, con
   const Call call(*this);
   api::check(grant);
   api::check(options);
-  return call.adopted(call->adopt(Name(name), grant, options));
+  return call.lock(call->adopt(Name(name), grant, options));
 }
 
 bool Engine::renew(std::string_view name, const Grant& grant, std::optional<SaturatingDuration> lease) {

@@ -320,7 +320,7 @@ void Core::forget(const std::shared_ptr<Lease>& held) noexcept {
   timer_.forget(held);
 }
 
-void Core::extend(const std::shared_ptr<Lease>& held, Duration lease, Instant by) {
+void Core::extend(const std::shared_ptr<Lease>& held, Duration lease, Instant by, bool at_least) {
   const auto now = BootClock::now();
   if (later(now, lease) > held->ends())
     throw Error(Fault::misuse,
@@ -332,16 +332,16 @@ void Core::extend(const std::shared_ptr<Lease>& held, Duration lease, Instant by
   terms = with_margin(terms);
   // The pace says nothing where max_hold ends the lease before the next renewal.
   if (later(later(now, terms.renew_every), lease) <= held->ends()) check_pace(terms);
-  held->ask_for(terms);
+  terms = held->ask_for(terms, at_least);
   watch(held);
   Instant sent{};
   const auto renewed = retry(by, [&](Deadline deadline) {
     sent = BootClock::now();
     const auto room = std::chrono::floor<Duration>(held->ends() - sent);  // an attempt that is repeated has less
-    return table_->extend(held->key(), std::clamp(room, Duration{}, lease), deadline);
+    return table_->extend(held->key(), std::clamp<Duration>(room, Duration{}, terms.lease), deadline);
   });
   if (renewed == store::Renewed::lost ||
-      !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms)) {
+      !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms, at_least)) {
     if (held->lose(Loss::refused)) events_->emit_loss(held, "it could not be extended: the lease is no longer ours");
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
                                          in_quotes(held->name()), number(held->token())));

@@ -62,8 +62,6 @@ class Core : public std::enable_shared_from_this<Core> {
     bool row_locked;  // empty since another transaction has the row locked; nobody was seen who holds it
   };
   Acquired acquire(const Name& name, const LockOptions& options, const Patience& patience);
-  // Whether another transaction has its row locked, and nobody is seen to hold it.
-  bool locked_elsewhere(const Name& name);
   // How often the calling thread, or its job, has entered a lease that it holds and can trust.
   int hold_count(const Name& name);
   // Extends it where less than `left` of it can be trusted, by the lease it has or by one that is long enough.
@@ -128,7 +126,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void open_to_job(const std::shared_ptr<engine::Lease>& held);
   void name_nobody(const engine::Lease& held) noexcept;
   bool refresh(const std::shared_ptr<engine::Lease>& held, const LockOptions& options, Instant deadline);
-  void extend(const std::shared_ptr<engine::Lease>& held, Duration lease, Instant deadline);
+  void extend(const std::shared_ptr<engine::Lease>& held, Duration lease, Instant deadline, bool at_least = false);
   void watch(const std::shared_ptr<engine::Lease>& held);
   void tell_if_lost(const std::shared_ptr<engine::Lease>& held) noexcept;
   void forget(const std::shared_ptr<engine::Lease>& held) noexcept;

@@ -69,11 +69,6 @@ store::Blocked Core::blocked(const Name& name, const std::stop_token& stop, Inst
                [&](Deadline until) { return table_->blocked(name.text(), until); });
 }
 
-bool Core::locked_elsewhere(const Name& name) {
-  const auto found = blocked(name, {});
-  return found.rightly && found.locked;
-}
-
 // Out of patience, and the row could not be had. Empty: busy, since somebody holds it, or has its row locked. Where it is
 // neither, that is no answer: throws Error{timeout}, and says what is in the way.
 std::shared_ptr<Lease> Core::look_into_lock(Request& request, const Patience& patience) {

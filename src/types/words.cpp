@@ -1,5 +1,4 @@
 // This file knows the words for the enumerations at dlock's face.
-#include <dlock/attempt.hpp>
 #include <dlock/event.hpp>
 #include <dlock/holder.hpp>
 #include <dlock/lock.hpp>
@@ -27,16 +26,6 @@ std::string_view to_string(Outcome outcome) noexcept {
     case Outcome::released: return "released";
     case Outcome::expired: return "expired";
     case Outcome::forced: return "forced";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(Refusal refusal) noexcept {
-  switch (refusal) {
-    case Refusal::busy: return "busy";
-    case Refusal::locked: return "locked";
-    case Refusal::timed_out: return "timed_out";
-    case Refusal::stopped: return "stopped";
   }
   return "unknown";
 }

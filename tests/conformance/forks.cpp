@@ -67,7 +67,7 @@ TEST_CASE("a child made by fork() cannot use what its parent has, may end it wit
           if (!mine) code |= 16;
           moved = Lock(std::move(*kept));
           if (engine->try_lock("job")) code |= 32;
-          if (const_cast<Attempt<Lock>&>(mine)->release() != Released::freed) code |= 64;
+          if (const_cast<std::optional<Lock>&>(mine)->release() != Released::freed) code |= 64;
           engine.reset();
           return code;
         }) == 0);

@@ -145,6 +145,42 @@ TEST_CASE("a free row with a queue, or that is back with a token below the floor
   CHECK(number(*tokens[3]) > 1'000'000);
 }
 
+TEST_CASE("a free row that is asked for twice is one grant, whose lease begins with the second time") {
+  Used used;
+  auto& admin = used.database.admin();
+  const auto tokens = used.acquire_all(owner(0));
+  for (int i = 0; i < Used::names; ++i) admin.age(Used::name(i), 50min);
+  const auto aged = admin.expires_at(Used::name(0));
+  // As after an answer that was lost, while the names are still thought to be free.
+  CHECK(used.acquire_all(owner(0)) == tokens);
+  for (int i = 0; i < Used::names; ++i) {
+    CHECK(tokens[static_cast<std::size_t>(i)]);
+    CHECK(admin.expires_at(Used::name(i)) > aged + 40min);
+  }
+}
+
+TEST_CASE("a row that another than its holder has ended, who may have come too late for the floor, goes on above it") {
+  Used used;
+  auto& admin = used.database.admin();
+  admin.run("UPDATE resource_lock SET token = 1000000 WHERE name = ''");
+  const auto ended_by = [&](int i, auto end) {
+    CAPTURE(i);
+    const auto token = used.acquire(Used::name(i), owner(0));
+    REQUIRE(token);
+    admin.run("UPDATE resource_lock SET token = 4 WHERE name = '" + Used::name(i) + "'");
+    end(Used::name(i));
+    const auto next = used.acquire(Used::name(i), owner(1));
+    REQUIRE(next);
+    CHECK(number(*next) > 1'000'000);
+  };
+  ended_by(0, [&](const std::string& name) { used.table->withdraw(name, owner(0), soon()); });
+  ended_by(1, [&](const std::string& name) { CHECK(used.table->force_release(name, Token{4}, {}, soon())); });
+  ended_by(2, [&](const std::string& name) {
+    admin.expire(name);
+    CHECK(used.table->settle(name, Token{4}, owner(9), soon()));
+  });
+}
+
 TEST_CASE("whoever asks for free rows at once, alone or together: one of them has each") {
   Used used;
   constexpr int askers = 6, rounds = 5;

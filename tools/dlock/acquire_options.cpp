@@ -89,12 +89,9 @@ LockOptions Asking::lock_options() const {
 
 std::optional<Lock> ask(Engine& engine, const std::string& name, std::optional<Duration> wait,
                         const LockOptions& options, const std::stop_token& stop, Holder& busy) {
-  if (wait && *wait == Duration{}) return engine.try_lock(name, options, &busy);
-  auto lock = engine.try_lock_for(name, wait.value_or(Duration::max()), options, stop);
-  if (lock || stop.stop_requested()) return lock;
-  if (auto row = lock.holder()) busy = std::move(*row);
   busy.name = name;
-  return std::nullopt;
+  if (wait && *wait == Duration{}) return engine.try_lock(name, options, &busy);
+  return engine.try_lock_for(name, wait.value_or(Duration::max()), options, stop, &busy);
 }
 
 EngineOptions engine_options(const ConnectionOptions& connection) {

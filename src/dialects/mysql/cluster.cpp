@@ -63,6 +63,10 @@ class ServerConnection::Caught {
 // "wanted" what does so and answers whether somebody waits for it.
 const Answer& ServerConnection::run(const Statement& statement, std::span<const Argument> arguments,
                                     Deadline deadline) {
+  if (statement.hinted("at_once") && !mariadb_) {  // it cannot keep from waiting
+    answer_.reset(1);
+    return answer_;
+  }
   const BrokenPipeGuard guard(encrypted_);
   check_sendable(deadline);
   std::optional<Caught> caught;
@@ -77,7 +81,7 @@ const Answer& ServerConnection::run(const Statement& statement, std::span<const 
 
 const Answer& ServerConnection::run_rows(const Statement& statement, std::span<const Argument> rows,
                                          std::size_t columns, Deadline deadline) {
-  if (statement.hinted("at_once") && !mariadb_) {  // it cannot keep from waiting
+  if (statement.hinted("at_once") && !mariadb_) {
     answer_.reset(2);
     return answer_;
   }

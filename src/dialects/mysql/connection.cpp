@@ -308,15 +308,15 @@ std::string ServerConnection::with_settings(const Statement& statement, std::str
   return fmt::format("{}SET TRANSACTION ISOLATION LEVEL READ COMMITTED;{}", first_, sql);
 }
 
-// MariaDB cannot skip locked rows in a session that never waits for them: it gives error 1180 and undoes the transaction.
 void ServerConnection::query_locking(std::string sql, bool skips, Deadline deadline) {
   if (skips && prepare_ && mariadb_)
     sql = "SET SESSION innodb_lock_wait_timeout = 1;" + sql + ";SET SESSION innodb_lock_wait_timeout = 0";
   try {
     query(sql, deadline);
   } catch (const Failure& failure) {
-    if (skips || failure.cause() != Cause::locked) usable_ = false;  // a transaction or a setting may be left open
-    throw_from_packet(failure, answer_.columns() > 0);
+    const bool done = answer_.columns() > 0 || (!skips && answer_.affected > 0);
+    usable_ &= !skips && !done && failure.cause() == Cause::locked;  // else something may be left open in the session
+    throw_from_packet(failure, done);
   }
 }
 
@@ -366,7 +366,7 @@ void ServerConnection::query(const std::string& sql, Deadline deadline) {
     } else if (mysql_field_count(connection_) > 0) {
       fail(true);
     } else {
-      affected += static_cast<std::int64_t>(mysql_affected_rows(connection_));
+      answer_.affected = affected += static_cast<std::int64_t>(mysql_affected_rows(connection_));
       insert_id_ = mysql_insert_id(connection_);
     }
     if (mysql_more_results(connection_) == 0) break;

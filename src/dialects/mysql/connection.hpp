@@ -103,7 +103,8 @@ class ServerConnection final : public Connection {
   void read(MYSQL_RES* result);
   // What else the text of a statement must begin with where the session has no settings of its own.
   std::string with_settings(const Statement& statement, std::string sql) const;
-  // The same. `skips`: with SKIP LOCKED in it; else it fails at once where something is locked, and has done nothing.
+  // The same. `skips`: with SKIP LOCKED in it, which MariaDB cannot do in a session that never waits for a lock: it gives
+  // error 1180 and undoes the transaction. Else it fails at once where something is locked, and has done nothing.
   void query_locking(std::string sql, bool skips, Deadline deadline);
 
   static constexpr std::string_view sql_mode = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO";

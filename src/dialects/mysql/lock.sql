@@ -89,11 +89,11 @@ ON DUPLICATE KEY UPDATE
   served_ticket = IF({{lock}}.owner <=> VALUES(owner),
                      GREATEST({{lock}}.served_ticket, VALUES(served_ticket)), {{lock}}.served_ticket);
 
--- name: acquire_free(name, owner, node, label, actor, lease, at_least, meta) -> insert_id
--- Asked first, since it costs half of an acquire: grants a row that is there and free, with no ticket outstanding, to an
--- owner that has not given it back, and says nothing of any other. To read the floor here would lock its row, for all who
--- acquire: a row that was never taken over since it was made (served_ticket = 0), and may have begun below the floor, is
--- left to the acquire. LAST_INSERT_ID(…) is the answer: it is of a row that matched.
+-- name: acquire_free(name, owner, node, label, actor, lease, at_least, meta) -> insert_id at_once
+-- Asked first, on MariaDB, since it costs half of an acquire: grants a row that is there and free, with no ticket outstanding,
+-- to an owner that has not given it back, and says nothing of any other. It locks the row to look at it, and MySQL's shortest
+-- wait for a lock is a second: there it is never sent. The floor is not read, which would lock its row: who may have begun
+-- below it has served_ticket = 0, made and not taken over since, or ended by another than its holder, and is left to the acquire.
 UPDATE {{lock}}
    SET token = LAST_INSERT_ID(token + 1), owner = :owner, node = :node, label = :label, actor = :actor,
        acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
@@ -114,11 +114,13 @@ UPDATE {{lock}} SET actor = owner, owner = NULL, entries = '', meta = '',
 
 -- name: withdraw(name, owner) -> wanted fresh
 -- For an owner that gives up not knowing whether it was granted the row: frees what it holds, and where nobody holds
--- the row, or there is none, leaves its name there. The owner comes last: the others need the old one.
+-- the row, or there is none, leaves its name there. The owner comes last: the others need the old one. What it was granted
+-- may have come from an old floor: see acquire_free.
 INSERT INTO {{lock}} (name, token, actor, expires_at)
 SELECT :name, f.token + 1, :owner, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 0 * LAST_INSERT_ID(0)
   FROM {{lock}} f WHERE f.name = ''
 ON DUPLICATE KEY UPDATE
+  served_ticket = IF({{lock}}.owner <=> VALUES(actor), 0, {{lock}}.served_ticket),
   entries = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.entries),
   meta = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.meta),
   expires_at = IF({{lock}}.owner <=> VALUES(actor), VALUES(expires_at), {{lock}}.expires_at),
@@ -180,7 +182,7 @@ UPDATE {{lock}}
 -- name: force_release(name, token, reason) -> wanted
 -- The token moves on, so that the holder's next renewal is refused; what is said of the end under that token, which is
 -- the new one here, says why.
-UPDATE {{lock}} SET actor = owner, owner = NULL, token = token + 1, entries = '', meta = '',
+UPDATE {{lock}} SET actor = owner, owner = NULL, token = token + 1, served_ticket = 0, entries = '', meta = '',
        ended_token = token, outcome = 'forced', reason = :reason,
        expires_at = LEAST(expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        wanted_until = wanted_until
@@ -327,7 +329,7 @@ SELECT name, node, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TI
 -- name: settle(name, token, settler) -> wanted
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
 UPDATE {{lock}}
-   SET owner = NULL, token = token + 1, actor = :settler, entries = '', meta = '',
+   SET owner = NULL, token = token + 1, actor = :settler, served_ticket = 0, entries = '', meta = '',
        ended_token = token, outcome = 'expired', reason = '',
        wanted_until = wanted_until
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))

@@ -67,12 +67,14 @@ RETURNING l.token;
 -- name: acquire_free(name, owner, node, label, actor, lease, at_least, meta)
 -- Asked first, since it costs less than an acquire: grants a row that is there and free, with no ticket outstanding, to
 -- an owner that has not given it back, and says nothing of any other. A row whose token is not above the floor is left to
--- the acquire, and so is everything where there is no floor. What is busy is not locked.
+-- the acquire, and so is everything where there is no floor. What is busy is not locked. The times are read for the row as
+-- it was locked: a sub-select that does not look at it would be asked once, before a wait for it.
 UPDATE {{lock}} AS l SET
        token = l.token + 1, owner = :owner::text, node = :node::text, label = :label::text, actor = :actor::text,
        (acquired_at, expires_at, reopens_at) = (
          SELECT n.now, n.now + :lease::bigint, CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END
-           FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n),
+           FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+          WHERE l.name IS NOT NULL),
        lease_us = :lease::bigint, meta = :meta::text
  WHERE l.name = :name::text AND l.owner IS NULL AND l.actor <> :owner::text AND l.next_ticket <= l.served_ticket
    AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint

@@ -9,12 +9,15 @@ namespace dlock {
 inline namespace v0 {
 
 void Core::ensure(const std::shared_ptr<engine::Lease>& held, Duration left) {
-  if (held->remaining(BootClock::now()) >= left && !planted("ensure_always_extends")) return;
+  const auto now = BootClock::now();
+  if (held->remaining(now) >= left && !planted("ensure_always_extends")) return;
   // A margin is a twentieth of the lease, unless it is chosen, or that would be too short or needlessly long.
   constexpr Duration longest_margin = std::chrono::milliseconds{500};
   const Duration margin = options_.margin.value_or(
       std::clamp<Duration>(left / 19 + Duration{1}, table_->smallest_margin(), longest_margin));
-  extend(held, std::max<Duration>(held->terms().lease, left + margin));
+  // As long as it is, where max_hold leaves that; a millisecond for the way to the question.
+  const auto room = std::chrono::floor<Duration>(held->ends() - now) - std::chrono::milliseconds{1};
+  extend(held, std::max<Duration>(std::min<Duration>(held->terms().lease, room), left + margin), soon(), true);
 }
 
 }  // namespace v0

@@ -115,19 +115,21 @@ bool Lease::confirmed(Instant sent, Duration lease, std::optional<Duration>* ove
   return true;
 }
 
-void Lease::ask_for(const Terms& terms) {
+Lease::Terms Lease::ask_for(Terms terms, bool at_least) {
   const std::lock_guard guard(mutex());
+  if (at_least && terms.lease < terms_.lease && !planted("ensure_shortens")) return terms_;
   longest_ = std::max(longest_, terms.lease);
-  if (terms.lease >= terms_.lease) return;
+  if (terms.lease >= terms_.lease) return terms;
   const auto now = BootClock::now();
   settle_on(terms, now);
   if (!planted("shorter_believed_late")) trust(std::min(trusted_until(), trust_from(now, terms.lease, terms.margin)));
+  return terms;
 }
 
-bool Lease::extended(Instant sent, const Terms& terms) {
+bool Lease::extended(Instant sent, const Terms& terms, bool at_least) {
   const std::lock_guard guard(mutex());
   if (!valid(BootClock::now())) return false;
-  settle_on(terms, sent);
+  if (!at_least || terms.lease >= terms_.lease) settle_on(terms, sent);
   trust(std::max(trusted_until(), trust_from(sent, terms.lease, terms.margin)));
   sent_ = std::max(sent_, sent);
   return true;

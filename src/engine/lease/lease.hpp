@@ -74,9 +74,10 @@ class Lease {
   // `overdue`: set to the time since the request was sent that had confirmed it before, if it was due long ago.
   bool confirmed(Instant sent, Duration lease, std::optional<Duration>* overdue = nullptr);
   // Another length is going to be asked for. A shorter one is believed at once, whatever becomes of the request: trust
-  // and terms are the shorter of both from here on. A longer one counts when it is confirmed.
-  void ask_for(const Terms& terms);
-  bool extended(Instant sent, const Terms& terms);
+  // and terms are the shorter of both from here on. A longer one counts when it is confirmed. `at_least`: where it is longer
+  // already, by another entry, it stays so, and that is asked for. Answers what is to be asked for.
+  Terms ask_for(Terms terms, bool at_least = false);
+  bool extended(Instant sent, const Terms& terms, bool at_least = false);
   Window renewal(Share share) const;
 
   // When the lease must be over; Instant::max() without max_hold. Counted from the first request that may have been

@@ -89,3 +89,19 @@ TEST_CASE("the reaper goes around a locked row and comes back for it") {
     return !other.exists("a");
   }));
 }
+
+TEST_CASE(
+    "a name that is held is busy at once while its row is locked, also to who has freed it again and again before") {
+  ServerDatabase database;
+  auto engine = database->engine();
+  auto other = database->engine();
+  for (int i = 0; i < 3; ++i) engine.try_lock("job").reset();
+  const auto held = other.lock("job", {.lease = 1h, .renew = false});
+  database->admin().block("job");
+  Holder row;
+  const Stopwatch time;
+  CHECK_FALSE(engine.try_lock("job", {}, &row));
+  CHECK(time.elapsed() < at_once);
+  CHECK(row.state == State::held);
+  database->admin().unblock();
+}

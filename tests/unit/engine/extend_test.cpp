@@ -73,6 +73,22 @@ TEST_CASE("a shorter lease is believed before it is asked for, and nothing but a
   CHECK(held.trusted_until() > later(sent, 1h) - 2ms);
 }
 
+TEST_CASE("an extension to at least so much makes nothing shorter that is longer by then") {
+  const auto sent = BootClock::now();
+  auto held = granted(1h, sent);
+  const auto trusted = held.trusted_until();
+  CHECK(held.ask_for(lease_of(2s), true).lease == 1h);
+  CHECK(held.trusted_until() == trusted);
+  CHECK(held.terms().lease == 1h);
+  CHECK(held.extended(later(sent, 1us), lease_of(2s), true));
+  CHECK(held.terms().lease == 1h);
+  CHECK(held.trusted_until() == trusted);
+  CHECK(held.ask_for(lease_of(2h), true).lease == 2h);
+  CHECK(held.terms().lease == 1h);  // until it is confirmed
+  CHECK(held.extended(BootClock::now(), lease_of(2h), true));
+  CHECK(held.terms().lease == 2h);
+}
+
 TEST_CASE("a renewal counts for the length that it asked for, also where a longer one was confirmed since") {
   const auto sent = BootClock::now();
   auto held = granted(5s, sent);

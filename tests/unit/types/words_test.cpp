@@ -105,17 +105,6 @@ TEST_CASE("every enumerator has its own name as its word") {
         return {};
       },
       {State::free, State::held, State::closed, State::expired, State::locked});
-  check_words<Refusal>(
-      [](Refusal refusal) -> std::string {
-        switch (refusal) {
-          WORD(Refusal, busy);
-          WORD(Refusal, locked);
-          WORD(Refusal, timed_out);
-          WORD(Refusal, stopped);
-        }
-        return {};
-      },
-      {Refusal::busy, Refusal::locked, Refusal::timed_out, Refusal::stopped});
   check_words<Reentrance>(
       [](Reentrance reentrance) -> std::string {
         switch (reentrance) {
