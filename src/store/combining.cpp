@@ -139,27 +139,31 @@ struct Combining::Acquires {
   std::vector<std::optional<Granted>> together(std::span<const AcquireRequest> asks, Turn turn,
                                                Deadline deadline) const {
     std::vector<std::optional<Granted>> granted(asks.size());
-    bool some = false;
+    bool wrote = false;
     try {
       lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
-        some = grant_free(connection, asks, until, granted);
+        wrote = grant_free(connection, asks, until, granted);
         std::vector<AcquireRequest> rest;
         for (std::size_t i = 0; i < asks.size(); ++i)
           if (!granted[i]) rest.push_back(asks[i]);
         if (rest.empty()) return true;
-        const auto tokens = ask(connection, lane->acquire_many, rest, until);
+        const auto tokens =
+            numbers_of(std::span<const AcquireRequest>(rest),
+                       connection.run_rows(lane->acquire_many, rows_of(rest), columns, until), &Acquires::name);
         auto token = tokens.begin();
         for (auto& each : granted)
           if (!each) each = granted_by(*token++);
         return true;
       });
     } catch (const Failure& failure) {
-      if (!some || failure.may_have_run()) throw;
+      if (!wrote || failure.may_have_run()) throw;
     }
     return granted;
   }
 
  private:
+  static constexpr std::size_t columns = 8;  // of the statements for many
+
   // Empty: not granted, which says nothing else.
   std::optional<Token> free_one(dialects::Connection& connection, std::span<const Argument> arguments,
                                 Deadline until) const {
@@ -172,26 +176,18 @@ struct Combining::Acquires {
     return std::nullopt;
   }
 
-  using Tokens = std::vector<std::optional<std::int64_t>>;
-
-  // `only_new`: nothing is believed unless all that is told was written by this statement. What an owner has been granted
-  // before is to be asked for by one that makes its lease last again.
-  static Tokens ask(dialects::Connection& connection, const Statement& statement, std::span<const AcquireRequest> asks,
-                    Deadline until, bool only_new = false) {
+  static std::vector<Argument> rows_of(std::span<const AcquireRequest> asks) {
     std::vector<Argument> rows;
-    rows.reserve(asks.size() * 8);
+    rows.reserve(asks.size() * columns);
     for (const auto& ask : asks)
       for (const Argument& argument :
            std::initializer_list<Argument>{std::string_view{ask.name.text()}, ask.owner, ask.node, ask.label, ask.actor,
                                            ask.lease.count(), ask.at_least.count(), ask.metadata})
         rows.push_back(argument);
-    const Answer& answer = connection.run_rows(statement, rows, 8, until);
-    const bool old = only_new && answer.affected != static_cast<std::int64_t>(answer.rows());
-    if (old && !planted("old_grants_believed")) return Tokens(asks.size());
-    return numbers_of(asks, answer, &Acquires::name);
+    return rows;
   }
 
-  // Whether somebody was granted something.
+  // Whether somebody may have been granted something, told or not.
   bool grant_free(dialects::Connection& connection, std::span<const AcquireRequest> asks, Deadline until,
                   std::vector<std::optional<Granted>>& granted) const {
     if (lane->acquire_free_many == nullptr) return false;
@@ -203,19 +199,23 @@ struct Combining::Acquires {
       places.push_back(i);
     }
     if (likely.empty()) return false;
-    Tokens tokens(likely.size());
+    bool wrote = false;
+    std::vector<std::optional<std::int64_t>> tokens(likely.size());
     try {
-      tokens = ask(connection, *lane->acquire_free_many, likely, until, true);
+      const Answer& answer = connection.run_rows(*lane->acquire_free_many, rows_of(likely), columns, until);
+      wrote = answer.affected > 0;
+      // Nothing is believed unless all that is told was written by this statement: what an owner has been granted before is
+      // to be asked for by one that makes its lease last again.
+      if (answer.affected == static_cast<std::int64_t>(answer.rows()) || planted("old_grants_believed"))
+        tokens = numbers_of(std::span<const AcquireRequest>(likely), answer, &Acquires::name);
     } catch (const Failure& failure) {  // a row is locked elsewhere
       if (failure.cause() != Cause::locked || failure.may_have_run() || !connection.usable()) throw;
     }
-    bool some = false;
     for (std::size_t i = 0; i < likely.size(); ++i) {
       if (tokens[i]) granted[places[i]] = Granted{Token{*tokens[i]}, false};
       else lane->free.taken(name(likely[i]));
-      some = some || tokens[i];
     }
-    return some;
+    return wrote;
   }
 
   // A name is answered with its token; with 0 if it could be taken and was not (its row is locked, its queue has to be
