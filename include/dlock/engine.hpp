@@ -51,7 +51,7 @@ class DLOCK_EXPORT Engine {
 
   // A lock that is held already may be entered again: Reentrance in <dlock/options.hpp> says by whom.
 
-  // One attempt. Empty: busy; then `busy`, if given, tells who holds it (one more statement, or a few where nobody seems to).
+  // One attempt. Empty: busy; then `busy`, if given, tells who holds it (one more statement).
   [[nodiscard]] std::optional<Lock> try_lock(std::string_view name, const LockOptions& options = {},
                                              Holder* busy = nullptr);
 

@@ -68,8 +68,9 @@ struct FenceOptions {
 // thread that has it now may not; and when deadlocks are looked for, a Lock that was moved is nobody's until a member of
 // it is used, and from then on that of the thread that used it.
 // A Lock that was moved from, or made without a grant, holds nothing: what may throw throws misuse; it is not valid(),
-// lost() and asked() are stopped, name and owner are empty, token and remaining are 0, loss() and wanted() are empty. One that was released or
-// detached is not valid() either, and check, extend, update_metadata, fence, with_fence and fence_sql throw lost.
+// lost() and asked() are stopped, name and owner are empty, token and remaining are 0, loss() and wanted() are empty. One
+// that was released or detached is not valid() either, and check, extend, ensure, update_metadata, fence, with_fence and
+// fence_sql throw lost.
 // Owns: the grant. It may outlive its Engine; renewal goes on until the last Lock is gone.
 // Time: trust runs on CLOCK_BOOTTIME from before the request was sent; no wall clock is read.
 class [[nodiscard]] DLOCK_EXPORT Lock {

@@ -24,7 +24,7 @@ TEST_CASE("a call that was granted nothing tells who holds the lock, whether it 
   CHECK(row.label == "nightly");
   CHECK(row.state == State::held);
   row = {};
-  CHECK_FALSE(engine.try_lock_for("job", 20ms, {}, {}, &row));
+  CHECK_FALSE(answered([&] { return engine.try_lock_for("job", 20ms, {}, {}, &row); }));
   CHECK(row.owner == held.owner());
   std::stop_source source;
   auto waiter = std::async(std::launch::async, [&] { return engine.lock("job", {}, source.get_token()); });
@@ -56,7 +56,7 @@ TEST_CASE("a row that another transaction has locked is told from one that someb
       CHECK_FALSE(other.try_lock(name, {}, &row));
       CHECK(row.state == State::locked);
       row = {};
-      CHECK_FALSE(other.try_lock_for(name, 20ms, {}, {}, &row));
+      CHECK_FALSE(answered([&] { return other.try_lock_for(name, 20ms, {}, {}, &row); }));
       CHECK(row.state == State::locked);
     }
     first.run("ROLLBACK");
