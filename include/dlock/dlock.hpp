@@ -14,6 +14,8 @@
 #include <dlock/mutex.hpp>
 #include <dlock/options.hpp>
 #include <dlock/reaping.hpp>
+#include <dlock/refusal.hpp>
+#include <dlock/result.hpp>
 #include <dlock/stats.hpp>
 #include <dlock/subscription.hpp>
 #include <dlock/token.hpp>

@@ -83,7 +83,7 @@ struct ElectionOptions {
   // and its observers hear of it (Event::Kind::retried).
   std::function<void(const std::exception&)> on_error{};
   // After a resignation, or a term that ended by max_hold, it campaigns again only when this has passed: others who wait
-  // have looked meanwhile (EngineOptions::poll_floor).
+  // have looked meanwhile (EngineOptions::polling.longest).
   SaturatingDuration resign_pause = std::chrono::seconds{1};
   // Between campaigns that failed: at most so long, jittered, and shorter in the beginning.
   SaturatingDuration retry_pause = std::chrono::seconds{1};
@@ -117,12 +117,12 @@ class DLOCK_EXPORT Election {
   // Gives up the office: sets the stop token, waits until on_elected and on_deposed have returned, and releases the
   // lock; renewed until then, so that nobody else begins before this one has ended. Within a callback of the election it
   // only sets the stop token, and the rest follows when the callback returns. Returns when others can be elected, at most
-  // release_timeout after on_deposed; this candidate campaigns again after ElectionOptions::resign_pause. When it is not in
+  // timeouts.release after on_deposed; this candidate campaigns again after ElectionOptions::resign_pause. When it is not in
   // office it does nothing, but wait for the end of a term that was lost.
   // Fails: misuse (after fork()).
   void resign();
 
-  // Resigns, and campaigns no more. Never throws. Takes as long as callbacks under way, and at most release_timeout, also
+  // Resigns, and campaigns no more. Never throws. Takes as long as callbacks under way, and at most timeouts.release, also
   // where the database does not answer; within a callback it returns at once. A second call does nothing, but wait likewise.
   void stop() noexcept;
 
@@ -165,7 +165,7 @@ class DLOCK_EXPORT LeaderObserver {
   LeaderObserver(const Engine& engine, std::string_view name, std::function<void(const std::optional<Holder>&)> told,
                  LeaderObserverOptions options = {});
   // No callback begins from now on; waits for one that is under way, unless it is called within it, and for a look at most
-  // request_timeout. Does nothing in a process made by fork().
+  // timeouts.request. Does nothing in a process made by fork().
   ~LeaderObserver();
   LeaderObserver(const LeaderObserver&) = delete;
   LeaderObserver& operator=(const LeaderObserver&) = delete;

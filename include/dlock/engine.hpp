@@ -7,11 +7,14 @@
 #include <dlock/lock.hpp>
 #include <dlock/options.hpp>
 #include <dlock/reaping.hpp>
+#include <dlock/refusal.hpp>
+#include <dlock/result.hpp>
 #include <dlock/stats.hpp>
 #include <dlock/subscription.hpp>
 #include <dlock/transaction.hpp>
 #include <dlock/waiter.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -33,9 +36,9 @@ inline namespace v0 {
 // Owns: its connections (at most EngineOptions::connections) and its threads (all signals blocked, but for those that a
 // thread's own fault raises). Destroying it does not release: held Locks stay valid and renewed. The last of the engine
 // and its Locks to go ends the threads, also inside a callback; with a database that hangs, or callbacks that do, that
-// takes at most request_timeout: a callback that is still under way then is left to itself, and no other begins.
+// takes at most timeouts.request: a callback that is still under way then is left to itself, and no other begins.
 // Destroying it while other threads wait on it, as exit() does with a global one, ends their waits: with misuse, at once.
-// It returns when all calls under way have ended, at most request_timeout later, and they may then still end by
+// It returns when all calls under way have ended, at most timeouts.request later, and they may then still end by
 // themselves. No call may begin once the destructor has. A global engine that exit() is to destroy is constructed where it
 // is declared: one that is assigned later outlives what it was made of.
 // Names: 1 to 255 bytes of UTF-8 without NUL, compared as bytes. Anything else is misuse before any SQL.
@@ -51,33 +54,61 @@ class DLOCK_EXPORT Engine {
 
   // A lock that is held already may be entered again: Reentrance in <dlock/options.hpp> says by whom.
 
-  // One attempt. Empty: busy; then `busy`, if given, tells who holds it (one more statement).
+  // Where an answer is empty, `refusal`, if given, tells why and who is in the way, by one more statement; of a call that
+  // was stopped without one. A grant leaves it as it was.
+
+  // One attempt. Empty: busy, or locked.
   [[nodiscard]] std::optional<Lock> try_lock(std::string_view name, const LockOptions& options = {},
-                                             Holder* busy = nullptr);
+                                             Refusal* refusal = nullptr);
 
   // Who waits: threads of one engine stand in line for a name, and only the first of them talks to the database; it is
   // woken by a release (see docs/protocol.md), by the end of the lease, and by looking at intervals. A
-  // release hands the lock over to the first of its own engine, within EngineOptions::hand_overs and hand_over_time.
+  // release hands the lock over to the first of its own engine, within EngineOptions::hand_overs.in_a_row.
   // Fairness in <dlock/options.hpp> says who comes first among processes. A deadlock among waiters that hold locks ends
   // within about a second: the one that began to wait last gets Error{deadlock}, which names the cycle.
 
-  // Waits at most `wait`, or until the token is stopped. Empty: time is up, or stopped. Never before `wait` has passed.
-  // `busy`, if given, tells who holds it when time is up, as above.
+  // Waits at most `wait`, or until the token is stopped. Empty: timed out, or stopped; with a wait of 0 busy, or locked.
+  // Never before `wait` has passed.
   [[nodiscard]] std::optional<Lock> try_lock_for(std::string_view name, SaturatingDuration wait,
                                                  const LockOptions& options = {}, std::stop_token stop = {},
-                                                 Holder* busy = nullptr);
+                                                 Refusal* refusal = nullptr);
 
   // Waits as long as it takes.
   Lock lock(std::string_view name, const LockOptions& options = {});
 
   // Waits until granted or stopped. Empty: stopped.
-  [[nodiscard]] std::optional<Lock> lock(std::string_view name, const LockOptions& options, std::stop_token stop);
+  [[nodiscard]] std::optional<Lock> lock(std::string_view name, const LockOptions& options, std::stop_token stop,
+                                         Refusal* refusal = nullptr);
   // The same, in the order in which the standard's waits have it.
-  [[nodiscard]] std::optional<Lock> lock(std::stop_token stop, std::string_view name, const LockOptions& options = {});
+  [[nodiscard]] std::optional<Lock> lock(std::stop_token stop, std::string_view name, const LockOptions& options = {},
+                                         Refusal* refusal = nullptr);
+
+  // Without a thread that waits: the calls above, whose answer comes to a handler. They return at once, and throw only
+  // misuse, or unavailable where the system has no thread for them; then the handler is not called. Otherwise it is called
+  // exactly once, on EngineOptions::executor, never inside of the call: with the Lock, with why it was refused, or with the
+  // Error. Two threads of the engine ask for all of them, many in one statement, and a third one looks at the clock; who
+  // waits costs memory, and behind the first of its name less than 200 bytes.
+  // A thread is nobody's work here: what is taken is the job's that is given, or current for the caller (LockOptions::job),
+  // and without one each grant is one of its own, which nobody enters (Reentrance::thread) and no deadlock is seen with.
+  // Nobody re-enters by thread, and none waits for itself: a second wish of one who holds the name is busy.
+  // Deadlines and stops as above: the answer comes by then, whatever the database does, and what is granted later is given
+  // back in the background. When the engine ends first, the answer is misuse, and handlers that have not been called by
+  // then are still handed to the executor.
+  using LockHandler = std::function<void(Result<Lock>)>;
+  void async_try_lock(std::string_view name, const LockOptions& options, LockHandler handler);
+  void async_try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
+                          LockHandler handler);
+  void async_try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
+                          std::stop_token stop, LockHandler handler);
+  void async_lock(std::string_view name, const LockOptions& options, LockHandler handler);
+  void async_lock(std::string_view name, const LockOptions& options, std::stop_token stop, LockHandler handler);
+  // As Lock::release(), and the handler, if any, is told what became of it. Locks that are released at one time go together.
+  // A Lock that is destroyed releases as well, but blocks for that.
+  void async_release(Lock lock, std::function<void(Released)> handler = {});
 
   // Locks the name inside the caller's own open transaction on the same database (SELECT … FOR UPDATE), until it ends by
   // commit, rollback or the end of its connection. Excludes leases on the same name, and is excluded by them. Waits at
-  // most `wait` (0: one attempt), without holding anything up meanwhile. Empty: busy.
+  // most `wait` (0: one attempt), without holding anything up meanwhile. Empty: busy or locked, or timed out if it waited.
   // The connection keeps its settings, and the transaction its savepoints and writes, whatever the answer. On PostgreSQL
   // the server ends the transaction when its client is silent for longer than EngineOptions::lease (see bound_idle).
   // At REPEATABLE READ and SERIALIZABLE lock first: what was committed since the transaction's snapshot is conflict. On
@@ -91,11 +122,18 @@ class DLOCK_EXPORT Engine {
   // timeout, schema, permission.
   [[nodiscard]] std::optional<Token> try_lock_in(TransactionRef transaction, std::string_view name,
                                                  SaturatingDuration wait = {});
+  // A template so that `{}` in the last place means the options of a lease, and nothing else.
+  template <std::same_as<Refusal> R>
+  [[nodiscard]] std::optional<Token> try_lock_in(TransactionRef transaction, std::string_view name,
+                                                 SaturatingDuration wait, R* refusal) {
+    return lock_in(transaction, name, wait, refusal);
+  }
 
   // The same, and leaves a lease behind: it begins with the transaction's commit, or never if that fails. Take charge of
   // it with adopt(name, grant) after the commit, here or in another process; until then nobody renews it.
   [[nodiscard]] std::optional<Grant> try_lock_in(TransactionRef transaction, std::string_view name,
-                                                 SaturatingDuration wait, const LockOptions& lease);
+                                                 SaturatingDuration wait, const LockOptions& lease,
+                                                 Refusal* refusal = nullptr);
 
   // Waits until the name can be taken, without taking it. False: time is up, or stopped.
   [[nodiscard]] bool wait_free(std::string_view name, SaturatingDuration wait, std::stop_token stop = {});
@@ -111,6 +149,21 @@ class DLOCK_EXPORT Engine {
   // Makes a grant made elsewhere last `lease` from now at least, or the length it had, for a holder that is no Lock: a
   // script, a program in another language. It keeps its owner. False: it is not, or not any more, a grant of this name.
   [[nodiscard]] bool renew(std::string_view name, const Grant& grant, std::optional<SaturatingDuration> lease = {});
+
+  // For a program that ends: releases every lease that this engine holds now, whoever has its Lock, and those of its Mutexes
+  // and Elections as well; many in one statement, and all of them within timeouts.release. What is not confirmed by then the
+  // engine tries on with, for as long as it is there, and at the latest it ends with its lease.
+  // Locks of these leases hold nothing from the beginning of this call on, on whatever thread: they are not valid(), and
+  // what works under one is told by its lost(). It is no loss, though: loss() stays empty, and the event is `released`.
+  // check, extend, ensure, update_metadata and the fences throw lost; release() answers what became of the lease, and
+  // `unconfirmed` while that is not known. Of a transaction that has fenced one before, what it commits was written under
+  // the lock: the release waits for its end, or is not confirmed.
+  // Who waits goes on waiting, and may be granted what was freed; an Election campaigns again, and its on_deposed may come
+  // when another leads: stop them first. What is granted while this runs stays held. With what others of its node hold on to, only the entries of this engine end.
+  struct ReleasedAll {
+    std::size_t freed = 0, still_held = 0, was_lost = 0, unconfirmed = 0;  // leases, as Released says
+  };
+  ReleasedAll release_all();
 
   // How many entries there are of the lease that another acquire of this name would enter here and now, by the calling
   // thread, or by the job that is current for it (Reentrance::thread); 0: it would ask for a new one. So it says nothing of
@@ -136,7 +189,7 @@ class DLOCK_EXPORT Engine {
   // One round of the reaper: settles at most `batch` leases that expired without release (each is reported once, as
   // `abandoned`), and removes at most `batch` rows idle for longer than the retention. Removal takes two rounds of one
   // engine at least `grace` apart, so that tokens never fall. One reaper works on a table at a time, whichever process
-  // it is in. EngineOptions::reap_every makes the engine do this by itself.
+  // it is in. EngineOptions::reaper.every makes the engine do this by itself.
   struct Reaped {
     std::size_t removed = 0, abandoned = 0;
     bool elsewhere = false;  // another reaper is at work: nothing was done
@@ -148,7 +201,7 @@ class DLOCK_EXPORT Engine {
   Reaped reap_all(const Reaping& reaping = {}, std::stop_token stop = {});
 
   // Removes the row of one name that nobody uses, so that `list` does not show it any more; the reaper does so by itself
-  // for what is idle for long. As it, it raises the floor first and waits out EngineOptions::grace, so that tokens never
+  // for what is idle for long. As it, it raises the floor first and waits out EngineOptions::reaper.grace, so that tokens never
   // fall: the next grant of the name has a larger one. It takes that long (60s) where there is something to remove, and
   // no time where not. Never removes what is held, closed, waited for, or expired without having been settled, nor what
   // was used while the grace ran. `row`, if given, tells how the name stood where it was in use or wanted.
@@ -173,6 +226,11 @@ class DLOCK_EXPORT Engine {
   struct Handle;
   explicit Engine(std::unique_ptr<Handle> handle) noexcept;
   class Call;
+  class Async;
+  void async_acquire(std::string_view name, std::optional<SaturatingDuration> wait, const LockOptions& options,
+                     std::stop_token stop, LockHandler handler);
+  std::optional<Token> lock_in(const TransactionRef& transaction, std::string_view name, Duration wait,
+                               Refusal* refusal);
   Engine same() const;                           // another handle on the same core
   void check(const LockOptions& options) const;  // throws misuse where asking with them would
   const Handle& here() const;                    // throws misuse in an engine that was moved from, and after fork()

@@ -21,7 +21,7 @@ enum class State {
   closed,   // not held, but inside its at-least time
   expired,  // the lease ended without a release; the next acquire takes it over
   locked,   // nobody is seen to hold it, but another transaction has its row locked: told by a call that was granted
-            // nothing (Engine::try_lock), since what only looks waits for no lock and sees none
+            // nothing (Refusal), since what only looks waits for no lock and sees none
 };
 
 DLOCK_EXPORT std::string_view to_string(State state) noexcept;

@@ -84,7 +84,7 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
-  // Releases. Never throws; takes at most release_timeout, then leaves the rest to the engine or to the lease.
+  // Releases. Never throws; takes at most timeouts.release, then leaves the rest to the engine or to the lease.
   // Does nothing in a process made by fork().
   ~Lock();
 
@@ -94,7 +94,7 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // Lets go of the lease, with all entries of its thread, without releasing it: nobody renews it any more, and it ends
   // by its time unless it is adopted (Engine::adopt) or renewed (Engine::renew). For grants that outlive the process. It is
   // no job's from then on: where it was one's, its other threads that are inside have lost it, and its row is told so, which
-  // takes at most release_timeout (all of it in a transaction that has fenced the lock, and then for nothing).
+  // takes at most timeouts.release (all of it in a transaction that has fenced the lock, and then for nothing).
   dlock::Grant detach();
 
   // What names the lease to others. Whoever adopts it takes it away from this Lock.
@@ -104,8 +104,9 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   Token token() const noexcept;
   const std::string& owner() const noexcept;  // 32 hexadecimal digits, random, of this grant alone
 
-  // Set when the lease is lost, by a thread of the engine, at the latest when trust ends. Callbacks registered on it
-  // run on a thread of their own: one that blocks delays others of the same lock, and nothing else.
+  // Set when the lease is lost, by a thread of the engine, at the latest when trust ends; also when Engine::release_all has
+  // released it, and then loss() is empty. Callbacks registered on it run on a thread of their own: one that blocks delays
+  // others of the same lock, and nothing else.
   std::stop_token lost() const noexcept;
 
   // Whether somebody else waits in line for the lock, and for how long that is known here; empty: nobody does, as far as
@@ -148,8 +149,11 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // it. A longer lease counts once it is confirmed.
   // Misuse where it does not go with what was chosen for the grant: later than LockOptions::max_hold allows, or not
   // longer than LockOptions::renew_every or EngineOptions::margin need.
+  // `at_least`: for so long from now, by the database's clock, the lock stays closed to others, even if it is released, as
+  // by LockOptions::at_least; 0 = no longer than it does anyway. It never makes earlier when the lock reopens. After an
+  // extension that failed by unavailable, timeout or in_doubt it may stay closed so long, or not.
   // Fails: lost, unavailable, timeout, in_doubt, misuse.
-  void extend(SaturatingDuration lease);
+  void extend(SaturatingDuration lease, SaturatingDuration at_least = {});
 
   // Before a piece of work that takes `left`: extends the lease only if it can be trusted for less than that, as extend()
   // does by the length it has, or by what the work needs if that is longer. Where enough is left it costs nothing. What is

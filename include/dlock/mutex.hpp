@@ -41,7 +41,7 @@ class DLOCK_EXPORT Mutex {
 
   // Ends what the last successful lock() of this thread began. Never throws: that the lease was lost meanwhile, or that
   // the release could not be confirmed, is told to the observer; held() tells before.
-  // Takes at most release_timeout. Without a lock() of this thread it does nothing.
+  // Takes at most timeouts.release. Without a lock() of this thread it does nothing.
   void unlock() noexcept;
 
   // The entry of this thread, for lost(), check(), token(). It lives until the matching unlock().

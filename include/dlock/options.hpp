@@ -38,7 +38,7 @@ DLOCK_EXPORT std::string_view to_string(Fairness fairness) noexcept;
 struct LockOptions {
   // Longer than its margin, to 10 years; renewed automatically from 300 ms up.
   std::optional<SaturatingDuration> lease{};
-  // The lock stays closed this long after the grant, even if released or crashed; 0 = not.
+  // The lock stays closed this long after the grant, even if released or crashed; 0 = not. Lock::extend can make it longer.
   SaturatingDuration at_least{};
   // Renewal stops so early that the lease is over, by the database's clock, at most this long after the grant; 0 =
   // never. The lock is then held for at least max_hold less one lease. Cuts the engine's default lease short; a lease
@@ -55,44 +55,76 @@ struct LockOptions {
   std::string metadata{};              // for people, at most 4096 bytes of UTF-8
 };
 
-// How an engine behaves. Durations must not be negative.
+// How an engine behaves. Durations must not be negative. In the order in which one comes to need them: most programs name a
+// label at most.
 struct EngineOptions {
-  std::string schema{};                 // of the table; empty: the connection's default
-  std::string table = "resource_lock";  // [A-Za-z_][A-Za-z0-9_]{0,47}
-  std::string history_table{};          // of dlock-migrate; empty: <table>_schema_history
-  std::string node{};                   // stable, human name of this replica; empty: the host name
-  std::string label{};                  // for people; empty: host:pid
-  std::string application = "dlock";    // how connections introduce themselves to the server
+  // How locks are held, where LockOptions says nothing else.
   SaturatingDuration lease = std::chrono::seconds{30};
   Reentrance reentrance = Reentrance::thread;
   Fairness fairness = Fairness::barging;
+
+  // Who this is.
+  std::string node{};           // stable, human name of this replica; empty: the host name
   bool node_exclusive = false;  // with Reentrance::node: what another engine of the same node holds is replaced, not
                                 // joined: a new token, and its renewals are refused. For one engine a node
                                 // only
-  std::optional<SaturatingDuration> margin{};  // safety margin of trust; unset: lease/20, 1 ms (SQLite 3 ms) to 500 ms
-  unsigned connections = 2;                    // at most; opened when needed
-  // While all of them are busy, acquires of other threads wait and leave together in the next statement, at most so
-  // many, each with an answer and a deadline of its own; releases likewise. 1 to 1000; 1 = each leaves alone.
-  unsigned combine = 64;
-  SaturatingDuration connect_timeout = std::chrono::seconds{10};
-  SaturatingDuration request_timeout = std::chrono::seconds{5};  // of one call that does not wait, and of one renewal
-  SaturatingDuration release_timeout = std::chrono::seconds{1};  // of a release; then the engine tries on by itself
-  // A waiter looks again after the first, and then ever less often, but at least as often as the second, ±25 %, whatever
+  std::string label{};          // for people; empty: host:pid
+
+  unsigned connections = 2;  // at most; opened when needed; more where many threads lock at one time
+
+  // How long calls may take.
+  struct Timeouts {
+    // Of opening an engine. Longer where a server wakes up first.
+    SaturatingDuration connect = std::chrono::seconds{10};
+    // Of one call that does not wait, and of one renewal. Shorter where a late answer is worth nothing.
+    SaturatingDuration request = std::chrono::seconds{5};
+    // Of a release; then the engine tries on by itself. Longer where a program ends right after it, on a slow network.
+    SaturatingDuration release = std::chrono::seconds{1};
+  };
+  Timeouts timeouts{};
+
+  // A waiter looks again after the first, and then ever less often, but at least as often as the longest, ±25 %, whatever
   // wakes it besides.
-  SaturatingDuration poll_first = std::chrono::milliseconds{20};
-  SaturatingDuration poll_floor = std::chrono::milliseconds{500};
+  struct Polling {
+    // Shorter where nothing wakes waiters (`listen` is false).
+    SaturatingDuration first = std::chrono::milliseconds{20};
+    // Longer to spare a database with very many waiters.
+    SaturatingDuration longest = std::chrono::milliseconds{500};
+  };
+  Polling polling{};
   bool listen = true;  // wake at releases by other processes (one connection while something waits)
   // A waiter that died blocks a queue at most for so long; 300 ms or more.
   SaturatingDuration ticket = std::chrono::seconds{10};
   // A lock goes from thread to thread inside this engine so often in one go, and for so long; then other processes get
   // their turn.
-  unsigned hand_overs = 16;
-  SaturatingDuration hand_over_time = std::chrono::milliseconds{100};
-  SaturatingDuration reap_every{};  // a thread of the engine reaps at this interval, ±25 %; 0: only Engine::reap does
-  SaturatingDuration retention = std::chrono::hours{24};  // the reaper removes rows idle for longer; not below `grace`
-  // Between the reaper's two steps; the same for all users of a table.
-  SaturatingDuration grace = std::chrono::seconds{60};
+  struct HandOvers {
+    unsigned in_a_row = 16;                                    // 0 where processes are to take turns
+    SaturatingDuration time = std::chrono::milliseconds{100};  // longer where the work under a lock takes that long
+  };
+  HandOvers hand_overs{};
+  // While all connections are busy, acquires of other threads wait and leave together in the next statement, at most so
+  // many, each with an answer and a deadline of its own; releases likewise. 1 to 1000; 1 = each leaves alone.
+  unsigned combine = 64;
+  std::optional<SaturatingDuration> margin{};  // safety margin of trust; unset: lease/20, 1 ms (SQLite 3 ms) to 500 ms
+
+  // How rows that nobody has used for long are removed.
+  struct Reaper {
+    // A thread of the engine reaps at this interval, ±25 %; 0: only Engine::reap does. For one process at least.
+    SaturatingDuration every{};
+    // It removes rows idle for longer; not below `grace`. Shorter where very many names are used once.
+    SaturatingDuration retention = std::chrono::hours{24};
+    // Between its two steps; the same for all users of a table. Longer where answers can be late by half of that.
+    SaturatingDuration grace = std::chrono::seconds{60};
+  };
+  Reaper reaper{};
+
   bool bound_idle = true;  // bound the idle time of transactions with a lock or a fence in them (see there)
+
+  // Which table, and how it is talked to.
+  std::string schema{};                 // of the table; empty: the connection's default
+  std::string table = "resource_lock";  // [A-Za-z_][A-Za-z0-9_]{0,47}
+  std::string history_table{};          // of dlock-migrate; empty: <table>_schema_history
+  std::string application = "dlock";    // how connections introduce themselves to the server
   // False: nothing is prepared, which suits a pooler in transaction mode that is not recognised by itself. So does
   // prepared=off in the URL.
   bool prepared_statements = true;
@@ -100,11 +132,16 @@ struct EngineOptions {
   // of its own, where the program's signals are blocked, and once at a time for all who connect meanwhile; it may block,
   // and who waits for it waits no longer than its own deadline. What it throws is `unavailable`, with its text, and it is
   // asked again. It must not use the engine. The end of the engine, and an opening that fails, wait for a call under way
-  // for up to request_timeout. Misuse where the database has no users.
+  // for up to timeouts.request. Misuse where the database has no users.
   std::function<Credentials()> credentials{};
+  // Has a function run, on the thread or loop that the program works on: `[&](auto work) { asio::post(context, work); }`. On
+  // it the handlers of asynchronous calls run. It must not run the function before it returns, is called by threads of the
+  // engine, and should neither block nor throw: where it throws, the answer is lost, and a Lock in it released. Empty: a
+  // thread of the engine runs them one after another.
+  std::function<void(std::function<void()>)> executor{};
   // Called on a thread of its own, one event after another; exceptions are swallowed. However long it takes, it delays
   // no lost(), no renewal and no call. The end of the engine waits for a call under way, but not longer than
-  // request_timeout, unless it comes from within it. For as long as the engine; others come and go by Engine::observe.
+  // timeouts.request, unless it comes from within it. For as long as the engine; others come and go by Engine::observe.
   std::function<void(const Event&)> observer{};
 };
 

@@ -24,18 +24,25 @@ struct Options {
   std::string table = "resource_lock";  // [A-Za-z_][A-Za-z0-9_]{0,47}
   std::string history_table{};          // empty: <table>_schema_history
   std::string application = "dlock-migrate";
-  SaturatingDuration connect_timeout = std::chrono::seconds{10};
-  std::function<Credentials()> credentials{};                     // see EngineOptions::credentials
-  SaturatingDuration lock_timeout = std::chrono::seconds{60};     // wait for another migrator
-  SaturatingDuration ddl_lock_timeout = std::chrono::seconds{3};  // wait for readers and writers of the table, per try
-  unsigned ddl_retries = 10;                                      // further tries, with jitter between them
-  SaturatingDuration statement_timeout{};                         // 0: none
-  bool create_schema = false;                                     // make a missing schema instead of refusing
-  bool lock = true;          // false: only the history's rows keep two migrators apart
-  bool verify = true;        // of baseline(), mark_applied(), discard(): compare the tables first
-  bool dry_run = false;      // change nothing: Report::plan tells what would be run
-  std::stop_token stop{};    // finish or roll back the step under way, then leave
-  std::stop_token cancel{};  // the same, and have the database cut off the statement under way
+  struct Timeouts {
+    // Longer where a server wakes up first.
+    SaturatingDuration connect = std::chrono::seconds{10};
+    // Wait for another migrator. 0 where a busy one is an answer.
+    SaturatingDuration lock = std::chrono::seconds{60};
+    // Wait for readers and writers of the table, per try. Shorter where the application must not queue behind that.
+    SaturatingDuration ddl_lock = std::chrono::seconds{3};
+    // Of one statement; 0: none. For a table that must not be locked for long.
+    SaturatingDuration statement{};
+  };
+  Timeouts timeouts{};
+  unsigned ddl_retries = 10;                   // further tries after ddl_lock, with jitter between them
+  std::function<Credentials()> credentials{};  // see EngineOptions::credentials
+  bool create_schema = false;                  // make a missing schema instead of refusing
+  bool lock = true;                            // false: only the history's rows keep two migrators apart
+  bool verify = true;                          // of baseline(), mark_applied(), discard(): compare the tables first
+  bool dry_run = false;                        // change nothing: Report::plan tells what would be run
+  std::stop_token stop{};                      // finish or roll back the step under way, then leave
+  std::stop_token cancel{};                    // the same, and have the database cut off the statement under way
   std::function<void(std::string_view)> observer{};  // one sentence about each thing done
 };
 
@@ -111,60 +118,63 @@ enum class Role {
 
 DLOCK_EXPORT std::string_view to_string(Role role) noexcept;
 
-// All of these connect, work and disconnect. Threads: any.
+// All of these connect, work and disconnect. Threads: any. Arguments: where, then what the call cannot do without, then the
+// options, then what may be left out.
 // Fail: Error{unavailable, timeout, permission, misuse}; everything else is a verdict.
 
 // Applies what is pending, up to version `to` (empty: the latest). Any number of callers may do so at once.
-DLOCK_EXPORT Report up(std::string_view url, const Options& options = {}, std::optional<int> to = {});
+[[nodiscard]] DLOCK_EXPORT Report up(std::string_view url, const Options& options = {}, std::optional<int> to = {});
 
 // What up() would run now, statement by statement, in Report::plan. Writes nothing, takes no lock; needs only SELECT.
-DLOCK_EXPORT Report plan(std::string_view url, const Options& options = {}, std::optional<int> to = {});
+[[nodiscard]] DLOCK_EXPORT Report plan(std::string_view url, const Options& options = {}, std::optional<int> to = {});
 
 // Takes back every version above `to`. Refuses while a live lease exists, unless forced. Version 0 is the empty
 // database: all fencing tokens are forgotten with it.
-DLOCK_EXPORT Report down(std::string_view url, int to, const Options& options = {}, bool force = false);
+[[nodiscard]] DLOCK_EXPORT Report down(std::string_view url, int to, const Options& options = {}, bool force = false);
 
 // Writes versions 1 to `at` into the history of a table that has none, because it was made by other means.
-DLOCK_EXPORT Report baseline(std::string_view url, int at, const Options& options = {});
+[[nodiscard]] DLOCK_EXPORT Report baseline(std::string_view url, int at, const Options& options = {});
 
 // Looks again at the version that is half done, if there is one, and finishes it, as up() would do. If there is none, a
 // view that is missing is made anew; tables that are not what they should be are Verdict::drift, and stay as they are.
-DLOCK_EXPORT Report repair(std::string_view url, const Options& options = {});
+[[nodiscard]] DLOCK_EXPORT Report repair(std::string_view url, const Options& options = {});
 
 // Writes into the history that this version is applied, as it was finished by hand; or was never begun, as what it
 // had done was taken back by hand.
-DLOCK_EXPORT Report mark_applied(std::string_view url, int version, const Options& options = {});
-DLOCK_EXPORT Report discard(std::string_view url, int version, const Options& options = {});
+[[nodiscard]] DLOCK_EXPORT Report mark_applied(std::string_view url, int version, const Options& options = {});
+[[nodiscard]] DLOCK_EXPORT Report discard(std::string_view url, int version, const Options& options = {});
 
 // Reads the history. Writes nothing, takes no lock.
-DLOCK_EXPORT Status status(std::string_view url, const Options& options = {});
+[[nodiscard]] DLOCK_EXPORT Status status(std::string_view url, const Options& options = {});
 
 // As status(), and compares the structure of the table with what it should be. Needs only SELECT. A view that the role of
 // the connection may not see is taken to be there. `role`: fails with Error{permission}, which names the rights, if that
 // role lacks one that `runtime` or `read_only` needs; with Error{misuse} for `migrator`, whose rights show at work.
-DLOCK_EXPORT Status check(std::string_view url, const Options& options = {}, std::optional<Role> role = {});
+[[nodiscard]] DLOCK_EXPORT Status check(std::string_view url, const Options& options = {},
+                                        std::optional<Role> role = {});
 
 // What is there, for reports and comparisons. Writes nothing; needs only SELECT.
-DLOCK_EXPORT Structure dump(std::string_view url, const Options& options = {});
+[[nodiscard]] DLOCK_EXPORT Structure dump(std::string_view url, const Options& options = {});
 
 // The least GRANT statements that let the role `name` do what it is for; to be run by an administrator, for `runtime`
 // and `read_only` after up(), and again after an upgrade. Fails: also Error{misuse} where the database knows no roles.
-DLOCK_EXPORT std::string grants(std::string_view url, Role role, std::string_view name, const Options& options = {});
+[[nodiscard]] DLOCK_EXPORT std::string grants(std::string_view url, Role role, std::string_view name,
+                                              const Options& options = {});
 
 // The same for a database of dialects(), without a connection; Options::schema may be needed.
-DLOCK_EXPORT std::string grants_for(std::string_view dialect, Role role, std::string_view name,
-                                    const Options& options = {});
+[[nodiscard]] DLOCK_EXPORT std::string grants_for(std::string_view dialect, Role role, std::string_view name,
+                                                  const Options& options = {});
 
 // The databases this library was built with.
-DLOCK_EXPORT std::vector<std::string> dialects();
+[[nodiscard]] DLOCK_EXPORT std::vector<std::string> dialects();
 
 // The newest version of the table on a database of dialects(). Fails: Error{misuse}.
-DLOCK_EXPORT int latest(std::string_view dialect);
+[[nodiscard]] DLOCK_EXPORT int latest(std::string_view dialect);
 
 // The statements from version `from` to version `to` (downwards if it is smaller), without a connection.
 // Fails: Error{misuse}.
-DLOCK_EXPORT std::string sql(std::string_view dialect, int from, int to, const Options& options = {},
-                             bool with_history = true);
+[[nodiscard]] DLOCK_EXPORT std::string sql(std::string_view dialect, int from, int to, const Options& options = {},
+                                           bool with_history = true);
 
 }  // namespace schema
 }  // namespace v0

@@ -58,7 +58,8 @@ struct Stats {
   // Leases that this engine holds: granted or adopted, not let go of, not known to be lost. Entries of a thread are one;
   // with Reentrance::node each is one, and the last counts as released. Locks of a caller's transaction are none.
   std::size_t leases = 0;
-  // How many threads wait, for each name that somebody here waits for: in lock, try_lock_for, wait_free and try_lock_in.
+  // How many wait, for each name that somebody here waits for: threads in lock, try_lock_for, wait_free and try_lock_in,
+  // and asynchronous calls.
   std::map<std::string, std::size_t, std::less<>> waiting{};
   // Requests of this engine that have no answer yet: under way, or waiting for a connection, alone or to share a statement.
   std::size_t requests_in_flight = 0;

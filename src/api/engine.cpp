@@ -1,4 +1,5 @@
 // This file knows what each call on an Engine means to the core: arguments are checked here, before any SQL.
+#include "api/async.hpp"
 #include "api/calls.hpp"
 #include "api/lock_handle.hpp"
 #include "api/open.hpp"
@@ -24,12 +25,15 @@ Instant deadline_of(Duration wait) {
   return later(BootClock::now(), wait);
 }
 
+Refused refused_after(Duration wait) { return wait > Duration{} ? Refused::timed_out : Refused::busy; }
+
 }  // namespace
 
 struct Engine::Handle {
   std::shared_ptr<Core> core;
   std::shared_ptr<api::Calls> calls = std::make_shared<api::Calls>();
   ForkGuard fork_guard{};
+  std::shared_ptr<Async> async = std::make_shared<Async>(core);
 };
 
 // One call on an engine. What it uses lives until it ends, whatever becomes of the Engine meanwhile.
@@ -45,12 +49,14 @@ class Engine::Call {
     if (!held) call_.check();
     return held;
   }
-  std::optional<Grant> lock_in(const TransactionRef& transaction, const Name& name, Instant deadline,
-                               const LockOptions* lease) {
+  std::optional<Grant> lock_in(const TransactionRef& transaction, const Name& name, Duration wait,
+                               const LockOptions* lease, Refusal* refusal) {
     try {
-      auto grant = core_->try_lock_in(transaction, name, {deadline, call_.stopped_by({})}, lease);
-      if (!grant) call_.check();
-      return grant;
+      auto grant = core_->try_lock_in(transaction, name, {deadline_of(wait), call_.stopped_by({})}, lease);
+      if (grant) return grant;
+      call_.check();
+      tell(refusal, name, refused_after(wait), grant.row_locked);
+      return std::nullopt;
     } catch (const Error& error) {
       if (error.fault() != Fault::conflict) call_.check();
       throw;
@@ -69,13 +75,18 @@ class Engine::Call {
     // Made where it is to be: a Lock that is moved changes hands.
     return std::optional<Lock>(std::in_place, grant(std::move(held)));
   }
-  // Of a call that was granted nothing: what the row says.
-  void tell(Holder* busy, const Name& name, bool row_locked) const {
-    if (busy == nullptr) return;
-    auto row = core_->inspect(name);
-    *busy = row ? std::move(*row) : Holder{};
-    busy->name = name.text();
-    if (row_locked && (busy->state == State::free || busy->state == State::expired)) busy->state = State::locked;
+  // Of a call that was granted nothing: why, and what the row says.
+  void tell(Refusal* refusal, const Name& name, Refused why, bool row_locked) const {
+    if (refusal == nullptr) return;
+    *refusal = {why, {}};
+    auto& holder = refusal->holder;
+    if (why != Refused::stopped)
+      if (auto row = core_->glance(name)) holder = std::move(*row);
+    holder.name = name.text();
+    if (!row_locked || why == Refused::stopped || (holder.state != State::free && holder.state != State::expired))
+      return;
+    holder.state = State::locked;
+    if (why == Refused::busy) refusal->why = Refused::locked;
   }
 
  private:
@@ -106,8 +117,10 @@ Engine::~Engine() {
   if (handle_ && handle_->fork_guard.forked()) static_cast<void>(handle_.release());
   if (!handle_) return;
   auto& core = handle_->core;
-  const auto until = later(BootClock::now(), core->options().request_timeout);
+  const auto until = later(BootClock::now(), core->options().timeouts.request);
   handle_->calls->end(until);
+  handle_->async->end(until);
+  handle_->async.reset();
   if (core.use_count() == 1) core->end_by(until);
 }
 
@@ -118,23 +131,24 @@ const Engine::Handle& Engine::here() const {
   return *handle_;
 }
 
-std::optional<Lock> Engine::try_lock(std::string_view name, const LockOptions& options, Holder* busy) {
+std::optional<Lock> Engine::try_lock(std::string_view name, const LockOptions& options, Refusal* refusal) {
   const Call call(*this);
   const Name checked(name);
   api::check(options);
-  auto held = call->acquire(checked, options, {later(BootClock::now(), call->options().request_timeout), {}, false});
-  if (!held) call.tell(busy, checked, held.row_locked);
+  auto held = call->acquire(checked, options, {later(BootClock::now(), call->options().timeouts.request), {}, false});
+  if (!held) call.tell(refusal, checked, Refused::busy, held.row_locked);
   return call.lock(std::move(held));
 }
 
 std::optional<Lock> Engine::try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
-                                         std::stop_token stop, Holder* busy) {
+                                         std::stop_token stop, Refusal* refusal) {
   Call call(*this);
   const Name checked(name);
   api::check(options);
   if (planted("try_lock_for_deaf")) stop = {};
   auto held = call.acquire(checked, options, deadline_of(wait), stop);
-  if (!held && !stop.stop_requested()) call.tell(busy, checked, held.row_locked);
+  if (!held)
+    call.tell(refusal, checked, stop.stop_requested() ? Refused::stopped : refused_after(wait), held.row_locked);
   return call.lock(std::move(held));
 }
 
@@ -145,23 +159,68 @@ Lock Engine::lock(std::string_view name, const LockOptions& options) {
   return Lock(call.grant(call.acquire(checked, options, Instant::max(), {})));
 }
 
-std::optional<Lock> Engine::lock(std::string_view name, const LockOptions& options, std::stop_token stop) {
-  return try_lock_for(name, Duration::max(), options, std::move(stop));
+std::optional<Lock> Engine::lock(std::string_view name, const LockOptions& options, std::stop_token stop,
+                                 Refusal* refusal) {
+  return try_lock_for(name, Duration::max(), options, std::move(stop), refusal);
 }
 
-std::optional<Lock> Engine::lock(std::stop_token stop, std::string_view name, const LockOptions& options) {
-  return lock(name, options, std::move(stop));
+std::optional<Lock> Engine::lock(std::stop_token stop, std::string_view name, const LockOptions& options,
+                                 Refusal* refusal) {
+  return lock(name, options, std::move(stop), refusal);
+}
+
+void Engine::async_acquire(std::string_view name, std::optional<SaturatingDuration> wait, const LockOptions& options,
+                           std::stop_token stop, LockHandler handler) {
+  const Call call(*this);
+  const Name checked(name);
+  api::check(options);
+  const auto deadline = wait ? deadline_of(*wait) : later(BootClock::now(), call->options().timeouts.request);
+  const bool waits = wait && *wait > Duration{};
+  handle_->async->acquire({checked, options, deadline, waits, std::move(stop)}, std::move(handler));
+}
+
+void Engine::async_try_lock(std::string_view name, const LockOptions& options, LockHandler handler) {
+  async_acquire(name, std::nullopt, options, {}, std::move(handler));
+}
+
+void Engine::async_try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
+                                LockHandler handler) {
+  async_acquire(name, wait, options, {}, std::move(handler));
+}
+
+void Engine::async_try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
+                                std::stop_token stop, LockHandler handler) {
+  async_acquire(name, wait, options, std::move(stop), std::move(handler));
+}
+
+void Engine::async_lock(std::string_view name, const LockOptions& options, LockHandler handler) {
+  async_acquire(name, Duration::max(), options, {}, std::move(handler));
+}
+
+void Engine::async_lock(std::string_view name, const LockOptions& options, std::stop_token stop, LockHandler handler) {
+  async_acquire(name, Duration::max(), options, std::move(stop), std::move(handler));
+}
+
+void Engine::async_release(Lock lock, std::function<void(Released)> handler) {
+  const Call call(*this);
+  static_cast<void>(lock.here());
+  handle_->async->release(lock.grant_, std::move(handler));  // where that throws, the Lock releases
 }
 
 std::optional<Token> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait) {
-  const auto grant = Call(*this).lock_in(transaction, Name(name), deadline_of(wait), nullptr);
+  return lock_in(transaction, name, wait, nullptr);
+}
+
+std::optional<Token> Engine::lock_in(const TransactionRef& transaction, std::string_view name, Duration wait,
+                                     Refusal* refusal) {
+  const auto grant = Call(*this).lock_in(transaction, Name(name), wait, nullptr, refusal);
   return grant ? std::optional(grant->token) : std::nullopt;
 }
 
 std::optional<Grant> Engine::try_lock_in(TransactionRef transaction, std::string_view name, SaturatingDuration wait,
-                                         const LockOptions& lease) {
+                                         const LockOptions& lease, Refusal* refusal) {
   api::check(lease);
-  return Call(*this).lock_in(transaction, Name(name), deadline_of(wait), &lease);
+  return Call(*this).lock_in(transaction, Name(name), wait, &lease, refusal);
 }
 
 bool Engine::wait_free(std::string_view name, SaturatingDuration wait, std::stop_token stop) {
@@ -186,6 +245,11 @@ bool Engine::renew(std::string_view name, const Grant& grant, std::optional<Satu
   options.lease = lease;
   api::check(options);
   return call->renew(Name(name), grant, lease);
+}
+
+Engine::ReleasedAll Engine::release_all() {
+  const Call call(*this);
+  return call->release_all(call->options().timeouts.release);
 }
 
 int Engine::hold_count(std::string_view name) const { return Call(*this)->hold_count(Name(name)); }
@@ -223,7 +287,12 @@ Removal Engine::remove(std::string_view name, Holder* row, std::stop_token stop)
   return removal;
 }
 
-Stats Engine::stats() const { return Call(*this)->stats(); }
+Stats Engine::stats() const {
+  const Call call(*this);
+  auto stats = call->stats();
+  handle_->async->count(stats.waiting);
+  return stats;
+}
 
 Subscription Engine::observe(std::function<void(const Event&)> observer) {
   const Call call(*this);

@@ -15,7 +15,7 @@ void Engine::install_schema(std::string_view url, const EngineOptions& options) 
   migrate.table = options.table;
   migrate.history_table = options.history_table;
   migrate.application = options.application;
-  migrate.connect_timeout = options.connect_timeout;
+  migrate.timeouts.connect = options.timeouts.connect;
   migrate.credentials = options.credentials;
   const auto report = schema::up(url, migrate);
   if (report.verdict == schema::Verdict::good) return;

@@ -65,7 +65,7 @@ Lock::~Lock() {
   }
   if (grant_->released()) return;
   try {
-    grant_->core->release(grant_->held, grant_->core->options().release_timeout);
+    grant_->core->release(grant_->held, grant_->core->options().timeouts.release);
   } catch (...) {  // out of memory: the lease ends by itself
   }
 }
@@ -73,7 +73,7 @@ Lock::~Lock() {
 Released Lock::release() {
   static_cast<void>(here());
   if (!grant_->released())
-    grant_->is_released(grant_->core->release(grant_->held, grant_->core->options().release_timeout));
+    grant_->is_released(grant_->core->release(grant_->held, grant_->core->options().timeouts.release));
   return grant_->what_became();
 }
 
@@ -187,13 +187,14 @@ std::string Lock::fence_sql() const {
   return handle.core->fence_sql(*handle.held);
 }
 
-void Lock::extend(SaturatingDuration lease) {
+void Lock::extend(SaturatingDuration lease, SaturatingDuration at_least) {
   auto& handle = here();
   LockOptions options;
   options.lease = lease;
+  options.at_least = at_least;
   api::check(options);
   if (handle.released() || handle.held->ended()) check();
-  handle.core->extend(handle.held, lease);
+  handle.core->extend(handle.held, lease, at_least);
 }
 
 void Lock::ensure(SaturatingDuration left) {

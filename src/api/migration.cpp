@@ -32,12 +32,12 @@ void check(const Options& options) {
   const auto refuse_negative = [](std::string_view what, Duration value) {
     if (value < Duration{}) throw Error(Fault::misuse, fmt::format("{} {} us is negative", what, value.count()));
   };
-  refuse_negative("the lock timeout", options.lock_timeout);
-  refuse_negative("the DDL lock timeout", options.ddl_lock_timeout);
-  refuse_negative("the statement timeout", options.statement_timeout);
-  if (options.connect_timeout <= Duration{})
+  refuse_negative("the lock timeout", options.timeouts.lock);
+  refuse_negative("the DDL lock timeout", options.timeouts.ddl_lock);
+  refuse_negative("the statement timeout", options.timeouts.statement);
+  if (options.timeouts.connect <= Duration{})
     throw Error(Fault::misuse,
-                fmt::format("the connect timeout {} us must be longer than 0", options.connect_timeout.count()));
+                fmt::format("the connect timeout {} us must be longer than 0", options.timeouts.connect.count()));
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ api::ResolvedUrl resolve(std::string_view url, const Options& options, bool writ
   connect.prepared_statements = false;
   connect.waits_for_locks = true;
   connect.create = writes && !options.dry_run;
-  return api::resolve(url, connect, options.credentials, options.connect_timeout);
+  return api::resolve(url, connect, options.credentials, options.timeouts.connect);
 }
 
 migrate::MigrateOptions migrate_options(const Options& options) {
@@ -70,11 +70,11 @@ migrate::MigrateOptions migrate_options(const Options& options) {
   migrate::MigrateOptions migrate;
   migrate.tool_version = DLOCK_VERSION;
   migrate.applied_by = user_at_host();
-  migrate.connect_timeout = options.connect_timeout;
-  migrate.lock_timeout = options.lock_timeout;
-  migrate.ddl_lock_timeout = options.ddl_lock_timeout;
+  migrate.connect_timeout = options.timeouts.connect;
+  migrate.lock_timeout = options.timeouts.lock;
+  migrate.ddl_lock_timeout = options.timeouts.ddl_lock;
   migrate.ddl_retries = options.ddl_retries;
-  migrate.statement_timeout = options.statement_timeout;
+  migrate.statement_timeout = options.timeouts.statement;
   migrate.create_schema = options.create_schema;
   migrate.lock = options.lock;
   migrate.verify = options.verify;

@@ -64,20 +64,21 @@ void check(const EngineOptions& options) {
   if (options.combine == 0 || options.combine > most_combined)
     throw Error(Fault::misuse,
                 fmt::format("EngineOptions::combine {} is out of range: from 1 to {}", options.combine, most_combined));
-  check_positive("EngineOptions::connect_timeout", options.connect_timeout);
-  check_positive("EngineOptions::request_timeout", options.request_timeout);
-  check_positive("EngineOptions::release_timeout", options.release_timeout);
-  check_positive("EngineOptions::poll_first", options.poll_first);
-  check_positive("EngineOptions::poll_floor", options.poll_floor);
-  check_range("EngineOptions::grace", options.grace, Duration{1}, longest_lease);
+  check_positive("EngineOptions::timeouts.connect", options.timeouts.connect);
+  check_positive("EngineOptions::timeouts.request", options.timeouts.request);
+  check_positive("EngineOptions::timeouts.release", options.timeouts.release);
+  check_positive("EngineOptions::polling.first", options.polling.first);
+  check_positive("EngineOptions::polling.longest", options.polling.longest);
+  check_range("EngineOptions::reaper.grace", options.reaper.grace, Duration{1}, longest_lease);
   check_range("EngineOptions::ticket", options.ticket, shortest_ticket, longest_lease);
-  check_range("EngineOptions::hand_over_time", options.hand_over_time, Duration{}, longest_lease);
-  if (options.reap_every != Duration{})
-    check_range("EngineOptions::reap_every", options.reap_every, shortest_interval, longest_lease);
-  if (options.retention < options.grace)
-    throw Error(Fault::misuse,
-                fmt::format("EngineOptions::retention {} must not be shorter than EngineOptions::grace {}",
-                            shown(options.retention), shown(options.grace)));
+  check_range("EngineOptions::hand_overs.time", options.hand_overs.time, Duration{}, longest_lease);
+  if (options.reaper.every != Duration{})
+    check_range("EngineOptions::reaper.every", options.reaper.every, shortest_interval, longest_lease);
+  if (options.reaper.retention < options.reaper.grace)
+    throw Error(
+        Fault::misuse,
+        fmt::format("EngineOptions::reaper.retention {} must not be shorter than EngineOptions::reaper.grace {}",
+                    shown(options.reaper.retention), shown(options.reaper.grace)));
 }
 
 void check(const LockOptions& options) {
@@ -156,13 +157,13 @@ std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {
   dialects::ConnectOptions connect;
   connect.application = options.application;
   connect.prepared_statements = options.prepared_statements;
-  auto resolved = resolve(url, connect, options.credentials, options.request_timeout);
+  auto resolved = resolve(url, connect, options.credentials, options.timeouts.request);
   auto half = engine::random_id();
   try {
     std::shared_ptr<store::LockTable> table =
         store::open_lock_table(resolved.dialect, std::move(resolved.connector),
                                {options.schema, options.table, options.history_table, options.connections,
-                                options.combine, options.connect_timeout, half});
+                                options.combine, options.timeouts.connect, half});
     return std::make_shared<Core>(std::move(table), std::move(options), std::move(half));
   } catch (const Failure& failure) { throw engine::to_error(failure, false); } catch (const std::system_error& error) {
     if (planted("no_descriptor_is_no_error")) throw;

@@ -28,25 +28,7 @@ namespace {
 using engine::between;
 using engine::Lease;
 
-// When a release has ended, however it did, those who wait in this process look for themselves.
-class WakeOnExit {
- public:
-  WakeOnExit(engine::WaitQueues& queues, const std::string& name, const bool& yields)
-      : queues_(queues), name_(name), yields_(yields) {}
-  ~WakeOnExit() {
-    if (wakes_ && !planted("silent_local_release")) queues_.wake_head(name_, yields_);
-  }
-  WakeOnExit(const WakeOnExit&) = delete;
-  WakeOnExit& operator=(const WakeOnExit&) = delete;
-  // There is nothing to hear of.
-  void keep_silent() { wakes_ = false; }
-
- private:
-  engine::WaitQueues& queues_;
-  const std::string& name_;
-  const bool& yields_;
-  bool wakes_ = true;
-};
+constexpr Duration longest_glance = std::chrono::seconds{1};
 
 // What the server was last seen to be weak in. Threads: any.
 class Weaknesses {
@@ -71,13 +53,14 @@ Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::
     : options_(std::move(options)),
       engine_id_(std::move(half)),
       table_(std::move(table)),
-      events_(std::make_shared<engine::EventQueue>(options_.observer, options_.request_timeout,
+      events_(std::make_shared<engine::EventQueue>(options_.observer, options_.timeouts.request,
                                                    engine::Origin{options_.label, options_.node})),
       timer_(events_),
-      renewer_(table_, events_, options_.request_timeout),
+      renewer_(table_, events_, options_.timeouts.request),
       reaper_(table_, events_,
-              {options_.reap_every, options_.retention, options_.grace, options_.request_timeout, options_.label}),
-      notifier_(table_, events_, queues_, {options_.listen, options_.ticket, options_.request_timeout}) {
+              {options_.reaper.every, options_.reaper.retention, options_.reaper.grace, options_.timeouts.request,
+               options_.label}),
+      notifier_(table_, events_, queues_, {options_.listen, options_.ticket, options_.timeouts.request}) {
   queues_->on_wait([events = events_](const auto& held) { events->ask(held); });
   const auto weaknesses = std::make_shared<Weaknesses>();
   table_->on_reconnect([events = events_, weaknesses](const auto& look) {
@@ -85,7 +68,7 @@ Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::
     if (!events->observed()) return;
     if (const auto found = look()) weaknesses->tell(*events, *found);
   });
-  weaknesses->tell(*events_, table_->weaknesses(later(BootClock::now(), options_.connect_timeout)));
+  weaknesses->tell(*events_, table_->weaknesses(later(BootClock::now(), options_.timeouts.connect)));
 }
 
 Core::~Core() {
@@ -113,7 +96,7 @@ void Core::ensure_running() {
   running_.store(true, std::memory_order_release);
 }
 
-Instant Core::soon() const noexcept { return later(BootClock::now(), options_.request_timeout); }
+Instant Core::soon() const noexcept { return later(BootClock::now(), options_.timeouts.request); }
 
 Lease::Terms Core::terms_of(const LockOptions& options) const {
   auto lease = options.lease.value_or(options_.lease);
@@ -152,144 +135,9 @@ Core::Acquired Core::acquire(const Name& name, const LockOptions& given, const P
     if (auto held = reenter(name, options, patience.deadline)) return held;
   ensure_running();
   Request request(*this, name, options, reentrance);
-  if (reentrance == Reentrance::node) {
-    request.entry = random_identity();
-    request.mark = owners_.mark(request.owner.text());
-  }
-  auto held = granted_or_told(request, patience);
+  auto held = wait_for_grant(request, patience);
   if (held && reentrance == Reentrance::thread && !request.entered) open_to_job(held);
   return {std::move(held), request.found_locked};
-}
-
-// Sends what it takes to be granted the lock, or to enter it where our node holds it. Without an owner: it is the
-// request's own.
-store::Entered Core::ask(Request& request, bool again, Deadline until, Instant& sent) {
-  sent = BootClock::now();
-  if (!request.unanswered && !request.in_doubt) request.begun = sent;
-  const store::AcquireRequest ask{request.name,
-                                  request.owner,
-                                  options_.node,
-                                  request.options.label ? std::string_view{*request.options.label} : options_.label,
-                                  request.actor.view(),
-                                  request.terms.left_of_lease(request.begun, sent),
-                                  request.options.at_least,
-                                  request.options.metadata,
-                                  request.entry,
-                                  request.ticket};
-  const auto granted = table_->acquire({&ask, 1}, until).front();
-  // A grant that is asked for again keeps its entries as they are by then, ours with the end it was first given.
-  const bool settled = granted.token ? !again && !request.unanswered : granted.row_locked;
-  if (settled || request.entry.empty()) return {granted.token, {}, granted.row_locked};
-  sent = BootClock::now();
-  auto entered = table_->enter(
-      ask, [&](std::string_view owner) { return options_.node_exclusive && !owners_.ours(owner); }, until);
-  if (planted("entry_trusts_answer")) sent = BootClock::now();
-  return entered;
-}
-
-// Asks once, until there is an answer. Empty: busy.
-std::shared_ptr<Lease> Core::try_once(Request& request, Instant deadline, std::stop_token stop) {
-  const auto bound = answer_by(deadline, request.called);
-  for (bool again = false;; again = true) {
-    Instant sent{};
-    const auto answer =
-        retry(bound, stop, request.unanswered, [&](Deadline until) { return ask(request, again, until, sent); });
-    request.row_locked = answer.row_locked;
-    if (!answer.token) {
-      request.begun = sent;  // none of them had been granted until then
-      request.refused(answer.row_locked);
-      return nullptr;
-    }
-    request.in_doubt = true;  // until it is in somebody's hands, whatever is thrown on the way
-    request.refused_at = {};
-    const auto now = BootClock::now();
-    // Tokens never fall: an answer this late may stem from a floor that the reaper has raised since.
-    const auto owner = answer.owner.empty() ? std::string_view{request.owner} : std::string_view{answer.owner};
-    const bool stale = owner == request.owner && now - request.first_sent > options_.grace / 2 &&
-                       !planted("no_look_after_grace") && !above_floor(*answer.token, {bound, stop});
-    // Nor is a grant of use whose max_hold has passed since it was first asked for.
-    const bool over =
-        (request.unanswered || again) && request.terms.left_of_lease(request.begun, now) <= request.terms.margin;
-    if (stale || over) {
-      start_over(request, stale, {bound, stop});
-      continue;
-    }
-    auto held = std::make_shared<Lease>(request.name, owner, *answer.token, request.terms,
-                                        planted("acquire_trusts_answer") ? now : sent, request.entry, request.begun);
-    if (request.mark) held->keep(owners_.mark(std::string(owner)));
-    // An answer that took longer than its own lease is worth another one: the same owner keeps the same token.
-    if (!held->valid(now) && request.terms.lease > 4 * request.terms.margin && now < bound && !stop.stop_requested())
-      continue;
-    request.in_doubt = false;
-    held->unanswered = request.unanswered;
-    held->passed.since = now;
-    held->say(request.options);
-    hold(held, request.job, request.called);
-    return held;
-  }
-}
-
-// Gives back what it has been granted, and asks as somebody else from now on. `whole`: also what others of its node
-// have entered.
-void Core::start_over(Request& request, bool whole, const Deadline& deadline) {
-  retry(deadline, [&](Deadline until) {
-    if (whole || request.entry.empty()) table_->withdraw(request.name.text(), request.owner, until);
-    else table_->leave(request.name.text(), request.entry, until);
-    return true;
-  });
-  if (request.unanswered) renewer_.free_later({request.name.text(), request.owner.text(), request.entry, {}, true, {}});
-  request.in_doubt = request.unanswered = false;
-  request.owner = {};
-  if (request.mark) request.mark = owners_.mark(request.owner.text());
-  request.first_sent = BootClock::now();
-}
-
-bool Core::above_floor(Token token, const Deadline& deadline) {
-  return number(token) > number(retry(deadline, [&](Deadline until) { return table_->floor(until); }));
-}
-
-Released Core::release(const std::shared_ptr<Lease>& held, Duration timeout) {
-  if (planted("release_takes_its_time")) timeout = options_.request_timeout;
-  const bool was_valid = held->valid(BootClock::now());
-  switch (entries_.leave(held)) {
-    case engine::ReentranceTable::Rest::nothing: break;
-    case engine::ReentranceTable::Rest::others: return was_valid ? Released::still_held : Released::was_lost;
-    case engine::ReentranceTable::Rest::detached: return Released::unconfirmed;
-  }
-  const bool was_lost = !held->let_go();
-  tell_if_lost(held);
-  forget(held);
-  expect_late_attempts(*held);
-  const auto deadline_of_all = later(BootClock::now(), timeout);
-  bool in_doubt = false, yields = false;
-  WakeOnExit wake(*queues_, held->name(), yields);
-  try {
-    if (!was_lost && hand_over(held, deadline_of_all, in_doubt, yields)) {
-      wake.keep_silent();  // the name was not free for a moment: whoever were woken would look in vain
-      return Released::freed;
-    }
-    const auto left = retry(deadline_of_all, {}, in_doubt, [&](Deadline deadline) {
-      if (!held->entry().empty()) return table_->leave(held->name(), held->entry(), deadline);
-      const auto key = held->key();
-      return store::Left{static_cast<bool>(table_->release({&key, 1}, deadline).front()), {}};
-    });
-    // Nothing to free although it was ours when asked first: then an attempt without an answer has freed it.
-    if (was_lost) return Released::was_lost;
-    if (!left.was_there && !(in_doubt && was_valid)) {
-      events_->counters().lost.of(Loss::refused).add();
-      events_->emit(Event::Kind::lost, *held, {}, "it was no longer ours when it was released");
-      return Released::was_lost;
-    }
-    if (left.owner == held->owner()) return Released::still_held;
-    events_->emit(Event::Kind::released, *held);
-    return Released::freed;
-  } catch (const Error& error) {
-    renewer_.free_later({held->name(), held->owner(), std::string(held->entry()), {}, false, held->longest()});
-    if (was_lost) return Released::was_lost;
-    events_->emit(Event::Kind::released, *held, {},
-                  fmt::format("not confirmed; at the latest it ends with its lease: {}", error.what()));
-    return Released::unconfirmed;
-  }
 }
 
 void Core::detach(const std::shared_ptr<Lease>& held) {
@@ -320,37 +168,6 @@ void Core::forget(const std::shared_ptr<Lease>& held) noexcept {
   timer_.forget(held);
 }
 
-void Core::extend(const std::shared_ptr<Lease>& held, Duration lease, Instant by, bool at_least) {
-  const auto now = BootClock::now();
-  if (later(now, lease) > held->ends())
-    throw Error(Fault::misuse,
-                fmt::format("the lease {} us is longer than the {} us that LockOptions::max_hold leaves the lock {}",
-                            lease.count(), std::chrono::floor<Duration>(std::max(held->ends(), now) - now).count(),
-                            in_quotes(held->name())));
-  auto terms = held->terms();
-  terms.lease = lease;
-  terms = with_margin(terms);
-  // The pace says nothing where max_hold ends the lease before the next renewal.
-  if (later(later(now, terms.renew_every), lease) <= held->ends()) check_pace(terms);
-  terms = held->ask_for(terms, at_least);
-  watch(held);
-  Instant sent{};
-  const auto renewed = retry(by, [&](Deadline deadline) {
-    sent = BootClock::now();
-    const auto room = std::chrono::floor<Duration>(held->ends() - sent);  // an attempt that is repeated has less
-    return table_->extend(held->key(), std::clamp<Duration>(room, Duration{}, terms.lease), deadline);
-  });
-  if (renewed == store::Renewed::lost ||
-      !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms, at_least)) {
-    if (held->lose(Loss::refused)) events_->emit_loss(held, "it could not be extended: the lease is no longer ours");
-    throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
-                                         in_quotes(held->name()), number(held->token())));
-  }
-  held->wanted_is(renewed == store::Renewed::wanted);
-  if (renewed == store::Renewed::wanted) events_->ask(held);
-  watch(held);
-}
-
 // Has the grant renewed, and its end told, by what its terms are now.
 void Core::watch(const std::shared_ptr<Lease>& held) {
   timer_.watch(held);
@@ -359,6 +176,13 @@ void Core::watch(const std::shared_ptr<Lease>& held) {
 
 std::optional<Holder> Core::inspect(const Name& name) {
   return retry(soon(), [&](Deadline deadline) { return table_->inspect(name.text(), deadline); });
+}
+
+// For a call whose answer is known, and worth more than this.
+std::optional<Holder> Core::glance(const Name& name) {
+  try {
+    return table_->inspect(name.text(), std::min(soon(), later(BootClock::now(), longest_glance)));
+  } catch (const Failure&) { return std::nullopt; }
 }
 
 std::vector<Holder> Core::list(const std::string& glob) {

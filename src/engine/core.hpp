@@ -15,15 +15,18 @@
 #include "store/lock_table.hpp"
 
 #include <dlock/engine.hpp>
+#include <dlock/error.hpp>
 #include <dlock/options.hpp>
 #include <dlock/transaction.hpp>
 #include <dlock/waiter.hpp>
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -36,18 +39,23 @@ inline namespace v0 {
 // Fails: Error, as include/dlock/engine.hpp says.
 class Core : public std::enable_shared_from_this<Core> {
  public:
+  class AsyncAcquire;  // one acquire without a thread of its own
+
   // How long a call may look for a grant.
   struct Patience {
     Instant deadline = Instant::max();
     std::stop_token stop{};
     bool waits = false;  // false: one answer is enough
+
+    // Whether there is any left to wait with.
+    bool lasts() const { return waits && !stop.stop_requested() && BootClock::now() < deadline; }
   };
 
   // `options` are complete and valid. `half`: the engine's half of the actor of all its grants.
   Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string half = engine::random_id());
   // One time for the end of all, where somebody has begun to wait for it before.
   void end_by(Instant until) noexcept { end_by_ = until; }
-  ~Core();  // waits for statements that are under way, all at the same time: at most request_timeout
+  ~Core();  // waits for statements that are under way, all at the same time: at most timeouts.request
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
@@ -62,6 +70,12 @@ class Core : public std::enable_shared_from_this<Core> {
     bool row_locked;  // empty since another transaction has the row locked; nobody was seen who holds it
   };
   Acquired acquire(const Name& name, const LockOptions& options, const Patience& patience);
+  // For who has waited in vain behind others in line: whether nobody was seen who holds what they wait for.
+  bool nobody_seen(const std::string& name) const { return queues_->blocked(name); }
+  // A wait is over that did not get to the database.
+  void tell_timed_out(const Name& name, Instant begun, const LockOptions& options) {
+    tell_end(name, begun, true, said_by(options));
+  }
   // How often the calling thread, or its job, has entered a lease that it holds and can trust.
   int hold_count(const Name& name);
   // Extends it where less than `left` of it can be trusted, by the lease it has or by one that is long enough.
@@ -70,8 +84,19 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<engine::Lease> adopt(const Name& name, const Grant& grant, const LockOptions& options);
   bool renew(const Name& name, const Grant& grant, std::optional<Duration> lease);
   Released release(const std::shared_ptr<engine::Lease>& held, Duration timeout);
+  // What became of each, in their order; or what finds that out, one at a time, which takes at most `timeout`.
+  struct Given {
+    std::optional<Released> end{};
+    std::function<Released()> finish{};
+  };
+  std::vector<Given> release_together(std::span<const std::shared_ptr<engine::Lease>> all, Duration timeout);
+  // All that is held now, whoever has it; takes at most `timeout`.
+  Engine::ReleasedAll release_all(Duration timeout);
   void detach(const std::shared_ptr<engine::Lease>& held);
-  void extend(const std::shared_ptr<engine::Lease>& held, Duration lease) { extend(held, lease, soon()); }
+  // `at_least`: for so long from now nobody else is to have it, even if it is released.
+  void extend(const std::shared_ptr<engine::Lease>& held, Duration lease, Duration at_least = {}) {
+    extend(held, {lease, at_least}, soon());
+  }
   void update_metadata(const std::shared_ptr<engine::Lease>& held, std::string_view metadata, Keep keep);
   // Who waits for the name, in this process and as of the last renewal in others.
   std::optional<Duration> wanted(const engine::Lease& held) const;
@@ -79,8 +104,13 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // In a caller's transaction. With `lease` a lease begins with its commit; without, the lock lasts as long as it does,
   // and has no owner. Empty: busy, or out of patience.
-  std::optional<Grant> try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& deadline,
-                                   const LockOptions* lease);
+  struct Taken : std::optional<Grant> {
+    Taken(std::optional<Grant> grant = {}, bool locked = false) noexcept
+        : std::optional<Grant>(std::move(grant)), row_locked(locked) {}
+    bool row_locked;  // as in Acquired
+  };
+  Taken try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& deadline,
+                    const LockOptions* lease);
   // `gone`: the entry that asks has left, though others may hold on; it is refused.
   void fence(const std::shared_ptr<engine::Lease>& held, const TransactionRef& transaction, const FenceOptions& options,
              bool gone = false);
@@ -92,6 +122,8 @@ class Core : public std::enable_shared_from_this<Core> {
   bool wait_free(const Name& name, const Patience& patience);
   std::vector<Waiter> waiters(const std::string& glob);
   std::optional<Holder> inspect(const Name& name);
+  // The same, where it comes soon; empty as well if it does not.
+  std::optional<Holder> glance(const Name& name);
   std::vector<Holder> list(const std::string& glob);
   bool force_release(const Name& name, Token seen, std::string_view reason = {});
   Engine::Reaped reap(std::size_t batch);
@@ -107,7 +139,9 @@ class Core : public std::enable_shared_from_this<Core> {
   static constexpr Duration mark_length = std::chrono::seconds{10};
 
   struct Request;         // one acquire: its owner, and what is known of it
+  struct Releasing;       // one release
   class QueuedAcquire;    // one acquire that waits in line
+  class ReleaseOfAll;     // of all that is held, at one time
   class ReleaseObserver;  // one that waits for news of a name, and takes no part in its line
 
   void ensure_running();
@@ -126,23 +160,36 @@ class Core : public std::enable_shared_from_this<Core> {
   void open_to_job(const std::shared_ptr<engine::Lease>& held);
   void name_nobody(const engine::Lease& held) noexcept;
   bool refresh(const std::shared_ptr<engine::Lease>& held, const LockOptions& options, Instant deadline);
-  void extend(const std::shared_ptr<engine::Lease>& held, Duration lease, Instant deadline, bool at_least = false);
+  struct Extension {
+    Duration lease, closed_for{};
+    bool only_longer = false;  // a lease that is longer already stays so
+  };
+  void extend(const std::shared_ptr<engine::Lease>& held, const Extension& wish, Instant deadline);
   void watch(const std::shared_ptr<engine::Lease>& held);
+  Released after_release(const std::shared_ptr<engine::Lease>& held, const store::Left& left, bool was_lost,
+                         bool may_have_been_freed);
+  Released release_later(const std::shared_ptr<engine::Lease>& held, bool was_lost, const Error& why);
+  store::Left leave_row(const engine::Lease& held, Deadline deadline);
   void tell_if_lost(const std::shared_ptr<engine::Lease>& held) noexcept;
   void forget(const std::shared_ptr<engine::Lease>& held) noexcept;
   static void put_rows_right(const engine::JobRef& job, const Deadline& until);
   std::shared_ptr<engine::Lease> wait_for_grant(Request& request, const Patience& patience);
+  std::shared_ptr<engine::Lease> told(Request& request, const Patience& patience, std::shared_ptr<engine::Lease> held,
+                                      const std::exception_ptr& broken);
+  std::shared_ptr<engine::Lease> concluded(Request& request, const Patience& patience,
+                                           std::shared_ptr<engine::Lease> held, const std::exception_ptr& broken);
+  static void overlook(Request& request, const Patience& patience, const std::exception_ptr& broken);
   std::shared_ptr<engine::Lease> try_first(Request& request, const Patience& patience);
   std::shared_ptr<engine::Lease> look_into_lock(Request& request, const Patience& patience);
   store::Blocked blocked(const Name& name, const std::stop_token& stop, Instant deadline = Instant::max());
   template <class Ask>
   auto ask_unless_locked(const Name& name, Instant deadline, const std::stop_token& stop, Ask ask)
       -> decltype(ask(Deadline::max()));
+  std::optional<Released> leave(Releasing& one);
+  Released free(Releasing& one, Instant deadline);
   bool hand_over(const std::shared_ptr<engine::Lease>& held, Instant deadline, bool& in_doubt, bool& yields);
   void disown(const engine::Lease& held, const std::string& heir);
-  std::shared_ptr<engine::Lease> granted_or_told(Request& request, const Patience& patience);
-  std::optional<Grant> lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
-                               const LockOptions* lease);
+  Taken lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until, const LockOptions* lease);
   void tell_end(const Name& name, Instant begun, bool waited, const engine::Said& said);
   static engine::Said said_by(const LockOptions& options) noexcept { return {options.label, options.job.name()}; }
   void hold(const std::shared_ptr<engine::Lease>& held, const engine::JobRef& job, Instant since);
@@ -150,7 +197,10 @@ class Core : public std::enable_shared_from_this<Core> {
   bool free_late_grant(const Name& name, const Deadline& deadline);
   bool free_late_grant(const Name& name, const store::Availability& availability, const Deadline& deadline);
   void expect_late_attempts(const engine::Lease& held);
+  store::AcquireRequest acquire_request(Request& request, Instant sent) const;
   store::Entered ask(Request& request, bool again, Deadline until, Instant& sent);
+  std::optional<std::shared_ptr<engine::Lease>> take_up(Request& request, const store::Entered& answer, Instant sent,
+                                                        bool again, const Deadline& bound);
   void start_over(Request& request, bool whole, const Deadline& deadline);
   std::shared_ptr<engine::Lease> try_once(Request& request, Instant deadline, std::stop_token stop);
   bool granted_here(const store::Availability& availability) const {
@@ -178,7 +228,7 @@ class Core : public std::enable_shared_from_this<Core> {
   engine::TrustTimer timer_;
   engine::LeaseRenewer renewer_;
   engine::Reaper reaper_;
-  const std::shared_ptr<engine::WaitQueues> queues_ = std::make_shared<engine::WaitQueues>(options_.poll_floor);
+  const std::shared_ptr<engine::WaitQueues> queues_ = std::make_shared<engine::WaitQueues>(options_.polling.longest);
   engine::Notifier notifier_;
 };
 

@@ -72,6 +72,8 @@ class EventQueue {
 
   // Fires the lock's lost(), and tells of the loss.
   void emit_loss(const std::shared_ptr<Lease>& held, std::string_view text) noexcept;
+  // Fires the lock's lost(), of a lease that was taken from its holder without being lost.
+  void signal_end(const std::shared_ptr<Lease>& held) noexcept { losses_.fire(held); }
   // Somebody is seen to wait for its name: signals asked(), if that has not been done.
   void ask(const std::shared_ptr<Lease>& held) noexcept;
 

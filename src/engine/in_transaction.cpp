@@ -112,8 +112,8 @@ thread_local Begun* Begun::innermost_ = nullptr;
 
 }  // namespace
 
-std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
-                                       const LockOptions* lease) {
+Core::Taken Core::try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
+                              const LockOptions* lease) {
   const auto begun = BootClock::now();
   auto grant = lock_in(transaction, name, until, lease);
   if (!grant && !until.stopped()) {
@@ -124,8 +124,8 @@ std::optional<Grant> Core::try_lock_in(const TransactionRef& transaction, const 
   return grant;
 }
 
-std::optional<Grant> Core::lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
-                                   const LockOptions* lease) {
+Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
+                          const LockOptions* lease) {
   const auto deadline = until.at();
   const auto& stop = until.stop();
   store::TakeAsk ask{name.text(), Token{}};
@@ -165,13 +165,14 @@ std::optional<Grant> Core::lock_in(const TransactionRef& transaction, const Name
       ask.floor = row.floor;
       if (const auto token = in_transaction([&] { return visit->take(ask); })) {
         // As in an acquire: the floor may have been raised since, if this took very long.
-        if (BootClock::now() - asked_at > options_.grace / 2 && !above_floor(*token, answered_by))
-          throw Error(Fault::conflict, fmt::format("locking {} took longer than half of EngineOptions::grace; roll the "
-                                                   "transaction back and run it again",
-                                                   in_quotes(name.text())));
+        if (BootClock::now() - asked_at > options_.reaper.grace / 2 && !above_floor(*token, answered_by))
+          throw Error(Fault::conflict,
+                      fmt::format("locking {} took longer than half of EngineOptions::reaper.grace; roll the "
+                                  "transaction back and run it again",
+                                  in_quotes(name.text())));
         if (options_.bound_idle && !planted("lock_in_unbounded"))
           in_transaction([&] { visit->bound_idle(idle_bound); });
-        return Grant{*token, lease != nullptr ? owner : std::string{}};
+        return {Grant{*token, lease != nullptr ? owner : std::string{}}};
       }
       if (!in_transaction([&] { return visit->sees(name.text()); }))
         throw Error(
@@ -187,11 +188,11 @@ std::optional<Grant> Core::lock_in(const TransactionRef& transaction, const Name
       // Taken between the look and the attempt, which may have left its row locked here; or nobody can release it while
       // this transaction writes. Waiting on would make its holder lose it.
       in_transaction([&] { visit->confirm(); });
-      return std::nullopt;
+      return {};
     }
     if (stop.stop_requested()) {
       in_transaction([&] { visit->confirm(); });
-      return std::nullopt;
+      return {};
     }
     attempted = false;
     const auto now = BootClock::now();
@@ -202,9 +203,9 @@ std::optional<Grant> Core::lock_in(const TransactionRef& transaction, const Name
         continue;
       }
       in_transaction([&] { visit->confirm(); });
-      if (!row.free || !visit->table_locked()) return std::nullopt;
+      if (!row.free || !visit->table_locked()) return {std::nullopt, row.free};
       const auto found = blocked(name, {});
-      if (found.rightly || found.text.empty()) return std::nullopt;
+      if (found.rightly || found.text.empty()) return {std::nullopt, found.locked};
       throw Error(Fault::timeout, fmt::format("{} could not be locked in time, though nobody holds it: {}",
                                               in_quotes(name.text()), found.text));
     }
@@ -222,7 +223,7 @@ std::optional<Grant> Core::lock_in(const TransactionRef& transaction, const Name
 bool Core::catch_up(store::Visit& visit) {
   const auto position = retry(soon(), [&](Deadline until) { return table_->position(until); });
   if (position.empty()) return false;
-  if (!in_transaction([&] { return visit.catch_up(position, options_.request_timeout); }))
+  if (!in_transaction([&] { return visit.catch_up(position, options_.timeouts.request); }))
     throw Error(Fault::conflict,
                 "the transaction's server of the cluster is too far behind the others; roll the transaction "
                 "back and run it again");
@@ -238,7 +239,7 @@ void Core::prove(store::Visit& visit, const std::shared_ptr<Lease>& held, const 
   const bool over = left == Duration{} && !planted("ended_lock_fences");
   auto key = held->key();
   if (over) key.owner = {};
-  const auto wait = std::clamp(left, least_wait, std::max<Duration>(least_wait, options_.request_timeout));
+  const auto wait = std::clamp(left, least_wait, std::max<Duration>(least_wait, options_.timeouts.request));
   // A grant may not have arrived yet on the transaction's server of a cluster. To look for it in vain would have its row
   // locked, and what then arrives ends the transaction.
   const bool young = !over && BootClock::now() - held->passed.since < longest_way;
@@ -264,7 +265,7 @@ void Core::prove(store::Visit& visit, const std::shared_ptr<Lease>& held, const 
 void Core::fence(const std::shared_ptr<Lease>& held, const TransactionRef& transaction, const FenceOptions& options,
                  bool gone) {
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
-  const Announced announced(renewer_, held, options_.request_timeout);
+  const Announced announced(renewer_, held, options_.timeouts.request);
   in_transaction([&] { visit->check(); });
   auto* const begun = Begun::find(transaction);
   try {
@@ -293,8 +294,8 @@ void Core::with_fence(std::shared_ptr<Lease> held, const TransactionRef& transac
   for (unsigned attempt = 1;; ++attempt) {
     bool working = false;
     try {
-      std::optional<Announced> announced(std::in_place, renewer_, held, options_.request_timeout);
-      in_transaction([&] { visit->begin(options_.request_timeout); });
+      std::optional<Announced> announced(std::in_place, renewer_, held, options_.timeouts.request);
+      in_transaction([&] { visit->begin(options_.timeouts.request); });
       try {
         auto sent = BootClock::now();
         const auto lease = held->key().lease;

@@ -37,7 +37,7 @@ Removal Core::remove(const Name& name, Holder* row, const std::stop_token& stop)
     return told(found ? Removal::in_use : Removal::absent, std::move(found));
   }
   retry(soon(), [&](Deadline until) { return table_->raise_floor_to(seen->token, until); });
-  const Duration grace = planted("remove_without_grace") ? Duration{} : Duration{options_.grace};
+  const Duration grace = planted("remove_without_grace") ? Duration{} : Duration{options_.reaper.grace};
   if (engine::pause_until(later(BootClock::now(), grace), stop)) return Removal::stopped;
   if (retry(soon(), [&](Deadline until) { return table_->remove_idle({&*seen, 1}, until); }) > 0)
     return Removal::removed;

@@ -13,7 +13,7 @@ namespace dlock {
 inline namespace v0 {
 
 struct Core::Request {
-  Request(const Core& core, const Name& the_name, const LockOptions& the_options, Reentrance reentrance)
+  Request(Core& core, const Name& the_name, const LockOptions& the_options, Reentrance reentrance)
       : name(the_name),
         options(the_options),
         terms(core.terms_of(the_options)),
@@ -21,7 +21,11 @@ struct Core::Request {
         // Of other grants than a thread's nobody can tell whose job they are, unless it is said.
         by_job(reentrance == Reentrance::thread && the_options.job),
         job(reentrance == Reentrance::thread && !the_options.job ? engine::job_of_this_thread() : engine::JobRef{}),
-        actor(actor_of(core)) {}
+        actor(actor_of(core)) {
+    if (reentrance != Reentrance::node) return;
+    entry = random_identity();
+    mark = core.owners_.mark(owner.text());
+  }
 
   // Whether somebody could wait for it: only then is it worth a row.
   bool may_hold_something() const { return job ? job->holds.load() > 0 : !options.job.empty(); }
@@ -51,7 +55,7 @@ struct Core::Request {
   const engine::SessionId actor;
   std::string entry{};              // in node mode: the identity of this request's entry
   engine::NodeOwners::Mark mark{};  // in node mode: what is held by `owner` is ours
-  const Instant called = BootClock::now();
+  Instant called = BootClock::now();
   Instant first_sent = called;
   Instant begun = first_sent;                   // when the first attempt was sent that may have been granted
   std::int64_t ticket = 0;                      // 0: it has none

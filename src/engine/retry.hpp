@@ -15,7 +15,7 @@ namespace dlock {
 inline namespace v0 {
 
 // Puts a question until it is answered, the deadline has passed, a stop is asked for, or asking again is useless. One
-// attempt takes at most request_timeout, so that a connection that hangs does not use up a long wait.
+// attempt takes at most timeouts.request, so that a connection that hangs does not use up a long wait.
 template <class Ask>
 auto Core::retry(Instant deadline, const std::stop_token& stop, bool& in_doubt, Ask ask)
     -> decltype(ask(Deadline::max())) {

@@ -39,9 +39,10 @@ void Core::hold(const std::shared_ptr<Lease>& held, const engine::JobRef& job, I
 }
 
 // Tells why there is no grant, if there is none and nobody has asked to stop.
-std::shared_ptr<Lease> Core::granted_or_told(Request& request, const Patience& patience) {
+std::shared_ptr<Lease> Core::told(Request& request, const Patience& patience, std::shared_ptr<Lease> held,
+                                  const std::exception_ptr& broken) {
   try {
-    auto held = wait_for_grant(request, patience);
+    held = concluded(request, patience, std::move(held), broken);
     if (!held && !patience.stop.stop_requested())
       tell_end(request.name, request.called, patience.waits, said_by(request.options));
     return held;

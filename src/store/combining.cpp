@@ -297,6 +297,25 @@ bool Combining::release(const LeaseKey& key, Deadline deadline) {
   return releases_->send(key, deadline);
 }
 
+template <class Trip>
+auto Combining::together(const Trip& trip, std::span<const typename Trip::View> views, Deadline deadline) {
+  using Results = decltype(trip.together(views, trip.turn(deadline), deadline));
+  if (most_ < 2 || views.size() < 2) return Results(views.size());
+  auto turn = trip.turn(deadline);
+  batches_.fetch_add(1, std::memory_order_relaxed);
+  batched_.fetch_add(views.size(), std::memory_order_relaxed);
+  return trip.together(views, std::move(turn), deadline);
+}
+
+std::vector<std::optional<Granted>> Combining::acquire_together(std::span<const AcquireRequest> asks,
+                                                                Deadline deadline) {
+  return together(Acquires{lane_.get()}, asks, deadline);
+}
+
+std::vector<std::optional<bool>> Combining::release_together(std::span<const LeaseKey> keys, Deadline deadline) {
+  return together(Releases{lane_.get()}, keys, deadline);
+}
+
 Traffic Combining::traffic() const {
   const auto use = lane_->pool.use();
   Traffic traffic{use.limit, use.open, use.in_use, use.waiting, use.in_use + use.opening + use.waiting};
@@ -307,6 +326,8 @@ Traffic Combining::traffic() const {
   };
   add(*acquires_);
   add(*releases_);
+  traffic.batches += batches_.load(std::memory_order_relaxed);
+  traffic.batched += batched_.load(std::memory_order_relaxed);
   return traffic;
 }
 

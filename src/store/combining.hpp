@@ -7,8 +7,13 @@
 #include "store/release_notice.hpp"
 #include "store/request_batcher.hpp"
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <vector>
 
 namespace dlock::store {
 
@@ -23,6 +28,9 @@ class Combining {
 
   Granted acquire(const AcquireRequest& ask, Deadline deadline);
   bool release(const LeaseKey& key, Deadline deadline);
+  // See LockTable.
+  std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks, Deadline deadline);
+  std::vector<std::optional<bool>> release_together(std::span<const LeaseKey> keys, Deadline deadline);
 
   // Of all that uses the pool.
   Traffic traffic() const;
@@ -31,11 +39,14 @@ class Combining {
   struct Lane;
   struct Acquires;
   struct Releases;
+  template <class Trip>
+  auto together(const Trip& trip, std::span<const typename Trip::View> views, Deadline deadline);
 
   const std::unique_ptr<Lane> lane_;
   const std::size_t most_;
   std::unique_ptr<RequestBatcher<Acquires>> acquires_;
   std::unique_ptr<RequestBatcher<Releases>> releases_;
+  std::atomic<std::uint64_t> batches_{0}, batched_{0};  // of those that came together
 };
 
 }  // namespace dlock::store

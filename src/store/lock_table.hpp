@@ -2,7 +2,6 @@
 #pragma once
 
 #include "dialects/listener.hpp"
-#include "store/few.hpp"
 #include "types/clock.hpp"
 #include "types/failure.hpp"
 #include "types/name.hpp"
@@ -139,9 +138,17 @@ class LockTable {
  public:
   virtual ~LockTable() = default;
 
-  virtual Few<Granted> acquire(std::span<const AcquireRequest> asks, Deadline deadline) = 0;
+  virtual Granted acquire(const AcquireRequest& ask, Deadline deadline) = 0;
   // True: freed now. False: it was no longer this key's (or had been freed before).
-  virtual Few<bool> release(std::span<const LeaseKey> keys, Deadline deadline) = 0;
+  virtual bool release(const LeaseKey& key, Deadline deadline) = 0;
+  // The same for many, without tickets and entries, ordered by name and none of them twice, in one statement. An empty answer:
+  // it is to be asked for alone.
+  virtual std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks, Deadline) {
+    return std::vector<std::optional<Granted>>(asks.size());
+  }
+  virtual std::vector<std::optional<bool>> release_together(std::span<const LeaseKey> keys, Deadline) {
+    return std::vector<std::optional<bool>>(keys.size());
+  }
   // Frees whatever `owner` holds on `name`, for asks whose answer never came. If nobody holds the name, it remembers
   // that this owner is not to be granted it any more.
   virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline) = 0;
@@ -152,8 +159,9 @@ class LockTable {
   // Takes an entry out of its row, which is free when no live one is left.
   virtual Left leave(std::string_view name, std::string_view entry, Deadline deadline) = 0;
   virtual std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) = 0;
-  // Gives a lease a new length: it ends that long from now at the earliest.
-  virtual Renewed extend(const LeaseKey& key, Duration lease, Deadline deadline) = 0;  // never not_known_yet
+  // Gives a lease a new length: it ends that long from now at the earliest, and unless `at_least` is 0 nobody else has the
+  // name for so long from now. Never not_known_yet.
+  virtual Renewed extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) = 0;
   // Writes metadata into the row of a grant, and keeps it in the row beyond that if asked to. False: it is not this key's
   // any more.
   virtual bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) = 0;

@@ -68,7 +68,7 @@ NodeEntries::NodeEntries(const dialects::Statements& all, Run run, Freed freed)
                                   "lease", "at_least", "meta"})),
       drop_entry_(all.at("drop_entry", {"name", "owner", "token", "seen", "others"})),
       drop_last_entry_(all.at("drop_last_entry", {"name", "owner", "token", "seen"})),
-      renew_entry_(all.at("renew_entry", {"name", "owner", "token", "mark", "lease"})),
+      renew_entry_(all.at("renew_entry", {"name", "owner", "token", "mark", "lease", "at_least"})),
       run_(std::move(run)),
       freed_(std::move(freed)) {}
 
@@ -133,10 +133,10 @@ Left NodeEntries::leave(std::string_view name, std::string_view entry, Deadline 
   }
 }
 
-Renewed NodeEntries::renew(const LeaseKey& key, Duration lease, Deadline deadline) const {
+Renewed NodeEntries::renew(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) const {
   const auto mark = EntrySet::mark(key.entry);
-  const std::array<Argument, 5> arguments{key.name, key.owner, number(key.token), std::string_view{mark},
-                                          lease.count()};
+  const std::array<Argument, 6> arguments{key.name,      key.owner,       number(key.token), std::string_view{mark},
+                                          lease.count(), at_least.count()};
   auto renewed = Renewed::lost;
   run_(renew_entry_, arguments, deadline, [&](const Answer& answer) { renewed = renewed_one(answer); });
   return renewed;

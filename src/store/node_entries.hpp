@@ -55,7 +55,7 @@ class NodeEntries {
   Entered enter(const AcquireRequest& ask, const LockTable::Replaces& replaces, Deadline deadline) const;
   Left leave(std::string_view name, std::string_view entry, Deadline deadline) const;
   // The entry, and with it the row, lives `lease` from now. Lost: it is not there any more.
-  Renewed renew(const LeaseKey& key, Duration lease, Deadline deadline) const;
+  Renewed renew(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) const;
 
  private:
   struct Row;

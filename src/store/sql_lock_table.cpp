@@ -112,20 +112,15 @@ class SqlLockTable final : public LockTable {
     home_->read();
   }
 
-  Few<Granted> acquire(std::span<const AcquireRequest> asks, Deadline deadline) override {
-    if (asks.size() == 1) return Few<Granted>(combining_->acquire(asks.front(), deadline));
-    std::vector<Granted> granted;
-    granted.reserve(asks.size());
-    for (const auto& ask : asks) granted.push_back(combining_->acquire(ask, deadline));
-    return granted;
-  }
+  Granted acquire(const AcquireRequest& ask, Deadline deadline) override { return combining_->acquire(ask, deadline); }
+  bool release(const LeaseKey& key, Deadline deadline) override { return combining_->release(key, deadline); }
 
-  Few<bool> release(std::span<const LeaseKey> keys, Deadline deadline) override {
-    if (keys.size() == 1) return Few<bool>(combining_->release(keys.front(), deadline));
-    std::vector<bool> all;
-    all.reserve(keys.size());
-    for (const auto& key : keys) all.push_back(combining_->release(key, deadline));
-    return all;
+  std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks,
+                                                       Deadline deadline) override {
+    return combining_->acquire_together(asks, deadline);
+  }
+  std::vector<std::optional<bool>> release_together(std::span<const LeaseKey> keys, Deadline deadline) override {
+    return combining_->release_together(keys, deadline);
   }
 
   void withdraw(std::string_view name, std::string_view owner, Deadline deadline) override {
@@ -163,7 +158,7 @@ class SqlLockTable final : public LockTable {
         continue;
       }
       try {
-        all.push_back(node_->renew(key, key.lease, deadline));
+        all.push_back(node_->renew(key, key.lease, {}, deadline));
         answered = true;
       } catch (const Failure& failure) {
         // What the others were answered must not be forgotten over it.
@@ -174,9 +169,10 @@ class SqlLockTable final : public LockTable {
     return all;
   }
 
-  Renewed extend(const LeaseKey& key, Duration lease, Deadline deadline) override {
-    if (!key.entry.empty()) return node_->renew(key, lease, deadline);
-    return asked(ask_->extend, {key.name, key.owner, number(key.token), lease.count()}, deadline, renewed_one);
+  Renewed extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) override {
+    if (!key.entry.empty()) return node_->renew(key, lease, at_least, deadline);
+    return asked(ask_->extend, {key.name, key.owner, number(key.token), lease.count(), at_least.count()}, deadline,
+                 renewed_one);
   }
 
   bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) override {

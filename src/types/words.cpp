@@ -4,6 +4,7 @@
 #include <dlock/lock.hpp>
 #include <dlock/options.hpp>
 #include <dlock/reaping.hpp>
+#include <dlock/refusal.hpp>
 #include <dlock/schema.hpp>
 #include <dlock/stats.hpp>
 
@@ -36,6 +37,16 @@ std::string_view to_string(Loss loss) noexcept {
     case Loss::unconfirmed: return "unconfirmed";
     case Loss::forced: return "forced";
     case Loss::max_hold: return "max_hold";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Refused why) noexcept {
+  switch (why) {
+    case Refused::busy: return "busy";
+    case Refused::locked: return "locked";
+    case Refused::timed_out: return "timed_out";
+    case Refused::stopped: return "stopped";
   }
   return "unknown";
 }

@@ -11,9 +11,9 @@ using namespace dlock::architecture;
 namespace {
 
 const Tree& everything() {
-  static const Tree tree = read_tree(
-      dlock::test::path::source(),
-      {"CMakeLists.txt", "CMakePresets.json", "cmake", "include", "migrations", "schema", "src", "tests", "tools"});
+  static const Tree tree =
+      read_tree(dlock::test::path::source(), {"CMakeLists.txt", "CMakePresets.json", "cmake", "examples", "include",
+                                              "migrations", "schema", "src", "tests", "tools"});
   return tree;
 }
 
@@ -72,6 +72,8 @@ TEST_CASE("public headers know the standard library and each other only") {
   CHECK(arrows({{"include/dlock/lock.hpp", "#include <libpq-fe.h>\n"}}).size() == 1);
   CHECK(arrows({{"include/dlock/lock.hpp", "#include <dlock/token.hpp>\n#include <string>\n"}}).empty());
   CHECK(arrows({{"include/dlock/libpq.hpp", "#include <libpq-fe.h>\n"}}).empty());
+  CHECK(arrows({{"include/dlock/coroutine.hpp", "#include <asio/post.hpp>\n"}}).size() == 1);
+  CHECK(arrows({{"include/dlock/asio.hpp", "#include <asio/post.hpp>\n"}}).empty());
 }
 
 TEST_CASE("the headers that take seconds are included by one file of a program") {
@@ -98,6 +100,7 @@ TEST_CASE("databases are named in their own folders only") {
   CHECK(vendors({{"cmake/New.cmake", "set(names \"mariadb\")\n"}}).size() == 1);
   CHECK(vendors({{"src/store/pool.cpp", "// on SQLite it waits\n/* PostgreSQL */ int x = 1'000;\n"},
                  {"src/dialects/mysql/connection.cpp", "mysql_init(nullptr);\n"},
+                 {"include/dlock/asio.hpp", "#include <asio/associated_executor.hpp>\n"},
                  {"src/CMakeLists.txt", "# PostgreSQL\n"}})
             .empty());
   // An example for people is allowed where it is listed, only there, and only as long as it is there.

@@ -9,8 +9,9 @@ namespace dlock::architecture {
 namespace {
 
 constexpr std::array<std::string_view, 6> rooms{"types", "dialects", "migrate", "store", "engine", "api"};
-constexpr std::array<std::string_view, 4> adapters{"include/dlock/soci.hpp", "include/dlock/libpq.hpp",
-                                                   "include/dlock/mysql.hpp", "include/dlock/sqlite.hpp"};
+constexpr std::array<std::string_view, 5> adapters{"include/dlock/soci.hpp", "include/dlock/libpq.hpp",
+                                                   "include/dlock/mysql.hpp", "include/dlock/sqlite.hpp",
+                                                   "include/dlock/asio.hpp"};
 
 struct Costly {
   std::string_view headers, file;

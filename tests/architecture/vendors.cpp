@@ -26,8 +26,8 @@ constexpr std::array<std::string_view, 12> free_parts{
     "cmake/soci-shim/",
 };
 
-// An application of the library, with sessions and tables of its own.
-constexpr std::string_view application = "tools/demo/";
+// Applications of the library, with sessions and tables of their own.
+constexpr std::array<std::string_view, 2> applications{"tools/demo/", "examples/"};
 
 // Texts for people that show a URL or say what to install. Each must still be there.
 struct Example {
@@ -40,14 +40,15 @@ constexpr Example examples[] = {
 };
 
 const std::regex& names() {
-  static const std::regex form(R"(postgres|libpq|\bPQ[a-zA-Z]|\bPG[a-zA-Z]|\bpg_|mysql|mariadb|sqlite|soci)",
+  static const std::regex form(R"(postgres|libpq|\bPQ[a-zA-Z]|\bPG[a-zA-Z]|\bpg_|mysql|mariadb|sqlite|\bsoci|_soci)",
                                std::regex::icase);
   return form;
 }
 
 bool free(const Source& source) {
-  return source.in(application) ||
-         std::any_of(free_parts.begin(), free_parts.end(), [&](std::string_view part) { return source.in(part); });
+  const auto inside = [&](std::string_view part) { return source.in(part); };
+  return std::any_of(applications.begin(), applications.end(), inside) ||
+         std::any_of(free_parts.begin(), free_parts.end(), inside);
 }
 
 bool told(const Breaches& found, const std::string& path, std::size_t line) {

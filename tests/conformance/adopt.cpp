@@ -258,8 +258,8 @@ TEST_CASE("what was adopted can be handed on again, each time to one") {
 
 TEST_CASE("a grant that the entries of a node share is not adopted, and nothing is taken from them") {
   Database database;
-  auto one = database.engine({.node = "replica-0", .reentrance = Reentrance::node});
-  auto two = database.engine({.node = "replica-0", .reentrance = Reentrance::node});
+  auto one = database.engine({.reentrance = Reentrance::node, .node = "replica-0"});
+  auto two = database.engine({.reentrance = Reentrance::node, .node = "replica-0"});
   auto first = one.try_lock("job"), second = two.try_lock("job");
   REQUIRE(first);
   REQUIRE(second);

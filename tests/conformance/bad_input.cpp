@@ -47,6 +47,7 @@ TEST_CASE("a lease below a millisecond or above ten years is refused with the va
   REQUIRE(lock);
   check_misuse(thrown_by([&] { lock->extend(0us); }), {"lease", "0"});
   check_misuse(thrown_by([&] { lock->extend(Duration::max()); }), {"lease"});
+  check_misuse(thrown_by([&] { lock->extend(1min, -1us); }), {"at_least", "-1"});
   check_misuse(thrown_by([&] { lock->extend(1ms); }), {"lease of 1000 us", "margin"});
   CHECK(lock->valid());
   const auto grant = lock->detach();
@@ -87,9 +88,10 @@ TEST_CASE("a duration that is too long for microseconds is told by the rule that
                {"at_least", longest});
   check_misuse(thrown_by([&] { database.engine({.lease = std::chrono::hours::max()}); }), {"lease", longest});
   check_misuse(thrown_by([&] { engine.try_lock_for("job", std::chrono::hours::min()); }), {"wait", "-"});
-  check_misuse(thrown_by([&] { database.engine({.grace = std::chrono::hours::max()}); }), {"grace", longest});
+  check_misuse(thrown_by([&] { database.engine({.reaper = {.grace = std::chrono::hours::max()}}); }),
+               {"grace", longest});
   // These are for ever.
-  auto deaf = database.engine({.poll_first = std::chrono::hours::max(), .poll_floor = std::chrono::hours::max()});
+  auto deaf = database.engine({.polling = {.first = std::chrono::hours::max(), .longest = std::chrono::hours::max()}});
   CHECK(deaf.try_lock_for("job", std::chrono::hours::max()).has_value());
   check_misuse(thrown_by([&] { engine.try_lock("job", {.max_hold = std::chrono::hours::max()}); }),
                {"max_hold", longest});
@@ -113,12 +115,12 @@ TEST_CASE("options of an engine that make no sense are refused with their name a
   check_misuse(engine({.label = "\xFF"}), {"label", "UTF-8"});
   check_misuse(engine({.margin = -1us}), {"margin", "-1"});
   check_misuse(engine({.connections = 0}), {"connections", "0"});
-  check_misuse(engine({.connect_timeout = 0us}), {"connect_timeout", "0"});
-  check_misuse(engine({.request_timeout = -5us}), {"request_timeout", "-5"});
-  check_misuse(engine({.release_timeout = 0us}), {"release_timeout"});
-  check_misuse(engine({.poll_floor = 0us}), {"poll_floor"});
-  check_misuse(engine({.grace = 0us}), {"grace"});
-  check_misuse(engine({.retention = 1s, .grace = 2s}), {"retention", "grace"});
+  check_misuse(engine({.timeouts = {.connect = 0us}}), {"timeouts.connect", "0"});
+  check_misuse(engine({.timeouts = {.request = -5us}}), {"timeouts.request", "-5"});
+  check_misuse(engine({.timeouts = {.release = 0us}}), {"timeouts.release"});
+  check_misuse(engine({.polling = {.longest = 0us}}), {"polling.longest"});
+  check_misuse(engine({.reaper = {.grace = 0us}}), {"grace"});
+  check_misuse(engine({.reaper = {.retention = 1s, .grace = 2s}}), {"retention", "grace"});
 }
 
 TEST_CASE("a batch of nothing is refused") {

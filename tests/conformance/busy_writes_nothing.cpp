@@ -83,10 +83,10 @@ TEST_CASE("waiting by looking, and asking who holds a lock, write nothing") {
   const auto lock = holder.try_lock("job", {.lease = 1h, .renew = false});
   REQUIRE(lock);
   CHECK(writes_nothing(database, [&] {
-    Holder who;
+    Refusal refusal;
     CHECK_FALSE(answered([&] { return engine.try_lock_for("job", 200ms, {.reentrance = Reentrance::none}); }));
-    CHECK_FALSE(engine.try_lock("job", {}, &who));
-    CHECK(who.owner == lock->owner());
+    CHECK_FALSE(engine.try_lock("job", {}, &refusal));
+    CHECK(refusal.holder.owner == lock->owner());
     CHECK_FALSE(answered([&] { return engine.wait_free("job", 100ms); }));
     CHECK(engine.inspect("job"));
     CHECK(engine.list().size() == 1);

@@ -94,11 +94,11 @@ TEST_CASE("one bad request fails alone") {
       const store::AcquireRequest ask{name,  owner, "node", "label",
                                       owner, 1h,    {},     i == 0 ? std::string_view{too_long} : "meta"};
       try {
-        const auto answer = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
+        const auto answer = patiently([&] { return table->acquire(ask, soon()); });
         REQUIRE(answer.token);
         ++granted;
         const store::LeaseKey claim{name.text(), owner, *answer.token};
-        CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
+        CHECK(patiently([&]() -> bool { return table->release(claim, soon()); }));
       } catch (const Failure& failure) {
         CHECK(failure.cause() == Cause::rejected);
         ++refused;
@@ -120,7 +120,7 @@ TEST_CASE(
       const Name name(job(i));
       const auto owner = identity(i);
       const store::AcquireRequest ask{name, owner, "node", "label", owner, 1h, 30min, "meta"};
-      const auto answer = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
+      const auto answer = patiently([&] { return table->acquire(ask, soon()); });
       REQUIRE(answer.token);
       auto& known = first[static_cast<std::size_t>(i)];
       if (round == 0) known = *answer.token;
@@ -137,14 +137,14 @@ TEST_CASE(
     const auto name = job(i), owner = identity(i), other = identity(1000 + i);
     const store::LeaseKey claim{name, owner, first[static_cast<std::size_t>(i)]};
     const store::LeaseKey stranger{name, other, first[static_cast<std::size_t>(i)]};
-    CHECK_FALSE(patiently([&]() -> bool { return table->release({&stranger, 1}, soon()).front(); }));
-    CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
+    CHECK_FALSE(patiently([&]() -> bool { return table->release(stranger, soon()); }));
+    CHECK(patiently([&]() -> bool { return table->release(claim, soon()); }));
   });
   in_parallel(threads, [&](int i) {
     const Name name(job(i));
     const auto owner = identity(100 + i);
     const store::AcquireRequest ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
-    CHECK_FALSE(patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token);
+    CHECK_FALSE(patiently([&] { return table->acquire(ask, soon()); }).token);
   });
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("an expired lease is taken over, and a row begins above the floor, als
       const Name name(job(i));
       const auto owner = identity(series * 100 + i);
       const store::AcquireRequest ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
-      CHECK(patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token);
+      CHECK(patiently([&] { return table->acquire(ask, soon()); }).token);
     });
   };
   take_all(1);
@@ -184,11 +184,11 @@ TEST_CASE("who asks without a ticket does not pass those who have one, also amon
       const Name name(job(i));
       const auto owner = identity(100 * round + i);
       const store::AcquireRequest ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
-      const auto answer = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
+      const auto answer = patiently([&] { return table->acquire(ask, soon()); });
       CHECK(answer.token.has_value() == (i == 0));
       if (!answer.token) return;
       const store::LeaseKey claim{name.text(), owner, *answer.token};
-      CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
+      CHECK(patiently([&]() -> bool { return table->release(claim, soon()); }));
     });
   for (auto& hand : queued) {
     CHECK(hand.acquire());
@@ -206,7 +206,7 @@ TEST_CASE("those who travel together are written in the order of names") {
       const Name name(fmt::format("job {} {:02}", round, i));
       const auto owner = identity(100 * round + i);
       const store::AcquireRequest ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
-      CHECK(patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token);
+      CHECK(patiently([&] { return table->acquire(ask, soon()); }).token);
     });
   std::size_t most = 0;
   for (int batch = 1;; ++batch) {

@@ -425,7 +425,7 @@ TEST_CASE("a term proves itself in a transaction, also while on_deposed runs, an
   Database database;
   database.admin().run("CREATE TABLE app (n bigint)");
   Diary diary;
-  auto engine = database.engine({.request_timeout = time_in_vain()});
+  auto engine = database.engine({.timeouts = {.request = time_in_vain()}});
   auto options = diary.options({.lease = 10min}, 1ms);
   Caller caller(database.place());
   const auto beginning = database.place().beginnings().front();

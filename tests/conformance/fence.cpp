@@ -20,7 +20,7 @@ namespace {
 struct Scene {
   Database database{};
   Engine engine = database.engine();
-  Engine other = database.engine({.request_timeout = time_in_vain()});
+  Engine other = database.engine({.timeouts = {.request = time_in_vain()}});
   Scene() { database.admin().run("CREATE TABLE app (n bigint)"); }
 
   long long stored() { return database.admin().number("SELECT count(*) FROM app"); }

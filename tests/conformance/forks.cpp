@@ -48,7 +48,7 @@ ExitStatus end_of_child(Work work) {
 
 TEST_CASE("a child made by fork() cannot use what its parent has, may end it without harm, and opens its own") {
   Database database;
-  std::optional<Engine> engine = database.engine({.reap_every = 5ms});
+  std::optional<Engine> engine = database.engine({.reaper = {.every = 5ms}});
   auto lock = engine->try_lock("job", {.lease = 30s});
   auto kept = engine->try_lock("kept", {.lease = 30s});
   REQUIRE(lock);

@@ -42,11 +42,11 @@ struct Used {
     const Name name(text);
     const store::AcquireRequest ask{name, by,       "web3", "nightly", "fedcba9876543210fedcba9876543210",
                                     1h,   at_least, "{}"};
-    return patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token;
+    return patiently([&] { return table->acquire(ask, soon()); }).token;
   }
   bool release(const std::string& text, const std::string& by, Token token) {
     const store::LeaseKey key{text, by, token};
-    return patiently([&]() -> bool { return table->release({&key, 1}, soon()).front(); });
+    return patiently([&]() -> bool { return table->release(key, soon()); });
   }
 
   // Asks for all names at once, each as this owner.
@@ -196,13 +196,13 @@ TEST_CASE("whoever asks for free rows at once, alone or together: one of them ha
       const auto by = std::string(28, '1') + static_cast<char>('a' + i % askers) + static_cast<char>('a' + which) +
                       static_cast<char>('a' + round) + '0';
       const store::AcquireRequest ask{name, by, "web3", "", by, 1h, {}, ""};
-      const auto token = patiently([&] { return table.acquire({&ask, 1}, soon()).front(); }).token;
+      const auto token = patiently([&] { return table.acquire(ask, soon()); }).token;
       if (!token) return;
       ++granted;
       if (inside[static_cast<std::size_t>(which)]++ != 0) ++clashes;
       --inside[static_cast<std::size_t>(which)];
       const store::LeaseKey key{name.text(), by, *token};
-      if (!patiently([&]() -> bool { return table.release({&key, 1}, soon()).front(); })) ++clashes;
+      if (!patiently([&]() -> bool { return table.release(key, soon()); })) ++clashes;
     });
   CHECK(clashes == 0);
   CHECK(granted >= Used::names);

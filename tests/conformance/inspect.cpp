@@ -28,8 +28,10 @@ TEST_CASE("a busy answer tells, on request, who holds the lock, since when and f
   const auto lock = holder.try_lock("job", {.lease = 60min, .renew = false, .metadata = "why"});
   REQUIRE(lock);
   database.admin().age("job", 20min);
-  Holder who;
-  CHECK_FALSE(engine.try_lock("job", {}, &who));
+  Refusal refusal;
+  CHECK_FALSE(engine.try_lock("job", {}, &refusal));
+  CHECK(refusal.why == Refused::busy);
+  const auto& who = refusal.holder;
   CHECK(who.name == "job");
   CHECK(who.state == State::held);
   CHECK(who.node == "replica-1");

@@ -61,7 +61,7 @@ TEST_CASE("a release under another token or of another owner frees nothing") {
   const store::LeaseKey wrong[] = {{"job", lock->owner(), Token{number(lock->token()) - 1}},
                                    {"job", lock->owner(), Token{number(lock->token()) + 1}},
                                    {"job", "00000000000000000000000000000000", lock->token()}};
-  for (const auto& claim : wrong) CHECK_FALSE(table->release({&claim, 1}, deadline).front());
+  for (const auto& claim : wrong) CHECK_FALSE(table->release(claim, deadline));
   table->withdraw("job", "00000000000000000000000000000000", deadline);
   CHECK(database.admin().row("job") == before);
 }

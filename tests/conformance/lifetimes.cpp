@@ -48,7 +48,7 @@ TEST_CASE(
   const auto threads = count_threads();
   std::vector<Lock> locks;
   {
-    auto engine = database.engine({.reap_every = 20ms});
+    auto engine = database.engine({.reaper = {.every = 20ms}});
     for (const char* name : {"a", "b", "c"}) locks.push_back(engine.lock(name, renewed_often()));
   }
   const auto begun = database.admin().expires_at("a");
@@ -98,7 +98,7 @@ TEST_CASE("locks and the engine may end inside the observer") {
   std::atomic<bool> ended{false};
   {
     const std::lock_guard guard(mutex);
-    engine = database.engine({.reap_every = 5ms, .observer = [&](const Event& event) {
+    engine = database.engine({.reaper = {.every = 5ms}, .observer = [&](const Event& event) {
                                 if (event.kind != Event::Kind::granted || ++granted < 2) return;
                                 {
                                   const std::lock_guard mine(mutex);
@@ -141,11 +141,8 @@ TEST_CASE("an observer that blocks, or throws, holds up neither calls nor renewa
 TEST_CASE("a lock and its engine end in time although the row is locked by somebody else") {
   Database database;
   const auto request_timeout = 1500ms * slowness(), release_timeout = 300ms * slowness();
-  std::optional<Engine> engine = database.engine({.request_timeout = request_timeout,
-                                                  .release_timeout = release_timeout,
-                                                  .reap_every = 5ms,
-                                                  .retention = 1ms,
-                                                  .grace = 1ms});
+  std::optional<Engine> engine = database.engine({.timeouts = {.request = request_timeout, .release = release_timeout},
+                                                  .reaper = {.every = 5ms, .retention = 1ms, .grace = 1ms}});
   auto lock = engine->try_lock("job", {.lease = 10min, .renew_every = 10ms});
   REQUIRE(lock);
   database.admin().block("job");
@@ -168,7 +165,7 @@ TEST_CASE("engines opened and closed by the thousand leave no thread, no descrip
   constexpr int fewest = 50, most = 2000;
   EventLog news;
   const auto one = [&] {
-    auto engine = database.engine({.reap_every = 1ms, .observer = news.observer()});
+    auto engine = database.engine({.reaper = {.every = 1ms}, .observer = news.observer()});
     const auto lock = engine.try_lock("job");
     CHECK(lock.has_value());
   };
@@ -185,7 +182,7 @@ TEST_CASE("engines opened and closed by the thousand leave no thread, no descrip
 TEST_CASE("no descriptor of an engine is inherited by programs that this process starts") {
   Database database;
   const auto before = descriptors();
-  auto engine = database.engine({.connections = 4, .reap_every = 1ms, .observer = [](const Event&) {}});
+  auto engine = database.engine({.connections = 4, .reaper = {.every = 1ms}, .observer = [](const Event&) {}});
   std::vector<std::optional<Lock>> locks(4);
   in_parallel(4, [&](int i) {
     locks[static_cast<std::size_t>(i)] = engine.try_lock("job " + std::to_string(i), renewed_often());
@@ -206,7 +203,8 @@ TEST_CASE("an engine that ends while others wait on it ends their waits with mis
   std::vector<Lock> held;
   for (int i = 0; i < 5; ++i) held.push_back(other.lock("job " + std::to_string(i)));
   const auto request_timeout = 5s * slowness();
-  std::optional<Engine> engine = database.engine({.fairness = Fairness::fifo, .request_timeout = request_timeout});
+  std::optional<Engine> engine =
+      database.engine({.fairness = Fairness::fifo, .timeouts = {.request = request_timeout}});
   std::atomic<int> misused{0}, others{0};
   const auto expect_misuse = [&](auto call) {
     return std::jthread([&, call] { ++(thrown_by(call).fault == Fault::misuse ? misused : others); });

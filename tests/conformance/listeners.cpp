@@ -63,7 +63,7 @@ TEST_CASE("whatever frees a name rings, not only its release") {
           const Name name(way.name);
           const auto owner = random_identity(), entry = way.entered ? random_identity() : std::string{};
           const store::AcquireRequest ask{name, owner, "node", "label", actor, 1h, {}, "", entry};
-          const auto granted = patiently([&] { return holder.table().acquire({&ask, 1}, soon()).front(); });
+          const auto granted = patiently([&] { return holder.table().acquire(ask, soon()); });
           REQUIRE(granted.token);
           way.free(holder.table(), {name.text(), owner, *granted.token, entry, 1h});
           return heard(listener->wait(watched, soon(100ms)), way.name);

@@ -104,8 +104,8 @@ TEST_CASE("callbacks that block for ever delay neither the losses of others, nor
 TEST_CASE("an engine ends in time although its observer and a callback on a loss block, and calls neither again") {
   Database database;
   Blocker observer, loss;
-  std::optional<Engine> engine =
-      database.engine({.request_timeout = 700ms, .observer = [call = observer.callback()](const Event&) { call(); }});
+  std::optional<Engine> engine = database.engine(
+      {.timeouts = {.request = 700ms}, .observer = [call = observer.callback()](const Event&) { call(); }});
   auto lock = engine->try_lock("job", {.lease = lease()});
   auto other = engine->try_lock("other");
   REQUIRE(lock);

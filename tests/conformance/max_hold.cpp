@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 TEST_CASE("a lease with max_hold is renewed, and is over at most that long after its grant") {
   Database database;
   auto engine = database.engine();
-  auto other = database.engine({.poll_floor = 50ms});
+  auto other = database.engine({.polling = {.longest = 50ms}});
   const auto lease = 900ms * slowness(), most = 2000ms * slowness();
   const auto lock = engine.try_lock("job", {.lease = lease, .max_hold = most});
   REQUIRE(lock);

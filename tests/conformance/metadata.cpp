@@ -179,7 +179,8 @@ TEST_CASE("the entries of a node write the metadata of the one row they share, u
 
 TEST_CASE("the reaper leaves a row alone in which something is kept, but who removes it may") {
   Database database;
-  auto engine = database.engine({.retention = std::chrono::hours{1}, .grace = std::chrono::milliseconds{20}});
+  auto engine =
+      database.engine({.reaper = {.retention = std::chrono::hours{1}, .grace = std::chrono::milliseconds{20}}});
   engine.try_lock("kept")->update_metadata("page 7", Keep::for_next);
   engine.try_lock("plain")->update_metadata("page 7");
   for (const char* name : {"kept", "plain"}) database.admin().make_idle_for_days(name);

@@ -32,7 +32,7 @@ TEST_CASE("a call that waits for what others hold is cut off, changes nothing by
     std::atomic<bool> told{false};
     schema::Options options;
     options.cancel = cancel.get_token();
-    options.ddl_lock_timeout = options.lock_timeout = std::chrono::hours{1};
+    options.timeouts.ddl_lock = options.timeouts.lock = std::chrono::hours{1};
     options.observer = [&](std::string_view text) { told = told || text.starts_with("waiting"); };
     std::optional<schema::Report> report;
     std::thread caller([&] { report = call(place.url(), options); });

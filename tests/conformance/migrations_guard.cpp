@@ -164,7 +164,7 @@ TEST_CASE("a guard is made once, by however many at once, and its statements may
   std::atomic<int> good = 0;
   in_parallel(4, [&](int) {
     schema::Options options;
-    options.ddl_lock_timeout = far_longer();
+    options.timeouts.ddl_lock = far_longer();
     const auto made = schema::make_guard(orders.place->url(), fence, options);
     CHECK_MESSAGE(made.verdict == Verdict::good, made.message);
     good += made.verdict == Verdict::good;

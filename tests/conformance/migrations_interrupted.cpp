@@ -48,7 +48,8 @@ TEST_CASE("killed after any step of up, the next up finishes it") {
     CAPTURE(step);
     REQUIRE(step < 50);
     const auto place = opener().place();
-    killed = killed_after(step, [&](const schema::Options& options) { schema::up(place->url(), options); });
+    killed = killed_after(
+        step, [&](const schema::Options& options) { static_cast<void>(schema::up(place->url(), options)); });
     end_leases(*place);
     const auto verdict = schema::check(place->url()).verdict;
     if (killed)
@@ -73,7 +74,8 @@ TEST_CASE("killed after any step of down, the next down finishes it, and so does
       REQUIRE(step < 50);
       const auto place = opener().place();
       REQUIRE(schema::up(place->url()).verdict == Verdict::good);
-      killed = killed_after(step, [&](const schema::Options& options) { schema::down(place->url(), 0, options); });
+      killed = killed_after(
+          step, [&](const schema::Options& options) { static_cast<void>(schema::down(place->url(), 0, options)); });
       end_leases(*place);
       if (forward) {
         CHECK(schema::up(place->url()).verdict == Verdict::good);
@@ -98,7 +100,8 @@ TEST_CASE(
       const auto place = opener().place();
       REQUIRE(schema::up(place->url(), {}, 1).verdict == Verdict::good);
       Admin(*place).run("INSERT INTO resource_lock (name, token, meta) VALUES ('free', 17, 'kept')");
-      killed = killed_after(step, [&](const schema::Options& options) { schema::up(place->url(), options); });
+      killed = killed_after(
+          step, [&](const schema::Options& options) { static_cast<void>(schema::up(place->url(), options)); });
       end_leases(*place);
       if (repaired) CHECK(schema::repair(place->url()).verdict == Verdict::good);
       CHECK(schema::up(place->url()).verdict == Verdict::good);

@@ -14,7 +14,7 @@ constexpr auto patience = std::chrono::milliseconds{100};
 
 schema::Options impatient() {
   schema::Options options;
-  options.lock_timeout = patience;
+  options.timeouts.lock = patience;
   return options;
 }
 

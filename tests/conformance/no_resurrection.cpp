@@ -31,7 +31,7 @@ TEST_CASE("a renewal of a released lease is refused and leaves the row free") {
   database.admin().age("job", 1s);  // so that whatever writes a time writes another one
   const auto before = database.admin().row("job");
   CHECK(renew(*table, claim) == store::Renewed::lost);
-  CHECK(table->extend(claim, 30s, soon()) == store::Renewed::lost);
+  CHECK(table->extend(claim, 30s, {}, soon()) == store::Renewed::lost);
   CHECK(database.admin().row("job") == before);
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("a renewal after a takeover is refused and leaves the next holder's le
   database.admin().age("job", 1s);  // so that whatever writes a time writes another one
   const auto before = database.admin().row("job");
   CHECK(renew(*table, claim) == store::Renewed::lost);
-  CHECK(table->extend(claim, 30s, soon()) == store::Renewed::lost);
+  CHECK(table->extend(claim, 30s, {}, soon()) == store::Renewed::lost);
   CHECK(database.admin().row("job") == before);
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("a renewal of a removed row does not make a new one") {
   const store::LeaseKey claim{"job", owner, lock->token(), {}, 30s};
   database.admin().run("DELETE FROM resource_lock WHERE name = 'job'");
   CHECK(renew(*table, claim) == store::Renewed::lost);
-  CHECK(table->extend(claim, 30s, soon()) == store::Renewed::lost);
+  CHECK(table->extend(claim, 30s, {}, soon()) == store::Renewed::lost);
   CHECK_FALSE(database.admin().exists("job"));
 }
 

@@ -56,9 +56,9 @@ TEST_CASE("engines of one node share owner and token, and the lock is free when 
   CHECK(second->owner() == first->owner());
   CHECK(database.admin().acquired_at("job") == begun);
   CHECK(one.inspect("job")->entries == 3);
-  Holder busy;
-  CHECK_FALSE(stranger.try_lock("job", {}, &busy));
-  CHECK(busy.node == "replica-0");
+  Refusal refusal;
+  CHECK_FALSE(stranger.try_lock("job", {}, &refusal));
+  CHECK(refusal.holder.node == "replica-0");
   CHECK(first->release() == Released::still_held);
   CHECK(first->release() == Released::still_held);
   CHECK(one.inspect("job")->entries == 2);
@@ -94,9 +94,9 @@ TEST_CASE("an entry can be asked for and left repeatedly, and counts once") {
   };
   const auto never = [](std::string_view) { return false; };
   const auto first = ask("0123456789abcdef0123456789abcdef", "aa");
-  const auto granted = table->acquire({&first, 1}, soon()).front().token;
+  const auto granted = table->acquire(first, soon()).token;
   REQUIRE(granted);
-  CHECK(table->acquire({&first, 1}, soon()).front().token == granted);
+  CHECK(table->acquire(first, soon()).token == granted);
   const auto second = ask("ffffffffffffffffffffffffffffffff", "bb");
   for (int i = 0; i < 3; ++i) {
     const auto entered = table->enter(second, never, soon());
@@ -116,7 +116,7 @@ TEST_CASE("an entry can be asked for and left repeatedly, and counts once") {
   const auto row = database.admin().row("job");
   CHECK_FALSE(table->leave("job", "bb", soon()).was_there);
   CHECK(table->renew({&claim, 1}, soon()).front() == store::Renewed::lost);
-  CHECK(table->extend(claim, 30s, soon()) == store::Renewed::lost);
+  CHECK(table->extend(claim, 30s, {}, soon()) == store::Renewed::lost);
   CHECK_FALSE(table->enter(second, never, soon()).token);
   CHECK(database.admin().row("job") == row);
 }
@@ -128,10 +128,10 @@ TEST_CASE("nothing that is sent again, or arrives late, makes an entry or its ro
   const auto soon = [] { return later(BootClock::now(), 10s); };
   const store::AcquireRequest ask{name, "0123456789abcdef0123456789abcdef", "node", "label", "actor", 30s, {}, "",
                                   "aa"};
-  const auto token = table->acquire({&ask, 1}, soon()).front().token;
+  const auto token = table->acquire(ask, soon()).token;
   REQUIRE(token);
   store::LeaseKey claim{name.text(), ask.owner, *token, "aa", 1h};
-  CHECK(table->extend(claim, 1h, soon()) == store::Renewed::yes);
+  CHECK(table->extend(claim, 1h, {}, soon()) == store::Renewed::yes);
   // Ends are 16 digits: in the order of the texts.
   const auto entries = [&] { return database.admin().text("SELECT entries FROM resource_lock WHERE name = 'job'"); };
   auto end = database.admin().expires_at("job");
@@ -145,13 +145,13 @@ TEST_CASE("nothing that is sent again, or arrives late, makes an entry or its ro
   claim.lease = 1s;
   CHECK(table->renew({&claim, 1}, soon()).front() == store::Renewed::yes);
   is_kept();
-  CHECK(table->extend(claim, 1s, soon()) == store::Renewed::yes);
+  CHECK(table->extend(claim, 1s, {}, soon()) == store::Renewed::yes);
   is_kept();
-  CHECK(table->acquire({&ask, 1}, soon()).front().token == token);
+  CHECK(table->acquire(ask, soon()).token == token);
   is_kept();
   // Of a row that entries share, the end is theirs: an acquire that arrives late does not move it.
   CHECK(table->leave("job", "aa", soon()).was_there);
-  CHECK_FALSE(table->acquire({&ask, 1}, soon()).front().token);
+  CHECK_FALSE(table->acquire(ask, soon()).token);
   CHECK(database.admin().held() == 0);
 }
 
@@ -165,13 +165,13 @@ TEST_CASE("an acquire that arrives late does not keep a node's row for longer th
                                     "aa"};
   const store::AcquireRequest second{name, "ffffffffffffffffffffffffffffffff", "node", "label", "actor", 30s, {}, "",
                                      "bb"};
-  REQUIRE(table->acquire({&first, 1}, soon()).front().token);
+  REQUIRE(table->acquire(first, soon()).token);
   REQUIRE(table->enter(second, never, soon()).token);
   CHECK(table->leave("job", "aa", soon()).was_there);
   const auto end = database.admin().expires_at("job");
   store::AcquireRequest late = first;
   late.lease = 10h;
-  CHECK(table->acquire({&late, 1}, soon()).front().token);
+  CHECK(table->acquire(late, soon()).token);
   CHECK(database.admin().expires_at("job") == end);
   CHECK(table->leave("job", "bb", soon()).was_there);
   CHECK(database.admin().held() == 0);

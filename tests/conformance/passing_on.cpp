@@ -44,7 +44,7 @@ TEST_CASE("many threads on one name are alone with it, and their tokens grow") {
 
 TEST_CASE("an engine whose threads never let go of the lock gives another engine its turn") {
   Database database;
-  auto busy = database.engine({.hand_overs = 16, .hand_over_time = 100ms}), other = database.engine();
+  auto busy = database.engine({.hand_overs = {.in_a_row = 16, .time = 100ms}}), other = database.engine();
   std::atomic<bool> done = false;
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i)

@@ -31,7 +31,7 @@ TEST_CASE("one connection serves many threads, and their renewals") {
 
 TEST_CASE("waiters for one lock share one connection and all get their turn") {
   Database database;
-  auto engine = database.engine({.connections = 1, .poll_floor = 20ms});
+  auto engine = database.engine({.connections = 1, .polling = {.longest = 20ms}});
   std::atomic<int> turns{0};
   in_parallel(6, [&](int) {
     auto lock = engine.try_lock_for("job", 2min);

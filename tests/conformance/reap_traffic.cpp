@@ -70,7 +70,7 @@ TEST_CASE("a hundred thousand rows are removed, and who locks and holds meanwhil
   auto before = traffic(engine, [&] { return quiet.elapsed() > 1s; });
   before.print("without a reaper", quiet.elapsed());
 
-  auto reaper = database.engine({.reap_every = 100ms, .retention = 1h, .grace = 50ms});
+  auto reaper = database.engine({.reaper = {.every = 100ms, .retention = 1h, .grace = 50ms}});
   const Stopwatch busy;
   std::atomic<bool> gone{false};
   std::atomic<bool> over{false};

@@ -37,7 +37,8 @@ TEST_CASE("an engine that is told to reaps by itself: it settles, removes, and g
   add_old_rows(database.admin(), "old ", 2500);
   add_old_rows(database.admin(), "left ", 20, 1, true);
   EventLog news;
-  auto engine = database.engine({.reap_every = 50ms, .retention = 1h, .grace = 50ms, .observer = news.observer()});
+  auto engine =
+      database.engine({.reaper = {.every = 50ms, .retention = 1h, .grace = 50ms}, .observer = news.observer()});
   const auto held = engine.try_lock("held");
   engine.try_lock("young").reset();
   CHECK(eventually([&] { return rows(database.admin()) == 2; }));
@@ -55,8 +56,8 @@ TEST_CASE("an engine that is told to reaps by itself: it settles, removes, and g
 TEST_CASE("an engine that is not told to does not reap") {
   Database database;
   add_old_rows(database.admin(), "old ", 3);
-  auto engine = database.engine({.retention = 1ms, .grace = 1ms});
-  auto other = database.engine({.reap_every = 1h, .retention = 1ms, .grace = 1ms});
+  auto engine = database.engine({.reaper = {.retention = 1ms, .grace = 1ms}});
+  auto other = database.engine({.reaper = {.every = 1h, .retention = 1ms, .grace = 1ms}});
   for (int i = 0; i < 50; ++i) engine.try_lock("job").reset();
   CHECK(rows(database.admin()) == 4);
 }
@@ -64,9 +65,9 @@ TEST_CASE("an engine that is not told to does not reap") {
 TEST_CASE("an interval that makes no sense is refused by name") {
   Database database;
   for (const Duration interval : {Duration{-1}, Duration{1}}) {
-    const auto thrown = thrown_by([&] { database.engine({.reap_every = interval}); });
+    const auto thrown = thrown_by([&] { database.engine({.reaper = {.every = interval}}); });
     CHECK(thrown.fault == Fault::misuse);
-    CHECK_MESSAGE((thrown.names("EngineOptions::reap_every") && thrown.names(std::to_string(interval.count()))),
+    CHECK_MESSAGE((thrown.names("EngineOptions::reaper.every") && thrown.names(std::to_string(interval.count()))),
                   thrown.text);
   }
 }
@@ -76,7 +77,7 @@ TEST_CASE("of all engines that reap by themselves one does in an interval, and e
   constexpr auto interval = 400ms;
   std::vector<Engine> engines;
   for (int i = 0; i < 6; ++i)
-    engines.push_back(database.engine({.reap_every = interval, .retention = 1h, .grace = 100ms}));
+    engines.push_back(database.engine({.reaper = {.every = interval, .retention = 1h, .grace = 100ms}}));
   // A turn writes the floor row; how often, its closed time tells.
   std::vector<Duration> turns{database.admin().reopens_at("")};
   const Stopwatch time;
@@ -193,7 +194,7 @@ TEST_CASE("what is removed goes by the floor that is there, whoever remembers a 
 
 TEST_CASE("a floor that a restore took back is raised and waited for again, so that no token falls") {
   Database database;
-  auto engine = database.engine({.retention = 50ms, .grace = 50ms});
+  auto engine = database.engine({.reaper = {.retention = 50ms, .grace = 50ms}});
   auto& admin = database.admin();
   for (int i = 0; i < 20; ++i) engine.try_lock("job").reset();
   admin.make_idle_for_days("job");
@@ -208,7 +209,7 @@ TEST_CASE("a floor that a restore took back is raised and waited for again, so t
   REQUIRE(admin.exists("job"));
   CHECK(admin.floor() == last);
   // The floor that is seen now has not been there for the grace.
-  auto patient = database.engine({.retention = 1h, .grace = 1h});
+  auto patient = database.engine({.reaper = {.retention = 1h, .grace = 1h}});
   patient.reap();
   admin.run("UPDATE resource_lock SET token = 0 WHERE name = ''");
   CHECK(patient.reap().removed == 0);
@@ -220,7 +221,7 @@ TEST_CASE("a floor that a restore took back is raised and waited for again, so t
 TEST_CASE("a pass of the reaper removes nothing above a floor that was taken back while it waited out the grace") {
   Database database;
   add_old_rows(database.admin(), "old ", 5, 10);
-  auto engine = database.engine({.retention = 1h, .grace = 200ms});
+  auto engine = database.engine({.reaper = {.retention = 1h, .grace = 200ms}});
   bool taken_back = false;
   const auto reaped = engine.reap_all({.progress = [&](const ReapProgress& now) {
     if (now.phase != ReapProgress::Phase::grace || std::exchange(taken_back, true)) return;
@@ -234,7 +235,7 @@ TEST_CASE("a pass of the reaper removes nothing above a floor that was taken bac
 TEST_CASE("the reaper opens nothing that is closed") {
   Database database;
   auto& admin = database.admin();
-  auto engine = database.engine({.retention = 50ms, .grace = 50ms});
+  auto engine = database.engine({.reaper = {.retention = 50ms, .grace = 50ms}});
   engine.try_lock("free", {.at_least = 240h}).reset();
   admin.make_idle_for_days("free");  // and closed for some more
   auto gone = engine.try_lock("gone", {.at_least = 240h, .renew = false});
@@ -279,7 +280,7 @@ TEST_CASE("an engine with a reaper closes at once") {
   Database database;
   add_old_rows(database.admin(), "old ", 3000);
   for (const auto interval : {1ms, 20ms, 3600000ms}) {
-    auto engine = std::make_optional(database.engine({.reap_every = interval, .retention = 1h, .grace = 1ms}));
+    auto engine = std::make_optional(database.engine({.reaper = {.every = interval, .retention = 1h, .grace = 1ms}}));
     engine->try_lock("job").reset();
     const Stopwatch time;
     engine.reset();
@@ -292,7 +293,7 @@ TEST_CASE("a pass of the reaper does all of it: only what matches, not more than
   add_old_rows(database.admin(), "a/", 5);
   add_old_rows(database.admin(), "b/", 5);
   add_old_rows(database.admin(), "left/", 2, 1, true);
-  auto engine = database.engine({.retention = 1h, .grace = 100ms});
+  auto engine = database.engine({.reaper = {.retention = 1h, .grace = 100ms}});
   const auto dry = engine.reap_all({.dry_run = true});
   CHECK(dry.removed == 10);
   CHECK(dry.abandoned == 2);
@@ -317,7 +318,7 @@ TEST_CASE("a pass of the reaper does all of it: only what matches, not more than
 TEST_CASE("a pass that is stopped while it waits out the grace ends at once, and has removed nothing") {
   Database database;
   add_old_rows(database.admin(), "old ", 5);
-  auto engine = database.engine({.retention = 2h, .grace = 1h});
+  auto engine = database.engine({.reaper = {.retention = 2h, .grace = 1h}});
   std::stop_source stop;
   const Stopwatch time;
   const auto reaped = engine.reap_all({.progress =

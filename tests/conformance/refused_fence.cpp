@@ -51,7 +51,7 @@ std::string in_words(const std::vector<std::string>& ending) {
 
 TEST_CASE("after a refused fence nothing of its transaction is stored, whatever savepoints it goes back to") {
   Scene scene;
-  auto other = scene.database.engine({.request_timeout = time_in_vain()});
+  auto other = scene.database.engine({.timeouts = {.request = time_in_vain()}});
   for (const bool native : {true, false}) {
     for (const auto& beginning : scene.database.place().beginnings()) {
       for (const auto& ending : endings) {

@@ -30,7 +30,7 @@ std::future<Removal> in_the_grace(Database& database, Engine& engine, std::strin
 
 TEST_CASE("a free name is removed, not sooner than the grace, and its next token is larger") {
   Database database;
-  auto engine = database.engine({.grace = 200ms});
+  auto engine = database.engine({.reaper = {.grace = 200ms}});
   for (int i = 0; i < 5; ++i) engine.try_lock("job").reset();
   engine.try_lock("other").reset();
   const auto last = database.admin().token("job");
@@ -76,7 +76,7 @@ TEST_CASE("what is not there, not a name, or in use is told at once, and nothing
 
 TEST_CASE("a free name that somebody waits for, or has said to, stays") {
   Database database;
-  auto engine = database.engine({.grace = 20ms});
+  auto engine = database.engine({.reaper = {.grace = 20ms}});
   engine.try_lock("job").reset();
   const auto table = database.table();
   const auto soon = [] { return later(BootClock::now(), 1min); };
@@ -91,7 +91,7 @@ TEST_CASE("a free name that somebody waits for, or has said to, stays") {
 
 TEST_CASE("a name that is taken while the grace runs stays, though it is free again") {
   Database database;
-  auto engine = database.engine({.grace = 1s * slowness()});
+  auto engine = database.engine({.reaper = {.grace = 1s * slowness()}});
   auto other = database.engine();
   other.try_lock("job").reset();
   auto removal = in_the_grace(database, engine, "job");
@@ -119,7 +119,7 @@ TEST_CASE("whoever removes and acquires the same name at once: tokens grow, and 
   Database database;
   constexpr int lockers = 3, removers = 2, rounds = 12;
   std::vector<Engine> engines;
-  for (int i = 0; i < lockers + removers; ++i) engines.push_back(database.engine({.grace = 10ms}));
+  for (int i = 0; i < lockers + removers; ++i) engines.push_back(database.engine({.reaper = {.grace = 10ms}}));
   std::vector<std::int64_t> tokens;  // unguarded but by the lock itself
   std::atomic<int> removed{0}, holding{0}, clashes{0};
   for (int round = 0; round < rounds; ++round)

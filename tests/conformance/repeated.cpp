@@ -19,12 +19,12 @@ struct Sender {
   std::optional<Token> acquire(Duration lease = 30s, Duration at_least = {}) {
     const store::AcquireRequest ask{name_, owner_,   "node", "label", "fedcba9876543210fedcba9876543210",
                                     lease, at_least, ""};
-    return table->acquire({&ask, 1}, soon()).front().token;
+    return table->acquire(ask, soon()).token;
   }
   store::LeaseKey claim(Token token, Duration lease = 30s) const { return {name_.text(), owner_, token, {}, lease}; }
   bool release(Token token) {
     const auto one = claim(token);
-    return table->release({&one, 1}, soon()).front();
+    return table->release(one, soon());
   }
   store::Renewed renew(Token token, Duration lease = 30s) {
     const auto one = claim(token, lease);
@@ -127,7 +127,7 @@ TEST_CASE("a repeated extension is the same extension") {
   const auto token = holder.acquire();
   REQUIRE(token);
   for (int i = 0; i < 2; ++i)
-    CHECK(holder.table->extend(holder.claim(*token), 90min, Sender::soon()) == store::Renewed::yes);
+    CHECK(holder.table->extend(holder.claim(*token), 90min, {}, Sender::soon()) == store::Renewed::yes);
   const auto length = database.admin().expires_at("job") - database.admin().acquired_at("job");
   CHECK(length >= 90min);
   CHECK(length < 120min);
@@ -139,7 +139,7 @@ TEST_CASE("nothing that is sent again, or arrives late, makes a lease end earlie
   Sender holder(database);
   const auto token = holder.acquire(10s);
   REQUIRE(token);
-  CHECK(holder.table->extend(holder.claim(*token), 1h, Sender::soon()) == store::Renewed::yes);
+  CHECK(holder.table->extend(holder.claim(*token), 1h, {}, Sender::soon()) == store::Renewed::yes);
   const auto told = [&] {
     const auto row = holder.table->inspect("job", Sender::soon());
     REQUIRE(row);
@@ -156,13 +156,13 @@ TEST_CASE("nothing that is sent again, or arrives late, makes a lease end earlie
   const Name name("job");
   const std::string owner = "0123456789abcdef0123456789abcdef";
   const store::AcquireRequest other_words{name, owner, "a node", "a label", "an actor", 1s, 1h, "words"};
-  CHECK(holder.table->acquire({&other_words, 1}, Sender::soon()).front().token == token);
+  CHECK(holder.table->acquire(other_words, Sender::soon()).token == token);
   is_kept();
   CHECK(database.admin().reopens_at("job") == Duration{});
   CHECK(holder.table->inspect("job", Sender::soon())->lease == 1h);
   CHECK(holder.renew(*token, 1s) == store::Renewed::yes);
   is_kept();
-  CHECK(holder.table->extend(holder.claim(*token), 1s, Sender::soon()) == store::Renewed::yes);
+  CHECK(holder.table->extend(holder.claim(*token), 1s, {}, Sender::soon()) == store::Renewed::yes);
   is_kept();
   CHECK(holder.renew(*token, 30s) == store::Renewed::yes);
   is_kept();
@@ -179,7 +179,7 @@ TEST_CASE("many that are sent again together are answered as each alone: none en
     const Name name("job " + std::to_string(i));
     const auto owner = identity(i);
     const store::AcquireRequest one{name, owner, words, words, words, lease, {}, words};
-    const auto granted = patiently([&] { return table->acquire({&one, 1}, soon()).front(); });
+    const auto granted = patiently([&] { return table->acquire(one, soon()); });
     REQUIRE(granted.token);
     return *granted.token;
   };
@@ -196,7 +196,7 @@ TEST_CASE("many that are sent again together are answered as each alone: none en
   in_parallel(threads, [&](int i) {
     const auto name = "job " + std::to_string(i), owner = identity(i);
     const store::LeaseKey claim{name, owner, tokens[static_cast<std::size_t>(i)]};
-    CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
+    CHECK(patiently([&]() -> bool { return table->release(claim, soon()); }));
   });
 }
 
@@ -208,7 +208,7 @@ TEST_CASE("a hand-over that is sent again takes nothing from the heir") {
   const auto token = giver.hand_over(heir);
   REQUIRE(token);
   const store::LeaseKey claim{"job", heir.owner(), *token, {}, 5h};
-  CHECK(table->extend(claim, 5h, soon()) == store::Renewed::yes);
+  CHECK(table->extend(claim, 5h, {}, soon()) == store::Renewed::yes);
   const auto row = database.admin().row("job");
   CHECK(giver.hand_over(heir, 30min) == token);
   CHECK(database.admin().row("job") == row);
@@ -228,7 +228,7 @@ TEST_CASE("renewals of different lengths travel together, and each lasts as long
     owners.push_back(identity(i));
     const Name name(names.back());
     const store::AcquireRequest ask{name, owners.back(), "node", "label", "actor", 1s, {}, ""};
-    tokens.push_back(table->acquire({&ask, 1}, soon()).front().token.value());
+    tokens.push_back(table->acquire(ask, soon()).token.value());
   }
   std::vector<store::LeaseKey> claims;
   for (std::size_t i = 0; i < count; ++i)
@@ -241,7 +241,7 @@ TEST_CASE("renewals of different lengths travel together, and each lasts as long
     CHECK(length >= (i == 4 ? Duration{1s} : claims[i].lease));
     CHECK(length < (i == 4 ? Duration{1s} : claims[i].lease) + 30min);
     const store::LeaseKey claim{names[i], owners[i], tokens[i]};
-    CHECK(table->release({&claim, 1}, soon()).front());
+    CHECK(table->release(claim, soon()));
   }
 }
 
@@ -273,11 +273,11 @@ TEST_CASE("nor is who was released by force, or with many others") {
     const Name name("job " + std::to_string(i));
     const auto owner = identity(i);
     const store::AcquireRequest ask{name, owner, "node", "label", "actor", 1h, {}, ""};
-    const auto granted = patiently([&] { return table->acquire({&ask, 1}, soon()).front(); });
+    const auto granted = patiently([&] { return table->acquire(ask, soon()); });
     REQUIRE(granted.token);
     const store::LeaseKey claim{name.text(), owner, *granted.token};
-    CHECK(patiently([&]() -> bool { return table->release({&claim, 1}, soon()).front(); }));
-    CHECK_FALSE(patiently([&] { return table->acquire({&ask, 1}, soon()).front(); }).token);
+    CHECK(patiently([&]() -> bool { return table->release(claim, soon()); }));
+    CHECK_FALSE(patiently([&] { return table->acquire(ask, soon()); }).token);
   });
   CHECK(database.admin().held() == 0);
 }

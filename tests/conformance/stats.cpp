@@ -183,7 +183,7 @@ TEST_CASE(
 
 TEST_CASE("with a request under way there is one in flight, and one connection in use") {
   Database database;
-  auto engine = database.engine({.request_timeout = 2min});
+  auto engine = database.engine({.timeouts = {.request = 2min}});
   engine.try_lock("job").reset();
   database.admin().block("job");
   std::jthread asking([&](std::stop_token stop) {

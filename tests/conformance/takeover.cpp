@@ -28,7 +28,7 @@ TEST_CASE("an expired lease is taken over by the next acquire, under the next to
 TEST_CASE("a lease ends by itself, not before its time") {
   Database database;
   auto engine = database.engine({.reentrance = Reentrance::none});
-  auto other = database.engine({.poll_floor = 20ms});
+  auto other = database.engine({.polling = {.longest = 20ms}});
   const Stopwatch since_before_the_grant;
   auto gone = engine.try_lock("job", {.lease = 300ms, .renew = false});
   REQUIRE(gone);

@@ -16,7 +16,9 @@ using namespace std::chrono_literals;
 namespace {
 
 // An engine whose reaper's two steps are a short while apart.
-Engine quick_reaper(const Database& database) { return database.engine({.retention = 50ms, .grace = 50ms}); }
+Engine quick_reaper(const Database& database) {
+  return database.engine({.reaper = {.retention = 50ms, .grace = 50ms}});
+}
 
 // Runs rounds of the reaper until the row is gone.
 bool reaped(Database& database, Engine& reaper, std::string_view name) {
@@ -99,7 +101,7 @@ TEST_CASE("a name that was removed by the reaper begins above every token it eve
 
 TEST_CASE("the reaper removes nothing before its second step, and not sooner than the grace after the first") {
   Database database;
-  auto reaper = database.engine({.retention = 1h, .grace = 1h});
+  auto reaper = database.engine({.reaper = {.retention = 1h, .grace = 1h}});
   reaper.try_lock("job").reset();
   database.admin().make_idle_for_days("job");
   for (int round = 0; round < 3; ++round) CHECK(reaper.reap().removed == 0);
@@ -110,7 +112,7 @@ TEST_CASE("the reaper removes nothing before its second step, and not sooner tha
 TEST_CASE("the reaper leaves alone what came to life again between its steps, and what is too young") {
   Database database;
   auto reaper = quick_reaper(database);
-  auto young_reaper = database.engine({.retention = 24h, .grace = 50ms});
+  auto young_reaper = database.engine({.reaper = {.retention = 24h, .grace = 50ms}});
   reaper.try_lock("idle").reset();
   reaper.try_lock("revived").reset();
   database.admin().make_idle_for_days("idle");
@@ -160,7 +162,7 @@ TEST_CASE("the reaper removes no more rows at once than it is told to, and never
 
 TEST_CASE("tokens grow while holders, thieves, forced releases and reapers are all at work") {
   Database database;
-  auto engine = database.engine({.connections = 4, .retention = 50ms, .grace = 50ms});
+  auto engine = database.engine({.connections = 4, .reaper = {.retention = 50ms, .grace = 50ms}});
   constexpr int names = 3, enough = 10;
   std::array<std::mutex, names> guards;
   std::array<Token, names> last{};

@@ -24,7 +24,7 @@ bool can_be_taken(Engine& engine, std::string_view name) { return engine.try_loc
 
 // Where the whole database is locked a try takes its time before it is busy: not too much of it.
 bool is_busy(const Database& database, std::string_view name) {
-  auto engine = database.engine({.request_timeout = time_in_vain()});
+  auto engine = database.engine({.timeouts = {.request = time_in_vain()}});
   return granted_nothing([&] { return engine.try_lock(name).has_value(); });
 }
 

@@ -70,7 +70,7 @@ TEST_CASE("many waiters end on their own deadlines") {
 TEST_CASE("a stop ends a wait at once, also between two looks that are far apart") {
   Database database;
   auto holder = database.engine();
-  auto engine = database.engine({.poll_first = 1h, .poll_floor = 1h});
+  auto engine = database.engine({.polling = {.first = 1h, .longest = 1h}});
   auto lock = holder.try_lock("job");
   REQUIRE(lock);
   std::stop_source stop;

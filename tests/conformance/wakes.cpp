@@ -18,7 +18,7 @@ namespace {
 // An engine whose waiters look by themselves so rarely.
 EngineOptions looking_every(Duration interval) {
   EngineOptions options;
-  options.poll_first = options.poll_floor = interval;
+  options.polling.first = options.polling.longest = interval;
   return options;
 }
 

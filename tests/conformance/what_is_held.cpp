@@ -14,26 +14,44 @@ using namespace dlock;
 using namespace dlock::test;
 using namespace std::chrono_literals;
 
-TEST_CASE("a call that was granted nothing tells who holds the lock, whether it waits or not") {
+TEST_CASE("a call that was granted nothing tells why, and who holds the lock, whether it waits or not") {
   Database database;
   auto engine = database.engine();
   auto other = database.engine();
   const auto held = other.lock("job", {.renew = false, .label = "nightly"});
-  Holder row;
-  CHECK_FALSE(engine.try_lock("job", {}, &row));
-  CHECK(row.label == "nightly");
-  CHECK(row.state == State::held);
-  row = {};
-  CHECK_FALSE(answered([&] { return engine.try_lock_for("job", 20ms, {}, {}, &row); }));
-  CHECK(row.owner == held.owner());
+  Refusal refusal;
+  CHECK_FALSE(engine.try_lock("job", {}, &refusal));
+  CHECK(refusal.why == Refused::busy);
+  CHECK(refusal.holder.label == "nightly");
+  CHECK(refusal.holder.state == State::held);
+  refusal = {};
+  CHECK_FALSE(answered([&] { return engine.try_lock_for("job", 20ms, {}, {}, &refusal); }));
+  CHECK(refusal.why == Refused::timed_out);
+  CHECK(refusal.holder.owner == held.owner());
+  CHECK_FALSE(answered([&] { return engine.try_lock_for("job", 0s, {}, {}, &refusal); }));
+  CHECK(refusal.why == Refused::busy);
+  refusal.holder.label = "as it was";
+  CHECK(engine.try_lock("other", {}, &refusal));
+  CHECK(refusal.holder.label == "as it was");
+}
+
+TEST_CASE("a call that was stopped says so, and nothing else") {
+  Database database;
+  auto engine = database.engine();
+  const auto held = database.engine().lock("job", {.renew = false, .label = "nightly"});
   std::stop_source source;
-  auto waiter = std::async(std::launch::async, [&] { return engine.lock("job", {}, source.get_token()); });
+  Refusal refusal, early, before;
+  auto waiter = std::async(std::launch::async, [&] { return engine.lock("job", {}, source.get_token(), &refusal); });
   CHECK(eventually([&] { return engine.stats().waiting.contains("job"); }));
   source.request_stop();
   CHECK_FALSE(waiter.get());
-  row = {};
-  CHECK_FALSE(engine.try_lock_for("job", 1h, {}, source.get_token(), &row));
-  CHECK(row.name.empty());  // who asked to stop waits for no answer
+  CHECK_FALSE(engine.try_lock_for("job", 1h, {}, source.get_token(), &early));
+  CHECK_FALSE(engine.lock(source.get_token(), "job", {}, &before));
+  for (const auto& told : {refusal, early, before}) {
+    CHECK(told.why == Refused::stopped);
+    CHECK(told.holder.name == "job");
+    CHECK(told.holder.label.empty());  // who asked to stop waits for no answer
+  }
 }
 
 TEST_CASE("a row that another transaction has locked is told from one that somebody holds, and from a free one") {
@@ -48,20 +66,56 @@ TEST_CASE("a row that another transaction has locked is told from one that someb
     CAPTURE(name);
     first.begin(database.place().beginnings().front());
     REQUIRE(engine.try_lock_in(first.native(), name));
-    Holder row;
+    Refusal refusal;
     if (opener().server_place ==
         nullptr) {  // whoever writes to a file is its only writer, and need not be after the lock
-      CHECK(thrown_by([&] { static_cast<void>(other.try_lock(name, {}, &row)); }).fault == Fault::timeout);
+      CHECK(thrown_by([&] { static_cast<void>(other.try_lock(name, {}, &refusal)); }).fault == Fault::timeout);
     } else {
-      CHECK_FALSE(other.try_lock(name, {}, &row));
-      CHECK(row.state == State::locked);
-      row = {};
-      CHECK_FALSE(answered([&] { return other.try_lock_for(name, 20ms, {}, {}, &row); }));
-      CHECK(row.state == State::locked);
+      CHECK_FALSE(other.try_lock(name, {}, &refusal));
+      CHECK(refusal.why == Refused::locked);
+      CHECK(refusal.holder.state == State::locked);
+      refusal = {};
+      CHECK_FALSE(answered([&] { return other.try_lock_for(name, 20ms, {}, {}, &refusal); }));
+      CHECK(refusal.why == Refused::timed_out);
+      CHECK(refusal.holder.state == State::locked);
     }
     first.run("ROLLBACK");
   }
   free_by_force(engine, "over");
+}
+
+TEST_CASE("a transaction that was not given a lock is told why, and who holds it") {
+  Database database;
+  auto engine = database.engine();
+  const auto held = database.engine().lock("job", {.renew = false, .label = "nightly"});
+  engine.try_lock("free").reset();
+  Caller caller(database.place());
+  const auto refused = [&](const char* name, Duration wait, bool lease) {
+    Refusal refusal;
+    caller.begin(database.place().beginnings().front());
+    if (lease) CHECK_FALSE(engine.try_lock_in(caller.native(), name, wait, {.lease = 1h}, &refusal));
+    else CHECK_FALSE(engine.try_lock_in(caller.native(), name, wait, &refusal));
+    caller.run("ROLLBACK");
+    CHECK(refusal.holder.name == name);
+    return refusal;
+  };
+  for (const bool lease : {false, true}) {
+    CAPTURE(lease);
+    CHECK(refused("job", 0s, lease).why == Refused::busy);
+    CHECK(refused("job", 20ms, lease).why == Refused::timed_out);
+    CHECK(refused("job", 0s, lease).holder.label == "nightly");
+  }
+  if (opener().server_place == nullptr) return;  // a file has one writer
+  Caller first(database.place());
+  first.begin(database.place().beginnings().front());
+  REQUIRE(engine.try_lock_in(first.native(), "free"));
+  const auto locked = refused("free", 0s, false);
+  CHECK(locked.why == Refused::locked);
+  CHECK(locked.holder.state == State::locked);
+  const auto late = refused("free", 20ms, true);
+  CHECK(late.why == Refused::timed_out);
+  CHECK(late.holder.state == State::locked);
+  first.run("ROLLBACK");
 }
 
 TEST_CASE("a lock can be made without a grant, moved into, and asked whether it is held") {

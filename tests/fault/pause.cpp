@@ -38,7 +38,7 @@ TEST_CASE("a process that was stopped past its lease knows of the loss at its fi
 
 TEST_CASE("the lock of a killed process is taken over when its lease has ended") {
   Database database;
-  auto engine = database.engine({.poll_floor = 50ms});
+  auto engine = database.engine({.polling = {.longest = 50ms}});
   const auto lease = 1000ms * slowness();
   Child holder(worker({"hold", database.url(), "job", std::to_string(lease.count()), "0"}));
   REQUIRE(holder.line());

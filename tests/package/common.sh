@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # This file knows what the scripts of this folder share. They are started by ctest with ROOT (the source tree), WORK (a
 # folder of the build tree), GENERATOR, CXX, LAUNCHER (before the compiler, may be empty), BUILD_TYPE (may be empty),
-# DATABASES (those built) and EXAMPLES (those that are run), both with blanks between.
+# DATABASES (those built), EXAMPLES (of the docs) and PROGRAMS (of examples/; those that are run), with blanks between.
 
 # What a careful user asks of the compiler.
 # shellcheck disable=SC2034  # for those who source this

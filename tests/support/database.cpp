@@ -62,9 +62,9 @@ Engine Database::engine(const EngineOptions& options) const {
   auto chosen = options;
   const EngineOptions standard;
   chosen.combine = combine_unless(options.combine);
-  chosen.connect_timeout = timeout(options.connect_timeout, standard.connect_timeout);
-  chosen.request_timeout = timeout(options.request_timeout, standard.request_timeout);
-  chosen.release_timeout = timeout(options.release_timeout, standard.release_timeout);
+  chosen.timeouts.connect = timeout(options.timeouts.connect, standard.timeouts.connect);
+  chosen.timeouts.request = timeout(options.timeouts.request, standard.timeouts.request);
+  chosen.timeouts.release = timeout(options.timeouts.release, standard.timeouts.release);
   chosen.ticket = timeout(options.ticket, standard.ticket);
   return Engine(url(), std::move(chosen));
 }

@@ -155,7 +155,7 @@ class Process {
     const bool yes = what == "yes";
     if (command == "open") {
       dlock::EngineOptions options;
-      options.request_timeout = timeout_;
+      options.timeouts.request = timeout_;
       engine_.emplace(url_, options);
       say("open");
     } else if (command == "close") {

@@ -67,7 +67,7 @@ class Hand {
   bool barge() { return acquire_with(0, {}); }
   bool release() {
     const store::LeaseKey claim{name_.text(), owner_, token_};
-    return patiently([&]() -> bool { return table_.release({&claim, 1}, soon()).front(); });
+    return patiently([&]() -> bool { return table_.release(claim, soon()); });
   }
   bool lives(Duration ttl = std::chrono::hours{1}) {
     const store::Place place{name_.text(), owner_};
@@ -104,7 +104,7 @@ class Hand {
   bool acquire_with(std::int64_t ticket, Duration at_least) {
     const auto wanted = ask(ticket, at_least);
     const auto granted = patiently([&] {
-      auto answer = table_.acquire({&wanted, 1}, soon()).front();
+      auto answer = table_.acquire(wanted, soon());
       if (answer.row_locked) throw Failure(Cause::locked, "the row is locked");
       return answer;
     });

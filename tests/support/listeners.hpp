@@ -30,10 +30,9 @@ class Ringside {
     const auto owner = random_identity(), who = actor();
     const Name checked(name);
     const store::AcquireRequest ask{checked, owner, "node", "label", who, std::chrono::minutes{1}, {}, ""};
-    const auto granted = table_->acquire({&ask, 1}, soon());
-    const store::LeaseKey claim{checked.text(), owner, granted.front().token.value()};
-    if (!patiently([&] { return bool(table_->release({&claim, 1}, soon()).front()); }))
-      throw std::runtime_error("not freed");
+    const auto granted = table_->acquire(ask, soon());
+    const store::LeaseKey claim{checked.text(), owner, granted.token.value()};
+    if (!patiently([&] { return bool(table_->release(claim, soon())); })) throw std::runtime_error("not freed");
   }
   // Until somebody has heard it.
   template <class Heard>

@@ -34,7 +34,7 @@ inline void look_in_every_way(const std::string& url) {
     schema::Options dry;
     dry.dry_run = true;
     dry.create_schema = dry.lock = dry.verify = careful;
-    dry.lock_timeout = Duration{};
+    dry.timeouts.lock = Duration{};
     const int version = careful ? 2 : 1;
     allowed([&] { return schema::up(url, dry, version); });
     allowed([&] { return schema::down(url, version - 1, dry, !careful); });
@@ -55,20 +55,20 @@ inline std::vector<TableState> states_of_a_table() {
   const auto run = [](const Place& place, const std::string& sql) { Admin(place).run(sql); };
   const std::string history = "resource_lock_schema_history";
   return {{"nothing", [](const Place&) {}},
-          {"version 1", [](const Place& place) { schema::up(place.url(), {}, 1); }},
-          {"the latest version", [](const Place& place) { schema::up(place.url()); }},
+          {"version 1", [](const Place& place) { static_cast<void>(schema::up(place.url(), {}, 1)); }},
+          {"the latest version", [](const Place& place) { static_cast<void>(schema::up(place.url())); }},
           {"a half done version",
            [=](const Place& place) {
-             schema::up(place.url());
+             static_cast<void>(schema::up(place.url()));
              run(place, "UPDATE " + history + " SET state = 'failed', steps_done = 1 WHERE version = 2");
            }},
           {"an empty history",
            [=](const Place& place) {
-             schema::up(place.url());
+             static_cast<void>(schema::up(place.url()));
              run(place, "DELETE FROM " + history);
            }},
           {"no history", [=](const Place& place) {
-             schema::up(place.url());
+             static_cast<void>(schema::up(place.url()));
              run(place, "DROP TABLE " + history);
            }}};
 }

@@ -34,9 +34,9 @@ using dlock::test::slowness;
 // What a busy machine cannot do in the usual time is not given up.
 dlock::EngineOptions patient() {
   dlock::EngineOptions options;
-  options.connect_timeout *= slowness();
-  options.request_timeout *= slowness();
-  options.release_timeout *= slowness();
+  options.timeouts.connect *= slowness();
+  options.timeouts.request *= slowness();
+  options.timeouts.release *= slowness();
   return options;
 }
 
@@ -92,7 +92,7 @@ int hold(const std::string& url, const std::string& name, dlock::Duration lease,
 
 int watch(const std::string& url, const std::string& name, dlock::Duration lease) {
   auto options = patient();
-  options.request_timeout = 2s * slowness();
+  options.timeouts.request = 2s * slowness();
   dlock::Engine engine(url, options);
   dlock::LockOptions held;
   held.lease = lease;

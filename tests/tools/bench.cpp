@@ -69,6 +69,17 @@ TEST_CASE("many threads run on one engine, and on as many raw connections as the
   CHECK(json["ratio"] > 0);
 }
 
+TEST_CASE("many requests of one thread run beside the threads") {
+  const Database database;
+  const auto json = measured(database.url(), {"many", "--threads", "2", "--async", "3,20", "--seconds", "100ms"});
+  CHECK(json["dlock"]["clients"] == 2);
+  CHECK(json["async3"]["clients"] == 3);
+  CHECK(json["async20"]["clients"] == 20);
+  CHECK(json["async3"]["pairs"] >= 9);
+  CHECK(json["async20"]["pairs"] >= 60);
+  CHECK(json["ratios"]["async3"] > 0);
+}
+
 TEST_CASE("a hot name goes from thread to thread, and a peer that cannot wait is alone with it") {
   const Database database;
   const auto json = measured(database.url(), {"hot", "--threads", "3", "--against", "raw", "--seconds", "100ms"});

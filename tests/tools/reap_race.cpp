@@ -24,8 +24,8 @@ TEST_CASE("reapers of several processes report each abandoned lease exactly once
   {
     std::vector<Engine> engines;
     for (int i = 0; i < 3; ++i) {
-      engines.push_back(database.engine(
-          {.reap_every = 5ms, .retention = 1h, .grace = 1h, .observer = news[static_cast<std::size_t>(i)].observer()}));
+      engines.push_back(database.engine({.reaper = {.every = 5ms, .retention = 1h, .grace = 1h},
+                                         .observer = news[static_cast<std::size_t>(i)].observer()}));
       children.emplace_back(std::vector<std::string>{path::tool("dlock"), "reap", "--format", "json", "--limit", "200",
                                                      "--retention", "1ms", "--grace", "1ms"},
                             std::vector<std::string>{"DLOCK_URL=" + database.url()});

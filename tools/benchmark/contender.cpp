@@ -65,12 +65,16 @@ bool waits(std::string_view word) { return word != "raw" && word != "naive"; }
 
 }  // namespace
 
+dlock::EngineOptions engine_options(const Field& field) {
+  auto options = engine_options(field.target);
+  if (field.connections > 0) options.connections = field.connections;
+  if (field.combine > 0) options.combine = field.combine;
+  return options;
+}
+
 Contender dlock_contender(const Field& field) {
   return {"dlock", field.threads, [field](const std::vector<std::string>& names) {
-            auto options = engine_options(field.target);
-            if (field.connections > 0) options.connections = field.connections;
-            if (field.combine > 0) options.combine = field.combine;
-            const auto locks = std::make_shared<dlock::Engine>(field.target.url, options);
+            const auto locks = std::make_shared<dlock::Engine>(field.target.url, engine_options(field));
             std::vector<std::unique_ptr<Client>> clients;
             for (const auto& name : names)
               clients.push_back(std::make_unique<DlockClient>(locks, name, field.one_name));

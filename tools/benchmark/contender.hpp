@@ -26,7 +26,8 @@ struct Contender {
   std::string word;         // "dlock", "raw", …
   std::size_t clients = 1;  // how many take part at once
   // Opens them, with fresh connections; `names` has one for each.
-  std::function<std::vector<std::unique_ptr<Client>>(const std::vector<std::string>& names)> open;
+  std::function<std::vector<std::unique_ptr<Client>>(const std::vector<std::string>& names)> open{};
+  bool in_flight = false;  // they are requests of one thread (see in_flight.hpp), and `open` is empty
 };
 
 struct Field {
@@ -36,6 +37,9 @@ struct Field {
   bool one_name = false;                  // the clients want the same lock
   std::string redis;                      // where the Redis server is
 };
+
+// How the field's engines of dlock are opened.
+dlock::EngineOptions engine_options(const Field& field);
 
 // dlock: one engine for all threads.
 Contender dlock_contender(const Field& field);

@@ -83,8 +83,8 @@ ReapResult run_reap(const ReapOptions& options) {
   Scratch table(options.target, "dlock_bench_reap");
   table.fill(options.rows, progress);
   auto reaper_options = engine_options(table.target());
-  reaper_options.grace = 500ms;  // nobody else uses this table
-  reaper_options.retention = 1h;
+  reaper_options.reaper.grace = 500ms;  // nobody else uses this table
+  reaper_options.reaper.retention = 1h;
   dlock::Engine reaper(table.target().url, reaper_options);
   Traffic traffic(table.target(), result);
   progress.say("without the reaper");

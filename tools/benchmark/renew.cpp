@@ -100,7 +100,7 @@ RenewResult run_renew(const RenewOptions& options) {
   Scratch table(options.target, "dlock_bench_renew");
   auto engine = engine_options(table.target());
   engine.margin = margin;
-  engine.request_timeout = 1min;
+  engine.timeouts.request = 1min;
   dlock::Engine locks(table.target().url, engine);
   progress.say(fmt::format("taking {} leases", options.leases));
   auto all = take_all(locks, options.leases);

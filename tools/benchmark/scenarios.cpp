@@ -43,13 +43,14 @@ double rate(const std::string& text) {
 }
 
 // "raw,redis", each once.
-std::vector<std::string> peers(const std::string& text) {
+std::vector<std::string> words_of(std::string_view flag, const std::string& text, std::string_view example) {
   std::vector<std::string> words;
   for (std::size_t at = 0; at < text.size() || (at > 0 && at == text.size());) {
     const auto end = std::min(text.find(',', at), text.size());
     const auto word = text.substr(at, end - at);
     if (word.empty())
-      throw UsageError("--against " + in_quotes(text) + " has an empty word; write for example raw,redis");
+      throw UsageError(std::string(flag) + " " + in_quotes(text) + " has an empty word; write for example " +
+                       std::string(example));
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
     at = end + 1;
   }
@@ -59,7 +60,7 @@ std::vector<std::string> peers(const std::string& text) {
 Scenario add_throughput(Command& tool, Throughput throughput, const char* name, const char* description,
                         const char* footer) {
   struct Texts {
-    std::string against, threads = "64", raw_connections, connections, combine, rate, redis = "127.0.0.1:6379";
+    std::string against, threads = "64", async, raw_connections, connections, combine, rate, redis = "127.0.0.1:6379";
   };
   const auto texts = std::make_shared<Texts>();
   auto& command = tool.add_command(name, description);
@@ -72,6 +73,8 @@ Scenario add_throughput(Command& tool, Throughput throughput, const char* name, 
   if (throughput == Throughput::many) {
     command.add_option("--combine", "N", texts->combine,
                        "of its requests in one statement, at most (64); 1: each alone");
+    command.add_option("--async", "N", texts->async,
+                       "dlock once more: requests of one thread at the same time; several with commas");
     command.add_option("--raw-connections", "N", texts->raw_connections,
                        "clients of a peer, a connection each (the threads, 32 at most)");
   }
@@ -95,7 +98,11 @@ Scenario add_throughput(Command& tool, Throughput throughput, const char* name, 
             options.field.redis = texts->redis;
             options.seconds = order.seconds(10);
             if (!texts->rate.empty()) options.rate = rate(texts->rate);
-            options.against = peers(texts->against);
+            for (const auto& word : words_of("--async", texts->async, "64,10000"))
+              options.in_flight.push_back(count("--async", word, 1, 100'000));
+            if (options.rate > 0 && !options.in_flight.empty())
+              throw UsageError("--rate is for threads, and not possible with --async");
+            options.against = words_of("--against", texts->against, "raw,redis");
             const auto result = run_contest(options);
             tell(order, options, result);
             return number(Exit::ok);

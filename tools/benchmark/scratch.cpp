@@ -18,7 +18,7 @@ dlock::schema::Options options_for(const Target& target) {
   dlock::schema::Options options;
   options.schema = target.schema;
   options.table = target.table;
-  options.connect_timeout = target.connect_timeout;
+  options.timeouts.connect = target.connect_timeout;
   options.application = "dlock-bench";
   return options;
 }
@@ -39,7 +39,7 @@ Scratch::Scratch(const Target& target, const std::string& table) : target_(targe
 
 Scratch::~Scratch() {
   try {
-    dlock::schema::down(target_.url, 0, options_for(target_), true);
+    static_cast<void>(dlock::schema::down(target_.url, 0, options_for(target_), true));
   } catch (const std::exception& error) {
     fmt::print(stderr, "dlock-bench: the table {} is left behind: {}\n", target_.table, error.what());
   }

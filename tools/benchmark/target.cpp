@@ -28,7 +28,7 @@ dlock::EngineOptions engine_options(const Target& target) {
   options.schema = target.schema;
   options.table = target.table;
   options.history_table = target.history_table;
-  options.connect_timeout = target.connect_timeout;
+  options.timeouts.connect = target.connect_timeout;
   options.application = "dlock-bench";
   return options;
 }

@@ -1,6 +1,8 @@
 // This file knows the turns of a throughput, and how a client's pairs are timed.
 #include "throughput.hpp"
 
+#include "course.hpp"
+#include "in_flight.hpp"
 #include "progress.hpp"
 #include "redis.hpp"
 #include "report.hpp"
@@ -20,22 +22,6 @@ namespace bench {
 namespace {
 
 using dlock::tools::Json;
-
-// A turn: everybody warms up until `from`, and what begins from then on and before `to` counts.
-struct Course {
-  Clock::time_point from, to;
-  double rate = 0;    // of one client
-  double offset = 0;  // of its first pair, in intervals
-};
-
-std::int64_t nanoseconds(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
-}
-
-struct Times {
-  Record acquire, release, pair;
-  Clock::time_point last{};
-};
 
 // What is meant to begin now or later; with a rate it waits until then.
 Clock::time_point next_beginning(const Course& course, std::int64_t number) {
@@ -59,21 +45,35 @@ void run(Client& client, const Course& course, Times& times, const std::atomic<b
     client.acquire();
     const auto middle = Clock::now();
     client.release();
-    const auto after = Clock::now();
-    times.acquire.add(nanoseconds(begin, middle));
-    times.release.add(nanoseconds(middle, after));
-    times.pair.add(nanoseconds(begin, after));
-    times.last = after;
+    times.add(begin, middle, Clock::now());
   }
 }
 
-// All clients of one contender, for `seconds`.
-void turn(const std::vector<std::unique_ptr<Client>>& clients, double seconds, double rate, Tally& tally) {
+Course course_of(double seconds) {
   const auto in = [](double length) {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(length));
   };
   const auto from = Clock::now() + in(std::min(seconds / 4, 1.0));
-  const Course course{from, from + in(seconds), rate / static_cast<double>(clients.size())};
+  return {from, from + in(seconds)};
+}
+
+void add(const std::vector<Times>& times, const Course& course, Tally& tally) {
+  auto end = course.to;
+  std::uint64_t pairs = 0;
+  for (const auto& client : times) {
+    tally.acquire.add(client.acquire);
+    tally.release.add(client.release);
+    tally.pair.add(client.pair);
+    pairs += client.pair.count();
+    end = std::max(end, client.last);
+  }
+  tally.rates.push_back(static_cast<double>(pairs) / std::chrono::duration<double>(end - course.from).count());
+}
+
+// All clients of one contender, for `seconds`.
+void turn(const std::vector<std::unique_ptr<Client>>& clients, double seconds, double rate, Tally& tally) {
+  auto course = course_of(seconds);
+  course.rate = rate / static_cast<double>(clients.size());
   std::vector<Times> times(clients.size());
   std::atomic<bool> failed = false;
   std::mutex mutex;
@@ -94,16 +94,15 @@ void turn(const std::vector<std::unique_ptr<Client>>& clients, double seconds, d
       });
   }
   if (failure) std::rethrow_exception(failure);
-  auto end = course.to;
-  std::uint64_t pairs = 0;
-  for (const auto& client : times) {
-    tally.acquire.add(client.acquire);
-    tally.release.add(client.release);
-    tally.pair.add(client.pair);
-    pairs += client.pair.count();
-    end = std::max(end, client.last);
-  }
-  tally.rates.push_back(static_cast<double>(pairs) / std::chrono::duration<double>(end - course.from).count());
+  add(times, course, tally);
+}
+
+// Requests of one thread, for `seconds`.
+void turn(InFlight& requests, double seconds, Tally& tally) {
+  const auto course = course_of(seconds);
+  std::vector<Times> times(1);
+  requests.run(course, times.front());
+  add(times, course, tally);
 }
 
 std::string_view word(Throughput throughput) {
@@ -157,6 +156,7 @@ Json json_of(const Tally& tally) {
 
 ContestResult run_contest(const ContestOptions& options) {
   std::vector<Contender> contenders{dlock_contender(options.field)};
+  for (const auto count : options.in_flight) contenders.push_back({fmt::format("async{}", count), count, {}, true});
   for (const auto& word : options.against) contenders.push_back(peer(options.field, word));
   ContestResult result;
   if (std::find(options.against.begin(), options.against.end(), "redis") != options.against.end())
@@ -171,8 +171,14 @@ ContestResult run_contest(const ContestOptions& options) {
   for (std::size_t i = 0; i < turns; ++i) {
     progress.part(static_cast<double>(i) / static_cast<double>(turns));
     const auto& contender = contenders[i % contenders.size()];
-    turn(contender.open(names(options.throughput, contender.clients)), each, options.rate,
-         result.contenders[i % contenders.size()]);
+    auto& tally = result.contenders[i % contenders.size()];
+    const auto own = names(options.throughput, contender.clients);
+    if (contender.in_flight) {
+      InFlight requests(options.field, own);
+      turn(requests, each, tally);
+    } else {
+      turn(contender.open(own), each, options.rate, tally);
+    }
   }
   return result;
 }
@@ -185,7 +191,7 @@ std::string as_text(const ContestOptions& options, const ContestResult& result) 
   if (!result.redis.empty()) text += fmt::format("  {}\n", result.redis);
   for (const auto& tally : result.contenders)
     text += fmt::format(
-        "{:<9}{:>4} client{} {:>9.0f} pairs/s   acquire {:8.1f} us   release {:8.1f} us   pair p50 {:8.1f} us   p99 "
+        "{:<11}{:>5} client{} {:>9.0f} pairs/s   acquire {:8.1f} us   release {:8.1f} us   pair p50 {:8.1f} us   p99 "
         "{:8.1f} us\n",
         tally.word, tally.clients, tally.clients == 1 ? " " : "s", median(tally.rates), tally.acquire.percentile_us(50),
         tally.release.percentile_us(50), tally.pair.percentile_us(50), tally.pair.percentile_us(99));

@@ -19,6 +19,7 @@ struct ContestOptions {
   Field field{};  // threads: 1 for a pair
   double seconds = 10;
   double rate = 0;  // pairs a second that all clients together shall begin; 0: each begins when its last one is done
+  std::vector<std::size_t> in_flight{};  // dlock once more for each: so many requests of one thread
   std::vector<std::string> against{};
 };
 

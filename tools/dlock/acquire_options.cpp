@@ -88,10 +88,9 @@ LockOptions Asking::lock_options() const {
 }
 
 std::optional<Lock> ask(Engine& engine, const std::string& name, std::optional<Duration> wait,
-                        const LockOptions& options, const std::stop_token& stop, Holder& busy) {
-  busy.name = name;
-  if (wait && *wait == Duration{}) return engine.try_lock(name, options, &busy);
-  return engine.try_lock_for(name, wait.value_or(Duration::max()), options, stop, &busy);
+                        const LockOptions& options, const std::stop_token& stop, Refusal& refusal) {
+  if (wait && *wait == Duration{}) return engine.try_lock(name, options, &refusal);
+  return engine.try_lock_for(name, wait.value_or(Duration::max()), options, stop, &refusal);
 }
 
 EngineOptions engine_options(const ConnectionOptions& connection) {
@@ -99,7 +98,7 @@ EngineOptions engine_options(const ConnectionOptions& connection) {
   options.schema = connection.schema();
   options.table = connection.table();
   options.history_table = connection.history_table();
-  options.connect_timeout = connection.connect_timeout();
+  options.timeouts.connect = connection.connect_timeout();
   options.application = "dlock";
   options.reentrance = Reentrance::none;  // a command that asks twice means two holders
   return options;

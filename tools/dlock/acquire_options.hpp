@@ -40,9 +40,9 @@ class Asking {
   bool nonblock_ = false, fifo_ = false;
 };
 
-// One try, or as many as the wait allows. Empty: busy, and `busy` tells who holds it; or stopped.
+// One try, or as many as the wait allows. Empty: refused, and `refusal` tells why and who holds it.
 std::optional<Lock> ask(Engine& engine, const std::string& name, std::optional<Duration> wait,
-                        const LockOptions& options, const std::stop_token& stop, Holder& busy);
+                        const LockOptions& options, const std::stop_token& stop, Refusal& refusal);
 
 // Options for an engine of this tool on that connection.
 EngineOptions engine_options(const ConnectionOptions& connection);

@@ -218,14 +218,14 @@ int Single::acquire(const std::string& url, const EngineOptions& options, const 
   lock_options.job = Job::from_environment();  // of the run around it
   std::optional<Engine> engine;
   std::optional<Lock> lock;
-  Holder busy;
+  Refusal refusal;
   const int ended_by = wait_for(signals, [&](const std::stop_token& stop) {
     engine.emplace(url, options);
-    lock = ask(*engine, asking_.name(), asking_.wait(), lock_options, stop, busy);
+    lock = ask(*engine, asking_.name(), asking_.wait(), lock_options, stop, refusal);
   });
   if (ended_by != 0) return 128 + ended_by;
   if (lock) return hand_out(*lock, *lock_options.lease, console);
-  say_busy(busy, console);
+  say_busy(refusal.holder, console);
   return number(Exit::busy);
 }
 

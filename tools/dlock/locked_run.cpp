@@ -118,14 +118,14 @@ class Course {
       report_.outcome = "interrupted";
       return done(128 + signal);
     };
-    Holder busy;
+    Refusal refusal;
     try {
       const int signal = wait_for(
           signals_,
           [&](const std::stop_token& stop) {
             engine_.emplace(plan_.url, plan_.engine);
             refuse_nesting(*engine_, plan_.name);
-            lock_ = ask(*engine_, plan_.name, plan_.wait, plan_.lock, stop, busy);
+            lock_ = ask(*engine_, plan_.name, plan_.wait, plan_.lock, stop, refusal);
           },
           interrupted);
       if (signal != 0) {
@@ -140,7 +140,7 @@ class Course {
       return done(plan_.conflict_code);
     }
     if (!lock_) {
-      if (plan_.conflict_code != 0) say_busy(busy, console_);
+      if (plan_.conflict_code != 0) say_busy(refusal.holder, console_);
       report_.outcome = "not_obtained";
       return done(plan_.conflict_code);
     }

@@ -73,7 +73,7 @@ Reap::Reap(Command& tool)
       "whole, as rarely as you like. Stopped while it waits, it has removed nothing.\n"
       "\n"
       "--grace: whoever takes a lock looks again if the answer took longer than half of the grace it was given\n"
-      "(EngineOptions::grace, 60s). A shorter --grace here than theirs could hand them an old token.\n"
+      "(EngineOptions::reaper.grace, 60s). A shorter --grace here than theirs could hand them an old token.\n"
       "\n"
       "One reaper works on a table at a time; others wait.");
 }
@@ -87,12 +87,12 @@ std::size_t Reap::limit() const {
 
 EngineOptions Reap::options(const ConnectionOptions& connection) const {
   auto options = engine_options(connection);
-  if (grace_) options.grace = parse_positive_duration("--grace", *grace_);
-  if (retention_) options.retention = parse_positive_duration("--retention", *retention_);
-  if (options.retention < options.grace)
+  if (grace_) options.reaper.grace = parse_positive_duration("--grace", *grace_);
+  if (retention_) options.reaper.retention = parse_positive_duration("--retention", *retention_);
+  if (options.reaper.retention < options.reaper.grace)
     throw UsageError(
         fmt::format("--retention {} is shorter than the grace of {} (--grace): rows must be kept for at least that",
-                    shown(options.retention), shown(options.grace)));
+                    shown(options.reaper.retention), shown(options.reaper.grace)));
   return options;
 }
 

@@ -61,22 +61,22 @@ Remove::Remove(Command& tool)
       "Stopped\n"
       "while it waits, it has removed nothing.\n"
       "\n"
-      "--grace: as in dlock reap, the same for all users of the table (EngineOptions::grace, 60s).");
+      "--grace: as in dlock reap, the same for all users of the table (EngineOptions::reaper.grace, 60s).");
 }
 
 int Remove::operator()(const ConnectionOptions& connection, Console& console) const {
   if (console.env()) throw UsageError("--format \"env\" is possible with acquire only; use text or json");
   check_name(name_);
   auto options = engine_options(connection);
-  if (grace_) options.grace = parse_positive_duration("--grace", *grace_);
-  if (options.retention < options.grace) options.retention = options.grace;
+  if (grace_) options.reaper.grace = parse_positive_duration("--grace", *grace_);
+  if (options.reaper.retention < options.reaper.grace) options.reaper.retention = options.reaper.grace;
   const auto url = connection.url({"DLOCK_URL"});
   const Signals signals;
   Removal removal = Removal::stopped;
   Holder row;
   const int ended_by = wait_for(signals, [&](const std::stop_token& stop) {
     ProgressLine line(console);
-    line.say(fmt::format("waiting out the grace of {}", shown(options.grace)));
+    line.say(fmt::format("waiting out the grace of {}", shown(options.reaper.grace)));
     Engine engine(url, options);
     removal = engine.remove(name_, &row, stop);
   });

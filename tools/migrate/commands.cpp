@@ -27,11 +27,11 @@ schema::Options Line::options(Console& console) const {
   options.schema = connection.schema();
   options.table = connection.table();
   options.history_table = connection.history_table();
-  options.connect_timeout = connection.connect_timeout();
-  options.lock_timeout = parse_duration("--lock-timeout", lock_timeout);
-  options.ddl_lock_timeout = parse_positive_duration("--ddl-lock-timeout", ddl_lock_timeout);
+  options.timeouts.connect = connection.connect_timeout();
+  options.timeouts.lock = parse_duration("--lock-timeout", lock_timeout);
+  options.timeouts.ddl_lock = parse_positive_duration("--ddl-lock-timeout", ddl_lock_timeout);
   options.ddl_retries = static_cast<unsigned>(parse_number("--ddl-retries", ddl_retries, 0, 1000));
-  options.statement_timeout = parse_duration("--statement-timeout", statement_timeout);
+  options.timeouts.statement = parse_duration("--statement-timeout", statement_timeout);
   options.create_schema = create_schema;
   options.lock = !no_lock;
   options.verify = !no_verify;

@@ -152,10 +152,11 @@ SELECT r.owner,
   FROM {{lock}} r
  WHERE (r.name, r.owner, r.token) IN (/*rows*/);
 
--- name: extend(name, owner, token, lease) -> wanted
--- The insert id says whether the name is wanted, as a renewal does.
+-- name: extend(name, owner, token, lease, at_least) -> wanted
+-- The insert id is as a renewal's answer. :at_least, unless it is 0, moves on when the name reopens, and never back.
 UPDATE {{lock}}
    SET lease_us = :lease,
+       reopens_at = IF(:at_least = 0, reopens_at, GREATEST(reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least)),
        expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
                     + 0 * LAST_INSERT_ID(EXISTS (SELECT 1 FROM {{waiter}} w
                                             WHERE w.name = :name AND w.owner <> :owner
@@ -337,8 +338,7 @@ UPDATE {{lock}}
    AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
 -- name: installation() -> fresh
--- Which installation this is, which server says so (UUID_SHORT() begins with the second it was started in), and the same for
--- people.
+-- Which installation this is, which server says so (UUID_SHORT() begins with the second it started in), and for people.
 SELECT meta, CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24), CONCAT(@@hostname, ':', @@port)
   FROM {{lock}} WHERE name = '';
 

@@ -36,15 +36,16 @@ UPDATE {{lock}} SET actor = owner, owner = NULL, entries = '', meta = '',
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
--- name: renew_entry(name, owner, token, mark, lease) -> wanted
+-- name: renew_entry(name, owner, token, mark, lease, at_least) -> wanted
 -- :mark is ;<id>= and the end after it is written over by a later one, whatever the other entries are. The row lives as
--- long as the longest of them.
+-- long as the longest of them. :at_least is as in extend.
 UPDATE {{lock}}
    SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
                     + 0 * LAST_INSERT_ID(EXISTS (SELECT 1 FROM {{waiter}} w
                                             WHERE w.name = :name AND w.owner <> :owner
                                               AND (w.ticket = 0 OR w.ticket > {{lock}}.served_ticket)
                                               AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))),
+       reopens_at = IF(:at_least = 0, reopens_at, GREATEST(reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least)),
        entries = INSERT(entries, LOCATE(:mark, entries) + CHAR_LENGTH(:mark), 16,
                         GREATEST(LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease, 16, '0'),
                                  SUBSTRING(entries, LOCATE(:mark, entries) + CHAR_LENGTH(:mark), 16)))

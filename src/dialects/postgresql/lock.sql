@@ -137,10 +137,13 @@ SELECT l.owner, 0::bigint
   FROM {{lock}} AS l JOIN wanted AS w ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
  WHERE l.owner NOT IN (SELECT owner FROM renewed);
 
--- name: extend(name, owner, token, lease)
+-- name: extend(name, owner, token, lease, at_least)
 -- Answers whether the name is wanted, as a renewal does.
+-- Within its at-least time a name is nobody else's; :at_least, unless it is 0, moves that on, and never back.
 UPDATE {{lock}} AS l
    SET lease_us = :lease::bigint,
+       reopens_at = CASE WHEN :at_least::bigint = 0 THEN reopens_at
+                         ELSE greatest(reopens_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :at_least::bigint) END,
        expires_at = greatest(expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
 RETURNING EXISTS (SELECT FROM {{waiter}} AS w

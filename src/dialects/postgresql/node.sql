@@ -41,14 +41,16 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
               AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
             ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
--- name: renew_entry(name, owner, token, mark, lease)
+-- name: renew_entry(name, owner, token, mark, lease, at_least)
 -- :mark is ;<id>= and the end after it is written over by a later one, whatever the other entries are. The row lives as
--- long as the longest of them.
+-- long as the longest of them. :at_least is as in extend.
 UPDATE {{lock}} AS l
    SET entries = overlay(l.entries placing greatest(lpad((n.now + :lease::bigint)::text, 16, '0'),
                                                     substr(l.entries, strpos(l.entries, :mark::text) + length(:mark::text), 16))
                          from strpos(l.entries, :mark::text) + length(:mark::text) for 16),
-       expires_at = greatest(l.expires_at, n.now + :lease::bigint)
+       expires_at = greatest(l.expires_at, n.now + :lease::bigint),
+       reopens_at = CASE WHEN :at_least::bigint = 0 THEN l.reopens_at
+                         ELSE greatest(l.reopens_at, n.now + :at_least::bigint) END
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
  WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint
    AND strpos(l.entries, :mark::text) > 0

@@ -79,10 +79,13 @@ RETURNING owner,
                        WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > served_ticket)
                          AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000);
 
--- name: extend(name, owner, token, lease)
+-- name: extend(name, owner, token, lease, at_least)
 -- Answers whether the name is wanted, as a renewal does.
+-- Within its at-least time a name is nobody else's; :at_least, unless it is 0, moves that on, and never back.
 UPDATE {{lock}}
    SET lease_us = :lease,
+       reopens_at = CASE WHEN :at_least = 0 THEN reopens_at
+                         ELSE max(reopens_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :at_least) END,
        expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
  WHERE name = :name AND owner = :owner AND token = :token
 RETURNING EXISTS (SELECT 1 FROM {{waiter}} AS w

@@ -35,15 +35,17 @@ UPDATE {{lock}}
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
--- name: renew_entry(name, owner, token, mark, lease)
+-- name: renew_entry(name, owner, token, mark, lease, at_least)
 -- :mark is ;<id>= and the end after it is written over by a later one, whatever the other entries are. The row lives as
--- long as the longest of them.
+-- long as the longest of them. :at_least is as in extend.
 UPDATE {{lock}}
    SET entries = substr(entries, 1, instr(entries, :mark) + length(:mark) - 1)
                  || max(printf('%016d', strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease),
                         substr(entries, instr(entries, :mark) + length(:mark), 16))
                  || substr(entries, instr(entries, :mark) + length(:mark) + 16),
-       expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+       expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease),
+       reopens_at = CASE WHEN :at_least = 0 THEN reopens_at
+                         ELSE max(reopens_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :at_least) END
  WHERE name = :name AND owner = :owner AND token = :token AND instr(entries, :mark) > 0
 RETURNING EXISTS (SELECT 1 FROM {{waiter}} AS w
                    WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > served_ticket)

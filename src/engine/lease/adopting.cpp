@@ -78,7 +78,7 @@ bool Core::renew(const Name& name, const Grant& grant, std::optional<Duration> l
     lease = row->lease;
   }
   const store::LeaseKey key{name.text(), grant.owner, grant.token};
-  const auto renewed = retry(soon(), [&](Deadline deadline) { return table_->extend(key, *lease, deadline); });
+  const auto renewed = retry(soon(), [&](Deadline deadline) { return table_->extend(key, *lease, {}, deadline); });
   return renewed != store::Renewed::lost;
 }
 

@@ -14,6 +14,13 @@ constexpr std::size_t few = 64;  // room for so many grants is not given back
 
 bool DeadlineQueue::has(const Lease& held) const noexcept { return held.places[kind_] != 0; }
 
+std::vector<std::shared_ptr<Lease>> DeadlineQueue::all() const {
+  std::vector<std::shared_ptr<Lease>> grants;
+  grants.reserve(heap_.size());
+  for (const auto& entry : heap_) grants.push_back(entry.held);
+  return grants;
+}
+
 void DeadlineQueue::place(std::size_t index, Entry&& entry) noexcept {
   entry.held->places[kind_] = static_cast<Place>(index + 1);
   heap_[index] = std::move(entry);

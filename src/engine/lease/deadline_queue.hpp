@@ -33,6 +33,8 @@ class DeadlineQueue {
   Instant first() const noexcept { return heap_.empty() ? Instant::max() : heap_.front().at; }
   const std::shared_ptr<Lease>& front() const noexcept { return heap_.front().held; }
   bool has(const Lease& held) const noexcept;
+  // All that are in it, in no order.
+  std::vector<std::shared_ptr<Lease>> all() const;
 
   // So that one more is put in without asking for memory.
   void make_room();

@@ -27,7 +27,7 @@ bool Core::free_late_grant(const Name& name, const store::Availability& availabi
   retry(deadline, [&](Deadline until) {
     if (!leftover->entry.empty()) return table_->leave(name.text(), leftover->entry, until).was_there;
     const store::LeaseKey key{name.text(), availability.owner, availability.token};
-    return static_cast<bool>(table_->release({&key, 1}, until).front());
+    return table_->release(key, until);
   });
   return true;
 }

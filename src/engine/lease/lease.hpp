@@ -130,15 +130,15 @@ class Lease {
   std::array<DeadlineQueue::Place, DeadlineQueue::kinds>
       places{};  // each guarded by the mutex of whose deadline queue it is
 
-  // Some attempt at this grant got no answer, and may still take effect. Set before the grant is shared.
-  bool unanswered = false;
+  // Some attempt at this grant got no answer, and may still take effect.
+  std::atomic<bool> unanswered{false};
 
  private:
   std::atomic<bool> adrift_{false};  // moved, and not used since; here it takes no room
 
  public:
-  // Guarded by the mutex of ReentranceTable: how many Locks share this grant (none: it was let go of without being released),
-  // the thread or job that may enter it again, and the next one in its chain of those that can be entered.
+  // Guarded by the mutex of ReentranceTable: how many Locks share this grant (none: it was let go of without being released;
+  // fewer: it was released for all of them, and -1 less that is the Released), the thread or job that may enter it again, and the next one in its chain of those that can be entered.
   int entries = 1;
   ThreadId actor = 0;
   std::shared_ptr<Lease> next_open;

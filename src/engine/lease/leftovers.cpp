@@ -12,7 +12,7 @@ void free_leftover(store::LockTable& table, const Leftover& leftover, const std:
   } else if (const auto availability = table.look(leftover.name, 0, until());
              availability.owner == leftover.owner && availability.token != leftover.kept) {
     const store::LeaseKey key{leftover.name, leftover.owner, availability.token};
-    table.release({&key, 1}, until());
+    table.release(key, until());
   }
 }
 

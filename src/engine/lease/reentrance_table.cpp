@@ -52,6 +52,7 @@ void ReentranceTable::make_room(std::size_t chains) {
 void ReentranceTable::open(const std::shared_ptr<Lease>& held) {
   const Entrant entrant(held->said().job);
   const std::lock_guard guard(mutex_);
+  if (held->entries <= 0) return;  // it was let go of in the meantime
   if (auto& old = find(entrant, held->name())) {
     // Another thread of the job was granted it since; but after a restore, what is over can have the larger token.
     if (number(old->token()) > number(held->token()) && old->valid(BootClock::now())) return;
@@ -81,6 +82,7 @@ int ReentranceTable::count(const Entrant& entrant, const std::string& name, Inst
 ReentranceTable::Rest ReentranceTable::leave(const std::shared_ptr<Lease>& held) {
   const std::lock_guard guard(mutex_);
   if (held->entries == 0) return Rest::detached;
+  if (held->entries < 0) return Rest::released;
   if (--held->entries > 0) return Rest::others;
   forget(*held);
   return Rest::nothing;
@@ -103,8 +105,27 @@ void ReentranceTable::close(const std::shared_ptr<Lease>& held) {
 
 int ReentranceTable::detach(const std::shared_ptr<Lease>& held) {
   const std::lock_guard guard(mutex_);
+  if (held->entries < 0) return 0;
   forget(*held);
   return std::exchange(held->entries, 0);
+}
+
+bool ReentranceTable::take(const std::shared_ptr<Lease>& held) {
+  const std::lock_guard guard(mutex_);
+  if (held->entries <= 0) return false;
+  forget(*held);
+  held->entries = -1 - static_cast<int>(Released::unconfirmed);
+  return true;
+}
+
+void ReentranceTable::became(const std::shared_ptr<Lease>& held, Released released) {
+  const std::lock_guard guard(mutex_);
+  held->entries = -1 - static_cast<int>(released);
+}
+
+Released ReentranceTable::what_became(const std::shared_ptr<Lease>& held) {
+  const std::lock_guard guard(mutex_);
+  return static_cast<Released>(-1 - held->entries);
 }
 
 void ReentranceTable::forget(const Lease& held) noexcept {

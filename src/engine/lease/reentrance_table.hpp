@@ -31,6 +31,7 @@ class ReentranceTable {
     nothing,  // it was the last one
     others,
     detached,  // the grant was let go of without being released
+    released,  // it was released for all who were inside
   };
 
   // The grant's job, or the calling thread if it has none, may enter it from now on. It takes the place of one that was
@@ -47,6 +48,12 @@ class ReentranceTable {
   std::vector<std::shared_ptr<Lease>> of_this_thread();
   // As close(), and whoever leaves is told `detached`. Answers how many were inside.
   int detach(const std::shared_ptr<Lease>& held);
+  // It is going to be released for all who are inside: as close(), and whoever leaves is told `released`. False: the last
+  // one has left before, or it was detached.
+  bool take(const std::shared_ptr<Lease>& held);
+  // What becomes of that; `unconfirmed` until it is said.
+  void became(const std::shared_ptr<Lease>& held, Released released);
+  Released what_became(const std::shared_ptr<Lease>& held);
 
  private:
   using Chain = std::shared_ptr<Lease>;  // the first of those that are linked by next_open

@@ -19,11 +19,11 @@ std::shared_ptr<Lease> Core::reenter(const Name& name, const LockOptions& option
   try {
     if (refresh(held, options, std::min(answer_by(deadline), soon()))) return held;
   } catch (...) {
-    release(held, options_.release_timeout);  // this entry; the outer one may have left meanwhile, on another thread
+    release(held, options_.timeouts.release);  // this entry; the outer one may have left meanwhile, on another thread
     throw;
   }
   entries_.close(held);
-  release(held, options_.release_timeout);
+  release(held, options_.timeouts.release);
   return nullptr;
 }
 
@@ -62,7 +62,7 @@ bool Core::refresh(const std::shared_ptr<Lease>& held, const LockOptions& option
   const auto lease = std::min(wanted, room);
   if (lease <= held->remaining(now)) return true;  // it has the longest it can have
   try {
-    extend(held, lease, deadline);
+    extend(held, {lease}, deadline);
   } catch (const Error& error) {
     if (error.fault() == Fault::lost) return false;
     // The renewer asks on; or max_hold has come too near.

@@ -119,4 +119,9 @@ void TrustTimer::forget(const std::shared_ptr<Lease>& held) {
   state_->ends.shrink();
 }
 
+std::vector<std::shared_ptr<Lease>> TrustTimer::watched() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->ends.all();
+}
+
 }  // namespace dlock::engine

@@ -6,6 +6,7 @@
 #include "types/thread.hpp"
 
 #include <memory>
+#include <vector>
 
 namespace dlock::engine {
 
@@ -23,6 +24,8 @@ class TrustTimer {
   // Watches a grant, or looks at it again after its length was changed.
   void watch(const std::shared_ptr<Lease>& held);
   void forget(const std::shared_ptr<Lease>& held);
+  // All that is watched: each grant from its beginning until it is forgotten, or its trust has run out.
+  std::vector<std::shared_ptr<Lease>> watched() const;
 
  private:
   struct State;

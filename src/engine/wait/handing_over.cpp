@@ -20,7 +20,7 @@ using engine::WaitQueues;
 bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt, bool& yields) {
   if (!held->entry().empty() || !queues_->anybody(held->name())) return false;
   const auto& passed = held->passed;
-  yields = passed.times >= options_.hand_overs || BootClock::now() - passed.since >= options_.hand_over_time;
+  yields = passed.times >= options_.hand_overs.in_a_row || BootClock::now() - passed.since >= options_.hand_overs.time;
   if (planted("hand_over_for_ever")) yields = false;
   if (yields) return false;
   const auto waiter = queues_->reserve(held->name());
@@ -63,7 +63,7 @@ bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool&
   events_->emit(Event::Kind::released, *held);
   hold(next, wanted.job, wanted.since);
   // Who has given up in the meantime has said no: then it is the next one's, or free.
-  if (!queues_->settle(waiter, next)) release(next, options_.release_timeout);
+  if (!queues_->settle(waiter, next)) release(next, options_.timeouts.release);
   return true;
 }
 

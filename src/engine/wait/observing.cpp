@@ -25,7 +25,7 @@ constexpr Duration a_moment = std::chrono::seconds{1};
 // A statement that leaves just before its caller's deadline still gets time for its answer: cutting it off would turn
 // a clear answer into a doubtful one. The first one gets a little more: nothing is known yet. `called`: when.
 Instant Core::answer_by(Instant deadline, Instant called) const noexcept {
-  const auto time = std::min<Duration>(options_.request_timeout, table_->answer_time());
+  const auto time = std::min<Duration>(options_.timeouts.request, table_->answer_time());
   return std::max({deadline, later(BootClock::now(), time), later(called, within(time_of_a_try, trips_of_a_try))});
 }
 
@@ -104,7 +104,7 @@ void Core::put_rows_right(const engine::JobRef& job, const Deadline& until) {
 void Core::name_nobody(const engine::Lease& held) noexcept {
   try {
     const engine::SessionId actor(engine_id_, held.owner());
-    retry({later(BootClock::now(), options_.release_timeout)}, [&](Deadline until) {
+    retry({later(BootClock::now(), options_.timeouts.release)}, [&](Deadline until) {
       table_->waiting().rename(held.key(), actor.view(), until);
       return true;
     });

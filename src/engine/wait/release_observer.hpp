@@ -27,7 +27,7 @@ class Core::ReleaseObserver {
         patience_(patience),
         owner_(std::move(owner)),
         waiter_(core.queues_->observe(name.text(), owner_)),
-        polling_(core.within(core.options_.poll_first, 1), core.options_.poll_floor) {
+        polling_(core.within(core.options_.polling.first, 1), core.options_.polling.longest) {
     core_.notifier_.attend();
   }
   ~ReleaseObserver() {
@@ -35,7 +35,7 @@ class Core::ReleaseObserver {
     if (has_row_) core_.notifier_.discard_later(name_.text(), owner_);
     if (marked_until_ == Instant{} || patience_.stop.stop_requested() || core_.queues_->anybody(name_.text())) return;
     try {
-      core_.table_->waiting().unwant(name_.text(), later(BootClock::now(), core_.options_.release_timeout));
+      core_.table_->waiting().unwant(name_.text(), later(BootClock::now(), core_.options_.timeouts.release));
     } catch (const std::exception&) {  // it is over in seconds
     }
   }

@@ -43,15 +43,17 @@ void WaitQueues::promote(WaitQueue& line, Duration quiet) {
     head.status_.quiet = quiet > Duration{};
     head.promoted_ = true;
   }
-  head.changed_.notify_all();
+  head.stir();
 }
 
-WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std::int64_t ticket, bool takes) {
+WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std::int64_t ticket, bool takes,
+                                       std::function<void()> news, bool quiet) {
   auto waiter = std::make_shared<Waiter>();
   waiter->name_ = wanted->name.text();
   waiter->owner_ = wanted->owner;
   waiter->wish_ = std::move(wanted);
   waiter->takes_ = takes;
+  waiter->news_ = std::move(news);
   waiter->status_.ticket = ticket;
   std::vector<std::shared_ptr<Lease>> asked;
   {
@@ -59,6 +61,7 @@ WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std:
     asked = listening(*waiter);
     ++waiting_;
     place(queues_[waiter->name_], waiter);
+    waiter->status_.quiet = quiet;
   }
   for (const auto& held : asked)
     if (!planted("asked_silent_here")) on_wait_(held);
@@ -158,36 +161,59 @@ WaitQueues::WaiterState WaitQueues::attend(const WaiterPtr& waiter) {
 const WaitRequest& WaitQueues::wanted(const WaiterPtr& waiter) { return *waiter->wish_; }
 std::int64_t WaitQueues::ticket(const WaiterPtr& waiter) { return waiter->status_.ticket; }
 
-WaitQueues::WakeReason WaitQueues::rest(const WaiterPtr& waiter, Instant until, Instant deadline,
-                                        const std::stop_token& stop) {
-  std::unique_lock guard(mutex_);
-  auto& place = *waiter;
-  if (place.state_ == Waiter::State::awake) place.state_ = Waiter::State::asleep;
-  const auto news = [&] {
-    return place.state_ == Waiter::State::handed ||
-           (place.state_ == Waiter::State::asleep && (place.notified_ || place.promoted_));
-  };
-  for (;;) {
-    const auto bound = place.state_ == Waiter::State::reserved ? deadline : std::min({until, place.nudge_, deadline});
-    if (news() || stop.stop_requested() || BootClock::now() >= bound) break;
-    // Being reserved or not, or nudged, is worth another look at the bound, too.
-    const auto state = place.state_;
-    const auto nudge = place.nudge_;
-    // In pieces: the end of time, as this clock counts, is beyond what the condition variable's clock can count to.
-    place.changed_.wait_until(guard, stop, std::min(bound, later(BootClock::now(), longest_rest)),
-                              [&] { return news() || place.state_ != state || place.nudge_ != nudge; });
-  }
-  if (planted("wake_delayed") && news()) {
-    guard.unlock();
-    delay(std::chrono::milliseconds{400});
-    guard.lock();
-  }
+const std::string& WaitQueues::name_of(const WaiterPtr& waiter) noexcept { return waiter->name_; }
+
+// These with the mutex held.
+bool WaitQueues::has_news(const Waiter& place) noexcept {
+  return place.state_ == Waiter::State::handed ||
+         (place.state_ == Waiter::State::asleep && (place.notified_ || place.promoted_));
+}
+
+Instant WaitQueues::bound(const Waiter& place, Instant until, Instant deadline) noexcept {
+  return place.state_ == Waiter::State::reserved ? deadline : std::min({until, place.nudge_, deadline});
+}
+
+WaitQueues::WakeReason WaitQueues::woken(Waiter& place, const std::stop_token& stop) noexcept {
   const auto state = place.state_;
   if (state == Waiter::State::asleep) place.state_ = Waiter::State::awake;
   if (state == Waiter::State::handed) return WakeReason::handed;
   if (stop.stop_requested()) return WakeReason::stopped;
   if (place.promoted_) return WakeReason::head;
   return place.notified_ ? WakeReason::notified : WakeReason::time;
+}
+
+WaitQueues::WakeReason WaitQueues::rest(const WaiterPtr& waiter, Instant until, Instant deadline,
+                                        const std::stop_token& stop) {
+  std::unique_lock guard(mutex_);
+  auto& place = *waiter;
+  if (place.state_ == Waiter::State::awake) place.state_ = Waiter::State::asleep;
+  for (;;) {
+    const auto end = bound(place, until, deadline);
+    if (has_news(place) || stop.stop_requested() || BootClock::now() >= end) break;
+    // Being reserved or not, or nudged, is worth another look at the bound, too.
+    const auto state = place.state_;
+    const auto nudge = place.nudge_;
+    // In pieces: the end of time, as this clock counts, is beyond what the condition variable's clock can count to.
+    place.changed_.wait_until(guard, stop, std::min(end, later(BootClock::now(), longest_rest)),
+                              [&] { return has_news(place) || place.state_ != state || place.nudge_ != nudge; });
+  }
+  if (planted("wake_delayed") && has_news(place)) {
+    guard.unlock();
+    delay(std::chrono::milliseconds{400});
+    guard.lock();
+  }
+  return woken(place, stop);
+}
+
+std::optional<WaitQueues::WakeReason> WaitQueues::look_up(const WaiterPtr& waiter, Instant& until, Instant deadline,
+                                                          const std::stop_token& stop) {
+  const std::lock_guard guard(mutex_);
+  auto& place = *waiter;
+  if (place.state_ == Waiter::State::awake) place.state_ = Waiter::State::asleep;
+  const auto end = bound(place, until, deadline);
+  if (has_news(place) || stop.stop_requested() || BootClock::now() >= end) return woken(place, stop);
+  until = end;
+  return std::nullopt;
 }
 
 void WaitQueues::remove(const WaiterPtr& waiter, Duration quiet, bool granted) {
@@ -206,6 +232,7 @@ std::shared_ptr<Lease> WaitQueues::leave(const WaiterPtr& waiter, bool granted) 
   const std::lock_guard guard(mutex_);
   remove(waiter, {}, granted);
   waiter->state_ = Waiter::State::left;
+  waiter->news_ = nullptr;
   waiter->row_ = RowKind::none;
   return std::move(waiter->grant_);
 }
@@ -225,7 +252,7 @@ WaitQueues::WaiterPtr WaitQueues::reserve(const std::string& name) {
   const auto& head = found->second.queue.front();
   if (!head->takes_ || head->state_ != Waiter::State::asleep || head->status_.dead) return nullptr;
   head->state_ = Waiter::State::reserved;
-  head->changed_.notify_all();
+  head->stir();
   return head;
 }
 
@@ -242,7 +269,7 @@ bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, b
     if (!planted("silent_hand_over_failure")) waiter->notified_ = true;
     waiter->status_.ask = doubt;
   }
-  waiter->changed_.notify_all();
+  waiter->stir();
   return true;
 }
 
@@ -265,7 +292,7 @@ void WaitQueues::wake_job(const std::string& name, std::string_view job) {
   for (const auto& waiter : found->second.queue) {
     if (!waiter->wish_->by_job || waiter->wish_->options.job.name() != job) continue;
     waiter->notified_ = true;
-    waiter->changed_.notify_all();
+    waiter->stir();
   }
 }
 
@@ -290,7 +317,7 @@ void WaitQueues::wake(WaitQueue& line, std::string_view owner, bool everything) 
   const auto rouse = [everything](Waiter& place) {
     place.everything_ = everything && (place.everything_ || !place.notified_);
     place.notified_ = true;
-    place.changed_.notify_all();
+    place.stir();
   };
   for (const auto& observer : line.observers) rouse(*observer);
   if (line.queue.empty()) return;
@@ -300,7 +327,7 @@ void WaitQueues::wake(WaitQueue& line, std::string_view owner, bool everything) 
   const auto then = later(BootClock::now(), silence);
   if (head.nudge_ <= then) return;
   head.nudge_ = then;
-  head.changed_.notify_all();
+  head.stir();
 }
 
 std::map<std::string, std::size_t, std::less<>> WaitQueues::counts() const {
@@ -333,9 +360,9 @@ void WaitQueues::blocked(const WaiterPtr& waiter, bool yes) {
   if (const auto found = queues_.find(waiter->name_); found != queues_.end()) found->second.blocked = yes;
 }
 
-bool WaitQueues::blocked(const WaiterPtr& waiter) const {
+bool WaitQueues::blocked(const std::string& name) const {
   const std::lock_guard guard(mutex_);
-  const auto found = queues_.find(waiter->name_);
+  const auto found = queues_.find(name);
   return found != queues_.end() && found->second.blocked;
 }
 
@@ -358,7 +385,7 @@ void WaitQueues::died(const WaiterPtr& waiter) {
   const std::lock_guard guard(mutex_);
   if (!planted("dead_row_stays_dead")) waiter->status_.dead = true;
   waiter->notified_ = true;
-  waiter->changed_.notify_all();
+  waiter->stir();
 }
 
 void WaitQueues::revived(const WaiterPtr& waiter) {

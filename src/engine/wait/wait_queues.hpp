@@ -65,7 +65,10 @@ class WaitQueues {
   using WaiterPtr = std::shared_ptr<Waiter>;
 
   // At the end of the line; with a ticket before all who have none or a later one. `takes`: a releaser may hand over.
-  WaiterPtr join(std::shared_ptr<WaitRequest> wanted, std::int64_t ticket, bool takes);
+  // `news`: who waits without a thread is called by it, whenever look_up() may say something else; it must not block, nor
+  // call anything here. `quiet`: the name was granted in this process just now, so that it need not look at once.
+  WaiterPtr join(std::shared_ptr<WaitRequest> wanted, std::int64_t ticket, bool takes, std::function<void()> news = {},
+                 bool quiet = false);
   WaiterPtr observe(const std::string& name, std::string owner);
   // Gives a place a ticket, and with it its place in the line.
   void give_ticket(const WaiterPtr& waiter, std::int64_t ticket);
@@ -85,6 +88,10 @@ class WaitQueues {
   WaiterState attend(const WaiterPtr& waiter);
   // Until there is something to do for it, or `until`; until `deadline` while a releaser is about to hand over to it.
   WakeReason rest(const WaiterPtr& waiter, Instant until, Instant deadline, const std::stop_token& stop);
+  // The same for who waits without a thread. Empty: there is nothing to do before `until`, which is made earlier where it
+  // has to ask again before that, unless it is called.
+  std::optional<WakeReason> look_up(const WaiterPtr& waiter, Instant& until, Instant deadline,
+                                    const std::stop_token& stop);
   // What the place wishes, for whom it is reserved.
   static const WaitRequest& wanted(const WaiterPtr& waiter);
   static std::int64_t ticket(const WaiterPtr& waiter);
@@ -132,7 +139,8 @@ class WaitQueues {
   bool saw(const WaiterPtr& waiter, std::string holder);
   // Notes whether what the line waits for could neither be had nor be seen to be held by anybody. So it is at first.
   void blocked(const WaiterPtr& waiter, bool yes);
-  bool blocked(const WaiterPtr& waiter) const;
+  bool blocked(const WaiterPtr& waiter) const { return blocked(name_of(waiter)); }
+  bool blocked(const std::string& name) const;
 
   // Places that have a row in the waiters' table. A row for people alone may last longer without being renewed than one
   // on which others depend.
@@ -156,6 +164,10 @@ class WaitQueues {
   void promote(WaitQueue& line, Duration quiet);
   void remove(const WaiterPtr& waiter, Duration quiet, bool granted);
   static void wake(WaitQueue& line, std::string_view owner, bool everything);
+  static const std::string& name_of(const WaiterPtr& waiter) noexcept;
+  static bool has_news(const Waiter& place) noexcept;
+  static Instant bound(const Waiter& place, Instant until, Instant deadline) noexcept;
+  static WakeReason woken(Waiter& place, const std::stop_token& stop) noexcept;
 
   const Duration floor_;
   mutable std::mutex mutex_;
@@ -188,7 +200,14 @@ class WaitQueues::Waiter {
   std::string holder_;
   std::shared_ptr<Lease> grant_;
   Instant nudge_ = Instant::max();
+  std::function<void()> news_;  // empty: a thread waits for changed_
   std::condition_variable_any changed_;
+
+  // Something may be to be done for it.
+  void stir() {
+    if (news_) news_();
+    else changed_.notify_all();
+  }
 };
 
 }  // namespace dlock::engine

@@ -59,7 +59,7 @@ class Behind {
 
 TEST_CASE("a lease is fenced on another server as soon as it is granted, whoever is a little behind") {
   ServerDatabase database;
-  auto engine = database->engine({.request_timeout = 10s});
+  auto engine = database->engine({.timeouts = {.request = 10s}});
   Caller caller(database.server(), other_server(database));
   int refused = 0, conflicts = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -101,15 +101,15 @@ TEST_CASE("what is renewed, extended and released through another server just af
       const Name lock_name(whole);
       const auto granted = asked([&] {
         const store::AcquireRequest ask{lock_name, owner, "node", "label", actor, 10min, {}, {}};
-        return here->acquire({&ask, 1}, soon()).front();
+        return here->acquire(ask, soon());
       });
       REQUIRE(granted.token);
       const store::LeaseKey claim{whole, owner, *granted.token, {}, 10min};
       if (kind == " renewed")
         renewed += asked([&] { return there->renew({&claim, 1}, soon()).front(); }) != store::Renewed::lost ? 1 : 0;
       else if (kind == " extended")
-        extended += asked([&] { return there->extend(claim, 20min, soon()); }) != store::Renewed::lost ? 1 : 0;
-      else released += asked([&] { return there->release({&claim, 1}, soon()).front(); }) ? 1 : 0;
+        extended += asked([&] { return there->extend(claim, 20min, {}, soon()); }) != store::Renewed::lost ? 1 : 0;
+      else released += asked([&] { return there->release(claim, soon()); }) ? 1 : 0;
     }
   }
   CHECK(renewed == rounds);
@@ -120,8 +120,8 @@ TEST_CASE("what is renewed, extended and released through another server just af
 
 TEST_CASE("a grant that was handed to a client of another server is adopted there at once") {
   ServerDatabase database;
-  auto here = database->engine({.request_timeout = 10s});
-  Engine there(database.server().url_at(other_server(database)), {.request_timeout = 10s});
+  auto here = database->engine({.timeouts = {.request = 10s}});
+  Engine there(database.server().url_at(other_server(database)), {.timeouts = {.request = 10s}});
   int adopted = 0;
   for (int round = 0; round < rounds; ++round) {
     auto lock = here.try_lock(name_of(round), {.lease = 10min});
@@ -141,7 +141,7 @@ TEST_CASE("who looks through a server that is behind waits until it has caught u
     ServerDatabase database;
     auto here = database->engine();
     Engine there(database.server().url_at(other_server(database)),
-                 {.request_timeout = 1min, .prepared_statements = prepared});
+                 {.timeouts = {.request = 1min}, .prepared_statements = prepared});
     Behind behind(database.server(), other_server(database));
     const auto lock = here.try_lock("job", {.lease = 10min});
     REQUIRE(lock);
@@ -185,7 +185,7 @@ TEST_CASE(
 
 TEST_CASE("a transaction on a server that has not heard of a release yet is not told that the lock is busy") {
   ServerDatabase database;
-  auto engine = database->engine({.request_timeout = 1s});
+  auto engine = database->engine({.timeouts = {.request = 1s}});
   Engine there(database.server().url_at(other_server(database)));
   auto lock = engine.try_lock("job", {.lease = 10min});
   REQUIRE(lock);
@@ -212,7 +212,7 @@ TEST_CASE("a transaction on a server that has not heard of a release yet is not 
 
 TEST_CASE("a fence on a server that does not catch up is a conflict, and the lease is kept") {
   ServerDatabase database;
-  auto engine = database->engine({.request_timeout = 1s});
+  auto engine = database->engine({.timeouts = {.request = 1s}});
   Caller caller(database.server(), other_server(database));
   Behind behind(database.server(), other_server(database));
   auto lock = engine.try_lock("job", {.lease = 10min});

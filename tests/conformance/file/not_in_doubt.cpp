@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 TEST_CASE("a request that does not get in, in time, has not happened, and says so") {
   Database database;
-  auto engine = database.engine({.request_timeout = 300ms * slowness()});
+  auto engine = database.engine({.timeouts = {.request = 300ms * slowness()}});
   auto lock = engine.try_lock("held", {.lease = 1h});
   REQUIRE(lock);
   const auto row = database.admin().row("held");
@@ -33,7 +33,7 @@ TEST_CASE("a request that does not get in, in time, has not happened, and says s
 
 TEST_CASE("a release that does not get in, in time, is done by the engine later") {
   Database database;
-  auto engine = database.engine({.request_timeout = 300ms * slowness()});
+  auto engine = database.engine({.timeouts = {.request = 300ms * slowness()}});
   auto lock = engine.try_lock("job", {.lease = 1h});
   REQUIRE(lock);
   database.admin().block("job");

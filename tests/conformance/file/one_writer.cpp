@@ -66,7 +66,7 @@ TEST_CASE("a file that is no database is an error") {
 
 TEST_CASE("while somebody else writes the file nobody is told that a name which nobody holds is busy") {
   Database database;
-  auto engine = database.engine({.request_timeout = 700ms});
+  auto engine = database.engine({.timeouts = {.request = 700ms}});
   auto holder = database.engine();
   engine.try_lock("old").reset();
   const auto held = holder.try_lock("held", {.lease = 10min});

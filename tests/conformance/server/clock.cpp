@@ -48,15 +48,15 @@ TEST_CASE("on a server whose clock is a day away leases are as long as they shou
     CHECK(eventually([&] { return database.admin().expires_at("job") > begun + 3 * lease; }));
     CHECK(lock->valid());
     CHECK_FALSE(other.try_lock("job"));
-    Holder who;
-    CHECK_FALSE(other.try_lock("job", {}, &who));
-    CHECK(who.held < 60s);
-    CHECK(who.left <= lease);
+    Refusal refusal;
+    CHECK_FALSE(other.try_lock("job", {}, &refusal));
+    CHECK(refusal.holder.held < 60s);
+    CHECK(refusal.holder.left <= lease);
     const auto brief = 300ms * slowness();
     auto gone = engine.try_lock("gone", {.lease = brief, .renew = false});
     const Stopwatch time;
     gone->detach();
-    CHECK_FALSE(other.try_lock("gone", {}, &who));
+    CHECK_FALSE(other.try_lock("gone", {}, &refusal));
     CHECK(other.try_lock_for("gone", 2min).has_value());
     CHECK(time.elapsed() < brief + 3s * slowness());
   }
@@ -64,7 +64,7 @@ TEST_CASE("on a server whose clock is a day away leases are as long as they shou
 
 TEST_CASE("tokens grow although the server's clock is stepped back, through release, takeover and reaping") {
   Database database(clocked().place());
-  auto engine = database.engine({.retention = 50ms, .grace = 50ms});
+  auto engine = database.engine({.reaper = {.retention = 50ms, .grace = 50ms}});
   Token last{};
   for (const std::chrono::seconds offset : {24h, 0h, -24h, 24h, -24h}) {
     step(database, engine, offset);

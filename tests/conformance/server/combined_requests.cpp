@@ -30,10 +30,10 @@ struct Crowd {
   std::vector<std::optional<Lock>> locks = std::vector<std::optional<Lock>>(threads);
 
   explicit Crowd(unsigned combine = EngineOptions{}.combine)
-      : engine(database.server().url_at(proxy.address()), {.connections = 1,
-                                                           .combine = combine,
-                                                           .request_timeout = 20s * slowness(),
-                                                           .release_timeout = 20s * slowness()}) {
+      : engine(database.server().url_at(proxy.address()),
+               {.connections = 1,
+                .timeouts = {.request = 20s * slowness(), .release = 20s * slowness()},
+                .combine = combine}) {
     engine.try_lock("warm").reset();
   }
 
@@ -156,7 +156,7 @@ TEST_CASE("who waits for a connection that does not answer is back by its own de
     const Name name(text);
     const auto owner = identity(number);
     const store::AcquireRequest ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
-    return table->acquire({&ask, 1}, deadline).front().token.has_value();
+    return table->acquire(ask, deadline).token.has_value();
   };
   REQUIRE(acquire("warm", 4, soon()));
   const auto before = proxy.requests();

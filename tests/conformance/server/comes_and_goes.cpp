@@ -25,7 +25,7 @@ TEST_CASE("a database that is away when an engine opens is said to be unavailabl
   const auto url = database.server().url_at(proxy.address());
   const auto open = [&] {
     const Stopwatch time;
-    auto thrown = thrown_by([&] { Engine engine(url, {.connect_timeout = 600ms * slowness()}); });
+    auto thrown = thrown_by([&] { Engine engine(url, {.timeouts = {.connect = 600ms * slowness()}}); });
     CHECK(time.elapsed() < 600ms * slowness() + late);
     return thrown;
   };
@@ -69,7 +69,7 @@ TEST_CASE("a database that goes away is an error inside the request's time, and 
   Proxy proxy(database.server());
   EventLog news;
   Engine engine(database.server().url_at(proxy.address()),
-                {.connect_timeout = 5s * slowness(), .request_timeout = 1s * slowness(), .observer = news.observer()});
+                {.timeouts = {.connect = 5s * slowness(), .request = 1s * slowness()}, .observer = news.observer()});
   engine.try_lock("job").reset();
   const auto attempt = [&] {
     const Stopwatch time;
@@ -100,7 +100,7 @@ TEST_CASE("a waiter waits on through an outage and gets the lock after it") {
   ServerDatabase database;
   Proxy proxy(database.server());
   Engine engine(database.server().url_at(proxy.address()),
-                {.connect_timeout = 5s * slowness(), .request_timeout = 1s * slowness()});
+                {.timeouts = {.connect = 5s * slowness(), .request = 1s * slowness()}});
   auto holder = database->engine();
   auto lock = holder.try_lock("job");
   REQUIRE(lock);
@@ -117,8 +117,7 @@ TEST_CASE("a waiter waits on through an outage and gets the lock after it") {
 TEST_CASE("a wait ends on its deadline, and on a stop, although the database is away") {
   ServerDatabase database;
   Proxy proxy(database.server());
-  Engine engine(database.server().url_at(proxy.address()),
-                {.connect_timeout = 5s * slowness(), .request_timeout = 1min});
+  Engine engine(database.server().url_at(proxy.address()), {.timeouts = {.connect = 5s * slowness(), .request = 1min}});
   auto holder = database->engine();
   const auto lock = holder.try_lock("job");
   proxy.black_hole();
@@ -143,7 +142,7 @@ TEST_CASE("waiting for a connection that another request occupies ends with the 
   ServerDatabase database;
   Proxy proxy(database.server());
   Engine engine(database.server().url_at(proxy.address()),
-                {.connections = 1, .connect_timeout = 5s * slowness(), .request_timeout = 1s * slowness()});
+                {.connections = 1, .timeouts = {.connect = 5s * slowness(), .request = 1s * slowness()}});
   proxy.black_hole();
   in_parallel(6, [&](int i) {
     const Stopwatch time;

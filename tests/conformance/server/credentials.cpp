@@ -127,7 +127,7 @@ TEST_CASE("credentials that do not come hold up nobody for longer than what they
   const Stopwatch time;
   const auto thrown = thrown_by([&] {
     Engine engine(database->url(),
-                  {.connect_timeout = 300ms, .request_timeout = 300ms, .credentials = gate.credentials()});
+                  {.timeouts = {.connect = 300ms, .request = 300ms}, .credentials = gate.credentials()});
   });
   CHECK(thrown.fault == Fault::unavailable);
   CHECK_MESSAGE(thrown.names("did not return in time"), thrown.text);
@@ -138,7 +138,7 @@ TEST_CASE("credentials that do not come hold up nobody for longer than what they
 TEST_CASE("however many wait for credentials that do not come, one is asked, and each ends with its own deadline") {
   ServerDatabase database;
   Gate gate;
-  auto engine = database->engine({.connections = 4, .request_timeout = 2s, .credentials = gate.credentials()});
+  auto engine = database->engine({.connections = 4, .timeouts = {.request = 2s}, .credentials = gate.credentials()});
   gate.close();
   engine.try_lock("job").reset();
   std::atomic<int> over = 0;
@@ -189,7 +189,7 @@ TEST_CASE("the end of an engine waits for its credentials, but not for longer th
   {
     auto engine = std::make_shared<Engine>(
         database->url(),
-        EngineOptions{.connections = 4, .request_timeout = patience, .credentials = gate.credentials()});
+        EngineOptions{.connections = 4, .timeouts = {.request = patience}, .credentials = gate.credentials()});
     gate.close();
     caller = std::jthread([engine, &enough, &gate] {
       while (!enough && gate.calls() < 2)

@@ -21,8 +21,9 @@ struct Race {
 
 // `grace` is what the paused engine believes the reaper's grace to be; the reaper's is half a second.
 Race force(ServerDatabase& database, Duration grace) {
-  Engine slow(database.server().url_to_hold_back(), {.request_timeout = 3min, .retention = 24h, .grace = grace});
-  auto quick = database->engine({.retention = 500ms, .grace = 500ms});
+  Engine slow(database.server().url_to_hold_back(),
+              {.timeouts = {.request = 3min}, .reaper = {.retention = 24h, .grace = grace}});
+  auto quick = database->engine({.reaper = {.retention = 500ms, .grace = 500ms}});
   database.server().hold_back();
   auto paused = std::async(std::launch::async, [&] {
     auto lock = slow.try_lock("job");
@@ -72,7 +73,8 @@ TEST_CASE(
   auto& admin = database->admin();
   admin.run("INSERT INTO resource_lock (name, token, expires_at) VALUES ('job', 20, 1)");
   REQUIRE(admin.floor() == Token{});  // as after a restore that took it back
-  Engine slow(database.server().url_to_hold_back(), {.request_timeout = 3min, .retention = 24h, .grace = 24h});
+  Engine slow(database.server().url_to_hold_back(),
+              {.timeouts = {.request = 3min}, .reaper = {.retention = 24h, .grace = 24h}});
   database.server().hold_back();
   auto paused = std::async(std::launch::async, [&] {
     auto lock = slow.try_lock("job");
@@ -91,7 +93,7 @@ TEST_CASE("a barger that was overtaken by a ticket between its read and its writ
   if (!database.server().can_hold_back()) return;
   const auto table = database->table();
   database->engine().try_lock("job").reset();  // its row is there, and free
-  Engine slow(database.server().url_to_hold_back(), {.request_timeout = 3min});
+  Engine slow(database.server().url_to_hold_back(), {.timeouts = {.request = 3min}});
   database.server().hold_back();
   auto paused = std::async(std::launch::async, [&] { return slow.try_lock("job").has_value(); });
   REQUIRE(eventually([&] { return database.server().holding_back(); }));

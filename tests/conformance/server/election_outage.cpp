@@ -21,9 +21,8 @@ const auto late = 3s * slowness();
 
 // An engine that notices soon that nobody answers.
 Engine behind(Proxy& proxy, const ServerPlace& server, const EventLog& news = {}) {
-  return Engine(
-      server.url_at(proxy.address()),
-      {.connect_timeout = brief, .request_timeout = brief, .release_timeout = brief, .observer = news.observer()});
+  return Engine(server.url_at(proxy.address()),
+                {.timeouts = {.connect = brief, .request = brief, .release = brief}, .observer = news.observer()});
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct FarAway {
   FarAway(ServerDatabase& database, std::chrono::milliseconds round_trip, EngineOptions options = {})
       : proxy(database.server()) {
     if (round_trip > 0ms) proxy.delay(round_trip / 2);
-    options.release_timeout *= slowness();  // what is not released in time would be left behind
+    options.timeouts.release *= slowness();  // what is not released in time would be left behind
     engine.emplace(database.server().url_at(proxy.address()), std::move(options));
   }
   Proxy proxy;
@@ -42,7 +42,7 @@ TEST_CASE("who waits far away marks the name, and needs no new connections for i
   auto holder = database->engine();
   for (const auto round_trip : round_trips) {
     CAPTURE(round_trip.count());
-    FarAway far(database, round_trip, {.poll_first = 50ms, .poll_floor = 200ms});
+    FarAway far(database, round_trip, {.polling = {.first = 50ms, .longest = 200ms}});
     const auto lock = holder.try_lock("job", {.lease = 1h});
     REQUIRE(lock);
     CHECK(marked_for(database->admin(), "job") < 0);
@@ -63,7 +63,7 @@ TEST_CASE("a release is heard far away in a few round trips") {
   for (const auto round_trip : round_trips) {
     CAPTURE(round_trip.count());
     auto holder = database->engine();
-    FarAway far(database, round_trip, {.poll_first = 5s, .poll_floor = 5s});
+    FarAway far(database, round_trip, {.polling = {.first = 5s, .longest = 5s}});
     auto best = std::chrono::microseconds::max();
     // The first times listeners and those who ring have to find each other, and a machine is slow now and then.
     const bool soon = eventually([&] {
@@ -128,7 +128,7 @@ TEST_CASE("a mark whose answer comes too late costs no connection") {
   auto holder = database->engine();
   const auto lock = holder.try_lock("job", {.lease = 1h});
   REQUIRE(lock);
-  FarAway far(database, 0ms, {.poll_first = 100ms, .poll_floor = 400ms});
+  FarAway far(database, 0ms, {.polling = {.first = 100ms, .longest = 400ms}});
   for (int i = 0; i < 8; ++i) far.engine->try_lock("near").reset();  // as far as it knows it is near
   far.proxy.delay(55ms);
   auto waits = std::async(std::launch::async, [&] { return far.engine->try_lock_for("job", 5s).has_value(); });
@@ -141,7 +141,7 @@ TEST_CASE("a mark whose answer comes too late costs no connection") {
 TEST_CASE("a distance that changes all the time costs no connections either") {
   ServerDatabase database;
   auto holder = database->engine();
-  FarAway far(database, 0ms, {.poll_first = 20ms, .poll_floor = 50ms});
+  FarAway far(database, 0ms, {.polling = {.first = 20ms, .longest = 50ms}});
   const auto lock = holder.try_lock("job", {.lease = 1h});
   auto waits = std::async(std::launch::async, [&] { return far.engine->try_lock_for("job", 6s).has_value(); });
   for (int i = 0; waits.wait_for(200ms) == std::future_status::timeout; ++i) far.proxy.delay(i % 2 == 0 ? 75ms : 1ms);

@@ -19,7 +19,7 @@ namespace {
 struct Scene {
   ServerDatabase database{};
   EventLog news{};
-  Engine engine = database->engine({.request_timeout = 1s, .observer = news.observer()});
+  Engine engine = database->engine({.timeouts = {.request = 1s}, .observer = news.observer()});
   Scene() { database->admin().run("CREATE TABLE app (n bigint PRIMARY KEY, v bigint)"); }
   long long stored() { return database->admin().number("SELECT count(*) FROM app"); }
 };

@@ -38,7 +38,8 @@ int ended_by(const Address& other) {
 TEST_CASE("a try on an idle connection that was ended, with no other to be had, is unavailable and not in doubt") {
   ServerDatabase database;
   Proxy proxy(database.server());
-  Engine engine(database.server().url_at(proxy.address()), {.connections = 1, .request_timeout = 600ms * slowness()});
+  Engine engine(database.server().url_at(proxy.address()),
+                {.connections = 1, .timeouts = {.request = 600ms * slowness()}});
   engine.try_lock("warm").reset();
   proxy.refuse();
   REQUIRE(eventually([&] { return ended_by(proxy.address()) == 1; }));

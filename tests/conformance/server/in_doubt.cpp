@@ -22,7 +22,7 @@ struct Shaky {
 
   explicit Shaky(Duration patience = 10s * slowness())
       : engine(database.server().url_at(proxy.address()),
-               {.connections = 1, .request_timeout = patience, .observer = news.observer()}) {
+               {.connections = 1, .timeouts = {.request = patience}, .observer = news.observer()}) {
     engine.try_lock("warm").reset();
   }
 };
@@ -96,12 +96,12 @@ TEST_CASE("an acquire that stays without an answer and an engine that is gone ho
   Proxy proxy(database.server());
   const auto lease = 2s * slowness();
   {
-    Engine engine(database.server().url_at(proxy.address()), {.connections = 1, .request_timeout = brief});
+    Engine engine(database.server().url_at(proxy.address()), {.connections = 1, .timeouts = {.request = brief}});
     engine.try_lock("warm").reset();
     proxy.lose_next_answer_and_refuse();
     CHECK(thrown_by([&] { engine.try_lock("job", {.lease = lease}); }).fault == Fault::in_doubt);
   }
-  auto other = database->engine({.poll_floor = 50ms});
+  auto other = database->engine({.polling = {.longest = 50ms}});
   const Stopwatch time;
   CHECK(other.try_lock_for("job", 2min));
   CHECK(time.elapsed() < lease + 2s * slowness());

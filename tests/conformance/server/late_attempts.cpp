@@ -23,7 +23,7 @@ struct Late {
   ServerDatabase database{};
   Proxy proxy{database.server()};
   Engine engine{database.server().url_at(proxy.address()),
-                {.reentrance = Reentrance::none, .request_timeout = patience}};
+                {.reentrance = Reentrance::none, .timeouts = {.request = patience}}};
   Engine other = database->engine({.reentrance = Reentrance::none});
 
   Late() {
@@ -154,7 +154,7 @@ TEST_CASE("what is granted to a waiter that has given up is freed, though the lo
 TEST_CASE("a waiter does not wait for itself: what its late attempt was granted is its own") {
   Late late;
   Engine engine(late.database.server().url_at(late.proxy.address()),
-                {.request_timeout = patience, .poll_first = 2s, .poll_floor = 2s, .listen = false});
+                {.timeouts = {.request = patience}, .polling = {.first = 2s, .longest = 2s}, .listen = false});
   engine.try_lock("warm").reset();
   auto lock = late.other.try_lock("job");
   REQUIRE(lock);

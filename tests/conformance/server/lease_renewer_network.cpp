@@ -19,8 +19,7 @@ struct Network {
   EventLog news{};
   Engine engine{database.server().url_at(proxy.address()),
                 {.connections = 2,
-                 .connect_timeout = 10s * slowness(),
-                 .request_timeout = 5s * slowness(),
+                 .timeouts = {.connect = 10s * slowness(), .request = 5s * slowness()},
                  .observer = news.observer()}};
 
   // Waits for a renewal that was made after this call.
@@ -119,7 +118,7 @@ TEST_CASE("a destructor on a dead network takes no longer than its timeout, and 
   Network network;
   // Who waits for the request instead waits for a minute.
   Engine engine(network.database.server().url_at(network.proxy.address()),
-                {.request_timeout = 1min, .release_timeout = 300ms});
+                {.timeouts = {.request = 1min, .release = 300ms}});
   auto lock = engine.try_lock("job", {.lease = 1h, .renew = false});
   REQUIRE(lock);
   network.proxy.black_hole();

@@ -25,11 +25,11 @@ TEST_CASE("with a database that hangs a lock ends within release_timeout, and it
   EventLog news;
   const auto release_timeout = 300ms * slowness(), request_timeout = 1500ms * slowness();
   std::optional<Engine> engine;
-  engine.emplace(database.server().url_at(proxy.address()), EngineOptions{.connections = 4,
-                                                                          .request_timeout = request_timeout,
-                                                                          .release_timeout = release_timeout,
-                                                                          .reap_every = 20ms,
-                                                                          .observer = news.observer()});
+  engine.emplace(database.server().url_at(proxy.address()),
+                 EngineOptions{.connections = 4,
+                               .timeouts = {.request = request_timeout, .release = release_timeout},
+                               .reaper = {.every = 20ms},
+                               .observer = news.observer()});
   std::vector<Lock> locks;
   for (int i = 0; i < 8; ++i) locks.push_back(engine->lock(row_name("job ", i), renewed_often()));
   proxy.black_hole();
@@ -61,7 +61,7 @@ TEST_CASE(
   auto held = other.lock("job");
   std::optional<Engine> engine;
   engine.emplace(database.server().url_at(proxy.address()),
-                 EngineOptions{.request_timeout = request_timeout, .observer = [let_go, blocks](const Event&) {
+                 EngineOptions{.timeouts = {.request = request_timeout}, .observer = [let_go, blocks](const Event&) {
                                  *blocks = true;
                                  eventually([&] { return let_go->load(); });
                                }});
@@ -88,13 +88,11 @@ TEST_CASE("a reaper goes on after the database was away, was silent, and lost it
   add_old_rows(database->admin(), "left ", count, 1, true);
   EventLog news;
   {
-    Engine engine(database.server().url_at(proxy.address()), {.connections = 1,
-                                                              .connect_timeout = 1s * slowness(),
-                                                              .request_timeout = 1s * slowness(),
-                                                              .reap_every = 10ms,
-                                                              .retention = 1h,
-                                                              .grace = 1h,
-                                                              .observer = news.observer()});
+    Engine engine(database.server().url_at(proxy.address()),
+                  {.connections = 1,
+                   .timeouts = {.connect = 1s * slowness(), .request = 1s * slowness()},
+                   .reaper = {.every = 10ms, .retention = 1h, .grace = 1h},
+                   .observer = news.observer()});
     for (int round = 0; round < 12 && database->admin().held() > 0; ++round) {
       const auto held = database->admin().held();
       const auto requests = proxy.requests();

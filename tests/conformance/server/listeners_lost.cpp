@@ -68,12 +68,12 @@ TEST_CASE("a release that travels with others rings") {
       const auto at = static_cast<std::size_t>(i);
       const Name name(names[at]);
       const store::AcquireRequest ask{name, owners[at], "node", "label", actor, 1h, {}, ""};
-      const auto answer = table->acquire({&ask, 1}, soon()).front();
+      const auto answer = table->acquire(ask, soon());
       claims[at] = {names[at], owners[at], answer.token.value()};
     });
     in_parallel(threads, [&](int i) {
       const auto& claim = claims[static_cast<std::size_t>(i)];
-      CHECK(static_cast<bool>(table->release({&claim, 1}, soon()).front()));
+      CHECK(table->release(claim, soon()));
     });
   };
   const Watched watched[] = {{job(7), actor}};
@@ -115,7 +115,7 @@ TEST_CASE("where it is told who need wake, it is the queue's first") {
   CHECK(eventually([&] {
     database->admin().run(row);
     const store::LeaseKey claim{"job", "abc", Token{100}};
-    if (!holder.table().release({&claim, 1}, soon()).front()) return false;
+    if (!holder.table().release(claim, soon())) return false;
     const auto rung = listener->wait(watched, soon(100ms));
     for (const auto& one : rung.names) CHECK((one.head.empty() || one.head == first));
     return heard(rung, "job");

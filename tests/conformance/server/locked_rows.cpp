@@ -21,7 +21,7 @@ const auto at_once = 2s * slowness();
 
 TEST_CASE("a try on a free lock whose row is locked is busy, soon") {
   ServerDatabase database;
-  auto engine = database->engine({.request_timeout = in_vain});
+  auto engine = database->engine({.timeouts = {.request = in_vain}});
   engine.try_lock("job").reset();
   database->admin().block("job");
   const Stopwatch time;
@@ -33,7 +33,7 @@ TEST_CASE("a try on a free lock whose row is locked is busy, soon") {
 
 TEST_CASE("other locks are granted, renewed and released at once while one row is locked") {
   ServerDatabase database;
-  auto engine = database->engine({.request_timeout = in_vain});
+  auto engine = database->engine({.timeouts = {.request = in_vain}});
   engine.try_lock("job").reset();
   engine.try_lock("old").reset();
   database->admin().block("job");
@@ -70,7 +70,7 @@ TEST_CASE("of a batch of renewals the locked row is not known yet, and the other
 
 TEST_CASE("the reaper goes around a locked row and comes back for it") {
   ServerDatabase database;
-  auto engine = database->engine({.retention = 50ms, .grace = 50ms});
+  auto engine = database->engine({.reaper = {.retention = 50ms, .grace = 50ms}});
   for (const char* name : {"a", "b"}) {
     engine.try_lock(name).reset();
     database->admin().make_idle_for_days(name);
@@ -98,10 +98,11 @@ TEST_CASE(
   for (int i = 0; i < 3; ++i) engine.try_lock("job").reset();
   const auto held = other.lock("job", {.lease = 1h, .renew = false});
   database->admin().block("job");
-  Holder row;
+  Refusal refusal;
   const Stopwatch time;
-  CHECK_FALSE(engine.try_lock("job", {}, &row));
+  CHECK_FALSE(engine.try_lock("job", {}, &refusal));
   CHECK(time.elapsed() < at_once);
-  CHECK(row.state == State::held);
+  CHECK(refusal.holder.state == State::held);
+  CHECK(refusal.why == Refused::busy);
   database->admin().unblock();
 }

@@ -61,7 +61,7 @@ void check_says_what_is_in_the_way(const Thrown& thrown, std::string_view call) 
 
 TEST_CASE("a table that is locked as a whole is a timeout that says so, never busy, however it is asked") {
   ServerDatabase database;
-  auto engine = database->engine({.request_timeout = patience});
+  auto engine = database->engine({.timeouts = {.request = patience}});
   engine.try_lock("old").reset();
   for (const auto& how : database.server().table_locks("resource_lock")) {
     CAPTURE(how.name);
@@ -88,7 +88,7 @@ TEST_CASE("a table that is locked as a whole is a timeout that says so, never bu
 
 TEST_CASE("none of many who ask at the same time is told that a locked table is busy, nor are those in line behind") {
   ServerDatabase database;
-  auto engine = database->engine({.connections = 1, .request_timeout = patience});
+  auto engine = database->engine({.connections = 1, .timeouts = {.request = patience}});
   engine.try_lock("old").reset();
   const auto how = database.server().table_locks("resource_lock").back();
   std::atomic<int> told{0};
@@ -109,7 +109,7 @@ TEST_CASE("none of many who ask at the same time is told that a locked table is 
 
 TEST_CASE("who waits gets the lock when the table is unlocked, and who only tries as well if that is soon") {
   ServerDatabase database;
-  auto engine = database->engine({.request_timeout = 20s});
+  auto engine = database->engine({.timeouts = {.request = 20s}});
   engine.try_lock("job").reset();
   for (const auto& how : database.server().table_locks("resource_lock")) {
     CAPTURE(how.name);
@@ -127,7 +127,7 @@ TEST_CASE("who waits gets the lock when the table is unlocked, and who only trie
 TEST_CASE("a name that somebody holds is busy while its table is locked against writing") {
   ServerDatabase database;
   auto holder = database->engine();
-  auto engine = database->engine({.request_timeout = patience});
+  auto engine = database->engine({.timeouts = {.request = patience}});
   const auto held = holder.try_lock("job", {.lease = 1min});
   auto closed = holder.try_lock("closed", {.at_least = 1min});
   closed->release();

@@ -20,7 +20,7 @@ struct Shaky {
   Proxy proxy{database.server()};
   EventLog news{};
   Engine engine{database.server().url_at(proxy.address()),
-                {.connections = 1, .request_timeout = 10s * slowness(), .observer = news.observer()}};
+                {.connections = 1, .timeouts = {.request = 10s * slowness()}, .observer = news.observer()}};
 
   Shaky() { engine.try_lock("warm").reset(); }
 };
@@ -147,7 +147,7 @@ TEST_CASE("metadata whose answer is lost is written, once, and no loss") {
 TEST_CASE("a removal whose answer is lost has removed, and its next token is larger") {
   Shaky shaky;
   Engine engine(shaky.database.server().url_at(shaky.proxy.address()),
-                {.connections = 1, .request_timeout = 10s * slowness(), .grace = 1s * slowness()});
+                {.connections = 1, .timeouts = {.request = 10s * slowness()}, .reaper = {.grace = 1s * slowness()}});
   engine.try_lock("job").reset();
   const auto last = shaky.database->admin().token("job");
   auto removal = std::async(std::launch::async, [&] { return engine.remove("job"); });

@@ -18,7 +18,7 @@ struct Waiting {
   ServerDatabase database{};
   Proxy proxy{database.server()};
   Engine holder = database->engine();
-  Engine waiter{database.server().url_at(proxy.address()), {.request_timeout = 1s * slowness()}};
+  Engine waiter{database.server().url_at(proxy.address()), {.timeouts = {.request = 1s * slowness()}}};
 
   auto wait() {
     return std::async(std::launch::async, [this] { return waiter.try_lock_for("job", 10min).has_value(); });

@@ -104,7 +104,7 @@ TEST_CASE("an engine runs whole with the runtime's grants, and with no others") 
   ServerDatabase database;
   const auto url = url_of(database.server(), schema::Role::runtime);
   {
-    Engine engine(url, {.retention = Duration{1}, .grace = Duration{1}});
+    Engine engine(url, {.reaper = {.retention = Duration{1}, .grace = Duration{1}}});
     auto lock = engine.try_lock("job", {.at_least = 1ms});
     REQUIRE(lock);
     lock->extend(10s);
@@ -129,8 +129,8 @@ TEST_CASE("an engine runs whole with the runtime's grants, and with no others") 
     CHECK_FALSE(database->admin().exists("job"));
   }
   schema::Options options;
-  options.lock_timeout = Duration{};
-  CHECK(thrown_by([&] { schema::down(url, 0, options, true); }).fault == Fault::permission);
+  options.timeouts.lock = Duration{};
+  CHECK(thrown_by([&] { static_cast<void>(schema::down(url, 0, options, true)); }).fault == Fault::permission);
   CHECK(schema::check(database->url()).verdict != Verdict::failed);
 }
 
@@ -182,8 +182,8 @@ TEST_CASE("with the right to read alone everything can be looked at, and nothing
     dry.lock = dry.verify = false;
     const auto url = place->url();  // of an owner, who might have written
     schema::up(url, dry);
-    schema::down(url, 0, dry, true);
-    schema::repair(url, dry);
+    static_cast<void>(schema::down(url, 0, dry, true));
+    static_cast<void>(schema::repair(url, dry));
     CHECK(everything(*place) == before);
   }
 }
@@ -195,7 +195,7 @@ TEST_CASE("the grants to read are enough to check, and to be told what else is n
   CHECK_MESSAGE(status.verdict == Verdict::good, status.message);
   CHECK(schema::dump(url).lines == schema::dump(database->url()).lines);
   CHECK(Engine(url).list().empty());
-  const auto thrown = thrown_by([&] { schema::down(url, 1); });
+  const auto thrown = thrown_by([&] { static_cast<void>(schema::down(url, 1)); });
   CHECK_MESSAGE(thrown.fault == Fault::permission, thrown.text);
   CHECK_MESSAGE(thrown.names("GRANT"), thrown.text);
 }

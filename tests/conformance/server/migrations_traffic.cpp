@@ -31,7 +31,7 @@ TEST_CASE("while an upgrade waits for a transaction on the table, nobody else wa
   schema::Report report;
   std::jthread upgrade([&] {
     schema::Options options;
-    options.ddl_lock_timeout = ddl_lock_timeout;
+    options.timeouts.ddl_lock = ddl_lock_timeout;
     options.ddl_retries = 1000;
     options.observer = [&](std::string_view text) { tries += text.find("trying again") != std::string_view::npos; };
     report = schema::up(place->url(), options);

@@ -21,7 +21,7 @@ TEST_CASE("threads that wait for one name cost a few statements a second, no con
   const Proxy proxy(database.server());
   auto holder = database->engine();
   Engine engine(database.server().url_at(proxy.address()),
-                {.connect_timeout = 10s * slowness(), .request_timeout = 5s * slowness()});
+                {.timeouts = {.connect = 10s * slowness(), .request = 5s * slowness()}});
   const auto lock = holder.try_lock("job");
   REQUIRE(lock);
   std::atomic<int> begun = 0, ended = 0, granted = 0;

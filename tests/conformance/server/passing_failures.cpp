@@ -33,7 +33,7 @@ auto through(ServerPlace& server, ServerPlace::Mishap mishap, Call call) {
 TEST_CASE("an acquire, an extension and a release that fail in passing are asked again inside the caller's time") {
   ServerDatabase database;
   EventLog news;
-  auto engine = database->engine({.request_timeout = 2min, .observer = news.observer()});
+  auto engine = database->engine({.timeouts = {.request = 2min}, .observer = news.observer()});
   engine.try_lock("old").reset();
   for (const auto mishap : every_mishap)
     for (const char* name : {"old", "new"}) {
@@ -69,7 +69,7 @@ TEST_CASE("a renewal that fails in passing is no loss") {
 
 TEST_CASE("one that does not pass is told when the caller's time is over") {
   ServerDatabase database;
-  auto engine = database->engine({.request_timeout = 500ms * slowness()});
+  auto engine = database->engine({.timeouts = {.request = 500ms * slowness()}});
   engine.try_lock("job").reset();
   database.server().fail_writes(ServerPlace::Mishap::deadlock);
   // The last time it is asked may be so late that not even the mishap is heard of any more.

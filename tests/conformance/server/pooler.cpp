@@ -81,7 +81,7 @@ TEST_CASE("nothing that the engine does through a pooler stays in the sessions t
     CAPTURE(prepared);
     Sessions application(database.server(), *pooler);
     const auto before = application.state(database.server());
-    Engine engine(database.server().url_at(*pooler), {.request_timeout = 30s, .prepared_statements = prepared});
+    Engine engine(database.server().url_at(*pooler), {.timeouts = {.request = 30s}, .prepared_statements = prepared});
     use_everything(database, *pooler, engine);
     CHECK(application.state(database.server()) == before);
   }
@@ -93,7 +93,7 @@ TEST_CASE("a row that is locked elsewhere is busy through a pooler as fast as wi
   if (!pooler) return;
   for (const bool prepared : {true, false}) {
     CAPTURE(prepared);
-    Engine engine(database.server().url_at(*pooler), {.request_timeout = 5min, .prepared_statements = prepared});
+    Engine engine(database.server().url_at(*pooler), {.timeouts = {.request = 5min}, .prepared_statements = prepared});
     engine.try_lock("job").reset();
     database->admin().block("job");
     const Stopwatch time;
@@ -110,8 +110,8 @@ TEST_CASE("through a pooler one holds at a time, and a waiter gets what is relea
   ServerDatabase database;
   const auto pooler = database.server().pooler();
   if (!pooler) return;
-  Engine engine(database.server().url_at(*pooler), {.request_timeout = 30s});
-  Engine other(database.server().url_at(*pooler), {.request_timeout = 30s});
+  Engine engine(database.server().url_at(*pooler), {.timeouts = {.request = 30s}});
+  Engine other(database.server().url_at(*pooler), {.timeouts = {.request = 30s}});
   std::atomic<int> inside{0}, most{0};
   in_parallel(6, [&](int i) {
     for (int round = 0; round < 5; ++round) {
@@ -143,7 +143,7 @@ TEST_CASE("prepared=off in the URL has nothing prepared") {
   ServerDatabase database;
   if (!database.server().forget_prepared()) return;
   EventLog news;
-  Engine engine(database->url() + "?prepared=off", {.request_timeout = 30s, .observer = news.observer()});
+  Engine engine(database->url() + "?prepared=off", {.timeouts = {.request = 30s}, .observer = news.observer()});
   for (int round = 0; round < 3; ++round) engine.try_lock("job").reset();
   CHECK_FALSE(news.has(Event::Kind::retried));
 }

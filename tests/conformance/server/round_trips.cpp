@@ -124,11 +124,11 @@ TEST_CASE("a busy answer is one round trip, and one more for who holds the lock"
   Counted counted;
   auto other = counted.database->engine();
   const auto lock = other.try_lock("job"), second = other.try_lock("second");
-  Holder who;
-  for (int i = 0; i < 2; ++i) CHECK_FALSE(counted.engine.try_lock("job", {}, &who));  // prepares both statements
+  Refusal refusal;
+  for (int i = 0; i < 2; ++i) CHECK_FALSE(counted.engine.try_lock("job", {}, &refusal));  // prepares both statements
   CHECK(counted.round_trips([&] { CHECK_FALSE(counted.engine.try_lock("second")); }) == 1);
   CHECK(counted.round_trips([&] { CHECK_FALSE(counted.engine.try_lock("job")); }) == 1);
-  CHECK(counted.round_trips([&] { CHECK_FALSE(counted.engine.try_lock("job", {}, &who)); }) == 2);
+  CHECK(counted.round_trips([&] { CHECK_FALSE(counted.engine.try_lock("job", {}, &refusal)); }) == 2);
 }
 
 TEST_CASE("a renewal is one round trip, of one lease or of fifty") {
@@ -163,8 +163,8 @@ TEST_CASE("a renewal, and an extension, that tells of those who wait is one roun
   CHECK(table->renew(claims, deadline) == outcomes);
   CHECK(counted.round_trips([&] { CHECK(table->renew(claims, deadline) == outcomes); }) == 1);
   for (const std::size_t lock : {std::size_t{0}, std::size_t{1}}) {
-    CHECK(table->extend(claims[lock], 30s, deadline) == outcomes[lock]);
-    CHECK(counted.round_trips([&] { CHECK(table->extend(claims[lock], 30s, deadline) == outcomes[lock]); }) == 1);
+    CHECK(table->extend(claims[lock], 30s, {}, deadline) == outcomes[lock]);
+    CHECK(counted.round_trips([&] { CHECK(table->extend(claims[lock], 30s, {}, deadline) == outcomes[lock]); }) == 1);
   }
 }
 

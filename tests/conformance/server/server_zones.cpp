@@ -19,11 +19,11 @@ TEST_CASE("the zone of the server changes nothing") {
     const auto off = database->admin().acquired_at("job") - now;
     CHECK_MESSAGE(off < 5min, zone);
     CHECK_MESSAGE(off > -5min, zone);
-    Holder who;
-    CHECK_FALSE(elsewhere.try_lock("job", {}, &who));
-    CHECK(who.state == State::held);
-    CHECK(who.held < 10min);
-    CHECK(who.left > 50min);
-    CHECK(who.left <= 1h);
+    Refusal refusal;
+    CHECK_FALSE(elsewhere.try_lock("job", {}, &refusal));
+    CHECK(refusal.holder.state == State::held);
+    CHECK(refusal.holder.held < 10min);
+    CHECK(refusal.holder.left > 50min);
+    CHECK(refusal.holder.left <= 1h);
   }
 }

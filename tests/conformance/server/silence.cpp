@@ -24,8 +24,7 @@ constexpr std::size_t silences = 12;
 std::chrono::milliseconds soon() { return 3s * slowness(); }
 
 // Each of them is much shorter than soon().
-const EngineOptions brief{
-    .connections = 1, .connect_timeout = 300ms, .request_timeout = 300ms, .release_timeout = 300ms};
+const EngineOptions brief{.connections = 1, .timeouts = {.connect = 300ms, .request = 300ms, .release = 300ms}};
 
 using Url = std::function<std::string(const Address&)>;
 
@@ -84,7 +83,7 @@ void stops_in_every_silence(const ServerPlace& server, const Url& url) {
     const auto said = whole / 2 * i / silences;
     CAPTURE(said);
     Proxy proxy(server);
-    Engine engine(url(proxy.address()), {.connections = 1, .request_timeout = 60s, .release_timeout = 300ms});
+    Engine engine(url(proxy.address()), {.connections = 1, .timeouts = {.request = 60s, .release = 300ms}});
     engine.lock("job").release();
     proxy.stall_after(said);
     const auto before = proxy.connections();

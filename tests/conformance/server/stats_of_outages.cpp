@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 TEST_CASE("a connection that breaks under a request is a retry because of that, and a reconnect") {
   ServerDatabase database;
   Proxy proxy(database.server());
-  Engine engine(database.server().url_at(proxy.address()), {.connections = 1, .request_timeout = 1min});
+  Engine engine(database.server().url_at(proxy.address()), {.connections = 1, .timeouts = {.request = 1min}});
   engine.try_lock("job").reset();
   CHECK(engine.stats().reconnected == 0);
   proxy.lose_next_answer();
@@ -41,7 +41,7 @@ TEST_CASE("a connection that breaks under a request is a retry because of that, 
 
 TEST_CASE("a server that ends a statement to break a deadlock is another cause") {
   ServerDatabase database;
-  auto engine = database->engine({.request_timeout = 1min});
+  auto engine = database->engine({.timeouts = {.request = 1min}});
   engine.try_lock("job").reset();
   database.server().fail_writes(ServerPlace::Mishap::deadlock);
   auto asked = std::async(std::launch::async, [&] { return engine.try_lock("job").has_value(); });
@@ -55,7 +55,7 @@ TEST_CASE("a lease that is renewed long after it was due is told and counted, an
   Proxy proxy(database.server());
   EventLog news;
   Engine engine(database.server().url_at(proxy.address()),
-                {.connect_timeout = 1s * slowness(), .request_timeout = 1s * slowness()});
+                {.timeouts = {.connect = 1s * slowness(), .request = 1s * slowness()}});
   const auto observer = engine.observe(news.observer());
   const Duration lease = 1min * slowness();
   const auto lock = engine.try_lock("job", {.lease = lease, .renew_every = 200ms});

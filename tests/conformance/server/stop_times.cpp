@@ -33,11 +33,10 @@ struct Rig {
   explicit Rig(unsigned connections = 4) : engine(open(connections)) {}
 
   Engine open(unsigned connections) {
-    return Engine(database.server().url_at(proxy.address()), {.connections = connections,
-                                                              .connect_timeout = patience,
-                                                              .request_timeout = patience,
-                                                              .release_timeout = 400ms,
-                                                              .listen = false});
+    return Engine(database.server().url_at(proxy.address()),
+                  {.connections = connections,
+                   .timeouts = {.connect = patience, .request = patience, .release = 400ms},
+                   .listen = false});
   }
 
   // A connection that is idle.
@@ -191,7 +190,7 @@ TEST_CASE("the end of an engine ends a call that hangs at once, and waits no lon
   std::chrono::microseconds longest{};
   check_prompt("the end of its engine", [&] {
     std::optional<Engine> engine(Engine(rig.database.server().url_at(rig.proxy.address()),
-                                        {.request_timeout = request_timeout, .release_timeout = 400ms}));
+                                        {.timeouts = {.request = request_timeout, .release = 400ms}}));
     rig.proxy.swallow_answers();
     const auto before = rig.proxy.requests();
     Hanging call([&](const auto&) { CHECK_THROWS_AS(static_cast<void>(engine->lock("job")), Error); });

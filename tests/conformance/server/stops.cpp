@@ -28,8 +28,7 @@ std::chrono::milliseconds far_too_long() { return std::max<std::chrono::millisec
 struct Silent {
   ServerDatabase database{};
   Proxy proxy{database.server()};
-  Engine engine{database.server().url_at(proxy.address()),
-                {.request_timeout = far_too_long(), .release_timeout = 400ms}};
+  Engine engine{database.server().url_at(proxy.address()), {.timeouts = {.request = far_too_long(), .release = 400ms}}};
 };
 
 // How long `call` goes on after a stop that is asked for once `hangs` says that it is under way.
@@ -100,7 +99,7 @@ TEST_CASE("a stop ends every kind of wait at once while the database is silent")
 TEST_CASE("a stop ends the wait for a connection of the pool at once") {
   Silent silent;
   Engine engine(silent.database.server().url_at(silent.proxy.address()),
-                {.connections = 1, .request_timeout = far_too_long()});
+                {.connections = 1, .timeouts = {.request = far_too_long()}});
   engine.try_lock("warm").reset();
   silent.proxy.swallow_answers();
   const auto before = silent.proxy.requests();
@@ -140,7 +139,7 @@ TEST_CASE("a release and a destructor end with release_timeout while the databas
 TEST_CASE("a connection that has died in silence while it was idle costs time, and no doubt") {
   Silent silent;
   Engine engine(silent.database.server().url_at(silent.proxy.address()),
-                {.request_timeout = 2s * slowness(), .release_timeout = 2s * slowness()});
+                {.timeouts = {.request = 2s * slowness(), .release = 2s * slowness()}});
   auto lock = engine.lock("held", {.lease = 1h, .renew = false});
   silent.proxy.stall();
   const Stopwatch time;

@@ -34,7 +34,7 @@ bool retried_for(const EventLog& news, std::string_view words) {
 TEST_CASE("a server that is read-only for a while is waited for, and costs no lease") {
   ServerDatabase database(failing().place());
   EventLog news;
-  Engine engine(database.server().url_of_role({"ALL"}), {.request_timeout = 4min, .observer = news.observer()});
+  Engine engine(database.server().url_of_role({"ALL"}), {.timeouts = {.request = 4min}, .observer = news.observer()});
   auto kept = engine.try_lock("kept", {.lease = 10min, .renew_every = 100ms});
   REQUIRE(kept);
   database.server().take_writes(false);
@@ -53,7 +53,7 @@ TEST_CASE("a server that is read-only for a while is waited for, and costs no le
 
 TEST_CASE("a server that stays read-only is said to be unavailable when the caller's time is over") {
   ServerDatabase database(failing().place());
-  Engine engine(database.server().url_of_role({"ALL"}), {.request_timeout = 1s * slowness()});
+  Engine engine(database.server().url_of_role({"ALL"}), {.timeouts = {.request = 1s * slowness()}});
   database.server().take_writes(false);
   Thrown thrown;
   Duration took{};
@@ -72,7 +72,7 @@ TEST_CASE("a server that stays read-only is said to be unavailable when the call
 TEST_CASE("callers with time live through a restart: no error reaches them, and nothing stays held") {
   const auto place = failing().place();
   Engine::install_schema(place->url());
-  Engine engine(place->url(), {.request_timeout = 4min, .release_timeout = 4min});
+  Engine engine(place->url(), {.timeouts = {.request = 4min, .release = 4min}});
   std::atomic<int> rounds{0};
   std::atomic<bool> done{false};
   auto caller = std::async(std::launch::async, [&] {

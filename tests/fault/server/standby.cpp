@@ -70,7 +70,7 @@ TEST_CASE("a grant or an extension whose wait for the standby is cancelled is as
     static_cast<void>(MissingStandby(database));  // from here on sessions are quiet
     EventLog news;
     auto engine =
-        database->engine({.request_timeout = 5min, .prepared_statements = prepared, .observer = news.observer()});
+        database->engine({.timeouts = {.request = 5min}, .prepared_statements = prepared, .observer = news.observer()});
     engine.try_lock("old").reset();
     for (const char* name : {"old", "new"}) {
       auto lock = with_cancelled_waits(database, news, [&] { return engine.try_lock(name, {.lease = 10min}); });
@@ -89,7 +89,7 @@ TEST_CASE("a grant or an extension whose wait for the standby is cancelled is as
 TEST_CASE("a release whose wait for the standby is cancelled frees the lock, and the next grant waits anew") {
   if (alone() == nullptr) return;
   ServerDatabase database(alone()->place());
-  auto engine = database->engine({.request_timeout = 5min, .release_timeout = 5min});
+  auto engine = database->engine({.timeouts = {.request = 5min, .release = 5min}});
   auto lock = engine.try_lock("job", {.lease = 10min});
   REQUIRE(lock);
   std::optional<MissingStandby> standby(std::in_place, database);
@@ -106,7 +106,7 @@ TEST_CASE("a release whose wait for the standby is cancelled frees the lock, and
 TEST_CASE("with_fence is in doubt when its commit's wait for the standby is cancelled, even in a quiet session") {
   if (alone() == nullptr) return;
   ServerDatabase database(alone()->place());
-  auto engine = database->engine({.request_timeout = 5min});
+  auto engine = database->engine({.timeouts = {.request = 5min}});
   auto lock = engine.try_lock("job", {.lease = 10min});
   REQUIRE(lock);
   database->admin().run("CREATE TABLE written (number integer)");

@@ -143,9 +143,9 @@ class Engines {
     EngineOptions options;
     options.lease = orders_.lease;
     options.label = orders_.id;
-    options.connect_timeout = 2s * slowness();
-    options.request_timeout = 1s * slowness();
-    options.poll_floor = 40ms;
+    options.timeouts.connect = 2s * slowness();
+    options.timeouts.request = 1s * slowness();
+    options.polling.longest = 40ms;
     if (one_in(2))
       options.observer = [lease = orders_.lease](const Event&) {
         if (one_in(4) && !told_to_stop()) pause(2 * lease);

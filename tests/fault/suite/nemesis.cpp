@@ -81,7 +81,7 @@ class ForgottenFloor {
     // The same engine each time: what it remembers of the floor is what may deceive it.
     if (!engine_) {
       EngineOptions options;
-      options.retention = options.grace = 20ms;
+      options.reaper.retention = options.reaper.grace = 20ms;
       engine_ = std::make_shared<Engine>(victims_.place.url(), options);
     }
     const auto end = std::to_string(++*round_);

@@ -213,7 +213,7 @@ TEST_CASE("a loss that whoever lets go is the first to see is told and counted, 
 
 TEST_CASE("an answer later than half the grace period looks at the floor again") {
   dlock::EngineOptions options;
-  options.grace = 1us;  // every answer is late
+  options.reaper.grace = 1us;  // every answer is late
   Bench bench(options);
   bench.table->set_floor(100);
   const auto held = bench.try_lock();  // begins above the floor: kept

@@ -125,7 +125,7 @@ TEST_CASE("an answer that comes when trust has run out brings nothing back, whoe
 TEST_CASE("an extension to less whose answer is lost leaves no more trust than that, and the lease ends as lost") {
   for (const bool carried_out : {true, false}) {
     INFO("carried out: " << carried_out);
-    Bench bench({.request_timeout = 100ms});
+    Bench bench({.timeouts = {.request = 100ms}});
     const auto held = bench.take({.lease = 1min, .renew = false});
     bench.table->add_mishap(Cause::disconnected, true, carried_out);
     bench.table->away_after_mishaps = true;
@@ -139,7 +139,7 @@ TEST_CASE("an extension to less whose answer is lost leaves no more trust than t
 }
 
 TEST_CASE("an extension to less that never left the process leaves no more trust either") {
-  Bench bench({.request_timeout = 50ms});
+  Bench bench({.timeouts = {.request = 50ms}});
   const auto held = bench.take({.lease = 1min, .renew = false});
   bench.table->away = true;
   CHECK(fault_of(bench, held, 300ms) == Fault::unavailable);
@@ -151,7 +151,7 @@ TEST_CASE("an extension to less that never left the process leaves no more trust
 }
 
 TEST_CASE("an extension to more whose answer is lost leaves trust as it was, and is renewed at the old length") {
-  Bench bench({.request_timeout = 100ms});
+  Bench bench({.timeouts = {.request = 100ms}});
   const auto held = bench.take({.lease = 3s});
   const auto trusted = held->trusted_until();
   bench.table->add_mishap(Cause::disconnected, true, true);

@@ -22,18 +22,17 @@ class FakeLockTable final : public store::LockTable {
     bool carried_out;
   };
 
-  store::Few<store::Granted> acquire(std::span<const store::AcquireRequest> asks, Deadline) override {
+  store::Granted acquire(const store::AcquireRequest& ask, Deadline) override {
     if (hang()) {
-      const auto& ask = asks.front();
       const std::lock_guard guard(mutex_);
       hanging_.push_back([this, name = ask.name, owner = std::string(ask.owner), node = std::string(ask.node),
                           entry = std::string(ask.entry), lease = ask.lease] {
         const store::AcquireRequest late{name, owner, node, {}, {}, lease, {}, {}, entry};
-        acquire_now({&late, 1});
+        acquire_now(late);
       });
       throw Failure(Cause::timed_out, "no answer in time", "", true);
     }
-    auto granted = with_mishaps([&] { return acquire_now(asks); });
+    auto granted = with_mishaps([&] { return acquire_now(ask); });
     if (after_acquiring) after_acquiring();
     return granted;
   }
@@ -59,10 +58,18 @@ class FakeLockTable final : public store::LockTable {
     return std::string(rows_[name].owner);
   }
 
-  store::Few<bool> release(std::span<const store::LeaseKey> keys, Deadline) override {
+  bool release(const store::LeaseKey& key, Deadline) override {
+    return with_mishaps([&] { return free(key.name, key.owner, number(key.token)); });
+  }
+
+  std::vector<std::optional<bool>> release_together(std::span<const store::LeaseKey> keys, Deadline) override {
+    ++releases_together;
     return with_mishaps([&] {
-      std::vector<bool> freed;
-      for (const auto& key : keys) freed.push_back(free(key.name, key.owner, number(key.token)));
+      std::vector<std::optional<bool>> freed;
+      for (const auto& key : keys) {
+        if (row_locked) freed.emplace_back();
+        else freed.emplace_back(free(key.name, key.owner, number(key.token)));
+      }
       return freed;
     });
   }
@@ -131,7 +138,7 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  store::Renewed extend(const store::LeaseKey& key, Duration lease, Deadline) override {
+  store::Renewed extend(const store::LeaseKey& key, Duration lease, Duration at_least, Deadline) override {
     ++extensions;
     if (before_extending) before_extending(lease);
     return with_mishaps([&]() -> store::Renewed {
@@ -145,6 +152,7 @@ class FakeLockTable final : public store::LockTable {
       } else {
         row->lease = lease;
       }
+      if (at_least > Duration{}) row->reopens = std::max(row->reopens, later(BootClock::now(), at_least));
       row->expires = std::max(row->expires, end);
       return wanted ? store::Renewed::wanted : store::Renewed::yes;
     });
@@ -311,7 +319,7 @@ class FakeLockTable final : public store::LockTable {
     return rows_[name].owner;
   }
 
-  std::atomic<int> renewals{0}, extensions{0}, looks{0}, withdrawals{0};
+  std::atomic<int> renewals{0}, extensions{0}, looks{0}, withdrawals{0}, releases_together{0};
   std::atomic<int> withdrawals_to_fail{0};  // the next ones
   std::function<void(std::span<const store::LeaseKey>, Deadline)>
       on_renew{};                                          // before anything happens; set before use
@@ -356,36 +364,28 @@ class FakeLockTable final : public store::LockTable {
     return left > 0;
   }
 
-  std::vector<store::Granted> acquire_now(std::span<const store::AcquireRequest> asks) {
-    std::vector<store::Granted> granted;
-    for (const auto& ask : asks) {
-      auto& row = rows_[ask.name.text()];
-      const auto now = BootClock::now();
-      if (row.owner == ask.owner) {  // once more: nothing is taken away
-        if (row.ends.empty()) row.expires = std::max(row.expires, later(now, ask.lease));
-        row.lease = std::max(row.lease, ask.lease);
-        granted.push_back({Token{row.token}, false});
-        continue;
-      }
-      if (row.reopens > now || (!row.owner.empty() && row.expires > now) || row.freed_by == ask.owner) {
-        granted.push_back({});
-        continue;
-      }
-      row.token = std::max(row.token, floor_) + 1;
-      row.reopens = ask.at_least > Duration{} ? later(now, ask.at_least) : Instant{};
-      row.ends.clear();
-      if (!ask.entry.empty()) row.ends[std::string(ask.entry)] = later(now, ask.lease);
-      row.owner = ask.owner;
-      row.freed_by.clear();
-      row.forced = false;
-      row.metadata.clear();
-      row.node = ask.node;
-      row.label = ask.label;
-      row.lease = ask.lease;
-      row.expires = later(now, ask.lease);
-      granted.push_back({Token{row.token}, false});
+  store::Granted acquire_now(const store::AcquireRequest& ask) {
+    auto& row = rows_[ask.name.text()];
+    const auto now = BootClock::now();
+    if (row.owner == ask.owner) {  // once more: nothing is taken away
+      if (row.ends.empty()) row.expires = std::max(row.expires, later(now, ask.lease));
+      row.lease = std::max(row.lease, ask.lease);
+      return {Token{row.token}, false};
     }
-    return granted;
+    if (row.reopens > now || (!row.owner.empty() && row.expires > now) || row.freed_by == ask.owner) return {};
+    row.token = std::max(row.token, floor_) + 1;
+    row.reopens = ask.at_least > Duration{} ? later(now, ask.at_least) : Instant{};
+    row.ends.clear();
+    if (!ask.entry.empty()) row.ends[std::string(ask.entry)] = later(now, ask.lease);
+    row.owner = ask.owner;
+    row.freed_by.clear();
+    row.forced = false;
+    row.metadata.clear();
+    row.node = ask.node;
+    row.label = ask.label;
+    row.lease = ask.lease;
+    row.expires = later(now, ask.lease);
+    return {Token{row.token}, false};
   }
 
   Row* mine(const store::LeaseKey& key) {

@@ -22,11 +22,10 @@ using dlock::Released;
 TEST_CASE("who is handed the lock has what it asked for: its at-least time, metadata, label and lease") {
   const auto table = std::make_shared<FakeLockTable>();
   Core core{table,
-            {.node = "replica-0",
+            {.reentrance = Reentrance::none,
+             .node = "replica-0",
              .label = "of the engine",
-             .reentrance = Reentrance::none,
-             .poll_first = 1h,
-             .poll_floor = 1h,
+             .polling = {.first = 1h, .longest = 1h},
              .listen = false}};
   struct Asked {
     std::string node, label, metadata;
@@ -35,8 +34,8 @@ TEST_CASE("who is handed the lock has what it asked for: its at-least time, meta
   std::optional<Asked> asked;
   table->waiting().on_hand_over = [&](const dlock::store::LeaseKey& from, const dlock::store::AcquireRequest& to) {
     asked = {std::string(to.node), std::string(to.label), std::string(to.metadata), to.lease, to.at_least};
-    CHECK(table->release({&from, 1}, Deadline::max()).front());
-    return table->acquire({&to, 1}, Deadline::max()).front().token;
+    CHECK(table->release(from, Deadline::max()));
+    return table->acquire(to, Deadline::max()).token;
   };
   const dlock::LockOptions wanted{
       .lease = 7min, .at_least = 1us, .renew = false, .label = "heir", .metadata = "the heir's"};

@@ -26,7 +26,7 @@ constexpr Duration lease = 1h;
 // Two processes of one table; the first's acquires hang.
 struct Bench {
   std::shared_ptr<FakeLockTable> table = std::make_shared<FakeLockTable>();
-  Core core{table, {.reentrance = dlock::Reentrance::none, .request_timeout = 1s}};
+  Core core{table, {.reentrance = dlock::Reentrance::none, .timeouts = {.request = 1s}}};
   Core other{table, {.reentrance = dlock::Reentrance::none}};
 
   static std::shared_ptr<Lease> take(Core& core, Duration wait = {}) {
@@ -147,7 +147,7 @@ TEST_CASE("a grant that was asked for once is not looked for after its release")
 TEST_CASE("what was given up is withdrawn before its engine ends, though that has failed before") {
   const auto table = std::make_shared<FakeLockTable>();
   {
-    Core core{table, {.reentrance = dlock::Reentrance::none, .request_timeout = 1s}};
+    Core core{table, {.reentrance = dlock::Reentrance::none, .timeouts = {.request = 1s}}};
     table->hang_acquires(1000);
     table->withdrawals_to_fail = 1;
     CHECK_THROWS_AS(static_cast<void>(Bench::take(core)), dlock::Error);

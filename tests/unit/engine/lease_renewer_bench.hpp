@@ -78,7 +78,7 @@ struct RenewerBench {
     const std::string owner = "owner of " + name;
     const auto sent = BootClock::now();
     const store::AcquireRequest ask{checked, owner, {}, {}, {}, terms.lease, {}, {}};
-    const auto granted = table->acquire({&ask, 1}, Deadline::max()).front();
+    const auto granted = table->acquire(ask, Deadline::max());
     auto held = std::make_shared<engine::Lease>(checked, owner, granted.token.value(), terms, sent);
     timer.watch(held);
     renewer.watch(held);

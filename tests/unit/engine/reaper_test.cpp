@@ -46,7 +46,7 @@ struct Bench {
   void abandon() {
     const dlock::Name name("job");
     const dlock::store::AcquireRequest ask{name, "owner", "", "label", "", dlock::Duration{1}, {}, ""};
-    table->acquire({&ask, 1}, dlock::Deadline::max());
+    table->acquire(ask, dlock::Deadline::max());
     const auto over = dlock::later(dlock::BootClock::now(), dlock::Duration{1});
     while (dlock::BootClock::now() <= over) std::this_thread::yield();
   }
@@ -55,9 +55,9 @@ struct Bench {
   void use() {
     const dlock::Name name("job");
     const dlock::store::AcquireRequest ask{name, "another", "", "", "", 1h, {}, ""};
-    const auto token = table->acquire({&ask, 1}, dlock::Deadline::max()).front().token;
+    const auto token = table->acquire(ask, dlock::Deadline::max()).token;
     const dlock::store::LeaseKey key{name.text(), "another", token.value_or(Token{})};
-    table->release({&key, 1}, dlock::Deadline::max());
+    table->release(key, dlock::Deadline::max());
   }
 
   bool tells(Event::Kind kind, long count) {

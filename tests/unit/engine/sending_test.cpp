@@ -57,7 +57,7 @@ TEST_CASE("an acquire that takes long is trusted from its sending") {
 }
 
 TEST_CASE("an entry of a node that takes long is trusted from its sending") {
-  Bench bench({.node = "replica-0", .reentrance = Reentrance::node});
+  Bench bench({.reentrance = Reentrance::node, .node = "replica-0"});
   const auto first = bench.take();
   bench.table->after_entering = takes_long;
   const auto asked = BootClock::now();
@@ -104,15 +104,15 @@ TEST_CASE("a renewal that takes long is trusted from its sending") {
 }
 
 TEST_CASE("a hand-over that takes long is trusted from its sending") {
-  Bench bench({.reentrance = Reentrance::none, .poll_first = 1h, .poll_floor = 1h, .listen = false});
+  Bench bench({.reentrance = Reentrance::none, .polling = {.first = 1h, .longest = 1h}, .listen = false});
   std::optional<Instant> asked;
   bench.table->waiting().on_hand_over = [&](const dlock::store::LeaseKey& from,
                                             const dlock::store::AcquireRequest& to) {
     asked = BootClock::now();
-    REQUIRE(bench.table->release({&from, 1}, dlock::Deadline::max()).front());
-    const auto granted = bench.table->acquire({&to, 1}, dlock::Deadline::max());
+    REQUIRE(bench.table->release(from, dlock::Deadline::max()));
+    const auto granted = bench.table->acquire(to, dlock::Deadline::max());
     takes_long();
-    return granted.front().token;
+    return granted.token;
   };
   // Only to who sleeps is anything handed over: who does not yet by then takes what is freed.
   REQUIRE(eventually([&] {

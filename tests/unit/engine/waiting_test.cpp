@@ -80,7 +80,7 @@ struct Bench {
   FakeChannel channel{};
   std::shared_ptr<FakeLockTable> table = std::make_shared<FakeLockTable>();
   Core holder{table, {.reentrance = Reentrance::none}};
-  Core waiter{table, {.reentrance = Reentrance::none, .poll_first = 1h, .poll_floor = 1h}};
+  Core waiter{table, {.reentrance = Reentrance::none, .polling = {.first = 1h, .longest = 1h}}};
   std::atomic<int> marks{0};
 
   Bench() {
@@ -130,7 +130,10 @@ TEST_CASE("what is freed while somebody who waits for that marks the name is see
 TEST_CASE("a release in this process wakes the next thread, also where nothing is heard and nothing handed over") {
   const auto table = std::make_shared<FakeLockTable>();
   Core core{table,
-            {.reentrance = Reentrance::none, .poll_first = 1h, .poll_floor = 1h, .listen = false, .hand_overs = 0}};
+            {.reentrance = Reentrance::none,
+             .polling = {.first = 1h, .longest = 1h},
+             .listen = false,
+             .hand_overs = {.in_a_row = 0}}};
   const auto held = core.acquire(Name("n"), {.lease = 24h, .renew = false}, {});
   REQUIRE(held);
   const auto next = soon([&](const Core::Patience& patience) {

@@ -1,0 +1,360 @@
+// How asynchronous calls are begun, carried out and answered.
+#include "api/async.hpp"
+
+#include "engine/on_behalf.hpp"
+#include "engine/pause.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <system_error>
+#include <unordered_set>
+
+namespace dlock {
+inline namespace v0 {
+namespace {
+
+constexpr std::chrono::hours far{24};  // the end of time itself overflows
+// Of so many that are ready some are chosen that can go together.
+constexpr std::size_t most_looked_at = 256;
+constexpr std::chrono::milliseconds until_memory{100};
+
+}  // namespace
+
+Error Engine::Async::ended() { return Error(Fault::misuse, "the engine was destroyed while this call waited on it"); }
+
+Engine::Async::Async(std::shared_ptr<Core> core)
+    : core_(std::move(core)),
+      handlers_(std::make_shared<api::Handlers>(core_->options().executor)),
+      most_(std::max<std::size_t>(1, core_->options().combine)) {}
+
+// With mutex_ held. The second one that talks to the database is a help, no more.
+void Engine::Async::start() {
+  try {
+    handlers_->start();
+    for (auto& thread : threads_) {
+      if (thread.started()) continue;
+      const auto part = &thread == &threads_.front() ? &Async::watch_time : &Async::work;
+      thread.start([self = shared_from_this(), part] { self->run(part); });
+      ++running_;
+    }
+  } catch (const std::system_error& error) {
+    if (threads_[1].started()) return;
+    throw Error(Fault::unavailable,
+                fmt::format("no thread could be started for asynchronous calls: {}", error.code().message()));
+  }
+}
+
+// A thread's whole life. Where there is no memory it goes on when there is.
+void Engine::Async::run(void (Async::*part)()) {
+  for (bool over = false; !over;) try {
+      (this->*part)();
+      over = true;
+    } catch (const std::exception&) { engine::pause_until(later(BootClock::now(), until_memory), {}); }
+  left();
+}
+
+void Engine::Async::left() noexcept {
+  const std::lock_guard guard(mutex_);
+  --running_;
+  ended_.notify_all();
+}
+
+void Engine::Async::Stopped::operator()() const noexcept {
+  if (const auto shared = async.lock()) shared->stopped(id);
+}
+
+void Engine::Async::stopped(Id id) noexcept {
+  try {
+    const std::lock_guard guard(mutex_);
+    stops_.push_back(id);
+    time_.notify_all();
+  } catch (const std::exception&) {  // out of memory: it ends with its deadline
+  }
+}
+
+void Engine::Async::acquire(const Wish& wish, LockHandler handler) {
+  if (!handler) throw Error(Fault::misuse, "the handler is empty: there is nothing to be called");
+  core_->check(wish.options);
+  const engine::OnBehalf behalf(wish.options);
+  const Wish whole{wish.name, behalf.options(), wish.deadline, wish.waits, wish.stop};
+  Id id = 0;
+  {
+    const std::lock_guard guard(mutex_);
+    if (closed_) throw ended();
+    start();
+    id = ++last_id_;
+    const auto line = lines_.find(whole.name.text());
+    if (line != lines_.end() && parks(whole, line->second)) {
+      park(id, whole, std::move(handler), line->second, line->first);
+    } else {
+      const auto acquire = std::make_shared<Acquire>(
+          core_, id, whole.name, std::make_shared<const LockOptions>(whole.options), whole.deadline, whole.waits);
+      acquire->first_of_line = whole.waits && line == lines_.end();
+      if (acquire->first_of_line) lines_[whole.name.text()].occupied = true;
+      try {
+        begin(acquire, nullptr, std::move(handler));
+      } catch (...) {  // out of memory: it has not begun
+        if (acquire->first_of_line) lines_.erase(whole.name.text());
+        throw;
+      }
+    }
+  }
+  if (whole.stop.stop_possible()) watch_stop(id, whole.stop);
+}
+
+// Known by its number before its caller can stop it.
+void Engine::Async::watch_stop(Id id, const std::stop_token& stop) noexcept {
+  try {
+    auto on_stop = std::make_unique<std::stop_callback<Stopped>>(stop, Stopped{weak_from_this(), id});
+    const std::lock_guard guard(mutex_);
+    if (const auto found = acquires_.find(id); found != acquires_.end()) {
+      if (!found->second->answered) found->second->on_stop.swap(on_stop);
+    } else if (const auto waiting = parked_.find(id); waiting != parked_.end()) {
+      waiting->second.on_stop.swap(on_stop);
+    }
+  } catch (const std::exception&) {  // out of memory, when it has begun: it is answered without having been stopped
+  }
+}
+
+void Engine::Async::begin(const AcquirePtr& acquire, OnStop on_stop, LockHandler handler) {
+  acquires_.emplace(acquire->id, acquire);
+  try {
+    look_at(acquire->late, acquire->id);
+    ready(acquire);
+  } catch (...) {
+    acquires_.erase(acquire->id);
+    throw;
+  }
+  acquire->on_stop = std::move(on_stop);
+  acquire->handler = std::move(handler);
+}
+
+void Engine::Async::ready(const AcquirePtr& acquire) {
+  (acquire->work.begun() ? ready_ : fresh_).push_back(acquire);
+  acquire->state = Acquire::State::ready;
+  acquire->news = false;
+  work_.notify_one();
+}
+
+void Engine::Async::rest(const AcquirePtr& acquire) {
+  acquire->refused = true;
+  if (acquire->news || acquire->answered) return ready(acquire);
+  acquire->state = Acquire::State::resting;
+  const auto due = acquire->work.rests_until();
+  if (due != acquire->due) look_at(acquire->due = due, acquire->id);
+}
+
+Engine::Async::News Engine::Async::news_of(const AcquirePtr& acquire) {
+  return [async = weak_from_this(), one = std::weak_ptr<Acquire>(acquire)] {
+    const auto self = async.lock();
+    const auto resting = one.lock();
+    if (!self || !resting) return;
+    const std::lock_guard guard(self->mutex_);
+    if (resting->state == Acquire::State::resting) self->ready(resting);
+    else resting->news = true;
+  };
+}
+
+// The first answer counts. Who comes after it gets its turn.
+void Engine::Async::answer(Acquire& acquire, Result<Lock> result, Afterwards& afterwards) {
+  if (acquire.answered) return;
+  acquire.answered = true;
+  afterwards.gone.push_back(std::move(acquire.on_stop));
+  afterwards.answers.emplace_back(std::move(acquire.handler), std::move(result));
+  if (acquire.first_of_line) next_in_line(acquire.work.name().text(), std::move(acquire.granted));
+}
+
+Result<Lock> Engine::Async::result_of(Acquire& acquire, Core::Acquired acquired) const {
+  if (acquired) return Lock(std::make_shared<Lock::Handle>(core_, std::move(acquired)));
+  if (acquire.stop.stop_requested()) return Refused::stopped;
+  return acquire.in_vain == Refused::busy && acquired.row_locked ? Refused::locked : acquire.in_vain;
+}
+
+// What can go together with the first.
+std::vector<Engine::Async::AcquirePtr> Engine::Async::next_acquires() {
+  std::vector<AcquirePtr> batch{std::move(fresh_.front())};
+  fresh_.pop_front();
+  const auto joins = [](const Acquire& one) { return !one.answered && one.work.plain(); };
+  if (most_ > 1 && joins(*batch.front())) {
+    std::unordered_set<std::string_view> names{batch.front()->work.name().text()};
+    std::vector<AcquirePtr> others;
+    while (!fresh_.empty() && batch.size() < most_ && others.size() < most_looked_at) {
+      auto one = std::move(fresh_.front());
+      fresh_.pop_front();
+      const bool taken = joins(*one) && names.insert(one->work.name().text()).second;
+      (taken ? batch : others).push_back(std::move(one));
+    }
+    for (auto one = others.rbegin(); one != others.rend(); ++one) fresh_.push_front(std::move(*one));
+  }
+  for (const auto& one : batch) one->state = Acquire::State::running;
+  return batch;
+}
+
+void Engine::Async::work() {
+  std::unique_lock guard(mutex_);
+  const auto nothing = [&] { return fresh_.empty() && ready_.empty() && releases_.empty(); };
+  for (;;) {
+    work_.wait(guard, [&] { return ending_ || !nothing(); });
+    if (nothing()) return;
+    // Each kind in turn, so that none waits for another to be done.
+    switch (turn_++ % 3) {
+      case 0:
+        if (!releases_.empty()) {
+          auto batch = next_releases();
+          guard.unlock();
+          give_back(std::move(batch));
+          guard.lock();
+        }
+        break;
+      case 1:
+        if (!fresh_.empty()) {
+          auto batch = next_acquires();
+          guard.unlock();
+          ask(std::move(batch));
+          guard.lock();
+        }
+        break;
+      default:
+        if (!ready_.empty()) {
+          const auto one = std::move(ready_.front());
+          ready_.pop_front();
+          one->state = Acquire::State::running;
+          guard.unlock();
+          step(one);
+          guard.lock();
+        }
+    }
+  }
+}
+
+// What is known after one statement is told at once; the others go on one by one, whichever thread has the time.
+void Engine::Async::ask(std::vector<AcquirePtr> batch) {
+  if (batch.size() > 1) {
+    std::vector<Core::AsyncAcquire*> all;
+    all.reserve(batch.size());
+    for (const auto& one : batch) all.push_back(&one->work);
+    Core::AsyncAcquire::try_together(all);
+    for (auto& one : batch)
+      if (one->work.answered()) {
+        step(one);
+        one.reset();
+      }
+    std::erase(batch, nullptr);
+    if (batch.empty()) return;
+  }
+  const auto own = std::move(batch.front());
+  batch.erase(batch.begin());
+  put_back(std::move(batch));
+  step(own);
+}
+
+void Engine::Async::put_back(std::vector<AcquirePtr> batch) {
+  const std::lock_guard guard(mutex_);
+  for (auto one = batch.rbegin(); one != batch.rend(); ++one) {
+    (*one)->refused = (*one)->refused || (*one)->work.refused();
+    (*one)->state = Acquire::State::ready;
+    fresh_.push_front(std::move(*one));
+  }
+  if (!batch.empty()) work_.notify_one();
+}
+
+void Engine::Async::step(const AcquirePtr& acquire) {
+  std::optional<Result<Lock>> result;
+  std::shared_ptr<engine::Lease> granted;
+  bool unheard = false;
+  {
+    const std::lock_guard guard(mutex_);
+    unheard = acquire->answered && !acquire->work.begun();
+  }
+  if (unheard) acquire->work.abandon();
+  else try {
+      if (auto acquired = acquire->work.go_on(news_of(acquire))) {
+        granted = *acquired;
+        result = result_of(*acquire, std::move(*acquired));
+      }
+    } catch (const Error& error) { result = error; } catch (const std::exception& error) {
+      acquire->work.abandon();
+      result = Error(Fault::unavailable, error.what());
+    }
+  Afterwards afterwards;
+  {
+    const std::lock_guard guard(mutex_);
+    if (!unheard && !result) return rest(acquire);
+    acquire->state = Acquire::State::over;
+    acquires_.erase(acquire->id);
+    if (result && !acquire->answered) {
+      acquire->granted = std::move(granted);
+      answer(*acquire, std::move(*result), afterwards);
+    }
+  }
+  perform(std::move(afterwards));  // what was granted to nobody is released with the result
+}
+
+void Engine::Async::deliver(LockHandler handler, Result<Lock> result) noexcept {
+  try {
+    handlers_->post(api::bound(std::move(handler), std::move(result)));
+  } catch (const std::exception&) {  // there is no memory to tell it, and the Lock, if any, is released
+  }
+}
+
+void Engine::Async::perform(Afterwards afterwards) {
+  for (const auto& acquire : afterwards.stopped) {
+    acquire->stop.request_stop();
+    const std::lock_guard guard(mutex_);
+    if (acquire->state == Acquire::State::resting) ready(acquire);
+  }
+  for (auto& [name, parked] : afterwards.expired) {
+    if (core_->nobody_seen(name.text())) {
+      look_for_itself(name, std::move(parked));
+      continue;
+    }
+    core_->tell_timed_out(name, parked.called, *parked.options);
+    afterwards.answers.emplace_back(std::move(parked.handler), Refused::timed_out);
+  }
+  for (const auto& acquire : afterwards.timed_out) acquire->work.tell_timed_out();
+  for (auto& [handler, result] : afterwards.answers) deliver(std::move(handler), std::move(result));
+}
+
+bool Engine::Async::is_own_thread() const noexcept {
+  return std::ranges::any_of(threads_, [](const Thread& thread) { return thread.is_this(); });
+}
+
+void Engine::Async::end(Instant until) noexcept {
+  Afterwards afterwards;
+  std::unordered_map<Id, Parked> parked;
+  {
+    const std::lock_guard guard(mutex_);
+    closed_ = true;
+    parked.swap(parked_);
+    for (const auto& [id, acquire] : acquires_) {
+      answer(*acquire, ended(), afterwards);
+      afterwards.stopped.push_back(acquire);
+    }
+    lines_.clear();
+  }
+  for (auto& [id, one] : parked) {
+    afterwards.gone.push_back(std::move(one.on_stop));
+    afterwards.answers.emplace_back(std::move(one.handler), ended());
+  }
+  perform(std::move(afterwards));
+  {
+    std::unique_lock guard(mutex_);
+    ending_ = true;
+    work_.notify_all();
+    time_.notify_all();
+    const int own = is_own_thread() ? 1 : 0;
+    ended_.wait_until(guard, std::min(until, later(BootClock::now(), far)), [&] { return running_ <= own; });
+    if (running_ > 0)
+      for (auto& thread : threads_) thread.let_be();
+  }
+  for (auto& thread : threads_) thread.finish();
+  release_rest();
+  handlers_->end(until);
+}
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,185 @@
+// The asynchronous calls of one engine: who is asked for, who waits behind whom, and when time is up.
+#pragma once
+
+#include "api/handlers.hpp"
+#include "api/lock_handle.hpp"
+#include "engine/async_acquire.hpp"
+#include "types/clock.hpp"
+#include "types/name.hpp"
+#include "types/thread.hpp"
+
+#include <dlock/engine.hpp>
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace dlock {
+inline namespace v0 {
+
+// Two threads talk to the database, and take along what can be asked for in one statement; a third one looks at the clock,
+// and never talks to it: what is late is answered by that one, and what is granted afterwards is given back. Of those
+// who wait for one name, and are nobody's job, the first alone is in line; the others are a few bytes each behind it.
+// Threads: any. Owns: its threads, for as long as the engine, and the handlers until they are called.
+// No handler is called, and none destroyed, with the mutex held; nor is anything asked of the core then.
+class Engine::Async : public std::enable_shared_from_this<Engine::Async> {
+ public:
+  struct Wish {
+    const Name& name;
+    const LockOptions& options;
+    Instant deadline;
+    bool waits;  // false: one attempt
+    std::stop_token stop{};
+  };
+
+  explicit Async(std::shared_ptr<Core> core);
+
+  // Throws misuse, and unavailable where there is no thread to be had; then the handler is not called.
+  void acquire(const Wish& wish, LockHandler handler);
+  // Takes what is held, unless it throws.
+  void release(std::shared_ptr<Lock::Handle>& held, std::function<void(Released)> handler);
+  // Answers everybody, and returns when all threads have ended that are not this one, or at `until`.
+  void end(Instant until) noexcept;
+  // How many wait for each name behind the first of them.
+  void count(std::map<std::string, std::size_t, std::less<>>& waiting) const;
+
+ private:
+  using Id = std::uint64_t;
+  using Due = std::pair<Instant, Id>;
+  using News = std::function<void()>;
+
+  // Says that a caller has asked to stop.
+  struct Stopped {
+    std::weak_ptr<Async> async;
+    Id id;
+    void operator()() const noexcept;
+  };
+  using OnStop = std::unique_ptr<std::stop_callback<Stopped>>;
+
+  // One that is asked for, or in line.
+  struct Acquire {
+    Acquire(std::shared_ptr<Core> core, Id its_id, const Name& name, std::shared_ptr<const LockOptions> options,
+            Instant deadline, bool waits)
+        : id(its_id),
+          in_vain(waits ? Refused::timed_out : Refused::busy),
+          work(std::move(core), name, std::move(options), {deadline, stop.get_token(), waits}),
+          late(later(work.answered_by(), std::chrono::milliseconds{25})) {}
+    const Id id;
+    const Refused in_vain;  // what it is told when it was not to be had
+    std::stop_source stop{};
+    Core::AsyncAcquire work;
+    const Instant late;  // when it is answered whatever its thread does
+    // Guarded by mutex_:
+    LockHandler handler{};
+    OnStop on_stop{};
+    enum class State { ready, running, resting, over } state = State::ready;
+    bool first_of_line = false, news = false, answered = false;
+    bool refused = false;                      // it is known not to be had, by now
+    std::shared_ptr<engine::Lease> granted{};  // what its answer has told of
+    Instant due = Instant::max();
+  };
+  using AcquirePtr = std::shared_ptr<Acquire>;
+
+  // One that waits behind the first of its line.
+  struct Parked {
+    Id id;
+    LockHandler handler;
+    std::shared_ptr<const LockOptions> options;
+    Instant deadline, called;
+    const std::string* name;  // the line's
+    OnStop on_stop{};
+  };
+
+  struct Line {
+    bool occupied = false;  // somebody is first
+    std::deque<Id> order{};
+    std::size_t parked = 0;                        // of those in `order` that are still there
+    std::shared_ptr<const LockOptions> options{};  // that the last one has, since most have the same
+  };
+
+  struct Release {
+    std::shared_ptr<Lock::Handle> held;
+    std::function<void(Released)> handler;
+    std::function<Released()> finish{};  // what is still to be done, alone
+  };
+
+  // What is done after the mutex is free: handlers to be called, and what is to be destroyed.
+  struct Afterwards {
+    std::vector<std::pair<LockHandler, Result<Lock>>> answers{};
+    std::vector<OnStop> gone{};
+    std::vector<AcquirePtr> stopped{}, timed_out{};
+    std::vector<std::pair<Name, Parked>> expired{};
+  };
+
+  void start();
+  void watch_stop(Id id, const std::stop_token& stop) noexcept;
+  void stopped(Id id) noexcept;
+
+  // With mutex_ held.
+  bool parks(const Wish& wish, Line& line) const;
+  void park(Id id, const Wish& wish, LockHandler handler, Line& line, const std::string& name);
+  void ready(const AcquirePtr& acquire);
+  void rest(const AcquirePtr& acquire);
+  void look_at(Instant due, Id id);
+  bool still_due(const Due& due) const;
+  std::optional<Due> next_due() const;
+  void answer(Acquire& acquire, Result<Lock> result, Afterwards& afterwards);
+  void next_in_line(const std::string& name, std::shared_ptr<engine::Lease> granted);
+  Parked unpark(Id id);
+  void on_time(Instant now, Afterwards& afterwards);
+  void on_stops(Afterwards& afterwards);
+  void begin(const AcquirePtr& acquire, OnStop on_stop, LockHandler handler);
+  void put_back(std::vector<AcquirePtr> batch);
+  std::vector<AcquirePtr> next_acquires();
+  std::vector<Release> next_releases();
+
+  void perform(Afterwards afterwards);
+  void look_for_itself(const Name& name, Parked parked);
+  bool is_own_thread() const noexcept;
+  void work();
+  void watch_time();
+  void ask(std::vector<AcquirePtr> batch);
+  void run(void (Async::*part)());
+  void deliver(LockHandler handler, Result<Lock> result) noexcept;
+  void deliver(std::function<void(Released)> handler, Released released) noexcept;
+  void release_rest() noexcept;
+  void step(const AcquirePtr& acquire);
+  void give_back(std::vector<Release> batch);
+  News news_of(const AcquirePtr& acquire);
+  static Error ended();
+  Result<Lock> result_of(Acquire& acquire, Core::Acquired acquired) const;
+  void left() noexcept;
+
+  const std::shared_ptr<Core> core_;
+  const std::shared_ptr<api::Handlers> handlers_;
+  const std::size_t most_;
+  mutable std::mutex mutex_;
+  std::condition_variable work_, time_, ended_;
+  // Guarded by mutex_:
+  Id last_id_ = 0;
+  int running_ = 0;                       // threads
+  bool closed_ = false, ending_ = false;  // everybody is answered; threads are to leave
+  unsigned turn_ = 0;                     // of what waits for a thread
+  std::deque<AcquirePtr> fresh_, ready_;  // not begun; in line, with something to do
+  std::deque<Release> releases_;
+  std::unordered_map<Id, AcquirePtr> acquires_;
+  std::unordered_map<Id, Parked> parked_;
+  std::unordered_map<std::string, Line> lines_;
+  std::vector<Id> stops_;
+  std::vector<Due> dues_;          // a heap, the next one first; of some the time has changed since
+  std::array<Thread, 3> threads_;  // last: they end before what they use
+};
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,155 @@
+// What an acquire does in each of its steps.
+#include "engine/async_acquire.hpp"
+
+#include "engine/retry.hpp"
+
+#include <dlock/error.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace dlock {
+inline namespace v0 {
+namespace {
+
+// A thread enters nothing here: only a job does.
+Reentrance without_threads(Reentrance chosen, const LockOptions& options) {
+  return chosen == Reentrance::thread && !options.job ? Reentrance::none : chosen;
+}
+
+}  // namespace
+
+Core::AsyncAcquire::AsyncAcquire(std::shared_ptr<Core> core, Name name, std::shared_ptr<const LockOptions> options,
+                                 Patience patience)
+    : core_(std::move(core)),
+      name_(std::move(name)),
+      options_(std::move(options)),
+      patience_(std::move(patience)),
+      reentrance_(without_threads(options_->reentrance.value_or(core_->options_.reentrance), *options_)),
+      request_(*core_, name_, *options_, reentrance_) {}
+
+Core::AsyncAcquire::~AsyncAcquire() { abandon(); }
+
+void Core::AsyncAcquire::abandon() noexcept {
+  if (std::exchange(over_, true)) return;
+  try {
+    queued_.reset();
+    if (const auto late = std::move(held_)) core_->release(late, core_->options_.timeouts.release);
+    if (request_.in_doubt || request_.unanswered) core_->free_later(request_);
+  } catch (const std::exception&) {  // out of memory: it ends with its lease
+  }
+}
+
+void Core::AsyncAcquire::try_together(std::span<AsyncAcquire* const> all) {
+  if (all.empty()) return;
+  auto& core = *all.front()->core_;
+  std::vector<AsyncAcquire*> asking;
+  asking.reserve(all.size());
+  for (auto* one : all) {
+    one->asked_ = true;
+    // Who is in line in this process comes first, but for those who do not wait.
+    if (!one->patience_.waits || !core.queues_->anybody(one->name_.text())) asking.push_back(one);
+  }
+  if (asking.size() < 2) return;
+  std::ranges::sort(asking, {}, [](const AsyncAcquire* one) { return std::string_view{one->name_.text()}; });
+  std::vector<std::optional<store::Granted>> answers(asking.size());
+  const auto sent = BootClock::now();
+  try {
+    core.ensure_running();
+    std::vector<store::AcquireRequest> asks;
+    asks.reserve(asking.size());
+    for (auto* one : asking) {
+      one->request_.first_sent = sent;
+      asks.push_back(core.acquire_request(one->request_, sent));
+    }
+    answers = core.table_->acquire_together(asks, core.soon());
+  } catch (const Failure& failure) {  // each asks for itself, which tells what is wrong if it still is
+    core.events_->emit_retry(failure);
+    if (failure.may_have_run())
+      for (auto* one : asking) one->request_.unanswered = true;
+  } catch (const Error&) {}
+  for (std::size_t i = 0; i < asking.size(); ++i) asking[i]->take(answers[i], sent);
+}
+
+void Core::AsyncAcquire::take(const std::optional<store::Granted>& answer, Instant sent) noexcept {
+  if (!answer) return;
+  try {
+    const auto end =
+        core_->take_up(request_, {answer->token, {}, answer->row_locked}, sent, false, {answered_by(), patience_.stop});
+    if (!end) return;
+    held_ = *end;
+    answer_ = held_ ? Answer::granted : Answer::refused;
+  } catch (...) {
+    broken_ = std::current_exception();
+    answer_ = Answer::broken;
+  }
+}
+
+bool Core::AsyncAcquire::answered() const noexcept {
+  if (answer_ == Answer::refused)
+    return !patience_.waits && !request_.row_locked && !core_->renewer_.has_leftovers(name_.text());
+  return answer_ != Answer::none;
+}
+
+void Core::AsyncAcquire::wait_at_once(std::shared_ptr<engine::Lease> before) noexcept {
+  in_line_ = true;
+  before_ = std::move(before);
+}
+
+std::optional<Core::Acquired> Core::AsyncAcquire::go_on(const std::function<void()>& news) {
+  if (!std::exchange(begun_, true)) {
+    if (auto ended = first()) return ended;
+    try {
+      queued_.emplace(*core_, request_, patience_).begin(news, std::exchange(before_, nullptr));
+    } catch (const Error&) { return end(nullptr, std::current_exception()); }
+  }
+  Held held;
+  std::exception_ptr broken;
+  try {
+    const auto ended = queued_->go_on();
+    if (!ended) return std::nullopt;
+    held = *ended;
+  } catch (const Error&) { broken = std::current_exception(); } catch (...) {
+    queued_.reset();  // out of memory: nobody is called for it any more
+    throw;
+  }
+  return end(std::move(held), broken);
+}
+
+// Empty: it is to wait in line.
+std::optional<Core::Acquired> Core::AsyncAcquire::first() {
+  if (patience_.stop.stop_requested() && !held_) return end(nullptr, nullptr);
+  std::exception_ptr broken = std::move(broken_);
+  auto held = std::move(held_);
+  const auto& name = name_.text();
+  try {
+    if (reentrance_ == Reentrance::thread && answer_ == Answer::none)
+      if (auto entered = core_->reenter(name_, *options_, patience_.deadline)) {
+        over_ = true;
+        return Acquired(std::move(entered));
+      }
+    core_->ensure_running();
+    const bool in_vain = answer_ == Answer::refused && !request_.row_locked && !core_->renewer_.has_leftovers(name);
+    const bool asked = answer_ == Answer::granted || answer_ == Answer::broken || in_vain;
+    const bool waits = !at_last_ && (in_line_ || (patience_.waits && core_->queues_->anybody(name)));
+    if (!asked && !waits) {
+      if (answer_ == Answer::none && !request_.unanswered) request_.first_sent = BootClock::now();
+      held = core_->try_first(request_, patience_);
+    }
+    if (!held && !broken) held = core_->enter_by_job(request_, patience_.deadline);
+  } catch (const Error&) { broken = std::current_exception(); }
+  if (!held && !broken && patience_.lasts()) return std::nullopt;
+  return end(std::move(held), broken);
+}
+
+Core::Acquired Core::AsyncAcquire::end(Held held, const std::exception_ptr& broken) {
+  queued_.reset();
+  over_ = true;
+  held = core_->told(request_, patience_, std::move(held), broken);
+  if (held && reentrance_ == Reentrance::thread && !request_.entered) core_->open_to_job(held);
+  return {std::move(held), request_.found_locked};
+}
+
+}  // namespace v0
+}  // namespace dlock

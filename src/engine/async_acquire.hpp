@@ -1,0 +1,80 @@
+// This file knows how an acquire goes on without a thread of its own.
+#pragma once
+
+#include "engine/core.hpp"
+#include "engine/request.hpp"
+#include "engine/wait/queued_acquire.hpp"
+
+#include <dlock/options.hpp>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace dlock {
+inline namespace v0 {
+
+// One acquire, whose steps are taken by whatever thread has the time for them. A thread is nobody's work here: without a
+// job it is a grant of its own.
+// Threads: one at a time. Owns: all that it needs. Fails: Error, as an acquire does; and then it is over.
+class Core::AsyncAcquire {
+ public:
+  AsyncAcquire(std::shared_ptr<Core> core, Name name, std::shared_ptr<const LockOptions> options, Patience patience);
+  // Leaves nothing behind; what it may have been granted is given back later.
+  ~AsyncAcquire();
+  AsyncAcquire(const AsyncAcquire&) = delete;
+  AsyncAcquire& operator=(const AsyncAcquire&) = delete;
+
+  // Asks for all of them in one statement, before any of them has gone on. No name twice.
+  static void try_together(std::span<AsyncAcquire* const> all);
+  // Whether it can be among them.
+  bool plain() const noexcept {
+    return !begun_ && !asked_ && !in_line_ && request_.entry.empty() && reentrance_ != Reentrance::thread;
+  }
+  // Whether that has brought an answer, so that it goes on without another statement; and whether that it is not to be had.
+  bool answered() const noexcept;
+  bool refused() const noexcept { return answer_ == Answer::refused; }
+
+  // These before it has gone on. It has been asked for since then.
+  void called(Instant since) noexcept { request_.called = since; }
+  // It is the next in line, and looks before it tries. `before`: what this process has been granted of the name just now.
+  void wait_at_once(std::shared_ptr<engine::Lease> before) noexcept;
+  // It is out of patience, and tries once more, whoever is in line.
+  void try_at_last() noexcept { at_last_ = true; }
+  // Until it has to rest, or has come to an end. Empty: it rests, until there are news or rests_until().
+  std::optional<Acquired> go_on(const std::function<void()>& news);
+  bool begun() const noexcept { return begun_; }
+  // Nobody waits for it any more: what it may have been granted is given back.
+  void abandon() noexcept;
+  // Of a call that has run out of time without having gone on to its end.
+  void tell_timed_out() const { core_->tell_timed_out(name_, request_.called, *options_); }
+  Instant rests_until() const noexcept { return queued_->rests_until(); }
+  // When an answer is late.
+  Instant answered_by() const noexcept { return core_->answer_by(patience_.deadline, request_.called); }
+  const Name& name() const noexcept { return name_; }
+
+ private:
+  using Held = std::shared_ptr<engine::Lease>;
+
+  void take(const std::optional<store::Granted>& answer, Instant sent) noexcept;
+  std::optional<Acquired> first();
+  Acquired end(Held held, const std::exception_ptr& broken);
+
+  const std::shared_ptr<Core> core_;
+  const Name name_;
+  const std::shared_ptr<const LockOptions> options_;
+  const Patience patience_;
+  const Reentrance reentrance_;
+  Request request_;
+  std::optional<QueuedAcquire> queued_{};
+  enum class Answer { none, refused, granted, broken } answer_ = Answer::none;  // to try_together
+  Held held_{};
+  std::exception_ptr broken_{};
+  std::shared_ptr<engine::Lease> before_{};
+  bool asked_ = false, begun_ = false, over_ = false, in_line_ = false, at_last_ = false;
+};
+
+}  // namespace v0
+}  // namespace dlock

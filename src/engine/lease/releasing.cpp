@@ -1,0 +1,159 @@
+// Gives leases back: one, or many in one statement.
+#include "engine/lease/releasing.hpp"
+#include "engine/core.hpp"
+#include "engine/retry.hpp"
+#include "types/mutant.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace dlock {
+inline namespace v0 {
+namespace {
+
+using engine::Lease;
+
+// When a release has ended, however it did, those who wait in this process look for themselves.
+class WakeOnExit {
+ public:
+  WakeOnExit(engine::WaitQueues& queues, const std::string& name, const bool& yields)
+      : queues_(queues), name_(name), yields_(yields) {}
+  ~WakeOnExit() {
+    if (wakes_ && !planted("silent_local_release")) queues_.wake_head(name_, yields_);
+  }
+  WakeOnExit(const WakeOnExit&) = delete;
+  WakeOnExit& operator=(const WakeOnExit&) = delete;
+  // There is nothing to hear of.
+  void keep_silent() { wakes_ = false; }
+
+ private:
+  engine::WaitQueues& queues_;
+  const std::string& name_;
+  const bool& yields_;
+  bool wakes_ = true;
+};
+
+}  // namespace
+
+Released Core::release(const std::shared_ptr<Lease>& held, Duration timeout) {
+  if (planted("release_takes_its_time")) timeout = options_.timeouts.request;
+  Releasing one{held};
+  if (const auto end = leave(one)) return *end;
+  return free(one, later(BootClock::now(), timeout));
+}
+
+// What has been entered is left. Empty: its row is to be freed.
+std::optional<Released> Core::leave(Releasing& one) {
+  const auto& held = one.held;
+  one.was_valid = held->valid(BootClock::now());
+  switch (entries_.leave(held)) {
+    case engine::ReentranceTable::Rest::nothing: break;
+    case engine::ReentranceTable::Rest::others: return one.was_valid ? Released::still_held : Released::was_lost;
+    case engine::ReentranceTable::Rest::detached: return Released::unconfirmed;
+    case engine::ReentranceTable::Rest::released: return entries_.what_became(held);
+  }
+  one.was_lost = !held->let_go();
+  tell_if_lost(held);
+  forget(held);
+  expect_late_attempts(*held);
+  return std::nullopt;
+}
+
+Released Core::free(Releasing& one, Instant deadline) {
+  const auto& held = one.held;
+  bool yields = false;
+  WakeOnExit wake(*queues_, held->name(), yields);
+  try {
+    if (!one.was_lost && hand_over(held, deadline, one.in_doubt, yields)) {
+      wake.keep_silent();  // the name was not free for a moment: whoever were woken would look in vain
+      return Released::freed;
+    }
+    const auto left = retry(deadline, {}, one.in_doubt, [&](Deadline until) { return leave_row(*held, until); });
+    return after_release(held, left, one.was_lost, one.in_doubt && one.was_valid);
+  } catch (const Error& error) { return release_later(held, one.was_lost, error); }
+}
+
+store::Left Core::leave_row(const Lease& held, Deadline deadline) {
+  if (!held.entry().empty()) return table_->leave(held.name(), held.entry(), deadline);
+  return {table_->release(held.key(), deadline), {}};
+}
+
+// `may_have_been_freed`: where there was nothing to free although it was ours when asked first, an attempt without an
+// answer has freed it.
+Released Core::after_release(const std::shared_ptr<Lease>& held, const store::Left& left, bool was_lost,
+                             bool may_have_been_freed) {
+  if (was_lost) return Released::was_lost;
+  if (!left.was_there && !may_have_been_freed) {
+    events_->counters().lost.of(Loss::refused).add();
+    events_->emit(Event::Kind::lost, *held, {}, "it was no longer ours when it was released");
+    return Released::was_lost;
+  }
+  if (left.owner == held->owner()) return Released::still_held;
+  events_->emit(Event::Kind::released, *held);
+  return Released::freed;
+}
+
+// It could not be released in time.
+Released Core::release_later(const std::shared_ptr<Lease>& held, bool was_lost, const Error& why) {
+  renewer_.free_later({held->name(), held->owner(), std::string(held->entry()), {}, false, held->longest()});
+  if (was_lost) return Released::was_lost;
+  events_->emit(Event::Kind::released, *held, {},
+                fmt::format("not confirmed; at the latest it ends with its lease: {}", why.what()));
+  return Released::unconfirmed;
+}
+
+// Those that nobody in this process waits for are freed in one statement; a row that is locked holds up nobody else's.
+std::vector<Core::Given> Core::release_together(std::span<const std::shared_ptr<Lease>> all, Duration timeout) {
+  std::vector<Given> ends(all.size());
+  std::vector<std::pair<Releasing, std::size_t>> plain;
+  const auto alone = [&](const Releasing& one, std::size_t place) {
+    ends[place].finish = [this, one = one, timeout]() mutable { return free(one, later(BootClock::now(), timeout)); };
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Releasing one{all[i]};
+    ends[i].end = leave(one);
+    if (ends[i].end) continue;
+    const bool handed = !one.was_lost && queues_->anybody(one.held->name());
+    if (handed || !one.held->entry().empty()) alone(one, i);
+    else plain.emplace_back(std::move(one), i);
+  }
+  const auto name = [](const auto& each) -> const std::string& { return each.first.held->name(); };
+  std::ranges::stable_sort(plain, {}, name);
+  std::vector<store::LeaseKey> keys;
+  std::vector<std::pair<Releasing, std::size_t>> sent;
+  keys.reserve(plain.size());
+  sent.reserve(plain.size());
+  for (auto& each : plain) {
+    if (!sent.empty() && name(sent.back()) == name(each)) {
+      alone(each.first, each.second);
+      continue;
+    }
+    keys.push_back(each.first.held->key());
+    sent.push_back(std::move(each));
+  }
+  std::vector<std::optional<bool>> answers(keys.size());
+  try {
+    answers = table_->release_together(keys, std::min(later(BootClock::now(), timeout), soon()));
+  } catch (const Failure& failure) {  // each is asked for alone, which tells what is wrong if it still is
+    for (auto& each : sent) each.first.in_doubt = failure.may_have_run();
+  }
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    auto& [one, place] = sent[i];
+    if (!answers[i]) {
+      alone(one, place);
+      continue;
+    }
+    const bool yields = false;
+    const WakeOnExit wake(*queues_, one.held->name(), yields);
+    ends[place].end = after_release(one.held, {*answers[i], {}}, one.was_lost, one.in_doubt && one.was_valid);
+  }
+  return ends;
+}
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,338 @@
+// How a call waits: in line, as the head looking and marking, until it is granted or out of patience.
+#include "engine/wait/queued_acquire.hpp"
+
+#include "engine/pause.hpp"
+#include "engine/retry.hpp"
+#include "types/mutant.hpp"
+
+#include <dlock/error.hpp>
+
+#include <algorithm>
+
+namespace dlock {
+inline namespace v0 {
+namespace {
+
+using engine::Lease;
+using engine::WaitQueues;
+
+// A head that has waited for longer is shown to people: it has a row in the waiters' table.
+constexpr Duration shown_after = std::chrono::seconds{1};
+// For so long the head of a line lets others go first when its line has had enough in one go.
+constexpr Duration turn_of_others = std::chrono::milliseconds{20};
+constexpr Duration longest_farewell = std::chrono::milliseconds{100};
+// A statement that has to be prepared first takes two round trips, and not all of them take the least time.
+constexpr int trips_of_a_statement = 4;
+
+}  // namespace
+
+template <class Ask>
+auto Core::QueuedAcquire::retry(Ask ask) {
+  bool ignored = false;
+  return core_.retry(core_.answer_by(patience_.deadline, request_.called), patience_.stop, ignored, std::move(ask));
+}
+
+Core::QueuedAcquire::QueuedAcquire(Core& core, Request& request, const Patience& patience)
+    : core_(core),
+      request_(request),
+      patience_(patience),
+      wish_(std::make_shared<engine::WaitRequest>(request.name, request.options, request.terms, request.owner.text(),
+                                                  std::string(request.actor.view()), request.job, request.called)),
+      in_turn_(request.fairness == Fairness::fifo),
+      polling_(core.within(core.options_.polling.first, 1), core.options_.polling.longest) {
+  wish_->by_job = request.by_job;
+}
+
+Core::QueuedAcquire::~QueuedAcquire() {
+  if (waiter_) {
+    // Only after a failure: what was handed over meanwhile has nobody any more.
+    try {
+      if (const auto late = core_.queues_->leave(waiter_)) core_.release(late, core_.options_.timeouts.release);
+    } catch (const std::exception&) {  // out of memory: it ends with its lease
+    }
+  }
+  if (has_row_) core_.notifier_.discard_later(request_.name.text(), row_owner_);
+}
+
+std::shared_ptr<Lease> Core::QueuedAcquire::wait() {
+  begin();
+  for (;;) {
+    if (auto end = attend()) return *end;
+    if (auto end = woken(core_.queues_->rest(waiter_, next_look(), patience_.deadline, patience_.stop))) return *end;
+  }
+}
+
+void Core::QueuedAcquire::begin(std::function<void()> news, const std::shared_ptr<Lease>& before) {
+  news_ = std::move(news);
+  if (!before || before->ended()) return begin();
+  sit(true);
+  // Who let go of it before this was in line has woken nobody.
+  if (before->ended()) core_.queues_->wake_head(request_.name.text());
+}
+
+void Core::QueuedAcquire::begin() {
+  if (in_turn_) draw();
+  sit();
+  if (request_.ticket != 0) registered();
+}
+
+std::optional<std::shared_ptr<Lease>> Core::QueuedAcquire::go_on() {
+  for (;;) {
+    if (!attended_)
+      if (auto end = attend()) return end;
+    attended_ = true;
+    rests_until_ = next_look();
+    const auto reason = core_.queues_->look_up(waiter_, rests_until_, patience_.deadline, patience_.stop);
+    if (!reason) return std::nullopt;
+    attended_ = false;
+    if (auto end = woken(*reason)) return end;
+  }
+}
+
+// What there is to do now.
+Core::QueuedAcquire::Step Core::QueuedAcquire::attend() {
+  until_ = patience_.deadline;
+  core_.notifier_.ensure_running();
+  const auto status = core_.queues_->attend(waiter_);
+  if (auto held = core_.enter_by_job(request_, patience_.deadline)) return settle_for(std::move(held));
+  if (status.dead) row_ = Row::wanted;
+  if (row_ == Row::none && (in_turn_ || request_.may_hold_something())) row_ = Row::wanted;
+  if (row_ == Row::wanted) {
+    if (in_turn_ || request_.ticket != 0) draw();
+    else enroll();
+  }
+  // Nothing can be written just now: later, before anything else.
+  if (row_ == Row::wanted) until_ = later(BootClock::now(), polling_.next());
+  if (status.head && !(in_turn_ && request_.ticket == 0))
+    if (auto held = lead(status)) return held;
+  return std::nullopt;
+}
+
+Core::QueuedAcquire::Step Core::QueuedAcquire::woken(WaitQueues::WakeReason reason) {
+  if (reason == WaitQueues::WakeReason::handed) {
+    if (auto held = accept(core_.queues_->leave(waiter_))) return held;
+    sit();
+  }
+  if (reason == WaitQueues::WakeReason::stopped) return give_up();
+  const auto now = BootClock::now();
+  if (now >= patience_.deadline) return give_up();
+  if (now >= detector_.next())
+    retry([&](Deadline until) {
+      put_rows_right(request_.job, until);
+      return detector_.look(*core_.table_, request_.actor.view(), request_.owner, until);
+    });
+  return std::nullopt;
+}
+
+store::Wait Core::QueuedAcquire::wait_as(store::Wait::Mode mode) const {
+  const auto now = BootClock::now();
+  store::Wait wait{
+      request_.name.text(),   request_.owner,
+      core_.options_.node,    request_.options.label ? std::string_view{*request_.options.label} : core_.options_.label,
+      request_.actor.view(),  mode,
+      engine::row_for_people, std::nullopt};
+  if (mode == store::Wait::Mode::fifo || depended_on()) wait.ttl = core_.options_.ticket;
+  if (patience_.deadline != Instant::max())
+    wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, now) - now);
+  return wait;
+}
+
+void Core::QueuedAcquire::sit(bool quiet) {
+  waiter_ = core_.queues_->join(wish_, request_.ticket, request_.entry.empty(), news_, quiet);
+  if (!request_.row_locked) core_.queues_->blocked(waiter_, false);
+  core_.notifier_.attend();
+}
+
+// A row that may be there is there, for whoever has to take it away.
+void Core::QueuedAcquire::has_row() {
+  has_row_ = true;
+  row_owner_ = request_.owner.text();
+  known_.waits_as(row_owner_, request_.options.job.name());
+}
+
+void Core::QueuedAcquire::registered() {
+  row_ = Row::there;
+  core_.queues_->revived(waiter_);
+  core_.queues_->registered(waiter_,
+                            depended_on() ? WaitQueues::RowKind::depended_on : WaitQueues::RowKind::for_people);
+  core_.notifier_.attend();
+  if (request_.may_hold_something()) detector_.begin();
+}
+
+// Nothing is drawn while the lock's row is locked by a transaction.
+void Core::QueuedAcquire::draw() {
+  has_row();
+  const auto ticket = retry([&](Deadline until) -> std::int64_t {
+    try {
+      put_rows_right(request_.job, until);
+      return core_.table_->waiting().draw(wait_as(store::Wait::Mode::fifo), until);
+    } catch (const Failure& failure) {
+      if (failure.cause() != Cause::locked) throw;
+      return 0;
+    }
+  });
+  if (ticket == 0) return;
+  request_.ticket = ticket;
+  if (!waiter_) return;
+  core_.queues_->give_ticket(waiter_, ticket);
+  registered();
+}
+
+// Once, and not for long: without a row it waits as well, only unseen.
+void Core::QueuedAcquire::enroll() {
+  has_row();
+  try {
+    put_rows_right(request_.job, {core_.shortly(patience_.deadline), patience_.stop});
+    core_.table_->waiting().enroll(wait_as(store::Wait::Mode::barging),
+                                   {core_.shortly(patience_.deadline), patience_.stop});
+  } catch (const Failure&) { return; }
+  registered();
+}
+
+// Where not even that is possible now, nothing is known of the name.
+store::Availability Core::QueuedAcquire::look() {
+  const auto availability = retry([&](Deadline until) {
+    try {
+      request_.row_locked = false;
+      return core_.table_->look(request_.name.text(), request_.ticket, until);
+    } catch (const Failure& failure) {
+      if (failure.cause() != Cause::locked) throw;
+      request_.row_locked = true;
+      return store::Availability{};
+    }
+  });
+  if (request_.row_locked || !availability.free) {
+    request_.refused(request_.row_locked);
+    core_.queues_->blocked(waiter_, request_.row_locked);
+  } else {
+    request_.refused_at = {};
+  }
+  return availability;
+}
+
+// What only the head of a line does: look, and take what it sees free. Sets until_ to when it should look again.
+std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& status) {
+  const auto now = BootClock::now();
+  until_ = later(now, polling_.next());
+  if (row_ == Row::none && now - begun_ > shown_after) row_ = Row::wanted;
+  if (status.quiet) return nullptr;  // granted in this process just now: its release will be heard of
+  // Notification by name: a release, and most likely the row is free. A try in vain writes nothing.
+  if (status.notified && !status.yields && request_.entry.empty())
+    if (auto held = attempt()) return held;
+  if (status.ask || !request_.entry.empty()) {
+    request_.unanswered = request_.unanswered || status.ask;  // and stays so: what was handed over may come late
+    if (auto held = attempt()) return held;
+    if (!request_.entry.empty()) return nullptr;  // its node may be inside by then: only asking tells
+  }
+  auto availability = look();
+  if (request_.row_locked) return nullptr;
+  // What is in the way may be an attempt of this request, or of one that is over here, that took effect late.
+  if (availability.owner == request_.owner) {
+    if (auto held = attempt()) return held;
+    availability = look();
+  } else if (core_.free_late_grant(request_.name, availability,
+                                   {core_.answer_by(patience_.deadline), patience_.stop})) {
+    availability = look();
+  }
+  if (availability.queued && request_.ticket == 0) {  // who finds a queue joins it
+    draw();
+    if (request_.ticket == 0) return nullptr;
+    availability = look();
+  }
+  if (availability.free && status.yields && availability.wanted_for > Duration{}) {
+    const auto turn = core_.within(turn_of_others, 2);  // they have to hear of it first
+    engine::pause_until(std::min(later(now, engine::jittered(turn)), patience_.deadline), patience_.stop);
+    availability = look();
+  }
+  for (bool tried = false, marked = false;;) {
+    if (availability.free && !tried) {
+      tried = true;
+      if (auto held = attempt()) return held;
+      if (request_.row_locked) return nullptr;
+      availability = look();  // somebody was quicker
+    } else if (core_.options_.listen && !availability.free && !marked && !core_.granted_here(availability) &&
+               availability.wanted_for < mark_length / 4) {
+      // The mark is on the row before the look that decides to sleep: a release after that look notifies.
+      marked = true;
+      mark();
+      if (!planted("no_second_look")) availability = look();
+    } else {
+      break;
+    }
+  }
+  if (core_.queues_->saw(waiter_, availability.holder)) core_.notifier_.attend();
+  if (availability.opens_in > Duration{}) until_ = std::min(until_, later(BootClock::now(), availability.opens_in));
+  return nullptr;
+}
+
+void Core::QueuedAcquire::mark() {
+  marked_ = true;
+  core_.mark(request_.name, {core_.shortly(patience_.deadline), patience_.stop});
+}
+
+std::shared_ptr<Lease> Core::QueuedAcquire::attempt() {
+  auto held = core_.try_once(request_, patience_.deadline, patience_.stop);
+  if (held) {
+    core_.queues_->leave(waiter_, true);
+    waiter_ = nullptr;
+    return held;
+  }
+  core_.queues_->blocked(waiter_, request_.row_locked);
+  if (request_.owner != std::string_view{wish_->owner}) { core_.queues_->rename(waiter_, request_.owner.text()); }
+  return held;
+}
+
+// A grant that comes too late to be of use is asked for once more: the same owner has the same token.
+std::shared_ptr<Lease> Core::QueuedAcquire::accept(std::shared_ptr<Lease> held) {
+  waiter_ = nullptr;
+  if (held) held->unanswered = held->unanswered || request_.unanswered;
+  if (!held || held->valid(BootClock::now())) return held;
+  if (!held->loss()) return held;  // it was released in the meantime, with all that its engine held
+  core_.forget(held);
+  request_.in_doubt = true;
+  if (held->ends() != Instant::max()) request_.begun = held->ends() - request_.terms.max_hold;
+  return core_.try_once(request_, patience_.deadline, patience_.stop);
+}
+
+// Leaves the line with what its job holds; with a grant of its own, if there is one after all.
+std::shared_ptr<Lease> Core::QueuedAcquire::settle_for(std::shared_ptr<Lease> entered) {
+  std::shared_ptr<Lease> late;
+  try {
+    late = give_up();
+  } catch (...) {
+    request_.entered = false;
+    core_.release(entered, core_.options_.timeouts.release);
+    throw;
+  }
+  if (!late) return entered;
+  request_.entered = false;
+  core_.release(entered, core_.options_.timeouts.release);
+  return late;
+}
+
+std::shared_ptr<Lease> Core::QueuedAcquire::give_up() {
+  request_.row_locked = core_.queues_->blocked(waiter_);
+  if (auto late = accept(core_.queues_->leave(waiter_))) return late;
+  // Who is told to stop waits for nothing more: the notifier takes the row away, and a mark is over in seconds.
+  if (patience_.stop.stop_requested()) return nullptr;
+  // It must not take long, and where it would it is left to the notifier.
+  if (core_.within({}, trips_of_a_statement) > longest_farewell) {
+    if (marked_ && !core_.queues_->anybody(request_.name.text())) core_.notifier_.unwant_later(request_.name.text());
+    return nullptr;
+  }
+  const auto deadline = later(BootClock::now(), std::min<Duration>(core_.options_.timeouts.release, longest_farewell));
+  try {
+    if (has_row_) {
+      core_.table_->waiting().discard(request_.name.text(), row_owner_, deadline);
+      has_row_ = false;
+      core_.queues_->wake_head(request_.name.text());  // the next in line may have seen the ticket still
+    }
+    if (marked_ && !core_.queues_->anybody(request_.name.text()))
+      core_.table_->waiting().unwant(request_.name.text(), deadline);
+  } catch (const Failure&) {  // the notifier tries again with the row; a mark is over in seconds
+  }
+  return nullptr;
+}
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,34 @@
+// This file knows a turn of a throughput, and what is timed in it.
+#pragma once
+
+#include "record.hpp"
+#include "samples.hpp"
+
+#include <chrono>
+#include <cstdint>
+
+namespace bench {
+
+// A turn: everybody warms up until `from`, and what begins from then on and before `to` counts.
+struct Course {
+  Clock::time_point from, to;
+  double rate = 0;    // of one client
+  double offset = 0;  // of its first pair, in intervals
+};
+
+struct Times {
+  Record acquire, release, pair;
+  Clock::time_point last{};
+
+  void add(Clock::time_point begin, Clock::time_point middle, Clock::time_point end) {
+    const auto nanoseconds = [](Clock::time_point from, Clock::time_point to) -> std::int64_t {
+      return std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
+    };
+    acquire.add(nanoseconds(begin, middle));
+    release.add(nanoseconds(middle, end));
+    pair.add(nanoseconds(begin, end));
+    last = end;
+  }
+};
+
+}  // namespace bench
