@@ -208,7 +208,7 @@ TEST_CASE("many that want one name get it one after another, each once, and nobo
 }
 
 TEST_CASE("many names are asked for and released in few statements") {
-  Looped here({.reentrance = Reentrance::none});
+  Looped here({.reentrance = Reentrance::none, .combine = 50});
   const int all = 200;
   for (int turn = 0; turn < 3; ++turn) {
     std::vector<std::unique_ptr<Answer>> answers;
