@@ -103,6 +103,7 @@ class DLOCK_EXPORT Engine {
   void async_lock(std::string_view name, const LockOptions& options, LockHandler handler);
   void async_lock(std::string_view name, const LockOptions& options, std::stop_token stop, LockHandler handler);
   // As Lock::release(), and the handler, if any, is told what became of it. Locks that are released at one time go together.
+  // While the database is silent that may come as much as timeouts.request later.
   // A Lock that is destroyed releases as well, but blocks for that.
   void async_release(Lock lock, std::function<void(Released)> handler = {});
 

@@ -91,8 +91,9 @@ void Engine::Async::acquire(const Wish& wish, LockHandler handler) {
     if (line != lines_.end() && parks(whole, line->second)) {
       park(id, whole, std::move(handler), line->second, line->first);
     } else {
-      const auto acquire = std::make_shared<Acquire>(
-          core_, id, whole.name, std::make_shared<const LockOptions>(whole.options), whole.deadline, whole.waits);
+      const auto acquire =
+          std::make_shared<Acquire>(core_, id, whole.name, std::make_shared<const LockOptions>(whole.options),
+                                    whole.deadline, whole.waits, BootClock::now());
       acquire->first_of_line = whole.waits && line == lines_.end();
       if (acquire->first_of_line) lines_[whole.name.text()].occupied = true;
       try {
@@ -140,8 +141,15 @@ void Engine::Async::ready(const AcquirePtr& acquire) {
   work_.notify_one();
 }
 
+// It is known that somebody has it, so that out of time is an answer.
+void Engine::Async::seen_held(Acquire& acquire) {
+  acquire.refused = true;
+  if (const auto line = lines_.find(acquire.work.name().text()); acquire.first_of_line && line != lines_.end())
+    line->second.seen = true;
+}
+
 void Engine::Async::rest(const AcquirePtr& acquire) {
-  acquire->refused = true;
+  if (acquire->work.seen_held()) seen_held(*acquire);
   if (acquire->news || acquire->answered) return ready(acquire);
   acquire->state = Acquire::State::resting;
   const auto due = acquire->work.rests_until();
@@ -160,12 +168,14 @@ Engine::Async::News Engine::Async::news_of(const AcquirePtr& acquire) {
 }
 
 // The first answer counts. Who comes after it gets its turn.
-void Engine::Async::answer(Acquire& acquire, Result<Lock> result, Afterwards& afterwards) {
-  if (acquire.answered) return;
-  acquire.answered = true;
-  afterwards.gone.push_back(std::move(acquire.on_stop));
-  afterwards.answers.emplace_back(std::move(acquire.handler), std::move(result));
-  if (acquire.first_of_line) next_in_line(acquire.work.name().text(), std::move(acquire.granted));
+void Engine::Async::answer(const AcquirePtr& acquire, Result<Lock> result, Afterwards& afterwards) {
+  if (acquire->answered) return;
+  acquire->answered = true;
+  if (const auto* error = result.error()) afterwards.broken.emplace_back(acquire, *error);
+  else if (result.refused() && result.refused() != Refused::stopped) afterwards.refused.push_back(acquire);
+  afterwards.gone.push_back(std::move(acquire->on_stop));
+  afterwards.answers.emplace_back(std::move(acquire->handler), std::move(result));
+  if (acquire->first_of_line) next_in_line(*acquire);
 }
 
 Result<Lock> Engine::Async::result_of(Acquire& acquire, Core::Acquired acquired) const {
@@ -196,12 +206,14 @@ std::vector<Engine::Async::AcquirePtr> Engine::Async::next_acquires() {
 
 void Engine::Async::work() {
   std::unique_lock guard(mutex_);
-  const auto nothing = [&] { return fresh_.empty() && ready_.empty() && releases_.empty(); };
+  const auto nothing = [&] {
+    return fresh_.empty() && ready_.empty() && releases_.empty() && (finishing_ || unfinished_.empty());
+  };
   for (;;) {
     work_.wait(guard, [&] { return ending_ || !nothing(); });
     if (nothing()) return;
     // Each kind in turn, so that none waits for another to be done.
-    switch (turn_++ % 3) {
+    switch (turn_++ % 4) {
       case 0:
         if (!releases_.empty()) {
           auto batch = next_releases();
@@ -211,6 +223,25 @@ void Engine::Async::work() {
         }
         break;
       case 1:
+        if (!finishing_ && !unfinished_.empty()) {  // a row that is locked takes one thread, and the time of no other
+          std::vector<Release> one;
+          one.push_back(std::move(unfinished_.front()));
+          unfinished_.pop_front();
+          finishing_ = true;
+          guard.unlock();
+          try {
+            give_back(std::move(one));
+          } catch (...) {  // out of memory
+            guard.lock();
+            finishing_ = false;
+            throw;
+          }
+          guard.lock();
+          finishing_ = false;
+          if (!unfinished_.empty()) work_.notify_one();
+        }
+        break;
+      case 2:
         if (!fresh_.empty()) {
           auto batch = next_acquires();
           guard.unlock();
@@ -255,7 +286,7 @@ void Engine::Async::ask(std::vector<AcquirePtr> batch) {
 void Engine::Async::put_back(std::vector<AcquirePtr> batch) {
   const std::lock_guard guard(mutex_);
   for (auto one = batch.rbegin(); one != batch.rend(); ++one) {
-    (*one)->refused = (*one)->refused || (*one)->work.refused();
+    if ((*one)->work.refused()) seen_held(**one);
     (*one)->state = Acquire::State::ready;
     fresh_.push_front(std::move(*one));
   }
@@ -277,6 +308,7 @@ void Engine::Async::step(const AcquirePtr& acquire) {
         result = result_of(*acquire, std::move(*acquired));
       }
     } catch (const Error& error) { result = error; } catch (const std::exception& error) {
+      if (granted) core_->release(std::exchange(granted, nullptr), core_->options().timeouts.release);
       acquire->work.abandon();
       result = Error(Fault::unavailable, error.what());
     }
@@ -288,7 +320,7 @@ void Engine::Async::step(const AcquirePtr& acquire) {
     acquires_.erase(acquire->id);
     if (result && !acquire->answered) {
       acquire->granted = std::move(granted);
-      answer(*acquire, std::move(*result), afterwards);
+      answer(acquire, std::move(*result), afterwards);
     }
   }
   perform(std::move(afterwards));  // what was granted to nobody is released with the result
@@ -308,14 +340,15 @@ void Engine::Async::perform(Afterwards afterwards) {
     if (acquire->state == Acquire::State::resting) ready(acquire);
   }
   for (auto& [name, parked] : afterwards.expired) {
-    if (core_->nobody_seen(name.text())) {
+    if (!parked.seen || core_->nobody_seen(name.text())) {
       look_for_itself(name, std::move(parked));
       continue;
     }
     core_->tell_timed_out(name, parked.called, *parked.options);
     afterwards.answers.emplace_back(std::move(parked.handler), Refused::timed_out);
   }
-  for (const auto& acquire : afterwards.timed_out) acquire->work.tell_timed_out();
+  for (const auto& acquire : afterwards.refused) acquire->work.tell_refused(acquire->in_vain == Refused::timed_out);
+  for (const auto& [acquire, error] : afterwards.broken) acquire->work.tell_broken(error);
   for (auto& [handler, result] : afterwards.answers) deliver(std::move(handler), std::move(result));
 }
 
@@ -331,7 +364,7 @@ void Engine::Async::end(Instant until) noexcept {
     closed_ = true;
     parked.swap(parked_);
     for (const auto& [id, acquire] : acquires_) {
-      answer(*acquire, ended(), afterwards);
+      answer(acquire, ended(), afterwards);
       afterwards.stopped.push_back(acquire);
     }
     lines_.clear();

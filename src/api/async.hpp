@@ -70,10 +70,10 @@ class Engine::Async : public std::enable_shared_from_this<Engine::Async> {
   // One that is asked for, or in line.
   struct Acquire {
     Acquire(std::shared_ptr<Core> core, Id its_id, const Name& name, std::shared_ptr<const LockOptions> options,
-            Instant deadline, bool waits)
+            Instant deadline, bool waits, Instant called)
         : id(its_id),
           in_vain(waits ? Refused::timed_out : Refused::busy),
-          work(std::move(core), name, std::move(options), {deadline, stop.get_token(), waits}),
+          work(std::move(core), name, std::move(options), {deadline, stop.get_token(), waits}, called),
           late(later(work.answered_by(), std::chrono::milliseconds{25})) {}
     const Id id;
     const Refused in_vain;  // what it is told when it was not to be had
@@ -99,10 +99,12 @@ class Engine::Async : public std::enable_shared_from_this<Engine::Async> {
     Instant deadline, called;
     const std::string* name;  // the line's
     OnStop on_stop{};
+    bool seen = false;  // by who is first: that somebody has it
   };
 
   struct Line {
     bool occupied = false;  // somebody is first
+    bool seen = false;      // that one has seen that somebody has it, or one before
     std::deque<Id> order{};
     std::size_t parked = 0;                        // of those in `order` that are still there
     std::shared_ptr<const LockOptions> options{};  // that the last one has, since most have the same
@@ -111,14 +113,15 @@ class Engine::Async : public std::enable_shared_from_this<Engine::Async> {
   struct Release {
     std::shared_ptr<Lock::Handle> held;
     std::function<void(Released)> handler;
-    std::function<Released()> finish{};  // what is still to be done, alone
+    std::function<Released(Duration)> finish{};  // what is still to be done, alone
   };
 
   // What is done after the mutex is free: handlers to be called, and what is to be destroyed.
   struct Afterwards {
     std::vector<std::pair<LockHandler, Result<Lock>>> answers{};
     std::vector<OnStop> gone{};
-    std::vector<AcquirePtr> stopped{}, timed_out{};
+    std::vector<AcquirePtr> stopped{}, refused{};
+    std::vector<std::pair<AcquirePtr, Error>> broken{};
     std::vector<std::pair<Name, Parked>> expired{};
   };
 
@@ -134,8 +137,9 @@ class Engine::Async : public std::enable_shared_from_this<Engine::Async> {
   void look_at(Instant due, Id id);
   bool still_due(const Due& due) const;
   std::optional<Due> next_due() const;
-  void answer(Acquire& acquire, Result<Lock> result, Afterwards& afterwards);
-  void next_in_line(const std::string& name, std::shared_ptr<engine::Lease> granted);
+  void answer(const AcquirePtr& acquire, Result<Lock> result, Afterwards& afterwards);
+  void next_in_line(Acquire& before);
+  void seen_held(Acquire& acquire);
   Parked unpark(Id id);
   void on_time(Instant now, Afterwards& afterwards);
   void on_stops(Afterwards& afterwards);
@@ -168,11 +172,12 @@ class Engine::Async : public std::enable_shared_from_this<Engine::Async> {
   std::condition_variable work_, time_, ended_;
   // Guarded by mutex_:
   Id last_id_ = 0;
-  int running_ = 0;                       // threads
-  bool closed_ = false, ending_ = false;  // everybody is answered; threads are to leave
-  unsigned turn_ = 0;                     // of what waits for a thread
-  std::deque<AcquirePtr> fresh_, ready_;  // not begun; in line, with something to do
-  std::deque<Release> releases_;
+  int running_ = 0;                            // threads
+  bool closed_ = false, ending_ = false;       // everybody is answered; threads are to leave
+  unsigned turn_ = 0;                          // of what waits for a thread
+  std::deque<AcquirePtr> fresh_, ready_;       // not begun; in line, with something to do
+  std::deque<Release> releases_, unfinished_;  // the latter one by one
+  bool finishing_ = false;
   std::unordered_map<Id, AcquirePtr> acquires_;
   std::unordered_map<Id, Parked> parked_;
   std::unordered_map<std::string, Line> lines_;

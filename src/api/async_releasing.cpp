@@ -8,15 +8,11 @@
 namespace dlock {
 inline namespace v0 {
 
-// Those that have something to finish go alone.
 std::vector<Engine::Async::Release> Engine::Async::next_releases() {
   std::vector<Release> batch;
   while (!releases_.empty() && batch.size() < most_) {
-    const bool alone = static_cast<bool>(releases_.front().finish);
-    if (alone && !batch.empty()) break;
     batch.push_back(std::move(releases_.front()));
     releases_.pop_front();
-    if (alone) break;
   }
   return batch;
 }
@@ -38,10 +34,8 @@ void Engine::Async::give_back(std::vector<Release> batch) {
   asked.reserve(batch.size());
   for (auto& one : batch) {
     if (one.finish) {
-      one.held->is_released(one.finish());
-    } else if (!one.held->released() && one.held->core != core_) {
-      one.held->is_released(one.held->core->release(one.held->held, timeout));
-    } else if (!one.held->released()) {
+      one.held->is_released(one.finish(timeout));
+    } else if (!one.held->released() && one.held->core == core_) {
       held.push_back(one.held->held);
       asked.push_back(&one);
     }
@@ -55,11 +49,13 @@ void Engine::Async::give_back(std::vector<Release> batch) {
   }
   std::vector<Release> rest;
   for (auto& one : batch) {
+    if (!one.held->released() && one.held->core != core_)
+      one.held->is_released(one.held->core->release(one.held->held, timeout));
     if (one.held->released()) deliver(std::move(one.handler), one.held->what_became());
     else rest.push_back(std::move(one));
   }
   const std::lock_guard guard(mutex_);
-  for (auto& one : rest) releases_.push_back(std::move(one));
+  for (auto& one : rest) unfinished_.push_back(std::move(one));
   if (!rest.empty()) work_.notify_all();
 }
 
@@ -77,14 +73,18 @@ void Engine::Async::release_rest() noexcept {
   {
     const std::lock_guard guard(mutex_);
     rest.swap(releases_);
+    for (auto& one : unfinished_) rest.push_back(std::move(one));
+    unfinished_.clear();
   }
   for (auto& one : rest) {
+    auto became = Released::unconfirmed;
     try {
-      if (!one.finish && !one.held->released()) one.held->core->release(one.held->held, Duration{});
+      if (one.finish) became = one.finish(Duration{});
+      else if (!one.held->released()) became = one.held->core->release(one.held->held, Duration{});
     } catch (const std::exception&) {  // out of memory: it ends with its lease
     }
-    one.held->is_released(Released::unconfirmed);
-    deliver(std::move(one.handler), Released::unconfirmed);
+    if (!one.held->released()) one.held->is_released(became);
+    deliver(std::move(one.handler), one.held->what_became());
   }
 }
 

@@ -51,7 +51,9 @@ Engine::Async::Parked Engine::Async::unpark(Id id) {
   const auto found = parked_.find(id);
   auto parked = std::move(found->second);
   parked_.erase(found);
-  --lines_.find(*parked.name)->second.parked;
+  auto& line = lines_.find(*parked.name)->second;
+  --line.parked;
+  parked.seen = line.seen;
   return parked;
 }
 
@@ -79,11 +81,13 @@ std::optional<Engine::Async::Due> Engine::Async::next_due() const {
   return dues_.empty() ? std::nullopt : std::optional(dues_.front());
 }
 
-void Engine::Async::next_in_line(const std::string& name, std::shared_ptr<engine::Lease> granted) {
-  const auto found = lines_.find(name);
+void Engine::Async::next_in_line(Acquire& before) {
+  const auto& name = before.work.name();
+  const auto found = lines_.find(name.text());
   if (found == lines_.end()) return;
   auto& line = found->second;
   line.occupied = false;
+  line.seen = before.granted || before.refused;
   while (!line.order.empty() && !parked_.contains(line.order.front())) line.order.pop_front();
   if (line.order.empty() || closed_) {
     if (line.parked == 0) lines_.erase(found);
@@ -92,10 +96,9 @@ void Engine::Async::next_in_line(const std::string& name, std::shared_ptr<engine
   const auto id = line.order.front();
   line.order.pop_front();
   auto parked = unpark(id);
-  const auto acquire = std::make_shared<Acquire>(core_, id, Name(name), parked.options, parked.deadline, true);
-  acquire->work.called(parked.called);
-  acquire->work.wait_at_once(std::move(granted));
-  acquire->refused = true;
+  const auto acquire = std::make_shared<Acquire>(core_, id, name, parked.options, parked.deadline, true, parked.called);
+  acquire->work.wait_at_once(std::move(before.granted));
+  acquire->refused = parked.seen;
   acquire->first_of_line = line.occupied = true;
   begin(acquire, std::move(parked.on_stop), std::move(parked.handler));
 }
@@ -126,7 +129,7 @@ void Engine::Async::on_stops(Afterwards& afterwards) {
       afterwards.answers.emplace_back(std::move(parked.handler), Refused::stopped);
     } else if (const auto found = acquires_.find(id); found != acquires_.end() && !found->second->answered) {
       const auto acquire = found->second;
-      answer(*acquire, Refused::stopped, afterwards);
+      answer(acquire, Refused::stopped, afterwards);
       afterwards.stopped.push_back(acquire);
     }
   }
@@ -146,11 +149,10 @@ void Engine::Async::on_time(Instant now, Afterwards& afterwards) {
     if (found == acquires_.end()) continue;
     const auto acquire = found->second;
     if (now >= acquire->late && !acquire->answered) {
-      answer(*acquire,
+      answer(acquire,
              acquire->refused ? Result<Lock>(acquire->in_vain)
                               : Result<Lock>(Error(Fault::timeout, "the database has not answered in time")),
              afterwards);
-      if (acquire->refused && acquire->in_vain == Refused::timed_out) afterwards.timed_out.push_back(acquire);
       afterwards.stopped.push_back(acquire);
     } else if (due == acquire->due) {
       acquire->due = Instant::max();  // who is on the way to its rest is looked at again then
@@ -161,10 +163,9 @@ void Engine::Async::on_time(Instant now, Afterwards& afterwards) {
 
 // Its time is up, and nobody was seen who holds what it has waited for, which is no answer.
 void Engine::Async::look_for_itself(const Name& name, Parked parked) {
-  const auto acquire = std::make_shared<Acquire>(core_, parked.id, name, parked.options, parked.deadline, true);
-  acquire->work.called(parked.called);
+  const auto acquire =
+      std::make_shared<Acquire>(core_, parked.id, name, parked.options, parked.deadline, true, parked.called);
   acquire->work.try_at_last();
-  acquire->refused = true;
   {
     const std::lock_guard guard(mutex_);
     if (!closed_) return begin(acquire, std::move(parked.on_stop), std::move(parked.handler));

@@ -1,6 +1,7 @@
 // What an acquire does in each of its steps.
 #include "engine/async_acquire.hpp"
 
+#include "engine/faults.hpp"
 #include "engine/retry.hpp"
 
 #include <dlock/error.hpp>
@@ -21,13 +22,15 @@ Reentrance without_threads(Reentrance chosen, const LockOptions& options) {
 }  // namespace
 
 Core::AsyncAcquire::AsyncAcquire(std::shared_ptr<Core> core, Name name, std::shared_ptr<const LockOptions> options,
-                                 Patience patience)
+                                 Patience patience, Instant called)
     : core_(std::move(core)),
       name_(std::move(name)),
       options_(std::move(options)),
       patience_(std::move(patience)),
       reentrance_(without_threads(options_->reentrance.value_or(core_->options_.reentrance), *options_)),
-      request_(*core_, name_, *options_, reentrance_) {}
+      request_(*core_, name_, *options_, reentrance_) {
+  request_.called = called;
+}
 
 Core::AsyncAcquire::~AsyncAcquire() { abandon(); }
 
@@ -97,20 +100,34 @@ void Core::AsyncAcquire::wait_at_once(std::shared_ptr<engine::Lease> before) noe
   before_ = std::move(before);
 }
 
+// What is passing does not end a wait that lasts: it goes on later, and no thread waits for that.
+bool Core::AsyncAcquire::passes(const Error& error) noexcept {
+  if (!engine::is_transient(error.fault()) || !patience_.lasts()) return false;
+  again_at_ = std::min(patience_.deadline, later(BootClock::now(), backoff_.next()));
+  return true;
+}
+
 std::optional<Core::Acquired> Core::AsyncAcquire::go_on(const std::function<void()>& news) {
-  if (!std::exchange(begun_, true)) {
+  if (!std::exchange(begun_, true))
     if (auto ended = first()) return ended;
-    try {
-      queued_.emplace(*core_, request_, patience_).begin(news, std::exchange(before_, nullptr));
-    } catch (const Error&) { return end(nullptr, std::current_exception()); }
-  }
+  again_at_.reset();
   Held held;
   std::exception_ptr broken;
   try {
+    if (!queued_) {
+      queued_.emplace(*core_, request_, patience_);
+      queued_->begin(news, std::exchange(before_, nullptr));
+    }
     const auto ended = queued_->go_on();
     if (!ended) return std::nullopt;
     held = *ended;
-  } catch (const Error&) { broken = std::current_exception(); } catch (...) {
+  } catch (const Error& error) {
+    if (passes(error)) {
+      if (queued_ && !queued_->in_line()) queued_.reset();
+      return std::nullopt;
+    }
+    broken = std::current_exception();
+  } catch (...) {
     queued_.reset();  // out of memory: nobody is called for it any more
     throw;
   }
@@ -135,10 +152,13 @@ std::optional<Core::Acquired> Core::AsyncAcquire::first() {
     const bool waits = !at_last_ && (in_line_ || (patience_.waits && core_->queues_->anybody(name)));
     if (!asked && !waits) {
       if (answer_ == Answer::none && !request_.unanswered) request_.first_sent = BootClock::now();
-      held = core_->try_first(request_, patience_);
+      // A step is over when a request is: it goes on in line.
+      held = core_->try_first(request_, {std::min(patience_.deadline, core_->soon()), patience_.stop, patience_.waits});
     }
     if (!held && !broken) held = core_->enter_by_job(request_, patience_.deadline);
-  } catch (const Error&) { broken = std::current_exception(); }
+  } catch (const Error& error) {
+    if (at_last_ || !patience_.waits || !passes(error)) broken = std::current_exception();
+  }
   if (!held && !broken && patience_.lasts()) return std::nullopt;
   return end(std::move(held), broken);
 }
@@ -146,7 +166,7 @@ std::optional<Core::Acquired> Core::AsyncAcquire::first() {
 Core::Acquired Core::AsyncAcquire::end(Held held, const std::exception_ptr& broken) {
   queued_.reset();
   over_ = true;
-  held = core_->told(request_, patience_, std::move(held), broken);
+  held = core_->concluded(request_, patience_, std::move(held), broken);
   if (held && reentrance_ == Reentrance::thread && !request_.entered) core_->open_to_job(held);
   return {std::move(held), request_.found_locked};
 }

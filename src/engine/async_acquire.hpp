@@ -21,7 +21,9 @@ inline namespace v0 {
 // Threads: one at a time. Owns: all that it needs. Fails: Error, as an acquire does; and then it is over.
 class Core::AsyncAcquire {
  public:
-  AsyncAcquire(std::shared_ptr<Core> core, Name name, std::shared_ptr<const LockOptions> options, Patience patience);
+  // `called`: when it was asked for.
+  AsyncAcquire(std::shared_ptr<Core> core, Name name, std::shared_ptr<const LockOptions> options, Patience patience,
+               Instant called);
   // Leaves nothing behind; what it may have been granted is given back later.
   ~AsyncAcquire();
   AsyncAcquire(const AsyncAcquire&) = delete;
@@ -35,11 +37,11 @@ class Core::AsyncAcquire {
   }
   // Whether that has brought an answer, so that it goes on without another statement; and whether that it is not to be had.
   bool answered() const noexcept;
-  bool refused() const noexcept { return answer_ == Answer::refused; }
+  bool refused() const noexcept { return answer_ == Answer::refused && !request_.row_locked; }
+  // Whether somebody was seen who has it, after a step.
+  bool seen_held() const noexcept { return !request_.row_locked; }
 
-  // These before it has gone on. It has been asked for since then.
-  void called(Instant since) noexcept { request_.called = since; }
-  // It is the next in line, and looks before it tries. `before`: what this process has been granted of the name just now.
+  // These before it has gone on. It is the next in line, and looks before it tries. `before`: what this process has been granted of the name just now.
   void wait_at_once(std::shared_ptr<engine::Lease> before) noexcept;
   // It is out of patience, and tries once more, whoever is in line.
   void try_at_last() noexcept { at_last_ = true; }
@@ -48,9 +50,10 @@ class Core::AsyncAcquire {
   bool begun() const noexcept { return begun_; }
   // Nobody waits for it any more: what it may have been granted is given back.
   void abandon() noexcept;
-  // Of a call that has run out of time without having gone on to its end.
-  void tell_timed_out() const { core_->tell_timed_out(name_, request_.called, *options_); }
-  Instant rests_until() const noexcept { return queued_->rests_until(); }
+  // These tell the observers of the answer that somebody got.
+  void tell_refused(bool waited) const { core_->tell_end(name_, request_.called, waited, said_by(*options_)); }
+  void tell_broken(const Error& error) const { core_->tell_deadlock(request_, error); }
+  Instant rests_until() const noexcept { return queued_ && !again_at_ ? queued_->rests_until() : *again_at_; }
   // When an answer is late.
   Instant answered_by() const noexcept { return core_->answer_by(patience_.deadline, request_.called); }
   const Name& name() const noexcept { return name_; }
@@ -60,6 +63,7 @@ class Core::AsyncAcquire {
 
   void take(const std::optional<store::Granted>& answer, Instant sent) noexcept;
   std::optional<Acquired> first();
+  bool passes(const Error& error) noexcept;
   Acquired end(Held held, const std::exception_ptr& broken);
 
   const std::shared_ptr<Core> core_;
@@ -69,6 +73,8 @@ class Core::AsyncAcquire {
   const Reentrance reentrance_;
   Request request_;
   std::optional<QueuedAcquire> queued_{};
+  engine::Backoff backoff_{std::chrono::seconds{1}};
+  std::optional<Instant> again_at_{};                                           // after what is passing
   enum class Answer { none, refused, granted, broken } answer_ = Answer::none;  // to try_together
   Held held_{};
   std::exception_ptr broken_{};

@@ -84,10 +84,10 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<engine::Lease> adopt(const Name& name, const Grant& grant, const LockOptions& options);
   bool renew(const Name& name, const Grant& grant, std::optional<Duration> lease);
   Released release(const std::shared_ptr<engine::Lease>& held, Duration timeout);
-  // What became of each, in their order; or what finds that out, one at a time, which takes at most `timeout`.
+  // What became of each, in their order; or what finds that out, one at a time, within the time that it is given.
   struct Given {
     std::optional<Released> end{};
-    std::function<Released()> finish{};
+    std::function<Released(Duration)> finish{};
   };
   std::vector<Given> release_together(std::span<const std::shared_ptr<engine::Lease>> all, Duration timeout);
   // All that is held now, whoever has it; takes at most `timeout`.
@@ -190,6 +190,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool hand_over(const std::shared_ptr<engine::Lease>& held, Instant deadline, bool& in_doubt, bool& yields);
   void disown(const engine::Lease& held, const std::string& heir);
   Taken lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until, const LockOptions* lease);
+  void tell_deadlock(const Request& request, const Error& error);
   void tell_end(const Name& name, Instant begun, bool waited, const engine::Said& said);
   static engine::Said said_by(const LockOptions& options) noexcept { return {options.label, options.job.name()}; }
   void hold(const std::shared_ptr<engine::Lease>& held, const engine::JobRef& job, Instant since);

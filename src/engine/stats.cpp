@@ -47,11 +47,15 @@ std::shared_ptr<Lease> Core::told(Request& request, const Patience& patience, st
       tell_end(request.name, request.called, patience.waits, said_by(request.options));
     return held;
   } catch (const Error& error) {
-    if (error.fault() == Fault::deadlock)
-      events_->emit(Event::Kind::deadlock, request.name.text(), {}, since(request.called), error.what(),
-                    said_by(request.options));
+    tell_deadlock(request, error);
     throw;
   }
+}
+
+void Core::tell_deadlock(const Request& request, const Error& error) {
+  if (error.fault() == Fault::deadlock)
+    events_->emit(Event::Kind::deadlock, request.name.text(), {}, since(request.called), error.what(),
+                  said_by(request.options));
 }
 
 // Of a call that was granted nothing.

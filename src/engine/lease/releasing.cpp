@@ -112,7 +112,7 @@ std::vector<Core::Given> Core::release_together(std::span<const std::shared_ptr<
   std::vector<Given> ends(all.size());
   std::vector<std::pair<Releasing, std::size_t>> plain;
   const auto alone = [&](const Releasing& one, std::size_t place) {
-    ends[place].finish = [this, one = one, timeout]() mutable { return free(one, later(BootClock::now(), timeout)); };
+    ends[place].finish = [this, one = one](Duration time) mutable { return free(one, later(BootClock::now(), time)); };
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     Releasing one{all[i]};
@@ -138,7 +138,9 @@ std::vector<Core::Given> Core::release_together(std::span<const std::shared_ptr<
   }
   std::vector<std::optional<bool>> answers(keys.size());
   try {
-    answers = table_->release_together(keys, std::min(later(BootClock::now(), timeout), soon()));
+    const Deadline deadline = std::min(later(BootClock::now(), timeout), soon());
+    if (keys.size() == 1) answers.front() = table_->release(keys.front(), deadline);
+    else answers = table_->release_together(keys, deadline);
   } catch (const Failure& failure) {  // each is asked for alone, which tells what is wrong if it still is
     for (auto& each : sent) each.first.in_doubt = failure.may_have_run();
   }

@@ -29,7 +29,8 @@ constexpr int trips_of_a_statement = 4;
 template <class Ask>
 auto Core::QueuedAcquire::retry(Ask ask) {
   bool ignored = false;
-  return core_.retry(core_.answer_by(patience_.deadline, request_.called), patience_.stop, ignored, std::move(ask));
+  const auto bound = std::min(core_.answer_by(patience_.deadline, request_.called), step_end_);
+  return core_.retry(bound, patience_.stop, ignored, std::move(ask));
 }
 
 Core::QueuedAcquire::QueuedAcquire(Core& core, Request& request, const Patience& patience)
@@ -77,6 +78,7 @@ void Core::QueuedAcquire::begin() {
 }
 
 std::optional<std::shared_ptr<Lease>> Core::QueuedAcquire::go_on() {
+  step_end_ = core_.soon();
   for (;;) {
     if (!attended_)
       if (auto end = attend()) return end;
@@ -139,7 +141,7 @@ store::Wait Core::QueuedAcquire::wait_as(store::Wait::Mode mode) const {
 
 void Core::QueuedAcquire::sit(bool quiet) {
   waiter_ = core_.queues_->join(wish_, request_.ticket, request_.entry.empty(), news_, quiet);
-  if (!request_.row_locked) core_.queues_->blocked(waiter_, false);
+  if (quiet || !request_.row_locked) core_.queues_->blocked(waiter_, false);
   core_.notifier_.attend();
 }
 
@@ -271,7 +273,7 @@ void Core::QueuedAcquire::mark() {
 }
 
 std::shared_ptr<Lease> Core::QueuedAcquire::attempt() {
-  auto held = core_.try_once(request_, patience_.deadline, patience_.stop);
+  auto held = core_.try_once(request_, std::min(patience_.deadline, step_end_), patience_.stop);
   if (held) {
     core_.queues_->leave(waiter_, true);
     waiter_ = nullptr;
@@ -291,7 +293,7 @@ std::shared_ptr<Lease> Core::QueuedAcquire::accept(std::shared_ptr<Lease> held) 
   core_.forget(held);
   request_.in_doubt = true;
   if (held->ends() != Instant::max()) request_.begun = held->ends() - request_.terms.max_hold;
-  return core_.try_once(request_, patience_.deadline, patience_.stop);
+  return core_.try_once(request_, std::min(patience_.deadline, step_end_), patience_.stop);
 }
 
 // Leaves the line with what its job holds; with a grant of its own, if there is one after all.

@@ -33,9 +33,10 @@ class Core::QueuedAcquire {
   // just now, whose release will be heard of.
   void begin(std::function<void()> news, const std::shared_ptr<engine::Lease>& before);
   // What wait() answers, once it is known. Empty: it rests, and is to be called again when there are news, or at
-  // rests_until().
+  // rests_until(). No step takes much longer than a request may; where it throws what is passing, it may be called again.
   std::optional<std::shared_ptr<engine::Lease>> go_on();
   Instant rests_until() const noexcept { return rests_until_; }
+  bool in_line() const noexcept { return waiter_ != nullptr; }
 
  private:
   using Held = std::shared_ptr<engine::Lease>;
@@ -76,6 +77,7 @@ class Core::QueuedAcquire {
   bool attended_ = false;
   engine::WaitQueues::WaiterPtr waiter_{};
   Instant until_{}, rests_until_{};
+  Instant step_end_ = Instant::max();  // without a thread: what is asked in this step is answered by then, or broken
   bool has_row_ = false, marked_ = false;  // has_row_: or may have one
   enum class Row { none, wanted, there } row_ = Row::none;
   std::string row_owner_{};
