@@ -2,3 +2,5 @@
 #pragma once
 
 #define DLOCK_EXPORT [[gnu::visibility("default")]]
+// Of what is nested in an exported class, and meant for nobody else.
+#define DLOCK_HIDDEN [[gnu::visibility("hidden")]]

@@ -3,6 +3,7 @@
 
 #include "engine/on_behalf.hpp"
 #include "engine/pause.hpp"
+#include "types/mutant.hpp"
 
 #include <dlock/error.hpp>
 
@@ -17,7 +18,6 @@ namespace dlock {
 inline namespace v0 {
 namespace {
 
-constexpr std::chrono::hours far{24};  // the end of time itself overflows
 // Of so many that are ready some are chosen that can go together.
 constexpr std::size_t most_looked_at = 256;
 constexpr std::chrono::milliseconds until_memory{100};
@@ -142,14 +142,14 @@ void Engine::Async::ready(const AcquirePtr& acquire) {
 }
 
 // It is known that somebody has it, so that out of time is an answer.
-void Engine::Async::seen_held(Acquire& acquire) {
-  acquire.refused = true;
+void Engine::Async::seen_held(Acquire& acquire, Instant at) {
+  acquire.seen = at;
   if (const auto line = lines_.find(acquire.work.name().text()); acquire.first_of_line && line != lines_.end())
     line->second.seen = true;
 }
 
 void Engine::Async::rest(const AcquirePtr& acquire) {
-  if (acquire->work.seen_held()) seen_held(*acquire);
+  if (const auto at = acquire->work.seen_held(); at != Instant{}) seen_held(*acquire, at);
   if (acquire->news || acquire->answered) return ready(acquire);
   acquire->state = Acquire::State::resting;
   const auto due = acquire->work.rests_until();
@@ -286,7 +286,7 @@ void Engine::Async::ask(std::vector<AcquirePtr> batch) {
 void Engine::Async::put_back(std::vector<AcquirePtr> batch) {
   const std::lock_guard guard(mutex_);
   for (auto one = batch.rbegin(); one != batch.rend(); ++one) {
-    if ((*one)->work.refused()) seen_held(**one);
+    if (const auto at = (*one)->work.seen_held(); at != Instant{}) seen_held(**one, at);
     (*one)->state = Acquire::State::ready;
     fresh_.push_front(std::move(*one));
   }
@@ -364,7 +364,7 @@ void Engine::Async::end(Instant until) noexcept {
     closed_ = true;
     parked.swap(parked_);
     for (const auto& [id, acquire] : acquires_) {
-      answer(acquire, ended(), afterwards);
+      if (!planted("async_end_silent")) answer(acquire, ended(), afterwards);
       afterwards.stopped.push_back(acquire);
     }
     lines_.clear();
@@ -380,7 +380,7 @@ void Engine::Async::end(Instant until) noexcept {
     work_.notify_all();
     time_.notify_all();
     const int own = is_own_thread() ? 1 : 0;
-    ended_.wait_until(guard, std::min(until, later(BootClock::now(), far)), [&] { return running_ <= own; });
+    ended_.wait_until(guard, countable(until), [&] { return running_ <= own; });
     if (running_ > 0)
       for (auto& thread : threads_) thread.let_be();
   }

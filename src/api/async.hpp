@@ -9,6 +9,7 @@
 #include "types/thread.hpp"
 
 #include <dlock/engine.hpp>
+#include <dlock/export.hpp>
 
 #include <array>
 #include <condition_variable>
@@ -33,7 +34,7 @@ inline namespace v0 {
 // who wait for one name, and are nobody's job, the first alone is in line; the others are a few bytes each behind it.
 // Threads: any. Owns: its threads, for as long as the engine, and the handlers until they are called.
 // No handler is called, and none destroyed, with the mutex held; nor is anything asked of the core then.
-class Engine::Async : public std::enable_shared_from_this<Engine::Async> {
+class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::Async> {
  public:
   struct Wish {
     const Name& name;
@@ -85,7 +86,7 @@ class Engine::Async : public std::enable_shared_from_this<Engine::Async> {
     OnStop on_stop{};
     enum class State { ready, running, resting, over } state = State::ready;
     bool first_of_line = false, news = false, answered = false;
-    bool refused = false;                      // it is known not to be had, by now
+    Instant seen{};                            // when somebody was last seen to have it
     std::shared_ptr<engine::Lease> granted{};  // what its answer has told of
     Instant due = Instant::max();
   };
@@ -114,6 +115,7 @@ class Engine::Async : public std::enable_shared_from_this<Engine::Async> {
     std::shared_ptr<Lock::Handle> held;
     std::function<void(Released)> handler;
     std::function<Released(Duration)> finish{};  // what is still to be done, alone
+    bool locked = false;                         // that may take all of its time
   };
 
   // What is done after the mutex is free: handlers to be called, and what is to be destroyed.
@@ -139,7 +141,7 @@ class Engine::Async : public std::enable_shared_from_this<Engine::Async> {
   std::optional<Due> next_due() const;
   void answer(const AcquirePtr& acquire, Result<Lock> result, Afterwards& afterwards);
   void next_in_line(Acquire& before);
-  void seen_held(Acquire& acquire);
+  void seen_held(Acquire& acquire, Instant at);
   Parked unpark(Id id);
   void on_time(Instant now, Afterwards& afterwards);
   void on_stops(Afterwards& afterwards);
@@ -176,7 +178,7 @@ class Engine::Async : public std::enable_shared_from_this<Engine::Async> {
   bool closed_ = false, ending_ = false;       // everybody is answered; threads are to leave
   unsigned turn_ = 0;                          // of what waits for a thread
   std::deque<AcquirePtr> fresh_, ready_;       // not begun; in line, with something to do
-  std::deque<Release> releases_, unfinished_;  // the latter one by one
+  std::deque<Release> releases_, unfinished_;  // the latter, of rows that are locked, one by one
   bool finishing_ = false;
   std::unordered_map<Id, AcquirePtr> acquires_;
   std::unordered_map<Id, Parked> parked_;

@@ -8,11 +8,13 @@
 namespace dlock {
 inline namespace v0 {
 
+// Those that have something to finish go alone.
 std::vector<Engine::Async::Release> Engine::Async::next_releases() {
   std::vector<Release> batch;
-  while (!releases_.empty() && batch.size() < most_) {
+  while (!releases_.empty() && batch.size() < most_ && (batch.empty() || !releases_.front().finish)) {
     batch.push_back(std::move(releases_.front()));
     releases_.pop_front();
+    if (batch.back().finish) break;
   }
   return batch;
 }
@@ -45,6 +47,7 @@ void Engine::Async::give_back(std::vector<Release> batch) {
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i].end) asked[i]->held->is_released(*given[i].end);
       asked[i]->finish = given[i].finish;
+      asked[i]->locked = given[i].locked;
     }
   }
   std::vector<Release> rest;
@@ -55,7 +58,7 @@ void Engine::Async::give_back(std::vector<Release> batch) {
     else rest.push_back(std::move(one));
   }
   const std::lock_guard guard(mutex_);
-  for (auto& one : rest) unfinished_.push_back(std::move(one));
+  for (auto& one : rest) (one.locked ? unfinished_ : releases_).push_back(std::move(one));
   if (!rest.empty()) work_.notify_all();
 }
 

@@ -1,6 +1,8 @@
 // Who waits behind whom in asynchronous calls, and when time is up.
 #include "api/async.hpp"
 
+#include "types/mutant.hpp"
+
 #include <dlock/error.hpp>
 
 #include <algorithm>
@@ -10,8 +12,6 @@
 namespace dlock {
 inline namespace v0 {
 namespace {
-
-constexpr std::chrono::hours far{24};  // the end of time itself overflows
 
 bool alike(const LockOptions& one, const LockOptions& other) {
   return one.lease == other.lease && one.at_least == other.at_least && one.max_hold == other.max_hold &&
@@ -82,12 +82,13 @@ std::optional<Engine::Async::Due> Engine::Async::next_due() const {
 }
 
 void Engine::Async::next_in_line(Acquire& before) {
+  if (planted("async_line_stands")) return;
   const auto& name = before.work.name();
   const auto found = lines_.find(name.text());
   if (found == lines_.end()) return;
   auto& line = found->second;
   line.occupied = false;
-  line.seen = before.granted || before.refused;
+  line.seen = before.granted || before.seen != Instant{};
   while (!line.order.empty() && !parked_.contains(line.order.front())) line.order.pop_front();
   if (line.order.empty() || closed_) {
     if (line.parked == 0) lines_.erase(found);
@@ -98,7 +99,7 @@ void Engine::Async::next_in_line(Acquire& before) {
   auto parked = unpark(id);
   const auto acquire = std::make_shared<Acquire>(core_, id, name, parked.options, parked.deadline, true, parked.called);
   acquire->work.wait_at_once(std::move(before.granted));
-  acquire->refused = parked.seen;
+  if (parked.seen) acquire->seen = BootClock::now();
   acquire->first_of_line = line.occupied = true;
   begin(acquire, std::move(parked.on_stop), std::move(parked.handler));
 }
@@ -116,7 +117,7 @@ void Engine::Async::watch_time() {
       continue;
     }
     const auto next = next_due();
-    time_.wait_until(guard, std::min(next ? next->first : Instant::max(), later(BootClock::now(), far)),
+    time_.wait_until(guard, countable(next ? next->first : Instant::max()),
                      [&] { return ending_ || !stops_.empty() || next_due() != next; });
   }
 }
@@ -148,10 +149,11 @@ void Engine::Async::on_time(Instant now, Afterwards& afterwards) {
     const auto found = acquires_.find(id);
     if (found == acquires_.end()) continue;
     const auto acquire = found->second;
-    if (now >= acquire->late && !acquire->answered) {
+    if (now >= acquire->late && !acquire->answered && !planted("async_answer_waits")) {
       answer(acquire,
-             acquire->refused ? Result<Lock>(acquire->in_vain)
-                              : Result<Lock>(Error(Fault::timeout, "the database has not answered in time")),
+             Core::AsyncAcquire::still_held(acquire->seen, now)
+                 ? Result<Lock>(acquire->in_vain)
+                 : Result<Lock>(Error(Fault::timeout, "the database has not answered in time")),
              afterwards);
       afterwards.stopped.push_back(acquire);
     } else if (due == acquire->due) {

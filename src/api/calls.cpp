@@ -22,9 +22,7 @@ void Calls::end(Instant deadline) noexcept {
   int own = 0;
   for (const auto* call = innermost; call != nullptr; call = call->outer_) own += call->calls_.get() == this ? 1 : 0;
   std::unique_lock guard(mutex_);
-  constexpr std::chrono::hours far{24};  // the end of time itself overflows
-  while (
-      !left_.wait_until(guard, std::min(deadline, later(BootClock::now(), far)), [&] { return count_.load() <= own; }))
+  while (!left_.wait_until(guard, countable(deadline), [&] { return count_.load() <= own; }))
     if (BootClock::now() >= deadline) return;
 }
 

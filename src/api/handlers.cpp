@@ -37,9 +37,7 @@ void Handlers::end(Instant until) noexcept {
     ending_ = true;
     changed_.notify_all();
     if (!thread_.started()) return;
-    constexpr std::chrono::hours far{24};  // the end of time itself overflows
-    if (!thread_.is_this())
-      changed_.wait_until(guard, std::min(until, later(BootClock::now(), far)), [&] { return !running_; });
+    if (!thread_.is_this()) changed_.wait_until(guard, countable(until), [&] { return !running_; });
     if (running_) thread_.let_be();
   }
   thread_.finish();

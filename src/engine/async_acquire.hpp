@@ -35,13 +35,15 @@ class Core::AsyncAcquire {
   bool plain() const noexcept {
     return !begun_ && !asked_ && !in_line_ && request_.entry.empty() && reentrance_ != Reentrance::thread;
   }
-  // Whether that has brought an answer, so that it goes on without another statement; and whether that it is not to be had.
+  // Whether that has brought an answer, so that it goes on without another statement.
   bool answered() const noexcept;
-  bool refused() const noexcept { return answer_ == Answer::refused && !request_.row_locked; }
-  // Whether somebody was seen who has it, after a step.
-  bool seen_held() const noexcept { return !request_.row_locked; }
+  // When somebody was last seen who has the name, or none has been; and whether that is still an answer to who has no time
+  // to look once more.
+  Instant seen_held() const noexcept { return request_.refused_locked ? Instant{} : request_.refused_at; }
+  static bool still_held(Instant seen, Instant now) noexcept { return Request::still_so(seen, now); }
 
-  // These before it has gone on. It is the next in line, and looks before it tries. `before`: what this process has been granted of the name just now.
+  // These before it has gone on. It is the next in line, and looks before it tries. `before`: what this process has been
+  // granted of the name just now.
   void wait_at_once(std::shared_ptr<engine::Lease> before) noexcept;
   // It is out of patience, and tries once more, whoever is in line.
   void try_at_last() noexcept { at_last_ = true; }

@@ -88,6 +88,7 @@ class Core : public std::enable_shared_from_this<Core> {
   struct Given {
     std::optional<Released> end{};
     std::function<Released(Duration)> finish{};
+    bool locked = false;  // its row could not be had: to finish may take all of its time
   };
   std::vector<Given> release_together(std::span<const std::shared_ptr<engine::Lease>> all, Duration timeout);
   // All that is held now, whoever has it; takes at most `timeout`.

@@ -41,8 +41,9 @@ struct Core::Request {
     refused_at = BootClock::now();
   }
   // For who has no time to look once more: whether it was refused so lately that it is so still.
-  bool was_refused(Instant now) const noexcept {
-    return refused_at != Instant{} && now - refused_at < std::chrono::seconds{1};
+  bool was_refused(Instant now) const noexcept { return still_so(refused_at, now); }
+  static bool still_so(Instant at, Instant now) noexcept {
+    return at != Instant{} && now - at < std::chrono::seconds{1};
   }
 
   const Name& name;

@@ -50,10 +50,9 @@ class BackgroundCall {
       const std::lock_guard guard(mutex_);
       changed_.notify_all();
     });
-    // The standard library counts in a clock of its own, and overflows near the end of time.
-    const auto until = std::min(deadline.at(), later(BootClock::now(), std::chrono::hours{24} * 365));
     std::unique_lock guard(mutex_);
-    changed_.wait_until(guard, until, [&] { return over_ || deadline.stopped(); });
+    const auto there = [&] { return over_ || deadline.stopped(); };
+    while (!changed_.wait_until(guard, countable(deadline.at()), there) && BootClock::now() < deadline.at()) continue;
     return result_ ? &*result_ : nullptr;
   }
 

@@ -3,6 +3,7 @@
 #include "types/name.hpp"
 #include "types/owner.hpp"
 
+#include <dlock/export.hpp>
 #include <dlock/job.hpp>
 
 #include <fmt/format.h>
@@ -27,10 +28,10 @@ struct Job::Scope::Frame {
     ~Stack() { gone = true; }
     std::shared_ptr<Frame> innermost;
   };
-  [[gnu::visibility("hidden")]] static thread_local Stack stack;
-  [[gnu::visibility("hidden")]] static thread_local bool gone;
+  DLOCK_HIDDEN static thread_local Stack stack;
+  DLOCK_HIDDEN static thread_local bool gone;
 
-  [[gnu::visibility("hidden")]] static std::shared_ptr<Frame> current() noexcept {
+  DLOCK_HIDDEN static std::shared_ptr<Frame> current() noexcept {
     if (gone) return nullptr;
     auto& innermost = stack.innermost;
     while (innermost && innermost->ended.load(std::memory_order_acquire)) innermost = innermost->outer;

@@ -148,6 +148,7 @@ std::vector<Core::Given> Core::release_together(std::span<const std::shared_ptr<
     auto& [one, place] = sent[i];
     if (!answers[i]) {
       alone(one, place);
+      ends[place].locked = true;
       continue;
     }
     const bool yields = false;

@@ -1,5 +1,6 @@
 // Releases all that an engine holds, whoever has it.
 #include "engine/core.hpp"
+#include "engine/lease/releasing.hpp"
 #include "engine/retry.hpp"
 #include "types/mutant.hpp"
 
@@ -37,12 +38,6 @@ class Core::ReleaseOfAll {
   }
 
  private:
-  struct Taken {
-    std::shared_ptr<Lease> held;
-    bool was_lost = false;
-    bool in_doubt = false;  // an attempt to free it got no answer
-  };
-
   void take() {
     auto all = core_.timer_.watched();
     taken_.reserve(all.size());
@@ -50,7 +45,7 @@ class Core::ReleaseOfAll {
     for (auto& held : all) {
       if (!core_.entries_.take(held)) continue;
       const bool was_lost = !held->let_go();
-      taken_.push_back({held, was_lost});  // there is room reserved
+      taken_.push_back({held, false, was_lost, false});  // there is room reserved
       core_.tell_if_lost(held);
       core_.forget(held);
       try {
@@ -60,13 +55,13 @@ class Core::ReleaseOfAll {
       if (!was_lost && !planted("release_all_in_silence")) core_.events_->signal_end(held);
     }
     std::sort(taken_.begin(), taken_.end(),
-              [](const Taken& one, const Taken& other) { return one.held->name() < other.held->name(); });
+              [](const Releasing& one, const Releasing& other) { return one.held->name() < other.held->name(); });
   }
 
   // Plain leases, each name once: of two leases of one name one is another's by now.
   void send_together() {
     const std::size_t most = core_.options_.combine;
-    std::vector<Taken> batch;
+    std::vector<Releasing> batch;
     for (auto& one : taken_) {
       const bool again = !batch.empty() && batch.back().held->name() == one.held->name();
       if (most < 2 || again || !one.held->entry().empty()) {
@@ -79,7 +74,7 @@ class Core::ReleaseOfAll {
     if (!batch.empty()) send(batch);
   }
 
-  void send(std::vector<Taken>& batch) {
+  void send(std::vector<Releasing>& batch) {
     std::vector<store::LeaseKey> keys;
     keys.reserve(batch.size());
     for (const auto& one : batch) keys.push_back(one.held->key());
@@ -110,7 +105,7 @@ class Core::ReleaseOfAll {
     }
   }
 
-  void send(const Taken& one, Instant until) {
+  void send(const Releasing& one, Instant until) {
     bool in_doubt = one.in_doubt;
     try {
       const auto left =
@@ -119,7 +114,7 @@ class Core::ReleaseOfAll {
     } catch (const Error& error) { end(one, core_.release_later(one.held, one.was_lost, error)); }
   }
 
-  void end(const Taken& one, Released released) {
+  void end(const Releasing& one, Released released) {
     core_.entries_.became(one.held, released);
     core_.queues_->wake_head(one.held->name());
     switch (released) {
@@ -132,7 +127,7 @@ class Core::ReleaseOfAll {
 
   Core& core_;
   const Instant until_;
-  std::vector<Taken> taken_, alone_;
+  std::vector<Releasing> taken_, alone_;
   Engine::ReleasedAll released_;
 };
 

@@ -34,8 +34,17 @@ Waiters& waiters() {
 
 void KnownWaiter::waits_as(const std::string& owner, std::string_view job) {
   if (owner == owner_) return;
-  auto words = fmt::format("{}{}thread {} of process {}", job.empty() ? "" : "job " + in_quotes(job),
-                           job.empty() ? "" : ", ", ::gettid(), ::getpid());
+  const auto of = job.empty() ? std::string{} : "job " + in_quotes(job) + ", ";
+  is_known(owner, fmt::format("{}thread {} of process {}", of, ::gettid(), ::getpid()));
+}
+
+void KnownWaiter::waits_without_thread(const std::string& owner, std::string_view job) {
+  if (owner == owner_) return;
+  const auto of = job.empty() ? std::string{} : "job " + in_quotes(job) + " ";
+  is_known(owner, fmt::format("{}of process {}", of, ::getpid()));
+}
+
+void KnownWaiter::is_known(const std::string& owner, std::string words) {
   auto& all = waiters();
   const std::lock_guard guard(all.mutex);
   all.words.erase(owner_);

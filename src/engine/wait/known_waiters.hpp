@@ -16,8 +16,12 @@ class KnownWaiter {
 
   // The calling thread waits as `owner`, and no longer as another one. `job`: the name of its job, if there is one.
   void waits_as(const std::string& owner, std::string_view job);
+  // The same where no thread waits for it.
+  void waits_without_thread(const std::string& owner, std::string_view job);
 
  private:
+  void is_known(const std::string& owner, std::string words);
+
   std::string owner_{};
 };
 

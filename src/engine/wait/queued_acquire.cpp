@@ -23,6 +23,8 @@ constexpr Duration turn_of_others = std::chrono::milliseconds{20};
 constexpr Duration longest_farewell = std::chrono::milliseconds{100};
 // A statement that has to be prepared first takes two round trips, and not all of them take the least time.
 constexpr int trips_of_a_statement = 4;
+// Without a thread: a name of which there are always news leaves the thread to others after so many looks.
+constexpr int most_turns = 4;
 
 }  // namespace
 
@@ -79,7 +81,7 @@ void Core::QueuedAcquire::begin() {
 
 std::optional<std::shared_ptr<Lease>> Core::QueuedAcquire::go_on() {
   step_end_ = core_.soon();
-  for (;;) {
+  for (int turn = 0; turn < most_turns; ++turn) {
     if (!attended_)
       if (auto end = attend()) return end;
     attended_ = true;
@@ -89,6 +91,8 @@ std::optional<std::shared_ptr<Lease>> Core::QueuedAcquire::go_on() {
     attended_ = false;
     if (auto end = woken(*reason)) return end;
   }
+  rests_until_ = BootClock::now();
+  return std::nullopt;
 }
 
 // What there is to do now.
@@ -149,7 +153,8 @@ void Core::QueuedAcquire::sit(bool quiet) {
 void Core::QueuedAcquire::has_row() {
   has_row_ = true;
   row_owner_ = request_.owner.text();
-  known_.waits_as(row_owner_, request_.options.job.name());
+  if (news_) known_.waits_without_thread(row_owner_, request_.options.job.name());
+  else known_.waits_as(row_owner_, request_.options.job.name());
 }
 
 void Core::QueuedAcquire::registered() {

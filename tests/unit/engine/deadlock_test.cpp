@@ -86,6 +86,8 @@ TEST_CASE("of those who wait in this process the text of a deadlock tells job, t
           fmt::format(R"(A holds "x", waits for "y" (job "order 1", {0}); B holds "y", waits for "x" ({0}))", here));
     first.waits_as("a2", "order 1");
     CHECK(words().find("order 1") == std::string::npos);
+    first.waits_without_thread("a1", "order 1");
+    CHECK(words().find(fmt::format(R"(waits for "y" (job "order 1" of process {}))", ::getpid())) != std::string::npos);
   }
   CHECK(words().find(here) == std::string::npos);
 }
