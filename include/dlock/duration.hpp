@@ -32,5 +32,10 @@ class SaturatingDuration : public Duration {
   }
 };
 
+// A lease that nothing ends but a release, by its holder or by force (Engine::force_release): for those who would rather
+// have an operator come than a second holder. So does nobody's crash end it. It is the longest there is, ten years. Its
+// engine asks every ten seconds (LockOptions::renew_every) whether it still holds it.
+inline constexpr Duration until_released = std::chrono::hours{24} * 3652;
+
 }  // namespace v0
 }  // namespace dlock

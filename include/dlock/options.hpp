@@ -36,7 +36,7 @@ DLOCK_EXPORT std::string_view to_string(Fairness fairness) noexcept;
 
 // How one lock is to be held. What is unset is the engine's default.
 struct LockOptions {
-  // Longer than its margin, to 10 years; renewed automatically from 300 ms up.
+  // Longer than its margin, to 10 years, which is until_released; renewed automatically from 300 ms up.
   std::optional<SaturatingDuration> lease{};
   // The lock stays closed this long after the grant, even if released or crashed; 0 = not. Lock::extend can make it longer.
   SaturatingDuration at_least{};
@@ -44,7 +44,7 @@ struct LockOptions {
   // never. The lock is then held for at least max_hold less one lease. Cuts the engine's default lease short; a lease
   // given here must not be longer, and Lock::extend must not go beyond.
   SaturatingDuration max_hold{};
-  std::optional<SaturatingDuration> renew_every{};  // unset: a third of the lease
+  std::optional<SaturatingDuration> renew_every{};  // unset: a third of the lease; until_released: 10 s
   bool renew = true;  // false: nobody renews it; it ends with its lease or by Lock::extend
   std::optional<Reentrance> reentrance{};
   std::optional<Fairness> fairness{};

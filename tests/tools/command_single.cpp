@@ -115,6 +115,25 @@ TEST_CASE("list shows who holds what, by name, pattern and state, for people and
   two->release();
 }
 
+TEST_CASE("a lease until it is released is asked for by that word, and shown by it everywhere") {
+  Database database;
+  const auto url = database.url();
+  const auto taken = dlock_tool(url, {"acquire", "-n", "freeze", "--ttl", "until-released"});
+  REQUIRE(taken.code == 0);
+  for (const auto& shown :
+       {dlock_tool(url, {"list"}), dlock_tool(url, {"inspect", "freeze"}), dlock_tool(url, {"top", "-n", "1"})})
+    CHECK_MESSAGE(shown.says("until released"), shown.out);
+  const auto json = Json::parse(dlock_tool(url, {"list", "--format", "json"}).out);
+  CHECK(json["locks"][0]["until_released"] == true);
+  const auto busy = dlock_tool(url, {"acquire", "-n", "freeze", "--ttl", "5m"});
+  CHECK(busy.code == 75);
+  CHECK_MESSAGE(busy.says(", until it is released"), busy.out);
+  CHECK(dlock_tool(url, {"renew", "freeze", "--token", first_line(taken), "--ttl", "1h"}).code == 0);
+  CHECK(dlock_tool(url, {"renew", "freeze", "--token", first_line(taken), "--ttl", "until-released"}).code == 0);
+  CHECK(dlock_tool(url, {"run", "-n", "other", "--ttl", "until-released", "--", "true"}).code == 125);
+  CHECK(dlock_tool(url, {"release", "freeze", "--token", first_line(taken)}).code == 0);
+}
+
 TEST_CASE("inspect exits 3 unless the lock is held") {
   Database database;
   auto engine = database.engine();

@@ -30,10 +30,15 @@ void check_name(std::string_view name) {
 
 Duration parse_lease(std::string_view flag, std::string_view text, Duration shortest) {
   const auto lease = parse_duration(flag, text);
-  if (lease < shortest || lease > longest_lease)
+  if (lease < shortest || lease > until_released)
     throw UsageError(fmt::format("{} {} is out of range: from {} to 10 years", flag, in_quotes(text),
                                  shortest < std::chrono::seconds{1} ? "1ms" : "1s"));
   return lease;
+}
+
+Duration parse_ttl(std::string_view text) {
+  if (text == "until-released") return until_released;
+  return parse_lease("--ttl", text, std::chrono::milliseconds{1});
 }
 
 void Asking::add_to(Command& command) {
@@ -61,7 +66,7 @@ LockOptions Asking::lock_options() const {
   if (fifo_) options.fairness = Fairness::fifo;
   if (at_least_) {
     options.at_least = parse_duration("--at-least", *at_least_);
-    if (options.at_least > longest_lease)
+    if (options.at_least > until_released)
       throw UsageError(fmt::format("--at-least {} is out of range: at most 10 years", in_quotes(*at_least_)));
   }
   if (label_) {

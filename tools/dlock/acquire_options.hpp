@@ -13,13 +13,13 @@
 
 namespace dlock::tools {
 
-constexpr Duration longest_lease = std::chrono::hours{24} * 3652;  // ten years
-
 // All of these throw UsageError; they know the library's rules, so that nothing is sent for what it would refuse.
 void check_name(std::string_view name);
 void check_text(std::string_view what, std::string_view text, std::size_t limit);
 // A lease of at least `shortest`.
 Duration parse_lease(std::string_view flag, std::string_view text, Duration shortest);
+// The same from 1 ms on, or the word "until-released".
+Duration parse_ttl(std::string_view text);
 
 // -n, -w, --fifo, --at-least, --label, --meta and NAME. Threads: one.
 class Asking {

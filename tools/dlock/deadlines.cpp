@@ -38,7 +38,7 @@ bool fits(const Times& times) {
 
 // A longer ttl always fits better, so halving finds the smallest, to the tenth of a second. Nothing: none would do.
 std::optional<Tenths> smallest_ttl(const Given& given) {
-  Tenths low = std::chrono::ceil<Tenths>(shortest_ttl), high = std::chrono::floor<Tenths>(longest_lease);
+  Tenths low = std::chrono::ceil<Tenths>(shortest_ttl), high = std::chrono::floor<Tenths>(until_released);
   if (!fits(times_for(given, high))) return std::nullopt;
   while (low < high) {
     const auto middle = low + (high - low) / 2;

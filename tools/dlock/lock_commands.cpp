@@ -24,7 +24,6 @@ namespace dlock::tools {
 namespace {
 
 constexpr std::array<const char*, 5> states{"held", "free", "closed", "expired", "all"};
-constexpr Duration shortest_lease = std::chrono::milliseconds{1};
 constexpr std::size_t longest_pattern = 4096;
 
 constexpr std::size_t longest_reason = 255;
@@ -57,11 +56,12 @@ Single::Single(Command& tool)
                    "which (held); closed is free, but inside its at-least time");
   for (auto* command : {&inspect_, &renew_, &release_}) command->add_argument("NAME", name_).required = true;
   asking_.add_to(acquire_);
-  acquire_.add_option("--ttl", "D", ttl_, "length of the lease, from a few ms to 10 years").required = true;
+  acquire_.add_option("--ttl", "D", ttl_, "length of the lease, from a few ms to 10 years, or until-released")
+      .required = true;
   renew_.add_option("--token", "T", token_, "what acquire answered: the token, or the token and the owner").required =
       true;
   renew_.add_option("--owner", "O", owner_, "the owner that acquire answered (whoever holds it under that token)");
-  renew_.add_option("--ttl", "D", ttl_, "length of the new lease (the length it had)");
+  renew_.add_option("--ttl", "D", ttl_, "length of the new lease, or until-released (the length it had)");
   release_.add_option("--token", "T", token_, "what acquire answered: the token, or the token and the owner");
   release_.add_option("--owner", "O", owner_, "the owner that acquire answered (whoever holds it under that token)");
   release_.add_flag("--force", force_, "free it although somebody else holds it");
@@ -132,7 +132,7 @@ void Single::check(const Console& console) const {
     return;
   }
   check_name(acquire_.parsed() ? asking_.name() : name_);
-  if (ttl_) static_cast<void>(parse_lease("--ttl", *ttl_, shortest_lease));
+  if (ttl_) static_cast<void>(parse_ttl(*ttl_));
   if (release_.parsed()) {
     if (force_ && !expected_) throw UsageError("--force needs --expect-token, the token that list shows");
     if (force_ && token_)
@@ -213,7 +213,7 @@ int Single::inspect(Engine& engine, Console& console) const {
 int Single::acquire(const std::string& url, const EngineOptions& options, const Signals& signals,
                     Console& console) const {
   auto lock_options = asking_.lock_options();
-  lock_options.lease = parse_lease("--ttl", *ttl_, shortest_lease);
+  lock_options.lease = parse_ttl(*ttl_);
   lock_options.renew = false;
   lock_options.job = Job::from_environment();  // of the run around it
   std::optional<Engine> engine;
@@ -252,7 +252,7 @@ int Single::not_the_holder(Console& console) const {
 
 int Single::renew(Engine& engine, Console& console) const {
   std::optional<Duration> lease;
-  if (ttl_) lease = parse_lease("--ttl", *ttl_, shortest_lease);
+  if (ttl_) lease = parse_ttl(*ttl_);
   const auto named = grant(owner() ? std::nullopt : engine.inspect(name_));
   if (!named || !engine.renew(name_, *named, lease)) return not_the_holder(console);
   if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"renewed", true}}));

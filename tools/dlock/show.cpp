@@ -67,7 +67,10 @@ Json as_json(const std::optional<LastRun>& last) {
                        {"reason", last->reason}});
 }
 
-std::string left(const Holder& row) { return row.state == State::free ? "-" : shown(row.left); }
+// Also of a lease that has no end.
+std::string length(const Holder& row, Duration time) {
+  return row.lease >= until_released && has_holder(row) ? "until released" : shown(time);
+}
 
 // Letters as a terminal counts them: continuation bytes of UTF-8 take no room.
 std::size_t width(std::string_view text) {
@@ -76,6 +79,8 @@ std::size_t width(std::string_view text) {
 }
 
 }  // namespace
+
+std::string left(const Holder& row) { return row.state == State::free ? "-" : length(row, row.left); }
 
 std::string as_table(const std::vector<Holder>& rows) {
   std::vector<std::vector<std::string>> lines{{"NAME", "OWNER", "TOKEN", "HELD", "LEFT", "STATE", "WAITERS"}};
@@ -103,7 +108,7 @@ std::string as_lines(const Holder& row) {
   if (has_holder(row))
     text += fmt::format(
         "node:      {}\nlabel:     {}\nowner:     {}\nheld for:  {}\nlease:     {}\nleft:      {}\nentries:   {}\n",
-        printable(row.node), printable(row.label), row.owner, shown(row.held), shown(row.lease), shown(row.left),
+        printable(row.node), printable(row.label), row.owner, shown(row.held), length(row, row.lease), left(row),
         row.entries);
   else if (row.state == State::closed) text += fmt::format("opens in:  {}\n", shown(row.left));
   if (row.last_run) text += last_run(*row.last_run);
@@ -123,6 +128,7 @@ Json as_json(const Holder& row) {
                        {"token", number(row.token)},
                        {"held_us", has_holder(row) ? row.held.count() : 0},
                        {"left_us", row.left.count()},
+                       {"until_released", has_holder(row) && row.lease >= until_released},
                        {"entries", row.entries},
                        {"waiters", row.waiters},
                        {"metadata", row.metadata},
@@ -138,6 +144,9 @@ std::string why_busy(const Holder& row) {
   if (row.state == State::locked)
     return fmt::format("{} is locked by another transaction, and nobody is seen to hold it", name);
   if (!has_holder(row)) return fmt::format("{} was busy a moment ago, and is free by now", name);
+  if (row.state == State::held && row.lease >= until_released)
+    return fmt::format("{} is held by {} (token {}) for {}, until it is released", name, printable(who(row)),
+                       number(row.token), shown(row.held));
   return fmt::format(
       "{} is held by {} (token {}) for {}; lease {}", name, printable(who(row)), number(row.token), shown(row.held),
       row.state == State::held ? fmt::format("ends in {} unless renewed", shown(row.left)) : "has ended");

@@ -13,6 +13,9 @@ namespace dlock::tools {
 // Who holds it, for people: the label, and enough of the random owner to tell two of them apart; "-": nobody.
 std::string who(const Holder& row);
 
+// For how much longer it is held or closed; "-": neither.
+std::string left(const Holder& row);
+
 // NAME OWNER TOKEN HELD LEFT STATE WAITERS, in columns; and LAST ENDED OUTCOME, where a row tells of its last run.
 std::string as_table(const std::vector<Holder>& rows);
 

@@ -73,7 +73,7 @@ std::vector<Holder> arranged(std::vector<Holder> rows, const TopView& view) {
 Cells cells_of(const Holder& row) {
   const auto waiters = waiters_of(row);
   return {printable(row.name), printable(who(row)), std::to_string(number(row.token)),
-          shown(row.held),     shown(row.left),     waiters ? std::to_string(*waiters) : "-"};
+          shown(row.held),     left(row),           waiters ? std::to_string(*waiters) : "-"};
 }
 
 std::string summary(const std::vector<Holder>& rows) {

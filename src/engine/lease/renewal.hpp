@@ -21,9 +21,13 @@ struct Window {
 using Share = double;
 constexpr Share smallest_share = 0.5, largest_share = 1.0;
 
+// One without an end is renewed in order to hear whether it is still held.
+constexpr Duration pace_until_released = std::chrono::seconds{10};
+
 // Of a lease that was last confirmed by a request sent at `sent`: past a third of its length, and before 46 % of it.
 // Where a pace was chosen, the renewal comes no later than that, and up to a quarter of it sooner.
 inline Window renewal_window(Instant sent, Duration lease, std::optional<Duration> every, Share share) {
+  if (!every && lease >= until_released && !planted("endless_unasked")) every = pace_until_released;
   const auto width = every ? std::min<Duration>(lease / 8, *every / 4) : Duration{lease / 8};
   const auto third = planted("renewal_late") ? Duration{lease - lease / 8 - lease / 20} : Duration{lease / 3};
   const auto earliest = every ? *every - width : third;

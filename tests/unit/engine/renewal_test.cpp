@@ -45,6 +45,15 @@ TEST_CASE("a chosen pace is kept, or a little better") {
   }
 }
 
+TEST_CASE("a lease that only a release ends is asked for every ten seconds, unless a pace was chosen") {
+  const Instant sent{1h};
+  for (const double share : {0.5, 1.0}) {
+    CHECK(renewal_window(sent, dlock::until_released, {}, share).latest - sent <= 10s);
+    CHECK(renewal_window(sent, dlock::until_released, 1min, share).latest - sent > 10s);
+    CHECK(renewal_window(sent, dlock::until_released - 1us, {}, share).latest - sent > 1h);
+  }
+}
+
 TEST_CASE("after a failure a lease is asked for again within a tenth of its length, and within a second") {
   const Instant now{1h};
   for (const dlock::Duration lease : {300000us, 1000000us, 30000000us, 3600000000us})
