@@ -11,6 +11,7 @@
 #include <dlock/holder.hpp>
 #include <dlock/job.hpp>
 #include <dlock/lock.hpp>
+#include <dlock/lock_set.hpp>
 #include <dlock/mutex.hpp>
 #include <dlock/options.hpp>
 #include <dlock/reaping.hpp>

@@ -5,6 +5,7 @@
 #include <dlock/grant.hpp>
 #include <dlock/holder.hpp>
 #include <dlock/lock.hpp>
+#include <dlock/lock_set.hpp>
 #include <dlock/options.hpp>
 #include <dlock/reaping.hpp>
 #include <dlock/refusal.hpp>
@@ -82,6 +83,33 @@ class DLOCK_EXPORT Engine {
   // The same, in the order in which the standard's waits have it.
   [[nodiscard]] std::optional<Lock> lock(std::stop_token stop, std::string_view name, const LockOptions& options = {},
                                          Refusal* refusal = nullptr);
+
+  // Several names at once, all of them or none, in any order; one that is given twice counts once. All are held as `options`
+  // say, each as a lock of its own: token, trust and renewal, and whoever holds one already enters it again. Misuse without
+  // a name. To hold names that others take together as well costs no deadlock, whatever the order they are given in.
+  // What is seen to be busy is answered by a read, and nothing is written. Otherwise all are asked for in one statement (of
+  // EngineOptions::combine names at most; Reentrance::node: one by one), and where one is not granted the others are given
+  // back at once: for that moment they are held, their tokens have grown, and who waits for them is woken.
+  // Who waits holds none of the names meanwhile: it waits for the first name in the way, as who wants that one alone (in
+  // line, with Fairness::fifo in order of arrival), and with that one tries the others. Where it has to give back, the next
+  // one in the way is waited for. So it takes its chances with each of the names, and there is no order among those who
+  // want several: where others queue (fifo) for two of them without a pause, it may wait for as long as they do.
+  // LockOptions::at_least counts from when all are granted, by one more statement each: what had to be given back is open.
+  // `refusal` names the one that was in the way. The other rules are those of try_lock, try_lock_for and lock.
+  // Fails: as those do; then none is held.
+
+  // One attempt. Empty: one of them is busy, or locked.
+  [[nodiscard]] std::optional<LockSet> try_lock_all(std::vector<std::string> names, const LockOptions& options = {},
+                                                    Refusal* refusal = nullptr);
+  // Waits at most `wait` for all of them together, or until the token is stopped. Empty: timed out, or stopped.
+  [[nodiscard]] std::optional<LockSet> try_lock_all_for(std::vector<std::string> names, SaturatingDuration wait,
+                                                        const LockOptions& options = {}, std::stop_token stop = {},
+                                                        Refusal* refusal = nullptr);
+  // Waits as long as it takes.
+  LockSet lock_all(std::vector<std::string> names, const LockOptions& options = {});
+  // Waits until granted or stopped. Empty: stopped.
+  [[nodiscard]] std::optional<LockSet> lock_all(std::vector<std::string> names, const LockOptions& options,
+                                                std::stop_token stop, Refusal* refusal = nullptr);
 
   // Without a thread that waits: the calls above, whose answer comes to a handler. They return at once, and throw only
   // misuse, or unavailable where the system has no thread for them; then the handler is not called. Otherwise it is called

@@ -18,6 +18,7 @@ namespace dlock {
 inline namespace v0 {
 
 class Engine;
+class LockSet;
 class Mutex;
 
 // Why a lease was lost.
@@ -204,6 +205,7 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
 
  private:
   friend class Engine;
+  friend class LockSet;
   friend class Mutex;
   Handle* used() const noexcept;  // null: moved from
   void check_not_moved_from() const;

@@ -2,6 +2,7 @@
 #include "api/async.hpp"
 #include "api/calls.hpp"
 #include "api/lock_handle.hpp"
+#include "api/lock_set_handle.hpp"
 #include "api/open.hpp"
 #include "api/subscription.hpp"
 #include "engine/core.hpp"
@@ -14,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace dlock {
@@ -23,6 +25,15 @@ namespace {
 Instant deadline_of(Duration wait) {
   if (wait < Duration{}) throw Error(Fault::misuse, fmt::format("the wait {} us is negative", wait.count()));
   return later(BootClock::now(), wait);
+}
+
+// In order, and none of them twice.
+std::vector<Name> checked(std::vector<std::string> names) {
+  if (names.empty()) throw Error(Fault::misuse, "there is no name among the names to be locked");
+  std::ranges::sort(names);
+  const auto twice = std::ranges::unique(names);
+  names.erase(twice.begin(), twice.end());
+  return {names.begin(), names.end()};
 }
 
 Refused refused_after(Duration wait) { return wait > Duration{} ? Refused::timed_out : Refused::busy; }
@@ -74,6 +85,28 @@ class Engine::Call {
     if (!held) return std::nullopt;
     // Made where it is to be: a Lock that is moved changes hands.
     return std::optional<Lock>(std::in_place, grant(std::move(held)));
+  }
+  // All of the names; `wait`: none for one attempt.
+  struct Wait {
+    std::optional<Duration> length{};
+    std::stop_token stop{};
+  };
+  std::unique_ptr<LockSet::Handle> lock_all(std::span<const Name> names, const LockOptions& options, const Wait& wait,
+                                            Refusal* refusal) {
+    const auto& limits = core_->options().timeouts;
+    const auto deadline = wait.length ? deadline_of(*wait.length) : later(BootClock::now(), limits.request);
+    const bool waits = wait.length.has_value();
+    const auto stop = waits ? call_.stopped_by(wait.stop) : std::stop_token{};
+    const auto all = core_->acquire_all(names, options, {deadline, stop, waits});
+    if (!all.leases.empty()) return std::make_unique<LockSet::Handle>(core_, all.leases);
+    if (waits) call_.check();
+    const auto why = waits ? refused_after(*wait.length) : Refused::busy;
+    tell(refusal, names[all.in_the_way], wait.stop.stop_requested() ? Refused::stopped : why, all.row_locked);
+    return nullptr;
+  }
+  static std::optional<LockSet> set(std::unique_ptr<LockSet::Handle> handle) {
+    if (!handle) return std::nullopt;
+    return std::optional<LockSet>(std::in_place, std::move(handle));  // in its place, as a Lock
   }
   // Of a call that was granted nothing: why, and what the row says.
   void tell(Refusal* refusal, const Name& name, Refused why, bool row_locked) const {
@@ -167,6 +200,34 @@ std::optional<Lock> Engine::lock(std::string_view name, const LockOptions& optio
 std::optional<Lock> Engine::lock(std::stop_token stop, std::string_view name, const LockOptions& options,
                                  Refusal* refusal) {
   return lock(name, options, std::move(stop), refusal);
+}
+
+std::optional<LockSet> Engine::try_lock_all(std::vector<std::string> names, const LockOptions& options,
+                                            Refusal* refusal) {
+  Call call(*this);
+  const auto all = checked(std::move(names));
+  api::check(options);
+  return call.set(call.lock_all(all, options, {}, refusal));
+}
+
+std::optional<LockSet> Engine::try_lock_all_for(std::vector<std::string> names, SaturatingDuration wait,
+                                                const LockOptions& options, std::stop_token stop, Refusal* refusal) {
+  Call call(*this);
+  const auto all = checked(std::move(names));
+  api::check(options);
+  return call.set(call.lock_all(all, options, {wait, std::move(stop)}, refusal));
+}
+
+LockSet Engine::lock_all(std::vector<std::string> names, const LockOptions& options) {
+  Call call(*this);
+  const auto all = checked(std::move(names));
+  api::check(options);
+  return LockSet(call.lock_all(all, options, {Duration::max()}, nullptr));
+}
+
+std::optional<LockSet> Engine::lock_all(std::vector<std::string> names, const LockOptions& options,
+                                        std::stop_token stop, Refusal* refusal) {
+  return try_lock_all_for(std::move(names), Duration::max(), options, std::move(stop), refusal);
 }
 
 void Engine::async_acquire(std::string_view name, std::optional<SaturatingDuration> wait, const LockOptions& options,

@@ -132,12 +132,12 @@ Core::Acquired Core::acquire(const Name& name, const LockOptions& given, const P
   const auto reentrance = options.reentrance.value_or(options_.reentrance);
   if (patience.stop.stop_requested()) return {};
   if (reentrance == Reentrance::thread)
-    if (auto held = reenter(name, options, patience.deadline)) return held;
+    if (auto held = reenter(name, options, patience.deadline)) return {std::move(held), false, true};
   ensure_running();
   Request request(*this, name, options, reentrance);
   auto held = wait_for_grant(request, patience);
   if (held && reentrance == Reentrance::thread && !request.entered) open_to_job(held);
-  return {std::move(held), request.found_locked};
+  return {std::move(held), request.found_locked, request.entered};
 }
 
 void Core::detach(const std::shared_ptr<Lease>& held) {

@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -65,11 +66,20 @@ class Core : public std::enable_shared_from_this<Core> {
   void check(const LockOptions& options) const { static_cast<void>(terms_of(options)); }
   // What became of a wish. Empty: busy, or out of patience.
   struct Acquired : std::shared_ptr<engine::Lease> {
-    Acquired(std::shared_ptr<engine::Lease> lease = nullptr, bool locked = false) noexcept
-        : std::shared_ptr<engine::Lease>(std::move(lease)), row_locked(locked) {}
+    Acquired(std::shared_ptr<engine::Lease> lease = nullptr, bool locked = false, bool was_entered = false) noexcept
+        : std::shared_ptr<engine::Lease>(std::move(lease)), row_locked(locked), entered(was_entered) {}
     bool row_locked;  // empty since another transaction has the row locked; nobody was seen who holds it
+    bool entered;     // what its thread or job held already
   };
   Acquired acquire(const Name& name, const LockOptions& options, const Patience& patience);
+  // All of the names, which are in order and none of them twice; or none.
+  struct AcquiredAll {
+    std::vector<std::shared_ptr<engine::Lease>> leases{};  // in the order of the names
+    std::size_t in_the_way = 0;                            // if there are none: the name that was not to be had
+    bool row_locked = false;                               // as in Acquired, of that one
+  };
+  // Who waits holds none of them meanwhile.
+  AcquiredAll acquire_all(std::span<const Name> names, const LockOptions& options, const Patience& patience);
   // For who has waited in vain behind others in line: whether nobody was seen who holds what they wait for.
   bool nobody_seen(const std::string& name) const { return queues_->blocked(name); }
   // A wait is over that did not get to the database.
@@ -91,6 +101,8 @@ class Core : public std::enable_shared_from_this<Core> {
     bool locked = false;  // its row could not be had: to finish may take all of its time
   };
   std::vector<Given> release_together(std::span<const std::shared_ptr<engine::Lease>> all, Duration timeout);
+  // As release() does, in as few statements as possible; all of it takes at most `timeout`. In their order.
+  std::vector<Released> release_each(std::span<const std::shared_ptr<engine::Lease>> all, Duration timeout);
   // All that is held now, whoever has it; takes at most `timeout`.
   Engine::ReleasedAll release_all(Duration timeout);
   void detach(const std::shared_ptr<engine::Lease>& held);
@@ -112,11 +124,11 @@ class Core : public std::enable_shared_from_this<Core> {
   };
   Taken try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& deadline,
                     const LockOptions* lease);
-  // `gone`: the entry that asks has left, though others may hold on; it is refused.
-  void fence(const std::shared_ptr<engine::Lease>& held, const TransactionRef& transaction, const FenceOptions& options,
-             bool gone = false);
-  // Keeps the grant itself: the work may let go of the Lock that asks.
-  void with_fence(std::shared_ptr<engine::Lease> held, const TransactionRef& transaction,
+  // Each of them, in their order. `gone`: the entries that ask have left, though others may hold on; they are refused.
+  void fence(std::span<const std::shared_ptr<engine::Lease>> all, const TransactionRef& transaction,
+             const FenceOptions& options, bool gone = false);
+  // Keeps the grants itself: the work may let go of the Lock that asks.
+  void with_fence(std::vector<std::shared_ptr<engine::Lease>> all, const TransactionRef& transaction,
                   const std::function<void()>& work, const FenceOptions& options);
   std::string fence_sql(const engine::Lease& held) const { return table_->fence_sql(held.key()); }
 
@@ -143,6 +155,7 @@ class Core : public std::enable_shared_from_this<Core> {
   struct Releasing;       // one release
   class QueuedAcquire;    // one acquire that waits in line
   class ReleaseOfAll;     // of all that is held, at one time
+  class AcquireOfAll;     // of several names, or none of them
   class ReleaseObserver;  // one that waits for news of a name, and takes no part in its line
 
   void ensure_running();

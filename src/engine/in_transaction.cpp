@@ -45,22 +45,26 @@ auto in_transaction(Work work) -> decltype(work()) {
   } catch (const Failure& failure) { throw told_in_transaction(failure); }
 }
 
-// Keeps the renewer from renewing a lease until the fence has answered: a renewal after the transaction's snapshot would
+// Keeps the renewer from renewing leases until their fences have answered: a renewal after the transaction's snapshot would
 // end it with conflict.
 class Announced {
  public:
-  Announced(engine::LeaseRenewer& renewer, const std::shared_ptr<Lease>& held, Duration patience)
-      : renewer_(renewer), held_(held) {
+  Announced(engine::LeaseRenewer& renewer, std::span<const std::shared_ptr<Lease>> all, Duration patience)
+      : renewer_(renewer), all_(all) {
     // A renewal that hangs longer than that is no reason not to try: at worst the transaction runs again.
-    if (!planted("renewer_not_held_back")) renewer_.hold_back(held_, later(BootClock::now(), patience));
+    const auto until = later(BootClock::now(), patience);
+    if (planted("renewer_not_held_back")) return;
+    for (const auto& held : all_) renewer_.hold_back(held, until);
   }
-  ~Announced() { renewer_.resume(held_); }
+  ~Announced() {
+    for (const auto& held : all_) renewer_.resume(held);
+  }
   Announced(const Announced&) = delete;
   Announced& operator=(const Announced&) = delete;
 
  private:
   engine::LeaseRenewer& renewer_;
-  const std::shared_ptr<Lease>& held_;
+  const std::span<const std::shared_ptr<Lease>> all_;
 };
 
 void commit(store::Visit& visit) {
@@ -262,17 +266,17 @@ void Core::prove(store::Visit& visit, const std::shared_ptr<Lease>& held, const 
                                        gone || !held->loss() ? "no longer held" : "lost"));
 }
 
-void Core::fence(const std::shared_ptr<Lease>& held, const TransactionRef& transaction, const FenceOptions& options,
-                 bool gone) {
+void Core::fence(std::span<const std::shared_ptr<Lease>> all, const TransactionRef& transaction,
+                 const FenceOptions& options, bool gone) {
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
-  const Announced announced(renewer_, held, options_.timeouts.request);
+  const Announced announced(renewer_, all, options_.timeouts.request);
   in_transaction([&] { visit->check(); });
   auto* const begun = Begun::find(transaction);
   try {
     // Where the transaction ends here, an attempt that failed needs nothing more.
     auto here = options;
     here.doom = options.doom && begun == nullptr;
-    prove(*visit, held, here, gone);
+    for (const auto& held : all) prove(*visit, held, here, gone);
   } catch (const Error& error) {
     if (begun != nullptr && options.doom) {
       if (error.fault() == Fault::lost) visit->doom();
@@ -285,8 +289,9 @@ void Core::fence(const std::shared_ptr<Lease>& held, const TransactionRef& trans
   }
 }
 
-void Core::with_fence(std::shared_ptr<Lease> held, const TransactionRef& transaction, const std::function<void()>& work,
-                      const FenceOptions& options) {
+void Core::with_fence(std::vector<std::shared_ptr<Lease>> all, const TransactionRef& transaction,
+                      const std::function<void()>& work, const FenceOptions& options) {
+  const auto& first = *all.front();
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
   FenceOptions ended_here = options;
   ended_here.doom = false;
@@ -294,12 +299,14 @@ void Core::with_fence(std::shared_ptr<Lease> held, const TransactionRef& transac
   for (unsigned attempt = 1;; ++attempt) {
     bool working = false;
     try {
-      std::optional<Announced> announced(std::in_place, renewer_, held, options_.timeouts.request);
+      std::optional<Announced> announced(std::in_place, renewer_, all, options_.timeouts.request);
       in_transaction([&] { visit->begin(options_.timeouts.request); });
       try {
-        auto sent = BootClock::now();
-        const auto lease = held->key().lease;
-        prove(*visit, held, ended_here, false);
+        std::vector<std::pair<Instant, Duration>> renewed;  // when each was asked for, and for how long
+        for (const auto& held : all) {
+          renewed.emplace_back(BootClock::now(), held->key().lease);
+          prove(*visit, held, ended_here, false);
+        }
         announced.reset();
         {
           Begun begun(transaction);
@@ -309,9 +316,12 @@ void Core::with_fence(std::shared_ptr<Lease> held, const TransactionRef& transac
           working = false;
         }
         commit(*visit);
-        // Committed, and with it the renewal in the fence: of the row, not of a node's single entry.
-        if (planted("with_fence_trusts_commit")) sent = BootClock::now();
-        if (held->entry().empty()) held->confirmed(sent, lease);
+        // Committed, and with it the renewals in the fences: of the row, not of a node's single entry.
+        for (std::size_t i = 0; i < all.size(); ++i) {
+          const auto& [asked, lease] = renewed[i];
+          const auto sent = planted("with_fence_trusts_commit") ? BootClock::now() : asked;
+          if (all[i]->entry().empty()) all[i]->confirmed(sent, lease);
+        }
         return;
       } catch (...) {
         // Before it is rolled back, what is open tells whether it is still what was begun.
@@ -327,12 +337,12 @@ void Core::with_fence(std::shared_ptr<Lease> held, const TransactionRef& transac
             Fault::misuse,
             fmt::format("the work under the lock {} asked to be run again, but its transaction had ended before: what "
                         "it has committed is stored, and nothing is run again",
-                        in_quotes(held->name())));
+                        in_quotes(first.name())));
       }
     } catch (const Error& error) {
       if (error.fault() != Fault::conflict || attempt >= options.attempts) throw;
       events_->counters().retried.of(RetryCause::conflict).add();
-      events_->emit(Event::Kind::retried, *held, {}, error.what());
+      events_->emit(Event::Kind::retried, first, {}, error.what());
       engine::pause_until(later(BootClock::now(), backoff.next()), {});
     }
   }

@@ -173,6 +173,12 @@ class LockTable {
 
   // True: an acquire would be in vain now. False: it may be, or not.
   virtual bool busy(std::string_view name, Deadline deadline) = 0;
+  // The first of these names, which are in order, of which that is true. Empty: of none.
+  virtual std::optional<std::size_t> first_busy(std::span<const std::string_view> names, Deadline deadline) {
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (busy(names[i], deadline)) return i;
+    return std::nullopt;
+  }
   // For one who has that ticket, or none (0).
   virtual Availability look(std::string_view name, std::int64_t ticket, Deadline deadline) = 0;
   virtual RowAvailability peek(std::string_view name, Deadline deadline) = 0;

@@ -67,6 +67,19 @@ TEST_CASE("tries of many threads on busy locks, through one connection, write no
   }));
 }
 
+TEST_CASE("a try on several names of which one is busy writes nothing") {
+  Database database(opener().quiet_place());
+  auto holder = database.engine();
+  auto engine = database.engine();
+  engine.try_lock_all({"a", "b", "c"})->release();
+  const auto lock = holder.try_lock("b", {.lease = 1h, .renew = false});
+  REQUIRE(lock);
+  CHECK(writes_nothing(database, [&] {
+    for (int i = 0; i < 20; ++i) CHECK_FALSE(engine.try_lock_all({"c", "a", "b"}));
+    for (int i = 0; i < 3; ++i) CHECK_FALSE(engine.try_lock_all({"new", "b"}));
+  }));
+}
+
 TEST_CASE("a try on a lock inside its at-least time writes nothing") {
   Database database(opener().quiet_place());
   auto engine = database.engine();

@@ -165,7 +165,7 @@ const Answer& FileConnection::run_rows(const Statement& statement, std::span<con
   if (sqlite3_stmt_readonly(ready) == 0) before_write();
   answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready)));
   if (rows.empty()) return answer_;
-  const bool own = !in_transaction();
+  const bool own = !in_transaction() && sqlite3_stmt_readonly(ready) == 0;
   if (own) control(begin_, "BEGIN IMMEDIATE");
   try {
     for (std::size_t at = 0; at < rows.size(); at += columns) {

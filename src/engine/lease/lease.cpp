@@ -158,19 +158,43 @@ std::stop_token Lease::lost() const noexcept {
 
 void Lease::signal_loss() noexcept {
   std::stop_source lost(std::nostopstate);
+  std::unique_ptr<std::vector<std::stop_source>> others;
   {
     const std::lock_guard guard(mutex());
     signalled_ = true;
     lost = lost_;
+    others = std::move(others_);
   }
   lost.request_stop();
+  if (!others) return;
+  for (auto& other : *others) other.request_stop();
 }
 
 bool Lease::signal_unheard() noexcept {
   const std::lock_guard guard(mutex());
-  if (lost_.stop_possible()) return false;
+  if (lost_.stop_possible() || others_) return false;
   signalled_ = true;
   return true;
+}
+
+void Lease::tell_also(const std::stop_source& other) {
+  auto source = other;
+  {
+    const std::lock_guard guard(mutex());
+    if (!signalled_) {
+      if (!others_) others_ = std::make_unique<std::vector<std::stop_source>>();
+      others_->push_back(other);
+      return;
+    }
+  }
+  source.request_stop();
+}
+
+void Lease::tell_no_longer(const std::stop_source& other) noexcept {
+  const std::lock_guard guard(mutex());
+  if (!others_) return;
+  std::erase(*others_, other);
+  if (others_->empty()) others_.reset();
 }
 
 void Lease::wanted_is(bool wanted) noexcept {

@@ -20,6 +20,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dlock::engine {
 
@@ -104,6 +105,10 @@ class Lease {
   void signal_loss() noexcept;
   // The same where nobody has asked for lost(), so that there are none. False: somebody has; nothing was done.
   bool signal_unheard() noexcept;
+
+  // Stopped together with lost(), on the same thread, until it is told no longer: for what holds several leases.
+  void tell_also(const std::stop_source& other);
+  void tell_no_longer(const std::stop_source& other) noexcept;
 
   // Whether somebody else waits for the name. Nothing of this is about trust.
   // What the database's last answer to a renewal said of it.
@@ -211,6 +216,7 @@ class Lease {
   Duration longest_;
   Instant sent_;
   mutable std::stop_source lost_{std::nostopstate};  // made when somebody asks for it
+  std::unique_ptr<std::vector<std::stop_source>> others_;  // see tell_also
   JobRef job_, named_;                               // who used it last, and whom its row names; empty: nobody
   mutable std::unique_ptr<Wanted> wanted_;
   bool signalled_ = false;

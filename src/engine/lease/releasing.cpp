@@ -18,6 +18,8 @@ namespace {
 
 using engine::Lease;
 
+constexpr Duration least_share = std::chrono::milliseconds{50};
+
 // When a release has ended, however it did, those who wait in this process look for themselves.
 class WakeOnExit {
  public:
@@ -155,6 +157,31 @@ std::vector<Core::Given> Core::release_together(std::span<const std::shared_ptr<
     const WakeOnExit wake(*queues_, one.held->name(), yields);
     ends[place].end = after_release(one.held, {*answers[i], {}}, one.was_lost, one.in_doubt && one.was_valid);
   }
+  return ends;
+}
+
+// A row that stays locked takes its share of the time, and little from the others.
+std::vector<Released> Core::release_each(std::span<const std::shared_ptr<Lease>> all, Duration timeout) {
+  const auto until = later(BootClock::now(), timeout);
+  const auto left = [until] {
+    const auto now = BootClock::now();
+    return std::chrono::floor<Duration>(std::max(until, now) - now);
+  };
+  std::vector<Given> given;
+  for (auto rest = all; !rest.empty();) {
+    const auto some = rest.first(std::min<std::size_t>(rest.size(), std::max(1U, options_.combine)));
+    for (auto& one : release_together(some, left())) given.push_back(std::move(one));
+    rest = rest.subspan(some.size());
+  }
+  std::vector<Released> ends(all.size(), Released::unconfirmed);
+  auto open = static_cast<Duration::rep>(std::ranges::count_if(given, [](const Given& one) { return !one.end; }));
+  for (const bool locked : {false, true})
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (given[i].locked != locked) continue;
+      const auto share = std::max<Duration>(left() / std::max<Duration::rep>(open, 1), within(least_share, 4));
+      if (!given[i].end) --open;
+      ends[i] = given[i].end ? *given[i].end : given[i].finish(std::min(left(), share));
+    }
   return ends;
 }
 

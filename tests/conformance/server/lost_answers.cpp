@@ -64,6 +64,57 @@ TEST_CASE("a release whose answer is lost has freed, and says so") {
   CHECK(shaky.database->admin().held() == 0);
 }
 
+TEST_CASE("several names whose answer is lost are one grant each, and the caller gets them") {
+  Shaky shaky;
+  shaky.engine.lock_all({"a", "b", "c"}).release();
+  for (std::size_t spared = 0; spared < 3; ++spared) {
+    INFO(spared);
+    shaky.proxy.lose_next_answer(spared);
+    auto set = shaky.engine.try_lock_all({"a", "b", "c"});
+    REQUIRE(set);
+    CHECK(set->valid());
+    for (const auto& lock : *set) {
+      CHECK(shaky.database->admin().owner(lock.name()) == lock.owner());
+      CHECK(shaky.database->admin().token(lock.name()) == lock.token());
+    }
+    CHECK(set->release() == Released::freed);
+    CHECK(shaky.database->admin().held() == 0);
+  }
+}
+
+TEST_CASE("several names whose answer is lost, and of which one turns out to be taken, are given back") {
+  Shaky shaky;
+  auto other = shaky.database->engine();
+  shaky.engine.lock_all({"a", "b", "c"}).release();
+  for (int turn = 0; turn < 5; ++turn) {
+    std::optional<Lock> theirs;
+    std::optional<LockSet> set;
+    shaky.proxy.lose_next_answer(1);
+    in_parallel(2, [&](int thread) {
+      if (thread == 0) set = shaky.engine.try_lock_all({"a", "b", "c"});
+      else theirs = other.try_lock("b");
+    });
+    CHECK_FALSE((set.has_value() && theirs.has_value()));
+    set.reset();
+    theirs.reset();
+    CHECK(eventually([&] { return shaky.database->admin().held() == 0; }));
+  }
+}
+
+TEST_CASE("several names whose answer is lost for good are held by nobody once the database is back") {
+  Shaky shaky;
+  auto engine = Engine(shaky.database.server().url_at(shaky.proxy.address()),
+                       {.connections = 1, .timeouts = {.request = 500ms * slowness()}});
+  engine.lock_all({"a", "b", "c"}).release();
+  shaky.proxy.lose_next_answer_and_refuse(1);
+  CHECK(thrown_by([&] { static_cast<void>(engine.try_lock_all({"a", "b", "c"})); }).fault.has_value());
+  CHECK(shaky.proxy.lost_it());
+  CHECK(shaky.database->admin().held() == 3);
+  shaky.proxy.pass();
+  CHECK(eventually([&] { return shaky.database->admin().held() == 0; }));
+  CHECK(engine.try_lock_all({"a", "b", "c"}).has_value());
+}
+
 TEST_CASE("an extension whose answer is lost has extended") {
   Shaky shaky;
   auto lock = shaky.engine.try_lock("job");

@@ -1,0 +1,35 @@
+// What a LockSet owns.
+#pragma once
+
+#include "api/lock_handle.hpp"
+#include "engine/core.hpp"
+#include "types/process.hpp"
+
+#include <dlock/lock_set.hpp>
+
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+namespace dlock {
+inline namespace v0 {
+
+struct LockSet::Handle {
+  // `all`: in the order of names, and at least one.
+  Handle(std::shared_ptr<Core> its_core, std::span<const std::shared_ptr<engine::Lease>> all);
+  ~Handle();
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  std::vector<std::shared_ptr<engine::Lease>> leases() const;
+  void release();
+
+  const std::shared_ptr<Core> core;
+  std::vector<Lock> locks{};
+  std::stop_source lost{};
+  ForkGuard fork_guard{};
+};
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,335 @@
+// Takes several names, all of them or none, and waits for one of them at a time while it holds none.
+#include "engine/backoff.hpp"
+#include "engine/core.hpp"
+#include "engine/faults.hpp"
+#include "engine/on_behalf.hpp"
+#include "engine/pause.hpp"
+#include "engine/request.hpp"
+#include "engine/retry.hpp"
+#include "types/mutant.hpp"
+
+#include <dlock/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace dlock {
+inline namespace v0 {
+namespace {
+
+using engine::Lease;
+
+constexpr Duration longest_pause = std::chrono::milliseconds{250};
+// So many attempts in vain follow each other without a pause.
+constexpr int most_in_a_row = 2;
+
+}  // namespace
+
+// Asks for all that are free in one statement, and gives back what it was granted where that is not all. Then it waits for
+// the name in the way as others do who want that one alone, and tries the others with it in hand.
+// Threads: one. Leaves nothing behind unless it is granted all.
+class Core::AcquireOfAll {
+ public:
+  // `options`: without an at-least time, which what is given back would keep.
+  AcquireOfAll(Core& core, std::span<const Name> names, const LockOptions& options, Duration at_least,
+               const Patience& patience)
+      : core_(core),
+        names_(names),
+        options_(options),
+        at_least_(at_least),
+        patience_(patience),
+        reentrance_(options.reentrance.value_or(core.options_.reentrance)),
+        held_(names.size()),
+        requests_(names.size()),
+        own_(names.size()) {}
+  ~AcquireOfAll() {
+    try {
+      give_back();
+    } catch (const std::exception&) {  // out of memory: it ends with its lease
+    }
+  }
+  AcquireOfAll(const AcquireOfAll&) = delete;
+  AcquireOfAll& operator=(const AcquireOfAll&) = delete;
+
+  AcquiredAll operator()() {
+    for (bool first = true;; first = false) {
+      if (attempt(first)) return {keep()};
+      const bool in_vain = gives_back();
+      give_back();
+      if (!patience_.lasts()) {
+        if (!patience_.stop.stop_requested())
+          core_.tell_end(names_[in_the_way_], called_, patience_.waits, said_by(options_));
+        break;
+      }
+      if (!wait(in_vain)) break;
+    }
+    return {{}, in_the_way_, row_locked_};
+  }
+
+ private:
+  using Held = std::shared_ptr<Lease>;
+  using Place = std::size_t;
+
+  // What is passing makes an attempt one in vain.
+  bool attempt(bool first) {
+    broken_ = false;
+    try {
+      return take(first);
+    } catch (const Error& error) {
+      if (patience_.stop.stop_requested()) return false;
+      if (!engine::is_transient(error.fault()) || !patience_.lasts()) throw;
+      broken_ = true;
+      return false;
+    }
+  }
+
+  bool take(bool first) {
+    const auto missing = enter();
+    // Who is in line in this process comes first, but for those who do not wait; not again and again.
+    if (first && patience_.waits)
+      for (const auto place : missing)
+        if (core_.queues_->anybody(names_[place].text())) return refused(place, false);
+    if (seen_busy(missing)) return false;
+    const auto most = std::max<Place>(1, core_.options_.combine);
+    for (std::span<const Place> rest = missing; !rest.empty();) {
+      const auto some = rest.first(std::min(rest.size(), most));
+      if (!take(some)) return false;
+      rest = rest.subspan(some.size());
+    }
+    return all_valid() && closed();
+  }
+
+  // What the thread, or its job, holds already. Answers what is to be asked for.
+  std::vector<Place> enter() {
+    std::vector<Place> missing;
+    for (Place i = 0; i < names_.size(); ++i) {
+      if (!held_[i] && reentrance_ == Reentrance::thread)
+        held_[i] = core_.reenter(names_[i], options_, patience_.deadline);
+      if (!held_[i]) missing.push_back(i);
+    }
+    return missing;
+  }
+
+  // Whether one of them can be seen to be in vain, before anything is written. Of a node's name only an attempt tells.
+  bool seen_busy(std::span<const Place> missing) {
+    if (missing.size() < 2 || reentrance_ == Reentrance::node || planted("several_try_blindly")) return false;
+    std::vector<std::string_view> names;
+    names.reserve(missing.size());
+    for (const auto place : missing) {
+      names.emplace_back(names_[place].text());
+      if (core_.renewer_.has_leftovers(names.back())) return false;  // it may be in the way of itself
+    }
+    try {
+      const auto busy = core_.table_->first_busy(names, until());
+      if (!busy) return false;
+      core_.busy_.note(names_[missing[*busy]].text(), BootClock::now());
+      refused(missing[*busy], false);
+      return true;
+    } catch (const Failure&) { return false; }  // the attempt tells what is wrong, if it still is
+  }
+
+  bool take(std::span<const Place> some) {
+    Instant sent{};
+    const auto answers = ask_together(some, sent);
+    std::vector<Place> open;
+    std::optional<Place> busy;
+    for (Place i = 0; i < some.size(); ++i) {
+      const auto place = some[i];
+      if (answers[i] && (answers[i]->token || !core_.renewer_.has_leftovers(names_[place].text()))) {
+        auto& request = *requests_[place];
+        const auto end = core_.take_up(request, {answers[i]->token, {}, answers[i]->row_locked}, sent, false, until());
+        own_[place] = end && *end;
+        if (end) held_[place] = *end ? *end : core_.enter_by_job(request, patience_.deadline);
+        if (held_[place]) continue;
+        if (end) {
+          busy = busy.value_or(place);
+          continue;
+        }
+      }
+      open.push_back(place);
+    }
+    if (busy) {
+      core_.busy_.note(names_[*busy].text(), BootClock::now());
+      return refused(*busy, false);
+    }
+    return std::ranges::all_of(open, [&](Place place) { return take_alone(place); });
+  }
+
+  // In one statement. No answer: it is to be asked for alone, as the same owner.
+  std::vector<std::optional<store::Granted>> ask_together(std::span<const Place> some, Instant& sent) {
+    std::vector<std::optional<store::Granted>> answers(some.size());
+    if (some.size() < 2 || reentrance_ == Reentrance::node) return answers;
+    std::vector<store::AcquireRequest> asks;
+    asks.reserve(some.size());
+    sent = BootClock::now();
+    for (const auto place : some) {
+      auto& request = request_of(place);
+      request.first_sent = sent;
+      asks.push_back(core_.acquire_request(request, sent));
+    }
+    try {
+      answers = core_.table_->acquire_together(asks, until());
+    } catch (const Failure& failure) {  // each is asked for alone, which tells what is wrong if it still is
+      core_.events_->emit_retry(failure);
+      for (const auto place : some) requests_[place]->unanswered = failure.may_have_run();
+    }
+    return answers;
+  }
+
+  bool take_alone(Place place) {
+    request_of(place);
+    const auto request = std::move(requests_[place]);
+    if (!request->unanswered && !request->in_doubt) request->first_sent = BootClock::now();
+    Held held;
+    std::exception_ptr broken;
+    try {
+      held = core_.try_first(*request, {std::min(patience_.deadline, core_.soon()), patience_.stop, patience_.waits});
+      if (!held) held = core_.enter_by_job(*request, patience_.deadline);
+    } catch (const Error&) { broken = std::current_exception(); }
+    if (!held && !broken && patience_.lasts()) {
+      free_doubtful(*request);
+      return refused(place, false);
+    }
+    held = core_.concluded(*request, patience_, std::move(held), broken);
+    if (!held) return refused(place, request->found_locked);
+    own_[place] = !request->entered;
+    held_[place] = std::move(held);
+    return true;
+  }
+
+  // The first of them may have ended before the last one was granted.
+  bool all_valid() {
+    if (!patience_.lasts()) return true;
+    const auto now = BootClock::now();
+    for (Place i = 0; i < held_.size(); ++i)
+      if (!held_[i]->valid(now)) return refused(i, false);
+    return true;
+  }
+
+  // Now that there is nothing to be given back.
+  bool closed() {
+    if (at_least_ == Duration{} || planted("several_without_at_least")) return true;
+    for (Place i = 0; i < held_.size(); ++i)
+      if (own_[i] && !close(held_[i])) return refused(i, false);
+    return true;
+  }
+
+  bool close(const Held& held) {
+    const auto room = std::chrono::floor<Duration>(held->ends() - BootClock::now()) - std::chrono::milliseconds{1};
+    try {
+      core_.extend(held, {std::min<Duration>(held->terms().lease, room), at_least_, true}, core_.soon());
+      return true;
+    } catch (const Error& error) {
+      if (error.fault() != Fault::lost) throw;
+      return false;
+    }
+  }
+
+  bool refused(Place place, bool row_locked) noexcept {
+    in_the_way_ = place;
+    row_locked_ = row_locked;
+    return false;
+  }
+
+  // Holding nothing. False: there is no patience left.
+  bool wait(bool in_vain) {
+    if (broken_) {
+      engine::pause_until(std::min(patience_.deadline, later(BootClock::now(), broken_pauses_.next())), patience_.stop);
+      return patience_.lasts();
+    }
+    // Two who hold what the other one wants, and each goes after that: one of them lets the other go first.
+    if (in_vain)
+      engine::pause_until(std::min(patience_.deadline, later(BootClock::now(), pauses_.next())), patience_.stop);
+    auto held = core_.acquire(names_[in_the_way_], options_, patience_);
+    row_locked_ = held.row_locked;
+    own_[in_the_way_] = held && !held.entered;
+    opened_ = in_the_way_;
+    held_[in_the_way_] = std::move(held);
+    return held_[in_the_way_] != nullptr;
+  }
+
+  // Whether it is about to give back what others would have let go first: names that come after the one in the way.
+  bool gives_back() {
+    bool any = false, later_ones = false;
+    for (Place i = 0; i < held_.size(); ++i) {
+      if (!held_[i] || !own_[i]) continue;
+      any = true;
+      later_ones = later_ones || i > in_the_way_;
+    }
+    if (any) ++in_vain_;
+    return later_ones || (any && in_vain_ > most_in_a_row);
+  }
+
+  void give_back() {
+    for (auto& request : requests_) {
+      if (request) free_doubtful(*request);
+      request.reset();
+    }
+    std::vector<Held> all;
+    for (Place i = 0; i < held_.size(); ++i) {
+      if (held_[i]) all.push_back(std::move(held_[i]));
+      held_[i] = nullptr;
+      own_[i] = false;
+    }
+    opened_.reset();
+    if (all.empty() || planted("several_kept_in_part")) return;
+    core_.release_each(all, core_.options_.timeouts.release);
+  }
+
+  void free_doubtful(const Request& request) {
+    if ((request.in_doubt || request.unanswered) && !planted("several_doubt_kept")) core_.free_later(request);
+  }
+
+  std::vector<Held> keep() {
+    for (Place i = 0; i < held_.size(); ++i) {
+      if (!own_[i]) continue;
+      if (reentrance_ == Reentrance::thread && opened_ != i) core_.open_to_job(held_[i]);
+      requests_[i].reset();  // what is doubtful in it is known to the grant
+    }
+    return std::exchange(held_, std::vector<Held>(names_.size()));
+  }
+
+  Request& request_of(Place place) {
+    auto& request = requests_[place];
+    if (!request) request = std::make_unique<Request>(core_, names_[place], options_, reentrance_);
+    request->called = called_;
+    return *request;
+  }
+
+  Deadline until() const { return {std::min(core_.answer_by(patience_.deadline), core_.soon()), patience_.stop}; }
+
+  Core& core_;
+  const std::span<const Name> names_;
+  const LockOptions& options_;
+  const Duration at_least_;
+  const Patience& patience_;
+  const Reentrance reentrance_;
+  const Instant called_ = BootClock::now();
+  std::vector<Held> held_;                          // by their places among the names
+  std::vector<std::unique_ptr<Request>> requests_;  // of what is asked for, until it is known what came of it
+  std::vector<bool> own_;                           // granted to this one, and not entered
+  std::optional<Place> opened_;                     // what was waited for may be entered already
+  Place in_the_way_ = 0;
+  bool row_locked_ = false, broken_ = false;
+  int in_vain_ = 0;
+  engine::Backoff pauses_{longest_pause}, broken_pauses_{std::chrono::seconds{1}};
+};
+
+Core::AcquiredAll Core::acquire_all(std::span<const Name> names, const LockOptions& given, const Patience& patience) {
+  const engine::OnBehalf behalf(given);
+  auto options = behalf.options();
+  options.at_least = {};
+  check(options);
+  if (patience.stop.stop_requested()) return {};
+  ensure_running();
+  return AcquireOfAll(*this, names, options, given.at_least, patience)();
+}
+
+}  // namespace v0
+}  // namespace dlock
