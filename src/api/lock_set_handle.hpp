@@ -5,6 +5,7 @@
 #include "engine/core.hpp"
 #include "types/process.hpp"
 
+#include <dlock/export.hpp>
 #include <dlock/lock_set.hpp>
 
 #include <memory>
@@ -15,7 +16,7 @@
 namespace dlock {
 inline namespace v0 {
 
-struct LockSet::Handle {
+struct DLOCK_HIDDEN LockSet::Handle {
   // `all`: in the order of names, and at least one.
   Handle(std::shared_ptr<Core> its_core, std::span<const std::shared_ptr<engine::Lease>> all);
   ~Handle();

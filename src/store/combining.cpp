@@ -80,7 +80,7 @@ const Statement* first(const dialects::Statements& all, std::string_view name) {
 // What both kinds travel on.
 struct Combining::Lane {
   const Statement *acquire_free, *acquire_free_many;  // null: an acquire costs no more
-  const Statement &acquire, &acquire_many, &release, &release_many;
+  const Statement &acquire, &acquire_many, &release, &release_many, &busy_many;
   Pool& pool;
   ReleaseNotice& notice;
   FreeNames free{};
@@ -275,7 +275,7 @@ Combining::Combining(const dialects::Statements& all, Pool& pool, ReleaseNotice&
                                         "ticket"}),
                      all.at("acquire_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
                      all.at("release", {"name", "owner", "token"}), all.at("release_many", {"name", "owner", "token"}),
-                     pool, notice}),
+                     all.at("busy_many", {"name"}), pool, notice}),
       most_(most),
       acquires_(std::make_unique<RequestBatcher<Acquires>>(Acquires{lane_.get()}, most)),
       releases_(std::make_unique<RequestBatcher<Releases>>(Releases{lane_.get()}, most)) {}
@@ -314,6 +314,16 @@ std::vector<std::optional<Granted>> Combining::acquire_together(std::span<const 
 
 std::vector<std::optional<bool>> Combining::release_together(std::span<const LeaseKey> keys, Deadline deadline) {
   return together(Releases{lane_.get()}, keys, deadline);
+}
+
+std::optional<std::size_t> Combining::first_busy(std::span<const std::string_view> names, Deadline deadline) {
+  const std::vector<Argument> rows(names.begin(), names.end());
+  return lane_->on(lane_->pool.turn(deadline), deadline, [&](dialects::Connection& connection, Deadline until) {
+    const auto busy =
+        numbers_of(names, connection.run_rows(lane_->busy_many, rows, 1, until), [](auto name) { return name; });
+    const auto first = std::ranges::find_if(busy, [](const auto& one) { return one.has_value(); });
+    return first == busy.end() ? std::nullopt : std::optional(static_cast<std::size_t>(first - busy.begin()));
+  });
 }
 
 Traffic Combining::traffic() const {

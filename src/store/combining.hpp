@@ -1,5 +1,5 @@
 // This file knows how acquires and releases are sent: alone where a connection is free, many in one statement where they
-// have to wait for one.
+// have to wait for one, or come together.
 #pragma once
 
 #include "store/lock_table.hpp"
@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace dlock::store {
@@ -31,6 +32,7 @@ class Combining {
   // See LockTable.
   std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks, Deadline deadline);
   std::vector<std::optional<bool>> release_together(std::span<const LeaseKey> keys, Deadline deadline);
+  std::optional<std::size_t> first_busy(std::span<const std::string_view> names, Deadline deadline);
 
   // Of all that uses the pool.
   Traffic traffic() const;

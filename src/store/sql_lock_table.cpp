@@ -198,16 +198,8 @@ class SqlLockTable final : public LockTable {
   }
 
   std::optional<std::size_t> first_busy(std::span<const std::string_view> names, Deadline deadline) override {
-    const std::vector<Argument> rows(names.begin(), names.end());
-    return on_connection(deadline, [&](dialects::Connection& connection, const Deadline& until) {
-      const Answer& answer = connection.run_rows(ask_->busy_many, rows, 1, until);
-      auto first = names.end();
-      for (std::size_t row = 0; row < answer.rows(); ++row)
-        first = std::find(names.begin(), first, std::string_view{answer.text(row, 0)});
-      return first == names.end() ? std::nullopt : std::optional<std::size_t>(first - names.begin());
-    });
+    return combining_->first_busy(names, deadline);
   }
-
   Availability look(std::string_view name, std::int64_t ticket, Deadline deadline) override {
     return asked(ask_->look, {name, ticket}, deadline, [](const Answer& answer) {
       if (answer.rows() == 0) return Availability{true, {}};

@@ -196,12 +196,6 @@ SELECT 1 FROM {{lock}}
  WHERE name = :name
    AND GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at)) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
--- name: busy_many(name)
--- The same for each of the names at /*rows*/: a row for every one that nobody can take now.
-SELECT name, 1 FROM {{lock}}
- WHERE name IN (/*rows*/)
-   AND GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at)) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
-
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is
 -- marked as wanted, and under which owner and token it is held.

@@ -1,6 +1,6 @@
--- This file knows how many leases are acquired, and released, by one packet on MySQL and MariaDB: what lock.sql does for
--- one. The packets are of several statements, with the rows written into them (literals.hpp). A moment read once, before
--- anything is locked, errs on the safe side.
+-- This file knows how many leases are acquired, looked for and released by one packet on MySQL and MariaDB: what lock.sql
+-- does for one. The packets are of several statements, with the rows written into them (literals.hpp). A moment read once,
+-- before anything is locked, errs on the safe side.
 
 -- name: acquire_free_many(name, owner, node, label, actor, lease, at_least, meta) -> at_once
 -- Asked first, on MariaDB, as acquire_free is for one: an answer, its token, for each row that is there and free. In the order
@@ -74,6 +74,12 @@ SELECT r.name, CASE WHEN (r.name, r.owner) IN (/*rows 1 2*/) THEN r.token
                     WHEN r.reopens_at <= @dlock_now AND (r.owner IS NULL OR r.expires_at <= @dlock_now) THEN 0
                     ELSE -1 END
   FROM {{lock}} r WHERE r.name IN (/*rows 1*/);
+
+-- name: busy_many(name)
+-- As busy, for each of the names at /*rows*/: a row for every one that nobody can take now.
+SELECT name, 1 FROM {{lock}}
+ WHERE name IN (/*rows*/)
+   AND GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at)) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
 -- name: release_many(name, owner, token) -> matched
 -- No name twice. As in renew, rows that are locked elsewhere are skipped. What the SELECT answers is to be believed once

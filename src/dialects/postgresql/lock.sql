@@ -187,13 +187,6 @@ SELECT 1::bigint FROM {{lock}} AS l
    AND greatest(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END)
        > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
--- name: busy_many(name)
--- An array; the same for each of them: a row for every name that nobody can take now.
-SELECT l.name, 1::bigint FROM {{lock}} AS l
- WHERE l.name = ANY (:name::text[])
-   AND greatest(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END)
-       > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
-
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is
 -- marked as wanted, and under which owner and token it is held.

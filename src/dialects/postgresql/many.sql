@@ -1,4 +1,5 @@
--- This file knows how many leases are acquired, and released, by one statement on PostgreSQL: what lock.sql does for one.
+-- This file knows how many leases are acquired, looked for and released by one statement on PostgreSQL: what lock.sql does
+-- for one.
 
 -- name: acquire_free_many(name, owner, node, label, actor, lease, at_least, meta)
 -- Asked first, as acquire_free is for one: an answer, its token, for each row that is there, free and not locked elsewhere.
@@ -73,6 +74,13 @@ SELECT w.name, 0::bigint
         OR (l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
             AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)))
    AND NOT EXISTS (SELECT FROM granted AS g WHERE g.name = w.name);
+
+-- name: busy_many(name)
+-- As busy, for each of an array of names: a row for every one that nobody can take now.
+SELECT l.name, 1::bigint FROM {{lock}} AS l
+ WHERE l.name = ANY (:name::text[])
+   AND greatest(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END)
+       > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: release_many(name, owner, token)
 -- Every argument is an array, an element a key; no name twice. An answer for each that is the key's: 1 freed, 2 freed

@@ -122,13 +122,6 @@ SELECT 1 FROM {{lock}}
    AND max(reopens_at, CASE WHEN owner IS NULL THEN 0 ELSE expires_at END)
        > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
 
--- name: busy_many(name)
--- The same, once a row: an answer for every name that nobody can take now.
-SELECT name, 1 FROM {{lock}}
- WHERE name = :name
-   AND max(reopens_at, CASE WHEN owner IS NULL THEN 0 ELSE expires_at END)
-       > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
-
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is
 -- marked as wanted, and under which owner and token it is held.

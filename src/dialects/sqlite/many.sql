@@ -1,4 +1,5 @@
--- This file knows how many leases are acquired, and released, by one statement on SQLite: what lock.sql does for one.
+-- This file knows how many leases are acquired, looked for and released by one statement on SQLite: what lock.sql does
+-- for one.
 
 -- name: acquire_many(name, owner, node, label, actor, lease, at_least, meta)
 -- acquire, for asks without ticket and entry: once a row, all rows in one transaction. No name twice. An answer for each
@@ -32,6 +33,13 @@ ON CONFLICT (name) DO UPDATE SET
        served_ticket = CASE WHEN l.owner IS excluded.owner THEN l.served_ticket
                             ELSE max(l.served_ticket, excluded.served_ticket) END
 RETURNING name, token;
+
+-- name: busy_many(name)
+-- As busy, once a row: an answer for every name that nobody can take now.
+SELECT name, 1 FROM {{lock}}
+ WHERE name = :name
+   AND max(reopens_at, CASE WHEN owner IS NULL THEN 0 ELSE expires_at END)
+       > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
 
 -- name: release_many(name, owner, token)
 -- Once a row, all rows in one transaction. No name twice. An answer for each that was freed.

@@ -215,9 +215,9 @@ class Lease {
   Terms terms_;
   Duration longest_;
   Instant sent_;
-  mutable std::stop_source lost_{std::nostopstate};  // made when somebody asks for it
+  mutable std::stop_source lost_{std::nostopstate};        // made when somebody asks for it
   std::unique_ptr<std::vector<std::stop_source>> others_;  // see tell_also
-  JobRef job_, named_;                               // who used it last, and whom its row names; empty: nobody
+  JobRef job_, named_;                                     // who used it last, and whom its row names; empty: nobody
   mutable std::unique_ptr<Wanted> wanted_;
   bool signalled_ = false;
 
