@@ -183,10 +183,14 @@ void Pool::admit() {
 }
 
 // What is silent longest has been silent since it was last used, if it is the network that has forgotten it. The other
-// half is for another connection.
+// half is for another connection; but before a locked row can have been told of, silence says nothing.
 Deadline Pool::Loan::promptly(const Deadline& deadline) const {
   const bool may_stall = before_ == Before::idle && connection_ && connection_->can_stall();
-  return may_stall && !planted("silent_one_has_all_time") ? deadline.share(2) : deadline;
+  if (!may_stall || planted("silent_one_has_all_time")) return deadline;
+  const auto half = deadline.share(2);
+  if (planted("locked_one_called_silent")) return half;
+  const auto told = later(BootClock::now(), connection_->lock_wait() + trips_to_come_back * pool_->round_trip());
+  return half.at() < told ? deadline.no_later_than(told) : half;
 }
 
 void Pool::Loan::failed(const Failure& failure, const Deadline& deadline) noexcept {

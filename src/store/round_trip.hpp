@@ -33,12 +33,14 @@ class RoundTrip {
 
   // How long after its caller's time is over an answer is still waited for, so that a clear answer does not become a
   // doubtful one: several times what the slowest of the last answers took, since a server that answers in a millisecond
-  // and has said nothing for fifty says nothing at all. `lock_wait`: see dialects::Connection.
+  // and has said nothing for fifty says nothing at all. `lock_wait`: see dialects::Connection; a quarter of it more is for
+  // another connection, where one was silent for so long.
   Duration answer_time(Duration lock_wait) const noexcept {
     const auto least = last_.least(), slowest = answers_.most();
     const auto most = std::max(usual_answer, slow_answers * least) + lock_wait;
     if (slowest == Duration{}) return most;
-    return std::clamp(std::max(slow_answers * slowest, lock_wait + 2 * slowest), prompt_answer, most);
+    return std::clamp(std::max(slow_answers * slowest, lock_wait + std::max(2 * slowest, lock_wait / 4)), prompt_answer,
+                      most);
   }
 
  private:

@@ -30,7 +30,7 @@ INSERT INTO {{lock}}
        (name, owner, node, label, actor, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta,
         next_ticket, served_ticket)
 SELECT :name, :owner, :node, :label, :actor,
-       IF(:entry = '', '', CONCAT(';', :entry, '=', LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
+       IF(LENGTH(:entry) = 0, '', CONCAT(';', :entry, '=', LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
                                                          16, '0'), ';')),
        LAST_INSERT_ID(COALESCE((SELECT GREATEST(f.token, COALESCE(b.token, 0)) FROM {{lock}} f WHERE f.name = ''),
                                9223372036854775807) + 1),

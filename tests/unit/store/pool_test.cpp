@@ -16,6 +16,7 @@ namespace {
 
 struct Counts {
   int opened = 0, closed = 0;
+  Duration lock_wait{};  // of all
 };
 
 class Idle final : public dialects::Connection {
@@ -31,6 +32,7 @@ class Idle final : public dialects::Connection {
   std::vector<std::string> weaknesses(Deadline) override { return {}; }
   bool usable() const noexcept override { return !broken_; }
   std::string server() const override { return {}; }
+  Duration lock_wait() const noexcept override { return counts_.lock_wait; }
 
   const int number;
 
@@ -193,6 +195,18 @@ TEST_CASE("a short request on a connection that was idle leaves half of the time
   idle.sound();
   idle.end();
   CHECK(waiting.get());
+}
+
+TEST_CASE("where it takes long to find a row locked, a request on a connection that was idle has the time for that") {
+  Bench bench(1);
+  bench.counts.lock_wait = 40min;
+  bench.take().sound();
+  auto idle = bench.take();
+  const auto now = BootClock::now();
+  CHECK(idle.promptly(later(now, 1h)).at() >= later(now, 40min));
+  CHECK(idle.promptly(later(now, 1h)).at() < later(now, 41min));
+  CHECK(idle.promptly(later(now, 30min)).at() == later(now, 30min));
+  CHECK(idle.promptly(later(now, 3h)).at() >= later(now, 90min));
 }
 
 TEST_CASE(

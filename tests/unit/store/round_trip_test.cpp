@@ -56,7 +56,8 @@ TEST_CASE("far away an answer has the time for its way, and where rows are locke
   CHECK(trip.answer_time({}) == 600ms);
   RoundTrip patient;
   patient.answered(1ms);
-  CHECK(patient.answer_time(2s) == 2s + 2ms);
+  CHECK(patient.answer_time(50ms) == 62500us);
+  CHECK(patient.answer_time(2s) == 2s + 500ms);
   patient.answered(2s);
   CHECK(patient.answer_time(2s) == 2s + 500ms);
 }
