@@ -16,7 +16,8 @@ std::vector<const Opener*>& openers() {
 
 Opener::Opener(std::string_view name_, Missing* missing_, std::unique_ptr<Place> (*place_)(),
                std::unique_ptr<Place> (*quiet_place_)(), std::unique_ptr<ServerPlace> (*server_place_)(),
-               std::unique_ptr<PrivateServer> (*private_server_)(), std::unique_ptr<PrivateServer> (*tls_server_)(bool),
+               std::unique_ptr<PrivateServer> (*private_server_)(),
+               std::unique_ptr<PrivateServer> (*server_offering_)(Tls),
                std::unique_ptr<PrivateServer> (*server_with_)(const std::string&),
                std::vector<WeakServer> (*weak_servers_)(), std::unique_ptr<PrivateServer> (*replicating_server_)(),
                std::string_view listens_everywhere_)
@@ -26,7 +27,7 @@ Opener::Opener(std::string_view name_, Missing* missing_, std::unique_ptr<Place>
       quiet_place(quiet_place_),
       server_place(server_place_),
       private_server(private_server_),
-      tls_server(tls_server_),
+      server_offering(server_offering_),
       server_with(server_with_),
       weak_servers(weak_servers_),
       replicating_server(replicating_server_),

@@ -53,6 +53,9 @@ class Place {
   // Settings an application may have made in its session, which a careless guest would trip over.
   virtual std::vector<std::string> odd_session() const = 0;
 
+  // A name that a careless statement would trip over, for a column that can be guarded.
+  virtual std::string odd_column() const { return R"(l"a's`t \ {{column}} %s ü)"; }
+
   // Whether a connection here reaches what is in other places of the same server, by its full name.
   virtual bool reaches_others() const { return false; }
 
@@ -91,8 +94,11 @@ class ServerPlace : public Place {
   virtual Address address() const = 0;
   virtual std::unique_ptr<RequestCounter> request_counter() const = 0;
 
-  // The same database through another door.
+  // The same database through another door, in the clear, whatever the server offers: who stands in the door can count
+  // what is asked.
   virtual std::string url_at(const Address& door) const = 0;
+  // The same, with TLS where the server offers it, as is the default.
+  virtual std::string url_preferring_tls_at(const Address& door) const = 0;
   // As connect().
   virtual std::unique_ptr<soci::session> connect_at(const Address& door) const = 0;
   // Every way to lock a table of this name.
@@ -182,13 +188,14 @@ class ServerPlace : public Place {
   // Sets the server so that it may forget in a crash what it has acknowledged; answers the setting's name.
   virtual std::string make_forgetful() = 0;
 
-  // Whether the server has a place to stop an acquire in.
-  virtual bool can_hold_back() const { return true; }
   // Another URL of the same place. From hold_back() on, each acquire through it stops between reading its token and
-  // inserting its row, until let_go().
+  // writing its row, until let_go().
   virtual std::string url_to_hold_back() = 0;
   virtual void hold_back() = 0;
   virtual void let_go() = 0;
+  // Whether that tells an acquire which inserts its row what it would have been told without. Where it does not, only one
+  // that finds its row can be held back.
+  virtual bool can_hold_back_inserts() const { return true; }
   // Whether an acquire is being held back now.
   virtual bool holding_back() = 0;
 };
@@ -216,6 +223,9 @@ class PrivateServer {
   virtual void thaw() = 0;
 };
 
+// Whether a server offers TLS, and whether the time of its certificate is over.
+enum class Tls { none, offered, expired };
+
 // One database under test. An opener defines one constant object of this type, which enters itself into a list.
 struct Opener {
   using Missing = std::optional<std::string>();
@@ -223,7 +233,7 @@ struct Opener {
   Opener(std::string_view name, Missing* missing, std::unique_ptr<Place> (*place)(),
          std::unique_ptr<Place> (*quiet_place)(), std::unique_ptr<ServerPlace> (*server_place)(),
          std::unique_ptr<PrivateServer> (*private_server)(),
-         std::unique_ptr<PrivateServer> (*tls_server)(bool expired) = nullptr,
+         std::unique_ptr<PrivateServer> (*server_offering)(Tls) = nullptr,
          std::unique_ptr<PrivateServer> (*server_with)(const std::string&) = nullptr,
          std::vector<WeakServer> (*weak_servers)() = nullptr,
          std::unique_ptr<PrivateServer> (*replicating_server)() = nullptr, std::string_view listens_everywhere = {});
@@ -236,8 +246,8 @@ struct Opener {
   std::unique_ptr<Place> (*quiet_place)();
   std::unique_ptr<ServerPlace> (*server_place)();      // nullptr where there is no server
   std::unique_ptr<PrivateServer> (*private_server)();  // likewise
-  // The same, and it offers TLS, with a certificate whose time is over or not.
-  std::unique_ptr<PrivateServer> (*tls_server)(bool expired);
+  // The same, where it matters what of TLS it offers.
+  std::unique_ptr<PrivateServer> (*server_offering)(Tls);
   std::unique_ptr<PrivateServer> (*server_with)(const std::string& arguments);  // the same, with these to its command
   std::vector<WeakServer> (*weak_servers)();
   std::unique_ptr<PrivateServer> (

@@ -46,7 +46,7 @@ TEST_CASE("a program that leaves SIGPIPE as it is outlives its connections") {
 }
 
 TEST_CASE("a program that leaves SIGPIPE as it is outlives its connections over TLS") {
-  const auto server = opener().tls_server(false);
+  const auto server = opener().server_offering(Tls::offered);
   ServerDatabase database(server->place());
   Proxy proxy(database.server());
   outlives_its_connections(database, proxy, database.server().url_with_tls_at(proxy.address()));

@@ -91,6 +91,22 @@ TEST_CASE("an acquire that stays without an answer is in doubt, keeps others out
   CHECK(eventually([&] { return shaky.database->admin().held() == 0; }));  // long before its lease
 }
 
+TEST_CASE("behind TLS an acquire that stays without an answer is in doubt, keeps others out, and is given back") {
+  const auto server = opener().server_offering(Tls::offered);
+  ServerDatabase database(server->place());
+  Proxy proxy(database.server());
+  Engine engine(database.server().url_with_tls_at(proxy.address()), {.connections = 1, .timeouts = {.request = brief}});
+  auto other = database->engine();
+  engine.try_lock("warm").reset();
+  proxy.swallow_answers();
+  CHECK(thrown_by([&] { engine.try_lock("job", {.lease = 10min}); }).fault == Fault::in_doubt);
+  CHECK(eventually([&] { return !database->admin().owner("job").empty(); }));
+  CHECK_FALSE(other.try_lock("job"));
+  proxy.cut();
+  proxy.pass();
+  CHECK(eventually([&] { return database->admin().held() == 0; }));
+}
+
 TEST_CASE("an acquire that stays without an answer and an engine that is gone hold for no longer than the lease") {
   ServerDatabase database;
   Proxy proxy(database.server());

@@ -74,11 +74,11 @@ TEST_CASE("a stop ends a call that waits for a name to be found") {
 }
 
 TEST_CASE("whoever opens a connection looks up no name, a server's that is checked neither") {
-  const auto server = opener().tls_server(false);
+  const auto server = opener().server_offering(Tls::offered);
   ServerDatabase database(server->place());
   const Address door{"localhost", database.server().address().port};
   const auto& place = database.server();
-  for (const auto& url : {place.url_at(door), place.url_verified_at(door, server->authority())}) {
+  for (const auto& url : {place.url_preferring_tls_at(door), place.url_verified_at(door, server->authority())}) {
     Child process(hampered(url, 5s * slowness()));
     REQUIRE(ask(process, "open").word == "open");
     CHECK(ask(process, "try job").word == "granted");

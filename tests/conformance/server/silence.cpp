@@ -101,7 +101,7 @@ void stops_in_every_silence(const ServerPlace& server, const Url& url) {
 }
 
 struct WithTls {
-  std::unique_ptr<PrivateServer> server = opener().tls_server(false);
+  std::unique_ptr<PrivateServer> server = opener().server_offering(Tls::offered);
   ServerDatabase database{server->place()};
   Url url = [this](const Address& door) { return database.server().url_with_tls_at(door); };
 };

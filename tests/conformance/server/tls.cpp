@@ -8,7 +8,8 @@ using namespace dlock;
 using namespace dlock::test;
 
 TEST_CASE("TLS that is asked for and not offered is an error, and nothing was sent in the clear") {
-  ServerDatabase database;
+  const auto server = opener().server_offering(Tls::none);
+  ServerDatabase database(server->place());
   Proxy proxy(database.server());
   const auto url = database.server().url_with_tls_at(proxy.address());
   for (const auto& thrown : {thrown_by([&] { Engine engine(url); }), thrown_by([&] { Engine::install_schema(url); })}) {
@@ -20,25 +21,35 @@ TEST_CASE("TLS that is asked for and not offered is an error, and nothing was se
 }
 
 TEST_CASE("without asking for TLS the same door opens") {
-  ServerDatabase database;
+  const auto server = opener().server_offering(Tls::none);
+  ServerDatabase database(server->place());
   Proxy proxy(database.server());
-  Engine engine(database.server().url_at(proxy.address()));
+  Engine engine(database.server().url_preferring_tls_at(proxy.address()));
   CHECK(engine.try_lock("job").has_value());
   CHECK(proxy.sent().find("resource_lock") != std::string::npos);  // in the clear: there is no TLS
 }
 
 TEST_CASE("where TLS is offered it is used without being asked for") {
-  const auto server = opener().tls_server(false);
+  const auto server = opener().server_offering(Tls::offered);
   ServerDatabase database(server->place());
   Proxy proxy(database.server());
-  Engine engine(database.server().url_at(proxy.address()));
+  Engine engine(database.server().url_preferring_tls_at(proxy.address()));
   CHECK(engine.try_lock("job").has_value());
   CHECK(proxy.connections() > 0);
   CHECK(proxy.sent().find("resource_lock") == std::string::npos);
 }
 
+TEST_CASE("where TLS is offered and switched off it is not used") {
+  const auto server = opener().server_offering(Tls::offered);
+  ServerDatabase database(server->place());
+  Proxy proxy(database.server());
+  Engine engine(database.server().url_at(proxy.address()));
+  CHECK(engine.try_lock("job").has_value());
+  CHECK(proxy.sent().find("resource_lock") != std::string::npos);
+}
+
 TEST_CASE("a server whose name is checked is the one that was named, and another name is refused") {
-  const auto server = opener().tls_server(false);
+  const auto server = opener().server_offering(Tls::offered);
   ServerDatabase database(server->place());
   const auto port = database.server().address().port;
   Engine engine(database.server().url_verified_at({"localhost", port}, server->authority()));
@@ -52,7 +63,7 @@ TEST_CASE("a server whose name is checked is the one that was named, and another
 }
 
 TEST_CASE("where certificates are checked, one of another authority is refused, and one whose time is over") {
-  const auto server = opener().tls_server(false), expired = opener().tls_server(true);
+  const auto server = opener().server_offering(Tls::offered), expired = opener().server_offering(Tls::expired);
   ServerDatabase database(server->place()), late(expired->place());
   const auto refused = [](ServerDatabase& there, const std::string& authority) {
     const auto url = there.server().url_verified_at({"localhost", there.server().address().port}, authority);

@@ -82,10 +82,10 @@ class DatabasePlace final : public ServerPlace {
       *sql << "SELECT 1", soci::into(caught_up);
     }
   }
-  std::string url() const override { return url_at(server_.address); }
-  std::string url_at(const Address& door) const override {
-    // Group replication does not work on a server without TLS; here it is left out, so that requests can be counted.
-    return server_.url(door, name_, server_.user, server_.password) + (peers_.empty() ? "" : "?ssl-mode=DISABLED");
+  std::string url() const override { return url_preferring_tls_at(server_.address); }
+  std::string url_at(const Address& door) const override { return url_preferring_tls_at(door) + "?ssl-mode=DISABLED"; }
+  std::string url_preferring_tls_at(const Address& door) const override {
+    return server_.url(door, name_, server_.user, server_.password);
   }
   std::vector<TableLock> table_locks(std::string_view table) const override {
     const auto sql = "LOCK TABLES " + std::string(table);
@@ -93,9 +93,11 @@ class DatabasePlace final : public ServerPlace {
             {"READ", {sql + " READ"}, "UNLOCK TABLES", true},
             {"FLUSH", {"FLUSH TABLES " + std::string(table) + " WITH READ LOCK"}, "UNLOCK TABLES", true}};
   }
-  std::string url_with_tls_at(const Address& door) const override { return url_at(door) + "?ssl-mode=REQUIRED"; }
+  std::string url_with_tls_at(const Address& door) const override {
+    return url_preferring_tls_at(door) + "?ssl-mode=REQUIRED";
+  }
   std::string url_verified_at(const Address& door, const std::string& authority) const override {
-    return url_at(door) + "?ssl-mode=VERIFY_IDENTITY&ssl-ca=" + authority;
+    return url_preferring_tls_at(door) + "?ssl-mode=VERIFY_IDENTITY&ssl-ca=" + authority;
   }
   std::size_t bytes_before_tls() const override { return 0; }  // the server speaks first, and says what it can
   Address address() const override { return server_.address; }
@@ -107,6 +109,13 @@ class DatabasePlace final : public ServerPlace {
            (server_.password.empty() ? "" : " -p'" + server_.password + "'") + " " + name_;
   }
   std::string begin_writing() const override { return "BEGIN"; }
+  // MySQL keeps the text of a trigger wrongly where a name in it has a backtick, and refuses it where such a name ends with
+  // a letter beyond ASCII.
+  std::string odd_column() const override {
+    auto name = ServerPlace::odd_column();
+    if (!is_mariadb()) std::erase(name, '`');
+    return name;
+  }
   bool reaches_others() const override { return true; }
 
   std::unique_ptr<soci::session> connect() const override { return connect_at(server_.address); }
@@ -282,13 +291,23 @@ class DatabasePlace final : public ServerPlace {
     return "innodb_flush_log_at_trx_commit";
   }
 
-  // On MySQL an acquire through a view inserts nothing, and says nothing of it: LEFT JOIN with a view that is merged, and
-  // VALUES() in ON DUPLICATE KEY UPDATE, are too much for one statement.
-  bool can_hold_back() const override { return is_mariadb(); }
-  // A trigger would do, if it did not change what the acquire answers. Instead, a database of views: the one of the
-  // lock table waits whenever a row has been read, so that an acquire through it stops when it has read the floor (the
-  // rows to be inserted are collected before the first is inserted).
-  std::string url_to_hold_back() override {
+  // A trigger would do, if it did not change what an acquire answers that inserts its row. Instead, a database of views: the
+  // one of the lock table waits whenever a row has been read, so that an acquire through it stops when it has read the
+  // floor (the rows to be inserted are collected before the first is inserted). On MySQL that inserts nothing, and says
+  // nothing of it: LEFT JOIN with a view that is merged, and VALUES() in ON DUPLICATE KEY UPDATE, are too much for one
+  // statement. So there it is the trigger, for whoever is of one role.
+  bool can_hold_back_inserts() const override { return is_mariadb(); }
+  std::string url_to_hold_back() override { return is_mariadb() ? url_of_views() : url_of_triggering_role(); }
+  std::string url_of_triggering_role() {
+    const auto url = url_of_role({"ALL"});
+    const auto gate = "'" + name_ + "'", role = roles_.back().substr(0, roles_.back().find('@'));
+    *watching_ << "CREATE TRIGGER dlock_test_gate BEFORE INSERT ON resource_lock FOR EACH ROW SET NEW.label = "
+                  "IF(NEW.name <> '' AND SUBSTRING_INDEX(user(), '@', 1) = " +
+                      role + ", concat(NEW.label, left(get_lock(" + gate + ", 60) + release_lock(" + gate +
+                      "), 0)), NEW.label)";
+    return url;
+  }
+  std::string url_of_views() {
     const auto views = name_ + "_views", gate = "concat('" + name_ + "', left(token, 0))";
     *watching_ << "CREATE DATABASE " + views;
     *watching_ << "CREATE VIEW " + views + ".resource_lock_schema_history AS SELECT * FROM " + name_ +
@@ -324,8 +343,8 @@ class DatabasePlace final : public ServerPlace {
   }
   bool holding_back() override {
     long long waiting = 0;
-    *watching_ << "SELECT count(*) FROM information_schema.processlist WHERE db = '" + name_ +
-                      "_views' AND state = 'User lock'",
+    *watching_ << "SELECT count(*) FROM information_schema.processlist WHERE db IN ('" + name_ + "', '" + name_ +
+                      "_views') AND state = 'User lock'",
         soci::into(waiting);
     return waiting > 0;
   }
@@ -388,10 +407,10 @@ std::string script() { return server_is_chosen("DLOCK_TEST_MYSQLD") ? "mysql" : 
 std::unique_ptr<PrivateServer> private_server() {
   return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at);
 }
-std::unique_ptr<PrivateServer> tls_server(bool expired) {
-  return std::make_unique<ScriptedServer>(
-      script(), "DLOCK_TEST_MYSQL", &place_at,
-      std::vector<std::string>{expired ? "DLOCK_SERVER_TLS=expired" : "DLOCK_SERVER_TLS=yes"});
+std::unique_ptr<PrivateServer> server_offering(Tls tls) {
+  const std::string word = tls == Tls::none ? "" : tls == Tls::expired ? "expired" : "yes";
+  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at,
+                                          std::vector<std::string>{"DLOCK_SERVER_TLS=" + word});
 }
 std::unique_ptr<PrivateServer> replicating_server() {
   return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at,
@@ -413,8 +432,8 @@ std::unique_ptr<Place> quiet_place() {
   return server->place();
 }
 
-const Opener opener{DLOCK_DIALECT_NAME, &missing,    &place,       &quiet_place,  &server_place,
-                    &private_server,    &tls_server, &server_with, &weak_servers, &replicating_server,
+const Opener opener{DLOCK_DIALECT_NAME, &missing,         &place,       &quiet_place,  &server_place,
+                    &private_server,    &server_offering, &server_with, &weak_servers, &replicating_server,
                     "--bind-address=*"};
 
 }  // namespace

@@ -120,8 +120,9 @@ class DatabasePlace final : public ServerPlace {
     }
   }
 
-  std::string url() const override { return url_at(server_.address); }
-  std::string url_at(const Address& door) const override {
+  std::string url() const override { return url_preferring_tls_at(server_.address); }
+  std::string url_at(const Address& door) const override { return url_preferring_tls_at(door) + "?sslmode=disable"; }
+  std::string url_preferring_tls_at(const Address& door) const override {
     return server_.url(door, name_, server_.user, server_.password);
   }
   std::vector<TableLock> table_locks(std::string_view table) const override {
@@ -133,9 +134,11 @@ class DatabasePlace final : public ServerPlace {
                        mode != "ACCESS EXCLUSIVE"});
     return locks;
   }
-  std::string url_with_tls_at(const Address& door) const override { return url_at(door) + "?sslmode=require"; }
+  std::string url_with_tls_at(const Address& door) const override {
+    return url_preferring_tls_at(door) + "?sslmode=require";
+  }
   std::string url_verified_at(const Address& door, const std::string& authority) const override {
-    return url_at(door) + "?sslmode=verify-full&sslrootcert=" + authority;
+    return url_preferring_tls_at(door) + "?sslmode=verify-full&sslrootcert=" + authority;
   }
   std::size_t bytes_before_tls() const override { return 8; }  // the SSLRequest
   Address address() const override { return server_.address; }
@@ -393,10 +396,10 @@ std::unique_ptr<Place> place() { return server_place(); }
 std::unique_ptr<PrivateServer> private_server() {
   return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at);
 }
-std::unique_ptr<PrivateServer> tls_server(bool expired) {
-  return std::make_unique<ScriptedServer>(
-      "postgresql", "DLOCK_TEST_PG", &place_at,
-      std::vector<std::string>{expired ? "DLOCK_SERVER_TLS=expired" : "DLOCK_SERVER_TLS=yes"});
+std::unique_ptr<PrivateServer> server_offering(Tls tls) {
+  const std::string word = tls == Tls::none ? "" : tls == Tls::expired ? "expired" : "yes";
+  return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at,
+                                          std::vector<std::string>{"DLOCK_SERVER_TLS=" + word});
 }
 std::unique_ptr<PrivateServer> server_with(const std::string& arguments) {
   return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at,
@@ -411,8 +414,8 @@ std::unique_ptr<Place> quiet_place() {
   return server->place();
 }
 
-const Opener opener{DLOCK_DIALECT_NAME,     &missing,    &place,       &quiet_place,  &server_place,
-                    &private_server,        &tls_server, &server_with, &weak_servers, nullptr,
+const Opener opener{DLOCK_DIALECT_NAME,     &missing,         &place,       &quiet_place,  &server_place,
+                    &private_server,        &server_offering, &server_with, &weak_servers, nullptr,
                     "-c listen_addresses=*"};
 
 }  // namespace
