@@ -201,8 +201,12 @@ class DatabasePlace final : public ServerPlace {
 
   void disconnect_everybody() override {
     const auto killer = server_.connect(name_);
+    // Those that are there now: whoever comes back at once would keep this going for ever.
+    long long last = 0;
+    *killer << "SELECT max(id) FROM information_schema.processlist", soci::into(last);
     const std::string sql = "SELECT coalesce(max(id), 0) FROM information_schema.processlist WHERE db = '" + name_ +
-                            "' AND id NOT IN (connection_id()" + administrative_ + ")";
+                            "' AND id <= " + std::to_string(last) + " AND id NOT IN (connection_id()" +
+                            administrative_ + ")";
     for (;;) {
       long long id = 0;
       *killer << sql, soci::into(id);
