@@ -191,6 +191,7 @@ TEST_CASE("a transaction on a server that has not heard of a release yet is not 
   REQUIRE(lock);
   REQUIRE(there.inspect("job")->owner == lock->owner());
   Caller caller(database.server(), other_server(database));
+  if (const auto setting = database.server().wait_briefly(); !setting.empty()) caller.run(setting);
   Behind behind(database.server(), other_server(database));
   REQUIRE(lock->release() == Released::freed);
   caller.begin(database->place().beginnings().front());
@@ -214,6 +215,7 @@ TEST_CASE("a fence on a server that does not catch up is a conflict, and the lea
   ServerDatabase database;
   auto engine = database->engine({.timeouts = {.request = 1s}});
   Caller caller(database.server(), other_server(database));
+  if (const auto setting = database.server().wait_briefly(); !setting.empty()) caller.run(setting);
   Behind behind(database.server(), other_server(database));
   auto lock = engine.try_lock("job", {.lease = 10min});
   REQUIRE(lock);

@@ -334,7 +334,9 @@ class DatabasePlace final : public ServerPlace {
   std::string lock_wait() const override {
     return "SELECT CONCAT_WS(',', @@session.innodb_lock_wait_timeout, @@session.lock_wait_timeout)";
   }
-  std::string wait_briefly() const override { return is_mariadb() ? "" : "SET SESSION innodb_lock_wait_timeout = 1"; }
+  std::string wait_briefly() const override {
+    return is_mariadb() ? "" : "SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1";
+  }
   bool ends_silent_work() const override { return is_mariadb(); }
   std::optional<Address> pooler() override { return std::nullopt; }
   long long locks_held() override { throw std::logic_error("metadata_lock_info is a plugin"); }
