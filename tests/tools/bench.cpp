@@ -17,17 +17,20 @@ using namespace dlock::test;
 
 namespace {
 
-Ran bench(const std::string& url, std::vector<std::string> arguments, const std::string& streams = "2>&1 </dev/null") {
-  std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, path::tool("dlock-bench")};
+Ran bench(const std::string& url, std::vector<std::string> arguments,
+          const char* script = R"(exec "$0" "$@" 2>&1 </dev/null)") {
+  std::vector<std::string> command{"/bin/sh", "-c", script, path::tool("dlock-bench")};
   command.insert(command.end(), std::make_move_iterator(arguments.begin()), std::make_move_iterator(arguments.end()));
   Child child(command, {"DLOCK_URL=" + url});
   return finish(child);
 }
 
-// What it prints as JSON. A server that forgets is warned of on the other stream.
+// What it prints as JSON. A server that forgets is warned of on the other stream, which is shown where it fails.
 Json measured(const std::string& url, std::vector<std::string> arguments) {
   arguments.push_back("--json");
-  const auto ran = bench(url, std::move(arguments), "2>/dev/null </dev/null");
+  const auto ran = bench(url, std::move(arguments), R"(
+    errors=$(mktemp); trap 'rm "$errors"' EXIT
+    "$0" "$@" 2>"$errors" </dev/null || { status=$?; cat "$errors"; exit $status; })");
   REQUIRE_MESSAGE(ran.code == 0, ran.out);
   return Json::parse(ran.out);
 }

@@ -29,6 +29,7 @@ dlock::EngineOptions engine_options(const Target& target) {
   options.table = target.table;
   options.history_table = target.history_table;
   options.timeouts.connect = target.connect_timeout;
+  options.timeouts.release = options.timeouts.request;  // what is slow is to be timed, and not cut short
   options.application = "dlock-bench";
   return options;
 }

@@ -18,7 +18,8 @@ namespace {
 
 std::unique_ptr<soci::session> connect(const std::string& url) {
   // With a parameter, SOCI takes a URL as it is.
-  return std::make_unique<soci::session>(soci::postgresql, url + "?connect_timeout=2");
+  const char* const further = url.find('?') == std::string::npos ? "?" : "&";
+  return std::make_unique<soci::session>(soci::postgresql, url + further + "connect_timeout=2");
 }
 
 const Application application{DLOCK_DIALECT_NAME, &connect};
