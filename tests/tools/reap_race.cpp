@@ -5,6 +5,7 @@
 #include "support/json.hpp"
 #include "support/paths.hpp"
 #include "support/reports.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -24,7 +25,8 @@ TEST_CASE("reapers of several processes report each abandoned lease exactly once
   {
     std::vector<Engine> engines;
     for (int i = 0; i < 3; ++i) {
-      engines.push_back(database.engine({.reaper = {.every = 5ms, .retention = 1h, .grace = 1h},
+      // Not so often that a file is never free for the commands.
+      engines.push_back(database.engine({.reaper = {.every = 10ms * slowness(), .retention = 1h, .grace = 1h},
                                          .observer = news[static_cast<std::size_t>(i)].observer()}));
       children.emplace_back(std::vector<std::string>{path::tool("dlock"), "reap", "--format", "json", "--limit", "200",
                                                      "--retention", "1ms", "--grace", "1ms"},
