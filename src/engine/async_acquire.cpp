@@ -3,7 +3,6 @@
 
 #include "engine/faults.hpp"
 #include "engine/retry.hpp"
-#include "types/mutant.hpp"
 
 #include <dlock/error.hpp>
 
@@ -40,7 +39,7 @@ void Core::AsyncAcquire::abandon() noexcept {
   try {
     queued_.reset();
     if (const auto late = std::move(held_)) core_->release(late, core_->options_.timeouts.release);
-    if ((request_.in_doubt || request_.unanswered) && !planted("async_doubt_kept")) core_->free_later(request_);
+    if (request_.in_doubt || request_.unanswered) core_->free_later(request_);
   } catch (const std::exception&) {  // out of memory: it ends with its lease
   }
 }
