@@ -88,7 +88,8 @@ void Engine::Async::next_in_line(Acquire& before) {
   if (found == lines_.end()) return;
   auto& line = found->second;
   line.occupied = false;
-  line.seen = before.granted || before.seen != Instant{};
+  const auto seen = before.granted ? BootClock::now() : before.seen;
+  line.seen = seen != Instant{};
   while (!line.order.empty() && !parked_.contains(line.order.front())) line.order.pop_front();
   if (line.order.empty() || closed_) {
     if (line.parked == 0) lines_.erase(found);
@@ -99,7 +100,7 @@ void Engine::Async::next_in_line(Acquire& before) {
   auto parked = unpark(id);
   const auto acquire = std::make_shared<Acquire>(core_, id, name, parked.options, parked.deadline, true, parked.called);
   acquire->work.wait_at_once(std::move(before.granted));
-  if (parked.seen) acquire->seen = BootClock::now();
+  acquire->seen = seen;
   acquire->first_of_line = line.occupied = true;
   begin(acquire, std::move(parked.on_stop), std::move(parked.handler));
 }

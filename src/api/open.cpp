@@ -21,6 +21,7 @@ namespace dlock::api {
 namespace {
 
 constexpr Duration shortest_lease = std::chrono::milliseconds{1};
+constexpr Duration longest_time = until_released;
 constexpr Duration shortest_ticket = std::chrono::milliseconds{300};
 constexpr Duration shortest_interval = std::chrono::milliseconds{1};
 constexpr unsigned most_combined = 1000;
@@ -36,7 +37,7 @@ void check_range(std::string_view what, Duration value, Duration low, Duration h
                 fmt::format("{} {} is out of range: from {} to {}", what, shown(value), shown(low), shown(high)));
 }
 
-void check_lease(std::string_view what, Duration lease) { check_range(what, lease, shortest_lease, until_released); }
+void check_lease(std::string_view what, Duration lease) { check_range(what, lease, shortest_lease, longest_time); }
 
 std::string host_name() {
   std::array<char, 256> buffer{};
@@ -58,7 +59,7 @@ void check(const EngineOptions& options) {
   check_text("EngineOptions::label", options.label, longest_text);
   check_text("EngineOptions::application", options.application, 63);
   check_lease("EngineOptions::lease", options.lease);
-  if (options.margin) check_range("EngineOptions::margin", *options.margin, Duration{}, until_released);
+  if (options.margin) check_range("EngineOptions::margin", *options.margin, Duration{}, longest_time);
   if (options.connections == 0) throw Error(Fault::misuse, "EngineOptions::connections 0 must be at least 1");
   if (options.combine == 0 || options.combine > most_combined)
     throw Error(Fault::misuse,
@@ -68,11 +69,11 @@ void check(const EngineOptions& options) {
   check_positive("EngineOptions::timeouts.release", options.timeouts.release);
   check_positive("EngineOptions::polling.first", options.polling.first);
   check_positive("EngineOptions::polling.longest", options.polling.longest);
-  check_range("EngineOptions::reaper.grace", options.reaper.grace, Duration{1}, until_released);
-  check_range("EngineOptions::ticket", options.ticket, shortest_ticket, until_released);
-  check_range("EngineOptions::hand_overs.time", options.hand_overs.time, Duration{}, until_released);
+  check_range("EngineOptions::reaper.grace", options.reaper.grace, Duration{1}, longest_time);
+  check_range("EngineOptions::ticket", options.ticket, shortest_ticket, longest_time);
+  check_range("EngineOptions::hand_overs.time", options.hand_overs.time, Duration{}, longest_time);
   if (options.reaper.every != Duration{})
-    check_range("EngineOptions::reaper.every", options.reaper.every, shortest_interval, until_released);
+    check_range("EngineOptions::reaper.every", options.reaper.every, shortest_interval, longest_time);
   if (options.reaper.retention < options.reaper.grace)
     throw Error(
         Fault::misuse,
@@ -82,7 +83,7 @@ void check(const EngineOptions& options) {
 
 void check(const LockOptions& options) {
   if (options.lease) check_lease("LockOptions::lease", *options.lease);
-  check_range("LockOptions::at_least", options.at_least, Duration{}, until_released);
+  check_range("LockOptions::at_least", options.at_least, Duration{}, longest_time);
   if (options.max_hold != Duration{}) check_lease("LockOptions::max_hold", options.max_hold);
   if (options.lease && options.max_hold != Duration{} && *options.lease > options.max_hold)
     throw Error(Fault::misuse, fmt::format("LockOptions::lease {} must not be longer than LockOptions::max_hold {}",
@@ -94,7 +95,7 @@ void check(const LockOptions& options) {
 
 void check_reason(std::string_view what, std::string_view reason) { check_text(what, reason, longest_text); }
 
-void check_time(std::string_view what, Duration time) { check_range(what, time, Duration{}, until_released); }
+void check_time(std::string_view what, Duration time) { check_range(what, time, Duration{}, longest_time); }
 
 void check_metadata(std::string_view what, std::string_view metadata) { check_text(what, metadata, longest_metadata); }
 
