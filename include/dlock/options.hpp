@@ -7,6 +7,7 @@
 #include <dlock/export.hpp>
 #include <dlock/job.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -31,11 +32,25 @@ enum class Fairness {
   fifo,     // in the order in which they began to wait, across processes: a ticket each, for one more write
 };
 
+// How many may hold a name at one time. Those of one mode share it; who asks in another one waits until all are gone.
+enum class Mode {
+  exclusive,  // one
+  shared,     // any number, as readers do. Who waits for the name exclusively comes before readers that come later
+  permits,    // as many as there are permits for, as in a semaphore: see Semaphore
+};
+
 DLOCK_EXPORT std::string_view to_string(Reentrance reentrance) noexcept;
 DLOCK_EXPORT std::string_view to_string(Fairness fairness) noexcept;
+DLOCK_EXPORT std::string_view to_string(Mode mode) noexcept;
 
 // How one lock is to be held. What is unset is the engine's default.
 struct LockOptions {
+  // With Reentrance::thread a thread that holds the name exclusively enters that when it asks for it shared; one that holds
+  // it shared and asks for it exclusively is misuse, since two of them would wait for each other: see Lock::try_upgrade.
+  // Only an exclusive lock can be a node's (Reentrance::node), or a transaction's.
+  Mode mode = Mode::exclusive;
+  std::int64_t permits = 1;  // how many are taken, with Mode::permits
+  std::int64_t limit = 0;    // how many there are, with Mode::permits: what this asker goes by, whatever others do
   // Longer than its margin, to 10 years, which is until_released; renewed automatically from 300 ms up.
   std::optional<SaturatingDuration> lease{};
   // The lock stays closed this long after the grant, even if released or crashed; 0 = not. Lock::extend can make it longer.

@@ -96,6 +96,15 @@ std::string_view to_string(Fairness fairness) noexcept {
   return "unknown";
 }
 
+std::string_view to_string(Mode mode) noexcept {
+  switch (mode) {
+    case Mode::exclusive: return "exclusive";
+    case Mode::shared: return "shared";
+    case Mode::permits: return "permits";
+  }
+  return "unknown";
+}
+
 std::string_view to_string(RetryCause cause) noexcept {
   switch (cause) {
     case RetryCause::refused: return "refused";
