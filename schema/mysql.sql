@@ -1,4 +1,4 @@
--- The lock table as it is today, version 5. The migrations that lead to it: ../migrations/mysql/.
+-- The lock table as it is today, version 1. The migration that makes it: ../migrations/mysql/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -45,6 +45,25 @@ CREATE TABLE resource_lock_waiter (
   PRIMARY KEY (name, owner)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
+-- Those who hold a name together, by shares or by permits: one row a name and holder.
+CREATE TABLE resource_lock_holder (
+  name VARBINARY(255) NOT NULL,
+  owner CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  gate CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  token BIGINT NOT NULL,
+  permits BIGINT NOT NULL DEFAULT 0,
+  permit_limit BIGINT NOT NULL DEFAULT 0,
+  node VARCHAR(255) NOT NULL DEFAULT '',
+  label VARCHAR(255) NOT NULL DEFAULT '',
+  actor CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+  meta VARCHAR(4096) NOT NULL DEFAULT '',
+  acquired_at BIGINT NOT NULL DEFAULT 0,
+  expires_at BIGINT NOT NULL DEFAULT 0,
+  reopens_at BIGINT NOT NULL DEFAULT 0,
+  lease_us BIGINT NOT NULL DEFAULT 0,
+  PRIMARY KEY (name, owner)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
 -- For people and dashboards: native times, the state in words.
 CREATE SQL SECURITY INVOKER VIEW resource_lock_status AS
 SELECT CONVERT(l.name USING utf8mb4) AS name,
@@ -53,6 +72,16 @@ SELECT CONVERT(l.name USING utf8mb4) AS name,
             WHEN l.reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 'closed'
             WHEN l.owner IS NOT NULL THEN 'expired'
             ELSE 'free' END AS state,
+       CASE WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN ''
+            WHEN l.entries = '' THEN 'exclusive' WHEN l.entries IN ('shared', 'permits') THEN l.entries
+            ELSE 'node' END AS mode,
+       CASE WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 0
+            WHEN l.entries = '' THEN 1
+            WHEN l.entries IN ('shared', 'permits')
+            THEN (SELECT COUNT(*) FROM resource_lock_holder h
+                   WHERE h.name = l.name AND h.gate = l.owner
+                     AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+            ELSE CHAR_LENGTH(l.entries) - CHAR_LENGTH(REPLACE(l.entries, '=', '')) END AS holders,
        CASE WHEN l.owner IS NULL THEN '' ELSE l.node END AS node, CASE WHEN l.owner IS NULL THEN '' ELSE l.label END AS label,
        l.owner, l.token,
        TIMESTAMP('1970-01-01') + INTERVAL l.acquired_at MICROSECOND AS acquired_at_utc,

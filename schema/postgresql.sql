@@ -1,4 +1,4 @@
--- The lock table as it is today, version 5. The migrations that lead to it: ../migrations/postgresql/.
+-- The lock table as it is today, version 1. The migration that makes it: ../migrations/postgresql/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -56,6 +56,30 @@ CREATE TABLE resource_lock_waiter (
   vacuum_truncate = off
 );
 
+-- Those who hold a name together, by shares or by permits: one row a name and holder.
+CREATE TABLE resource_lock_holder (
+  name text COLLATE "C" NOT NULL CHECK (octet_length(name) <= 255),
+  owner text NOT NULL,
+  gate text NOT NULL,
+  token bigint NOT NULL,
+  permits bigint NOT NULL DEFAULT 0,
+  permit_limit bigint NOT NULL DEFAULT 0,
+  node text NOT NULL DEFAULT '' CHECK (octet_length(node) <= 255),
+  label text NOT NULL DEFAULT '' CHECK (octet_length(label) <= 255),
+  actor text NOT NULL DEFAULT '',
+  meta text NOT NULL DEFAULT '' CHECK (octet_length(meta) <= 4096),
+  acquired_at bigint NOT NULL DEFAULT 0,
+  expires_at bigint NOT NULL DEFAULT 0,
+  reopens_at bigint NOT NULL DEFAULT 0,
+  lease_us bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (name, owner)
+) WITH (
+  -- Few rows that come, are renewed in place, and go: vacuum soon, and never truncate, which takes an exclusive lock.
+  fillfactor = 60,
+  autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.2,
+  vacuum_truncate = off
+);
+
 -- For people and dashboards: native times, the state in words.
 CREATE VIEW resource_lock_status AS
 SELECT l.name,
@@ -63,6 +87,13 @@ SELECT l.name,
             WHEN l.reopens_at > l.now THEN 'closed'
             WHEN l.owner IS NOT NULL THEN 'expired'
             ELSE 'free' END AS state,
+       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN '' WHEN l.entries = '' THEN 'exclusive'
+            WHEN l.entries IN ('shared', 'permits') THEN l.entries ELSE 'node' END AS mode,
+       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN 0 WHEN l.entries = '' THEN 1
+            WHEN l.entries IN ('shared', 'permits')
+            THEN (SELECT count(*) FROM resource_lock_holder h
+                   WHERE h.name = l.name AND h.gate = l.owner AND h.expires_at > l.now)
+            ELSE length(l.entries) - length(replace(l.entries, '=', '')) END AS holders,
        CASE WHEN l.owner IS NULL THEN '' ELSE l.node END AS node, CASE WHEN l.owner IS NULL THEN '' ELSE l.label END AS label,
        l.owner, l.token,
        timestamp '1970-01-01' + l.acquired_at * interval '1 microsecond' AS acquired_at_utc,

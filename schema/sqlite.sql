@@ -1,4 +1,4 @@
--- The lock table as it is today, version 5. The migrations that lead to it: ../migrations/sqlite/.
+-- The lock table as it is today, version 1. The migration that makes it: ../migrations/sqlite/.
 
 -- The locks: one row a name. Columns, units and invariants: README.md.
 CREATE TABLE resource_lock (
@@ -42,6 +42,25 @@ CREATE TABLE resource_lock_waiter (
   PRIMARY KEY (name, owner)
 ) WITHOUT ROWID;
 
+-- Those who hold a name together, by shares or by permits: one row a name and holder.
+CREATE TABLE resource_lock_holder (
+  name TEXT NOT NULL CHECK (typeof(name) = 'text' AND length(CAST(name AS BLOB)) <= 255),
+  owner TEXT NOT NULL,
+  gate TEXT NOT NULL,
+  token INTEGER NOT NULL CHECK (typeof(token) = 'integer'),
+  permits INTEGER NOT NULL DEFAULT 0,
+  permit_limit INTEGER NOT NULL DEFAULT 0,
+  node TEXT NOT NULL DEFAULT '',
+  label TEXT NOT NULL DEFAULT '',
+  actor TEXT NOT NULL DEFAULT '',
+  meta TEXT NOT NULL DEFAULT '' CHECK (length(CAST(meta AS BLOB)) <= 4096),
+  acquired_at INTEGER NOT NULL DEFAULT 0,
+  expires_at INTEGER NOT NULL DEFAULT 0,
+  reopens_at INTEGER NOT NULL DEFAULT 0,
+  lease_us INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (name, owner)
+) WITHOUT ROWID;
+
 -- For people and dashboards: native times, the state in words.
 CREATE VIEW resource_lock_status AS
 SELECT l.name,
@@ -49,6 +68,13 @@ SELECT l.name,
             WHEN l.reopens_at > l.now THEN 'closed'
             WHEN l.owner IS NOT NULL THEN 'expired'
             ELSE 'free' END AS state,
+       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN '' WHEN l.entries = '' THEN 'exclusive'
+            WHEN l.entries IN ('shared', 'permits') THEN l.entries ELSE 'node' END AS mode,
+       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN 0 WHEN l.entries = '' THEN 1
+            WHEN l.entries IN ('shared', 'permits')
+            THEN (SELECT count(*) FROM resource_lock_holder AS h
+                   WHERE h.name = l.name AND h.gate = l.owner AND h.expires_at > l.now)
+            ELSE length(l.entries) - length(replace(l.entries, '=', '')) END AS holders,
        CASE WHEN l.owner IS NULL THEN '' ELSE l.node END AS node, CASE WHEN l.owner IS NULL THEN '' ELSE l.label END AS label,
        l.owner, l.token,
        strftime('%Y-%m-%d %H:%M:%S', l.acquired_at / 1000000, 'unixepoch')

@@ -1,4 +1,5 @@
--- This file knows how version 1 makes the lock table, its floor row, and the view for people.
+-- Version 1 makes the lock table with its floor row, the tables of those who wait and of those who hold a name
+-- together, and the view for people.
 -- min_client: 0.1.0
 
 -- step: create the lock table
@@ -14,11 +15,53 @@ CREATE TABLE {{lock}} (
   lease_us INTEGER NOT NULL DEFAULT 0,
   meta TEXT NOT NULL DEFAULT '' CHECK (length(CAST(meta AS BLOB)) <= 4096),
   label TEXT NOT NULL DEFAULT '',
-  actor TEXT NOT NULL DEFAULT ''
+  actor TEXT NOT NULL DEFAULT '',
+  next_ticket INTEGER NOT NULL DEFAULT 0,
+  served_ticket INTEGER NOT NULL DEFAULT 0,
+  wanted_until INTEGER NOT NULL DEFAULT 0,
+  kept TEXT NOT NULL DEFAULT '' CHECK (length(CAST(kept AS BLOB)) <= 4096),
+  ended_token INTEGER NOT NULL DEFAULT 0,
+  outcome TEXT NOT NULL DEFAULT '',
+  reason TEXT NOT NULL DEFAULT '' CHECK (length(CAST(reason AS BLOB)) <= 255)
 ) WITHOUT ROWID;
 
 -- step: make the floor row
-INSERT INTO {{lock}} (name, token) VALUES ('', 0);
+-- Its metadata is the identity of the installation, by which a connection to another file is told from one to this.
+INSERT INTO {{lock}} (name, token, meta) VALUES ('', 0, lower(hex(randomblob(16))));
+
+-- step: create the table of those who wait
+CREATE TABLE {{waiter}} (
+  name TEXT NOT NULL CHECK (typeof(name) = 'text' AND length(CAST(name AS BLOB)) <= 255),
+  owner TEXT NOT NULL,
+  actor TEXT NOT NULL DEFAULT '',
+  node TEXT NOT NULL DEFAULT '',
+  label TEXT NOT NULL DEFAULT '',
+  mode TEXT NOT NULL,
+  ticket INTEGER NOT NULL DEFAULT 0 CHECK (typeof(ticket) = 'integer'),
+  since INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  wants_until INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (name, owner)
+) WITHOUT ROWID;
+
+-- step: create the table of those who hold a name together
+CREATE TABLE {{holder}} (
+  name TEXT NOT NULL CHECK (typeof(name) = 'text' AND length(CAST(name AS BLOB)) <= 255),
+  owner TEXT NOT NULL,
+  gate TEXT NOT NULL,
+  token INTEGER NOT NULL CHECK (typeof(token) = 'integer'),
+  permits INTEGER NOT NULL DEFAULT 0,
+  permit_limit INTEGER NOT NULL DEFAULT 0,
+  node TEXT NOT NULL DEFAULT '',
+  label TEXT NOT NULL DEFAULT '',
+  actor TEXT NOT NULL DEFAULT '',
+  meta TEXT NOT NULL DEFAULT '' CHECK (length(CAST(meta AS BLOB)) <= 4096),
+  acquired_at INTEGER NOT NULL DEFAULT 0,
+  expires_at INTEGER NOT NULL DEFAULT 0,
+  reopens_at INTEGER NOT NULL DEFAULT 0,
+  lease_us INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (name, owner)
+) WITHOUT ROWID;
 
 -- step: create the view for people
 CREATE VIEW {{status}} AS
@@ -27,7 +70,15 @@ SELECT l.name,
             WHEN l.reopens_at > l.now THEN 'closed'
             WHEN l.owner IS NOT NULL THEN 'expired'
             ELSE 'free' END AS state,
-       l.node, l.label, l.owner, l.token,
+       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN '' WHEN l.entries = '' THEN 'exclusive'
+            WHEN l.entries IN ('shared', 'permits') THEN l.entries ELSE 'node' END AS mode,
+       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN 0 WHEN l.entries = '' THEN 1
+            WHEN l.entries IN ('shared', 'permits')
+            THEN (SELECT count(*) FROM {{holder}} AS h
+                   WHERE h.name = l.name AND h.gate = l.owner AND h.expires_at > l.now)
+            ELSE length(l.entries) - length(replace(l.entries, '=', '')) END AS holders,
+       CASE WHEN l.owner IS NULL THEN '' ELSE l.node END AS node, CASE WHEN l.owner IS NULL THEN '' ELSE l.label END AS label,
+       l.owner, l.token,
        strftime('%Y-%m-%d %H:%M:%S', l.acquired_at / 1000000, 'unixepoch')
          || printf('.%06d', l.acquired_at % 1000000) AS acquired_at_utc,
        strftime('%Y-%m-%d %H:%M:%S', l.expires_at / 1000000, 'unixepoch')
@@ -36,6 +87,14 @@ SELECT l.name,
             THEN strftime('%Y-%m-%d %H:%M:%S', l.reopens_at / 1000000, 'unixepoch')
                  || printf('.%06d', l.reopens_at % 1000000) END AS reopens_at_utc,
        l.lease_us / 1000000.0 AS lease_seconds,
-       l.meta AS metadata
+       l.meta AS metadata,
+       (SELECT count(*) FROM {{waiter}} AS w
+         WHERE w.name = l.name AND w.expires_at > l.now AND (w.ticket = 0 OR w.ticket > l.served_ticket)) AS waiters,
+       CASE WHEN l.owner IS NOT NULL THEN '' ELSE l.node END AS last_node,
+       CASE WHEN l.owner IS NOT NULL THEN '' ELSE l.label END AS last_label,
+       CASE WHEN l.owner IS NOT NULL OR l.acquired_at = 0 THEN '' WHEN l.ended_token = l.token THEN l.outcome
+            ELSE 'released' END AS last_outcome,
+       CASE WHEN l.owner IS NULL AND l.ended_token = l.token THEN l.reason ELSE '' END AS last_reason,
+       l.kept
   FROM (SELECT *, strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 AS now
           FROM {{lock}} WHERE name <> '') AS l;

@@ -50,7 +50,8 @@ dlock::dialects::TableNames names_of(const Options& options) {
   names.schema = options.schema;
   names.lock = options.table;
   names.history = options.history_table.empty() ? options.table + "_schema_history" : options.history_table;
-  if (names.history == names.lock || names.history == names.status() || names.history == names.waiter())
+  if (names.history == names.lock || names.history == names.status() || names.history == names.waiter() ||
+      names.history == names.holder())
     throw Error(Fault::misuse,
                 fmt::format("the history table {} has the name of another table of dlock", in_quotes(names.history)));
   return names;

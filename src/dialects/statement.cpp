@@ -117,6 +117,7 @@ WordFiller filler_of(TableNames names, Quote quote) {
     if (word == "status") return qualified(names.status());
     if (word == "history") return qualified(names.history);
     if (word == "waiter") return qualified(names.waiter());
+    if (word == "holder") return qualified(names.holder());
     if (word == "channel") return names.channel();
     if (word == "schema") return quote(names.schema);
     defect("{{" + std::string(word) + "}}", "no such name");

@@ -13,8 +13,6 @@
 namespace dlock::migrate {
 namespace {
 
-constexpr int first_with_tickets = 2;  // the version that made their columns
-
 dialects::Quote quote_of(const dialects::Dialect& dialect) {
   return [&dialect](std::string_view identifier) { return dialect.quote(identifier); };
 }
@@ -128,17 +126,17 @@ bool History::has_some_floor(Deadline deadline) { return ask("floors", {}, {}, d
 
 bool History::has_identity(Deadline deadline) { return ask("identity", {}, {}, deadline).integer(0, 0) == 1; }
 
-void History::make_floor(int version, Deadline deadline) {
-  if (version >= first_with_tickets && statements_.has("doubt_tokens")) run("doubt_tokens", {}, {}, deadline);
+void History::make_floor(Deadline deadline) {
+  if (statements_.has("doubt_tokens")) run("doubt_tokens", {}, {}, deadline);
   run("make_floor", {}, {}, deadline);
 }
 
 void History::make_identity(Deadline deadline) { run("make_identity", {}, {}, deadline); }
 
 std::vector<std::string> History::lines(std::string_view name, Deadline deadline) {
-  const auto status = names_.status(), waiter = names_.waiter();
-  const auto& rows =
-      ask(name, {"schema", "lock", "status", "waiter"}, {names_.schema, names_.lock, status, waiter}, deadline);
+  const auto status = names_.status(), waiter = names_.waiter(), holder = names_.holder();
+  const auto& rows = ask(name, {"schema", "lock", "status", "waiter", "holder"},
+                         {names_.schema, names_.lock, status, waiter, holder}, deadline);
   std::vector<std::string> result;
   for (std::size_t i = 0; i < rows.rows(); ++i) result.push_back(rows.text(i, 0));
   return result;
@@ -176,13 +174,15 @@ std::vector<std::string> History::missing_rights(std::string_view role, Deadline
     std::string_view role, part, name;
     std::vector<std::string_view> verbs;
   };
-  const auto waiter = names_.waiter(), status = names_.status();
+  const auto waiter = names_.waiter(), holder = names_.holder(), status = names_.status();
   const std::vector<std::string_view> all{"select", "insert", "update", "delete"};
   const Need needs[] = {{"runtime", "lock", names_.lock, all},
                         {"runtime", "waiter", waiter, all},
+                        {"runtime", "holder", holder, all},
                         {"runtime", "history", names_.history, {"select"}},
                         {"read_only", "lock", names_.lock, {"select"}},
                         {"read_only", "waiter", waiter, {"select"}},
+                        {"read_only", "holder", holder, {"select"}},
                         {"read_only", "status", status, {"select"}},
                         {"read_only", "history", names_.history, {"select"}}};
   std::vector<std::string> missing;
@@ -250,9 +250,9 @@ bool History::remove(int version, const Migrator& who, Deadline deadline) {
 std::optional<std::int64_t> History::probe(bool up, int version, std::size_t step, Deadline deadline) {
   const auto name = probe_name(up, version, step);
   if (!has(name)) return std::nullopt;
-  const auto status = names_.status(), waiter = names_.waiter();
-  return ask(name, {"schema", "lock", "status", "history", "waiter"},
-             {names_.schema, names_.lock, status, names_.history, waiter}, deadline)
+  const auto status = names_.status(), waiter = names_.waiter(), holder = names_.holder();
+  return ask(name, {"schema", "lock", "status", "history", "waiter", "holder"},
+             {names_.schema, names_.lock, status, names_.history, waiter, holder}, deadline)
       .integer(0, 0);
 }
 

@@ -58,21 +58,21 @@ class History {
   // Looks into the catalog, and reads the history only if it is there. Creates nothing.
   SchemaSnapshot find(Deadline deadline);
 
-  // The floor row is there. Reads every column of both tables of today, so that a missing one is a Failure{schema}.
+  // The floor row is there. Reads every column of all tables of today, so that a missing one is a Failure{schema}.
   bool has_floor(Deadline deadline);
   // Likewise, of any version.
   bool has_some_floor(Deadline deadline);
   // The floor row says which installation this is: 32 hexadecimal digits.
   bool has_identity(Deadline deadline);
-  // Makes it again where it is missing, with a token above all that were ever handed out. `version`: of the tables.
-  void make_floor(int version, Deadline deadline);
+  // Makes it again where it is missing, with a token above all that were ever handed out.
+  void make_floor(Deadline deadline);
   void make_identity(Deadline deadline);
   // What the tables and the view are, one line each, in order: see migrate/structure.hpp.
   std::vector<std::string> structure(Deadline deadline);
   // All that the server says of them, in its own words.
   std::vector<std::string> details(Deadline deadline);
   // Whether the role of this connection may do that with it: "select", "insert", "update", "delete" or "see" (in the catalog),
-  // and "lock", "waiter", "status" or "history". Asked without doing it; true where the database has no such rights. Not
+  // and "lock", "waiter", "holder", "status" or "history". Asked without doing it; true where the database has no such rights. Not
   // in a transaction, but for "see".
   bool may(std::string_view verb, std::string_view part, Deadline deadline);
   // What the role of this connection lacks to be a "runtime" or "read_only" one: "UPDATE on resource_lock", …

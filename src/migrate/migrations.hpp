@@ -4,7 +4,7 @@
 //   -- step: create the lock table   up to the next marker: one statement of DDL
 //   CREATE TABLE {{lock}} (…);
 //   -- probe: it is there            optional: a SELECT of one number: 0 not done, 1 done, else something different
-//   SELECT count(*) …;               may use :schema, :lock, :status, :history, :waiter
+//   SELECT count(*) …;               may use :schema, :lock, :status, :history, :waiter, :holder
 #pragma once
 
 #include "dialects/dialect.hpp"
@@ -35,7 +35,7 @@ struct Migration {
 std::vector<Migration> migrations_of(const dialects::Dialect& dialect);
 
 // The arguments of a probe, in order.
-inline constexpr std::string_view probe_arguments = "schema, lock, status, history, waiter";
+inline constexpr std::string_view probe_arguments = "schema, lock, status, history, waiter, holder";
 // The name of a probe among the statements of the migrator.
 std::string probe_name(bool up, int version, std::size_t step);
 

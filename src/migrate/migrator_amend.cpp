@@ -209,7 +209,7 @@ void TableMigrator::carry_out(const Amendment& amendment, const SchemaSnapshot& 
   }
   if (amendment.make_floor) {
     note("the floor row, above every token that was ever handed out");
-    history_->make_floor(amendment.at, soon());
+    history_->make_floor(soon());
     tell("made the floor row anew, above every token that was ever handed out");
   }
   if (amendment.make_identity) {

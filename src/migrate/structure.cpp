@@ -26,7 +26,9 @@ bool makes_a_part(const Line& line) {
 }
 
 std::string name_of(std::string_view part, const dialects::TableNames& names) {
-  return part == "lock" ? names.lock : part == "waiter" ? names.waiter() : names.status();
+  if (part == "lock") return names.lock;
+  if (part == "waiter") return names.waiter();
+  return part == "holder" ? names.holder() : names.status();
 }
 
 std::vector<std::string> without(const std::vector<std::string>& lines, const std::vector<std::string>& others) {

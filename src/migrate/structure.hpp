@@ -11,7 +11,7 @@ namespace dlock::migrate {
 
 // A description is a list of lines in order:
 //
-//   lock: table                          what "lock", "waiter" and "status" (the view) are
+//   lock: table                          what "lock", "waiter", "holder" and "status" (the view) are
 //   lock.token: bigint, not null         a column of one
 //   lock: PRIMARY KEY (name)             what else it has
 //   lock: identity in the floor row      likewise; in these words on every database

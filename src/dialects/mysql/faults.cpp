@@ -98,8 +98,8 @@ std::string advice(unsigned number, const std::string& user) {
     case 1142:
     case 1143:
       return fmt::format(
-          "; the account needs: GRANT SELECT, INSERT, UPDATE, DELETE ON the lock table and its table of "
-          "those who wait (…_waiter) TO {} (the history table and the view: SELECT)",
+          "; the account needs: GRANT SELECT, INSERT, UPDATE, DELETE ON the lock table and its tables of "
+          "those who wait and who hold together (…_waiter, …_holder) TO {} (the history table and the view: SELECT)",
           user);
     case 1419:
       return "; the server writes a binary log: have a user with SUPER make the trigger, or SET GLOBAL "

@@ -114,23 +114,24 @@ SELECT count(*) FROM {{lock}}
  WHERE name <> '' AND owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
 -- name: floor_row()
--- Every column of both tables, so that a missing one is noticed. Nobody waits for the floor row.
+-- Every column of the tables, so that a missing one is noticed. Nobody waits for the floor row, or holds it by shares.
 SELECT l.token, l.node, l.owner, l.entries, l.acquired_at, l.expires_at, l.reopens_at, l.lease_us, l.meta, l.label, l.actor,
        l.next_ticket, l.served_ticket, l.wanted_until, l.kept, l.ended_token, l.outcome, l.reason,
-       w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until
-  FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name WHERE l.name = '';
+       w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until,
+       h.owner, h.gate, h.token, h.permits, h.permit_limit, h.node, h.label, h.actor, h.meta, h.acquired_at, h.expires_at,
+       h.reopens_at, h.lease_us
+  FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name LEFT JOIN {{holder}} h ON h.name = l.name WHERE l.name = '';
 
 -- name: floors()
--- Works at every version.
 SELECT count(*) FROM {{lock}} WHERE name = '';
 
 -- name: identity()
--- Whether the floor row has what version 3 gives it. Works at every version.
+-- Whether the floor row says which installation this is.
 SELECT count(*) FROM {{lock}} WHERE name = '' AND meta REGEXP '^[0-9a-f]{32}$';
 
 -- name: make_floor()
 -- Where it was lost, and with it what it was: above every token in the table, and above every one that was ever handed
--- out, as long as they were fewer than a million a second since 1970. Works at every version.
+-- out, as long as they were fewer than a million a second since 1970.
 INSERT INTO {{lock}} (name, token)
 SELECT '', GREATEST(COALESCE(MAX(l.token), 0), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) FROM {{lock}} l
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
@@ -141,25 +142,27 @@ ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 UPDATE {{lock}} SET served_ticket = 0 WHERE served_ticket > 0;
 
 -- name: make_identity()
--- What version 3 gives the floor row.
+-- Where the floor row does not have one.
 UPDATE {{lock}}
    SET meta = LEFT(SHA2(CONCAT_WS('/', UUID(), RAND(), RAND(), UTC_TIMESTAMP(6), CONNECTION_ID(), @@hostname, @@port,
                                   @@server_id), 256), 32)
  WHERE name = '' AND NOT meta REGEXP '^[0-9a-f]{32}$';
 
--- name: structure(schema, lock, status, waiter)
+-- name: structure(schema, lock, status, waiter, holder)
 -- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the
 -- same tables give the same lines, whatever their names, the server's version and the order of their columns, and in
 -- every sql_mode: a CONCAT of NULL is not always NULL. A list of names finds those that differ from them in case only,
 -- which are other tables unless the server holds them to be the same.
 SELECT line FROM (
-  SELECT CONVERT(CONCAT(CASE table_name WHEN :lock THEN 'lock' WHEN :status THEN 'status' ELSE 'waiter' END, ': ',
+  SELECT CONVERT(CONCAT(CASE table_name WHEN :lock THEN 'lock' WHEN :status THEN 'status' WHEN :waiter THEN 'waiter'
+                             ELSE 'holder' END, ': ',
                         CASE table_type WHEN 'BASE TABLE' THEN 'table' ELSE LOWER(table_type) END,
                         CASE WHEN engine <> 'InnoDB' THEN CONCAT(', engine ', engine) ELSE '' END) USING utf8mb4) AS line
-    FROM information_schema.tables WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
-     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))
+    FROM information_schema.tables WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter, :holder)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter, :holder))
   UNION ALL
-  SELECT CONVERT(CONCAT(CASE table_name WHEN :lock THEN 'lock' WHEN :status THEN 'status' ELSE 'waiter' END,
+  SELECT CONVERT(CONCAT(CASE table_name WHEN :lock THEN 'lock' WHEN :status THEN 'status' WHEN :waiter THEN 'waiter'
+                             ELSE 'holder' END,
                         '.', column_name, ': ',
                         CASE WHEN table_name = :status THEN 'column' ELSE CONCAT(
                           data_type, IF(character_maximum_length IS NULL, '', CONCAT('(', character_maximum_length, ')')),
@@ -169,40 +172,41 @@ SELECT line FROM (
                           CASE WHEN column_default IS NULL OR column_default = 'NULL' THEN ''
                                ELSE CONCAT(', default ''', TRIM(BOTH '''' FROM column_default), '''') END) END)
                  USING utf8mb4)
-    FROM information_schema.columns WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
-     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))
+    FROM information_schema.columns WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter, :holder)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter, :holder))
   UNION ALL
-  SELECT CONVERT(CONCAT(CASE table_name WHEN :lock THEN 'lock' WHEN :status THEN 'status' ELSE 'waiter' END, ': ',
+  SELECT CONVERT(CONCAT(CASE table_name WHEN :lock THEN 'lock' WHEN :status THEN 'status' WHEN :waiter THEN 'waiter'
+                             ELSE 'holder' END, ': ',
                         CASE WHEN index_name = 'PRIMARY' THEN 'primary key'
                              WHEN MIN(non_unique) = 0 THEN 'unique index' ELSE 'index' END,
                         ' (', GROUP_CONCAT(CONCAT(column_name, IF(sub_part IS NULL, '', CONCAT('(', sub_part, ')')))
                                            ORDER BY seq_in_index SEPARATOR ', '), ')') USING utf8mb4)
-    FROM information_schema.statistics WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
-     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))
+    FROM information_schema.statistics WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter, :holder)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter, :holder))
    GROUP BY table_name, index_name) found;
 
--- name: details(schema, lock, status, waiter)
+-- name: details(schema, lock, status, waiter, holder)
 -- All that the server says of the tables and the view, in its own words, one line each, in order.
 SELECT line FROM (
   SELECT CONVERT(CONCAT_WS(' ', table_name, table_type, engine, row_format, table_collation, create_options) USING utf8mb4) AS line
-    FROM information_schema.tables WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
-     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))
+    FROM information_schema.tables WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter, :holder)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter, :holder))
   UNION ALL
   SELECT CONVERT(CONCAT_WS(' ', table_name, 'column', ordinal_position, column_name, column_type, collation_name,
                            IF(is_nullable = 'NO', 'not null', 'null'),
                            IF(column_default IS NULL, NULL, CONCAT('default ', column_default)), extra) USING utf8mb4)
-    FROM information_schema.columns WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
-     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))
+    FROM information_schema.columns WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter, :holder)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter, :holder))
   UNION ALL
   SELECT CONVERT(CONCAT_WS(' ', table_name, 'index', index_name, seq_in_index, column_name, sub_part,
                            IF(non_unique, 'not unique', 'unique'), index_type) USING utf8mb4)
-    FROM information_schema.statistics WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
-     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))
+    FROM information_schema.statistics WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter, :holder)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter, :holder))
   UNION ALL
   SELECT CONVERT(CONCAT_WS(' ', table_name, 'view', security_type,
                            REPLACE(view_definition, CONCAT('`', :schema, '`.'), '')) USING utf8mb4)
-    FROM information_schema.views WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter)
-     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter))) found
+    FROM information_schema.views WHERE table_schema = :schema AND table_name IN (:lock, :status, :waiter, :holder)
+     AND (@@lower_case_table_names <> 0 OR CAST(table_name AS BINARY) IN (:lock, :status, :waiter, :holder))) found
  ORDER BY line;
 
 -- name: may_see_status()
@@ -234,6 +238,18 @@ EXPLAIN UPDATE {{waiter}} SET expires_at = 0 WHERE 1 = 0;
 -- name: may_delete_waiter()
 EXPLAIN DELETE FROM {{waiter}} WHERE 1 = 0;
 
+-- name: may_select_holder()
+SELECT 1 FROM {{holder}} WHERE 1 = 0;
+
+-- name: may_insert_holder()
+EXPLAIN INSERT INTO {{holder}} (name, owner, gate, token) VALUES ('', '', '', 0);
+
+-- name: may_update_holder()
+EXPLAIN UPDATE {{holder}} SET expires_at = 0 WHERE 1 = 0;
+
+-- name: may_delete_holder()
+EXPLAIN DELETE FROM {{holder}} WHERE 1 = 0;
+
 -- name: may_select_status()
 SELECT 1 FROM {{status}} WHERE 1 = 0;
 
@@ -244,16 +260,19 @@ SELECT 1 FROM {{history}} WHERE 1 = 0;
 -- Never run: printed for a person, and where a right is missing. CREATE lets the rest be granted before there is a table.
 GRANT CREATE, ALTER, DROP, SELECT, INSERT, UPDATE ON {{lock}} TO :role;
 GRANT CREATE, DROP, SELECT ON {{waiter}} TO :role;
+GRANT CREATE, DROP, SELECT ON {{holder}} TO :role;
 GRANT CREATE, CREATE VIEW, DROP, SELECT ON {{status}} TO :role;
 GRANT CREATE, DROP, SELECT, INSERT, UPDATE, DELETE ON {{history}} TO :role;
 
 -- name: grants_runtime(role)
 GRANT SELECT, INSERT, UPDATE, DELETE ON {{lock}} TO :role;
 GRANT SELECT, INSERT, UPDATE, DELETE ON {{waiter}} TO :role;
+GRANT SELECT, INSERT, UPDATE, DELETE ON {{holder}} TO :role;
 GRANT SELECT ON {{history}} TO :role;
 
 -- name: grants_read_only(role)
 GRANT SELECT ON {{lock}} TO :role;
 GRANT SELECT ON {{waiter}} TO :role;
+GRANT SELECT ON {{holder}} TO :role;
 GRANT SELECT ON {{status}} TO :role;
 GRANT SELECT ON {{history}} TO :role;

@@ -91,7 +91,7 @@ std::string missing_right(std::string_view text, std::string_view user) {
     if (name.ends_with("_schema_history") || name.ends_with("_status"))
       return fmt::format("; the role needs: GRANT SELECT ON {} TO {}", name, role);
     return fmt::format("; the role needs: GRANT SELECT, INSERT, UPDATE, DELETE ON {} TO {}{}", name, role,
-                       name.ends_with("_waiter") ? "" : " (DELETE only to reap)");
+                       name.ends_with("_waiter") || name.ends_with("_holder") ? "" : " (DELETE only to reap)");
   }
   return {};
 }

@@ -127,43 +127,45 @@ SELECT count(*) FROM {{lock}}
  WHERE name <> '' AND owner IS NOT NULL AND expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- name: floor_row()
--- Every column of both tables, so that a missing one is noticed. Nobody waits for the floor row.
+-- Every column of the tables, so that a missing one is noticed. Nobody waits for the floor row, or holds it by shares.
 SELECT l.token, l.node, l.owner, l.entries, l.acquired_at, l.expires_at, l.reopens_at, l.lease_us, l.meta, l.label, l.actor,
        l.next_ticket, l.served_ticket, l.wanted_until, l.kept, l.ended_token, l.outcome, l.reason,
-       w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until
-  FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name WHERE l.name = '';
+       w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until,
+       h.owner, h.gate, h.token, h.permits, h.permit_limit, h.node, h.label, h.actor, h.meta, h.acquired_at, h.expires_at,
+       h.reopens_at, h.lease_us
+  FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name LEFT JOIN {{holder}} h ON h.name = l.name WHERE l.name = '';
 
 -- name: floors()
--- Works at every version.
 SELECT count(*) FROM {{lock}} WHERE name = '';
 
 -- name: identity()
--- Whether the floor row has what version 3 gives it. Works at every version.
+-- Whether the floor row says which installation this is.
 SELECT count(*) FROM {{lock}} WHERE name = '' AND meta ~ '^[0-9a-f]{32}$';
 
 -- name: make_floor()
 -- Where it was lost, and with it what it was: above every token in the table, and above every one that was ever handed
--- out, as long as they were fewer than a million a second since 1970. Works at every version.
+-- out, as long as they were fewer than a million a second since 1970.
 INSERT INTO {{lock}} (name, token)
 SELECT '', greatest(coalesce(max(l.token), 0), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) FROM {{lock}} AS l
 ON CONFLICT (name) DO NOTHING;
 
 -- name: make_identity()
--- What version 3 gives the floor row.
+-- Where the floor row does not have one.
 UPDATE {{lock}}
    SET meta = left(encode(sha256(convert_to(concat_ws('/', random(), random(), clock_timestamp(), pg_backend_pid(),
                                                       pg_postmaster_start_time(), txid_current(), current_database(),
                                                       inet_server_addr()), 'UTF8')), 'hex'), 32)
  WHERE name = '' AND meta !~ '^[0-9a-f]{32}$';
 
--- name: structure(schema, lock, status, waiter)
+-- name: structure(schema, lock, status, waiter, holder)
 -- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the
 -- same tables give the same lines, whatever their names, the server's version and the order of their columns.
 WITH relation AS (
   SELECT c.oid, c.relkind, c.relpersistence,
-         CASE c.relname WHEN :lock::text THEN 'lock' WHEN :status::text THEN 'status' ELSE 'waiter' END AS part
+         CASE c.relname WHEN :lock::text THEN 'lock' WHEN :status::text THEN 'status'
+                        WHEN :waiter::text THEN 'waiter' ELSE 'holder' END AS part
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-   WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :status::text, :waiter::text))
+   WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :status::text, :waiter::text, :holder::text))
 SELECT line FROM (
   SELECT format('%s: %s%s', part, CASE relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' ELSE 'of kind ' || relkind::text END,
                 CASE relpersistence WHEN 'u' THEN ', unlogged' WHEN 't' THEN ', temporary' ELSE '' END) AS line
@@ -186,12 +188,12 @@ SELECT line FROM (
     FROM relation r JOIN pg_catalog.pg_index i ON i.indrelid = r.oid
    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_constraint c WHERE c.conindid = i.indexrelid)) lines;
 
--- name: details(schema, lock, status, waiter)
+-- name: details(schema, lock, status, waiter, holder)
 -- All that the server says of the tables and the view, in its own words, one line each, in order.
 WITH relation AS (
   SELECT c.oid, c.relname::text AS name, c.relkind, c.relpersistence, c.reloptions
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-   WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :status::text, :waiter::text))
+   WHERE n.nspname = :schema::text AND c.relname IN (:lock::text, :status::text, :waiter::text, :holder::text))
 SELECT line FROM (
   SELECT format('%s: kind %s, persistence %s, options %s', name, relkind, relpersistence,
                 (SELECT string_agg(o, ' ' ORDER BY o) FROM unnest(reloptions) o)) AS line
@@ -239,6 +241,18 @@ EXPLAIN UPDATE {{waiter}} SET expires_at = 0 WHERE 1 = 0;
 -- name: may_delete_waiter()
 EXPLAIN DELETE FROM {{waiter}} WHERE 1 = 0;
 
+-- name: may_select_holder()
+SELECT 1 FROM {{holder}} WHERE 1 = 0;
+
+-- name: may_insert_holder()
+EXPLAIN INSERT INTO {{holder}} (name, owner, gate, token) VALUES ('', '', '', 0);
+
+-- name: may_update_holder()
+EXPLAIN UPDATE {{holder}} SET expires_at = 0 WHERE 1 = 0;
+
+-- name: may_delete_holder()
+EXPLAIN DELETE FROM {{holder}} WHERE 1 = 0;
+
 -- name: may_select_status()
 SELECT 1 FROM {{status}} WHERE 1 = 0;
 
@@ -251,9 +265,9 @@ GRANT USAGE, CREATE ON SCHEMA {{schema}} TO :role;
 
 -- name: grants_runtime(role)
 GRANT USAGE ON SCHEMA {{schema}} TO :role;
-GRANT SELECT, INSERT, UPDATE, DELETE ON {{lock}}, {{waiter}} TO :role;
+GRANT SELECT, INSERT, UPDATE, DELETE ON {{lock}}, {{waiter}}, {{holder}} TO :role;
 GRANT SELECT ON {{history}} TO :role;
 
 -- name: grants_read_only(role)
 GRANT USAGE ON SCHEMA {{schema}} TO :role;
-GRANT SELECT ON {{lock}}, {{waiter}}, {{status}}, {{history}} TO :role;
+GRANT SELECT ON {{lock}}, {{waiter}}, {{holder}}, {{status}}, {{history}} TO :role;

@@ -99,38 +99,39 @@ SELECT count(*) FROM {{lock}}
    AND expires_at > strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000;
 
 -- name: floor_row()
--- Every column of both tables, so that a missing one is noticed. Nobody waits for the floor row.
+-- Every column of the tables, so that a missing one is noticed. Nobody waits for the floor row, or holds it by shares.
 SELECT l.token, l.node, l.owner, l.entries, l.acquired_at, l.expires_at, l.reopens_at, l.lease_us, l.meta, l.label, l.actor,
        l.next_ticket, l.served_ticket, l.wanted_until, l.kept, l.ended_token, l.outcome, l.reason,
-       w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until
-  FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name WHERE l.name = '';
+       w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until,
+       h.owner, h.gate, h.token, h.permits, h.permit_limit, h.node, h.label, h.actor, h.meta, h.acquired_at, h.expires_at,
+       h.reopens_at, h.lease_us
+  FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name LEFT JOIN {{holder}} h ON h.name = l.name WHERE l.name = '';
 
 -- name: floors()
--- Works at every version.
 SELECT count(*) FROM {{lock}} WHERE name = '';
 
 -- name: identity()
--- Whether the floor row has what version 3 gives it. Works at every version.
+-- Whether the floor row says which installation this is.
 SELECT count(*) FROM {{lock}} WHERE name = '' AND length(meta) = 32 AND meta NOT GLOB '*[^0-9a-f]*';
 
 -- name: make_floor()
 -- Where it was lost, and with it what it was: above every token in the table, and above every one that was ever handed
--- out, as long as they were fewer than a million a second since 1970. Works at every version.
+-- out, as long as they were fewer than a million a second since 1970.
 INSERT OR IGNORE INTO {{lock}} (name, token)
 SELECT '', max(coalesce(max(l.token), 0), strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
   FROM {{lock}} AS l;
 
 -- name: make_identity()
--- What version 3 gives the floor row.
+-- Where the floor row does not have one.
 UPDATE {{lock}} SET meta = lower(hex(randomblob(16)))
  WHERE name = '' AND (length(meta) <> 32 OR meta GLOB '*[^0-9a-f]*');
 
--- name: structure(schema, lock, status, waiter)
+-- name: structure(schema, lock, status, waiter, holder)
 -- What the tables and the view must be, one line each: "part: what it is", "part.column: what it is". Said so that the
 -- same tables give the same lines, whatever their names, the server's version and the order of their columns.
 WITH relation (part, name, kind, text) AS (
-  SELECT CASE name WHEN :lock THEN 'lock' WHEN :status THEN 'status' ELSE 'waiter' END, name, type, upper(sql)
-    FROM main.sqlite_master WHERE type IN ('table', 'view') AND name IN (:lock, :status, :waiter))
+  SELECT CASE name WHEN :lock THEN 'lock' WHEN :status THEN 'status' WHEN :waiter THEN 'waiter' ELSE 'holder' END, name, type, upper(sql)
+    FROM main.sqlite_master WHERE type IN ('table', 'view') AND name IN (:lock, :status, :waiter, :holder))
 SELECT part || ': ' || kind || CASE WHEN text LIKE '%WITHOUT%ROWID%' THEN ', without rowid' ELSE '' END FROM relation
 UNION ALL
 SELECT r.part || '.' || c.name || ': '
@@ -148,12 +149,12 @@ SELECT r.part || ': ' || CASE WHEN i."unique" THEN 'unique index (' ELSE 'index 
   FROM relation r JOIN pragma_index_list(r.name, :schema) i
  WHERE r.kind = 'table' AND i.origin <> 'pk';
 
--- name: details(schema, lock, status, waiter)
+-- name: details(schema, lock, status, waiter, holder)
 -- All that the server says of the tables and the view, in its own words, one line each, in order. SQLite keeps the text of the
 -- statement; quotes, the schema and blanks do not matter in it.
 SELECT name || ': ' || type || ' ' ||
        replace(replace(replace(replace(sql, '"' || :schema || '".', ''), '"', ''), char(10), ''), ' ', '')
-  FROM main.sqlite_master WHERE tbl_name IN (:lock, :status, :waiter) AND sql IS NOT NULL
+  FROM main.sqlite_master WHERE tbl_name IN (:lock, :status, :waiter, :holder) AND sql IS NOT NULL
 UNION ALL
 SELECT :lock || '.' || name || ': column ' || cid || ', ' || type || iif("notnull", ' not null', '')
        || coalesce(' default ' || dflt_value, '') || iif(pk > 0, ' key ' || pk, '')
@@ -162,6 +163,10 @@ UNION ALL
 SELECT :waiter || '.' || name || ': column ' || cid || ', ' || type || iif("notnull", ' not null', '')
        || coalesce(' default ' || dflt_value, '') || iif(pk > 0, ' key ' || pk, '')
   FROM pragma_table_info(:waiter, :schema)
+UNION ALL
+SELECT :holder || '.' || name || ': column ' || cid || ', ' || type || iif("notnull", ' not null', '')
+       || coalesce(' default ' || dflt_value, '') || iif(pk > 0, ' key ' || pk, '')
+  FROM pragma_table_info(:holder, :schema)
  ORDER BY 1;
 
 -- name: may_update_lock()
