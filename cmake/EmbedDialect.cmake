@@ -19,6 +19,7 @@ literal(lock ${ROOT}/src/dialects/${NAME}/lock.sql)
 literal(waiting ${ROOT}/src/dialects/${NAME}/waiting.sql)
 literal(node ${ROOT}/src/dialects/${NAME}/node.sql)
 literal(many ${ROOT}/src/dialects/${NAME}/many.sql)
+literal(holders ${ROOT}/src/dialects/${NAME}/holders.sql)
 literal(migrator ${ROOT}/src/dialects/${NAME}/migrator.sql)
 literal(guard ${ROOT}/src/dialects/${NAME}/guard.sql)
 literal(schema ${ROOT}/schema/${NAME}.sql)
@@ -48,7 +49,7 @@ const Embedded& embedded() noexcept {
   static const Migration migrations[] = {
 ${rows}  };
   static const Embedded texts{
-${lock}${node}${waiting}${many},
+${lock}${node}${waiting}${many}${holders},
 ${migrator},
 ${guard},
 ${schema},

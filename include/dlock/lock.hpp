@@ -92,6 +92,14 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // As the destructor, but tells. A second call answers what the first one did, and after detach() it is `unconfirmed`.
   Released release();
 
+  // Makes an exclusive lock a shared one (Mode::shared), without a moment in which somebody else could have it exclusively, and
+  // the only shared one exclusive. False: others share it, and it is held as before; to wait for them here is not possible,
+  // since two who did so would wait for each other. It is another grant then, with an owner, a token, lost() and asked() of its
+  // own, and what was learned from the one before is over. No other thread may use the Lock meanwhile. Throws misuse for a
+  // lock of another mode, of a node, or entered more than once; lost; and where nobody answered, after which it is lost.
+  void downgrade();
+  bool try_upgrade();
+
   // Lets go of the lease, with all entries of its thread, without releasing it: nobody renews it any more, and it ends
   // by its time unless it is adopted (Engine::adopt) or renewed (Engine::renew). For grants that outlive the process. It is
   // no job's from then on: where it was one's, its other threads that are inside have lost it, and its row is told so, which

@@ -204,6 +204,19 @@ void Lock::ensure(SaturatingDuration left) {
   handle.core->ensure(handle.held, left);
 }
 
+void Lock::downgrade() {
+  auto& handle = kept();
+  grant_ = std::make_shared<Handle>(handle.core, handle.core->downgrade(handle.held));
+}
+
+bool Lock::try_upgrade() {
+  auto& handle = kept();
+  auto held = handle.core->upgrade(handle.held);
+  if (!held) return false;
+  grant_ = std::make_shared<Handle>(handle.core, std::move(held));
+  return true;
+}
+
 void Lock::update_metadata(std::string_view metadata, Keep keep) {
   auto& handle = here();
   api::check_metadata("the metadata", metadata);

@@ -27,7 +27,7 @@ Core::AsyncAcquire::AsyncAcquire(std::shared_ptr<Core> core, Name name, std::sha
       name_(std::move(name)),
       options_(std::move(options)),
       patience_(std::move(patience)),
-      reentrance_(without_threads(options_->reentrance.value_or(core_->options_.reentrance), *options_)),
+      reentrance_(without_threads(core_->reentrance_of(*options_), *options_)),
       request_(*core_, name_, *options_, reentrance_) {
   request_.called = called;
 }

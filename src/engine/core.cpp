@@ -98,7 +98,16 @@ void Core::ensure_running() {
 
 Instant Core::soon() const noexcept { return later(BootClock::now(), options_.timeouts.request); }
 
+// Each acquisition of permits is one of its own.
+Reentrance Core::reentrance_of(const LockOptions& options) const {
+  return options.mode == Mode::permits ? Reentrance::none : options.reentrance.value_or(options_.reentrance);
+}
+
 Lease::Terms Core::terms_of(const LockOptions& options) const {
+  if (options.mode != Mode::exclusive && reentrance_of(options) == Reentrance::node)
+    throw Error(Fault::misuse, fmt::format("a lock in mode {} is not entered by others of its node: choose another "
+                                           "LockOptions::reentrance than node",
+                                           to_string(options.mode)));
   auto lease = options.lease.value_or(options_.lease);
   if (options.max_hold > Duration{}) lease = std::min(lease, options.max_hold);
   const auto every = options.renew_every.value_or(Duration{});
@@ -129,7 +138,7 @@ void Core::check_pace(const Lease::Terms& terms) const {
 Core::Acquired Core::acquire(const Name& name, const LockOptions& given, const Patience& patience) {
   const engine::OnBehalf behalf(given);
   const auto& options = behalf.options();
-  const auto reentrance = options.reentrance.value_or(options_.reentrance);
+  const auto reentrance = reentrance_of(options);
   if (patience.stop.stop_requested()) return {};
   if (reentrance == Reentrance::thread)
     if (auto held = reenter(name, options, patience.deadline)) return {std::move(held), false, true};

@@ -105,6 +105,9 @@ class Core : public std::enable_shared_from_this<Core> {
   std::vector<Released> release_each(std::span<const std::shared_ptr<engine::Lease>> all, Duration timeout);
   // All that is held now, whoever has it; takes at most `timeout`.
   Engine::ReleasedAll release_all(Duration timeout);
+  // From an exclusive lease to a shared one, without a gap, and back: empty if it is not alone. The old one has ended then.
+  std::shared_ptr<engine::Lease> downgrade(const std::shared_ptr<engine::Lease>& held);
+  std::shared_ptr<engine::Lease> upgrade(const std::shared_ptr<engine::Lease>& held);
   void detach(const std::shared_ptr<engine::Lease>& held);
   // `at_least`: for so long from now nobody else is to have it, even if it is released.
   void extend(const std::shared_ptr<engine::Lease>& held, Duration lease, Duration at_least = {}) {
@@ -169,8 +172,11 @@ class Core : public std::enable_shared_from_this<Core> {
   engine::Lease::Terms terms_of(const LockOptions& options) const;
   engine::Lease::Terms with_margin(engine::Lease::Terms terms) const;
   void check_pace(const engine::Lease::Terms& terms) const;
+  Reentrance reentrance_of(const LockOptions& options) const;
   std::shared_ptr<engine::Lease> reenter(const Name& name, const LockOptions& options, Instant deadline);
   std::shared_ptr<engine::Lease> enter_by_job(Request& request, Instant deadline);
+  void check_convertible(const engine::Lease& held, Mode from);
+  std::shared_ptr<engine::Lease> convert(const std::shared_ptr<engine::Lease>& held, Mode to);
   void open_to_job(const std::shared_ptr<engine::Lease>& held);
   void name_nobody(const engine::Lease& held) noexcept;
   bool refresh(const std::shared_ptr<engine::Lease>& held, const LockOptions& options, Instant deadline);
@@ -213,6 +219,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool free_late_grant(const Name& name, const store::Availability& availability, const Deadline& deadline);
   void expect_late_attempts(const engine::Lease& held);
   store::AcquireRequest acquire_request(Request& request, Instant sent) const;
+  store::Availability look(Request& request, const Deadline& until) const;
   store::Entered ask(Request& request, bool again, Deadline until, Instant& sent);
   std::optional<std::shared_ptr<engine::Lease>> take_up(Request& request, const store::Entered& answer, Instant sent,
                                                         bool again, const Deadline& bound);

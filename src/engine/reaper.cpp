@@ -145,9 +145,11 @@ struct Reaper::State {
     return safe;
   }
 
-  // What was left behind by those who died while they waited.
-  void forget_waiters(const std::stop_token& stop) {
+  // What was left behind by those who died while they waited, or shared a name with others.
+  void forget_the_dead(const std::stop_token& stop) {
     ask(stop, [&](Deadline until) { return table->waiting().forget_waiters(batch_of_rows, until); });
+    const auto gone = ask(stop, [&](Deadline until) { return table->forget_holders(batch_of_rows, until); });
+    for (const auto& one : gone.abandoned) report(one);
   }
 
   Token raise_floor(const std::stop_token& stop) {
@@ -278,7 +280,7 @@ struct Reaper::State {
       settle(everything, Reaping::all, batch_of_rows, stop, {});
       if (const auto floor = below()) remove(everything, *floor, Reaping::all, batch_of_rows, stop, {}, 0);
       if (!stop.stop_requested()) raise_floor(stop);
-      if (!stop.stop_requested()) forget_waiters(stop);
+      if (!stop.stop_requested()) forget_the_dead(stop);
     });
     if (!mine) saw(look_at_floor(stop));
     below();
@@ -341,7 +343,7 @@ Engine::Reaped Reaper::round(std::size_t batch) {
     reaped.abandoned = state.settle(everything, batch, batch, stop, {});
     if (const auto floor = state.below()) reaped.removed = state.remove(everything, *floor, batch, batch, stop, {}, 0);
     state.raise_floor(stop);
-    state.forget_waiters(stop);
+    state.forget_the_dead(stop);
   });
   return reaped;
 }

@@ -19,6 +19,7 @@ struct Core::Request {
         terms(core.terms_of(the_options)),
         fairness(the_options.fairness.value_or(core.options_.fairness)),
         // Of other grants than a thread's nobody can tell whose job they are, unless it is said.
+        mode(the_options.mode),
         by_job(reentrance == Reentrance::thread && the_options.job),
         job(reentrance == Reentrance::thread && !the_options.job ? engine::job_of_this_thread() : engine::JobRef{}),
         actor(actor_of(core)) {
@@ -51,6 +52,7 @@ struct Core::Request {
   const engine::Lease::Terms terms;
   const Fairness fairness;
   Identity owner{};
+  const Mode mode;
   const bool by_job;         // it may enter what another thread of its job is granted meanwhile
   const engine::JobRef job;  // empty: nobody's, or that of a job with a name
   const engine::SessionId actor;

@@ -41,7 +41,10 @@ store::AcquireRequest Core::acquire_request(Request& request, Instant sent) cons
           request.options.at_least,
           request.options.metadata,
           request.entry,
-          request.ticket};
+          request.ticket,
+          request.mode,
+          request.options.permits,
+          request.options.limit};
 }
 
 // Sends what it takes to be granted the lock, or to enter it where our node holds it. Without an owner: it is the
@@ -103,6 +106,7 @@ std::optional<std::shared_ptr<Lease>> Core::take_up(Request& request, const stor
     return std::nullopt;
   request.in_doubt = false;
   held->unanswered = request.unanswered;
+  held->in_mode(request.mode);
   held->passed.since = now;
   held->say(request.options);
   hold(held, request.job, request.called);
@@ -113,15 +117,20 @@ std::optional<std::shared_ptr<Lease>> Core::take_up(Request& request, const stor
 // have entered.
 void Core::start_over(Request& request, bool whole, const Deadline& deadline) {
   retry(deadline, [&](Deadline until) {
-    if (whole || request.entry.empty()) table_->withdraw(request.name.text(), request.owner, until);
+    if (whole || request.entry.empty()) table_->withdraw(request.name.text(), request.owner, request.mode, until);
     else table_->leave(request.name.text(), request.entry, until);
     return true;
   });
-  if (request.unanswered) renewer_.free_later({request.name.text(), request.owner.text(), request.entry, {}, true, {}});
+  if (request.unanswered) renewer_.free_later(
+        {request.name.text(), request.owner.text(), request.entry, {}, true, {}, request.mode});
   request.in_doubt = request.unanswered = false;
   request.owner = {};
   if (request.mark) request.mark = owners_.mark(request.owner.text());
   request.first_sent = BootClock::now();
+}
+
+store::Availability Core::look(Request& request, const Deadline& until) const {
+  return table_->look_for(acquire_request(request, request.begun), until);
 }
 
 bool Core::above_floor(Token token, const Deadline& deadline) {
@@ -134,7 +143,8 @@ std::shared_ptr<Lease> Core::try_first(Request& request, const Patience& patienc
   const bool only_tries = !patience.waits && request.entry.empty();
   const auto& name = request.name.text();
   if (only_tries && !renewer_.has_leftovers(name) && busy_.lately(name, request.first_sent)) try {
-      if (table_->busy(name, {std::min(answer_by(patience.deadline), soon()), patience.stop})) {
+      const Deadline until(std::min(answer_by(patience.deadline), soon()), patience.stop);
+      if (request.mode == Mode::exclusive ? table_->busy(name, until) : !look(request, until).free) {
         request.row_locked = false;
         busy_.note(request.name.text(), BootClock::now());
         return nullptr;
@@ -184,7 +194,7 @@ std::shared_ptr<Lease> Core::look_into_lock(Request& request, const Patience& pa
                                               in_quotes(request.name.text()), found.text));
     // Who was granted it since the last look, or has it now, is a witness, too.
     const auto availability = retry({std::min(deadline, soon()), patience.stop}, [&](Deadline until) {
-      return table_->look(request.name.text(), request.ticket, until);
+      return look(request, until);
     });
     if (!availability.free || (before && availability.token != *before)) return nullptr;
     before = availability.token;

@@ -37,6 +37,12 @@ LastRun last_run_of(const Answer& answer, std::size_t row, bool has_owner) {
 
 }  // namespace
 
+Availability availability_of(const Answer& answer) {
+  return {answer.integer(0, 0) != 0,  Duration{answer.integer(0, 1)}, answer.integer(0, 2) != 0,
+          answer.text(0, 3),          Duration{answer.integer(0, 4)}, answer.text(0, 5),
+          Token{answer.integer(0, 6)}, answer.integer(0, 7) != 0};
+}
+
 Holder holder_of(const Answer& answer, std::size_t row) {
   Holder holder;
   holder.name = answer.text(row, 0);
@@ -54,6 +60,8 @@ Holder holder_of(const Answer& answer, std::size_t row) {
   holder.lease = Duration{answer.integer(row, 10)};
   holder.waiters = static_cast<std::size_t>(answer.integer(row, 11));
   holder.kept = answer.text(row, 12);
+  for (const Mode mode : {Mode::shared, Mode::permits})
+    if (answer.text(row, 17) == to_string(mode)) holder.mode = mode;
   // Every grant of this version has a node; what has none was settled by an older one, or locked by a transaction.
   const bool told =
       !answer.text(row, 1).empty() || !answer.text(row, 15).empty() || answer.text(row, 3) == forced_before;

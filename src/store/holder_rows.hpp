@@ -1,6 +1,7 @@
 // This file knows how a row of the table reads as what is known of a name.
 #pragma once
 
+#include "store/lock_table.hpp"
 #include "types/row.hpp"
 
 #include <dlock/holder.hpp>
@@ -8,6 +9,9 @@
 #include <cstddef>
 
 namespace dlock::store {
+
+// From those of the statements "look" and "look_to_join".
+Availability availability_of(const Answer& answer);
 
 // From the columns of the statements "inspect" and "list".
 Holder holder_of(const Answer& answer, std::size_t row);

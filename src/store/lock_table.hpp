@@ -9,6 +9,7 @@
 #include <dlock/duration.hpp>
 #include <dlock/holder.hpp>
 #include <dlock/lock.hpp>
+#include <dlock/options.hpp>
 #include <dlock/token.hpp>
 #include <dlock/transaction.hpp>
 
@@ -32,6 +33,8 @@ struct AcquireRequest {
   std::string_view metadata;
   std::string_view entry{};  // identity of a node's entry; empty: a plain grant, which nobody enters
   std::int64_t ticket = 0;   // drawn for the asker in the WaiterTable; 0: none, and any live ticket comes before it
+  Mode mode = Mode::exclusive;
+  std::int64_t permits = 1, limit = 0;  // with Mode::permits: how many are asked for, and how many there are
 };
 
 struct Granted {
@@ -45,6 +48,7 @@ struct LeaseKey {
   Token token;
   std::string_view entry{};  // of a node's entry, which lives as long as its own last renewal says
   Duration lease{};          // so long it is to last from a renewal or a fence on, if it does not anyway
+  Mode mode = Mode::exclusive;
 };
 
 // What became of the wish to enter a row that the asker's node holds.
@@ -76,6 +80,7 @@ struct Availability {
   Duration wanted_for{};  // for so long a release of it notifies
   std::string owner{};    // whose lease is live; empty: nobody's
   Token token{};          // the name's last
+  bool shared = false;    // by a live lease of several, or that several may have
 };
 
 // What is known of a name before it is locked inside a transaction.
@@ -149,9 +154,9 @@ class LockTable {
   virtual std::vector<std::optional<bool>> release_together(std::span<const LeaseKey> keys, Deadline) {
     return std::vector<std::optional<bool>>(keys.size());
   }
-  // Frees whatever `owner` holds on `name`, for asks whose answer never came. If nobody holds the name, it remembers
-  // that this owner is not to be granted it any more.
-  virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline) = 0;
+  // Frees whatever `owner` holds on `name` in that mode, for asks whose answer never came. If nobody holds the name, it
+  // remembers that this owner is not to be granted it any more.
+  virtual void withdraw(std::string_view name, std::string_view owner, Mode mode, Deadline deadline) = 0;
   // Enters a row held by live entries of the asker's node; asking twice with the same entry enters once. Where
   // `replaces(owner)` says so, the row is taken over instead: the next token, the asker's owner and no entry but its own.
   using Replaces = std::function<bool(std::string_view owner)>;
@@ -166,8 +171,13 @@ class LockTable {
   // any more.
   virtual bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) = 0;
   // Makes `to.owner` the owner of a plain grant, which keeps its token and is renewed; asking twice does so once.
-  // False: it is not `from`'s any more, or has entries of a node.
-  virtual bool adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) = 0;
+  // Answers its mode. Empty: it is not `from`'s any more, or has entries of a node.
+  virtual std::optional<Mode> adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) = 0;
+  // Makes an exclusive lease the first of those that share the name, and the only one of them exclusive again, under another
+  // owner and the next token, which is answered; asking twice does so once. Empty: it is not the key's any more, or, to
+  // become exclusive, not the only one.
+  virtual std::optional<Token> downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) = 0;
+  virtual std::optional<Token> upgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) = 0;
   // Frees a name whose token is still `seen`, moves its token on, and leaves the reason. False: it was free or had moved on.
   virtual bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) = 0;
 
@@ -179,8 +189,10 @@ class LockTable {
       if (busy(names[i], deadline)) return i;
     return std::nullopt;
   }
-  // For one who has that ticket, or none (0).
+  // For one who has that ticket, or none (0), and wants it exclusively.
   virtual Availability look(std::string_view name, std::int64_t ticket, Deadline deadline) = 0;
+  // For one who would have it in the mode that it asks for: there, `owner` says whether it has it.
+  virtual Availability look_for(const AcquireRequest& ask, Deadline deadline) = 0;
   virtual RowAvailability peek(std::string_view name, Deadline deadline) = 0;
   // After an attempt that could not have the row. Waits only briefly for whatever is locked.
   virtual Blocked blocked(std::string_view name, Deadline deadline) = 0;
@@ -219,6 +231,13 @@ class LockTable {
   // Frees such a lease, with the next token, and signs that with `settler`. True: it was this call. False: its holder,
   // another settler or a new holder came first.
   virtual bool settle(std::string_view name, Token token, std::string_view settler, Deadline deadline) = 0;
+  // Removes at most `limit` of those who shared a name and hold nothing any more. Answers how many, and which of them never
+  // let go.
+  struct Forgotten {
+    std::size_t removed = 0;
+    std::vector<Abandoned> abandoned{};
+  };
+  virtual Forgotten forget_holders(std::size_t limit, Deadline deadline) = 0;
   // What became of a settling that nobody answered.
   virtual Settled settled(std::string_view name, Token token, std::string_view settler, Deadline deadline) = 0;
 

@@ -6,6 +6,7 @@
 #include "migrate/compatibility.hpp"
 #include "store/combining.hpp"
 #include "store/holder_rows.hpp"
+#include "store/holders.hpp"
 #include "store/in_the_way.hpp"
 #include "store/installation.hpp"
 #include "store/lock_statements.hpp"
@@ -21,7 +22,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <iterator>
 #include <optional>
 
 namespace dlock::store {
@@ -105,6 +105,7 @@ class SqlLockTable final : public LockTable {
     in_the_way_.emplace(statements_, names_,
                         [this](Deadline until, const auto& work) { return on_connection(until, work); });
     ringing_.emplace(connector_->release_signal(names_, options.engine));
+    holders_.emplace(statements_, on_one, [this] { ringing_->ask(); });
     combining_.emplace(statements_, pool_, *ringing_, options.combine);
     pool_.adopt(std::move(connection), round_trip);
     home_.emplace(statements_, on_one, fmt::format("{} of {}", migrate::shown(names_), connector_->target()),
@@ -112,8 +113,12 @@ class SqlLockTable final : public LockTable {
     home_->read();
   }
 
-  Granted acquire(const AcquireRequest& ask, Deadline deadline) override { return combining_->acquire(ask, deadline); }
-  bool release(const LeaseKey& key, Deadline deadline) override { return combining_->release(key, deadline); }
+  Granted acquire(const AcquireRequest& ask, Deadline deadline) override {
+    return ask.mode == Mode::exclusive ? combining_->acquire(ask, deadline) : holders_->add(ask, deadline);
+  }
+  bool release(const LeaseKey& key, Deadline deadline) override {
+    return key.mode == Mode::exclusive ? combining_->release(key, deadline) : holders_->drop(key, deadline);
+  }
 
   std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks,
                                                        Deadline deadline) override {
@@ -123,7 +128,8 @@ class SqlLockTable final : public LockTable {
     return combining_->release_together(keys, deadline);
   }
 
-  void withdraw(std::string_view name, std::string_view owner, Deadline deadline) override {
+  void withdraw(std::string_view name, std::string_view owner, Mode mode, Deadline deadline) override {
+    if (mode != Mode::exclusive) return holders_->withdraw(name, owner, deadline);
     freed(ask_->withdraw, {name, owner}, deadline);
   }
 
@@ -140,53 +146,73 @@ class SqlLockTable final : public LockTable {
     return node_->leave(name, entry, deadline);
   }
 
-  // The plain leases in one statement, and then each entry of a node in one of its own.
+  // The exclusive leases in one statement, those of several in another, and then each entry of a node in one of its own.
   std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) override {
-    std::vector<LeaseKey> plain;
+    std::vector<LeaseKey> plain, shared;
     plain.reserve(keys.size());
-    std::copy_if(keys.begin(), keys.end(), std::back_inserter(plain),
-                 [](const LeaseKey& key) { return key.entry.empty(); });
+    for (const auto& key : keys)
+      if (key.entry.empty()) (key.mode == Mode::exclusive ? plain : shared).push_back(key);
     auto renewed = plain.empty() ? std::vector<Renewed>{} : renew_plain(plain, deadline);
     if (plain.size() == keys.size()) return renewed;
     bool answered = !renewed.empty();
+    // What others were answered must not be forgotten over one that fails.
+    const auto unless_locked = [&](auto&& ask, auto otherwise) {
+      try {
+        auto answer = ask();
+        answered = true;
+        return answer;
+      } catch (const Failure& failure) {
+        if (failure.cause() != Cause::locked && !answered) throw;
+        return otherwise;
+      }
+    };
+    const auto together = shared.empty()
+                              ? std::vector<Renewed>{}
+                              : unless_locked([&] { return holders_->renew(shared, deadline); },
+                                              std::vector<Renewed>(shared.size(), Renewed::not_known_yet));
     std::vector<Renewed> all;
     all.reserve(keys.size());
     auto next = renewed.begin();
+    auto next_shared = together.begin();
     for (const auto& key : keys) {
-      if (key.entry.empty()) {
-        all.push_back(*next++);
-        continue;
-      }
-      try {
-        all.push_back(node_->renew(key, key.lease, {}, deadline));
-        answered = true;
-      } catch (const Failure& failure) {
-        // What the others were answered must not be forgotten over it.
-        if (failure.cause() != Cause::locked && !answered) throw;
-        all.push_back(Renewed::not_known_yet);
-      }
+      if (!key.entry.empty())
+        all.push_back(unless_locked([&] { return node_->renew(key, key.lease, {}, deadline); }, Renewed::not_known_yet));
+      else all.push_back(key.mode == Mode::exclusive ? *next++ : *next_shared++);
     }
     return all;
   }
 
   Renewed extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) override {
     if (!key.entry.empty()) return node_->renew(key, lease, at_least, deadline);
+    if (key.mode != Mode::exclusive) return holders_->extend(key, lease, at_least, deadline);
     return asked(ask_->extend, {key.name, key.owner, number(key.token), lease.count(), at_least.count()}, deadline,
                  renewed_one);
   }
 
   bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) override {
+    if (key.mode != Mode::exclusive) return holders_->update_metadata(key, metadata, keep, deadline);
     const auto mark = EntrySet::mark_of(key);
     const std::int64_t kept = keep == Keep::for_next ? 1 : 0;
     return affected(ask_->update_metadata,
                     {key.name, key.owner, number(key.token), std::string_view{mark}, metadata, kept}, deadline) > 0;
   }
 
-  bool adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) override {
-    return affected(ask_->adopt,
-                    {from.name, from.owner, number(from.token), to.owner, to.node, to.label, to.actor, to.lease.count(),
-                     to.metadata},
-                    deadline) > 0;
+  // Who has the grant may not know its mode.
+  std::optional<Mode> adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) override {
+    if (from.mode != Mode::exclusive) return holders_->adopt(from, to, deadline);
+    if (affected(ask_->adopt,
+                 {from.name, from.owner, number(from.token), to.owner, to.node, to.label, to.actor, to.lease.count(),
+                  to.metadata},
+                 deadline) > 0)
+      return Mode::exclusive;
+    return std::nullopt;
+  }
+
+  std::optional<Token> downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) override {
+    return holders_->downgrade(from, new_owner, deadline);
+  }
+  std::optional<Token> upgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) override {
+    return holders_->upgrade(from, new_owner, deadline);
   }
 
   bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) override {
@@ -202,11 +228,11 @@ class SqlLockTable final : public LockTable {
   }
   Availability look(std::string_view name, std::int64_t ticket, Deadline deadline) override {
     return asked(ask_->look, {name, ticket}, deadline, [](const Answer& answer) {
-      if (answer.rows() == 0) return Availability{true, {}};
-      return Availability{answer.integer(0, 0) != 0,  Duration{answer.integer(0, 1)}, answer.integer(0, 2) != 0,
-                          answer.text(0, 3),          Duration{answer.integer(0, 4)}, answer.text(0, 5),
-                          Token{answer.integer(0, 6)}};
+      return answer.rows() == 0 ? Availability{true, {}} : availability_of(answer);
     });
+  }
+  Availability look_for(const AcquireRequest& ask, Deadline deadline) override {
+    return ask.mode == Mode::exclusive ? look(ask.name.text(), ask.ticket, deadline) : holders_->look(ask, deadline);
   }
 
   RowAvailability peek(std::string_view name, Deadline deadline) override {
@@ -298,6 +324,8 @@ class SqlLockTable final : public LockTable {
     return freed(ask_->settle, {name, number(token), settler}, deadline);
   }
 
+  Forgotten forget_holders(std::size_t limit, Deadline deadline) override { return holders_->forget(limit, deadline); }
+
   Settled settled(std::string_view name, Token token, std::string_view settler, Deadline deadline) override {
     return asked(ask_->settled, {name, number(token), settler}, deadline, [](const Answer& answer) {
       if (answer.rows() == 0 || answer.integer(0, 0) == 2) return Settled::unclear;
@@ -375,6 +403,7 @@ class SqlLockTable final : public LockTable {
   dialects::Statements statements_;
   std::unique_ptr<const LockStatements> ask_;
   std::optional<const NodeEntries> node_;
+  std::optional<const Holders> holders_;
   std::optional<InTheWay> in_the_way_;
   std::optional<SqlWaiterTable> waiting_;
   std::optional<ReleaseNotice> ringing_;

@@ -88,7 +88,8 @@ class SqlVisit final : public Visit {
 
   bool fence(const LeaseKey& key, Duration wait) override {
     const auto installation = home_.installation();
-    if (here([&] { return guest_->fence(fence_text(dialect_, statements_, installation, key), wait); })) return true;
+    if (here([&] { return guest_->fence(fence_text(dialect_, statements_, installation, key), wait); }))
+      return key.mode == Mode::exclusive || fence_row(key);
     throw_if_elsewhere();
     if (home_.installation().identity != installation.identity) throw made_anew();
     return false;
@@ -109,6 +110,14 @@ class SqlVisit final : public Visit {
     return dialects::with_literals(
         statement, {arguments.begin(), arguments.size()},
         [this](std::string& sql, const Argument& argument) { dialect_.append_literal(sql, argument); });
+  }
+
+  // Where one statement cannot write both, the gate was proved, and nobody comes in or goes until the transaction ends.
+  bool fence_row(const LeaseKey& key) {
+    if (!statements_.has("fence_holder_row")) return true;
+    const auto row = guest_->run(text(statements_.at("fence_holder_row", {"name", "owner", "token", "lease"}),
+                                      {key.name, key.owner, number(key.token), key.lease.count()}));
+    return !row.empty() && row.front() == "1";
   }
 
   // The statement has named an installation that was ours before.
@@ -223,13 +232,20 @@ std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::S
 
 std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements,
                        const Installation& installation, const LeaseKey& key) {
+  const auto append = [&](std::string& sql, const Argument& argument) { dialect.append_literal(sql, argument); };
+  if (key.mode != Mode::exclusive) {
+    const Argument arguments[] = {key.name, key.owner, number(key.token), key.lease.count(),
+                                  std::string_view{installation.identity}};
+    return dialects::with_literals(statements.at("fence_holder", {"name", "owner", "token", "lease", "installation"}),
+                                   arguments, append);
+  }
   const auto mark = EntrySet::mark_of(key);
   const Argument arguments[] = {key.name,          key.owner,
                                 number(key.token), std::string_view{mark},
                                 key.lease.count(), std::string_view{installation.identity}};
   return dialects::with_literals(
       statements.at("fence", {"name", "owner", "token", "mark", "lease", "installation"}), arguments,
-      [&](std::string& sql, const Argument& argument) { dialect.append_literal(sql, argument); });
+      append);
 }
 
 }  // namespace dlock::store

@@ -36,6 +36,7 @@ SqlWaiterTable::SqlWaiterTable(const dialects::Statements& all, OnConnection on_
       hand_over_(all.at("hand_over", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease",
                                       "at_least", "meta", "ticket"})),
       rename_(all.at("rename", {"name", "owner", "token", "actor"})),
+      rename_holder_(all.at("rename_holder", {"name", "owner", "token", "actor"})),
       chain_(all.at("chain", {"actor", "owner"})),
       waiters_(all.at("waiters", {"prefix"})) {}
 
@@ -137,7 +138,7 @@ std::optional<Token> SqlWaiterTable::hand_over(const LeaseKey& from, const Acqui
 }
 
 void SqlWaiterTable::rename(const LeaseKey& key, std::string_view actor, Deadline deadline) {
-  ask(rename_, {key.name, key.owner, number(key.token), actor}, deadline, [](const Answer&) {});
+  ask(key.mode == Mode::exclusive ? rename_ : rename_holder_, {key.name, key.owner, number(key.token), actor}, deadline, [](const Answer&) {});
 }
 
 std::vector<WaitEdge> SqlWaiterTable::chain(std::string_view actor, std::string_view owner, Deadline deadline) {

@@ -39,7 +39,7 @@ class SqlWaiterTable final : public WaiterTable {
 
   const OnConnection on_connection_;
   const dialects::Statement &want_, &unwant_, &draw_, &enroll_, &renew_waiters_, &discard_, &dead_waiters_,
-      &forget_waiters_, &hand_over_, &rename_, &chain_, &waiters_;
+      &forget_waiters_, &hand_over_, &rename_, &rename_holder_, &chain_, &waiters_;
 };
 
 }  // namespace dlock::store

@@ -41,6 +41,13 @@ class Answer {
   // NULL reads as the empty text.
   const std::string& text(std::size_t row, std::size_t column) const;
 
+  // The rows of another answer with as many columns, after these.
+  void add(const Answer& other) {
+    if (rows() == 0) columns_ = other.columns_;
+    for (std::size_t field = 0; field < other.used_; ++field) next() = other.fields_[field];
+    affected += other.affected;
+  }
+
   std::int64_t affected = 0;  // rows matched by an INSERT, UPDATE or DELETE (matched, not changed, on every database)
 
  private:

@@ -198,14 +198,15 @@ SELECT 1 FROM {{lock}}
 
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is
--- marked as wanted, and under which owner and token it is held.
+-- marked as wanted, under which owner and token it is held, and whether by several.
 SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        GREATEST(0, GREATEST(s.opens_at, s.queued_until) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        s.queued_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        IF(s.owner IS NOT NULL AND s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), s.actor, ''),
        GREATEST(0, s.wanted_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
-       IF(s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), COALESCE(s.owner, ''), ''), s.token
-  FROM (SELECT l.owner, l.token, l.expires_at, l.actor, l.wanted_until,
+       IF(s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), COALESCE(s.owner, ''), ''), s.token,
+       s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND s.entries IN ('shared', 'permits')
+  FROM (SELECT l.owner, l.entries, l.token, l.expires_at, l.actor, l.wanted_until,
                GREATEST(l.reopens_at, IF(l.owner IS NULL, 0, l.expires_at)) AS opens_at,
                IF(l.next_ticket <= l.served_ticket, 0,
                   COALESCE((SELECT MAX(w.expires_at) FROM {{waiter}} w
@@ -227,12 +228,17 @@ SELECT name, node, owner, label, meta, token,
             WHEN owner IS NOT NULL THEN expires_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
             ELSE 0 END,
        CASE WHEN owner IS NULL THEN 0 WHEN entries = '' THEN 1
+            WHEN entries IN ('shared', 'permits') THEN
+              (SELECT COUNT(*) FROM {{holder}} h
+                WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0
+                  AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
             ELSE CHAR_LENGTH(entries) - CHAR_LENGTH(REPLACE(entries, ';', '')) - 1 END,
        lease_us,
        (SELECT COUNT(*) FROM {{waiter}} w
          WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
            AND (w.ticket = 0 OR w.ticket > l.served_ticket)),
-       kept, acquired_at, expires_at, IF(ended_token = token, outcome, ''), reason
+       kept, acquired_at, expires_at, IF(ended_token = token, outcome, ''), reason,
+       IF(owner IS NOT NULL AND entries IN ('shared', 'permits'), entries, 'exclusive')
   FROM {{lock}} l WHERE name = :name AND name <> '';
 
 -- name: list(prefix) -> fresh
@@ -248,12 +254,17 @@ SELECT name, node, owner, label, meta, token,
             WHEN owner IS NOT NULL THEN expires_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
             ELSE 0 END,
        CASE WHEN owner IS NULL THEN 0 WHEN entries = '' THEN 1
+            WHEN entries IN ('shared', 'permits') THEN
+              (SELECT COUNT(*) FROM {{holder}} h
+                WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0
+                  AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
             ELSE CHAR_LENGTH(entries) - CHAR_LENGTH(REPLACE(entries, ';', '')) - 1 END,
        lease_us,
        (SELECT COUNT(*) FROM {{waiter}} w
          WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
            AND (w.ticket = 0 OR w.ticket > l.served_ticket)),
-       kept, acquired_at, expires_at, IF(ended_token = token, outcome, ''), reason
+       kept, acquired_at, expires_at, IF(ended_token = token, outcome, ''), reason,
+       IF(owner IS NOT NULL AND entries IN ('shared', 'permits'), entries, 'exclusive')
   FROM {{lock}} l WHERE name <> '' AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix
  ORDER BY name;
 

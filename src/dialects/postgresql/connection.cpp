@@ -3,6 +3,7 @@
 
 #include "dialects/readiness.hpp"
 #include "faults.hpp"
+#include "guest.hpp"
 #include "opening.hpp"
 #include "standby.hpp"
 #include "types/mutant.hpp"
@@ -315,8 +316,24 @@ bool ServerConnection::post(const Statement& statement, std::span<const Argument
 
 const Answer& ServerConnection::run(const Statement& statement, std::span<const Argument> arguments,
                                     Deadline deadline) {
+  if (statement.hinted("packet")) return run_packet(statement, arguments, deadline);
   arguments_.set(arguments);
   return execute(statement, deadline);
+}
+
+// Several statements as one text, which is one transaction unless it says otherwise; each sees what was committed before it
+// began. The answer is of the last one that has rows.
+const Answer& ServerConnection::run_packet(const Statement& statement, std::span<const Argument> arguments,
+                                           Deadline deadline) {
+  begin_request(deadline);
+  auto sql = with_literals(statement, arguments, append_literal);
+  if (use_ == Use::lent_session && PQtransactionStatus(connection_.get()) == PQTRANS_IDLE) {
+    began_ = true;
+    sql = fmt::format("BEGIN ISOLATION LEVEL READ COMMITTED;{};{};COMMIT", settings_in_transaction(), sql);
+  }
+  flush(PQsendQuery(connection_.get(), sql.c_str()), Sent::statement, deadline);
+  if (finish_request({}, &statement, Sent::statement, deadline) == Received::late) late(Sent::statement);
+  return answer_;
 }
 
 const Answer& ServerConnection::run_rows(const Statement& statement, std::span<const Argument> rows,

@@ -59,6 +59,7 @@ class ServerConnection final : public Connection {
 
   void make_settings(Deadline deadline);
   // Sends the statement with arguments_, in one round trip.
+  const Answer& run_packet(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
   const Answer& execute(const Statement& statement, Deadline deadline);
   // Puts the statement with arguments_ into what is to be sent.
   Expected put(const Statement& statement);

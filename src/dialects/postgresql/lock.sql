@@ -189,12 +189,13 @@ SELECT 1::bigint FROM {{lock}} AS l
 
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is
--- marked as wanted, and under which owner and token it is held.
+-- marked as wanted, under which owner and token it is held, and whether by several.
 SELECT (greatest(s.opens_at, s.queued_until) <= s.now)::int::bigint,
        greatest(0, s.opens_at - s.now, s.queued_until - s.now), (s.queued_until > s.now)::int::bigint,
        CASE WHEN s.owner IS NOT NULL AND s.expires_at > s.now THEN s.actor ELSE '' END, greatest(0, s.wanted_until - s.now),
-       CASE WHEN s.expires_at > s.now THEN coalesce(s.owner, '') ELSE '' END, s.token
-  FROM (SELECT l.owner, l.token, l.expires_at, l.actor, l.wanted_until, n.now,
+       CASE WHEN s.expires_at > s.now THEN coalesce(s.owner, '') ELSE '' END, s.token,
+       (s.expires_at > s.now AND s.entries IN ('shared', 'permits'))::int::bigint
+  FROM (SELECT l.owner, l.entries, l.token, l.expires_at, l.actor, l.wanted_until, n.now,
                greatest(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END) AS opens_at,
                CASE WHEN l.next_ticket <= l.served_ticket THEN 0
                     ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w
@@ -213,11 +214,15 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
             WHEN s.reopens_at > s.now THEN s.reopens_at - s.now
             WHEN s.owner IS NOT NULL THEN s.expires_at - s.now ELSE 0 END,
        CASE WHEN s.owner IS NULL THEN 0 WHEN s.entries = '' THEN 1
+            WHEN s.entries IN ('shared', 'permits') THEN
+              (SELECT count(*) FROM {{holder}} AS h
+                WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now)
             ELSE length(s.entries) - length(replace(s.entries, ';', '')) - 1 END::bigint,
        s.lease_us,
        (SELECT count(*) FROM {{waiter}} AS w WHERE w.name = s.name AND w.expires_at > s.now
            AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
-       s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason
+       s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason,
+       CASE WHEN s.owner IS NOT NULL AND s.entries IN ('shared', 'permits') THEN s.entries ELSE 'exclusive' END
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name = :name::text AND l.name <> '' OFFSET 0) AS s;
 
@@ -230,11 +235,15 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
             WHEN s.reopens_at > s.now THEN s.reopens_at - s.now
             WHEN s.owner IS NOT NULL THEN s.expires_at - s.now ELSE 0 END,
        CASE WHEN s.owner IS NULL THEN 0 WHEN s.entries = '' THEN 1
+            WHEN s.entries IN ('shared', 'permits') THEN
+              (SELECT count(*) FROM {{holder}} AS h
+                WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now)
             ELSE length(s.entries) - length(replace(s.entries, ';', '')) - 1 END::bigint,
        s.lease_us,
        (SELECT count(*) FROM {{waiter}} AS w WHERE w.name = s.name AND w.expires_at > s.now
            AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
-       s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason
+       s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason,
+       CASE WHEN s.owner IS NOT NULL AND s.entries IN ('shared', 'permits') THEN s.entries ELSE 'exclusive' END
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name <> '' AND starts_with(l.name, :prefix::text) OFFSET 0) AS s
  ORDER BY s.name;

@@ -4,6 +4,7 @@
 #include "faults.hpp"
 #include "opening.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -122,7 +123,7 @@ void FileConnection::step_through(sqlite3_stmt* statement) {
 const Answer& FileConnection::run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
   begin(deadline);
   if (statement.hinted("packet")) {
-    run_packet(statement, arguments);
+    run_packet(statement, arguments, std::max<std::size_t>(arguments.size(), 1));
     return answer_;
   }
   auto* const ready = prepared(statement);
@@ -134,22 +135,19 @@ const Answer& FileConnection::run(const Statement& statement, std::span<const Ar
   return answer_;
 }
 
-// Several statements that write, in one transaction; the answer is of the last.
-void FileConnection::run_packet(const Statement& statement, std::span<const Argument> arguments) {
+// Several statements that write, in one transaction, for each row; the answer is of the last of them.
+void FileConnection::run_packet(const Statement& statement, std::span<const Argument> rows, std::size_t columns) {
   before_write();
   const bool own = !in_transaction();
   if (own) control(begin_, "BEGIN IMMEDIATE");
   try {
-    std::span<const std::size_t> markers = statement.markers;
-    for (std::string_view sql = statement.sql; !sql.empty();) {
-      const auto ready = prepare(sql, 0, &sql);
-      if (!ready) break;  // blanks at the end
-      const auto used = static_cast<std::size_t>(sqlite3_bind_parameter_count(ready.get()));
-      answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready.get())));
-      bind(ready.get(), markers.first(used), statement, arguments);
-      markers = markers.subspan(used);
-      step_through(ready.get());
+    const bool many = rows.size() > columns;
+    Answer whole;
+    for (std::size_t at = 0; at < rows.size(); at += columns) {
+      run_pieces(statement, rows.subspan(at, columns));
+      if (many) whole.add(answer_);
     }
+    if (many) answer_ = std::move(whole);
     if (own) control(commit_, "COMMIT");
   } catch (...) {
     if (own) roll_back();
@@ -157,10 +155,27 @@ void FileConnection::run_packet(const Statement& statement, std::span<const Argu
   }
 }
 
+void FileConnection::run_pieces(const Statement& statement, std::span<const Argument> arguments) {
+  std::span<const std::size_t> markers = statement.markers;
+  for (std::string_view sql = statement.sql; !sql.empty();) {
+    const auto ready = prepare(sql, 0, &sql);
+    if (!ready) break;  // blanks at the end
+    const auto used = static_cast<std::size_t>(sqlite3_bind_parameter_count(ready.get()));
+    answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready.get())));
+    bind(ready.get(), markers.first(used), statement, arguments);
+    markers = markers.subspan(used);
+    step_through(ready.get());
+  }
+}
+
 const Answer& FileConnection::run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                                        Deadline deadline) {
   if (rows.size() == columns) return run(statement, rows, deadline);
   begin(deadline);
+  if (statement.hinted("packet")) {
+    run_packet(statement, rows, columns);
+    return answer_;
+  }
   auto* const ready = prepared(statement);
   if (sqlite3_stmt_readonly(ready) == 0) before_write();
   answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready)));

@@ -40,7 +40,8 @@ class FileConnection final : public Connection {
   // `markers`: those of the statement's markers that `to` has.
   void bind(sqlite3_stmt* to, std::span<const std::size_t> markers, const Statement& statement,
             std::span<const Argument> arguments);
-  void run_packet(const Statement& statement, std::span<const Argument> arguments);
+  void run_packet(const Statement& statement, std::span<const Argument> rows, std::size_t columns);
+  void run_pieces(const Statement& statement, std::span<const Argument> arguments);
   // Steps to the end: a statement whose rows are not all read is not committed.
   void step_through(sqlite3_stmt* statement);
   void read_row(sqlite3_stmt* statement);

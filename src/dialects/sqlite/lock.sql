@@ -124,11 +124,12 @@ SELECT 1 FROM {{lock}}
 
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is
--- marked as wanted, and under which owner and token it is held.
+-- marked as wanted, under which owner and token it is held, and whether by several.
 SELECT max(opens_at, queued_until) <= now, max(opens_at - now, queued_until - now, 0), queued_until > now,
        CASE WHEN owner IS NOT NULL AND expires_at > now THEN actor ELSE '' END, max(0, wanted_until - now),
-       CASE WHEN expires_at > now THEN coalesce(owner, '') ELSE '' END, token
-  FROM (SELECT l.owner, l.token, l.expires_at, l.actor, l.wanted_until, t.now,
+       CASE WHEN expires_at > now THEN coalesce(owner, '') ELSE '' END, token,
+       expires_at > now AND entries IN ('shared', 'permits')
+  FROM (SELECT l.owner, l.entries, l.token, l.expires_at, l.actor, l.wanted_until, t.now,
                max(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END) AS opens_at,
                CASE WHEN l.next_ticket <= l.served_ticket THEN 0
                     ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w
@@ -141,11 +142,15 @@ SELECT max(opens_at, queued_until) <= now, max(opens_at - now, queued_until - no
 SELECT name, node, owner, label, meta, token, state, now - acquired_at,
        CASE state WHEN 'free' THEN 0 WHEN 'closed' THEN reopens_at - now ELSE expires_at - now END,
        CASE WHEN state IN ('free', 'closed') THEN 0 WHEN entries = '' THEN 1
+            WHEN entries IN ('shared', 'permits') THEN
+              (SELECT count(*) FROM {{holder}} AS h
+                WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now)
             ELSE length(entries) - length(replace(entries, ';', '')) - 1 END,
        lease_us,
        (SELECT count(*) FROM {{waiter}} AS w
          WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
-       kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason
+       kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason,
+       CASE WHEN owner IS NOT NULL AND entries IN ('shared', 'permits') THEN entries ELSE 'exclusive' END
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
@@ -158,11 +163,15 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
 SELECT name, node, owner, label, meta, token, state, now - acquired_at,
        CASE state WHEN 'free' THEN 0 WHEN 'closed' THEN reopens_at - now ELSE expires_at - now END,
        CASE WHEN state IN ('free', 'closed') THEN 0 WHEN entries = '' THEN 1
+            WHEN entries IN ('shared', 'permits') THEN
+              (SELECT count(*) FROM {{holder}} AS h
+                WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now)
             ELSE length(entries) - length(replace(entries, ';', '')) - 1 END,
        lease_us,
        (SELECT count(*) FROM {{waiter}} AS w
          WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
-       kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason
+       kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason,
+       CASE WHEN owner IS NOT NULL AND entries IN ('shared', 'permits') THEN entries ELSE 'exclusive' END
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'

@@ -22,14 +22,17 @@ std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const L
   const auto& options = behalf.options();
   ensure_running();
   const auto row = inspect(name);
-  if (!row || row->owner.empty() || row->token != grant.token) return nullptr;
+  if (!row || row->owner.empty()) return nullptr;
+  const bool shared = row->mode != Mode::exclusive;  // the row is that of all who share it
+  if (!shared && row->token != grant.token) return nullptr;
   auto known = options;
   if (!known.lease) known.lease = row->lease;
   const auto terms = terms_of(known);
   const auto before = adoptions_.take(name.text(), grant);
   auto heir = before.value_or(random_identity());
-  if (row->owner != grant.owner && row->owner != heir) return nullptr;
-  const store::LeaseKey from{name.text(), grant.owner, grant.token};
+  if (!shared && row->owner != grant.owner && row->owner != heir) return nullptr;
+  store::LeaseKey from{name.text(), grant.owner, grant.token};
+  from.mode = row->mode;
   const engine::SessionId actor(engine_id_, options.job ? engine::id_of(options.job.name()) : heir);
   store::AcquireRequest to{name,
                            heir,
@@ -41,7 +44,8 @@ std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const L
                            options.metadata};
   const auto begun = BootClock::now();
   Instant sent{};
-  bool in_doubt = before.has_value(), adopted = false;
+  bool in_doubt = before.has_value();
+  std::optional<Mode> adopted;
   try {
     adopted = retry(soon(), {}, in_doubt, [&](Deadline deadline) {
       sent = BootClock::now();
@@ -63,6 +67,7 @@ std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const L
   }
   if (planted("adopt_trusts_answer")) sent = BootClock::now();
   auto held = std::make_shared<Lease>(name, heir, grant.token, terms, sent, std::string_view{}, begun);
+  held->in_mode(*adopted);
   held->say(options);
   events_->counters().adopted.add();
   watch(held);
@@ -74,12 +79,15 @@ bool Core::renew(const Name& name, const Grant& grant, std::optional<Duration> l
     static_cast<void>(with_margin({*lease}));  // nobody could trust less
   } else {
     const auto row = inspect(name);
-    if (!row || row->token != grant.token || row->owner != grant.owner) return false;
+    if (!row || (row->mode == Mode::exclusive && (row->token != grant.token || row->owner != grant.owner))) return false;
     lease = row->lease;
   }
-  const store::LeaseKey key{name.text(), grant.owner, grant.token};
-  const auto renewed = retry(soon(), [&](Deadline deadline) { return table_->extend(key, *lease, {}, deadline); });
-  return renewed != store::Renewed::lost;
+  store::LeaseKey key{name.text(), grant.owner, grant.token};
+  const auto renews = [&](Mode mode) {
+    key.mode = mode;
+    return retry(soon(), [&](Deadline until) { return table_->extend(key, *lease, {}, until); }) != store::Renewed::lost;
+  };
+  return renews(Mode::exclusive) || renews(Mode::shared);
 }
 
 }  // namespace v0

@@ -10,7 +10,8 @@ inline namespace v0 {
 using engine::Lease;
 
 void Core::free_later(const Request& request) {
-  renewer_.free_later({request.name.text(), request.owner.text(), request.entry, {}, false, request.terms.lease});
+  renewer_.free_later({request.name.text(), request.owner.text(), request.entry, {}, false, request.terms.lease,
+                        request.mode});
 }
 
 // Frees what a late attempt of this engine holds: its grant is nobody's. False: it is somebody's, or free.
@@ -35,7 +36,8 @@ bool Core::free_late_grant(const Name& name, const store::Availability& availabi
 // An attempt at it that got no answer may be granted the name once more, when it is somebody else's turn.
 void Core::expect_late_attempts(const Lease& held) {
   if (held.unanswered)
-    renewer_.free_later({held.name(), held.owner(), std::string(held.entry()), held.token(), true, held.longest()});
+    renewer_.free_later(
+        {held.name(), held.owner(), std::string(held.entry()), held.token(), true, held.longest(), held.mode()});
 }
 
 // A hand-over to somebody who has given up may still take effect. Once the row is free of its first holder it cannot;

@@ -73,7 +73,7 @@ store::LeaseKey Lease::key() const {
   auto lease = terms_.lease;
   if (ends_ != Instant::max())
     lease = std::clamp(std::chrono::floor<Duration>(ends_ - BootClock::now()), Duration{}, lease);
-  return {name_.text(), owner_, token_, entry(), lease};
+  return {name_.text(), owner_, token_, entry(), lease, mode_};
 }
 
 Instant Lease::last_renewal() const {

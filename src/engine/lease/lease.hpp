@@ -54,6 +54,9 @@ class Lease {
   const std::string& name() const noexcept { return name_.text(); }
   const std::string& owner() const noexcept { return owner_; }
   Token token() const noexcept { return token_; }
+  Mode mode() const noexcept { return mode_; }
+  // Set before the grant is shared.
+  void in_mode(Mode mode) noexcept { mode_ = mode; }
   std::string_view entry() const noexcept { return inside_ ? std::string_view{inside_->entry} : std::string_view{}; }
   // With the length that a renewal or a fence may give it now: its lease, within max_hold.
   store::LeaseKey key() const;
@@ -152,6 +155,9 @@ class Lease {
   void say(const LockOptions& options) {
     if (options.label || options.job) said_ = std::make_unique<const Words>(Words{options.label, options.job});
   }
+  void say(const Lease& other) {
+    if (other.said_) said_ = std::make_unique<const Words>(*other.said_);
+  }
   Said said() const noexcept { return said_ ? Said{said_->label, said_->job.name()} : Said{}; }
 
   // In node mode: see NodeOwners. Set before the grant is shared.
@@ -221,6 +227,7 @@ class Lease {
   mutable std::unique_ptr<Wanted> wanted_;
   bool signalled_ = false;
 
+  Mode mode_ = Mode::exclusive;
   std::atomic<bool> renewable_, final_;
   std::atomic<bool> counted_{false};       // its end
   std::atomic<bool> told_{false};          // somebody took it upon himself to tell of the loss

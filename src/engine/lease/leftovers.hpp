@@ -26,6 +26,7 @@ struct Leftover {
   Token kept{};       // this grant of the owner's is not meant
   bool freed = true;  // false: it may hold the name now
   Duration lease{};   // so long it may do so
+  Mode mode = Mode::exclusive;
 };
 
 // Threads: one at a time, but for none().

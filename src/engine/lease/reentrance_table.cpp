@@ -79,6 +79,16 @@ int ReentranceTable::count(const Entrant& entrant, const std::string& name, Inst
   return found && found->valid(now) ? found->entries : 0;
 }
 
+int ReentranceTable::inside(const Lease& held) {
+  const std::lock_guard guard(mutex_);
+  return std::max(held.entries, 0);
+}
+
+bool ReentranceTable::opened(const std::shared_ptr<Lease>& held) {
+  const std::lock_guard guard(mutex_);
+  return held->actor != 0;
+}
+
 ReentranceTable::Rest ReentranceTable::leave(const std::shared_ptr<Lease>& held) {
   const std::lock_guard guard(mutex_);
   if (held->entries == 0) return Rest::detached;

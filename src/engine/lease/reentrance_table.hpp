@@ -41,6 +41,10 @@ class ReentranceTable {
   std::shared_ptr<Lease> enter(const Entrant& entrant, const std::string& name);
   // How often it has been entered that can be trusted at `now`; 0: nothing.
   int count(const Entrant& entrant, const std::string& name, Instant now);
+  // How many are inside.
+  int inside(const Lease& held);
+  // Whether it may be entered.
+  bool opened(const std::shared_ptr<Lease>& held);
   Rest leave(const std::shared_ptr<Lease>& held);
   // Nobody enters it any more; who is inside stays an entry of it.
   void close(const std::shared_ptr<Lease>& held);

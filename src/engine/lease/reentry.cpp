@@ -5,6 +5,8 @@
 
 #include <dlock/error.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace dlock {
@@ -16,6 +18,13 @@ using engine::Lease;
 std::shared_ptr<Lease> Core::reenter(const Name& name, const LockOptions& options, Instant deadline) {
   auto held = entries_.enter(engine::Entrant(options.job.name()), name.text());
   if (!held) return nullptr;
+  if (held->mode() != options.mode && options.mode == Mode::exclusive && held->valid(BootClock::now())) {
+    release(held, options_.timeouts.release);
+    throw Error(Fault::misuse,
+                fmt::format("{} is held in mode {} by who asks for it exclusively, and two who do so would wait for each "
+                            "other for ever: release it first, or use Lock::try_upgrade",
+                            in_quotes(name.text()), to_string(held->mode())));
+  }
   try {
     if (refresh(held, options, std::min(answer_by(deadline), soon()))) return held;
   } catch (...) {

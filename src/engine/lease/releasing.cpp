@@ -102,7 +102,8 @@ Released Core::after_release(const std::shared_ptr<Lease>& held, const store::Le
 
 // It could not be released in time.
 Released Core::release_later(const std::shared_ptr<Lease>& held, bool was_lost, const Error& why) {
-  renewer_.free_later({held->name(), held->owner(), std::string(held->entry()), {}, false, held->longest()});
+  renewer_.free_later(
+      {held->name(), held->owner(), std::string(held->entry()), {}, false, held->longest(), held->mode()});
   if (was_lost) return Released::was_lost;
   events_->emit(Event::Kind::released, *held, {},
                 fmt::format("not confirmed; at the latest it ends with its lease: {}", why.what()));
@@ -121,7 +122,7 @@ std::vector<Core::Given> Core::release_together(std::span<const std::shared_ptr<
     ends[i].end = leave(one);
     if (ends[i].end) continue;
     const bool handed = !one.was_lost && queues_->anybody(one.held->name());
-    if (handed || !one.held->entry().empty()) alone(one, i);
+    if (handed || !one.held->entry().empty() || one.held->mode() != Mode::exclusive) alone(one, i);
     else plain.emplace_back(std::move(one), i);
   }
   const auto name = [](const auto& each) -> const std::string& { return each.first.held->name(); };

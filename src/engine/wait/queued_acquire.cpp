@@ -144,7 +144,8 @@ store::Wait Core::QueuedAcquire::wait_as(store::Wait::Mode mode) const {
 }
 
 void Core::QueuedAcquire::sit(bool quiet) {
-  waiter_ = core_.queues_->join(wish_, request_.ticket, request_.entry.empty(), news_, quiet);
+  const bool takes = request_.entry.empty() && request_.mode == Mode::exclusive;
+  waiter_ = core_.queues_->join(wish_, request_.ticket, takes, news_, quiet);
   if (quiet || !request_.row_locked) core_.queues_->blocked(waiter_, false);
   core_.notifier_.attend();
 }
@@ -201,7 +202,7 @@ store::Availability Core::QueuedAcquire::look() {
   const auto availability = retry([&](Deadline until) {
     try {
       request_.row_locked = false;
-      return core_.table_->look(request_.name.text(), request_.ticket, until);
+      return core_.look(request_, until);
     } catch (const Failure& failure) {
       if (failure.cause() != Cause::locked) throw;
       request_.row_locked = true;
@@ -241,7 +242,9 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
                                    {core_.answer_by(patience_.deadline), patience_.stop})) {
     availability = look();
   }
-  if (availability.queued && request_.ticket == 0) {  // who finds a queue joins it
+  // Who finds a queue joins it; and who waits for those who share the name keeps those away who come later.
+  const bool keeps_others_away = availability.shared && !availability.free && request_.mode == Mode::exclusive;
+  if ((availability.queued || keeps_others_away) && request_.ticket == 0) {
     draw();
     if (request_.ticket == 0) return nullptr;
     availability = look();
@@ -280,7 +283,7 @@ void Core::QueuedAcquire::mark() {
 std::shared_ptr<Lease> Core::QueuedAcquire::attempt() {
   auto held = core_.try_once(request_, std::min(patience_.deadline, step_end_), patience_.stop);
   if (held) {
-    core_.queues_->leave(waiter_, true);
+    core_.queues_->leave(waiter_, request_.mode == Mode::exclusive);  // or else the next one may have its wish, too
     waiter_ = nullptr;
     return held;
   }

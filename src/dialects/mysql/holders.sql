@@ -1,0 +1,260 @@
+-- This file knows how several hold one name on MySQL and MariaDB: readers, and those who have permits. schema/README.md says
+-- what the columns mean; lock.sql beside this one how now is read. Nothing here may need MariaDB: no RETURNING.
+--
+-- Each holder has a row of its own, and the lock's row is the gate: its owner is none of theirs but the gate that their
+-- rows name, its entries say in which mode it is held, its token grows with each of them, and it ends when the last of
+-- them does. So whoever asks exclusively looks at nothing else. Who may hold is decided and written with the gate locked.
+-- A holder whose gate is not the owner of the lock's row holds nothing any more, however late it ends.
+--
+-- A cluster may undo the transaction between two statements of a packet, and MariaDB tells nobody: what comes later writes
+-- nothing outside of it, or what is right by itself, and the answer is read behind the COMMIT. See draw.
+
+-- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket) -> packet
+-- Makes the gate where there is none, locks it, takes out who is counted no more, and adds the holder where it may come in;
+-- then the gate says so, if it is still as it was seen: the holder's token is larger than the gate's. The answer is the token;
+-- 0: busy; -1: it has to be asked for again; and no row without the floor row. Once more by the same owner, or late: it has
+-- the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
+-- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; a reader is counted by
+-- nobody, and only goes with the others of its gate. Tickets are as in acquire.
+START TRANSACTION;
+SET @dlock_gate = '', @dlock_token = 0, @dlock_until = 0;
+INSERT INTO {{lock}} (name, token, expires_at)
+SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} f
+ WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = :name)
+ON DUPLICATE KEY UPDATE token = {{lock}}.token;
+SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
+DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name
+ WHERE h.name = :name AND (:mode = 'permits' OR l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+   AND CASE WHEN h.gate = '' THEN h.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) OR h.gate <> l.owner THEN 1
+            ELSE GREATEST(h.expires_at, h.reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) END /*M! AND @@in_transaction = 1 */;
+UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+   SET h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease), h.lease_us = GREATEST(h.lease_us, :lease)
+ WHERE h.name = :name AND h.owner = :owner AND h.token > 0 /*M! AND @@in_transaction = 1 */;
+INSERT INTO {{holder}} (name, owner, gate, token, permits, permit_limit, node, label, actor, meta, acquired_at, expires_at,
+                        reopens_at, lease_us)
+SELECT l.name, :owner, IF(l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), l.owner, :gate), GREATEST(l.token, f.token) + 1,
+       IF(:mode = 'permits', :permits, 0), :limit, :node, :label, :actor, :meta, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
+       IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease
+  FROM {{lock}} l JOIN {{lock}} f ON f.name = ''
+ WHERE l.name = :name /*M! AND @@in_transaction = 1 */
+   AND IF(l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), l.entries = :mode, l.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+   AND NOT EXISTS (SELECT 1 FROM {{holder}} x
+                    WHERE x.name = :name AND x.owner = :owner
+                      AND (x.gate = '' OR (l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND x.gate <=> l.owner)))
+   AND (:mode <> 'permits'
+        OR :permits <= :limit - (SELECT COALESCE(SUM(x.permits), 0) FROM {{holder}} x
+                                  WHERE l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND x.name = :name AND x.gate <=> l.owner))
+   AND (l.next_ticket <= l.served_ticket
+        OR NOT EXISTS (SELECT 1 FROM {{waiter}} w
+                        WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                          AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))
+ON DUPLICATE KEY UPDATE
+  gate = VALUES(gate), token = VALUES(token), permits = VALUES(permits), permit_limit = VALUES(permit_limit),
+  node = VALUES(node), label = VALUES(label), actor = VALUES(actor), meta = VALUES(meta), acquired_at = VALUES(acquired_at),
+  expires_at = VALUES(expires_at), reopens_at = VALUES(reopens_at), lease_us = VALUES(lease_us);
+UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner
+   SET l.node = IF(h.token > l.token, h.node, l.node), l.label = IF(h.token > l.token, h.label, l.label)
+ WHERE l.name = :name AND h.token > l.token /*M! AND @@in_transaction = 1 */;
+SELECT h.gate, h.token, GREATEST(h.expires_at, h.reopens_at) INTO @dlock_gate, @dlock_token, @dlock_until
+  FROM {{holder}} h WHERE h.name = :name AND h.owner = :owner;
+UPDATE {{lock}}
+   SET acquired_at = IF(owner <=> @dlock_gate, acquired_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       lease_us = IF(owner <=> @dlock_gate, GREATEST(lease_us, :lease), :lease),
+       expires_at = IF(owner <=> @dlock_gate, GREATEST(expires_at, @dlock_until), @dlock_until),
+       entries = :mode, actor = '', meta = '', owner = @dlock_gate, token = GREATEST(token, @dlock_token),
+       next_ticket = GREATEST(next_ticket, :ticket), served_ticket = GREATEST(served_ticket, :ticket)
+ WHERE name = :name AND @dlock_token > 0 /*M! AND @@in_transaction = 1 */
+   AND ((owner <=> @dlock_gate AND (@dlock_token > token OR @dlock_until > expires_at))
+        OR (@dlock_token > token AND (owner IS NULL OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))));
+COMMIT;
+SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN h.gate <> '' THEN -1 ELSE 0 END,
+       COALESCE(h.gate <=> l.owner AND h.token > 0 AND :ticket > 0 AND l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
+  FROM {{lock}} f LEFT JOIN {{lock}} l ON l.name = :name LEFT JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner
+ WHERE f.name = '';
+
+-- name: drop_holder(name, owner, token, refused) -> packet
+-- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
+-- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, and where :refused is not 0 it is not
+-- granted the name any more for so long. The answer: whether it was there, and whether somebody waits.
+START TRANSACTION;
+SET @dlock_gate = NULL, @dlock_until = NULL, @dlock_left = 0;
+SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
+DELETE h FROM {{holder}} h LEFT JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+ WHERE h.name = :name AND h.owner = :owner AND h.gate <> '' AND l.name IS NULL /*M! AND @@in_transaction = 1 */;
+SELECT m.gate,
+       (SELECT MAX(IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at))) FROM {{holder}} h
+         WHERE h.name = :name AND h.gate = m.gate AND (h.owner <> :owner OR (:token > 0 AND h.reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))))
+  INTO @dlock_gate, @dlock_until
+  FROM {{holder}} m
+ WHERE m.name = :name AND m.owner = :owner AND m.gate <> '' AND IF(:token = 0, m.token > 0, m.token = :token);
+UPDATE {{lock}} l JOIN {{holder}} m ON m.name = l.name AND m.owner = :owner
+   SET l.node = m.node, l.label = m.label
+ WHERE l.name = :name AND l.owner = @dlock_gate AND @dlock_until IS NULL /*M! AND @@in_transaction = 1 */;
+UPDATE {{lock}}
+   SET entries = IF(@dlock_until IS NULL, '', entries), expires_at = COALESCE(@dlock_until, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       owner = IF(@dlock_until IS NULL, NULL, owner)
+ WHERE name = :name AND owner = @dlock_gate /*M! AND @@in_transaction = 1 */;
+INSERT INTO {{holder}} (name, owner, gate, token, expires_at)
+SELECT :name, :owner, '', 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :refused FROM {{lock}} f WHERE f.name = '' AND :refused > 0 /*M! AND @@in_transaction = 1 */
+ON DUPLICATE KEY UPDATE gate = '', token = 0, permits = 0, expires_at = VALUES(expires_at), reopens_at = 0;
+UPDATE {{holder}} SET token = 0, expires_at = reopens_at
+ WHERE name = :name AND owner = :owner AND :token > 0 AND token = :token AND reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) /*M! AND @@in_transaction = 1 */;
+SET @dlock_left = @dlock_left + ROW_COUNT();
+DELETE FROM {{holder}}
+ WHERE name = :name AND owner = :owner AND :refused = 0 AND IF(:token = 0, token > 0, token = :token)
+       /*M! AND @@in_transaction = 1 */;
+SET @dlock_left = @dlock_left + ROW_COUNT();
+COMMIT;
+SELECT IF(:refused > 0, 1, IF(EXISTS (SELECT 1 FROM {{holder}} h
+                                       WHERE h.name = :name AND h.owner = :owner AND h.token > 0
+                                         AND (:token = 0 OR h.token = :token)), -1, @dlock_left > 0)),
+       COALESCE((SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND (l.owner IS NULL OR l.entries = 'permits') FROM {{lock}} l
+                  WHERE l.name = :name), 0);
+
+-- name: renew_holders(name, owner, token, lease) -> matched
+-- As renew, with the holders as a list of tuples at /*rows*/. The gate is locked with the holder; one that is locked
+-- elsewhere is skipped.
+SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+START TRANSACTION;
+INSERT INTO {{holder}}
+SELECT h.* FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+ WHERE (h.name, h.owner, h.token) IN (/*rows*/) ORDER BY h.name, h.owner FOR UPDATE SKIP LOCKED
+ON DUPLICATE KEY UPDATE expires_at = GREATEST({{holder}}.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease);
+UPDATE {{lock}} l
+       JOIN (SELECT h.name, h.gate, MAX(GREATEST(h.expires_at, h.reopens_at)) AS until FROM {{holder}} h
+              WHERE (h.name, h.owner, h.token) IN (/*rows*/) AND h.expires_at >= @dlock_now + :lease
+              GROUP BY h.name, h.gate) r ON r.name = l.name AND r.gate = l.owner
+   SET l.expires_at = GREATEST(l.expires_at + 1, r.until) WHERE true /*M! AND @@in_transaction = 1 */;
+COMMIT;
+SELECT h.owner,
+       IF(h.expires_at >= @dlock_now + :lease,
+          1 + EXISTS (SELECT 1 FROM {{waiter}} w
+                       WHERE w.name = h.name AND w.owner <> h.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
+                         AND w.expires_at > @dlock_now), 0)
+  FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+ WHERE (h.name, h.owner, h.token) IN (/*rows*/);
+
+-- name: extend_holder(name, owner, token, lease, at_least) -> packet
+START TRANSACTION;
+SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
+UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+   SET h.lease_us = :lease, h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
+       h.reopens_at = IF(:at_least = 0, h.reopens_at, GREATEST(h.reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least))
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token /*M! AND @@in_transaction = 1 */;
+UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
+   SET l.expires_at = GREATEST(l.expires_at + 1, h.expires_at, h.reopens_at)
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token /*M! AND @@in_transaction = 1 */;
+COMMIT;
+SELECT EXISTS (SELECT 1 FROM {{waiter}} w
+                WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
+                  AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+  FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token AND l.expires_at >= h.expires_at AND h.lease_us = :lease;
+
+-- name: update_holder_metadata(name, owner, token, meta, keep) -> matched
+UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+   SET h.meta = :meta, h.expires_at = h.expires_at + 1, l.expires_at = l.expires_at + 1, l.kept = IF(:keep = 0, l.kept, :meta)
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
+
+-- name: adopt_holder(name, owner, token, new_owner, node, label, actor, lease, meta) -> packet
+-- As adopt. The answer is how many permits it has: 0 for a reader.
+START TRANSACTION;
+SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
+UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+   SET h.owner = :new_owner, h.node = :node, h.label = :label, h.actor = :actor, h.lease_us = :lease,
+       h.meta = IF(:meta = '', h.meta, :meta), h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+ WHERE h.name = :name AND h.token = :token AND h.token > 0 AND h.owner IN (:owner, :new_owner) /*M! AND @@in_transaction = 1 */;
+UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
+   SET l.expires_at = GREATEST(l.expires_at + 1, h.expires_at, h.reopens_at)
+ WHERE h.name = :name AND h.owner = :new_owner AND h.token = :token /*M! AND @@in_transaction = 1 */;
+COMMIT;
+SELECT h.permits FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+ WHERE h.name = :name AND h.owner = :new_owner AND h.token = :token AND l.expires_at >= h.expires_at;
+
+-- name: rename_holder(name, owner, token, actor)
+UPDATE {{holder}} SET actor = :actor WHERE name = :name AND owner = :owner AND token = :token;
+
+-- name: look_to_join(name, owner, mode, permits, limit, ticket)
+-- As look, for who would come in beside others. The owner is answered where it is in already.
+SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), GREATEST(0, GREATEST(s.opens_at, s.queued_until) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       s.queued_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), IF(s.live AND s.entries <> :mode, s.actor, ''), GREATEST(0, s.wanted_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       IF(s.live AND EXISTS (SELECT 1 FROM {{holder}} x
+                              WHERE x.name = :name AND x.owner = :owner AND x.gate = s.owner AND x.token > 0), :owner, ''),
+       s.token, s.live
+  FROM (SELECT l.*, l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS live,
+               CASE WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN l.reopens_at
+                    WHEN l.entries <> :mode THEN GREATEST(l.reopens_at, l.expires_at)
+                    WHEN :mode = 'permits'
+                         AND :permits > :limit - (SELECT COALESCE(SUM(x.permits), 0) FROM {{holder}} x
+                                                   WHERE x.name = :name AND x.gate = l.owner
+                                                     AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+                      THEN COALESCE((SELECT MIN(GREATEST(x.expires_at, x.reopens_at)) FROM {{holder}} x
+                                      WHERE x.name = :name AND x.gate = l.owner AND x.permits > 0
+                                        AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), l.expires_at)
+                    ELSE 0 END AS opens_at,
+               IF(l.next_ticket <= l.served_ticket, 0,
+                  COALESCE((SELECT MAX(w.expires_at) FROM {{waiter}} w
+                             WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                               AND (:ticket <= l.served_ticket OR w.ticket < :ticket)), 0)) AS queued_until
+          FROM {{lock}} l WHERE l.name = :name) s;
+
+-- name: fence_holder(name, owner, token, lease, installation)
+-- As fence: proves the gate by writing it; the holder's row is written next.
+UPDATE {{lock}}
+   SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+ WHERE name = :name
+   AND owner = (SELECT h.gate FROM {{holder}} h WHERE h.name = :name AND h.owner = :owner AND h.token = :token);
+
+-- name: fence_holder_row(name, owner, token, lease)
+UPDATE {{holder}} SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+ WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} l WHERE l.name = :name);
+
+-- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet
+-- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
+-- already. The answer is its token.
+START TRANSACTION;
+SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
+INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
+SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), GREATEST(l.expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
+       l.reopens_at, l.lease_us
+  FROM {{lock}} l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.entries = '' /*M! AND @@in_transaction = 1 */
+ON DUPLICATE KEY UPDATE token = {{holder}}.token;
+UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :new_owner AND h.token = l.token + 1
+   SET l.owner = h.gate, l.entries = 'shared', l.actor = '', l.meta = '', l.expires_at = GREATEST(h.expires_at, h.reopens_at),
+       l.token = :token + 1
+ WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.entries = '' /*M! AND @@in_transaction = 1 */;
+COMMIT;
+SELECT h.token FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+ WHERE h.name = :name AND h.owner = :new_owner AND h.token = :token + 1;
+
+-- name: upgrade(name, owner, token, new_owner, lease) -> packet
+-- From the only one who shares it to its one holder, under the next token; others whose lease lasts keep it from that. Once
+-- more after an answer that was lost: it is the holder already. The answer is its token.
+START TRANSACTION;
+SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
+UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
+       LEFT JOIN {{holder}} x ON x.name = h.name AND x.gate = h.gate AND x.owner <> h.owner
+                             AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+   SET l.owner = :new_owner, l.entries = '', l.node = h.node, l.label = h.label, l.actor = h.actor, l.meta = h.meta,
+       l.acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), l.lease_us = h.lease_us, l.reopens_at = GREATEST(l.reopens_at, h.reopens_at),
+       l.expires_at = GREATEST(h.expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease), l.token = l.token + 1
+ WHERE l.name = :name AND h.owner = :owner AND h.token = :token AND l.entries = 'shared' AND x.name IS NULL
+       /*M! AND @@in_transaction = 1 */;
+DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = :new_owner
+ WHERE h.name = :name AND h.owner = :owner;
+COMMIT;
+SELECT l.token FROM {{lock}} l WHERE l.name = :name AND l.owner = :new_owner;
+
+-- name: dead_holders(limit)
+-- Holders of a gate that is no more, or whose lease was over for a minute, and what was left by those who gave it back.
+SELECT h.name, h.owner, h.node, h.label, h.token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - h.expires_at,
+       h.token > 0 AND h.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND l.owner IS NOT NULL AND l.owner = h.gate AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+  FROM {{holder}} h LEFT JOIN {{lock}} l ON l.name = h.name
+ WHERE GREATEST(h.expires_at, h.reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - IF(h.gate = '', 0, 60000000)
+ ORDER BY h.name, h.owner LIMIT :limit;
+
+-- name: forget_holders(name, owner)
+-- With the holders as a list of tuples at /*rows*/.
+DELETE FROM {{holder}}
+ WHERE (name, owner) IN (/*rows*/) AND GREATEST(expires_at, reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - IF(gate = '', 0, 60000000);

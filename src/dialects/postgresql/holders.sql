@@ -1,0 +1,287 @@
+-- This file knows how several hold one name on PostgreSQL: readers, and those who have permits. schema/README.md says what
+-- the columns mean; lock.sql beside this one how now is read.
+--
+-- Each holder has a row of its own, and the lock's row is the gate: its owner is none of theirs but the gate that their
+-- rows name, its entries say in which mode it is held, its token grows with each of them, and it ends when the last of
+-- them does. So whoever asks exclusively looks at nothing else. Who may hold is decided and written with the gate locked.
+-- A holder whose gate is not the owner of the lock's row holds nothing any more, however late it ends.
+
+-- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket) -> packet
+-- Makes the gate where there is none, locks it unless it is held in another mode, takes out who is counted no more, and adds
+-- the holder where it may come in; then the gate says so, if it is still as it was seen: the holder's token is larger than
+-- the gate's. Otherwise somebody came between, who need not have waited for the gate: one that was not locked. The answer
+-- is the token; 0: busy; -1: it has to be asked for again; and no row without the floor row. Once more by the same owner, or late:
+-- it has the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
+-- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; a reader is counted by
+-- nobody, and only goes with the others of its gate. Tickets are as in acquire.
+INSERT INTO {{lock}} (name, token, expires_at)
+SELECT :name::text, f.token + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM {{lock}} AS f
+ WHERE f.name = '' AND NOT EXISTS (SELECT FROM {{lock}} AS l WHERE l.name = :name::text)
+ON CONFLICT (name) DO NOTHING;
+SELECT FROM {{lock}} AS l
+ WHERE l.name = :name::text AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR l.entries = :mode::text) FOR UPDATE;
+DELETE FROM {{holder}} AS h USING {{lock}} AS l
+ WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+   AND CASE WHEN h.gate = '' THEN h.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+            WHEN l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR h.gate <> l.owner THEN true
+            ELSE greatest(h.expires_at, h.reopens_at) <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END;
+UPDATE {{holder}} AS h
+   SET expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint), lease_us = greatest(h.lease_us, :lease::bigint)
+  FROM {{lock}} AS l
+ WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text AND h.gate = l.owner AND h.token > 0;
+INSERT INTO {{holder}} AS h (name, owner, gate, token, permits, permit_limit, node, label, actor, meta, acquired_at,
+                             expires_at, reopens_at, lease_us)
+SELECT l.name, :owner::text, CASE WHEN l.live THEN l.owner ELSE :gate::text END, greatest(l.token, f.token) + 1,
+       CASE WHEN :mode::text = 'permits' THEN :permits::bigint ELSE 0 END, :limit::bigint, :node::text, :label::text,
+       :actor::text, :meta::text, l.now, l.now + :lease::bigint,
+       CASE WHEN :at_least::bigint = 0 THEN 0 ELSE l.now + :at_least::bigint END, :lease::bigint
+  FROM (SELECT b.*, n.now, b.owner IS NOT NULL AND b.expires_at > n.now AS live
+          FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS b WHERE b.name = :name::text OFFSET 0) AS l,
+       {{lock}} AS f
+ WHERE f.name = '' AND CASE WHEN l.live THEN l.entries = :mode::text ELSE l.reopens_at <= l.now END
+   AND NOT EXISTS (SELECT FROM {{holder}} AS x
+                    WHERE x.name = l.name AND x.owner = :owner::text AND (x.gate = '' OR (l.live AND x.gate = l.owner)))
+   AND (:mode::text <> 'permits'
+        OR :permits::bigint <= :limit::bigint - (SELECT coalesce(sum(x.permits), 0) FROM {{holder}} AS x
+                                                  WHERE l.live AND x.name = l.name AND x.gate = l.owner))
+   AND (l.next_ticket <= l.served_ticket
+        OR NOT EXISTS (SELECT FROM {{waiter}} AS w
+                        WHERE w.name = l.name AND w.ticket > l.served_ticket AND w.expires_at > l.now
+                          AND (:ticket::bigint <= l.served_ticket OR w.ticket < :ticket::bigint)))
+ON CONFLICT (name, owner) DO UPDATE
+   SET gate = excluded.gate, token = excluded.token, permits = excluded.permits, permit_limit = excluded.permit_limit,
+       node = excluded.node, label = excluded.label, actor = excluded.actor, meta = excluded.meta,
+       acquired_at = excluded.acquired_at, expires_at = excluded.expires_at, reopens_at = excluded.reopens_at,
+       lease_us = excluded.lease_us;
+UPDATE {{lock}} AS l
+   SET owner = h.gate, entries = :mode::text, token = greatest(l.token, h.token), actor = '', meta = '',
+       node = CASE WHEN h.token > l.token THEN h.node ELSE l.node END,
+       label = CASE WHEN h.token > l.token THEN h.label ELSE l.label END,
+       acquired_at = CASE WHEN l.owner = h.gate THEN l.acquired_at ELSE h.acquired_at END,
+       lease_us = CASE WHEN l.owner = h.gate THEN greatest(l.lease_us, h.lease_us) ELSE h.lease_us END,
+       expires_at = CASE WHEN l.owner = h.gate THEN greatest(l.expires_at, h.expires_at, h.reopens_at)
+                         ELSE greatest(h.expires_at, h.reopens_at) END,
+       next_ticket = greatest(l.next_ticket, :ticket::bigint), served_ticket = greatest(l.served_ticket, :ticket::bigint)
+  FROM {{holder}} AS h
+ WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text
+   AND ((h.gate = l.owner AND (h.token > l.token OR greatest(h.expires_at, h.reopens_at) > l.expires_at))
+        OR (h.token > l.token AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint));
+SELECT CASE WHEN h.gate = l.owner AND h.token > 0 THEN h.token WHEN h.gate <> '' THEN -1 ELSE 0 END,
+       CASE WHEN h.gate = l.owner AND :ticket::bigint > 0 AND l.wanted_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+            THEN (pg_notify('dlock_{{channel}}', coalesce(
+          (SELECT w.owner FROM {{waiter}} AS w
+            WHERE w.name = l.name AND w.ticket > l.served_ticket AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint ELSE 0 END
+  FROM {{lock}} AS f LEFT JOIN {{lock}} AS l ON l.name = :name::text
+       LEFT JOIN {{holder}} AS h ON h.name = l.name AND h.owner = :owner::text
+ WHERE f.name = '';
+
+-- name: drop_holder(name, owner, token, refused) -> packet
+-- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
+-- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, and where :refused is not 0 it is not
+-- granted the name any more for so long. The answer: whether it was there, and whether somebody waits.
+SELECT FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE;
+WITH n AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
+mine AS MATERIALIZED (
+  SELECT h.*, n.now, h.reopens_at > n.now AND :token::bigint > 0 AS stays FROM n, {{holder}} AS h
+   WHERE h.name = :name::text AND h.owner = :owner::text AND h.gate <> ''
+     AND CASE WHEN :token::bigint = 0 THEN h.token > 0 ELSE h.token = :token::bigint END),
+gate AS (
+  UPDATE {{lock}} AS l
+     SET owner = CASE WHEN r.until IS NULL THEN NULL ELSE l.owner END,
+         entries = CASE WHEN r.until IS NULL THEN '' ELSE l.entries END,
+         node = CASE WHEN r.until IS NULL THEN m.node ELSE l.node END,
+         label = CASE WHEN r.until IS NULL THEN m.label ELSE l.label END,
+         expires_at = coalesce(r.until, m.now)
+    FROM mine AS m, LATERAL (SELECT max(CASE WHEN h.owner = m.owner THEN m.reopens_at
+                                             ELSE greatest(h.expires_at, h.reopens_at) END) AS until
+                               FROM {{holder}} AS h
+                              WHERE h.name = m.name AND h.gate = m.gate AND (h.owner <> m.owner OR m.stays)) AS r
+   WHERE l.name = m.name AND l.owner = m.gate
+  RETURNING l.name, l.served_ticket, l.wanted_until > m.now AND (l.owner IS NULL OR l.entries = 'permits') AS wanted),
+closed AS (
+  UPDATE {{holder}} AS h SET token = 0, expires_at = h.reopens_at FROM mine AS m
+   WHERE h.name = m.name AND h.owner = m.owner AND m.stays),
+gone AS (
+  DELETE FROM {{holder}} AS h USING mine AS m
+   WHERE h.name = m.name AND h.owner = m.owner AND NOT m.stays AND :refused::bigint = 0),
+barred AS (
+  INSERT INTO {{holder}} AS h (name, owner, gate, token, expires_at)
+  SELECT :name::text, :owner::text, '', 0, n.now + :refused::bigint FROM n WHERE :refused::bigint > 0
+  ON CONFLICT (name, owner) DO UPDATE SET gate = '', token = 0, permits = 0, expires_at = excluded.expires_at, reopens_at = 0)
+SELECT (SELECT count(*) FROM mine AS m JOIN gate AS g ON g.name = m.name),
+       coalesce((SELECT (pg_notify('dlock_{{channel}}', coalesce(
+          (SELECT w.owner FROM {{waiter}} AS w
+            WHERE w.name = l.name AND w.ticket > l.served_ticket AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint FROM gate AS l WHERE l.wanted), 0);
+
+-- name: renew_holders(name, owner, token, lease)
+-- As renew, an element a holder. The gate is locked before the holders are; one that is locked elsewhere is skipped.
+WITH wanted AS MATERIALIZED (
+  SELECT w.name, w.owner, w.token, w.lease
+    FROM unnest(:name::text[], :owner::text[], :token::bigint[], :lease::bigint[]) AS w (name, owner, token, lease)),
+gates AS MATERIALIZED (
+  SELECT l.name, l.owner, l.served_ticket FROM {{lock}} AS l WHERE l.name IN (SELECT w.name FROM wanted AS w)
+   ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
+renewed AS (
+  UPDATE {{holder}} AS h SET expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + w.lease)
+    FROM wanted AS w JOIN gates AS g ON g.name = w.name
+   WHERE h.name = w.name AND h.owner = w.owner AND h.token = w.token AND h.gate = g.owner
+  RETURNING h.name, h.owner, greatest(h.expires_at, h.reopens_at) AS until),
+raised AS (
+  UPDATE {{lock}} AS l SET expires_at = greatest(l.expires_at, r.until)
+    FROM (SELECT name, max(until) AS until FROM renewed GROUP BY name) AS r WHERE l.name = r.name)
+SELECT r.owner,
+       1 + EXISTS (SELECT FROM {{waiter}} AS w
+                    WHERE w.name = r.name AND w.owner <> r.owner AND (w.ticket = 0 OR w.ticket > g.served_ticket)
+                      AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)::int::bigint
+  FROM renewed AS r JOIN gates AS g ON g.name = r.name
+UNION ALL
+SELECT h.owner, 0::bigint
+  FROM {{holder}} AS h JOIN wanted AS w ON h.name = w.name AND h.owner = w.owner AND h.token = w.token
+       JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
+ WHERE h.name NOT IN (SELECT g.name FROM gates AS g);
+
+-- name: extend_holder(name, owner, token, lease, at_least)
+WITH gate AS MATERIALIZED (SELECT l.name, l.owner, l.served_ticket FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE),
+extended AS (
+  UPDATE {{holder}} AS h
+     SET lease_us = :lease::bigint, expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint),
+         reopens_at = CASE WHEN :at_least::bigint = 0 THEN h.reopens_at
+                           ELSE greatest(h.reopens_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :at_least::bigint) END
+    FROM gate AS g
+   WHERE h.name = g.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = g.owner
+  RETURNING h.name, greatest(h.expires_at, h.reopens_at) AS until),
+raised AS (
+  UPDATE {{lock}} AS l SET expires_at = greatest(l.expires_at, e.until) FROM extended AS e WHERE l.name = e.name)
+SELECT EXISTS (SELECT FROM {{waiter}} AS w
+                WHERE w.name = g.name AND w.owner <> :owner::text AND (w.ticket = 0 OR w.ticket > g.served_ticket)
+                  AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)::int::bigint
+  FROM extended AS e JOIN gate AS g ON g.name = e.name;
+
+-- name: update_holder_metadata(name, owner, token, meta, keep)
+WITH gate AS MATERIALIZED (SELECT l.name, l.owner FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE),
+kept AS (
+  UPDATE {{lock}} AS l SET kept = :meta::text FROM {{holder}} AS h
+   WHERE :keep::bigint <> 0 AND l.name = :name::text AND h.name = l.name AND h.owner = :owner::text
+     AND h.token = :token::bigint AND h.gate = l.owner)
+UPDATE {{holder}} AS h SET meta = :meta::text FROM gate AS g
+ WHERE h.name = g.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = g.owner;
+
+-- name: adopt_holder(name, owner, token, new_owner, node, label, actor, lease, meta)
+-- As adopt. The answer is how many permits it has: 0 for a reader.
+WITH gate AS MATERIALIZED (SELECT l.name, l.owner FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE),
+adopted AS (
+  UPDATE {{holder}} AS h
+     SET owner = :new_owner::text, node = :node::text, label = :label::text, actor = :actor::text, lease_us = :lease::bigint,
+         meta = CASE WHEN :meta::text = '' THEN h.meta ELSE :meta::text END,
+         expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+    FROM gate AS g
+   WHERE h.name = g.name AND h.token = :token::bigint AND h.token > 0 AND h.owner IN (:owner::text, :new_owner::text)
+     AND h.gate = g.owner
+  RETURNING h.name, h.permits, greatest(h.expires_at, h.reopens_at) AS until),
+raised AS (
+  UPDATE {{lock}} AS l SET expires_at = greatest(l.expires_at, a.until) FROM adopted AS a WHERE l.name = a.name)
+SELECT permits FROM adopted;
+
+-- name: rename_holder(name, owner, token, actor)
+UPDATE {{holder}} SET actor = :actor::text WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
+
+-- name: look_to_join(name, owner, mode, permits, limit, ticket)
+-- As look, for who would come in beside others. The owner is answered where it is in already.
+SELECT (s.opens_at <= s.now AND s.queued_until <= s.now)::int::bigint,
+       greatest(0, s.opens_at - s.now, s.queued_until - s.now), (s.queued_until > s.now)::int::bigint,
+       CASE WHEN s.live AND s.entries <> :mode::text THEN s.actor ELSE '' END, greatest(0, s.wanted_until - s.now),
+       CASE WHEN s.inside THEN :owner::text ELSE '' END, s.token, s.live::int::bigint
+  FROM (SELECT g.*,
+               CASE WHEN NOT g.live THEN g.reopens_at
+                    WHEN g.entries <> :mode::text THEN greatest(g.reopens_at, g.expires_at)
+                    WHEN :mode::text = 'permits' AND :permits::bigint > :limit::bigint - coalesce(h.permits, 0)
+                      THEN coalesce(h.first_end, g.expires_at)
+                    ELSE 0 END AS opens_at, coalesce(h.inside, false) AS inside,
+               CASE WHEN g.next_ticket <= g.served_ticket THEN 0
+                    ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w
+                                    WHERE w.name = :name::text AND w.ticket > g.served_ticket AND w.expires_at > g.now
+                                      AND (:ticket::bigint <= g.served_ticket OR w.ticket < :ticket::bigint)), 0)
+               END AS queued_until
+          FROM (SELECT l.*, n.now, l.owner IS NOT NULL AND l.expires_at > n.now AS live
+                  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS l WHERE l.name = :name::text OFFSET 0) AS g
+               LEFT JOIN LATERAL (
+                 SELECT sum(x.permits) FILTER (WHERE greatest(x.expires_at, x.reopens_at) > g.now) AS permits,
+                        min(greatest(x.expires_at, x.reopens_at)) FILTER (WHERE x.permits > 0 AND greatest(x.expires_at, x.reopens_at) > g.now) AS first_end,
+                        bool_or(x.owner = :owner::text AND x.token > 0) AS inside
+                   FROM {{holder}} AS x
+                  WHERE g.live AND x.name = g.name AND x.gate = g.owner
+                    AND (:mode::text = 'permits' OR x.owner = :owner::text)) AS h ON true OFFSET 0) AS s;
+
+-- name: fence_holder(name, owner, token, lease, installation)
+-- As fence: proves the gate by writing it, and the holder's row.
+WITH gate AS (
+  UPDATE {{lock}} AS l SET expires_at = greatest(l.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+    FROM {{holder}} AS h
+   WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = l.owner
+     AND EXISTS (SELECT FROM {{lock}} AS i WHERE i.name = '' AND i.meta || '@' || current_database() = :installation::text)
+  RETURNING l.name, l.owner),
+f AS (
+  UPDATE {{holder}} AS h SET expires_at = greatest(h.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+    FROM gate AS g
+   WHERE h.name = g.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = g.owner
+  RETURNING 1)
+SELECT CASE WHEN count(*) = 1 THEN 1
+            WHEN EXISTS (SELECT FROM {{lock}} AS i
+                          WHERE i.name = '' AND i.meta || '@' || current_database() = :installation::text)
+              THEN ('dlock' || ': lease lost' || left(count(*)::text, 0))::int
+            ELSE ('dlock' || ': another database, ' || current_database() || coalesce(
+                    (SELECT ' (' || i.meta || ')' FROM {{lock}} AS i WHERE i.name = ''), ', without a floor row')
+                  || left(count(*)::text, 0))::int END FROM f;
+
+-- name: downgrade(name, owner, token, new_owner, gate, lease)
+-- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
+-- already. The answer is its token.
+WITH l AS (
+  UPDATE {{lock}} AS l SET owner = :gate::text, entries = 'shared', token = :token::bigint + 1, actor = '', meta = '',
+         expires_at = greatest(l.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint, l.reopens_at)
+   WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.entries = ''
+  RETURNING l.*, (SELECT b.actor FROM {{lock}} AS b WHERE b.name = :name::text) AS old_actor,
+            (SELECT b.meta FROM {{lock}} AS b WHERE b.name = :name::text) AS old_meta),
+first AS (
+  INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
+  SELECT l.name, :new_owner::text, l.owner, l.token, l.node, l.label, l.old_actor, l.old_meta, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, l.expires_at, l.reopens_at,
+         l.lease_us
+    FROM l
+  RETURNING token)
+SELECT token FROM first
+UNION ALL
+SELECT h.token FROM {{holder}} AS h JOIN {{lock}} AS g ON g.name = h.name AND g.owner = h.gate
+ WHERE h.name = :name::text AND h.owner = :new_owner::text AND h.token = :token::bigint + 1;
+
+-- name: upgrade(name, owner, token, new_owner, lease) -> packet
+-- From the only one who shares it to its one holder, under the next token; others whose lease
+-- lasts keep it from that. Once more after an answer that was lost: it is the holder already. The answer is its token.
+SELECT FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE;
+UPDATE {{lock}} AS l SET owner = :new_owner::text, entries = '', token = l.token + 1, node = h.node, label = h.label,
+       actor = h.actor, meta = h.meta, acquired_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, lease_us = h.lease_us, reopens_at = greatest(l.reopens_at, h.reopens_at),
+       expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+  FROM {{holder}} AS h
+ WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = l.owner
+   AND l.entries = 'shared'
+   AND NOT EXISTS (SELECT FROM {{holder}} AS x
+                    WHERE x.name = l.name AND x.gate = l.owner AND x.owner <> :owner::text
+                      AND greatest(x.expires_at, x.reopens_at) > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+DELETE FROM {{holder}} AS h USING {{lock}} AS l
+ WHERE h.name = :name::text AND h.owner = :owner::text AND l.name = h.name AND l.owner = :new_owner::text;
+SELECT l.token FROM {{lock}} AS l WHERE l.name = :name::text AND l.owner = :new_owner::text;
+
+-- name: dead_holders(limit)
+-- Holders of a gate that is no more, or whose lease was over for a minute, and what was left by those who gave it back.
+SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at,
+       (h.token > 0 AND h.expires_at <= n.now AND l.owner IS NOT NULL AND l.owner = h.gate AND l.expires_at > n.now)::int::bigint
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{holder}} AS h LEFT JOIN {{lock}} AS l ON l.name = h.name
+ WHERE greatest(h.expires_at, h.reopens_at) <= n.now - CASE WHEN h.gate = '' THEN 0 ELSE 60000000 END
+ ORDER BY h.name, h.owner LIMIT :limit::bigint;
+
+-- name: forget_holders(name, owner)
+-- Every argument is an array, an element a holder.
+DELETE FROM {{holder}} AS h USING unnest(:name::text[], :owner::text[]) AS x (name, owner)
+ WHERE h.name = x.name AND h.owner = x.owner
+   AND greatest(h.expires_at, h.reopens_at) <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - CASE WHEN h.gate = '' THEN 0 ELSE 60000000 END;

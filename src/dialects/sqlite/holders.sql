@@ -1,0 +1,231 @@
+-- This file knows how several hold one name on SQLite: readers, and those who have permits. schema/README.md says what the
+-- columns mean; lock.sql beside this one how now is read.
+--
+-- Each holder has a row of its own, and the lock's row is the gate: its owner is none of theirs but the gate that their
+-- rows name, its entries say in which mode it is held, its token grows with each of them, and it ends when the last of
+-- them does. So whoever asks exclusively looks at nothing else. The writer of a file is alone: nobody comes between.
+-- A holder whose gate is not the owner of the lock's row holds nothing any more, however late it ends.
+
+-- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket) -> packet
+-- Makes the gate where there is none, takes out who is counted no more, and adds the holder where it may come in; then the
+-- gate says so. The answer is the token; 0: busy; and no row without the floor row. Once more by the same owner, or late:
+-- it has the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
+-- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; a reader is counted by
+-- nobody, and only goes with the others of its gate. Tickets are as in acquire.
+INSERT INTO {{lock}} (name, token, expires_at)
+SELECT :name, f.token + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 FROM {{lock}} AS f
+ WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name);
+DELETE FROM {{holder}}
+ WHERE name = :name
+   AND EXISTS (SELECT 1 FROM {{lock}} AS l
+                WHERE l.name = :name AND (:mode = 'permits' OR l.owner IS NULL OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
+                  AND CASE WHEN {{holder}}.gate = '' THEN {{holder}}.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+                           WHEN l.owner IS NULL OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 OR {{holder}}.gate <> l.owner THEN 1
+                           ELSE max({{holder}}.expires_at, {{holder}}.reopens_at) <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 END);
+UPDATE {{holder}} SET expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease), lease_us = max(lease_us, :lease)
+ WHERE name = :name AND owner = :owner AND token > 0 AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
+INSERT INTO {{holder}} (name, owner, gate, token, permits, permit_limit, node, label, actor, meta, acquired_at, expires_at,
+                        reopens_at, lease_us)
+SELECT l.name, :owner, CASE WHEN l.live THEN l.owner ELSE :gate END, max(l.token, f.token) + 1,
+       CASE WHEN :mode = 'permits' THEN :permits ELSE 0 END, :limit, :node, :label, :actor, :meta, l.now, l.now + :lease,
+       CASE WHEN :at_least = 0 THEN 0 ELSE l.now + :at_least END, :lease
+  FROM (SELECT b.*, t.now, b.owner IS NOT NULL AND b.expires_at > t.now AS live
+          FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS b WHERE b.name = :name) AS l, {{lock}} AS f
+ WHERE f.name = '' AND CASE WHEN l.live THEN l.entries = :mode ELSE l.reopens_at <= l.now END
+   AND NOT EXISTS (SELECT 1 FROM {{holder}} AS x
+                    WHERE x.name = l.name AND x.owner = :owner AND (x.gate = '' OR (l.live AND x.gate = l.owner)))
+   AND (:mode <> 'permits'
+        OR :permits <= :limit - (SELECT coalesce(sum(x.permits), 0) FROM {{holder}} AS x
+                                  WHERE l.live AND x.name = l.name AND x.gate = l.owner))
+   AND (l.next_ticket <= l.served_ticket
+        OR NOT EXISTS (SELECT 1 FROM {{waiter}} AS w
+                        WHERE w.name = l.name AND w.ticket > l.served_ticket AND w.expires_at > l.now
+                          AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))
+ON CONFLICT (name, owner) DO UPDATE
+   SET gate = excluded.gate, token = excluded.token, permits = excluded.permits, permit_limit = excluded.permit_limit,
+       node = excluded.node, label = excluded.label, actor = excluded.actor, meta = excluded.meta,
+       acquired_at = excluded.acquired_at, expires_at = excluded.expires_at, reopens_at = excluded.reopens_at,
+       lease_us = excluded.lease_us;
+UPDATE {{lock}} AS l
+   SET owner = h.gate, entries = :mode, token = max(l.token, h.token), actor = '', meta = '',
+       node = CASE WHEN h.token > l.token THEN h.node ELSE l.node END,
+       label = CASE WHEN h.token > l.token THEN h.label ELSE l.label END,
+       acquired_at = CASE WHEN l.owner IS h.gate THEN l.acquired_at ELSE h.acquired_at END,
+       lease_us = CASE WHEN l.owner IS h.gate THEN max(l.lease_us, h.lease_us) ELSE h.lease_us END,
+       expires_at = CASE WHEN l.owner IS h.gate THEN max(l.expires_at, h.expires_at, h.reopens_at)
+                         ELSE max(h.expires_at, h.reopens_at) END,
+       next_ticket = max(l.next_ticket, :ticket), served_ticket = max(l.served_ticket, :ticket)
+  FROM {{holder}} AS h
+ WHERE l.name = :name AND h.name = l.name AND h.owner = :owner
+   AND ((h.gate = l.owner AND (h.token > l.token OR max(h.expires_at, h.reopens_at) > l.expires_at))
+        OR (h.token > l.token AND (l.owner IS NULL OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000) AND l.reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000));
+SELECT CASE WHEN h.gate = l.owner AND h.token > 0 THEN h.token ELSE 0 END,
+       h.gate IS NOT NULL AND h.gate = l.owner AND :ticket > 0 AND l.wanted_until > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+  FROM {{lock}} AS f LEFT JOIN {{lock}} AS l ON l.name = :name
+       LEFT JOIN {{holder}} AS h ON h.name = l.name AND h.owner = :owner
+ WHERE f.name = '';
+
+-- name: drop_holder(name, owner, token, refused) -> packet
+-- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
+-- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, and where :refused is not 0 it is not
+-- granted the name any more for so long. The answer: whether it was there, and whether somebody waits.
+DELETE FROM {{holder}}
+ WHERE name = :name AND owner = :owner AND gate <> '' AND gate IS NOT (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
+UPDATE {{lock}} AS l
+   SET owner = CASE WHEN r.until IS NULL THEN NULL ELSE l.owner END,
+       entries = CASE WHEN r.until IS NULL THEN '' ELSE l.entries END,
+       node = CASE WHEN r.until IS NULL THEN r.node ELSE l.node END,
+       label = CASE WHEN r.until IS NULL THEN r.label ELSE l.label END,
+       expires_at = coalesce(r.until, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
+  FROM (SELECT m.gate, m.node, m.label,
+               (SELECT max(CASE WHEN h.owner = m.owner THEN m.reopens_at ELSE max(h.expires_at, h.reopens_at) END)
+                  FROM {{holder}} AS h
+                 WHERE h.name = m.name AND h.gate = m.gate
+                   AND (h.owner <> m.owner OR (:token > 0 AND m.reopens_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000))) AS until
+          FROM {{holder}} AS m
+         WHERE m.name = :name AND m.owner = :owner AND m.gate <> ''
+           AND CASE WHEN :token = 0 THEN m.token > 0 ELSE m.token = :token END) AS r
+ WHERE l.name = :name AND l.owner = r.gate;
+INSERT INTO {{holder}} (name, owner, gate, token, expires_at) SELECT :name, :owner, '', 0, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :refused WHERE :refused > 0
+ON CONFLICT (name, owner) DO UPDATE SET gate = '', token = 0, permits = 0, expires_at = excluded.expires_at, reopens_at = 0;
+UPDATE {{holder}} SET token = 0, expires_at = reopens_at
+ WHERE name = :name AND owner = :owner AND :token > 0 AND token = :token AND reopens_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
+DELETE FROM {{holder}}
+ WHERE name = :name AND owner = :owner AND :refused = 0 AND CASE WHEN :token = 0 THEN token > 0 ELSE token = :token END;
+SELECT changes() > 0
+       OR EXISTS (SELECT 1 FROM {{holder}} AS h
+                   WHERE h.name = :name AND h.owner = :owner AND h.token = 0 AND h.gate <> '' AND :token > 0),
+       l.wanted_until > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AND (l.owner IS NULL OR l.entries = 'permits')
+  FROM {{lock}} AS l WHERE l.name = :name;
+
+-- name: renew_holders(name, owner, token, lease) -> packet
+-- As renew, once a holder, all in one transaction; the answer is the owner, and 1, or 2 if somebody waits.
+UPDATE {{holder}} SET expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+ WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
+UPDATE {{lock}} AS l SET expires_at = max(l.expires_at, h.expires_at) FROM {{holder}} AS h
+ WHERE l.name = :name AND h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner;
+SELECT h.owner,
+       1 + EXISTS (SELECT 1 FROM {{waiter}} AS w
+                    WHERE w.name = l.name AND w.owner <> h.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
+                      AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
+  FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
+
+-- name: extend_holder(name, owner, token, lease, at_least) -> packet
+UPDATE {{holder}}
+   SET lease_us = :lease, expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease),
+       reopens_at = CASE WHEN :at_least = 0 THEN reopens_at ELSE max(reopens_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :at_least) END
+ WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
+UPDATE {{lock}} AS l SET expires_at = max(l.expires_at, h.expires_at, h.reopens_at) FROM {{holder}} AS h
+ WHERE l.name = :name AND h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner;
+SELECT EXISTS (SELECT 1 FROM {{waiter}} AS w
+                WHERE w.name = l.name AND w.owner <> h.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
+                  AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
+  FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
+
+-- name: update_holder_metadata(name, owner, token, meta, keep) -> packet
+UPDATE {{lock}} SET kept = :meta
+ WHERE name = :name AND :keep <> 0
+   AND owner = (SELECT h.gate FROM {{holder}} AS h WHERE h.name = :name AND h.owner = :owner AND h.token = :token);
+UPDATE {{holder}} SET meta = :meta
+ WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
+
+-- name: adopt_holder(name, owner, token, new_owner, node, label, actor, lease, meta) -> packet
+-- As adopt. The answer is how many permits it has: 0 for a reader.
+UPDATE {{holder}}
+   SET owner = :new_owner, node = :node, label = :label, actor = :actor, lease_us = :lease,
+       meta = CASE WHEN :meta = '' THEN meta ELSE :meta END, expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+ WHERE name = :name AND token = :token AND token > 0 AND owner IN (:owner, :new_owner)
+   AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
+UPDATE {{lock}} AS l SET expires_at = max(l.expires_at, h.expires_at, h.reopens_at) FROM {{holder}} AS h
+ WHERE l.name = :name AND h.name = l.name AND h.owner = :new_owner AND h.token = :token AND h.gate = l.owner;
+SELECT h.permits FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
+ WHERE h.name = :name AND h.owner = :new_owner AND h.token = :token;
+
+-- name: rename_holder(name, owner, token, actor)
+UPDATE {{holder}} SET actor = :actor WHERE name = :name AND owner = :owner AND token = :token;
+
+-- name: look_to_join(name, owner, mode, permits, limit, ticket)
+-- As look, for who would come in beside others. The owner is answered where it is in already.
+SELECT s.opens_at <= s.now AND s.queued_until <= s.now, max(0, s.opens_at - s.now, s.queued_until - s.now),
+       s.queued_until > s.now, CASE WHEN s.live AND s.entries <> :mode THEN s.actor ELSE '' END,
+       max(0, s.wanted_until - s.now), CASE WHEN s.inside THEN :owner ELSE '' END, s.token, s.live
+  FROM (SELECT g.*,
+               CASE WHEN NOT g.live THEN g.reopens_at
+                    WHEN g.entries <> :mode THEN max(g.reopens_at, g.expires_at)
+                    WHEN :mode = 'permits' AND :permits > :limit - g.taken THEN coalesce(g.first_end, g.expires_at)
+                    ELSE 0 END AS opens_at,
+               CASE WHEN g.next_ticket <= g.served_ticket THEN 0
+                    ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w
+                                    WHERE w.name = :name AND w.ticket > g.served_ticket AND w.expires_at > g.now
+                                      AND (:ticket <= g.served_ticket OR w.ticket < :ticket)), 0) END AS queued_until
+          FROM (SELECT l.*, t.now, l.owner IS NOT NULL AND l.expires_at > t.now AS live,
+                       (SELECT coalesce(sum(x.permits), 0) FROM {{holder}} AS x
+                         WHERE :mode = 'permits' AND x.name = l.name AND x.gate = l.owner
+                           AND max(x.expires_at, x.reopens_at) > t.now) AS taken,
+                       (SELECT min(max(x.expires_at, x.reopens_at)) FROM {{holder}} AS x
+                         WHERE :mode = 'permits' AND x.permits > 0 AND x.name = l.name AND x.gate = l.owner
+                           AND max(x.expires_at, x.reopens_at) > t.now) AS first_end,
+                       EXISTS (SELECT 1 FROM {{holder}} AS x
+                                WHERE x.name = l.name AND x.owner = :owner AND x.gate = l.owner AND x.token > 0
+                                  AND l.expires_at > t.now) AS inside
+                  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS l WHERE l.name = :name) AS g) AS s;
+
+-- name: fence_holder(name, owner, token, lease, installation)
+-- As fence: proves the gate by writing it; the holder's row is written next.
+UPDATE {{lock}} SET expires_at = max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+ WHERE name = :name
+   AND owner = (SELECT h.gate FROM {{holder}} AS h WHERE h.name = :name AND h.owner = :owner AND h.token = :token)
+   AND EXISTS (SELECT 1 FROM {{lock}} AS i WHERE i.name = '' AND i.meta = :installation);
+
+-- name: fence_holder_row(name, owner, token, lease)
+UPDATE {{holder}} SET expires_at = max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+ WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
+
+-- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet
+-- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
+-- already. The answer is its token.
+INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
+SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000, max(l.expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease),
+       l.reopens_at, l.lease_us
+  FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.entries = ''
+ON CONFLICT (name, owner) DO NOTHING;
+UPDATE {{lock}} AS l SET owner = h.gate, entries = 'shared', token = h.token, actor = '', meta = '',
+       expires_at = max(h.expires_at, h.reopens_at)
+  FROM {{holder}} AS h
+ WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.entries = ''
+   AND h.name = l.name AND h.owner = :new_owner AND h.token = l.token + 1;
+SELECT h.token FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
+ WHERE h.name = :name AND h.owner = :new_owner AND h.token = :token + 1;
+
+-- name: upgrade(name, owner, token, new_owner, lease) -> packet
+-- From the only one who shares it to its one holder, under the next token; others whose lease lasts keep it from that. Once
+-- more after an answer that was lost: it is the holder already. The answer is its token.
+UPDATE {{lock}} AS l SET owner = :new_owner, entries = '', token = l.token + 1, node = h.node, label = h.label,
+       actor = h.actor, meta = h.meta, acquired_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000, lease_us = h.lease_us, reopens_at = max(l.reopens_at, h.reopens_at),
+       expires_at = max(h.expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+  FROM {{holder}} AS h
+ WHERE l.name = :name AND h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner
+   AND l.entries = 'shared'
+   AND NOT EXISTS (SELECT 1 FROM {{holder}} AS x
+                    WHERE x.name = l.name AND x.gate = l.owner AND x.owner <> :owner
+                      AND max(x.expires_at, x.reopens_at) > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000);
+DELETE FROM {{holder}}
+ WHERE name = :name AND owner = :owner
+   AND EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :new_owner);
+SELECT l.token FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :new_owner;
+
+-- name: dead_holders(limit)
+-- Holders of a gate that is no more, or whose lease was over for a minute, and what was left by those who gave it back.
+SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at,
+       h.token > 0 AND h.expires_at <= t.now AND l.owner IS NOT NULL AND l.owner = h.gate AND l.expires_at > t.now
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{holder}} AS h LEFT JOIN {{lock}} AS l ON l.name = h.name
+ WHERE max(h.expires_at, h.reopens_at) <= t.now - CASE WHEN h.gate = '' THEN 0 ELSE 60000000 END
+ ORDER BY h.name, h.owner LIMIT :limit;
+
+-- name: forget_holders(name, owner)
+-- Once a holder, all in one transaction.
+DELETE FROM {{holder}}
+ WHERE name = :name AND owner = :owner
+   AND max(expires_at, reopens_at) <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - CASE WHEN gate = '' THEN 0 ELSE 60000000 END;

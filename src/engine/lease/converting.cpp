@@ -1,0 +1,85 @@
+// Makes an exclusive lease one of several that share the name, and the only one of them exclusive again.
+#include "engine/core.hpp"
+#include "engine/retry.hpp"
+#include "types/name.hpp"
+#include "types/owner.hpp"
+
+#include <dlock/error.hpp>
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+namespace dlock {
+inline namespace v0 {
+
+using engine::Lease;
+
+std::shared_ptr<Lease> Core::downgrade(const std::shared_ptr<Lease>& held) {
+  check_convertible(*held, Mode::exclusive);
+  return convert(held, Mode::shared);
+}
+
+// Two that wait for each other would do so for ever: only the one that is alone is made exclusive.
+std::shared_ptr<Lease> Core::upgrade(const std::shared_ptr<Lease>& held) {
+  check_convertible(*held, Mode::shared);
+  return convert(held, Mode::exclusive);
+}
+
+void Core::check_convertible(const Lease& held, Mode from) {
+  const auto refuse = [&](std::string_view why) {
+    throw Error(Fault::misuse, fmt::format("the lock {} (token {}) {}", in_quotes(held.name()), number(held.token()), why));
+  };
+  if (held.mode() != from)
+    refuse(fmt::format("is held in mode {}, and only {} one can be made {}", to_string(held.mode()),
+                       from == Mode::exclusive ? "an exclusive" : "a shared",
+                       from == Mode::exclusive ? "shared" : "exclusive"));
+  if (!held.entry().empty()) refuse("is its node's (Reentrance::node), and stays exclusive");
+  if (entries_.inside(held) != 1) refuse("has been entered more than once: leave the inner ones first");
+}
+
+// Under another owner and the next token, so that nothing of the old grant can be taken for the new one. Where nobody
+// knows what became of it, it is lost: there may be others who hold the name by then.
+std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to) {
+  const std::string owner = random_identity();
+  const auto terms = held->terms();
+  Instant sent{};
+  bool in_doubt = false;
+  std::optional<Token> token;
+  try {
+    token = retry(soon(), {}, in_doubt, [&](Deadline until) {
+      sent = BootClock::now();
+      return to == Mode::shared ? table_->downgrade(held->key(), owner, until)
+                                : table_->upgrade(held->key(), owner, until);
+    });
+  } catch (const Error&) {
+    if (!in_doubt) throw;
+    if (held->lose(Loss::unconfirmed)) events_->emit_loss(held, "nobody answered when it was to be converted");
+    renewer_.free_later({held->name(), held->owner(), {}, {}, false, held->longest(), held->mode()});
+    renewer_.free_later({held->name(), owner, {}, {}, false, held->longest(), to});
+    throw;
+  }
+  if (!token) {
+    if (to == Mode::exclusive) return nullptr;
+    if (held->lose(Loss::refused)) events_->emit_loss(held, "it could not be converted: the lease is no longer ours");
+    throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be made shared",
+                                         in_quotes(held->name()), number(held->token())));
+  }
+  auto next = std::make_shared<Lease>(Name(held->name()), owner, *token, terms, sent);
+  next->in_mode(to);
+  next->say(*held);
+  next->passed.since = sent;
+  const bool was_open = entries_.opened(held);
+  entries_.close(held);
+  const auto job = held->belongs_to_nobody();
+  forget(held);
+  if (in_doubt) next->unanswered = true;
+  hold(next, job, sent);
+  if (was_open) open_to_job(next);
+  if (to == Mode::shared) queues_->wake_head(next->name());
+  return next;
+}
+
+}  // namespace v0
+}  // namespace dlock

@@ -1,0 +1,196 @@
+// Which named statements let holders in and out, and how their answers read.
+#include "store/holders.hpp"
+
+#include "dialects/dialect.hpp"
+#include "store/holder_rows.hpp"
+#include "store/installation.hpp"
+#include "store/renewals.hpp"
+#include "types/owner.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace dlock::store {
+namespace {
+
+// As long as the engine reckons with a late attempt.
+constexpr Duration refused_for = std::chrono::hours{1};
+
+}  // namespace
+
+Holders::Holders(const dialects::Statements& all, OnConnection on_connection, Notify notify)
+    : add_holder_(all.at("add_holder", {"name", "owner", "gate", "node", "label", "actor", "lease", "at_least", "meta",
+                                        "mode", "permits", "limit", "ticket"})),
+      drop_holder_(all.at("drop_holder", {"name", "owner", "token", "refused"})),
+      renew_holders_(all.at("renew_holders", {"name", "owner", "token", "lease"})),
+      extend_holder_(all.at("extend_holder", {"name", "owner", "token", "lease", "at_least"})),
+      update_holder_metadata_(all.at("update_holder_metadata", {"name", "owner", "token", "meta", "keep"})),
+      adopt_holder_(all.at("adopt_holder",
+                           {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "meta"})),
+      look_to_join_(all.at("look_to_join", {"name", "owner", "mode", "permits", "limit", "ticket"})),
+      downgrade_(all.at("downgrade", {"name", "owner", "token", "new_owner", "gate", "lease"})),
+      upgrade_(all.at("upgrade", {"name", "owner", "token", "new_owner", "lease"})),
+      dead_holders_(all.at("dead_holders", {"limit"})),
+      forget_holders_(all.at("forget_holders", {"name", "owner"})),
+      on_connection_(std::move(on_connection)),
+      notify_(std::move(notify)) {}
+
+void Holders::ask(const dialects::Statement& statement, std::span<const Argument> arguments, Deadline deadline,
+                  const Read& read) const {
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline& until) {
+    read(connection.run(statement, arguments, until));
+  });
+}
+
+Granted Holders::add(const AcquireRequest& ask, Deadline deadline) const {
+  const Identity gate;
+  const std::array<Argument, 13> arguments{std::string_view{ask.name.text()},
+                                           ask.owner,
+                                           std::string_view{gate},
+                                           ask.node,
+                                           ask.label,
+                                           ask.actor,
+                                           ask.lease.count(),
+                                           ask.at_least.count(),
+                                           ask.metadata,
+                                           to_string(ask.mode),
+                                           ask.permits,
+                                           ask.limit,
+                                           ask.ticket};
+  Granted granted;
+  try {
+    this->ask(add_holder_, arguments, deadline, [&](const Answer& answer) {
+      if (answer.rows() == 0) throw no_floor();
+      const auto token = answer.integer(0, 0);
+      if (token > 0) granted.token = Token{token};
+      granted.row_locked = token < 0;
+      if (answer.integer(0, 1) != 0) notify_();
+    });
+  } catch (const Failure& failure) {
+    if (failure.cause() != Cause::locked) throw;
+    return {std::nullopt, true};
+  }
+  return granted;
+}
+
+bool Holders::drop(std::string_view name, std::string_view owner, Token token, Duration refused,
+                   Deadline deadline) const {
+  bool was_there = false;
+  const std::array<Argument, 4> arguments{name, owner, number(token), refused.count()};
+  ask(drop_holder_, arguments, deadline, [&](const Answer& answer) {
+    if (answer.rows() == 0) return;  // there is no such name
+    if (answer.integer(0, 0) < 0)
+      throw Failure(Cause::serialization, "a holder was not dropped: a cluster has undone the transaction");
+    was_there = answer.integer(0, 0) != 0;
+    if (answer.integer(0, 1) != 0) notify_();
+  });
+  return was_there;
+}
+
+bool Holders::drop(const LeaseKey& key, Deadline deadline) const {
+  return drop(key.name, key.owner, key.token, {}, deadline);
+}
+
+void Holders::withdraw(std::string_view name, std::string_view owner, Deadline deadline) const {
+  drop(name, owner, Token{}, refused_for, deadline);
+}
+
+std::vector<Renewed> Holders::renew(std::span<const LeaseKey> keys, Deadline deadline) const {
+  std::vector<Argument> rows;
+  rows.reserve(keys.size() * 4);
+  for (const auto& key : keys)
+    for (const Argument& argument :
+         {Argument{key.name}, Argument{key.owner}, Argument{number(key.token)}, Argument{key.lease.count()}})
+      rows.push_back(argument);
+  std::vector<Renewed> renewed;
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
+    renewed = renewed_many(keys, connection.run_rows(renew_holders_, rows, 4, deadline));
+  });
+  return renewed;
+}
+
+Renewed Holders::extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) const {
+  auto renewed = Renewed::lost;
+  const std::array<Argument, 5> arguments{key.name, key.owner, number(key.token), lease.count(), at_least.count()};
+  ask(extend_holder_, arguments, deadline, [&](const Answer& answer) {
+    if (answer.rows() > 0) renewed = answer.integer(0, 0) != 0 ? Renewed::wanted : Renewed::yes;
+  });
+  return renewed;
+}
+
+bool Holders::update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) const {
+  bool updated = false;
+  const std::int64_t kept = keep == Keep::for_next ? 1 : 0;
+  const std::array<Argument, 5> arguments{key.name, key.owner, number(key.token), metadata, kept};
+  ask(update_holder_metadata_, arguments, deadline, [&](const Answer& answer) { updated = answer.affected > 0; });
+  return updated;
+}
+
+std::optional<Mode> Holders::adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) const {
+  std::optional<Mode> mode;
+  const std::array<Argument, 9> arguments{from.name, from.owner, number(from.token), to.owner,   to.node,
+                                          to.label,  to.actor,   to.lease.count(),   to.metadata};
+  ask(adopt_holder_, arguments, deadline, [&](const Answer& answer) {
+    if (answer.rows() > 0) mode = answer.integer(0, 0) > 0 ? Mode::permits : Mode::shared;
+  });
+  return mode;
+}
+
+Availability Holders::look(const AcquireRequest& ask, Deadline deadline) const {
+  Availability availability{true, {}};
+  const std::array<Argument, 6> arguments{std::string_view{ask.name.text()}, ask.owner, to_string(ask.mode),
+                                          ask.permits,                       ask.limit, ask.ticket};
+  this->ask(look_to_join_, arguments, deadline, [&](const Answer& answer) {
+    if (answer.rows() > 0) availability = availability_of(answer);
+  });
+  return availability;
+}
+
+std::optional<Token> Holders::downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const {
+  std::optional<Token> token;
+  const Identity gate;
+  const std::array<Argument, 6> arguments{from.name, from.owner,             number(from.token),
+                                          new_owner, std::string_view{gate}, from.lease.count()};
+  ask(downgrade_, arguments, deadline, [&](const Answer& answer) {
+    if (answer.rows() > 0) token = Token{answer.integer(0, 0)};
+  });
+  if (token) notify_();
+  return token;
+}
+
+std::optional<Token> Holders::upgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const {
+  std::optional<Token> token;
+  const std::array<Argument, 5> arguments{from.name, from.owner, number(from.token), new_owner, from.lease.count()};
+  ask(upgrade_, arguments, deadline, [&](const Answer& answer) {
+    if (answer.rows() > 0) token = Token{answer.integer(0, 0)};
+  });
+  return token;
+}
+
+LockTable::Forgotten Holders::forget(std::size_t limit, Deadline deadline) const {
+  LockTable::Forgotten forgotten;
+  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
+    forgotten = {};
+    std::vector<std::string> dead;
+    const Argument most = static_cast<std::int64_t>(limit);
+    const Answer& answer = connection.run(dead_holders_, {&most, 1}, deadline);
+    for (std::size_t row = 0; row < answer.rows(); ++row) {
+      dead.push_back(answer.text(row, 0));
+      dead.push_back(answer.text(row, 1));
+      if (answer.integer(row, 6) != 0)
+        forgotten.abandoned.push_back({answer.text(row, 0), answer.text(row, 2), answer.text(row, 3),
+                                       Token{answer.integer(row, 4)}, Duration{answer.integer(row, 5)}});
+    }
+    if (dead.empty()) return;
+    const std::vector<Argument> rows(dead.begin(), dead.end());
+    forgotten.removed = static_cast<std::size_t>(connection.run_rows(forget_holders_, rows, 2, deadline).affected);
+    // Who was quicker tells of them.
+    if (forgotten.removed != dead.size() / 2) forgotten.abandoned.clear();
+  });
+  return forgotten;
+}
+
+}  // namespace dlock::store
