@@ -117,7 +117,7 @@ std::optional<std::shared_ptr<Lease>> Core::take_up(Request& request, const stor
 // have entered.
 void Core::start_over(Request& request, bool whole, const Deadline& deadline) {
   retry(deadline, [&](Deadline until) {
-    if (whole || request.entry.empty()) table_->withdraw(request.name.text(), request.owner, request.mode, until);
+    if (whole || request.entry.empty()) table_->withdraw(request.name.text(), request.owner, until, request.mode);
     else table_->leave(request.name.text(), request.entry, until);
     return true;
   });

@@ -156,7 +156,8 @@ class LockTable {
   }
   // Frees whatever `owner` holds on `name` in that mode, for asks whose answer never came. If nobody holds the name, it
   // remembers that this owner is not to be granted it any more.
-  virtual void withdraw(std::string_view name, std::string_view owner, Mode mode, Deadline deadline) = 0;
+  virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline,
+                        Mode mode = Mode::exclusive) = 0;
   // Enters a row held by live entries of the asker's node; asking twice with the same entry enters once. Where
   // `replaces(owner)` says so, the row is taken over instead: the next token, the asker's owner and no entry but its own.
   using Replaces = std::function<bool(std::string_view owner)>;
@@ -176,8 +177,8 @@ class LockTable {
   // Makes an exclusive lease the first of those that share the name, and the only one of them exclusive again, under another
   // owner and the next token, which is answered; asking twice does so once. Empty: it is not the key's any more, or, to
   // become exclusive, not the only one.
-  virtual std::optional<Token> downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) = 0;
-  virtual std::optional<Token> upgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) = 0;
+  virtual std::optional<Token> downgrade(const LeaseKey&, std::string_view /*new_owner*/, Deadline) { return {}; }
+  virtual std::optional<Token> upgrade(const LeaseKey&, std::string_view /*new_owner*/, Deadline) { return {}; }
   // Frees a name whose token is still `seen`, moves its token on, and leaves the reason. False: it was free or had moved on.
   virtual bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) = 0;
 
@@ -192,7 +193,9 @@ class LockTable {
   // For one who has that ticket, or none (0), and wants it exclusively.
   virtual Availability look(std::string_view name, std::int64_t ticket, Deadline deadline) = 0;
   // For one who would have it in the mode that it asks for: there, `owner` says whether it has it.
-  virtual Availability look_for(const AcquireRequest& ask, Deadline deadline) = 0;
+  virtual Availability look_for(const AcquireRequest& ask, Deadline deadline) {
+    return look(ask.name.text(), ask.ticket, deadline);
+  }
   virtual RowAvailability peek(std::string_view name, Deadline deadline) = 0;
   // After an attempt that could not have the row. Waits only briefly for whatever is locked.
   virtual Blocked blocked(std::string_view name, Deadline deadline) = 0;
@@ -237,7 +240,7 @@ class LockTable {
     std::size_t removed = 0;
     std::vector<Abandoned> abandoned{};
   };
-  virtual Forgotten forget_holders(std::size_t limit, Deadline deadline) = 0;
+  virtual Forgotten forget_holders(std::size_t /*limit*/, Deadline) { return {}; }
   // What became of a settling that nobody answered.
   virtual Settled settled(std::string_view name, Token token, std::string_view settler, Deadline deadline) = 0;
 

@@ -128,7 +128,7 @@ class SqlLockTable final : public LockTable {
     return combining_->release_together(keys, deadline);
   }
 
-  void withdraw(std::string_view name, std::string_view owner, Mode mode, Deadline deadline) override {
+  void withdraw(std::string_view name, std::string_view owner, Deadline deadline, Mode mode) override {
     if (mode != Mode::exclusive) return holders_->withdraw(name, owner, deadline);
     freed(ask_->withdraw, {name, owner}, deadline);
   }

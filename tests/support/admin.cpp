@@ -36,8 +36,10 @@ void Admin::age(std::string_view name, Duration by) {
 
 void Admin::expire(std::string_view name) {
   const std::string key(name);
-  const std::string sql = "UPDATE resource_lock SET expires_at = acquired_at WHERE name = :name";
-  *sql_ << sql, soci::use(key, "name");
+  for (const char* table : {"resource_lock", "resource_lock_holder"}) {
+    const std::string sql = std::string("UPDATE ") + table + " SET expires_at = acquired_at WHERE name = :name";
+    *sql_ << sql, soci::use(key, "name");
+  }
 }
 
 void Admin::make_idle_for_days(std::string_view name) { age(name, std::chrono::hours{100}); }

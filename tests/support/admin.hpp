@@ -25,7 +25,7 @@ class Admin {
 
   // The row's times, as if `by` had passed since they were written.
   void age(std::string_view name, Duration by);
-  // The row's lease, as if it had just ended; its at-least time stays.
+  // The row's lease, and that of all who share it, as if it had just ended; its at-least time stays.
   void expire(std::string_view name);
   // The row was idle for days: a candidate for the reaper.
   void make_idle_for_days(std::string_view name);

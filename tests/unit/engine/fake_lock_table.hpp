@@ -74,7 +74,7 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  void withdraw(std::string_view name, std::string_view owner, Deadline) override {
+  void withdraw(std::string_view name, std::string_view owner, Deadline, Mode) override {
     with_mishaps([&] {
       if (withdrawals_to_fail > 0) {
         --withdrawals_to_fail;
@@ -166,7 +166,7 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  bool adopt(const store::LeaseKey& from, const store::AcquireRequest& to, Deadline) override {
+  std::optional<Mode> adopt(const store::LeaseKey& from, const store::AcquireRequest& to, Deadline) override {
     const bool adopted = with_mishaps([&] {
       auto& row = rows_[std::string(from.name)];
       if (row.token != number(from.token) || (row.owner != from.owner && row.owner != to.owner) || !row.ends.empty())
@@ -179,7 +179,7 @@ class FakeLockTable final : public store::LockTable {
       return true;
     });
     if (after_adopting) after_adopting();
-    return adopted;
+    return adopted ? std::optional(Mode::exclusive) : std::nullopt;
   }
 
   bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline) override {
