@@ -147,7 +147,7 @@ std::vector<WaitEdge> SqlWaiterTable::chain(std::string_view actor, std::string_
     for (std::size_t row = 0; row < answer.rows(); ++row)
       edges.push_back({answer.text(row, 0), answer.text(row, 1), answer.text(row, 2), answer.integer(row, 3),
                        answer.integer(row, 4), answer.text(row, 5), answer.text(row, 6), answer.text(row, 7),
-                       Token{answer.integer(row, 8)}});
+                       Token{answer.integer(row, 8)}, answer.text(row, 9)});
   });
   return edges;
 }

@@ -56,6 +56,8 @@ bool is_integer(enum_field_types type) {
          type == MYSQL_TYPE_LONGLONG || type == MYSQL_TYPE_YEAR;
 }
 
+constexpr std::string_view out_of_time = "1969";
+
 // Who is killed, or out of time, behind the packet's commit is told only that; nor does what has `answered` before tell.
 [[noreturn]] void throw_from_packet(const Failure& failure, bool answered) {
   if (failure.cause() != Cause::timed_out && !answered) throw Failure(failure);
@@ -330,6 +332,8 @@ void ServerConnection::run_packet(const std::string& sql, Deadline deadline) {
     try {
       if (usable_) query("ROLLBACK" + impatient, deadline);
     } catch (const Failure&) { usable_ = false; }
+    // The time that the packet gives its wait for a row was over.
+    if (failure.code() == out_of_time) throw Failure(Cause::locked, failure.what(), failure.code());
     throw_from_packet(failure, false);
   }
 }

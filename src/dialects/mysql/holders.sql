@@ -6,6 +6,7 @@
 -- them does. So whoever asks exclusively looks at nothing else. Who may hold is decided and written with the gate locked.
 -- A holder whose gate is not the owner of the lock's row holds nothing any more, however late it ends.
 --
+-- A gate that is locked elsewhere is waited for a moment on MariaDB, and not at all on MySQL, whose shortest wait is a second.
 -- A cluster may undo the transaction between two statements of a packet, and MariaDB tells nobody: what comes later writes
 -- nothing outside of it, or what is right by itself, and the answer is read behind the COMMIT. See draw.
 
@@ -22,7 +23,8 @@ INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = :name)
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
+/*M! SET STATEMENT max_statement_time = 0.05 FOR */
+SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name
  WHERE h.name = :name AND (:mode = 'permits' OR l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
    AND CASE WHEN h.gate = '' THEN h.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
@@ -79,7 +81,8 @@ SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN h.gate <> 
 -- granted the name any more for so long. The answer: whether it was there, and whether somebody waits.
 START TRANSACTION;
 SET @dlock_gate = NULL, @dlock_until = NULL, @dlock_left = 0;
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
+/*M! SET STATEMENT max_statement_time = 0.05 FOR */
+SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 DELETE h FROM {{holder}} h LEFT JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.gate <> '' AND l.name IS NULL /*M! AND @@in_transaction = 1 */;
 SELECT m.gate,
@@ -137,7 +140,8 @@ SELECT h.owner,
 
 -- name: extend_holder(name, owner, token, lease, at_least) -> packet
 START TRANSACTION;
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
+/*M! SET STATEMENT max_statement_time = 0.05 FOR */
+SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
    SET h.lease_us = :lease, h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
        h.reopens_at = IF(:at_least = 0, h.reopens_at, GREATEST(h.reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least))
@@ -160,7 +164,8 @@ UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
 -- name: adopt_holder(name, owner, token, new_owner, node, label, actor, lease, meta) -> packet
 -- As adopt. The answer is how many permits it has: 0 for a reader.
 START TRANSACTION;
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
+/*M! SET STATEMENT max_statement_time = 0.05 FOR */
+SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
    SET h.owner = :new_owner, h.node = :node, h.label = :label, h.actor = :actor, h.lease_us = :lease,
        h.meta = IF(:meta = '', h.meta, :meta), h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
@@ -214,7 +219,8 @@ UPDATE {{holder}} SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROS
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
 -- already. The answer is its token.
 START TRANSACTION;
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
+/*M! SET STATEMENT max_statement_time = 0.05 FOR */
+SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
 SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), GREATEST(l.expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
        l.reopens_at, l.lease_us
@@ -232,7 +238,8 @@ SELECT h.token FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner 
 -- From the only one who shares it to its one holder, under the next token; others whose lease lasts keep it from that. Once
 -- more after an answer that was lost: it is the holder already. The answer is its token.
 START TRANSACTION;
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE;
+/*M! SET STATEMENT max_statement_time = 0.05 FOR */
+SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
        LEFT JOIN {{holder}} x ON x.name = h.name AND x.gate = h.gate AND x.owner <> h.owner
                              AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))

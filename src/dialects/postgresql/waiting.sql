@@ -104,25 +104,35 @@ UPDATE {{lock}} AS l
 UPDATE {{lock}} SET actor = :actor::text WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
 
 -- name: chain(actor, owner)
--- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
--- at once counts for the last it came to. The thread is what waits and holds: the last 16 digits of an actor.
+-- From the waiter to all who hold what it waits for, to what each of them waits for, and so on: each step once. Whoever waits
+-- for several names at once counts for the last it came to. Those who have permits keep nobody waiting by themselves. The
+-- thread is what waits and holds: the last 16 digits of an actor.
 WITH RECURSIVE n AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
-step (depth, name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token) AS (
-  SELECT 1, w.name, w.owner, w.label, w.ticket, w.since, l.owner, l.actor, l.label, l.token
-    FROM n, {{waiter}} AS w JOIN {{lock}} AS l ON l.name = w.name
+step (name, waiter, waiter_actor, waiter_label, ticket, since, holder, holder_actor, holder_label, token) AS (
+  SELECT w.name, w.owner, w.actor, w.label, w.ticket, w.since, h.owner, h.actor, h.label, h.token
+    FROM n, {{waiter}} AS w JOIN {{lock}} AS l ON l.name = w.name,
+         LATERAL (SELECT l.owner, l.actor, l.label, l.token WHERE l.entries <> 'shared'
+                   UNION ALL
+                  SELECT s.owner, s.actor, s.label, s.token FROM {{holder}} AS s
+                   WHERE l.entries = 'shared' AND s.name = l.name AND s.gate = l.owner AND s.expires_at > n.now) AS h
    WHERE w.owner = :owner::text AND w.actor = :actor::text AND w.expires_at > n.now
      AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND l.owner IS NOT NULL AND l.expires_at > n.now
-  UNION ALL
-  SELECT s.depth + 1, w.name, w.owner, w.label, w.ticket, w.since, l.owner, l.actor, l.label, l.token
-    FROM step AS s, n,
+  UNION
+  SELECT w.name, w.owner, w.actor, w.label, w.ticket, w.since, h.owner, h.actor, h.label, h.token
+    FROM step AS p, n,
          LATERAL (SELECT x.* FROM {{waiter}} AS x LEFT JOIN {{lock}} AS y ON y.name = x.name
-                   WHERE right(x.actor, 16) = right(s.holder_actor, 16) AND x.expires_at > n.now
+                   WHERE right(x.actor, 16) = right(p.holder_actor, 16) AND x.expires_at > n.now
                      AND (x.ticket = 0 OR x.ticket > coalesce(y.served_ticket, 0))
                    ORDER BY x.since DESC, x.owner LIMIT 1) AS w
-         JOIN {{lock}} AS l ON l.name = w.name
-   WHERE s.depth < 64 AND s.holder_actor <> '' AND right(s.holder_actor, 16) <> right(:actor::text, 16)
+         JOIN {{lock}} AS l ON l.name = w.name,
+         LATERAL (SELECT l.owner, l.actor, l.label, l.token WHERE l.entries <> 'shared'
+                   UNION ALL
+                  SELECT s.owner, s.actor, s.label, s.token FROM {{holder}} AS s
+                   WHERE l.entries = 'shared' AND s.name = l.name AND s.gate = l.owner AND s.expires_at > n.now) AS h
+   WHERE p.holder_actor <> '' AND right(p.holder_actor, 16) <> right(:actor::text, 16)
      AND l.owner IS NOT NULL AND l.expires_at > n.now)
-SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token FROM step ORDER BY depth;
+SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token, waiter_actor FROM step
+ LIMIT 4096;
 
 -- name: waiters(prefix)
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, n.now - w.since,

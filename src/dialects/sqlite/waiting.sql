@@ -97,24 +97,29 @@ UPDATE {{lock}} AS l
 UPDATE {{lock}} SET actor = :actor WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: chain(actor, owner)
--- From the waiter to who holds what it waits for, to what that one waits for, and so on. Whoever waits for several names
--- at once counts for the last it came to. The thread is what waits and holds: the last 16 digits of an actor.
+-- From the waiter to all who hold what it waits for, to what each of them waits for, and so on: each step once. Whoever waits
+-- for several names at once counts for the last it came to. Those who have permits keep nobody waiting by themselves. The
+-- thread is what waits and holds: the last 16 digits of an actor.
 WITH RECURSIVE t AS (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now),
-step (depth, name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token) AS (
-  SELECT 1, w.name, w.owner, w.label, w.ticket, w.since, l.owner, l.actor, l.label, l.token
+step (name, waiter, waiter_actor, waiter_label, ticket, since, holder, holder_actor, holder_label, token) AS (
+  SELECT w.name, w.owner, w.actor, w.label, w.ticket, w.since, coalesce(h.owner, l.owner), coalesce(h.actor, l.actor),
+         coalesce(h.label, l.label), coalesce(h.token, l.token)
     FROM t, {{waiter}} AS w JOIN {{lock}} AS l ON l.name = w.name
+         LEFT JOIN {{holder}} AS h ON l.entries = 'shared' AND h.name = l.name AND h.gate = l.owner AND h.expires_at > t.now
    WHERE w.owner = :owner AND w.actor = :actor AND w.expires_at > t.now
      AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND l.owner IS NOT NULL AND l.expires_at > t.now
-  UNION ALL
-  SELECT s.depth + 1, w.name, w.owner, w.label, w.ticket, w.since, l.owner, l.actor, l.label, l.token
+  UNION
+  SELECT w.name, w.owner, w.actor, w.label, w.ticket, w.since, coalesce(h.owner, l.owner), coalesce(h.actor, l.actor),
+         coalesce(h.label, l.label), coalesce(h.token, l.token)
     FROM step AS s, t, {{waiter}} AS w JOIN {{lock}} AS l ON l.name = w.name
-   WHERE s.depth < 64 AND s.holder_actor <> '' AND substr(s.holder_actor, -16) <> substr(:actor, -16)
+         LEFT JOIN {{holder}} AS h ON l.entries = 'shared' AND h.name = l.name AND h.gate = l.owner AND h.expires_at > t.now
+   WHERE s.holder_actor <> '' AND substr(s.holder_actor, -16) <> substr(:actor, -16)
      AND (w.name, w.owner) = (SELECT x.name, x.owner FROM {{waiter}} AS x LEFT JOIN {{lock}} AS y ON y.name = x.name
                                WHERE substr(x.actor, -16) = substr(s.holder_actor, -16) AND x.expires_at > t.now
                                  AND (x.ticket = 0 OR x.ticket > coalesce(y.served_ticket, 0))
                                ORDER BY x.since DESC, x.owner LIMIT 1)
      AND l.owner IS NOT NULL AND l.expires_at > t.now)
-SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token FROM step ORDER BY depth;
+SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token, waiter_actor FROM step LIMIT 4096;
 
 -- name: waiters(prefix)
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.since,

@@ -8,15 +8,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 namespace dlock::engine {
 
+// Breadth first, in an order that is the same for all who look. A way of one: somebody waits for what it holds itself,
+// through another engine; another thread may let go of it.
 std::optional<Cycle> cycle_of(std::vector<store::WaitEdge> chain, std::string_view actor) {
-  // A chain of one: somebody waits for what it holds itself, through another engine; another thread may let go of it.
-  if (chain.size() < 2 || job_of(actor).empty() || job_of(chain.back().holder_actor) != job_of(actor))
-    return std::nullopt;
-  return Cycle{std::move(chain)};
+  const auto job = job_of(actor);
+  if (job.empty()) return std::nullopt;
+  std::ranges::sort(chain, {}, [](const store::WaitEdge& edge) { return std::tie(edge.name, edge.waiter, edge.holder); });
+  std::multimap<std::string_view, std::size_t> waits;  // by the job that waits
+  for (std::size_t i = 0; i < chain.size(); ++i) waits.emplace(job_of(chain[i].waiter_actor), i);
+  constexpr auto first = static_cast<std::size_t>(-1);
+  std::vector<std::pair<std::size_t, std::size_t>> ways;  // an edge, and where in here the one before it is
+  std::set<std::string_view> seen;
+  const auto go_on = [&](std::string_view from, std::size_t before) {
+    if (!seen.insert(from).second) return;
+    for (auto [at, end] = waits.equal_range(from); at != end; ++at) ways.emplace_back(at->second, before);
+  };
+  go_on(job, first);
+  for (std::size_t at = 0; at < ways.size(); ++at) {
+    const auto holder = job_of(chain[ways[at].first].holder_actor);
+    if (holder != job) {
+      if (!holder.empty()) go_on(holder, at);
+      continue;
+    }
+    if (ways[at].second == first) continue;
+    Cycle cycle;
+    for (auto step = at; step != first; step = ways[step].second) cycle.edges.push_back(chain[ways[step].first]);
+    std::ranges::reverse(cycle.edges);
+    return cycle;
+  }
+  return std::nullopt;
 }
 
 bool Cycle::same_as(const Cycle& other) const {

@@ -22,7 +22,7 @@ struct Cycle {
   std::string in_words() const;
 };
 
-// The cycle that a chain of waits, which begins with that of `actor`, comes back to. Empty: it does not.
+// The shortest way on which these waits lead from that of `actor` back to it. Empty: they do not.
 std::optional<Cycle> cycle_of(std::vector<store::WaitEdge> chain, std::string_view actor);
 
 }  // namespace dlock::engine

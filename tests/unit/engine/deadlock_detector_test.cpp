@@ -28,6 +28,7 @@ WaitEdge edge(const std::string& name, const std::string& waiter, std::int64_t s
   WaitEdge edge;
   edge.name = name;
   edge.waiter = waiter;
+  edge.waiter_actor = actor(waiter.front());
   edge.since = since;
   edge.holder = holder;
   edge.holder_actor = actor(job);

@@ -23,6 +23,7 @@ WaitEdge edge(const std::string& name, const std::string& waiter, std::int64_t s
   WaitEdge edge;
   edge.name = name;
   edge.waiter = waiter;
+  edge.waiter_actor = actor('e', waiter.front());
   edge.since = since;
   edge.holder = holder;
   edge.holder_actor = actor('e', job);
@@ -42,6 +43,25 @@ TEST_CASE("a chain that comes back to its beginning is a deadlock, whatever the 
   CHECK_FALSE(cycle_of(two(), actor('e', 'c')));
   CHECK_FALSE(cycle_of({}, actor('e', 'a')));
   CHECK_FALSE(cycle_of(two(), ""));
+}
+
+TEST_CASE("among several who hold a name the one is found that waits in turn, by the shortest way") {
+  std::vector<WaitEdge> edges{edge("y", "a1", 10, "c2", 'c', "C"), edge("y", "a1", 10, "b2", 'b', "B"),
+                              edge("z", "c1", 15, "d2", 'd', "D"), edge("x", "d1", 16, "a2", 'a', "A")};
+  CHECK(cycle_of(edges, actor('e', 'a'))->edges.size() == 3);
+  edges.push_back(edge("x", "b1", 20, "a2", 'a', "A"));
+  const auto cycle = cycle_of(edges, actor('e', 'a'));
+  REQUIRE(cycle);
+  CHECK(cycle->edges.size() == 2);
+  CHECK(cycle->edges.front().holder == "b2");
+  edges.resize(2);
+  CHECK_FALSE(cycle_of(edges, actor('e', 'a')));
+}
+
+TEST_CASE("others who wait for each other end nothing of who waits for one of them") {
+  const std::vector<WaitEdge> edges{edge("y", "a1", 10, "b2", 'b', "B"), edge("z", "b1", 15, "c2", 'c', "C"),
+                                    edge("y", "c1", 16, "b2", 'b', "B")};
+  CHECK_FALSE(cycle_of(edges, actor('e', 'a')));
 }
 
 TEST_CASE("who waits for what it holds itself is in no deadlock with another") {
