@@ -4,8 +4,8 @@
 #include "dialects/dialect.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
-#include <regex>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -28,12 +28,22 @@ using dialects::Dialect;
 
 constinit std::atomic<int> alive{0};
 
-// The part of a text that an expression has in parentheses.
-std::string found_in(std::string_view text, const char* expression) {
-  std::cmatch match;
-  if (!std::regex_search(text.data(), text.data() + text.size(), match, std::regex(expression)))
-    throw std::logic_error(std::string("version 1 has no ") + expression);
-  return match[1];
+std::size_t place_of(std::string_view text, std::string_view word, std::size_t from = 0) {
+  const auto at = text.find(word, from);
+  if (at == std::string_view::npos) throw std::logic_error("version 1 has no " + std::string(word));
+  return at;
+}
+
+std::string between(std::string_view text, std::string_view before, std::string_view after) {
+  const auto begin = place_of(text, before) + before.size();
+  return std::string(text.substr(begin, place_of(text, after, begin) - begin));
+}
+
+// The statement, from the beginning of its line.
+std::string view_in(std::string_view text) {
+  const auto at = place_of(text, "VIEW {{status}} AS");
+  const auto begin = text.rfind('\n', at) + 1;
+  return std::string(text.substr(begin, place_of(text, ";", at) + 1 - begin));
 }
 
 // A step, and where statements commit by themselves, the question whether it is done.
@@ -68,14 +78,12 @@ std::string column_is_gone(const std::string& column) {
 
 // The texts of the later versions of one dialect.
 struct Texts {
-  explicit Texts(const dialects::Migration& first, bool transactional) : all_at_once(transactional) {
-    type = found_in(first.up, "next_ticket ([A-Za-z]+) NOT NULL DEFAULT 0");
-    first_view = found_in(first.up, "(CREATE [A-Z ]*VIEW \\{\\{status\\}\\} AS[^;]*;)");
-    second_view = first_view;
-    const auto at = second_view.find("l.kept\n");
-    if (at == std::string::npos) throw std::logic_error("the view of version 1 does not end with what is kept");
-    second_view.insert(at + std::string_view("l.kept").size(), ", l.added");
-    const auto line = found_in(first.structure, "lock\\.next_ticket: ([^\\n]*)\\n");
+  Texts(const dialects::Migration& first, bool transactional) : all_at_once(transactional) {
+    type = between(first.up, "next_ticket ", " NOT NULL");
+    first_view = second_view = view_in(first.up);
+    const std::string_view last = "l.kept";
+    second_view.insert(place_of(second_view, std::string(last) + "\n") + last.size(), ", l.added");
+    const auto line = between(first.structure, "lock.next_ticket: ", "\n");
     second_structure =
         std::string(first.structure) + "lock.added: " + line + "\nlock.more: " + line + "\nstatus.added: column\n";
     third_structure = second_structure + "lock.third: " + line + "\n";
