@@ -70,7 +70,7 @@ if(DLOCK_SANITIZE)  # a sanitizer allocates in its own way, has its own threads,
     conformance/scarcity.cpp conformance/server/broken_pipes.cpp conformance/server/name_service.cpp)
 endif()
 file(GLOB dlock_support CONFIGURE_DEPENDS support/*.cpp)
-list(FILTER dlock_support EXCLUDE REGEX "/(main|paths|worker|hampered)\\.cpp$")
+list(FILTER dlock_support EXCLUDE REGEX "/(main|paths|worker|hampered|always_later)\\.cpp$")
 
 add_executable(conformance ${dlock_promises} ${dlock_support})
 set_target_properties(conformance PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
@@ -78,6 +78,20 @@ target_link_libraries(conformance PRIVATE dlock_test_main dlock_test_paths dlock
   dlock_test_soci nlohmann_json::nlohmann_json Threads::Threads)
 dlock_precompile(conformance <doctest/doctest.h> <dlock/dlock.hpp> <fmt/format.h>)
 add_dependencies(conformance dlock_worker)
+
+# Upgrades are tested with versions of the table that no dlock has (support/later_versions.hpp): the linker has that file
+# asked which dialects there are.
+target_link_options(conformance PRIVATE LINKER:--wrap=_ZN5dlock8dialects3allEv)
+if(TARGET dlock-migrate)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/migrate/*.cpp)
+  add_executable(dlock_migrate_later ${sources} support/later_versions.cpp support/always_later.cpp)
+  target_include_directories(dlock_migrate_later PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(dlock_migrate_later PRIVATE dlock_tools_shared dlock_internal dlock_flags)
+  target_link_options(dlock_migrate_later PRIVATE LINKER:--wrap=_ZN5dlock8dialects3allEv)
+  set_target_properties(dlock_migrate_later PROPERTIES OUTPUT_NAME dlock-migrate
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/later)
+  add_dependencies(conformance dlock_migrate_later)
+endif()
 if(TARGET dlock_hampered)
   add_dependencies(conformance dlock_hampered)
 endif()

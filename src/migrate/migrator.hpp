@@ -116,7 +116,6 @@ class TableMigrator {
     std::optional<int> discard;
     bool drop_history = false;
     const Step* view = nullptr;  // to be made anew
-    int at = 0;                  // the version of the tables that are there, where anything of them is to be made
     bool make_floor = false;     // where it is missing
     bool make_identity = false;  // in the floor row, likewise
     bool nothing() const noexcept {
@@ -128,8 +127,6 @@ class TableMigrator {
   Migrated amend(int to, const std::function<Amendment(const SchemaSnapshot&)>& decide);
   Migrated restore(int current);
   std::string nothing_half_done(const Assessment& assessment) const;
-  // Whether the floor row of that version says which installation it is.
-  bool has_identity_at(int version) const;
   void carry_out(const Amendment& amendment, const SchemaSnapshot& found);
   void check_known(int version) const;
   // Unless the tables are those of `version`. `command` is what was asked for; `instead` is what to run if they are

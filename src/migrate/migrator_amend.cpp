@@ -2,7 +2,6 @@
 #include "migrate/cancel_guard.hpp"
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
-#include "migrate/structure.hpp"
 
 #include <dlock/error.hpp>
 
@@ -112,11 +111,6 @@ std::string TableMigrator::nothing_half_done(const Assessment& assessment) const
   return "no version is half done; what is pending is made by \"dlock-migrate up" + table_.flags + "\"";
 }
 
-bool TableMigrator::has_identity_at(int version) const {
-  const auto& lines = migration(version).structure;
-  return std::find(lines.begin(), lines.end(), identity_line) != lines.end();
-}
-
 Migrated TableMigrator::restore(int current) {
   auto result = amend(current, [this, current](const SchemaSnapshot&) -> Amendment {
     Amendment amendment;
@@ -126,9 +120,8 @@ Migrated TableMigrator::restore(int current) {
                                        current, fmt::join(differences, "; ")),
                            "put it right by hand: compare with \"dlock-migrate sql\"");
     if (lacks_view(current)) amendment.view = step_of_view(migrations_, current);
-    amendment.at = current;
     amendment.make_floor = !history_->has_some_floor(soon());
-    amendment.make_identity = has_identity_at(current) && !history_->has_identity(soon());
+    amendment.make_identity = !history_->has_identity(soon());
     return amendment;
   });
   if (result.restored.empty()) result.message = nothing_half_done(judge(look()));

@@ -13,9 +13,6 @@ State state_of(std::string_view word) {
   throw std::logic_error("a statement answered a state that does not exist");
 }
 
-// How older versions said that a lease was released by force.
-constexpr std::string_view forced_before = "released by force";
-
 // Of a row that is not held. Who frees it without saying how has released it.
 LastRun last_run_of(const Answer& answer, std::size_t row, bool has_owner) {
   LastRun last;
@@ -27,10 +24,6 @@ LastRun last_run_of(const Answer& answer, std::size_t row, bool has_owner) {
   last.outcome = has_owner || outcome == to_string(Outcome::expired) ? Outcome::expired
                  : outcome == to_string(Outcome::forced)             ? Outcome::forced
                                                                      : Outcome::released;
-  if (!has_owner && outcome.empty() && last.label == forced_before) {
-    last.outcome = Outcome::forced;
-    last.label.clear();
-  }
   if (last.outcome == Outcome::forced) last.reason = answer.text(row, 16);
   return last;
 }
@@ -62,9 +55,8 @@ Holder holder_of(const Answer& answer, std::size_t row) {
   holder.kept = answer.text(row, 12);
   for (const Mode mode : {Mode::shared, Mode::permits})
     if (answer.text(row, 17) == to_string(mode)) holder.mode = mode;
-  // Every grant of this version has a node; what has none was settled by an older one, or locked by a transaction.
-  const bool told =
-      !answer.text(row, 1).empty() || !answer.text(row, 15).empty() || answer.text(row, 3) == forced_before;
+  // Every grant has a node; what has none was locked by a transaction.
+  const bool told = !answer.text(row, 1).empty() || !answer.text(row, 15).empty();
   if (holder.state != State::held && answer.integer(row, 13) != 0 && told)
     holder.last_run = last_run_of(answer, row, !holder.owner.empty());
   return holder;

@@ -162,17 +162,3 @@ TEST_CASE("a release by force of what had expired leaves its end where it was") 
   check(last_run(engine), "abandoned", Outcome::forced, "cleaned up");
   CHECK(last_run(engine)->ended == ended);
 }
-
-TEST_CASE("a row that an older version has freed tells what that version said: by force, or nothing") {
-  Database database;
-  auto engine = database.engine({.node = "web3"});
-  engine.try_lock("job", {.label = "nightly"}).reset();
-  database.admin().run("UPDATE resource_lock SET node = '', label = '' WHERE name = 'job'");
-  CHECK_FALSE(last_run(engine));
-  database.admin().run("UPDATE resource_lock SET label = 'released by force' WHERE name = 'job'");
-  const auto last = last_run(engine);
-  REQUIRE(last);
-  CHECK(last->outcome == Outcome::forced);
-  CHECK(last->label.empty());
-  CHECK(last->reason.empty());
-}

@@ -1,5 +1,6 @@
 // This file knows the promise that a history which does not tell what is there can be put right, and only then.
 #include "support/database.hpp"
+#include "support/later_versions.hpp"
 
 #include <doctest/doctest.h>
 #include <dlock/schema.hpp>
@@ -38,6 +39,7 @@ void begin_second_version(const Place& place) {
 }  // namespace
 
 TEST_CASE("a table without a history is adopted at its version, and is then like any other") {
+  const LaterVersions versions;
   Database database;
   const auto latest = schema::status(database.url()).latest;
   database.admin().run("DROP TABLE " + history);
@@ -63,6 +65,7 @@ TEST_CASE("a table without a history is adopted at its version, and is then like
 }
 
 TEST_CASE("a history that is there and empty does not stand in the way") {
+  const LaterVersions versions;
   Database database;
   const auto latest = schema::status(database.url()).latest;
   database.admin().run("DELETE FROM " + history);
@@ -72,6 +75,7 @@ TEST_CASE("a history that is there and empty does not stand in the way") {
 }
 
 TEST_CASE("a table is not adopted as what it is not, and what it is is named") {
+  const LaterVersions versions;
   Database database;
   const auto latest = schema::status(database.url()).latest;
   database.admin().run("DROP TABLE " + history);
@@ -90,6 +94,7 @@ TEST_CASE("a table is not adopted as what it is not, and what it is is named") {
 }
 
 TEST_CASE("baseline is for a table that is there, and has no history") {
+  const LaterVersions versions;
   const auto place = opener().place();
   REQUIRE(schema::up(place->url()).verdict == Verdict::good);
   const auto latest = schema::status(place->url()).latest;
@@ -105,6 +110,7 @@ TEST_CASE("baseline is for a table that is there, and has no history") {
 }
 
 TEST_CASE("a version that was finished by hand is marked as applied") {
+  const LaterVersions versions;
   Database database;
   auto& admin = database.admin();
   const auto mend = [&](int version) {
@@ -131,6 +137,7 @@ TEST_CASE("a version that was finished by hand is marked as applied") {
 }
 
 TEST_CASE("a version that was not begun, or taken back by hand, is discarded") {
+  const LaterVersions versions;
   const auto place = opener().place();
   REQUIRE(schema::up(place->url(), {}, 1).verdict == Verdict::good);
   Admin admin(*place);
@@ -153,6 +160,7 @@ TEST_CASE("a version that was not begun, or taken back by hand, is discarded") {
 }
 
 TEST_CASE("while another migrator is at work, the history is left alone") {
+  const LaterVersions versions;
   Database database;
   database.admin().run("UPDATE " + history +
                        " SET state = 'running', owner = 'somebody', applied_by = 'deploy@host7', "
@@ -168,6 +176,7 @@ TEST_CASE("while another migrator is at work, the history is left alone") {
 }
 
 TEST_CASE("where nothing is half done, repair does nothing") {
+  const LaterVersions versions;
   const auto place = opener().place();
   REQUIRE(schema::up(place->url(), {}, 1).verdict == Verdict::good);
   const auto report = schema::repair(place->url());

@@ -1,6 +1,7 @@
 // This file knows the promise that a caller can have a migration cut off, wherever it waits.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/later_versions.hpp"
 
 #include <doctest/doctest.h>
 #include <dlock/schema.hpp>
@@ -14,6 +15,7 @@ using namespace dlock::test;
 using schema::Verdict;
 
 TEST_CASE("a call that waits for what others hold is cut off, changes nothing by halves, and is done by the next one") {
+  const LaterVersions versions;
   const std::vector<std::function<schema::Report(const std::string&, const schema::Options&)>> calls{
       [](const std::string& url, const schema::Options& options) { return schema::up(url, options); },
       [](const std::string& url, const schema::Options& options) { return schema::down(url, 0, options, true); },
@@ -50,6 +52,7 @@ TEST_CASE("a call that waits for what others hold is cut off, changes nothing by
 }
 
 TEST_CASE("what was cancelled before it began changes nothing; what can be cancelled, and is not, is done") {
+  const LaterVersions versions;
   const auto place = opener().place();
   std::stop_source cancel;
   schema::Options options;

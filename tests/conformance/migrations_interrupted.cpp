@@ -2,6 +2,7 @@
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/exit_status.hpp"
+#include "support/later_versions.hpp"
 
 #include <doctest/doctest.h>
 #include <dlock/schema.hpp>
@@ -43,6 +44,7 @@ void end_leases(const Place& place) {
 }  // namespace
 
 TEST_CASE("killed after any step of up, the next up finishes it") {
+  const LaterVersions versions;
   bool killed = true;
   for (int step = 1; killed; ++step) {
     CAPTURE(step);
@@ -66,6 +68,7 @@ TEST_CASE("killed after any step of up, the next up finishes it") {
 }
 
 TEST_CASE("killed after any step of down, the next down finishes it, and so does the next up") {
+  const LaterVersions versions;
   for (const bool forward : {false, true}) {
     bool killed = true;
     for (int step = 1; killed; ++step) {
@@ -91,6 +94,7 @@ TEST_CASE("killed after any step of down, the next down finishes it, and so does
 
 TEST_CASE(
     "an upgrade of a table with rows, killed after any step, is finished by repair or by up, and keeps the rows") {
+  const LaterVersions versions;
   for (const bool repaired : {true, false}) {
     bool killed = true;
     for (int step = 1; killed; ++step) {
@@ -116,6 +120,7 @@ TEST_CASE(
 }
 
 TEST_CASE("stopped after any step of up, nothing is half done without being said, and the next up finishes it") {
+  const LaterVersions versions;
   for (int step = 1; step <= 3; ++step) {
     CAPTURE(step);
     const auto place = opener().place();

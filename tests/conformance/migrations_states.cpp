@@ -1,5 +1,6 @@
 // This file knows the promise that whatever is wrong with a table or its history is told apart, and told how to mend.
 #include "support/database.hpp"
+#include "support/later_versions.hpp"
 
 #include <doctest/doctest.h>
 #include <dlock/schema.hpp>
@@ -64,6 +65,21 @@ TEST_CASE("the table of those who wait is compared too, and refused at open when
   CHECK(thrown.names("dlock-migrate check"));
 }
 
+TEST_CASE("so is the table of those who hold a name together") {
+  Database database;
+  database.admin().run("DROP VIEW resource_lock_status");
+  database.admin().run("ALTER TABLE resource_lock_holder ADD COLUMN extra INTEGER");
+  auto status = schema::check(database.url());
+  CHECK(status.differences.size() == 2);
+  CHECK_MESSAGE(names(status.message, "resource_lock_holder.extra"), status.message);
+
+  database.admin().run("DROP TABLE resource_lock_holder");
+  status = schema::check(database.url());
+  CHECK(status.differences.size() == 2);
+  CHECK_MESSAGE(names(status.message, "the table resource_lock_holder is missing"), status.message);
+  CHECK(thrown_by([&] { database.engine(); }).fault == Fault::schema);
+}
+
 TEST_CASE("a missing floor row is drift, and named") {
   Database database;
   database.admin().run("DELETE FROM resource_lock WHERE name = ''");
@@ -92,16 +108,52 @@ TEST_CASE("a floor row that does not say which installation it is is drift, and 
   }
 }
 
-TEST_CASE("a table of version 2 is not taken for one of version 3, which looks the same but for its floor row") {
-  const auto place = opener().place();
-  REQUIRE(schema::up(place->url(), {}, 2).verdict == Verdict::good);
-  Admin(*place).run("DROP TABLE resource_lock_schema_history");
-  const auto refused = schema::baseline(place->url(), 3);
+TEST_CASE("a table whose floor row does not say which installation it is is not adopted as one that does") {
+  Database database;
+  database.admin().run("DROP TABLE resource_lock_schema_history");
+  database.admin().run("UPDATE resource_lock SET meta = '' WHERE name = ''");
+  const auto refused = schema::baseline(database.url(), 1);
   CHECK(refused.verdict == Verdict::drift);
-  CHECK_MESSAGE(names(refused.message, "version 2"), refused.message);
-  REQUIRE(schema::baseline(place->url(), 2).verdict == Verdict::good);
+  CHECK_MESSAGE(names(refused.message, "identity in the floor row"), refused.message);
+  CHECK_FALSE(schema::status(database.url()).history_exists);
+  schema::Options careless;
+  careless.verify = false;
+  REQUIRE(schema::baseline(database.url(), 1, careless).verdict == Verdict::good);
+  CHECK(schema::check(database.url()).verdict == Verdict::drift);
+  CHECK(schema::repair(database.url()).restored.size() == 1);
+  CHECK(schema::check(database.url()).verdict == Verdict::good);
+}
+
+TEST_CASE("a table that is older than the library is refused at open, with the command that brings it up") {
+  const auto place = opener().place();
   REQUIRE(schema::up(place->url()).verdict == Verdict::good);
-  CHECK(schema::check(place->url()).verdict == Verdict::good);
+  CHECK_FALSE(thrown_by([&] { Engine(place->url()); }).fault);
+  const LaterVersions versions;
+  CHECK(schema::check(place->url()).verdict == Verdict::pending);
+  const auto thrown = thrown_by([&] { Engine(place->url()); });
+  CHECK(thrown.fault == Fault::schema);
+  CHECK_MESSAGE(thrown.names("is at version 1"), thrown.text);
+  CHECK_MESSAGE(thrown.names("dlock-migrate up"), thrown.text);
+  REQUIRE(schema::up(place->url()).verdict == Verdict::good);
+  CHECK_FALSE(thrown_by([&] { Engine(place->url()); }).fault);
+}
+
+TEST_CASE("a table that a later dlock has brought up goes on serving an older one, as far as that says so") {
+  const auto place = opener().place();
+  {
+    const LaterVersions versions;
+    REQUIRE(schema::up(place->url()).verdict == Verdict::good);
+  }
+  const auto status = schema::check(place->url());
+  CHECK_MESSAGE(status.verdict == Verdict::good, status.message);
+  CHECK(status.current == 3);
+  CHECK(status.latest == 1);
+  {
+    Engine engine(place->url());
+    CHECK(engine.try_lock("job")->release() == Released::freed);
+  }
+  CHECK(schema::up(place->url()).versions.empty());
+  CHECK(schema::down(place->url(), 0).verdict == Verdict::incompatible);
 }
 
 TEST_CASE("a failed version is shown with its cause") {

@@ -1,6 +1,7 @@
 // This file knows the promise that the table is made once, by whoever comes first, and taken back only when nobody minds.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/later_versions.hpp"
 
 #include <doctest/doctest.h>
 #include <dlock/schema.hpp>
@@ -12,6 +13,7 @@ using namespace dlock::test;
 using schema::Verdict;
 
 TEST_CASE("twenty at once on an empty database: all succeed, and there is one row a version") {
+  const LaterVersions versions;
   const auto place = opener().place();
   std::atomic<int> made = 0;
   in_parallel(20, [&](int) {
@@ -28,6 +30,7 @@ TEST_CASE("twenty at once on an empty database: all succeed, and there is one ro
 }
 
 TEST_CASE("a second run does nothing, and says so") {
+  const LaterVersions versions;
   Database database;
   const auto before = database.admin().text("SELECT applied_by FROM resource_lock_schema_history");
   const auto report = schema::up(database.url());
@@ -38,6 +41,7 @@ TEST_CASE("a second run does nothing, and says so") {
 }
 
 TEST_CASE("down and up again: the table is gone, then new") {
+  const LaterVersions versions;
   Database database;
   CHECK(schema::down(database.url(), 0).verdict == Verdict::good);
   const auto status = schema::status(database.url());
@@ -48,6 +52,7 @@ TEST_CASE("down and up again: the table is gone, then new") {
 }
 
 TEST_CASE("down refuses while a lease is live, unless forced") {
+  const LaterVersions versions;
   Database database;
   {
     auto engine = database.engine();

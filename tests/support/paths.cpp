@@ -4,6 +4,7 @@
 namespace dlock::test::path {
 
 std::string tool(const std::string& name) { return DLOCK_BUILD_TREE "/bin/" + name; }
+std::string later_migrate() { return DLOCK_BUILD_TREE "/tests/later/dlock-migrate"; }
 std::string share() { return DLOCK_BUILD_TREE "/share"; }
 std::string worker() { return DLOCK_BUILD_TREE "/tests/dlock_worker"; }
 std::string hampered() { return DLOCK_BUILD_TREE "/tests/dlock_hampered"; }

@@ -9,6 +9,7 @@
 namespace dlock::test::path {
 
 std::string tool(const std::string& name);  // the command `dlock`, `dlock-migrate` or `dlock-bench`
+std::string later_migrate();                // dlock-migrate with the versions of later_versions.hpp
 std::string share();                        // manual pages and completions, as they are installed
 std::string source();                       // the root of the source tree
 std::string worker();                       // the program of worker.cpp

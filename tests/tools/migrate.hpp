@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/child.hpp"
+#include "support/later_versions.hpp"
 #include "support/paths.hpp"
 
 #include <string>
@@ -25,10 +26,15 @@ struct Ran {
   }
 };
 
+// The program: that of a later dlock while there are LaterVersions.
+inline std::string migrate_tool() {
+  return LaterVersions::known() ? path::later_migrate() : path::tool("dlock-migrate");
+}
+
 // Starts it with both output streams in one pipe.
 inline Child migrate_child(const std::vector<std::string>& arguments, const std::vector<std::string>& environment = {},
                            const std::string& streams = "2>&1") {
-  std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, path::tool("dlock-migrate")};
+  std::vector<std::string> command{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + streams, migrate_tool()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return Child(command, environment);
 }

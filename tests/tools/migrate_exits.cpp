@@ -43,6 +43,7 @@ TEST_CASE("0: done, or nothing to do, or nothing found wrong") {
 }
 
 TEST_CASE("1: a step fails; it is said which, what is committed, and how to go on; and that works") {
+  const LaterVersions versions;
   const auto place = opener().place();
   const auto url = place->url();
   REQUIRE(migrate({"up", "--to", "1", "-q", "-u", url}).code == 0);
@@ -76,6 +77,7 @@ TEST_CASE("3: pending") {
 }
 
 TEST_CASE("4, 5, 7: drift, interrupted, incompatible") {
+  const LaterVersions versions;
   Database database;
   const auto url = database.url();
   auto& admin = database.admin();
@@ -91,6 +93,7 @@ TEST_CASE("4, 5, 7: drift, interrupted, incompatible") {
 }
 
 TEST_CASE("6: another migrator is at work, or the table's locks are not obtained") {
+  const LaterVersions versions;
   const auto place = opener().place();
   const auto url = place->url();
   REQUIRE(migrate({"up", "--to", "1", "-q", "-u", url}).code == 0);
@@ -109,6 +112,7 @@ TEST_CASE("6: another migrator is at work, or the table's locks are not obtained
 }
 
 TEST_CASE("8, 9: unreachable, permission denied") {
+  const LaterVersions versions;
   const auto place = opener().place();
   check_exit(8, "unreachable", {"check", "-u", unreachable(*place), "--connect-timeout", "2"});
   REQUIRE(migrate({"up", "--to", "1", "-q", "-u", place->url()}).code == 0);

@@ -64,7 +64,9 @@ TEST_CASE("wrong input is one line that names the value, and exit 2") {
     check_refused(migrate({"up", "-u", url, "--history-table", value}), "--history-table");
     check_refused(migrate({"up", "-u", url, "--schema", value}), "--schema");
   }
-  check_refused(migrate({"up", "-u", url, "--history-table", "resource_lock"}), "resource_lock");
+  for (const std::string taken :
+       {"resource_lock", "resource_lock_status", "resource_lock_waiter", "resource_lock_holder"})
+    check_refused(migrate({"up", "-u", url, "--history-table", taken}), taken + "\" has the name of another table");
   check_refused(migrate({"up", "-u", url, "--schema", "not_there"}), "not_there");
   check_refused(migrate({"up", "-u", url, "--format", "xml"}), "xml");
   check_refused(migrate({"up", "-u", url, "-q", "-v"}), "--quiet");

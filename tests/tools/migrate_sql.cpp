@@ -1,7 +1,6 @@
 // This file knows the promise that printed statements can be applied by the database's own client, and then pass check.
 #include "migrate.hpp"
 #include "support/database.hpp"
-#include "support/paths.hpp"
 
 #include <doctest/doctest.h>
 #include <dlock/schema.hpp>
@@ -17,8 +16,8 @@ void through_client(const Place& place, const std::string& arguments) {
   const TemporaryFolder folder;
   const std::string script = folder.path() + "/script.sql";
   Child child({"/bin/sh", "-c",
-               "{ " + path::tool("dlock-migrate") + " " + arguments + " >" + script + " && " + place.client() + " <" +
-                   script + " >/dev/null; } 2>&1"});
+               "{ " + migrate_tool() + " " + arguments + " >" + script + " && " + place.client() + " <" + script +
+                   " >/dev/null; } 2>&1"});
   const auto ran = finish(child);
   CHECK_MESSAGE(ran.code == 0, arguments << ": " << ran.out);
 }
@@ -26,6 +25,7 @@ void through_client(const Place& place, const std::string& arguments) {
 }  // namespace
 
 TEST_CASE("printed statements make, upgrade and take back the same tables as the commands do") {
+  const LaterVersions versions;
   const auto place = opener().place();
   const auto url = place->url();
   const auto sql = "sql --dialect " + std::string(opener().name);
@@ -58,6 +58,7 @@ TEST_CASE("without the history the engine works, and the table can be adopted") 
 }
 
 TEST_CASE("what plan prints can be run by the client too") {
+  const LaterVersions versions;
   const auto place = opener().place();
   const auto url = place->url();
   through_client(*place, "plan -u '" + url + "'");

@@ -1,7 +1,6 @@
 // This file knows what dlock-migrate shows on a terminal, and only there: colours, and that it is still at it.
 #include "migrate.hpp"
 #include "support/database.hpp"
-#include "support/paths.hpp"
 #include "support/pty.hpp"
 
 #include <doctest/doctest.h>
@@ -13,7 +12,6 @@ using namespace dlock::test;
 namespace {
 
 constexpr std::string_view escape = "\x1b[";
-const std::string tool = path::tool("dlock-migrate");
 
 struct Shown {
   ExitStatus code = exited(0);
@@ -22,7 +20,7 @@ struct Shown {
 };
 
 Shown on_terminal(std::vector<std::string> arguments, const std::vector<std::string>& environment) {
-  arguments.insert(arguments.begin(), tool);
+  arguments.insert(arguments.begin(), migrate_tool());
   Pty pty(arguments, environment);
   Shown shown;
   shown.code = pty.wait();
@@ -56,11 +54,13 @@ TEST_CASE("colours are for terminals, unless somebody does not want them") {
 
 TEST_CASE(
     "an up that takes longer than a second shows on a terminal that it is still at it, and wipes that at the end") {
+  const LaterVersions versions;
   const auto place = opener().place();
   REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
   Admin other(*place);
   other.block("");
-  Pty pty({tool, "up", "-u", place->url(), "--ddl-lock-timeout", "10m", "--lock-timeout", "10m"}, {"TERM=xterm"});
+  Pty pty({migrate_tool(), "up", "-u", place->url(), "--ddl-lock-timeout", "10m", "--lock-timeout", "10m"},
+          {"TERM=xterm"});
   CHECK_MESSAGE(pty.shows("\r\x1b[Kdlock-migrate: | "), pty.screen());
   CHECK(pty.shows("\r\x1b[Kdlock-migrate: / "));  // it moves
   other.unblock();

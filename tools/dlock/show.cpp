@@ -37,7 +37,7 @@ std::string outcome(const LastRun& last) {
   return last.reason.empty() ? word : fmt::format("{}: {}", word, last.reason);
 }
 
-std::string who(const LastRun& last) { return last.label.empty() ? last.node.empty() ? "-" : last.node : last.label; }
+std::string who(const LastRun& last) { return last.label.empty() ? last.node : last.label; }
 
 std::string last_run(const LastRun& last) {
   return fmt::format("last run:  {} ({}), {}\nbegun:     {}\nended:     {}, after {}\n", printable(who(last)),

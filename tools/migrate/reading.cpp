@@ -44,7 +44,7 @@ void Commands::add_reading(Command& tool) {
       "Writes nothing, and needs only SELECT. The same as up --dry-run.\n"
       "Examples:\n"
       "  dlock-migrate plan\n"
-      "  dlock-migrate plan --to 2 --format json");
+      "  dlock-migrate plan --to 1 --format json");
 
   check_ = &tool.add_command("check", "is everything applied, unchanged and usable?");
   check_->add_option("--wait", "D", line_.wait, "wait this long until it is (0)");
@@ -91,7 +91,7 @@ void Commands::add_reading(Command& tool) {
       example +
       " > lock_table.sql\n"
       "  dlock-migrate sql --dialect " +
-      example + " --from 1 --to 2");
+      example + " --down");
 }
 
 int Commands::status(Console& console) {

@@ -64,7 +64,7 @@ void Commands::add_writing(Command& tool) {
   dry_run(down_);
   down_->set_footer(
       "Examples:\n"
-      "  dlock-migrate down --to 1\n"
+      "  dlock-migrate down --to 0\n"
       "  dlock-migrate down --to 0 --dry-run");
 
   const auto no_verify = [this](Command* command) {

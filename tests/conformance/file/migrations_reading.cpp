@@ -1,5 +1,6 @@
 // This file knows the promise that a file which may only be read can be looked at, and stays as it is, byte for byte.
 #include "support/database.hpp"
+#include "support/later_versions.hpp"
 #include "support/read_only_calls.hpp"
 #include "types/url.hpp"
 
@@ -33,6 +34,7 @@ std::map<std::string, std::string> bytes_around(const Place& place) {
 }  // namespace
 
 TEST_CASE("whatever the state of a table, looking at it changes no byte, in a file that may be written or not") {
+  const LaterVersions versions;
   for (const auto& state : states_of_a_table()) {
     CAPTURE(state.name);
     const auto place = opener().place();

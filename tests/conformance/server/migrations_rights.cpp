@@ -1,6 +1,7 @@
 // This file knows the promise that the printed grants are enough: for a migrator, for an engine, and for who only looks.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/later_versions.hpp"
 #include "support/read_only_calls.hpp"
 #include "types/url.hpp"
 
@@ -81,6 +82,7 @@ std::string everything(const Place& place) {
 }  // namespace
 
 TEST_CASE("the migrator's grants are enough for everything that migrates") {
+  const LaterVersions versions;
   const auto place = opener().server_place();
   const auto url = url_of(*place, schema::Role::migrator);
   const auto good = [](const schema::Report& report) {
@@ -170,6 +172,7 @@ TEST_CASE("the runtime's grants are enough to wait, in turn and not, and to be t
 }
 
 TEST_CASE("with the right to read alone everything can be looked at, and nothing is changed by it") {
+  const LaterVersions versions;
   for (const auto& state : states_of_a_table()) {
     CAPTURE(state.name);
     const auto place = opener().server_place();
@@ -189,6 +192,7 @@ TEST_CASE("with the right to read alone everything can be looked at, and nothing
 }
 
 TEST_CASE("the grants to read are enough to check, and to be told what else is needed") {
+  const LaterVersions versions;
   ServerDatabase database;
   const auto url = url_of(database.server(), schema::Role::read_only);
   const auto status = schema::check(url);

@@ -1,6 +1,7 @@
 // Promises of schemas and names: a missing schema is made when that is asked for, and only then; names that differ in case
 // only are two.
 #include "support/database.hpp"
+#include "support/later_versions.hpp"
 #include "support/server_url.hpp"
 
 #include <doctest/doctest.h>
@@ -39,6 +40,7 @@ TEST_CASE("a missing schema is refused with the statement that makes it, or made
 }
 
 TEST_CASE("tables whose names differ in case only are two, and neither is drift to the other") {
+  const LaterVersions versions;
   const auto place = opener().server_place();
   schema::Options lower, upper;
   lower.table = "order_lock";

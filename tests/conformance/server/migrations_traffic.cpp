@@ -1,6 +1,7 @@
 // This file knows the promise that an upgrade which has to wait for somebody lets the traffic on the table pass meanwhile.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/later_versions.hpp"
 #include "support/proxy.hpp"
 #include "support/slowness.hpp"
 
@@ -17,6 +18,7 @@ using namespace dlock::test;
 using namespace std::chrono_literals;
 
 TEST_CASE("while an upgrade waits for a transaction on the table, nobody else waits longer than one try of it") {
+  const LaterVersions versions;
   const auto place = opener().place();
   REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
   Admin reader(*place);
@@ -68,7 +70,7 @@ TEST_CASE("who looks while the first version is made takes it for no drift, howe
     REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
     Admin admin(*place);  // as another migrator has it for a moment: a history, and no table yet
     admin.run("DROP VIEW resource_lock_status");
-    admin.run("DROP TABLE resource_lock");
+    for (const std::string table : {"_holder", "_waiter", ""}) admin.run("DROP TABLE resource_lock" + table);
     admin.run("DELETE FROM resource_lock_schema_history");
 
     Proxy proxy(*place);

@@ -318,6 +318,7 @@ class DatabasePlace final : public ServerPlace {
                       ".resource_lock_schema_history";
     *watching_ << "CREATE VIEW " + views + ".resource_lock_status AS SELECT * FROM " + name_ + ".resource_lock_status";
     *watching_ << "CREATE VIEW " + views + ".resource_lock_waiter AS SELECT * FROM " + name_ + ".resource_lock_waiter";
+    *watching_ << "CREATE VIEW " + views + ".resource_lock_holder AS SELECT * FROM " + name_ + ".resource_lock_holder";
     *watching_ << "CREATE VIEW " + views + ".resource_lock AS SELECT * FROM " + name_ +
                       ".resource_lock WHERE get_lock(" + gate + ", 60) + release_lock(" + gate + ") > 0";
     return server_.url(server_.address, views, server_.user, server_.password);

@@ -101,7 +101,7 @@ TEST_CASE("check --role names every right that is missing, and a view that a rol
   const auto writes = migrate({"check", "--role", "runtime", "-u", only_reads});
   CHECK(writes.code == 9);
   for (const std::string right : {"INSERT on resource_lock,", "UPDATE on resource_lock,", "DELETE on resource_lock,",
-                                  "INSERT on resource_lock_waiter", "GRANT "})
+                                  "INSERT on resource_lock_waiter", "DELETE on resource_lock_holder", "GRANT "})
     CHECK_MESSAGE(writes.says(right), writes.out);
   CHECK(!writes.says("SELECT on"));
   CHECK(migrate({"check", "--role", "read-only", "-u", only_reads}).code == 0);

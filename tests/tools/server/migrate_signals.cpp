@@ -43,6 +43,7 @@ bool line_with(Child& child, std::string_view word) {
 TEST_CASE(
     "the first signal waits for the step, the second has the server cut it off; what was done is said, and up goes "
     "on") {
+  const LaterVersions versions;
   for (const int signal : {SIGINT, SIGTERM}) {
     CAPTURE(signal);
     Held held;
@@ -68,6 +69,7 @@ TEST_CASE(
 }
 
 TEST_CASE("down and repair are cut off in the same way") {
+  const LaterVersions versions;
   Held held;
   auto down =
       migrate_child({"down", "--to", "0", "--yes", "--force", "-u", held.place->url(), "--ddl-lock-timeout", "10m"});
@@ -85,6 +87,7 @@ TEST_CASE("down and repair are cut off in the same way") {
 }
 
 TEST_CASE("a third signal does not wait for a server that cannot be told") {
+  const LaterVersions versions;
   Held held;
   Proxy proxy(*held.place);
   auto up = migrate_child(held.up(held.place->url_at(proxy.address())));

@@ -68,7 +68,8 @@ TEST_CASE("names of tables are filled in, qualified and quoted") {
   names.lock = "locks";
   names.history = "past";
   CHECK(fill_in("{{lock}} {{status}} {{history}} {{waiter}} {{holder}} {{schema}}", names, in_double_quotes) ==
-        "\"app\".\"locks\" \"app\".\"locks_status\" \"app\".\"past\" \"app\".\"locks_waiter\" \"app\".\"locks_holder\" \"app\"");
+        "\"app\".\"locks\" \"app\".\"locks_status\" \"app\".\"past\" \"app\".\"locks_waiter\" \"app\".\"locks_holder\" "
+        "\"app\"");
   names.schema.clear();
   CHECK(fill_in("{{lock}}", names, in_double_quotes) == "\"locks\"");
   CHECK(fill_in("nothing {here}", names, in_double_quotes) == "nothing {here}");
