@@ -249,7 +249,7 @@ class DLOCK_EXPORT Engine {
   static void install_schema(std::string_view url, const EngineOptions& options = {});
 
  private:
-  friend class Mutex;
+  friend class ThreadLocks;
   friend class Election;
   friend class LeaderObserver;
   struct Handle;
