@@ -250,6 +250,7 @@ class DLOCK_EXPORT Engine {
 
  private:
   friend class ThreadLocks;
+  friend class Semaphore;
   friend class Election;
   friend class LeaderObserver;
   struct Handle;
