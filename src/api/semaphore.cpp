@@ -23,7 +23,6 @@ void check_unset(std::string_view name, std::string_view option, std::int64_t va
 
 LockOptions checked(std::string_view name, std::int64_t permits, LockOptions options) {
   const LockOptions unset;
-  api::check(options);
   if (permits < 1)
     throw Error(Fault::misuse,
                 fmt::format("the semaphore {} of {} permits must have at least 1", in_quotes(name), permits));
@@ -40,6 +39,7 @@ LockOptions checked(std::string_view name, std::int64_t permits, LockOptions opt
   options.mode = Mode::permits;
   options.limit = permits;
   options.reentrance = Reentrance::none;
+  api::check(options);
   return options;
 }
 

@@ -19,7 +19,6 @@ inline namespace v0 {
 namespace {
 
 LockOptions checked(std::string_view kind, std::string_view name, LockOptions options, Mode mode) {
-  api::check(options);
   if (options.mode != Mode::exclusive)
     throw Error(Fault::misuse,
                 fmt::format("the mode {} of the {} {} is not for LockOptions::mode to choose: leave it unset",
@@ -30,6 +29,7 @@ LockOptions checked(std::string_view kind, std::string_view name, LockOptions op
                             kind, in_quotes(name)));
   options.reentrance = Reentrance::thread;
   options.mode = mode;
+  api::check(options);
   return options;
 }
 

@@ -168,6 +168,26 @@ TEST_CASE("who reads and wants to write is told that it would wait for itself, a
   CHECK(mutex.held_shared().valid());
 }
 
+TEST_CASE(
+    "the only reader becomes the writer and a reader again, without a moment for others, and unlocks as it locked") {
+  Database database;
+  auto engine = database.engine();
+  auto other = database.engine();
+  SharedMutex mine(engine, "job"), theirs(other, "job");
+  mine.lock_shared();
+  theirs.lock_shared();
+  CHECK_FALSE(mine.held_shared().try_upgrade());
+  CHECK(mine.held_shared().valid());
+  theirs.unlock_shared();
+  CHECK(mine.held_shared().try_upgrade());
+  CHECK_FALSE(can_be_read(other, "job"));
+  mine.held_shared().downgrade();
+  CHECK(can_be_read(other, "job"));
+  CHECK_FALSE(is_free(other, "job"));
+  mine.unlock_shared();
+  CHECK(is_free(other, "job"));
+}
+
 TEST_CASE("a writer that waits comes before readers that come later, while those inside may enter again") {
   Database database;
   auto engine = database.engine();

@@ -1,6 +1,8 @@
 // What acquire and run promise of a lock that several may hold: --shared, --limit and --permits.
 #include "command.hpp"
 #include "support/database.hpp"
+#include "support/json.hpp"
+#include "support/paths.hpp"
 
 #include <doctest/doctest.h>
 
@@ -86,6 +88,38 @@ TEST_CASE("runs share a lock as readers, or as many as the limit says") {
   CHECK(run({"--shared"}) == 75);
   permit->release();
   CHECK(run({}) == 0);
+}
+
+TEST_CASE("a run inside a run that shares the same name is refused, as it is inside of one that is alone") {
+  Database database;
+  for (const std::vector<std::string>& outer : {std::vector<std::string>{"--shared"}, {"--limit", "4"}}) {
+    for (const std::string inner : {"", "--shared", "--limit 4"}) {
+      auto arguments = outer;
+      arguments.insert(arguments.begin(), "run");
+      arguments.insert(arguments.end(),
+                       {"job", "--", "sh", "-c", "exec \"$0\" run " + inner + " job -- true", path::tool("dlock")});
+      const auto ran = dlock_tool(database.url(), arguments);
+      CHECK_MESSAGE(ran.code == 125, ran.out);
+      CHECK_MESSAGE(ran.says("is held by a dlock run around this one"), ran.out);
+    }
+  }
+}
+
+TEST_CASE("list and inspect say how many hold a lock, and in which mode") {
+  Database database;
+  auto engine = database.engine({.reentrance = Reentrance::none});
+  const auto one = engine.try_lock("job", {.mode = Mode::shared, .label = "first"});
+  const auto alone = dlock_tool(database.url(), {"inspect", "job"});
+  CHECK_MESSAGE((alone.code == 0 && alone.says("mode:      shared") && !alone.says("owner:")), alone.out);
+  const auto two = engine.try_lock("job", {.mode = Mode::shared, .label = "second"});
+  REQUIRE((one && two));
+  const auto list = dlock_tool(database.url(), {"list"});
+  CHECK_MESSAGE(list.says("second and 1 more"), list.out);
+  const auto json = Json::parse(dlock_tool(database.url(), {"inspect", "job", "--format", "json"}).out);
+  CHECK(json["mode"] == "shared");
+  CHECK(json["entries"] == 2);
+  const auto busy = dlock_tool(database.url(), {"acquire", "-n", "job", "--ttl", "5m"});
+  CHECK_MESSAGE((busy.code == 75 && busy.says("is held by second and 1 more")), busy.out);
 }
 
 TEST_CASE("what does not go together, or can never be granted, is refused with the values and the rule") {
