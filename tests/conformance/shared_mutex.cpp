@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <mutex>
@@ -226,7 +227,7 @@ TEST_CASE("fifty readers are held and renewed, and the writer comes when the las
   const Stopwatch watch;
   while (watch.elapsed() < 2 * *often.lease) {
     std::this_thread::sleep_for(10ms);
-    for (const auto& reader : readers) REQUIRE(reader.valid());
+    REQUIRE(std::ranges::all_of(readers, [](const Lock& reader) { return reader.valid(); }));
   }
   while (!readers.empty()) {
     CHECK_FALSE(is_free(other, "job"));
