@@ -202,6 +202,23 @@ TEST_CASE("a permit is adopted by who has its grant, and renewed, as any lock") 
   CHECK(one.valid());
 }
 
+TEST_CASE("permits and readers are given back with all that an engine holds, and those of others are not") {
+  Database database;
+  auto engine = database.engine();
+  auto other = database.engine();
+  Semaphore mine(engine, "gpu", 3), theirs(other, "gpu", 3);
+  SharedMutex catalog(engine, "catalog");
+  const auto one = mine.acquire(), two = mine.acquire(), three = theirs.acquire();
+  catalog.lock_shared();
+  CHECK_FALSE(theirs.try_acquire());
+  CHECK(engine.release_all().freed == 3);
+  CHECK_FALSE((one.valid() || two.valid() || catalog.held_shared().valid()));
+  CHECK(three.valid());
+  CHECK(theirs.try_acquire({.permits = 2}));
+  CHECK(other.try_lock("catalog"));
+  catalog.unlock_shared();
+}
+
 TEST_CASE("a permit outlives its semaphore and its engine, also on another thread") {
   Database database;
   auto other = database.engine();

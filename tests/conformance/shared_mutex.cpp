@@ -211,6 +211,22 @@ TEST_CASE("a writer that waits comes before readers that come later, while those
   CHECK(eventually([&] { return can_be_read(third, "job"); }));
 }
 
+TEST_CASE("a shared mutex is entered by all threads of a job") {
+  Database database;
+  auto engine = database.engine();
+  SharedMutex mutex(engine, "job");
+  const Job job("order 4711");
+  const Job::Scope here(job);
+  mutex.lock();
+  std::thread([&] { CHECK_FALSE(mutex.try_lock_shared()); }).join();
+  std::thread([&] {
+    const Job::Scope there(job);
+    const std::shared_lock guard(mutex, std::try_to_lock);
+    CHECK(guard.owns_lock());
+  }).join();
+  mutex.unlock();
+}
+
 TEST_CASE("fifty readers are held and renewed, and the writer comes when the last one has gone") {
   Database database;
   auto engine = database.engine({.connections = 4});
