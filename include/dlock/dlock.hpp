@@ -17,6 +17,8 @@
 #include <dlock/reaping.hpp>
 #include <dlock/refusal.hpp>
 #include <dlock/result.hpp>
+#include <dlock/semaphore.hpp>
+#include <dlock/shared_mutex.hpp>
 #include <dlock/stats.hpp>
 #include <dlock/subscription.hpp>
 #include <dlock/token.hpp>

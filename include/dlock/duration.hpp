@@ -37,5 +37,12 @@ class SaturatingDuration : public Duration {
 // engine asks every ten seconds (LockOptions::renew_every) whether it still holds it.
 inline constexpr Duration until_released = std::chrono::hours{24} * 3652;
 
+// How long it is until then, by that clock; 0 where the time has passed.
+template <class Clock, class Length>
+SaturatingDuration time_until(std::chrono::time_point<Clock, Length> end) {
+  const auto now = Clock::now();
+  return end <= now ? SaturatingDuration{} : SaturatingDuration{end - now};
+}
+
 }  // namespace v0
 }  // namespace dlock

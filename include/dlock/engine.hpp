@@ -179,7 +179,7 @@ class DLOCK_EXPORT Engine {
   // script, a program in another language. It keeps its owner. False: it is not, or not any more, a grant of this name.
   [[nodiscard]] bool renew(std::string_view name, const Grant& grant, std::optional<SaturatingDuration> lease = {});
 
-  // For a program that ends: releases every lease that this engine holds now, whoever has its Lock, and those of its Mutexes
+  // For a program that ends: releases every lease that this engine holds now, whoever has its Lock, those of mutexes
   // and Elections as well; many in one statement, and all of them within timeouts.release. What is not confirmed by then the
   // engine tries on with, for as long as it is there, and at the latest it ends with its lease.
   // Locks of these leases hold nothing from the beginning of this call on, on whatever thread: they are not valid(), and
@@ -249,7 +249,8 @@ class DLOCK_EXPORT Engine {
   static void install_schema(std::string_view url, const EngineOptions& options = {});
 
  private:
-  friend class Mutex;
+  friend class ThreadLocks;
+  friend class Semaphore;
   friend class Election;
   friend class LeaderObserver;
   struct Handle;

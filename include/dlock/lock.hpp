@@ -19,7 +19,7 @@ inline namespace v0 {
 
 class Engine;
 class LockSet;
-class Mutex;
+class ThreadLocks;
 
 // Why a lease was lost.
 enum class Loss {
@@ -214,7 +214,7 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
  private:
   friend class Engine;
   friend class LockSet;
-  friend class Mutex;
+  friend class ThreadLocks;
   Handle* used() const noexcept;  // null: moved from
   void check_not_moved_from() const;
   Handle& here() const;

@@ -24,7 +24,7 @@ inline namespace v0 {
 // its unlocking and destroying do nothing.
 class DLOCK_EXPORT Mutex {
  public:
-  // Fails: misuse (a bad name or option, or another reentrance than `thread`). Nothing is sent.
+  // Fails: misuse (a bad name or option, a mode, or another reentrance than `thread`). Nothing is sent.
   Mutex(const Engine& engine, std::string_view name, LockOptions options = {});
   ~Mutex();
   Mutex(const Mutex&) = delete;
@@ -35,8 +35,7 @@ class DLOCK_EXPORT Mutex {
   bool try_lock_for(SaturatingDuration wait);
   template <class Clock, class Length>
   bool try_lock_until(std::chrono::time_point<Clock, Length> end) {
-    const auto now = Clock::now();
-    return end <= now ? try_lock_for({}) : try_lock_for(end - now);
+    return try_lock_for(time_until(end));
   }
 
   // Ends what the last successful lock() of this thread began. Never throws: that the lease was lost meanwhile, or that

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -138,6 +139,32 @@ TEST_CASE("in a child made by fork() locking is refused, and unlocking does noth
   CHECK(database.admin().held() == 1);
   mutex.unlock();
   CHECK(database.admin().held() == 0);
+}
+
+TEST_CASE("in a child made by fork() nobody reads, and nobody acquires; what ends there ends nothing of its parent's") {
+  Database database;
+  auto engine = database.engine();
+  auto mutex = std::make_unique<SharedMutex>(engine, "job");
+  auto semaphore = std::make_unique<Semaphore>(engine, "gpu", 1);
+  mutex->lock_shared();
+  std::optional<Permit> permit = semaphore->acquire();
+  CHECK(end_of_child([&] {
+          const auto misuse = [](auto call) { return thrown_by(call).fault == Fault::misuse; };
+          int code = 0;
+          if (!misuse([&] { mutex->lock_shared(); }) || !misuse([&] { mutex->lock(); })) code |= 1;
+          if (!misuse([&] { mutex->held_shared(); }) || !misuse([&] { mutex->held(); })) code |= 2;
+          if (!misuse([&] { static_cast<void>(semaphore->try_acquire()); })) code |= 4;
+          mutex->unlock_shared();
+          mutex.reset();
+          permit.reset();
+          semaphore.reset();
+          return code;
+        }) == 0);
+  CHECK(mutex->held_shared().valid());
+  CHECK(permit->valid());
+  CHECK(database.admin().held() == 2);
+  CHECK(permit->release() == Released::freed);
+  mutex->unlock_shared();
 }
 
 TEST_CASE("a child made by fork() neither enters nor leaves what its parent holds") {

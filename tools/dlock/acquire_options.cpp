@@ -8,6 +8,9 @@
 #include <fmt/core.h>
 #include <utf8.h>
 
+#include <cstdint>
+#include <limits>
+
 namespace dlock::tools {
 namespace {
 
@@ -46,6 +49,9 @@ void Asking::add_to(Command& command) {
   command.add_flag("-n,--nonblock", nonblock_, "do not wait: exit 75 if the lock is busy");
   command.add_option("-w,--wait", "D", wait_, "wait at most this long (forever; 0 is -n)");
   command.add_flag("--fifo", fifo_, "wait in turn: nobody who came later passes");
+  command.add_flag("--shared", shared_, "together with others that say so, as readers");
+  command.add_option("--limit", "M", limit_, "together with others, up to M permits in all");
+  command.add_option("--permits", "N", permits_, "how many of the M are taken (1)");
   command.add_option("--at-least", "D", at_least_, "closed so long from the grant on, at least");
   command.add_option("--label", "TEXT", label_, "who holds it, for people (host:pid)");
   command.add_option("--meta", "K=V", metadata_, "shown by inspect; may be repeated");
@@ -61,8 +67,26 @@ std::optional<Duration> Asking::wait() const {
   return nonblock_ ? Duration{} : limit;
 }
 
+void Asking::choose_mode(LockOptions& options) const {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  if (shared_ && (limit_ || permits_))
+    throw UsageError(fmt::format("--shared and {} exclude each other: any number of readers, or so many permits",
+                                 limit_ ? "--limit" : "--permits"));
+  if (shared_) options.mode = Mode::shared;
+  if (permits_ && !limit_)
+    throw UsageError(fmt::format("--permits {} needs --limit, how many there are in all", in_quotes(*permits_)));
+  if (!limit_) return;
+  options.mode = Mode::permits;
+  options.limit = parse_number("--limit", *limit_, 1, most);
+  if (permits_) options.permits = parse_number("--permits", *permits_, 1, most);
+  if (options.permits > options.limit)
+    throw UsageError(fmt::format("--permits {} is more than --limit {}: that many will never be there",
+                                 in_quotes(*permits_), in_quotes(*limit_)));
+}
+
 LockOptions Asking::lock_options() const {
   LockOptions options;
+  choose_mode(options);
   if (fifo_) options.fairness = Fairness::fifo;
   if (at_least_) {
     options.at_least = parse_duration("--at-least", *at_least_);

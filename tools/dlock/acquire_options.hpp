@@ -21,7 +21,7 @@ Duration parse_lease(std::string_view flag, std::string_view text, Duration shor
 // The same from 1 ms on, or the word "until-released".
 Duration parse_ttl(std::string_view text);
 
-// -n, -w, --fifo, --at-least, --label, --meta and NAME. Threads: one.
+// -n, -w, --fifo, --shared, --limit, --permits, --at-least, --label, --meta and NAME. Threads: one.
 class Asking {
  public:
   void add_to(Command& command);
@@ -34,10 +34,13 @@ class Asking {
   LockOptions lock_options() const;
 
  private:
+  // Of LockOptions: the mode, and how many of how many.
+  void choose_mode(LockOptions& options) const;
+
   std::string name_;
-  std::optional<std::string> wait_, at_least_, label_;
+  std::optional<std::string> wait_, limit_, permits_, at_least_, label_;
   std::vector<std::string> metadata_;
-  bool nonblock_ = false, fifo_ = false;
+  bool nonblock_ = false, fifo_ = false, shared_ = false;
 };
 
 // One try, or as many as the wait allows. Empty: refused, and `refusal` tells why and who holds it.

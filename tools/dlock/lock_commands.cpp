@@ -86,6 +86,7 @@ Single::Single(Command& tool)
       "lock is busy.\n"
       "Examples:\n"
       "  token=$(dlock acquire -n deploy --ttl 5m) && ./deploy\n"
+      "  token=$(dlock acquire --limit 4 --permits 2 gpu --ttl 1h) && ./train\n"
       "  dlock release deploy --token \"$token\"");
   renew_.set_footer(
       "Exits 3 if the token is not the holder's.\n"

@@ -15,9 +15,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -39,14 +41,28 @@ bool is_ours(const std::string& owner) {
                             (" " + variable(owners_variable) + " ").find(" " + owner + " ") != std::string::npos);
 }
 
+// Of a name that several hold the row names none of them: whether the run around this one does tells a renewal, which its
+// own would do as well.
+bool is_among_holders(Engine& engine, const std::string& name) {
+  const auto token = variable("DLOCK_TOKEN"), owner = variable("DLOCK_OWNER");
+  if (variable("DLOCK_NAME") != name) return false;
+  try {
+    return engine.renew(
+        name, {Token{parse_number("DLOCK_TOKEN", token, 1, std::numeric_limits<std::int64_t>::max())}, owner});
+  } catch (const UsageError&) { return false; } catch (const Error& error) {
+    if (error.fault() != Fault::misuse) throw;
+    return false;  // these are no words of a run
+  }
+}
+
 // Waiting for a lock that is held around us would never end.
 void refuse_nesting(Engine& engine, const std::string& name) {
   if (variable("DLOCK_OWNER").empty() && variable(owners_variable).empty()) return;
   const auto row = engine.inspect(name);
-  if (row && is_ours(row->owner))
-    throw std::runtime_error(
-        fmt::format("{} (token {}) is held by a dlock run around this one: waiting for it would deadlock",
-                    in_quotes(name), number(row->token)));
+  if (row && (row->mode == Mode::exclusive ? is_ours(row->owner) : is_among_holders(engine, name)))
+    throw std::runtime_error(fmt::format(
+        "{} (token {}) is held by a dlock run around this one: waiting for it would deadlock", in_quotes(name),
+        row->mode == Mode::exclusive ? std::to_string(number(row->token)) : variable("DLOCK_TOKEN")));
 }
 
 // What the engine tells, for people.

@@ -48,6 +48,15 @@ constexpr auto manual =
     "ended by it. A waiter is seen with the next renewal (--renew-every) when it has waited for a second, or has a "
     "ticket\n"
     "(--fifo).\n"
+    "# TOGETHER WITH OTHERS\n"
+    "With --shared any number of commands run at one time, as readers do, and nobody who comes without; who waits to "
+    "run "
+    "alone\n"
+    "comes before readers that come later. With --limit M as many run as have M permits together; --permits takes more "
+    "than\n"
+    "one of them. Each goes by its own --limit: to make it smaller ends nothing that runs. Every one has a lease and a "
+    "token\n"
+    "of its own.\n"
     "# ENVIRONMENT OF THE COMMAND\n"
     "  DLOCK_NAME     the lock's name\n"
     "  DLOCK_TOKEN    the fencing token, a decimal number: write it beside your data, refuse smaller ones\n"
@@ -69,6 +78,8 @@ constexpr auto manual =
     "# EXAMPLES\n"
     "  dlock run -n nightly -- ./report.sh\n"
     "  dlock run -w 5m deploy -c 'make && make install'\n"
+    "  dlock run --limit 3 import -- ./import.sh   # three at a time, on all hosts\n"
+    "  dlock run --shared catalog -- ./export.sh\n"
     "  dlock run --yield-signal USR1 reindex -- ./batch.sh\n"
     "  echo x | dlock run import -- psql -f -";
 
@@ -109,15 +120,16 @@ Run::Run(Command& tool) : command_(tool.add_command("run", "run a command under 
   command_.add_option("--ttl", "D", times_.ttl, "length of the lease, from 1s (30s)");
   command_.add_option("--renew-every", "D", times_.renew_every, "how often it is renewed (ttl/3)");
   command_.add_option("-k,--kill-after", "D", times_.kill_after, "from the lost-signal to KILL (5s, at most ttl/6)");
-  command_.add_option("--lost-signal", "SIG", lost_signal_, "sent to the command if the lock is lost (TERM)");
-  command_.add_option("--lost-exit-code", "N", lost_code_, "exit code if the lock was lost (79)");
+  command_.add_option("--lost-signal", "SIG", lost_signal_, "sent to the command if the lock is lost (TERM)").rare =
+      true;
+  command_.add_option("--lost-exit-code", "N", lost_code_, "exit code if the lock was lost (79)").rare = true;
   command_.add_option("--yield-signal", "SIG", yield_signal_, "sent to the command when somebody else waits");
   command_.add_option("--max-runtime", "D", max_runtime_, "end the command after this long, and exit 124");
   command_.add_option("-c", "TEXT", shell_, "a command for $SHELL, instead of one after --");
-  command_.add_flag("--no-stdin", no_stdin_, "the command reads nothing");
+  command_.add_flag("--no-stdin", no_stdin_, "the command reads nothing").rare = true;
   command_.add_option("--if-unavailable", "fail|skip", if_unavailable_,
                       "database away at the start; skip is as -E (fail)");
-  command_.add_option("--status-file", "FILE", status_file_, "write there what became of it, as JSON");
+  command_.add_option("--status-file", "FILE", status_file_, "write there what became of it, as JSON").rare = true;
 }
 
 run::Plan Run::plan(const ConnectionOptions& connection, const Arguments& arguments) const {

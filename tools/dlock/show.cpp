@@ -17,11 +17,16 @@ namespace {
 
 bool has_holder(const Holder& row) { return !row.owner.empty(); }
 
+// Its owner is nobody's who holds it.
+bool held_by_several(const Holder& row) { return row.mode != Mode::exclusive; }
+
 }  // namespace
 
 std::string who(const Holder& row) {
   if (!has_holder(row)) return "-";
-  return fmt::format("{}-{}", row.label.empty() ? row.node : row.label, row.owner.substr(0, 4));
+  const auto& name = row.label.empty() ? row.node : row.label;
+  if (!held_by_several(row)) return fmt::format("{}-{}", name, row.owner.substr(0, 4));
+  return row.entries > 1 ? fmt::format("{} and {} more", name, row.entries - 1) : name;
 }
 
 namespace {
@@ -106,10 +111,11 @@ std::string as_lines(const Holder& row) {
   std::string text = fmt::format("name:      {}\nstate:     {}\ntoken:     {}\n", printable(row.name),
                                  to_string(row.state), number(row.token));
   if (has_holder(row))
-    text += fmt::format(
-        "node:      {}\nlabel:     {}\nowner:     {}\nheld for:  {}\nlease:     {}\nleft:      {}\nentries:   {}\n",
-        printable(row.node), printable(row.label), row.owner, shown(row.held), length(row, row.lease), left(row),
-        row.entries);
+    text += fmt::format("node:      {}\nlabel:     {}\n{}held for:  {}\nlease:     {}\nleft:      {}\nentries:   {}\n",
+                        printable(row.node), printable(row.label),
+                        held_by_several(row) ? fmt::format("mode:      {}\n", to_string(row.mode))
+                                             : fmt::format("owner:     {}\n", row.owner),
+                        shown(row.held), length(row, row.lease), left(row), row.entries);
   else if (row.state == State::closed) text += fmt::format("opens in:  {}\n", shown(row.left));
   if (row.last_run) text += last_run(*row.last_run);
   if (row.waiters > 0) text += fmt::format("waiters:   {}\n", row.waiters);
@@ -122,6 +128,7 @@ std::string as_lines(const Holder& row) {
 Json as_json(const Holder& row) {
   return Json::object({{"name", row.name},
                        {"state", to_string(row.state)},
+                       {"mode", to_string(row.mode)},
                        {"node", row.node},
                        {"owner", row.owner},
                        {"label", row.label},

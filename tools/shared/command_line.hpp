@@ -28,6 +28,7 @@ struct Option {
   std::string group;  // the headline it stands under
   Target target;
   bool required = false;
+  bool rare = false;                 // the page that fits a screen only names it
   const Option* excludes = nullptr;  // cannot be given together with that one
 
   bool takes_value() const;

@@ -69,8 +69,17 @@ std::vector<Row> rows_of(const Command& command) {
   for (const auto& argument : command.arguments())
     if (!argument.help.empty()) rows.emplace_back(argument.name(), argument.help);
   for (const auto& option : command.options())
-    if (!std::holds_alternative<ShowHelp>(option.target)) rows.emplace_back(name_and_value(option), option.help);
+    if (!std::holds_alternative<ShowHelp>(option.target) && !option.rare)
+      rows.emplace_back(name_and_value(option), option.help);
   return rows;
+}
+
+// Those that are only named, in a line; empty without any.
+std::string rare_options(const Command& command) {
+  std::string text;
+  for (const auto& option : command.options())
+    if (option.rare) text += (text.empty() ? "Rarer: " : ", ") + name_and_value(option);
+  return text.empty() ? text : wrapped(text, 0, 0) + "\n";
 }
 
 // The options all commands have: what they are called, a group a paragraph.
@@ -125,7 +134,7 @@ std::string help_page(const Command& command) {
   result += wrapped(as_title(command.description()), 0, 0) + "\n";
   const auto commands = command.shown_commands();
   if (commands.empty()) {
-    result += in_columns(rows_of(command));
+    result += in_columns(rows_of(command)) + rare_options(command);
   } else {
     std::vector<Row> rows;
     for (const auto* each : commands) rows.emplace_back(each->name(), each->description());

@@ -50,3 +50,12 @@ TEST_CASE("what no whole number of microseconds divides arrives, too") {
 TEST_CASE("what is no number is refused wherever a negative duration is") {
   CHECK(told(std::chrono::duration<double>{std::numeric_limits<double>::quiet_NaN()}) < 0us);
 }
+
+TEST_CASE("a time to come is so far away, rounded up, and one that has passed not at all") {
+  const auto soon = std::chrono::steady_clock::now() + 1h;
+  CHECK(time_until(soon) <= 1h);
+  CHECK(time_until(soon) > 59min);
+  CHECK(time_until(std::chrono::system_clock::now() - 1h) == 0us);
+  CHECK(time_until(std::chrono::steady_clock::time_point::min()) == 0us);
+  CHECK(time_until(std::chrono::steady_clock::time_point::max()) > std::chrono::years{100});
+}

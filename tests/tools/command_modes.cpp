@@ -1,0 +1,150 @@
+// What acquire and run promise of a lock that several may hold: --shared, --limit and --permits.
+#include "command.hpp"
+#include "support/database.hpp"
+#include "support/json.hpp"
+#include "support/paths.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string first_line(const Ran& ran) { return ran.out.substr(0, ran.out.find('\n')); }
+
+// What acquire prints, token and owner; empty where it is busy.
+std::string taken(const Database& database, std::vector<std::string> options) {
+  options.insert(options.begin(), {"acquire", "-n", "job", "--ttl", "5m"});
+  const auto ran = dlock_tool(database.url(), std::move(options));
+  CHECK_MESSAGE((ran.code == 0 || ran.code == 75), ran.out);
+  return ran.code == 0 ? first_line(ran) : std::string();
+}
+
+ExitStatus code_of(const Database& database, const std::vector<std::string>& arguments) {
+  return dlock_tool(database.url(), arguments).code;
+}
+
+}  // namespace
+
+TEST_CASE("acquire --shared lets others in that say so, and each is renewed and released by its own grant") {
+  Database database;
+  const auto one = taken(database, {"--shared"}), two = taken(database, {"--shared"});
+  REQUIRE_FALSE((one.empty() || two.empty()));
+  CHECK(one != two);
+  CHECK(taken(database, {}).empty());
+  CHECK(taken(database, {"--limit", "5"}).empty());
+  CHECK(code_of(database, {"renew", "job", "--token", one, "--ttl", "1h"}) == 0);
+  CHECK(code_of(database, {"release", "job", "--token", one}) == 0);
+  CHECK(code_of(database, {"release", "job", "--token", one}) == 3);
+  CHECK(code_of(database, {"renew", "job", "--token", one}) == 3);
+  CHECK(taken(database, {}).empty());
+  CHECK(code_of(database, {"release", "job", "--token", two}) == 0);
+  const auto alone = taken(database, {});
+  CHECK_FALSE(alone.empty());
+  CHECK(taken(database, {"--shared"}).empty());
+  CHECK(code_of(database, {"release", "job", "--token", alone}) == 0);
+}
+
+TEST_CASE("acquire --limit takes permits as long as there are some, and release gives back those of its grant") {
+  Database database;
+  const auto two = taken(database, {"--limit", "3", "--permits", "2"});
+  const auto one = taken(database, {"--limit", "3"});
+  REQUIRE_FALSE((one.empty() || two.empty()));
+  CHECK(taken(database, {"--limit", "3"}).empty());
+  CHECK(taken(database, {"--shared"}).empty());
+  CHECK(code_of(database, {"renew", "job", "--token", two, "--ttl", "1h"}) == 0);
+  CHECK(code_of(database, {"release", "job", "--token", two}) == 0);
+  CHECK(taken(database, {"--limit", "3", "--permits", "3"}).empty());
+  const auto others = taken(database, {"--limit", "3", "--permits", "2"});
+  CHECK_FALSE(others.empty());
+  CHECK(code_of(database, {"release", "job", "--token", others}) == 0);
+  CHECK(code_of(database, {"release", "job", "--token", one}) == 0);
+}
+
+TEST_CASE("runs share a lock as readers, or as many as the limit says") {
+  Database database;
+  const auto run = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"run", "-n"});
+    options.insert(options.end(), {"job", "--", "true"});
+    return code_of(database, options);
+  };
+  auto engine = database.engine({.reentrance = Reentrance::none});
+  auto reader = engine.try_lock("job", {.mode = Mode::shared});
+  REQUIRE(reader);
+  CHECK(run({"--shared"}) == 0);
+  CHECK(run({}) == 75);
+  CHECK(run({"--limit", "9"}) == 75);
+  reader->release();
+  auto permit = engine.try_lock("job", {.mode = Mode::permits, .permits = 2, .limit = 3});
+  REQUIRE(permit);
+  CHECK(run({"--limit", "3"}) == 0);
+  CHECK(run({"--limit", "3", "--permits", "2"}) == 75);
+  CHECK(run({"--limit", "2"}) == 75);
+  CHECK(run({"--shared"}) == 75);
+  permit->release();
+  CHECK(run({}) == 0);
+}
+
+TEST_CASE("a run inside a run that shares the same name is refused, as it is inside of one that is alone") {
+  Database database;
+  for (const std::vector<std::string>& outer : {std::vector<std::string>{"--shared"}, {"--limit", "4"}}) {
+    for (const std::string inner : {"", "--shared", "--limit 4"}) {
+      auto arguments = outer;
+      arguments.insert(arguments.begin(), "run");
+      arguments.insert(arguments.end(),
+                       {"job", "--", "sh", "-c", "exec \"$0\" run " + inner + " job -- true", path::tool("dlock")});
+      const auto ran = dlock_tool(database.url(), arguments);
+      CHECK_MESSAGE(ran.code == 125, ran.out);
+      CHECK_MESSAGE(ran.says("is held by a dlock run around this one"), ran.out);
+    }
+  }
+}
+
+TEST_CASE("list and inspect say how many hold a lock, and in which mode") {
+  Database database;
+  auto engine = database.engine({.reentrance = Reentrance::none});
+  const auto one = engine.try_lock("job", {.mode = Mode::shared, .label = "first"});
+  const auto alone = dlock_tool(database.url(), {"inspect", "job"});
+  CHECK_MESSAGE((alone.code == 0 && alone.says("mode:      shared") && !alone.says("owner:")), alone.out);
+  const auto two = engine.try_lock("job", {.mode = Mode::shared, .label = "second"});
+  REQUIRE((one && two));
+  const auto list = dlock_tool(database.url(), {"list"});
+  CHECK_MESSAGE(list.says("second and 1 more"), list.out);
+  const auto json = Json::parse(dlock_tool(database.url(), {"inspect", "job", "--format", "json"}).out);
+  CHECK(json["mode"] == "shared");
+  CHECK(json["entries"] == 2);
+  const auto busy = dlock_tool(database.url(), {"acquire", "-n", "job", "--ttl", "5m"});
+  CHECK_MESSAGE((busy.code == 75 && busy.says("is held by second and 1 more")), busy.out);
+}
+
+TEST_CASE("what does not go together, or can never be granted, is refused with the values and the rule") {
+  Database database;
+  const auto check_refused = [&](const std::vector<std::string>& options, const std::string& text) {
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"acquire", "job", "--ttl", "5m"}, {"run", "job"}}) {
+      auto arguments = command;
+      arguments.insert(arguments.begin() + 1, options.begin(), options.end());
+      const bool is_run = command.front() == "run";
+      if (is_run) arguments.insert(arguments.end(), {"--", "true"});
+      const auto ran = dlock_tool(database.url(), arguments);
+      CHECK_MESSAGE(ran.code == (is_run ? 125 : 2), ran.out);
+      CHECK_MESSAGE(ran.says(text), ran.out);
+      CHECK_MESSAGE(ran.lines() == 1, ran.out);
+    }
+  };
+  check_refused({"--shared", "--limit", "3"}, "--shared and --limit exclude each other");
+  check_refused({"--shared", "--permits", "3"}, "--shared and --permits exclude each other");
+  check_refused({"--permits", "2"}, "--permits \"2\" needs --limit");
+  check_refused({"--limit", "2", "--permits", "3"}, "--permits \"3\" is more than --limit \"2\"");
+  check_refused({"--limit", "0"}, "--limit \"0\"");
+  check_refused({"--limit", "-1"}, "--limit \"-1\"");
+  check_refused({"--limit", "many"}, "--limit \"many\"");
+  check_refused({"--limit", "3", "--permits", "0"}, "--permits \"0\"");
+  check_refused({"--limit", "99999999999999999999"}, "--limit");
+  CHECK(database.engine().list().empty());
+}
