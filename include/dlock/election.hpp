@@ -69,7 +69,8 @@ class DLOCK_EXPORT Term {
 struct ElectionOptions {
   // Of the lock behind the office: lease, label, metadata, fairness, max_hold (a term lasts no longer). Its lease is how
   // long it takes at most until the next leader follows one that died. Terms are renewed, and entered by nobody:
-  // LockOptions::renew stays true, and LockOptions::reentrance unset or none. LockOptions::job is current in the callbacks.
+  // LockOptions::renew stays true, LockOptions::mode exclusive, and LockOptions::reentrance unset or none. LockOptions::job
+  // is current in the callbacks.
   LockOptions lock{};
   // The term has begun. May be the work itself, and return when the term's stop token is set; or start the work, and
   // return. Whichever it does, the term goes on until it is lost or resigned. One that throws has begun nothing: the

@@ -214,6 +214,10 @@ struct Election::Handle : api::Worker<Election::State> {};
 Election::Election(const Engine& engine, std::string_view name, ElectionOptions options) {
   const Name checked(name);
   const auto whose = "the election " + in_quotes(checked.text());
+  if (options.lock.mode != Mode::exclusive)
+    throw Error(Fault::misuse,
+                fmt::format("{} has one leader; LockOptions::mode must be exclusive or left unset, not {}", whose,
+                            to_string(options.lock.mode)));
   if (options.lock.reentrance.value_or(Reentrance::none) != Reentrance::none)
     throw Error(Fault::misuse, fmt::format("{} is entered by nobody; LockOptions::reentrance must be none or left "
                                            "unset, not {}",

@@ -496,6 +496,7 @@ TEST_CASE("an election with a bad name or option is refused with the value and t
   refused("job", {.lock = {.lease = 1s, .renew_every = 1s}}, "renew_every 1000000 us");
   refused("job", {.lock = {.lease = 2s, .max_hold = 1s}}, "lease 2000000 us");
   refused("job", {.lock = {.renew = false}}, "LockOptions::renew");
+  refused("job", {.lock = {.mode = Mode::shared}}, "not shared");
   refused("job", {.lock = {.reentrance = Reentrance::node}}, "not node");
   refused("job", {.resign_pause = -1s}, "resign_pause -1000000 us");
   refused("job", {.retry_pause = 0s}, "retry_pause 0 us");

@@ -38,6 +38,10 @@ TEST_CASE("acquire --shared lets others in that say so, and each is renewed and 
   CHECK(one != two);
   CHECK(taken(database, {}).empty());
   CHECK(taken(database, {"--limit", "5"}).empty());
+  for (const std::string command : {"renew", "release"}) {
+    const auto nobody = dlock_tool(database.url(), {command, "job", "--token", one.substr(0, one.find(' '))});
+    CHECK_MESSAGE((nobody.code == 3 && nobody.says("give both words that acquire answered")), nobody.out);
+  }
   CHECK(code_of(database, {"renew", "job", "--token", one, "--ttl", "1h"}) == 0);
   CHECK(code_of(database, {"release", "job", "--token", one}) == 0);
   CHECK(code_of(database, {"release", "job", "--token", one}) == 3);

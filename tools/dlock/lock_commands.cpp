@@ -245,7 +245,12 @@ int Single::hand_out(Lock& lock, Duration ttl, Console& console) const {
   return number(Exit::ok);
 }
 
-int Single::not_the_holder(Console& console) const {
+int Single::not_the_holder(const std::optional<Holder>& row, Console& console) const {
+  if (row && row->mode != Mode::exclusive && !owner() && !force_)
+    return say_no(fmt::format("{} is held by several, and the token alone names none of them: give both words that "
+                              "acquire answered, token and owner",
+                              in_quotes(name_)),
+                  console);
   return say_no(fmt::format("{} is not held under token {}: it was released, or its lease is over", in_quotes(name_),
                             number(token())),
                 console);
@@ -254,8 +259,9 @@ int Single::not_the_holder(Console& console) const {
 int Single::renew(Engine& engine, Console& console) const {
   std::optional<Duration> lease;
   if (ttl_) lease = parse_ttl(*ttl_);
-  const auto named = grant(owner() ? std::nullopt : engine.inspect(name_));
-  if (!named || !engine.renew(name_, *named, lease)) return not_the_holder(console);
+  const auto row = owner() ? std::nullopt : engine.inspect(name_);
+  const auto named = grant(row);
+  if (!named || !engine.renew(name_, *named, lease)) return not_the_holder(row, console);
   if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"renewed", true}}));
   return number(Exit::ok);
 }
@@ -269,7 +275,7 @@ int Single::release(Engine& engine, Console& console) const {
   const bool over = row && named && row->state == State::expired && Grant{row->token, row->owner} == *named;
   auto lock = named ? engine.adopt(name_, *named, options) : std::nullopt;
   const auto released = lock ? lock->release() : Released::was_lost;
-  if (released == Released::was_lost) return not_the_holder(console);
+  if (released == Released::was_lost) return not_the_holder(row, console);
   if (released == Released::unconfirmed)
     return console.error(
         Exit::unreachable,
@@ -285,10 +291,10 @@ int Single::release(Engine& engine, Console& console) const {
 
 int Single::force(Engine& engine, Console& console) const {
   const auto row = engine.inspect(name_);
-  if (!row || row->owner.empty() || row->token != token()) return not_the_holder(console);
+  if (!row || row->owner.empty() || row->token != token()) return not_the_holder(row, console);
   console.note(why_busy(*row));
   if (!yes_ && !confirmed()) return say_no("nothing was done", console);
-  if (!engine.force_release(name_, token(), reason_.value_or(""))) return not_the_holder(console);
+  if (!engine.force_release(name_, token(), reason_.value_or(""))) return not_the_holder(row, console);
   if (console.json()) console.result(Json::object({{"name", name_}, {"token", number(token())}, {"released", true}}));
   return number(Exit::ok);
 }

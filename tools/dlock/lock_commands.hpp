@@ -38,7 +38,7 @@ class Single {
   // The grant is handed to the caller by its output only, so a signal or a broken pipe gives it back.
   int acquire(const std::string& url, const EngineOptions& options, const Signals& signals, Console& console) const;
   int hand_out(Lock& lock, Duration ttl, Console& console) const;
-  int not_the_holder(Console& console) const;
+  int not_the_holder(const std::optional<Holder>& row, Console& console) const;
 
   Command &list_, &inspect_, &acquire_, &renew_, &release_;
   Asking asking_;
