@@ -405,3 +405,47 @@ meta = '', label = ''
 outcome = 'forced'
 -- to:
 outcome = 'released'
+
+-- mutant: late_reader_renewed
+-- statement: extend_holder
+-- from:
+JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+   SET h.lease_us
+-- to:
+JOIN {{lock}} l ON l.name = h.name
+   SET h.lease_us
+
+-- mutant: dead_permit_stays
+-- statement: add_holder
+-- from:
+ELSE GREATEST(h.expires_at, h.reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) END
+-- to:
+ELSE 0 END
+
+-- mutant: permits_uncounted
+-- statement: add_holder
+-- from:
+:permits <= :limit -
+-- to:
+:permits <= 9 + :limit -
+
+-- mutant: withdrawn_reader_granted
+-- statement: add_holder
+-- from:
+(x.gate = '' OR (l.expires_at
+-- to:
+(0 OR (l.expires_at
+
+-- mutant: gate_closed_longer
+-- statement: drop_holder
+-- from:
+expires_at = COALESCE(@dlock_until, 
+-- to:
+expires_at = GREATEST(expires_at, @dlock_until, 
+
+-- mutant: upgraded_beside_others
+-- statement: upgrade
+-- from:
+AND x.name IS NULL
+-- to:
+AND l.name = :name

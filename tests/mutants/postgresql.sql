@@ -397,3 +397,45 @@ meta = '', label = ''
 outcome = 'forced'
 -- to:
 outcome = 'released'
+
+-- mutant: late_reader_renewed
+-- statement: extend_holder
+-- from:
+h.token = :token::bigint AND h.gate = g.owner
+-- to:
+h.token = :token::bigint
+
+-- mutant: dead_permit_stays
+-- statement: add_holder
+-- from:
+ELSE greatest(h.expires_at, h.reopens_at) <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END
+-- to:
+ELSE false END
+
+-- mutant: permits_uncounted
+-- statement: add_holder
+-- from:
+:permits::bigint <= :limit::bigint -
+-- to:
+:permits::bigint <= 9 + :limit::bigint -
+
+-- mutant: withdrawn_reader_granted
+-- statement: add_holder
+-- from:
+(x.gate = '' OR (l.live
+-- to:
+(false OR (l.live
+
+-- mutant: gate_closed_longer
+-- statement: drop_holder
+-- from:
+expires_at = coalesce(r.until, m.now)
+-- to:
+expires_at = greatest(l.expires_at, coalesce(r.until, m.now))
+
+-- mutant: upgraded_beside_others
+-- statement: upgrade
+-- from:
+x.owner <> :owner::text
+-- to:
+false

@@ -285,3 +285,47 @@ meta = '', label = ''
 outcome = 'forced'
 -- to:
 outcome = 'released'
+
+-- mutant: late_reader_renewed
+-- statement: extend_holder
+-- from:
+ AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
+UPDATE
+-- to:
+;
+UPDATE
+
+-- mutant: dead_permit_stays
+-- statement: add_holder
+-- from:
+ELSE max({{holder}}.expires_at, {{holder}}.reopens_at) <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 END
+-- to:
+ELSE 0 END
+
+-- mutant: permits_uncounted
+-- statement: add_holder
+-- from:
+:permits <= :limit -
+-- to:
+:permits <= 9 + :limit -
+
+-- mutant: withdrawn_reader_granted
+-- statement: add_holder
+-- from:
+(x.gate = '' OR (l.live
+-- to:
+(0 OR (l.live
+
+-- mutant: gate_closed_longer
+-- statement: drop_holder
+-- from:
+expires_at = coalesce(r.until, 
+-- to:
+expires_at = max(l.expires_at, r.until, 
+
+-- mutant: upgraded_beside_others
+-- statement: upgrade
+-- from:
+x.owner <> :owner
+-- to:
+0

@@ -78,7 +78,8 @@ SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN h.gate <> 
 -- name: drop_holder(name, owner, token, refused) -> packet
 -- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
 -- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, and where :refused is not 0 it is not
--- granted the name any more for so long. The answer: whether it was there, and whether somebody waits.
+-- granted the name any more for so long. The answer: whether it was there, and whether somebody waits: who
+-- does listens to one of the holders at a time.
 START TRANSACTION;
 SET @dlock_gate = NULL, @dlock_until = NULL, @dlock_left = 0;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
@@ -112,8 +113,7 @@ COMMIT;
 SELECT IF(:refused > 0, 1, IF(EXISTS (SELECT 1 FROM {{holder}} h
                                        WHERE h.name = :name AND h.owner = :owner AND h.token > 0
                                          AND (:token = 0 OR h.token = :token)), -1, @dlock_left > 0)),
-       COALESCE((SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND (l.owner IS NULL OR l.entries = 'permits') FROM {{lock}} l
-                  WHERE l.name = :name), 0);
+       COALESCE((SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} l WHERE l.name = :name), 0);
 
 -- name: renew_holders(name, owner, token, lease) -> matched
 -- As renew, with the holders as a list of tuples at /*rows*/. The gate is locked with the holder; one that is locked
@@ -183,10 +183,13 @@ UPDATE {{holder}} SET actor = :actor WHERE name = :name AND owner = :owner AND t
 -- name: look_to_join(name, owner, mode, permits, limit, ticket)
 -- As look, for who would come in beside others. The owner is answered where it is in already.
 SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), GREATEST(0, GREATEST(s.opens_at, s.queued_until) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
-       s.queued_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), IF(s.live AND s.entries <> :mode, s.actor, ''), GREATEST(0, s.wanted_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       s.queued_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), IF(s.live,
+          IF(s.entries IN ('shared', 'permits'),
+             COALESCE((SELECT MAX(x.actor) FROM {{holder}} x WHERE x.name = :name AND x.gate = s.owner AND x.token > 0), ''),
+             s.actor), ''), GREATEST(0, s.wanted_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        IF(s.live AND EXISTS (SELECT 1 FROM {{holder}} x
                               WHERE x.name = :name AND x.owner = :owner AND x.gate = s.owner AND x.token > 0), :owner, ''),
-       s.token, s.live
+       s.token, s.live AND s.entries IN ('shared', 'permits')
   FROM (SELECT l.*, l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS live,
                CASE WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN l.reopens_at
                     WHEN l.entries <> :mode THEN GREATEST(l.reopens_at, l.expires_at)

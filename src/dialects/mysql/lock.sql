@@ -198,11 +198,15 @@ SELECT 1 FROM {{lock}}
 
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is
--- marked as wanted, under which owner and token it is held, and whether by several.
+-- marked as wanted, under which owner and token it is held, and whether by several: then the actor is one
+-- of theirs, whose release is heard.
 SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        GREATEST(0, GREATEST(s.opens_at, s.queued_until) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        s.queued_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       IF(s.owner IS NOT NULL AND s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), s.actor, ''),
+       IF(s.owner IS NOT NULL AND s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+          IF(s.entries IN ('shared', 'permits'),
+             COALESCE((SELECT MAX(h.actor) FROM {{holder}} h WHERE h.name = :name AND h.gate = s.owner AND h.token > 0), ''),
+             s.actor), ''),
        GREATEST(0, s.wanted_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        IF(s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), COALESCE(s.owner, ''), ''), s.token,
        s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND s.entries IN ('shared', 'permits')

@@ -192,7 +192,8 @@ UPDATE {{holder}} SET actor = :actor::text WHERE name = :name::text AND owner = 
 SELECT (s.opens_at <= s.now AND s.queued_until <= s.now)::int::bigint,
        greatest(0, s.opens_at - s.now, s.queued_until - s.now), (s.queued_until > s.now)::int::bigint,
        CASE WHEN s.live AND s.entries <> :mode::text THEN s.actor ELSE '' END, greatest(0, s.wanted_until - s.now),
-       CASE WHEN s.inside THEN :owner::text ELSE '' END, s.token, s.live::int::bigint
+       CASE WHEN s.inside THEN :owner::text ELSE '' END, s.token,
+       (s.live AND s.entries IN ('shared', 'permits'))::int::bigint
   FROM (SELECT g.*,
                CASE WHEN NOT g.live THEN g.reopens_at
                     WHEN g.entries <> :mode::text THEN greatest(g.reopens_at, g.expires_at)

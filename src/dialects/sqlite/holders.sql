@@ -150,7 +150,7 @@ UPDATE {{holder}} SET actor = :actor WHERE name = :name AND owner = :owner AND t
 -- As look, for who would come in beside others. The owner is answered where it is in already.
 SELECT s.opens_at <= s.now AND s.queued_until <= s.now, max(0, s.opens_at - s.now, s.queued_until - s.now),
        s.queued_until > s.now, CASE WHEN s.live AND s.entries <> :mode THEN s.actor ELSE '' END,
-       max(0, s.wanted_until - s.now), CASE WHEN s.inside THEN :owner ELSE '' END, s.token, s.live
+       max(0, s.wanted_until - s.now), CASE WHEN s.inside THEN :owner ELSE '' END, s.token, s.live AND s.entries IN ('shared', 'permits')
   FROM (SELECT g.*,
                CASE WHEN NOT g.live THEN g.reopens_at
                     WHEN g.entries <> :mode THEN max(g.reopens_at, g.expires_at)

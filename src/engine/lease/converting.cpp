@@ -1,6 +1,7 @@
 // Makes an exclusive lease one of several that share the name, and the only one of them exclusive again.
 #include "engine/core.hpp"
 #include "engine/retry.hpp"
+#include "types/mutant.hpp"
 #include "types/name.hpp"
 #include "types/owner.hpp"
 
@@ -54,7 +55,7 @@ std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to
                                 : table_->upgrade(held->key(), owner, until);
     });
   } catch (const Error&) {
-    if (!in_doubt) throw;
+    if (!in_doubt || planted("doubted_upgrade_kept")) throw;
     if (held->lose(Loss::unconfirmed)) events_->emit_loss(held, "nobody answered when it was to be converted");
     renewer_.free_later({held->name(), held->owner(), {}, {}, false, held->longest(), held->mode()});
     renewer_.free_later({held->name(), owner, {}, {}, false, held->longest(), to});

@@ -58,6 +58,8 @@ class Lease {
   // Set before the grant is shared.
   void in_mode(Mode mode) noexcept { mode_ = mode; }
   std::string_view entry() const noexcept { return inside_ ? std::string_view{inside_->entry} : std::string_view{}; }
+  // Whether its row is it alone: neither a node's nor shared.
+  bool plain() const noexcept { return !inside_ && mode_ == Mode::exclusive; }
   // With the length that a renewal or a fence may give it now: its lease, within max_hold.
   store::LeaseKey key() const;
   // Whether it is to be renewed at all: shorter leases than some are over before a renewal could be confirmed.

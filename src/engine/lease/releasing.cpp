@@ -122,7 +122,7 @@ std::vector<Core::Given> Core::release_together(std::span<const std::shared_ptr<
     ends[i].end = leave(one);
     if (ends[i].end) continue;
     const bool handed = !one.was_lost && queues_->anybody(one.held->name());
-    if (handed || !one.held->entry().empty() || one.held->mode() != Mode::exclusive) alone(one, i);
+    if (handed || !one.held->plain()) alone(one, i);
     else plain.emplace_back(std::move(one), i);
   }
   const auto name = [](const auto& each) -> const std::string& { return each.first.held->name(); };

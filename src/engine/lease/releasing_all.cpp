@@ -64,7 +64,7 @@ class Core::ReleaseOfAll {
     std::vector<Releasing> batch;
     for (auto& one : taken_) {
       const bool again = !batch.empty() && batch.back().held->name() == one.held->name();
-      if (most < 2 || again || !one.held->entry().empty()) {
+      if (most < 2 || again || !one.held->plain()) {
         alone_.push_back(std::move(one));
         continue;
       }

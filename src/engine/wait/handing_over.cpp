@@ -18,7 +18,7 @@ using engine::WaitQueues;
 // False: it is still to be freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have
 // their turn.
 bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt, bool& yields) {
-  if (!held->entry().empty() || held->mode() != Mode::exclusive || !queues_->anybody(held->name())) return false;
+  if (!held->plain() || !queues_->anybody(held->name())) return false;
   const auto& passed = held->passed;
   yields = passed.times >= options_.hand_overs.in_a_row || BootClock::now() - passed.since >= options_.hand_overs.time;
   if (planted("hand_over_for_ever")) yields = false;

@@ -182,6 +182,18 @@ class FakeLockTable final : public store::LockTable {
     return adopted ? std::optional(Mode::exclusive) : std::nullopt;
   }
 
+  std::optional<Token> downgrade(const store::LeaseKey& from, std::string_view new_owner, Deadline) override {
+    return with_mishaps([&]() -> std::optional<Token> {
+      auto& row = rows_[std::string(from.name)];
+      if (row.owner != new_owner) {
+        if (row.owner != from.owner || row.token != number(from.token)) return std::nullopt;
+        row.owner = new_owner;
+        ++row.token;
+      }
+      return Token{row.token};
+    });
+  }
+
   bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline) override {
     return with_mishaps([&] {
       auto& row = rows_[std::string(name)];
