@@ -19,6 +19,7 @@ literal(lock ${ROOT}/src/dialects/${NAME}/lock.sql)
 literal(waiting ${ROOT}/src/dialects/${NAME}/waiting.sql)
 literal(node ${ROOT}/src/dialects/${NAME}/node.sql)
 literal(many ${ROOT}/src/dialects/${NAME}/many.sql)
+literal(reading ${ROOT}/src/dialects/${NAME}/reading.sql)
 literal(holders ${ROOT}/src/dialects/${NAME}/holders.sql)
 literal(migrator ${ROOT}/src/dialects/${NAME}/migrator.sql)
 literal(guard ${ROOT}/src/dialects/${NAME}/guard.sql)
@@ -49,7 +50,7 @@ const Embedded& embedded() noexcept {
   static const Migration migrations[] = {
 ${rows}  };
   static const Embedded texts{
-${lock}${node}${waiting}${many}${holders},
+${lock}${node}${waiting}${many}${reading}${holders},
 ${migrator},
 ${guard},
 ${schema},

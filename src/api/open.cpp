@@ -89,12 +89,14 @@ void check(const LockOptions& options) {
     throw Error(Fault::misuse, fmt::format("LockOptions::lease {} must not be longer than LockOptions::max_hold {}",
                                            shown(*options.lease), shown(options.max_hold)));
   if (options.mode == Mode::permits && (options.limit < 1 || options.permits < 1 || options.permits > options.limit))
-    throw Error(Fault::misuse, fmt::format("LockOptions::permits {} must be from 1 to LockOptions::limit {}, which is how "
-                                           "many there are",
-                                           options.permits, options.limit));
+    throw Error(Fault::misuse,
+                fmt::format("LockOptions::permits {} must be from 1 to LockOptions::limit {}, which is how "
+                            "many there are",
+                            options.permits, options.limit));
   if (options.mode != Mode::permits && (options.limit != 0 || options.permits != 1))
-    throw Error(Fault::misuse, fmt::format("LockOptions::permits {} and limit {} are for Mode::permits, and the mode is {}",
-                                           options.permits, options.limit, to_string(options.mode)));
+    throw Error(Fault::misuse,
+                fmt::format("LockOptions::permits {} and limit {} are for Mode::permits, and the mode is {}",
+                            options.permits, options.limit, to_string(options.mode)));
   if (options.renew_every) check_positive("LockOptions::renew_every", *options.renew_every);
   if (options.label) check_text("LockOptions::label", *options.label, longest_text);
   check_metadata("LockOptions::metadata", options.metadata);

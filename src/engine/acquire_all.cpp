@@ -326,9 +326,10 @@ Core::AcquiredAll Core::acquire_all(std::span<const Name> names, const LockOptio
   auto options = behalf.options();
   options.at_least = {};
   if (options.mode != Mode::exclusive)
-    throw Error(Fault::misuse, fmt::format("several names are locked exclusively, not in mode {}: lock them one after the "
-                                           "other",
-                                           to_string(options.mode)));
+    throw Error(Fault::misuse,
+                fmt::format("several names are locked exclusively, not in mode {}: lock them one after the "
+                            "other",
+                            to_string(options.mode)));
   check(options);
   if (patience.stop.stop_requested()) return {};
   ensure_running();

@@ -140,7 +140,8 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
   auto idle_bound = options_.lease;
   if (lease != nullptr) {
     if (lease->mode != Mode::exclusive)
-      throw Error(Fault::misuse, fmt::format("a transaction locks a name exclusively, not in mode {}", to_string(lease->mode)));
+      throw Error(Fault::misuse,
+                  fmt::format("a transaction locks a name exclusively, not in mode {}", to_string(lease->mode)));
     idle_bound = terms_of(*lease).lease;
     ask.owner = owner;
     ask.node = options_.node;

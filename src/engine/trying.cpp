@@ -121,8 +121,8 @@ void Core::start_over(Request& request, bool whole, const Deadline& deadline) {
     else table_->leave(request.name.text(), request.entry, until);
     return true;
   });
-  if (request.unanswered) renewer_.free_later(
-        {request.name.text(), request.owner.text(), request.entry, {}, true, {}, request.mode});
+  if (request.unanswered)
+    renewer_.free_later({request.name.text(), request.owner.text(), request.entry, {}, true, {}, request.mode});
   request.in_doubt = request.unanswered = false;
   request.owner = {};
   if (request.mark) request.mark = owners_.mark(request.owner.text());
@@ -193,9 +193,8 @@ std::shared_ptr<Lease> Core::look_into_lock(Request& request, const Patience& pa
       throw Error(Fault::timeout, fmt::format("{} could not be locked in time, though nobody holds it: {}",
                                               in_quotes(request.name.text()), found.text));
     // Who was granted it since the last look, or has it now, is a witness, too.
-    const auto availability = retry({std::min(deadline, soon()), patience.stop}, [&](Deadline until) {
-      return look(request, until);
-    });
+    const auto availability =
+        retry({std::min(deadline, soon()), patience.stop}, [&](Deadline until) { return look(request, until); });
     if (!availability.free || (before && availability.token != *before)) return nullptr;
     before = availability.token;
     if (turn == most_turns_of_others) break;

@@ -31,8 +31,8 @@ LastRun last_run_of(const Answer& answer, std::size_t row, bool has_owner) {
 }  // namespace
 
 Availability availability_of(const Answer& answer) {
-  return {answer.integer(0, 0) != 0,  Duration{answer.integer(0, 1)}, answer.integer(0, 2) != 0,
-          answer.text(0, 3),          Duration{answer.integer(0, 4)}, answer.text(0, 5),
+  return {answer.integer(0, 0) != 0,   Duration{answer.integer(0, 1)}, answer.integer(0, 2) != 0,
+          answer.text(0, 3),           Duration{answer.integer(0, 4)}, answer.text(0, 5),
           Token{answer.integer(0, 6)}, answer.integer(0, 7) != 0};
 }
 

@@ -28,8 +28,8 @@ Holders::Holders(const dialects::Statements& all, OnConnection on_connection, No
       renew_holders_(all.at("renew_holders", {"name", "owner", "token", "lease"})),
       extend_holder_(all.at("extend_holder", {"name", "owner", "token", "lease", "at_least"})),
       update_holder_metadata_(all.at("update_holder_metadata", {"name", "owner", "token", "meta", "keep"})),
-      adopt_holder_(all.at("adopt_holder",
-                           {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "meta"})),
+      adopt_holder_(
+          all.at("adopt_holder", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "meta"})),
       look_to_join_(all.at("look_to_join", {"name", "owner", "mode", "permits", "limit", "ticket"})),
       downgrade_(all.at("downgrade", {"name", "owner", "token", "new_owner", "gate", "lease"})),
       upgrade_(all.at("upgrade", {"name", "owner", "token", "new_owner", "lease"})),
@@ -141,8 +141,8 @@ std::optional<Mode> Holders::adopt(const LeaseKey& from, const AcquireRequest& t
 
 Availability Holders::look(const AcquireRequest& ask, Deadline deadline) const {
   Availability availability{true, {}};
-  const std::array<Argument, 6> arguments{std::string_view{ask.name.text()}, ask.owner, to_string(ask.mode),
-                                          ask.permits,                       ask.limit, ask.ticket};
+  const std::array<Argument, 6> arguments{
+      std::string_view{ask.name.text()}, ask.owner, to_string(ask.mode), ask.permits, ask.limit, ask.ticket};
   this->ask(look_to_join_, arguments, deadline, [&](const Answer& answer) {
     if (answer.rows() > 0) availability = availability_of(answer);
   });
@@ -152,8 +152,8 @@ Availability Holders::look(const AcquireRequest& ask, Deadline deadline) const {
 std::optional<Token> Holders::downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const {
   std::optional<Token> token;
   const Identity gate;
-  const std::array<Argument, 6> arguments{from.name, from.owner,             number(from.token),
-                                          new_owner, std::string_view{gate}, from.lease.count()};
+  const std::array<Argument, 6> arguments{
+      from.name, from.owner, number(from.token), new_owner, std::string_view{gate}, from.lease.count()};
   ask(downgrade_, arguments, deadline, [&](const Answer& answer) {
     if (answer.rows() > 0) token = Token{answer.integer(0, 0)};
   });

@@ -1,6 +1,8 @@
 // Reads the answers to renewals.
 #include "store/renewals.hpp"
 
+#include "types/failure.hpp"
+
 #include <string_view>
 #include <unordered_map>
 
@@ -25,6 +27,40 @@ std::vector<Renewed> renewed_many(std::span<const LeaseKey> keys, const Answer& 
     renewed.push_back(found == by_owner.end() ? Renewed::lost : found->second);
   }
   return renewed;
+}
+
+std::vector<Renewed> renew_each(std::span<const LeaseKey> keys, const RenewalKinds& kinds) {
+  std::vector<LeaseKey> plain, shared;
+  plain.reserve(keys.size());
+  for (const auto& key : keys)
+    if (key.entry.empty()) (key.mode == Mode::exclusive ? plain : shared).push_back(key);
+  const auto exclusive = plain.empty() ? std::vector<Renewed>{} : kinds.plain(plain);
+  if (plain.size() == keys.size()) return exclusive;
+  bool answered = !exclusive.empty();
+  const auto unless_locked = [&](const auto& ask, auto otherwise) {
+    try {
+      auto answer = ask();
+      answered = true;
+      return answer;
+    } catch (const Failure& failure) {
+      if (failure.cause() != Cause::locked && !answered) throw;
+      return otherwise;
+    }
+  };
+  std::vector<Renewed> together;
+  if (!shared.empty())
+    together = unless_locked([&] { return kinds.shared(shared); },
+                             std::vector<Renewed>(shared.size(), Renewed::not_known_yet));
+  std::vector<Renewed> all;
+  all.reserve(keys.size());
+  auto next = exclusive.begin();
+  auto next_shared = together.cbegin();
+  for (const auto& key : keys) {
+    if (!key.entry.empty())
+      all.push_back(unless_locked([&] { return kinds.entry(key); }, Renewed::not_known_yet));
+    else all.push_back(key.mode == Mode::exclusive ? *next++ : *next_shared++);
+  }
+  return all;
 }
 
 Renewed renewed_one(const Answer& answer) {

@@ -4,6 +4,7 @@
 #include "store/lock_table.hpp"
 #include "types/row.hpp"
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -14,5 +15,14 @@ std::vector<Renewed> renewed_many(std::span<const LeaseKey> keys, const Answer& 
 
 // Of one, whose row was matched or not; the answer may have a row that says whether it is wanted.
 Renewed renewed_one(const Answer& answer);
+
+// How leases of each kind are renewed.
+struct RenewalKinds {
+  std::function<std::vector<Renewed>(std::span<const LeaseKey>)> plain, shared;
+  std::function<Renewed(const LeaseKey&)> entry;
+};
+
+// Of all kinds, in their order. Where one of them fails, what others were answered is not forgotten over it.
+std::vector<Renewed> renew_each(std::span<const LeaseKey> keys, const RenewalKinds& kinds);
 
 }  // namespace dlock::store

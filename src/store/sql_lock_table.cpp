@@ -148,38 +148,9 @@ class SqlLockTable final : public LockTable {
 
   // The exclusive leases in one statement, those of several in another, and then each entry of a node in one of its own.
   std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) override {
-    std::vector<LeaseKey> plain, shared;
-    plain.reserve(keys.size());
-    for (const auto& key : keys)
-      if (key.entry.empty()) (key.mode == Mode::exclusive ? plain : shared).push_back(key);
-    auto renewed = plain.empty() ? std::vector<Renewed>{} : renew_plain(plain, deadline);
-    if (plain.size() == keys.size()) return renewed;
-    bool answered = !renewed.empty();
-    // What others were answered must not be forgotten over one that fails.
-    const auto unless_locked = [&](auto&& ask, auto otherwise) {
-      try {
-        auto answer = ask();
-        answered = true;
-        return answer;
-      } catch (const Failure& failure) {
-        if (failure.cause() != Cause::locked && !answered) throw;
-        return otherwise;
-      }
-    };
-    const auto together = shared.empty()
-                              ? std::vector<Renewed>{}
-                              : unless_locked([&] { return holders_->renew(shared, deadline); },
-                                              std::vector<Renewed>(shared.size(), Renewed::not_known_yet));
-    std::vector<Renewed> all;
-    all.reserve(keys.size());
-    auto next = renewed.begin();
-    auto next_shared = together.begin();
-    for (const auto& key : keys) {
-      if (!key.entry.empty())
-        all.push_back(unless_locked([&] { return node_->renew(key, key.lease, {}, deadline); }, Renewed::not_known_yet));
-      else all.push_back(key.mode == Mode::exclusive ? *next++ : *next_shared++);
-    }
-    return all;
+    return renew_each(keys, {[&](auto plain) { return renew_plain(plain, deadline); },
+                             [&](auto shared) { return holders_->renew(shared, deadline); },
+                             [&](const auto& entry) { return node_->renew(entry, entry.lease, {}, deadline); }});
   }
 
   Renewed extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) override {

@@ -243,9 +243,8 @@ std::string fence_text(const dialects::Dialect& dialect, const dialects::Stateme
   const Argument arguments[] = {key.name,          key.owner,
                                 number(key.token), std::string_view{mark},
                                 key.lease.count(), std::string_view{installation.identity}};
-  return dialects::with_literals(
-      statements.at("fence", {"name", "owner", "token", "mark", "lease", "installation"}), arguments,
-      append);
+  return dialects::with_literals(statements.at("fence", {"name", "owner", "token", "mark", "lease", "installation"}),
+                                 arguments, append);
 }
 
 }  // namespace dlock::store

@@ -138,7 +138,8 @@ std::optional<Token> SqlWaiterTable::hand_over(const LeaseKey& from, const Acqui
 }
 
 void SqlWaiterTable::rename(const LeaseKey& key, std::string_view actor, Deadline deadline) {
-  ask(key.mode == Mode::exclusive ? rename_ : rename_holder_, {key.name, key.owner, number(key.token), actor}, deadline, [](const Answer&) {});
+  ask(key.mode == Mode::exclusive ? rename_ : rename_holder_, {key.name, key.owner, number(key.token), actor}, deadline,
+      [](const Answer&) {});
 }
 
 std::vector<WaitEdge> SqlWaiterTable::chain(std::string_view actor, std::string_view owner, Deadline deadline) {

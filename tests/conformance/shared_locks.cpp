@@ -22,7 +22,9 @@ namespace {
 const LockOptions reading{.mode = Mode::shared};
 
 // Who asks is nobody's thread.
-Engine apart(Database& database) { return database.engine({.reentrance = Reentrance::none, .polling = {.longest = 50ms}}); }
+Engine apart(Database& database) {
+  return database.engine({.reentrance = Reentrance::none, .polling = {.longest = 50ms}});
+}
 
 long long holders(Database& database, std::string_view name = "a") {
   return database.admin().number("SELECT count(*) FROM resource_lock_holder WHERE name = '" + std::string(name) + "'");
@@ -61,7 +63,8 @@ TEST_CASE("any number of readers share a name, and a writer has it for itself") 
   CHECK_FALSE(engine.try_lock("a", reading));
 }
 
-TEST_CASE("a reader's token is larger than that of every writer before it, and smaller than that of every one after it") {
+TEST_CASE(
+    "a reader's token is larger than that of every writer before it, and smaller than that of every one after it") {
   Database database;
   auto engine = apart(database);
   auto last = engine.lock("a").token();
@@ -420,7 +423,8 @@ TEST_CASE("an attempt to read that takes effect late is refused, once it was giv
   CHECK(database.admin().owner("a").empty());
 }
 
-TEST_CASE("readers of a name that several wait for are no deadlock, and those of two names who wait for each other are") {
+TEST_CASE(
+    "readers of a name that several wait for are no deadlock, and those of two names who wait for each other are") {
   Database database;
   auto engine = database.engine(), other = database.engine();
   std::atomic<int> deadlocks{0}, granted{0};

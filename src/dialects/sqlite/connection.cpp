@@ -4,8 +4,8 @@
 #include "faults.hpp"
 #include "opening.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <stdexcept>
 

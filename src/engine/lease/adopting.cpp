@@ -79,13 +79,15 @@ bool Core::renew(const Name& name, const Grant& grant, std::optional<Duration> l
     static_cast<void>(with_margin({*lease}));  // nobody could trust less
   } else {
     const auto row = inspect(name);
-    if (!row || (row->mode == Mode::exclusive && (row->token != grant.token || row->owner != grant.owner))) return false;
+    if (!row || (row->mode == Mode::exclusive && (row->token != grant.token || row->owner != grant.owner)))
+      return false;
     lease = row->lease;
   }
   store::LeaseKey key{name.text(), grant.owner, grant.token};
   const auto renews = [&](Mode mode) {
     key.mode = mode;
-    return retry(soon(), [&](Deadline until) { return table_->extend(key, *lease, {}, until); }) != store::Renewed::lost;
+    return retry(soon(), [&](Deadline until) { return table_->extend(key, *lease, {}, until); }) !=
+           store::Renewed::lost;
   };
   return renews(Mode::exclusive) || renews(Mode::shared);
 }

@@ -30,7 +30,8 @@ std::shared_ptr<Lease> Core::upgrade(const std::shared_ptr<Lease>& held) {
 
 void Core::check_convertible(const Lease& held, Mode from) {
   const auto refuse = [&](std::string_view why) {
-    throw Error(Fault::misuse, fmt::format("the lock {} (token {}) {}", in_quotes(held.name()), number(held.token()), why));
+    throw Error(Fault::misuse,
+                fmt::format("the lock {} (token {}) {}", in_quotes(held.name()), number(held.token()), why));
   };
   if (held.mode() != from)
     refuse(fmt::format("is held in mode {}, and only {} one can be made {}", to_string(held.mode()),

@@ -10,8 +10,8 @@ inline namespace v0 {
 using engine::Lease;
 
 void Core::free_later(const Request& request) {
-  renewer_.free_later({request.name.text(), request.owner.text(), request.entry, {}, false, request.terms.lease,
-                        request.mode});
+  renewer_.free_later(
+      {request.name.text(), request.owner.text(), request.entry, {}, false, request.terms.lease, request.mode});
 }
 
 // Frees what a late attempt of this engine holds: its grant is nobody's. False: it is somebody's, or free.

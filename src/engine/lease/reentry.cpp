@@ -20,10 +20,11 @@ std::shared_ptr<Lease> Core::reenter(const Name& name, const LockOptions& option
   if (!held) return nullptr;
   if (held->mode() != options.mode && options.mode == Mode::exclusive && held->valid(BootClock::now())) {
     release(held, options_.timeouts.release);
-    throw Error(Fault::misuse,
-                fmt::format("{} is held in mode {} by who asks for it exclusively, and two who do so would wait for each "
-                            "other for ever: release it first, or use Lock::try_upgrade",
-                            in_quotes(name.text()), to_string(held->mode())));
+    throw Error(
+        Fault::misuse,
+        fmt::format("{} is held in mode {} by who asks for it exclusively, and two who do so would wait for each "
+                    "other for ever: release it first, or use Lock::try_upgrade",
+                    in_quotes(name.text()), to_string(held->mode())));
   }
   try {
     if (refresh(held, options, std::min(answer_by(deadline), soon()))) return held;

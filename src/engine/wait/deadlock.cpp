@@ -23,7 +23,8 @@ std::optional<Cycle> cycle_of(std::vector<store::WaitEdge> chain, std::string_vi
   const auto job = job_of(actor);
   if (job.empty()) return std::nullopt;
   if (planted("shared_deadlock_unseen")) chain.resize(std::min<std::size_t>(chain.size(), 1));
-  std::ranges::sort(chain, {}, [](const store::WaitEdge& edge) { return std::tie(edge.name, edge.waiter, edge.holder); });
+  std::ranges::sort(chain, {},
+                    [](const store::WaitEdge& edge) { return std::tie(edge.name, edge.waiter, edge.holder); });
   std::multimap<std::string_view, std::size_t> waits;  // by the job that waits
   for (std::size_t i = 0; i < chain.size(); ++i) waits.emplace(job_of(chain[i].waiter_actor), i);
   constexpr auto first = static_cast<std::size_t>(-1);

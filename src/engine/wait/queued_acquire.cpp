@@ -144,8 +144,7 @@ store::Wait Core::QueuedAcquire::wait_as(store::Wait::Mode mode) const {
 }
 
 void Core::QueuedAcquire::sit(bool quiet) {
-  const bool takes =
-      request_.entry.empty() && (request_.mode == Mode::exclusive || planted("reader_handed_on"));
+  const bool takes = request_.entry.empty() && (request_.mode == Mode::exclusive || planted("reader_handed_on"));
   waiter_ = core_.queues_->join(wish_, request_.ticket, takes, news_, quiet);
   if (quiet || !request_.row_locked) core_.queues_->blocked(waiter_, false);
   core_.notifier_.attend();
@@ -244,7 +243,8 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
     availability = look();
   }
   // Who finds a queue joins it; and who waits for those who share the name keeps those away who come later.
-  const bool keeps_others_away = !planted("readers_pass_writers") && availability.shared && !availability.free && request_.mode == Mode::exclusive;
+  const bool keeps_others_away =
+      !planted("readers_pass_writers") && availability.shared && !availability.free && request_.mode == Mode::exclusive;
   if ((availability.queued || keeps_others_away) && request_.ticket == 0) {
     draw();
     if (request_.ticket == 0) return nullptr;
@@ -261,7 +261,8 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
       if (auto held = attempt()) return held;
       if (request_.row_locked) return nullptr;
       availability = look();  // somebody was quicker
-    } else if (core_.options_.listen && !availability.free && !marked && (availability.shared || !core_.granted_here(availability)) &&
+    } else if (core_.options_.listen && !availability.free && !marked &&
+               (availability.shared || !core_.granted_here(availability)) &&
                availability.wanted_for < mark_length / 4) {
       // The mark is on the row before the look that decides to sleep: a release after that look notifies.
       marked = true;

@@ -29,7 +29,7 @@ TEST_CASE("a lock that nobody answers for while it is converted is lost") {
     CHECK(held->loss() == dlock::Loss::unconfirmed);
     table->away = false;
     // Neither the one before nor the one that it may have become holds the name for long.
-    CHECK(reached([&] { return table->owner("n").empty(); }));
+    CHECK(reached([&] { return table->look("n", 0, {later(BootClock::now(), 1s)}).owner.empty(); }));
   }
 }
 
