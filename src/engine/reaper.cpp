@@ -205,6 +205,7 @@ struct Reaper::State {
   static constexpr const char* unclear = "; the answer was lost, so another reaper may have told this too";
 
   void report(const store::Abandoned& lease, const char* doubt = "") const {
+    if (lease.node.empty()) return;  // of several, who are told each by itself
     events->emit(Event::Kind::abandoned, lease.name, lease.token, lease.expired,
                  fmt::format("held by {} ({}), expired without release{}", lease.label, lease.node, doubt));
   }

@@ -76,10 +76,10 @@ Granted Holders::add(const AcquireRequest& ask, Deadline deadline) const {
   return granted;
 }
 
-bool Holders::drop(std::string_view name, std::string_view owner, Token token, Duration refused,
+bool Holders::drop(std::string_view name, std::string_view owner, std::int64_t token, Duration refused,
                    Deadline deadline) const {
   bool was_there = false;
-  const std::array<Argument, 4> arguments{name, owner, number(token), refused.count()};
+  const std::array<Argument, 4> arguments{name, owner, token, refused.count()};
   ask(drop_holder_, arguments, deadline, [&](const Answer& answer) {
     if (answer.rows() == 0) return;  // there is no such name
     if (answer.integer(0, 0) < 0)
@@ -91,11 +91,11 @@ bool Holders::drop(std::string_view name, std::string_view owner, Token token, D
 }
 
 bool Holders::drop(const LeaseKey& key, Deadline deadline) const {
-  return drop(key.name, key.owner, key.token, {}, deadline);
+  return drop(key.name, key.owner, number(key.token), {}, deadline);
 }
 
-void Holders::withdraw(std::string_view name, std::string_view owner, Deadline deadline) const {
-  drop(name, owner, Token{}, refused_for, deadline);
+void Holders::withdraw(std::string_view name, std::string_view owner, Token kept, Deadline deadline) const {
+  drop(name, owner, -number(kept), refused_for, deadline);
 }
 
 std::vector<Renewed> Holders::renew(std::span<const LeaseKey> keys, Deadline deadline) const {

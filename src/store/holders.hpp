@@ -6,6 +6,7 @@
 #include "types/row.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -33,7 +34,8 @@ class Holders {
   // True: it had its place until now.
   bool drop(const LeaseKey& key, Deadline deadline) const;
   // Drops whatever the owner has, which is not granted the name any more for as long as a late attempt may take.
-  void withdraw(std::string_view name, std::string_view owner, Deadline deadline) const;
+  // But what is `kept`.
+  void withdraw(std::string_view name, std::string_view owner, Token kept, Deadline deadline) const;
   std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) const;
   Renewed extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) const;
   bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) const;
@@ -51,7 +53,7 @@ class Holders {
   using Read = std::function<void(const Answer&)>;
   void ask(const dialects::Statement& statement, std::span<const Argument> arguments, Deadline deadline,
            const Read& read) const;
-  bool drop(std::string_view name, std::string_view owner, Token token, Duration refused, Deadline deadline) const;
+  bool drop(std::string_view name, std::string_view owner, std::int64_t token, Duration refused, Deadline deadline) const;
 
   const dialects::Statement &add_holder_, &drop_holder_, &renew_holders_, &extend_holder_, &update_holder_metadata_,
       &adopt_holder_, &look_to_join_, &downgrade_, &upgrade_, &dead_holders_, &forget_holders_;

@@ -98,7 +98,7 @@ Entered NodeEntries::enter(const AcquireRequest& ask, const LockTable::Replaces&
   const auto mark = EntrySet::mark(ask.entry);
   for (;;) {
     const auto row = read(name, deadline);
-    if (!row || !row->live || row->node != ask.node || row->text.empty()) return {};
+    if (!row || !row->live || row->node != ask.node || !row->text.starts_with(';')) return {};
     const std::string_view owner = row->owner, seen = row->text;
     if (row->owner != ask.owner && replaces(owner)) {
       const auto token = std::max(row->token, row->floor) + 1;

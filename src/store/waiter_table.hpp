@@ -74,7 +74,7 @@ class WaiterTable {
   virtual void rename(const LeaseKey& key, std::string_view actor, Deadline deadline) = 0;
 
   // Who waits for whom, from the actor that waits as `owner` to all who hold what it waits for, and on from each of them, to
-  // those that do not wait, or back to itself; each step once, in no order, and at most 4096 of them. Empty: that waiter is not there, or nobody holds what it waits for. An actor is the
+  // those that do not wait, or back to itself; each step once, in no order, and at most 16,384 of them. Empty: that waiter is not there, or nobody holds what it waits for. An actor is the
   // same in all engines of its process: the last 16 digits count.
   virtual std::vector<WaitEdge> chain(std::string_view actor, std::string_view owner, Deadline deadline) = 0;
   // The live waiters for names that begin with `prefix`, ordered by name, ticket and when they came.

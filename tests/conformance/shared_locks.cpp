@@ -443,3 +443,71 @@ TEST_CASE(
   CHECK(deadlocks == 1);
   CHECK(granted == 1);
 }
+
+TEST_CASE("a writer of a reader's node does not come in beside it, nor take its place") {
+  Database database;
+  for (const bool exclusive : {false, true}) {
+    auto engine = database.engine({.reentrance = Reentrance::none, .node = "replica-0"});
+    auto node = database.engine({.reentrance = Reentrance::node, .node = "replica-0", .node_exclusive = exclusive});
+    auto reader = engine.lock("a", reading);
+    CHECK_FALSE(node.try_lock("a"));
+    reader.extend(1h);
+    CHECK(reader.valid());
+  }
+}
+
+TEST_CASE("a late attempt is taken back without what its owner has, and without opening what is closed") {
+  Database database;
+  const auto table = database.table();
+  const Name name("a");
+  store::AcquireRequest ask{name, std::string_view{"0000000000000000000000000000000a"}, "", "", "", 1h, {}, ""};
+  ask.mode = Mode::shared;
+  const auto soon = Deadline(later(BootClock::now(), far_longer()));
+  const auto token = table->acquire(ask, soon).token;
+  REQUIRE(token);
+  table->withdraw("a", ask.owner, soon, Mode::shared, *token);
+  store::LeaseKey key{"a", ask.owner, *token, {}, 1h, Mode::shared};
+  CHECK(table->extend(key, 1h, {}, soon) == store::Renewed::yes);
+  CHECK(table->release(key, soon));
+  CHECK_FALSE(table->release(key, soon));
+  table->withdraw("a", ask.owner, soon, Mode::shared, *token);
+  CHECK_FALSE(table->acquire(ask, soon).token);
+  ask.owner = "0000000000000000000000000000000b";
+  ask.at_least = 1h;
+  key.owner = ask.owner;
+  key.token = table->acquire(ask, soon).token.value();
+  CHECK(table->release(key, soon));
+  table->withdraw("a", ask.owner, soon, Mode::shared);
+  CHECK(table->look("a", 0, soon).opens_in > 50min);
+  CHECK_FALSE(table->acquire(ask, soon).token);
+  database.admin().run("UPDATE resource_lock SET owner = NULL");
+}
+
+TEST_CASE("the last reader that lives opens the name, whoever died before it") {
+  Database database;
+  auto engine = apart(database), other = apart(database);
+  auto dead = engine.lock("a", {.mode = Mode::shared, .lease = 1h});
+  auto alive = engine.lock("a", reading);
+  expire_one(database, dead);
+  alive.release();
+  CHECK(database.admin().owner("a").empty());
+  CHECK(other.try_lock("a"));
+  CHECK(dead.release() == Released::was_lost);
+}
+
+TEST_CASE("who died among readers is told as abandoned, and who let go is not") {
+  Database database;
+  EventLog news;
+  auto engine = database.engine({.reentrance = Reentrance::none, .label = "dead", .observer = news.observer()});
+  auto other = database.engine({.reentrance = Reentrance::none, .label = "good"});
+  auto dead = engine.lock("a", {.mode = Mode::shared, .lease = 1h, .renew = false});
+  auto good = other.lock("a", {.mode = Mode::shared, .at_least = 1h});
+  dead.detach();
+  good.release();
+  database.admin().run("UPDATE resource_lock_holder SET expires_at = 1, reopens_at = 0");
+  database.admin().expire("a");
+  static_cast<void>(engine.reap());
+  CHECK(eventually([&] { return news.count(Event::Kind::abandoned) == 1; }));
+  CHECK(holders(database) == 0);
+  CHECK(engine.inspect("a")->state == State::free);
+}

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -87,7 +88,21 @@ class Hand {
     if (token) to.token_ = *token;
     return token;
   }
-  std::vector<store::WaitEdge> chain() { return table_.waiting().chain(actor_, owner_, soon()); }
+  // From its own wait on, as far as each step has one that comes next; then the others.
+  std::vector<store::WaitEdge> chain() {
+    auto edges = table_.waiting().chain(actor_, owner_, soon());
+    std::string next = actor_;
+    for (auto at = edges.begin(); at != edges.end(); ++at) {
+      const auto found = std::find_if(at, edges.end(), [&](const store::WaitEdge& edge) {
+        return edge.waiter_actor.size() == 32 && edge.waiter_actor.substr(16) == next.substr(16);
+      });
+      if (found == edges.end()) break;
+      std::iter_swap(at, found);
+      next = at->holder_actor;
+      if (next.size() != 32) break;
+    }
+    return edges;
+  }
 
   std::int64_t ticket() const { return ticket_; }
   Token token() const { return token_; }

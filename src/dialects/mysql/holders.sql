@@ -13,7 +13,7 @@
 -- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket) -> packet
 -- Makes the gate where there is none, locks it, takes out who is counted no more, and adds the holder where it may come in;
 -- then the gate says so, if it is still as it was seen: the holder's token is larger than the gate's. The answer is the token;
--- 0: busy; -1: it has to be asked for again; and no row without the floor row. Once more by the same owner, or late: it has
+-- 0: busy; -1: the gate was removed meanwhile; and no row without the floor row. Once more by the same owner, or late: it has
 -- the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
 -- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; a reader is counted by
 -- nobody, and only goes with the others of its gate. Tickets are as in acquire.
@@ -70,28 +70,33 @@ UPDATE {{lock}}
    AND ((owner <=> @dlock_gate AND (@dlock_token > token OR @dlock_until > expires_at))
         OR (@dlock_token > token AND (owner IS NULL OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))));
 COMMIT;
-SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN h.gate <> '' THEN -1 ELSE 0 END,
+SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN l.name IS NULL THEN -1 ELSE 0 END,
        COALESCE(h.gate <=> l.owner AND h.token > 0 AND :ticket > 0 AND l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
   FROM {{lock}} f LEFT JOIN {{lock}} l ON l.name = :name LEFT JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner
  WHERE f.name = '';
 
 -- name: drop_holder(name, owner, token, refused) -> packet
 -- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
--- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, and where :refused is not 0 it is not
--- granted the name any more for so long. The answer: whether it was there, and whether somebody waits: who
+-- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, or all but what has this one, negative;
+-- and where :refused is not 0 it is not granted the name any more for so long. Those whose lease is over keep no gate closed. The answer: whether it was there, and whether somebody waits: who
 -- does listens to one of the holders at a time.
 START TRANSACTION;
 SET @dlock_gate = NULL, @dlock_until = NULL, @dlock_left = 0;
+INSERT INTO {{lock}} (name, token, expires_at)
+SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} f
+ WHERE f.name = '' AND :refused > 0 AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = :name)
+ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 DELETE h FROM {{holder}} h LEFT JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.gate <> '' AND l.name IS NULL /*M! AND @@in_transaction = 1 */;
 SELECT m.gate,
        (SELECT MAX(IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at))) FROM {{holder}} h
-         WHERE h.name = :name AND h.gate = m.gate AND (h.owner <> :owner OR (:token > 0 AND h.reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))))
+         WHERE h.name = :name AND h.gate = m.gate
+           AND IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at)) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
   INTO @dlock_gate, @dlock_until
   FROM {{holder}} m
- WHERE m.name = :name AND m.owner = :owner AND m.gate <> '' AND IF(:token = 0, m.token > 0, m.token = :token);
+ WHERE m.name = :name AND m.owner = :owner AND m.gate <> '' AND IF(:token <= 0, m.token > 0 AND m.token <> (0 - :token), m.token = :token);
 UPDATE {{lock}} l JOIN {{holder}} m ON m.name = l.name AND m.owner = :owner
    SET l.node = m.node, l.label = m.label
  WHERE l.name = :name AND l.owner = @dlock_gate AND @dlock_until IS NULL /*M! AND @@in_transaction = 1 */;
@@ -99,20 +104,25 @@ UPDATE {{lock}}
    SET entries = IF(@dlock_until IS NULL, '', entries), expires_at = COALESCE(@dlock_until, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        owner = IF(@dlock_until IS NULL, NULL, owner)
  WHERE name = :name AND owner = @dlock_gate /*M! AND @@in_transaction = 1 */;
-INSERT INTO {{holder}} (name, owner, gate, token, expires_at)
-SELECT :name, :owner, '', 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :refused FROM {{lock}} f WHERE f.name = '' AND :refused > 0 /*M! AND @@in_transaction = 1 */
-ON DUPLICATE KEY UPDATE gate = '', token = 0, permits = 0, expires_at = VALUES(expires_at), reopens_at = 0;
 UPDATE {{holder}} SET token = 0, expires_at = reopens_at
- WHERE name = :name AND owner = :owner AND :token > 0 AND token = :token AND reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) /*M! AND @@in_transaction = 1 */;
+ WHERE name = :name AND owner = :owner AND gate <> '' AND reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+   AND IF(:token <= 0, token > 0 AND token <> (0 - :token), token = :token) /*M! AND @@in_transaction = 1 */;
 SET @dlock_left = @dlock_left + ROW_COUNT();
+INSERT INTO {{holder}} (name, owner, gate, token, expires_at)
+SELECT :name, :owner, '', 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :refused FROM {{lock}} f
+ WHERE f.name = '' AND :refused > 0 /*M! AND @@in_transaction = 1 */
+   AND NOT EXISTS (SELECT 1 FROM {{holder}} k
+                    WHERE k.name = :name AND k.owner = :owner
+                      AND ((k.token = (0 - :token) AND k.token > 0) OR (k.gate <> '' AND k.token = 0 AND k.reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))))
+ON DUPLICATE KEY UPDATE gate = '', token = 0, permits = 0, expires_at = VALUES(expires_at), reopens_at = 0;
 DELETE FROM {{holder}}
- WHERE name = :name AND owner = :owner AND :refused = 0 AND IF(:token = 0, token > 0, token = :token)
-       /*M! AND @@in_transaction = 1 */;
+ WHERE name = :name AND owner = :owner AND :refused = 0
+   AND IF(:token <= 0, token > 0 AND token <> (0 - :token), token = :token) /*M! AND @@in_transaction = 1 */;
 SET @dlock_left = @dlock_left + ROW_COUNT();
 COMMIT;
 SELECT IF(:refused > 0, 1, IF(EXISTS (SELECT 1 FROM {{holder}} h
                                        WHERE h.name = :name AND h.owner = :owner AND h.token > 0
-                                         AND (:token = 0 OR h.token = :token)), -1, @dlock_left > 0)),
+                                         AND IF(:token <= 0, h.token <> (0 - :token), h.token = :token)), -1, @dlock_left > 0)),
        COALESCE((SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} l WHERE l.name = :name), 0);
 
 -- name: renew_holders(name, owner, token, lease) -> matched
@@ -208,15 +218,11 @@ SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-
           FROM {{lock}} l WHERE l.name = :name) s;
 
 -- name: fence_holder(name, owner, token, lease, installation)
--- As fence: proves the gate by writing it; the holder's row is written next.
-UPDATE {{lock}}
-   SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
- WHERE name = :name
-   AND owner = (SELECT h.gate FROM {{holder}} h WHERE h.name = :name AND h.owner = :owner AND h.token = :token);
-
--- name: fence_holder_row(name, owner, token, lease)
-UPDATE {{holder}} SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
- WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} l WHERE l.name = :name);
+-- As fence: proves the gate and the holder by writing both, the gate first: two rows are changed, or none.
+UPDATE {{lock}} l STRAIGHT_JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
+   SET l.expires_at = GREATEST(l.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
+       h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+ WHERE l.name = :name AND h.name = :name AND h.owner = :owner AND h.token = :token;
 
 -- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
@@ -257,10 +263,10 @@ COMMIT;
 SELECT l.token FROM {{lock}} l WHERE l.name = :name AND l.owner = :new_owner;
 
 -- name: dead_holders(limit)
--- Holders of a gate that is no more, or whose lease was over for a minute, and what was left by those who gave it back.
+-- Those whose lease was over for a minute, and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - h.expires_at,
-       h.token > 0 AND h.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND l.owner IS NOT NULL AND l.owner = h.gate AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-  FROM {{holder}} h LEFT JOIN {{lock}} l ON l.name = h.name
+       h.token > 0
+  FROM {{holder}} h
  WHERE GREATEST(h.expires_at, h.reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - IF(h.gate = '', 0, 60000000)
  ORDER BY h.name, h.owner LIMIT :limit;
 

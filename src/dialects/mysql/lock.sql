@@ -283,6 +283,7 @@ DELETE l
   STRAIGHT_JOIN {{lock}} l FORCE INDEX (PRIMARY) ON l.name = idle.name;
 
 -- name: abandoned(prefix, after, limit)
+-- A row that several hold names nobody: each of them is told by itself (dead_holders).
 SELECT name, node, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - expires_at
   FROM {{lock}}
  WHERE name > :after AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix

@@ -120,30 +120,30 @@ UPDATE {{lock}} l
 UPDATE {{lock}} SET actor = :actor WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: chain(actor, owner)
--- From the waiter to all who hold what it waits for, to what each of them waits for, and so on: each step once. Whoever waits
--- for several names at once counts for the last it came to. Those who have permits keep nobody waiting by themselves. The
--- thread is what waits and holds: the last 16 digits of an actor.
-WITH RECURSIVE step AS (
-  SELECT w.name, w.owner AS waiter, w.actor AS waiter_actor, w.label AS waiter_label, w.ticket, w.since, COALESCE(h.owner, l.owner) AS holder,
-         COALESCE(h.actor, l.actor) AS holder_actor, COALESCE(h.label, l.label) AS holder_label,
+-- Which threads the waiter waits for, in turn: those who hold what it waits for, those who hold what each of them waits for,
+-- and so on. Then what each of them waits for, and who holds it. Whoever waits for several names at once counts for the last it
+-- came to. Those who have permits keep nobody waiting by themselves. The thread is what waits and holds: the last 16 digits of
+-- an actor.
+WITH RECURSIVE live AS (
+  SELECT w.name, w.owner, w.actor, w.label, w.ticket, w.since, RIGHT(w.actor, 16) AS thread,
+         ROW_NUMBER() OVER (PARTITION BY RIGHT(w.actor, 16) ORDER BY w.since DESC, w.owner) AS place
+    FROM {{waiter}} w LEFT JOIN {{lock}} l ON l.name = w.name
+   WHERE w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0))),
+holds AS (
+  SELECT w.name, w.owner AS waiter, w.actor AS waiter_actor, w.label AS waiter_label, w.ticket, w.since, w.thread,
+         COALESCE(h.owner, l.owner) AS owner, COALESCE(h.actor, l.actor) AS actor, COALESCE(h.label, l.label) AS label,
          COALESCE(h.token, l.token) AS token
-    FROM {{waiter}} w JOIN {{lock}} l ON l.name = w.name
+    FROM live w JOIN {{lock}} l ON l.name = w.name
          LEFT JOIN {{holder}} h ON l.entries = 'shared' AND h.name = l.name AND h.gate = l.owner AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-   WHERE w.owner = :owner AND w.actor = :actor AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-     AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+   WHERE l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+     AND IF(w.thread = RIGHT(:actor, 16), w.owner = :owner AND w.actor = :actor, w.place = 1)),
+threads AS (
+  SELECT RIGHT(:actor, 16) AS thread
   UNION
-  SELECT w.name, w.owner, w.actor, w.label, w.ticket, w.since, COALESCE(h.owner, l.owner), COALESCE(h.actor, l.actor),
-         COALESCE(h.label, l.label), COALESCE(h.token, l.token)
-    FROM step s JOIN {{waiter}} w ON RIGHT(w.actor, 16) = RIGHT(s.holder_actor, 16) JOIN {{lock}} l ON l.name = w.name
-         LEFT JOIN {{holder}} h ON l.entries = 'shared' AND h.name = l.name AND h.gate = l.owner AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-   WHERE s.holder_actor <> '' AND RIGHT(s.holder_actor, 16) <> RIGHT(:actor, 16)
-     AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND (w.ticket = 0 OR w.ticket > l.served_ticket)
-     AND NOT EXISTS (SELECT 1 FROM {{waiter}} x LEFT JOIN {{lock}} y ON y.name = x.name
-                      WHERE RIGHT(x.actor, 16) = RIGHT(w.actor, 16) AND x.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-                        AND (x.ticket = 0 OR x.ticket > COALESCE(y.served_ticket, 0))
-                        AND (x.since > w.since OR (x.since = w.since AND x.owner < w.owner)))
-     AND l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
-SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token, waiter_actor FROM step LIMIT 4096;
+  SELECT RIGHT(h.actor, 16) FROM threads t JOIN holds h ON h.thread = t.thread WHERE h.actor <> '')
+SELECT h.name, h.waiter, h.waiter_label, h.ticket, h.since, h.owner, h.actor, h.label, h.token, h.waiter_actor
+  FROM threads t JOIN holds h ON h.thread = t.thread
+ LIMIT 16384;
 
 -- name: waiters(prefix)
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket,

@@ -7,10 +7,9 @@
 -- A holder whose gate is not the owner of the lock's row holds nothing any more, however late it ends.
 
 -- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket) -> packet
--- Makes the gate where there is none, locks it unless it is held in another mode, takes out who is counted no more, and adds
--- the holder where it may come in; then the gate says so, if it is still as it was seen: the holder's token is larger than
--- the gate's. Otherwise somebody came between, who need not have waited for the gate: one that was not locked. The answer
--- is the token; 0: busy; -1: it has to be asked for again; and no row without the floor row. Once more by the same owner, or late:
+-- Makes the gate where there is none, locks it unless it is held in another mode, and only then (it is locked by this
+-- transaction: xmax) takes out who is counted no more, and adds the holder where it may come in; then the gate says so. The
+-- answer is the token; 0: busy; -1: the gate was removed meanwhile; and no row without the floor row. Once more by the same owner, or late:
 -- it has the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
 -- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; a reader is counted by
 -- nobody, and only goes with the others of its gate. Tickets are as in acquire.
@@ -22,6 +21,7 @@ SELECT FROM {{lock}} AS l
  WHERE l.name = :name::text AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR l.entries = :mode::text) FOR UPDATE;
 DELETE FROM {{holder}} AS h USING {{lock}} AS l
  WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+   AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text
    AND CASE WHEN h.gate = '' THEN h.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
             WHEN l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR h.gate <> l.owner THEN true
             ELSE greatest(h.expires_at, h.reopens_at) <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END;
@@ -35,10 +35,11 @@ SELECT l.name, :owner::text, CASE WHEN l.live THEN l.owner ELSE :gate::text END,
        CASE WHEN :mode::text = 'permits' THEN :permits::bigint ELSE 0 END, :limit::bigint, :node::text, :label::text,
        :actor::text, :meta::text, l.now, l.now + :lease::bigint,
        CASE WHEN :at_least::bigint = 0 THEN 0 ELSE l.now + :at_least::bigint END, :lease::bigint
-  FROM (SELECT b.*, n.now, b.owner IS NOT NULL AND b.expires_at > n.now AS live
+  FROM (SELECT b.*, b.xmax, n.now, b.owner IS NOT NULL AND b.expires_at > n.now AS live
           FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS b WHERE b.name = :name::text OFFSET 0) AS l,
        {{lock}} AS f
- WHERE f.name = '' AND CASE WHEN l.live THEN l.entries = :mode::text ELSE l.reopens_at <= l.now END
+ WHERE f.name = '' AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text
+   AND CASE WHEN l.live THEN l.entries = :mode::text ELSE l.reopens_at <= l.now END
    AND NOT EXISTS (SELECT FROM {{holder}} AS x
                     WHERE x.name = l.name AND x.owner = :owner::text AND (x.gate = '' OR (l.live AND x.gate = l.owner)))
    AND (:mode::text <> 'permits'
@@ -52,7 +53,8 @@ ON CONFLICT (name, owner) DO UPDATE
    SET gate = excluded.gate, token = excluded.token, permits = excluded.permits, permit_limit = excluded.permit_limit,
        node = excluded.node, label = excluded.label, actor = excluded.actor, meta = excluded.meta,
        acquired_at = excluded.acquired_at, expires_at = excluded.expires_at, reopens_at = excluded.reopens_at,
-       lease_us = excluded.lease_us;
+       lease_us = excluded.lease_us
+ WHERE h.gate <> '';
 UPDATE {{lock}} AS l
    SET owner = h.gate, entries = :mode::text, token = greatest(l.token, h.token), actor = '', meta = '',
        node = CASE WHEN h.token > l.token THEN h.node ELSE l.node END,
@@ -66,7 +68,7 @@ UPDATE {{lock}} AS l
  WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text
    AND ((h.gate = l.owner AND (h.token > l.token OR greatest(h.expires_at, h.reopens_at) > l.expires_at))
         OR (h.token > l.token AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint));
-SELECT CASE WHEN h.gate = l.owner AND h.token > 0 THEN h.token WHEN h.gate <> '' THEN -1 ELSE 0 END,
+SELECT CASE WHEN l.name IS NULL THEN -1 WHEN h.gate = l.owner AND h.token > 0 THEN h.token ELSE 0 END,
        CASE WHEN h.gate = l.owner AND :ticket::bigint > 0 AND l.wanted_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
             THEN (pg_notify('dlock_{{channel}}', coalesce(
           (SELECT w.owner FROM {{waiter}} AS w
@@ -78,14 +80,18 @@ SELECT CASE WHEN h.gate = l.owner AND h.token > 0 THEN h.token WHEN h.gate <> ''
 
 -- name: drop_holder(name, owner, token, refused) -> packet
 -- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
--- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, and where :refused is not 0 it is not
--- granted the name any more for so long. The answer: whether it was there, and whether somebody waits.
+-- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, or all but what has this one, negative;
+-- and where :refused is not 0 it is not granted the name any more for so long. Who waits for a lock on a gate that is being
+-- made waits for that, too. Those whose lease is over keep no gate closed. The answer: whether it was there, and whether somebody waits.
+INSERT INTO {{lock}} (name, token, expires_at)
+SELECT :name::text, f.token + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM {{lock}} AS f WHERE f.name = '' AND :refused::bigint > 0
+ON CONFLICT (name) DO NOTHING;
 SELECT FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE;
 WITH n AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
 mine AS MATERIALIZED (
-  SELECT h.*, n.now, h.reopens_at > n.now AND :token::bigint > 0 AS stays FROM n, {{holder}} AS h
+  SELECT h.*, n.now, h.reopens_at > n.now AS stays FROM n, {{holder}} AS h
    WHERE h.name = :name::text AND h.owner = :owner::text AND h.gate <> ''
-     AND CASE WHEN :token::bigint = 0 THEN h.token > 0 ELSE h.token = :token::bigint END),
+     AND CASE WHEN :token::bigint <= 0 THEN h.token > 0 AND h.token <> (0 - :token::bigint) ELSE h.token = :token::bigint END),
 gate AS (
   UPDATE {{lock}} AS l
      SET owner = CASE WHEN r.until IS NULL THEN NULL ELSE l.owner END,
@@ -96,7 +102,9 @@ gate AS (
     FROM mine AS m, LATERAL (SELECT max(CASE WHEN h.owner = m.owner THEN m.reopens_at
                                              ELSE greatest(h.expires_at, h.reopens_at) END) AS until
                                FROM {{holder}} AS h
-                              WHERE h.name = m.name AND h.gate = m.gate AND (h.owner <> m.owner OR m.stays)) AS r
+                              WHERE h.name = m.name AND h.gate = m.gate
+                                AND CASE WHEN h.owner = m.owner THEN m.stays
+                                         ELSE greatest(h.expires_at, h.reopens_at) > m.now END) AS r
    WHERE l.name = m.name AND l.owner = m.gate
   RETURNING l.name, l.served_ticket, l.wanted_until > m.now AND (l.owner IS NULL OR l.entries = 'permits') AS wanted),
 closed AS (
@@ -107,7 +115,11 @@ gone AS (
    WHERE h.name = m.name AND h.owner = m.owner AND NOT m.stays AND :refused::bigint = 0),
 barred AS (
   INSERT INTO {{holder}} AS h (name, owner, gate, token, expires_at)
-  SELECT :name::text, :owner::text, '', 0, n.now + :refused::bigint FROM n WHERE :refused::bigint > 0
+  SELECT :name::text, :owner::text, '', 0, n.now + :refused::bigint FROM n
+   WHERE :refused::bigint > 0 AND NOT EXISTS (SELECT FROM mine AS m WHERE m.stays)
+     AND NOT EXISTS (SELECT FROM {{holder}} AS k
+                      WHERE k.name = :name::text AND k.owner = :owner::text
+                        AND (k.token = (0 - :token::bigint) AND k.token > 0 OR k.gate <> '' AND k.token = 0 AND k.reopens_at > n.now))
   ON CONFLICT (name, owner) DO UPDATE SET gate = '', token = 0, permits = 0, expires_at = excluded.expires_at, reopens_at = 0)
 SELECT (SELECT count(*) FROM mine AS m JOIN gate AS g ON g.name = m.name),
        coalesce((SELECT (pg_notify('dlock_{{channel}}', coalesce(
@@ -274,10 +286,10 @@ DELETE FROM {{holder}} AS h USING {{lock}} AS l
 SELECT l.token FROM {{lock}} AS l WHERE l.name = :name::text AND l.owner = :new_owner::text;
 
 -- name: dead_holders(limit)
--- Holders of a gate that is no more, or whose lease was over for a minute, and what was left by those who gave it back.
+-- Those whose lease was over for a minute, and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at,
-       (h.token > 0 AND h.expires_at <= n.now AND l.owner IS NOT NULL AND l.owner = h.gate AND l.expires_at > n.now)::int::bigint
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{holder}} AS h LEFT JOIN {{lock}} AS l ON l.name = h.name
+       (h.token > 0)::int::bigint
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{holder}} AS h
  WHERE greatest(h.expires_at, h.reopens_at) <= n.now - CASE WHEN h.gate = '' THEN 0 ELSE 60000000 END
  ORDER BY h.name, h.owner LIMIT :limit::bigint;
 

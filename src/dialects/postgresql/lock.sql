@@ -268,7 +268,8 @@ gone AS MATERIALIZED (
 DELETE FROM {{lock}} AS l USING gone WHERE l.name = gone.name;
 
 -- name: abandoned(prefix, after, limit)
-SELECT c.name, c.node, c.label, c.token, n.now - c.expires_at
+-- A row that several hold names nobody: each of them is told by itself (dead_holders).
+SELECT c.name, CASE WHEN c.entries IN ('shared', 'permits') THEN '' ELSE c.node END, c.label, c.token, n.now - c.expires_at
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS c
  WHERE c.name > :after::text AND c.name >= :prefix::text AND starts_with(c.name, :prefix::text)
    AND c.owner IS NOT NULL AND c.expires_at <= n.now

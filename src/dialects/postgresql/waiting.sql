@@ -104,35 +104,35 @@ UPDATE {{lock}} AS l
 UPDATE {{lock}} SET actor = :actor::text WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
 
 -- name: chain(actor, owner)
--- From the waiter to all who hold what it waits for, to what each of them waits for, and so on: each step once. Whoever waits
--- for several names at once counts for the last it came to. Those who have permits keep nobody waiting by themselves. The
--- thread is what waits and holds: the last 16 digits of an actor.
+-- Which threads the waiter waits for, in turn: those who hold what it waits for, those who hold what each of them waits for,
+-- and so on. Then what each of them waits for, and who holds it. Whoever waits for several names at once counts for the last it
+-- came to. Those who have permits keep nobody waiting by themselves. The thread is what waits and holds: the last 16 digits of
+-- an actor.
 WITH RECURSIVE n AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
-step (name, waiter, waiter_actor, waiter_label, ticket, since, holder, holder_actor, holder_label, token) AS (
-  SELECT w.name, w.owner, w.actor, w.label, w.ticket, w.since, h.owner, h.actor, h.label, h.token
-    FROM n, {{waiter}} AS w JOIN {{lock}} AS l ON l.name = w.name,
+live AS MATERIALIZED (
+  SELECT w.*, right(w.actor, 16) AS thread,
+         row_number() OVER (PARTITION BY right(w.actor, 16) ORDER BY w.since DESC, w.owner) AS place
+    FROM n, {{waiter}} AS w LEFT JOIN {{lock}} AS l ON l.name = w.name
+   WHERE w.expires_at > n.now AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))),
+waits AS MATERIALIZED (
+  SELECT * FROM live AS w
+   WHERE CASE WHEN w.thread = right(:actor::text, 16) THEN w.owner = :owner::text AND w.actor = :actor::text
+              ELSE w.place = 1 END),
+holds AS (
+  SELECT w.thread, w.name, w.owner AS waiter, h.owner, h.actor, h.label, h.token
+    FROM n, waits AS w JOIN {{lock}} AS l ON l.name = w.name,
          LATERAL (SELECT l.owner, l.actor, l.label, l.token WHERE l.entries <> 'shared'
                    UNION ALL
                   SELECT s.owner, s.actor, s.label, s.token FROM {{holder}} AS s
                    WHERE l.entries = 'shared' AND s.name = l.name AND s.gate = l.owner AND s.expires_at > n.now) AS h
-   WHERE w.owner = :owner::text AND w.actor = :actor::text AND w.expires_at > n.now
-     AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND l.owner IS NOT NULL AND l.expires_at > n.now
+   WHERE l.owner IS NOT NULL AND l.expires_at > n.now),
+threads (thread) AS (
+  SELECT right(:actor::text, 16)
   UNION
-  SELECT w.name, w.owner, w.actor, w.label, w.ticket, w.since, h.owner, h.actor, h.label, h.token
-    FROM step AS p, n,
-         LATERAL (SELECT x.* FROM {{waiter}} AS x LEFT JOIN {{lock}} AS y ON y.name = x.name
-                   WHERE right(x.actor, 16) = right(p.holder_actor, 16) AND x.expires_at > n.now
-                     AND (x.ticket = 0 OR x.ticket > coalesce(y.served_ticket, 0))
-                   ORDER BY x.since DESC, x.owner LIMIT 1) AS w
-         JOIN {{lock}} AS l ON l.name = w.name,
-         LATERAL (SELECT l.owner, l.actor, l.label, l.token WHERE l.entries <> 'shared'
-                   UNION ALL
-                  SELECT s.owner, s.actor, s.label, s.token FROM {{holder}} AS s
-                   WHERE l.entries = 'shared' AND s.name = l.name AND s.gate = l.owner AND s.expires_at > n.now) AS h
-   WHERE p.holder_actor <> '' AND right(p.holder_actor, 16) <> right(:actor::text, 16)
-     AND l.owner IS NOT NULL AND l.expires_at > n.now)
-SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token, waiter_actor FROM step
- LIMIT 4096;
+  SELECT right(h.actor, 16) FROM threads AS t JOIN holds AS h ON h.thread = t.thread WHERE h.actor <> '')
+SELECT w.name, w.owner, w.label, w.ticket, w.since, h.owner, h.actor, h.label, h.token, w.actor
+  FROM threads AS t JOIN waits AS w ON w.thread = t.thread JOIN holds AS h ON h.name = w.name AND h.waiter = w.owner
+ LIMIT 16384;
 
 -- name: waiters(prefix)
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, n.now - w.since,

@@ -67,8 +67,8 @@ SELECT CASE WHEN h.gate = l.owner AND h.token > 0 THEN h.token ELSE 0 END,
 
 -- name: drop_holder(name, owner, token, refused) -> packet
 -- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
--- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, and where :refused is not 0 it is not
--- granted the name any more for so long. The answer: whether it was there, and whether somebody waits.
+-- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, or all but what has this one, negative;
+-- and where :refused is not 0 it is not granted the name any more for so long. Those whose lease is over keep no gate closed. The answer: whether it was there, and whether somebody waits.
 DELETE FROM {{holder}}
  WHERE name = :name AND owner = :owner AND gate <> '' AND gate IS NOT (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
 UPDATE {{lock}} AS l
@@ -81,17 +81,25 @@ UPDATE {{lock}} AS l
                (SELECT max(CASE WHEN h.owner = m.owner THEN m.reopens_at ELSE max(h.expires_at, h.reopens_at) END)
                   FROM {{holder}} AS h
                  WHERE h.name = m.name AND h.gate = m.gate
-                   AND (h.owner <> m.owner OR (:token > 0 AND m.reopens_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000))) AS until
+                   AND CASE WHEN h.owner = m.owner THEN m.reopens_at ELSE max(h.expires_at, h.reopens_at) END
+                       > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000) AS until
           FROM {{holder}} AS m
          WHERE m.name = :name AND m.owner = :owner AND m.gate <> ''
-           AND CASE WHEN :token = 0 THEN m.token > 0 ELSE m.token = :token END) AS r
+           AND CASE WHEN :token <= 0 THEN m.token > 0 AND m.token <> (0 - :token) ELSE m.token = :token END) AS r
  WHERE l.name = :name AND l.owner = r.gate;
-INSERT INTO {{holder}} (name, owner, gate, token, expires_at) SELECT :name, :owner, '', 0, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :refused WHERE :refused > 0
-ON CONFLICT (name, owner) DO UPDATE SET gate = '', token = 0, permits = 0, expires_at = excluded.expires_at, reopens_at = 0;
 UPDATE {{holder}} SET token = 0, expires_at = reopens_at
- WHERE name = :name AND owner = :owner AND :token > 0 AND token = :token AND reopens_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
+ WHERE name = :name AND owner = :owner AND gate <> '' AND reopens_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+   AND CASE WHEN :token <= 0 THEN token > 0 AND token <> (0 - :token) ELSE token = :token END;
+INSERT INTO {{holder}} (name, owner, gate, token, expires_at)
+SELECT :name, :owner, '', 0, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :refused
+ WHERE :refused > 0
+   AND NOT EXISTS (SELECT 1 FROM {{holder}} AS k
+                    WHERE k.name = :name AND k.owner = :owner
+                      AND ((k.token = (0 - :token) AND k.token > 0) OR (k.gate <> '' AND k.token = 0 AND k.reopens_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)))
+ON CONFLICT (name, owner) DO UPDATE SET gate = '', token = 0, permits = 0, expires_at = excluded.expires_at, reopens_at = 0;
 DELETE FROM {{holder}}
- WHERE name = :name AND owner = :owner AND :refused = 0 AND CASE WHEN :token = 0 THEN token > 0 ELSE token = :token END;
+ WHERE name = :name AND owner = :owner AND :refused = 0
+   AND CASE WHEN :token <= 0 THEN token > 0 AND token <> (0 - :token) ELSE token = :token END;
 SELECT changes() > 0
        OR EXISTS (SELECT 1 FROM {{holder}} AS h
                    WHERE h.name = :name AND h.owner = :owner AND h.token = 0 AND h.gate <> '' AND :token > 0),
@@ -217,10 +225,10 @@ DELETE FROM {{holder}}
 SELECT l.token FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :new_owner;
 
 -- name: dead_holders(limit)
--- Holders of a gate that is no more, or whose lease was over for a minute, and what was left by those who gave it back.
+-- Those whose lease was over for a minute, and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at,
-       h.token > 0 AND h.expires_at <= t.now AND l.owner IS NOT NULL AND l.owner = h.gate AND l.expires_at > t.now
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{holder}} AS h LEFT JOIN {{lock}} AS l ON l.name = h.name
+       h.token > 0
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{holder}} AS h
  WHERE max(h.expires_at, h.reopens_at) <= t.now - CASE WHEN h.gate = '' THEN 0 ELSE 60000000 END
  ORDER BY h.name, h.owner LIMIT :limit;
 

@@ -195,6 +195,7 @@ DELETE FROM {{lock}}
    AND token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '');
 
 -- name: abandoned(prefix, after, limit)
+-- A row that several hold names nobody: each of them is told by itself (dead_holders).
 SELECT name, node, label, token, now - expires_at
   FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
           FROM {{lock}}

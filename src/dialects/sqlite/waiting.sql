@@ -97,29 +97,31 @@ UPDATE {{lock}} AS l
 UPDATE {{lock}} SET actor = :actor WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: chain(actor, owner)
--- From the waiter to all who hold what it waits for, to what each of them waits for, and so on: each step once. Whoever waits
--- for several names at once counts for the last it came to. Those who have permits keep nobody waiting by themselves. The
--- thread is what waits and holds: the last 16 digits of an actor.
+-- Which threads the waiter waits for, in turn: those who hold what it waits for, those who hold what each of them waits for,
+-- and so on. Then what each of them waits for, and who holds it. Whoever waits for several names at once counts for the last it
+-- came to. Those who have permits keep nobody waiting by themselves. The thread is what waits and holds: the last 16 digits of
+-- an actor.
 WITH RECURSIVE t AS (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now),
-step (name, waiter, waiter_actor, waiter_label, ticket, since, holder, holder_actor, holder_label, token) AS (
-  SELECT w.name, w.owner, w.actor, w.label, w.ticket, w.since, coalesce(h.owner, l.owner), coalesce(h.actor, l.actor),
-         coalesce(h.label, l.label), coalesce(h.token, l.token)
-    FROM t, {{waiter}} AS w JOIN {{lock}} AS l ON l.name = w.name
+live AS MATERIALIZED (
+  SELECT w.*, substr(w.actor, -16) AS thread,
+         row_number() OVER (PARTITION BY substr(w.actor, -16) ORDER BY w.since DESC, w.owner) AS place
+    FROM t, {{waiter}} AS w LEFT JOIN {{lock}} AS l ON l.name = w.name
+   WHERE w.expires_at > t.now AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))),
+holds AS MATERIALIZED (
+  SELECT w.name, w.owner AS waiter, w.actor AS waiter_actor, w.label AS waiter_label, w.ticket, w.since, w.thread,
+         coalesce(h.owner, l.owner) AS owner, coalesce(h.actor, l.actor) AS actor, coalesce(h.label, l.label) AS label,
+         coalesce(h.token, l.token) AS token
+    FROM t, live AS w JOIN {{lock}} AS l ON l.name = w.name
          LEFT JOIN {{holder}} AS h ON l.entries = 'shared' AND h.name = l.name AND h.gate = l.owner AND h.expires_at > t.now
-   WHERE w.owner = :owner AND w.actor = :actor AND w.expires_at > t.now
-     AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND l.owner IS NOT NULL AND l.expires_at > t.now
+   WHERE l.owner IS NOT NULL AND l.expires_at > t.now
+     AND CASE WHEN w.thread = substr(:actor, -16) THEN w.owner = :owner AND w.actor = :actor ELSE w.place = 1 END),
+threads (thread) AS (
+  SELECT substr(:actor, -16)
   UNION
-  SELECT w.name, w.owner, w.actor, w.label, w.ticket, w.since, coalesce(h.owner, l.owner), coalesce(h.actor, l.actor),
-         coalesce(h.label, l.label), coalesce(h.token, l.token)
-    FROM step AS s, t, {{waiter}} AS w JOIN {{lock}} AS l ON l.name = w.name
-         LEFT JOIN {{holder}} AS h ON l.entries = 'shared' AND h.name = l.name AND h.gate = l.owner AND h.expires_at > t.now
-   WHERE s.holder_actor <> '' AND substr(s.holder_actor, -16) <> substr(:actor, -16)
-     AND (w.name, w.owner) = (SELECT x.name, x.owner FROM {{waiter}} AS x LEFT JOIN {{lock}} AS y ON y.name = x.name
-                               WHERE substr(x.actor, -16) = substr(s.holder_actor, -16) AND x.expires_at > t.now
-                                 AND (x.ticket = 0 OR x.ticket > coalesce(y.served_ticket, 0))
-                               ORDER BY x.since DESC, x.owner LIMIT 1)
-     AND l.owner IS NOT NULL AND l.expires_at > t.now)
-SELECT name, waiter, waiter_label, ticket, since, holder, holder_actor, holder_label, token, waiter_actor FROM step LIMIT 4096;
+  SELECT substr(h.actor, -16) FROM threads AS x JOIN holds AS h ON h.thread = x.thread WHERE h.actor <> '')
+SELECT h.name, h.waiter, h.waiter_label, h.ticket, h.since, h.owner, h.actor, h.label, h.token, h.waiter_actor
+  FROM threads AS x JOIN holds AS h ON h.thread = x.thread
+ LIMIT 16384;
 
 -- name: waiters(prefix)
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.since,

@@ -17,6 +17,25 @@ inline namespace v0 {
 
 using engine::Lease;
 
+namespace {
+
+class HeldBack {
+ public:
+  HeldBack(engine::LeaseRenewer& renewer, std::shared_ptr<Lease> held, Instant until)
+      : renewer_(renewer), held_(std::move(held)) {
+    renewer_.hold_back(held_, until);
+  }
+  ~HeldBack() { renewer_.resume(held_); }
+  HeldBack(const HeldBack&) = delete;
+  HeldBack& operator=(const HeldBack&) = delete;
+
+ private:
+  engine::LeaseRenewer& renewer_;
+  const std::shared_ptr<Lease> held_;
+};
+
+}  // namespace
+
 std::shared_ptr<Lease> Core::downgrade(const std::shared_ptr<Lease>& held) {
   check_convertible(*held, Mode::exclusive);
   return convert(held, Mode::shared);
@@ -44,6 +63,8 @@ void Core::check_convertible(const Lease& held, Mode from) {
 // Under another owner and the next token, so that nothing of the old grant can be taken for the new one. Where nobody
 // knows what became of it, it is lost: there may be others who hold the name by then.
 std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to) {
+  // A renewal that is under way would find that the old grant is no more.
+  const HeldBack held_back(renewer_, held, soon());
   const std::string owner = random_identity();
   const auto terms = held->terms();
   Instant sent{};
@@ -51,10 +72,14 @@ std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to
   std::optional<Token> token;
   try {
     token = retry(soon(), {}, in_doubt, [&](Deadline until) {
-      sent = BootClock::now();
+      if (!in_doubt) sent = BootClock::now();  // a repeat renews nothing
       return to == Mode::shared ? table_->downgrade(held->key(), owner, until)
                                 : table_->upgrade(held->key(), owner, until);
     });
+    // An attempt without an answer may still do what this one was refused.
+    if (!token && in_doubt)
+      throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: nobody answered when it was to be converted",
+                                           in_quotes(held->name()), number(held->token())));
   } catch (const Error&) {
     if (!in_doubt || planted("doubted_upgrade_kept")) throw;
     if (held->lose(Loss::unconfirmed)) events_->emit_loss(held, "nobody answered when it was to be converted");
@@ -68,7 +93,9 @@ std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be made shared",
                                          in_quotes(held->name()), number(held->token())));
   }
-  auto next = std::make_shared<Lease>(Name(held->name()), owner, *token, terms, sent);
+  std::optional<Instant> begun;  // max_hold goes on
+  if (held->ends() != Instant::max()) begun = held->ends() - terms.max_hold;
+  auto next = std::make_shared<Lease>(Name(held->name()), owner, *token, terms, sent, std::string_view{}, begun);
   next->in_mode(to);
   next->say(*held);
   next->passed.since = sent;

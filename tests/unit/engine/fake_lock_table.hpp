@@ -74,7 +74,7 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  void withdraw(std::string_view name, std::string_view owner, Deadline, Mode) override {
+  void withdraw(std::string_view name, std::string_view owner, Deadline, Mode, Token) override {
     with_mishaps([&] {
       if (withdrawals_to_fail > 0) {
         --withdrawals_to_fail;
