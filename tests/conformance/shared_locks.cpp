@@ -504,10 +504,12 @@ TEST_CASE("who died among readers is told as abandoned, and who let go is not") 
   auto good = other.lock("a", {.mode = Mode::shared, .at_least = 1h});
   dead.detach();
   good.release();
-  database.admin().run("UPDATE resource_lock_holder SET expires_at = 1, reopens_at = 0");
   database.admin().expire("a");
+  database.admin().run("UPDATE resource_lock_holder SET expires_at = 1, reopens_at = 0");
   static_cast<void>(engine.reap());
-  CHECK(eventually([&] { return news.count(Event::Kind::abandoned) == 1; }));
+  REQUIRE(news.comes(Event::Kind::abandoned));
+  CHECK(news.of(Event::Kind::abandoned).size() == 1);
+  CHECK(news.of(Event::Kind::abandoned).front().name == "a");
   CHECK(holders(database) == 0);
   CHECK(engine.inspect("a")->state == State::free);
 }

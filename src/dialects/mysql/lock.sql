@@ -284,7 +284,7 @@ DELETE l
 
 -- name: abandoned(prefix, after, limit)
 -- A row that several hold names nobody: each of them is told by itself (dead_holders).
-SELECT name, node, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - expires_at
+SELECT name, CASE WHEN entries IN ('shared', 'permits') THEN '' ELSE node END, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - expires_at
   FROM {{lock}}
  WHERE name > :after AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix
    AND owner IS NOT NULL AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))

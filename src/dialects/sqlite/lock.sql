@@ -196,7 +196,7 @@ DELETE FROM {{lock}}
 
 -- name: abandoned(prefix, after, limit)
 -- A row that several hold names nobody: each of them is told by itself (dead_holders).
-SELECT name, node, label, token, now - expires_at
+SELECT name, CASE WHEN entries IN ('shared', 'permits') THEN '' ELSE node END, label, token, now - expires_at
   FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
           FROM {{lock}}
          WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT))
