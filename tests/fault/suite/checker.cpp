@@ -197,8 +197,8 @@ void check_sums(const Books& books, std::vector<Violation>& found) {
 }
 
 void check_reads(const History& history, const Leases& leases, const Books& books, std::vector<Violation>& found) {
-  std::map<long long, long long> opening;
-  for (const auto& account : books.accounts) opening[account.id] = account.opening;
+  std::map<long long, long long> before;
+  for (const auto& account : books.accounts) before[account.id] = account.opening;
   const auto excused = [&](const Record& read) {
     const auto list = leases.find(read.name);
     return list != leases.end() && read.time != 0 &&
@@ -210,7 +210,7 @@ void check_reads(const History& history, const Leases& leases, const Books& book
     if (record.what != What::read) continue;
     const auto reading = Reading::parse(record.text);
     if (reading && (reading->first.balance + reading->second.balance ==
-                        opening[reading->first.account] + opening[reading->second.account] ||
+                        before[reading->first.account] + before[reading->second.account] ||
                     excused(record)))
       continue;
     found.push_back({Rule::read_unbalanced, record.name + ": " + record.text + (record.time == 0 ? ", fenced" : "") +

@@ -160,6 +160,7 @@ class Engines {
     options.timeouts.connect = 2s * slowness();
     options.timeouts.request = 1s * slowness();
     options.polling.longest = 40ms;
+    options.ticket = 3 * orders_.lease;  // of who was killed while it waited
     if (one_in(2))
       options.observer = [lease = orders_.lease](const Event&) {
         if (one_in(4) && !told_to_stop()) pause(2 * lease);
@@ -328,6 +329,7 @@ class Client {
     if (!watch.look()) return true;
     const auto name = lock.name();
     const auto grant = lock.detach();
+    if (one_in(6)) pause(orders_.lease * 3 / 2);  // it is over, and still theirs unless somebody came between
     std::optional<Lock> here, there;
     {
       const std::jthread rival([&] { there = adopted(&Engines::other, name, grant); });
