@@ -22,7 +22,9 @@ namespace {
 const LockOptions reading{.mode = Mode::shared};
 
 // Who asks is nobody's thread.
-Engine apart(Database& database) { return database.engine({.reentrance = Reentrance::none, .polling = {.longest = 50ms}}); }
+Engine apart(Database& database) {
+  return database.engine({.reentrance = Reentrance::none, .polling = {.longest = 50ms}});
+}
 
 long long holders(Database& database, std::string_view name = "a") {
   return database.admin().number("SELECT count(*) FROM resource_lock_holder WHERE name = '" + std::string(name) + "'");
@@ -61,7 +63,8 @@ TEST_CASE("any number of readers share a name, and a writer has it for itself") 
   CHECK_FALSE(engine.try_lock("a", reading));
 }
 
-TEST_CASE("a reader's token is larger than that of every writer before it, and smaller than that of every one after it") {
+TEST_CASE(
+    "a reader's token is larger than that of every writer before it, and smaller than that of every one after it") {
   Database database;
   auto engine = apart(database);
   auto last = engine.lock("a").token();
@@ -420,7 +423,26 @@ TEST_CASE("an attempt to read that takes effect late is refused, once it was giv
   CHECK(database.admin().owner("a").empty());
 }
 
-TEST_CASE("readers of a name that several wait for are no deadlock, and those of two names who wait for each other are") {
+TEST_CASE("an attempt to read that is repeated when a writer has the name takes nothing from it") {
+  Database database;
+  auto engine = apart(database);
+  const auto table = database.table();
+  const Name name("a");
+  store::AcquireRequest ask{name, std::string_view{"0000000000000000000000000000000a"}, "", "", "", 1h, {}, ""};
+  ask.mode = Mode::shared;
+  const auto soon = Deadline(later(BootClock::now(), far_longer()));
+  REQUIRE(table->acquire(ask, soon).token);
+  database.admin().expire("a");
+  auto writer = engine.try_lock("a");
+  REQUIRE(writer);
+  CHECK_FALSE(table->acquire(ask, soon).token);
+  CHECK(database.admin().owner("a") == writer->owner());
+  CHECK_FALSE(engine.try_lock("a", reading));
+  writer->extend(1h);
+}
+
+TEST_CASE(
+    "readers of a name that several wait for are no deadlock, and those of two names who wait for each other are") {
   Database database;
   auto engine = database.engine(), other = database.engine();
   std::atomic<int> deadlocks{0}, granted{0};
