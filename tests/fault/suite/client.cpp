@@ -14,6 +14,7 @@
 #include "fault/suite/application.hpp"
 #include "fault/suite/history.hpp"
 #include "fault/suite/ledger.hpp"
+#include "fault/suite/watch.hpp"
 #include "support/slowness.hpp"
 
 #include <dlock/dlock.hpp>
@@ -22,7 +23,6 @@
 #include <soci/soci.h>
 
 #include <linux/capability.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -47,95 +47,6 @@ struct Orders {
   Duration lease{};
   bool fenced = true;
   std::vector<std::string> names;
-};
-
-// One call, so that a kill leaves no half of a line; a pipe takes it even when the disk is full.
-void note(const Record& record) {
-  const auto line = record.line();
-  if (::write(STDOUT_FILENO, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::_Exit(3);
-}
-
-void pause(Duration length) { std::this_thread::sleep_for(length); }
-
-// Of one thing in so many.
-bool one_in(std::size_t outcomes) {
-  thread_local std::mt19937 random{std::random_device{}()};
-  return std::uniform_int_distribution<std::size_t>(0, outcomes - 1)(random) == 0;
-}
-
-bool told_to_stop() {
-  pollfd input{STDIN_FILENO, POLLIN, 0};
-  return ::poll(&input, 1, 0) > 0;
-}
-
-// What a lease claims while it is watched.
-class Watch {
- public:
-  Watch(Lock& lock, Nanoseconds asked, const Share& share) : lock_(lock) { begin(asked, share); }
-
-  // Another grant of the lock begins, and what was told of the one before is all there is.
-  void begin(Nanoseconds asked, const Share& share) {
-    trusted_ = claimed_ = noted_ = 0;
-    share_ = share;
-    note({boottime(), What::grant, lock_.name(), number(lock_.token()), asked, share.text()});
-    look();
-  }
-
-  const Share& share() const noexcept { return share_; }
-  // When it was last found to be held.
-  Nanoseconds trusted() const noexcept { return trusted_; }
-
-  // False: it is lost.
-  bool look() {
-    if (lost_) return false;
-    const auto now = boottime();  // before asking: what is valid after this moment was valid at it
-    if (const auto left = lock_.remaining(); left > Duration{}) {
-      trusted_ = now;
-      claimed_ = now + std::chrono::nanoseconds(left).count();
-      if (trusted_ > noted_ + 20'000'000) tell();
-      return true;
-    }
-    lost_ = true;
-    const auto loss = lock_.loss();
-    // Nobody refused it: it was trusted until its time had come.
-    if (loss == Loss::unconfirmed) trusted_ = std::min(claimed_, now);
-    tell();
-    note({boottime(), What::loss, lock_.name(), number(lock_.token()), 0,
-          loss ? std::string(to_string(*loss)) : "without a reason"});
-    await_word();
-    return false;
-  }
-
-  void tell() {
-    if (trusted_ == 0) return;
-    noted_ = trusted_;
-    note({boottime(), What::held, lock_.name(), number(lock_.token()), trusted_});
-  }
-
-  void work(Duration length) {
-    for (const auto end = boottime() + std::chrono::nanoseconds(length).count(); boottime() < end; look()) pause(1ms);
-  }
-
-  void release() {
-    look();
-    tell();
-    const auto asked = boottime();
-    const auto outcome = lock_.release();
-    note({boottime(), What::release, lock_.name(), number(lock_.token()), asked, std::string(to_string(outcome))});
-  }
-
- private:
-  // Counted in naps: a process that is stopped hears nothing.
-  void await_word() {
-    const auto lost = lock_.lost();
-    for (int naps = 2000 * slowness(); naps > 0 && !lost.stop_requested(); --naps) pause(1ms);
-    if (!lost.stop_requested()) note({boottime(), What::untold, lock_.name(), number(lock_.token())});
-  }
-
-  Lock& lock_;
-  Share share_;
-  Nanoseconds trusted_ = 0, claimed_ = 0, noted_ = 0;
-  bool lost_ = false;
 };
 
 // The engines of a process: one that locks, and another that adopts what the first has held.
@@ -329,7 +240,7 @@ class Client {
     if (!watch.look()) return true;
     const auto name = lock.name();
     const auto grant = lock.detach();
-    if (one_in(6)) pause(orders_.lease * 3 / 2);  // it is over, and still theirs unless somebody came between
+    if (one_in(4)) pause(2 * orders_.lease);  // it is over, and still theirs unless somebody came between
     std::optional<Lock> here, there;
     {
       const std::jthread rival([&] { there = adopted(&Engines::other, name, grant); });
