@@ -53,7 +53,8 @@ class Holders {
   using Read = std::function<void(const Answer&)>;
   void ask(const dialects::Statement& statement, std::span<const Argument> arguments, Deadline deadline,
            const Read& read) const;
-  bool drop(std::string_view name, std::string_view owner, std::int64_t token, Duration refused, Deadline deadline) const;
+  bool drop(std::string_view name, std::string_view owner, std::int64_t token, Duration refused,
+            Deadline deadline) const;
 
   const dialects::Statement &add_holder_, &drop_holder_, &renew_holders_, &extend_holder_, &update_holder_metadata_,
       &adopt_holder_, &look_to_join_, &downgrade_, &upgrade_, &dead_holders_, &forget_holders_;

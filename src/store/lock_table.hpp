@@ -156,8 +156,8 @@ class LockTable {
   }
   // Frees whatever `owner` holds on `name` in that mode, where several hold it but what is `kept`, for asks whose answer never came. If nobody holds the name, it
   // remembers that this owner is not to be granted it any more.
-  virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline,
-                        Mode mode = Mode::exclusive, Token kept = {}) = 0;
+  virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline, Mode mode = Mode::exclusive,
+                        Token kept = {}) = 0;
   // Enters a row held by live entries of the asker's node; asking twice with the same entry enters once. Where
   // `replaces(owner)` says so, the row is taken over instead: the next token, the asker's owner and no entry but its own.
   using Replaces = std::function<bool(std::string_view owner)>;

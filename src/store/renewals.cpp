@@ -56,8 +56,7 @@ std::vector<Renewed> renew_each(std::span<const LeaseKey> keys, const RenewalKin
   auto next = exclusive.begin();
   auto next_shared = together.cbegin();
   for (const auto& key : keys) {
-    if (!key.entry.empty())
-      all.push_back(unless_locked([&] { return kinds.entry(key); }, Renewed::not_known_yet));
+    if (!key.entry.empty()) all.push_back(unless_locked([&] { return kinds.entry(key); }, Renewed::not_known_yet));
     else all.push_back(key.mode == Mode::exclusive ? *next++ : *next_shared++);
   }
   return all;

@@ -128,8 +128,7 @@ class SqlLockTable final : public LockTable {
     return combining_->release_together(keys, deadline);
   }
 
-  void withdraw(std::string_view name, std::string_view owner, Deadline deadline, Mode mode,
-                Token kept) override {
+  void withdraw(std::string_view name, std::string_view owner, Deadline deadline, Mode mode, Token kept) override {
     if (mode != Mode::exclusive) return holders_->withdraw(name, owner, kept, deadline);
     freed(ask_->withdraw, {name, owner}, deadline);
   }

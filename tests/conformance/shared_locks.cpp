@@ -423,6 +423,24 @@ TEST_CASE("an attempt to read that takes effect late is refused, once it was giv
   CHECK(database.admin().owner("a").empty());
 }
 
+TEST_CASE("an attempt to read that is repeated when a writer has the name takes nothing from it") {
+  Database database;
+  auto engine = apart(database);
+  const auto table = database.table();
+  const Name name("a");
+  store::AcquireRequest ask{name, std::string_view{"0000000000000000000000000000000a"}, "", "", "", 1h, {}, ""};
+  ask.mode = Mode::shared;
+  const auto soon = Deadline(later(BootClock::now(), far_longer()));
+  REQUIRE(table->acquire(ask, soon).token);
+  database.admin().expire("a");
+  auto writer = engine.try_lock("a");
+  REQUIRE(writer);
+  CHECK_FALSE(table->acquire(ask, soon).token);
+  CHECK(database.admin().owner("a") == writer->owner());
+  CHECK_FALSE(engine.try_lock("a", reading));
+  writer->extend(1h);
+}
+
 TEST_CASE(
     "readers of a name that several wait for are no deadlock, and those of two names who wait for each other are") {
   Database database;

@@ -33,6 +33,7 @@ TEST_CASE("fenced transfers stay in the order of tokens and keep every sum, whil
   INFO(report.text());
   CHECK(report.violations.empty());
   CHECK(report.troubles.empty());
-  for (const auto what : {What::grant, What::busy, What::loss, What::commit, What::refused, What::fault})
+  for (const auto what :
+       {What::grant, What::busy, What::loss, What::commit, What::refused, What::read, What::work, What::fault})
     CHECK_MESSAGE(report.count(what) > 0, to_string(what));
 }

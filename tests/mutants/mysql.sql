@@ -449,3 +449,30 @@ expires_at = GREATEST(expires_at, @dlock_until,
 AND x.name IS NULL
 -- to:
 AND l.name = :name
+
+-- mutant: holder_looks_once
+-- statement: add_holder
+-- from:
+AND ((owner <=> @dlock_gate AND (@dlock_token > token OR @dlock_until > expires_at))
+        OR (@dlock_token > token AND (owner IS NULL OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))));
+-- to:
+AND @dlock_gate <> '';
+
+-- mutant: dead_permit_counts
+-- statement: add_holder
+-- from:
+(:mode = 'permits' OR l.owner IS NULL
+-- to:
+(:mode = 'nobody' OR l.owner IS NULL
+
+-- mutant: dead_permit_revives
+-- statement: add_holder
+-- from:
+(:mode = 'permits' OR l.owner IS NULL
+-- to:
+(:mode = 'nobody' OR l.owner IS NULL
+-- statement: add_holder
+-- from:
+AND x.name = :name AND x.gate <=> l.owner))
+-- to:
+AND x.name = :name AND x.gate <=> l.owner AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))

@@ -439,3 +439,30 @@ expires_at = greatest(l.expires_at, coalesce(r.until, m.now))
 x.owner <> :owner::text
 -- to:
 false
+
+-- mutant: holder_looks_once
+-- statement: add_holder
+-- from:
+AND ((h.gate = l.owner AND (h.token > l.token OR greatest(h.expires_at, h.reopens_at) > l.expires_at))
+        OR (h.token > l.token AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint));
+-- to:
+AND h.gate <> '';
+
+-- mutant: dead_permit_counts
+-- statement: add_holder
+-- from:
+(:mode::text = 'permits' OR l.owner IS NULL
+-- to:
+(:mode::text = 'nobody' OR l.owner IS NULL
+
+-- mutant: dead_permit_revives
+-- statement: add_holder
+-- from:
+(:mode::text = 'permits' OR l.owner IS NULL
+-- to:
+(:mode::text = 'nobody' OR l.owner IS NULL
+-- statement: add_holder
+-- from:
+WHERE l.live AND x.name = l.name AND x.gate = l.owner
+-- to:
+WHERE l.live AND x.name = l.name AND x.gate = l.owner AND greatest(x.expires_at, x.reopens_at) > l.now

@@ -329,3 +329,30 @@ expires_at = max(l.expires_at, r.until,
 x.owner <> :owner
 -- to:
 0
+
+-- mutant: holder_looks_once
+-- statement: add_holder
+-- from:
+AND ((h.gate = l.owner AND (h.token > l.token OR max(h.expires_at, h.reopens_at) > l.expires_at))
+        OR (h.token > l.token AND (l.owner IS NULL OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000) AND l.reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000));
+-- to:
+AND h.gate <> '';
+
+-- mutant: dead_permit_counts
+-- statement: add_holder
+-- from:
+(:mode = 'permits' OR l.owner IS NULL
+-- to:
+(:mode = 'nobody' OR l.owner IS NULL
+
+-- mutant: dead_permit_revives
+-- statement: add_holder
+-- from:
+(:mode = 'permits' OR l.owner IS NULL
+-- to:
+(:mode = 'nobody' OR l.owner IS NULL
+-- statement: add_holder
+-- from:
+WHERE l.live AND x.name = l.name AND x.gate = l.owner
+-- to:
+WHERE l.live AND x.name = l.name AND x.gate = l.owner AND max(x.expires_at, x.reopens_at) > l.now

@@ -78,8 +78,9 @@ std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to
     });
     // An attempt without an answer may still do what this one was refused.
     if (!token && in_doubt)
-      throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: nobody answered when it was to be converted",
-                                           in_quotes(held->name()), number(held->token())));
+      throw Error(Fault::lost,
+                  fmt::format("the lock {} (token {}) is lost: nobody answered when it was to be converted",
+                              in_quotes(held->name()), number(held->token())));
   } catch (const Error&) {
     if (!in_doubt || planted("doubted_upgrade_kept")) throw;
     if (held->lose(Loss::unconfirmed)) events_->emit_loss(held, "nobody answered when it was to be converted");

@@ -1,6 +1,7 @@
 // This file knows how the clients' tables are made and read.
 #include "fault/suite/bank.hpp"
 
+#include "fault/suite/ledger.hpp"
 #include "support/admin.hpp"
 
 #include <soci/soci.h>
@@ -8,7 +9,7 @@
 namespace dlock::test {
 namespace {
 
-constexpr long long accounts_per_name = 4, opening = 100;
+constexpr long long opening = 100;
 
 long long integer(const soci::row& row, std::size_t column) {
   return row.get_properties(column).get_data_type() == soci::dt_integer ? row.get<int>(column)
@@ -28,7 +29,7 @@ void open_bank(const Place& place, const std::vector<std::string>& names) {
   long long id = 0;
   for (const auto& name : names) {
     admin.run("INSERT INTO till (name, seq) VALUES ('" + name + "', 0)");
-    for (long long i = 0; i < accounts_per_name; ++i)
+    for (auto left = accounts_of(ledger_of(name)); left > 0; --left)
       admin.run("INSERT INTO account (id, name, balance) VALUES (" + std::to_string(++id) + ", '" + name + "', " +
                 std::to_string(opening) + ")");
   }

@@ -3,6 +3,7 @@
 
 #include "fault/suite/bank.hpp"
 #include "fault/suite/kept_run.hpp"
+#include "fault/suite/ledger.hpp"
 #include "fault/suite/nemesis.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
@@ -21,11 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 
 const auto recovery = std::max<std::chrono::milliseconds>(60s, far_longer());  // nobody is stuck this long
-
-const std::vector<std::string>& names() {
-  static const std::vector<std::string> list{"till/a", "till/b"};
-  return list;
-}
 
 // A server of the suite's own, where there are servers, since it is going to be killed. It takes seconds to start: one for
 // all runs of a program.
@@ -52,7 +48,7 @@ struct Ground {
       database = std::make_unique<Database>();
       urls.assign(plan.clients, database->url());
     }
-    open_bank(database->place(), names());
+    open_bank(database->place(), ledger_names());
   }
 
   const std::optional<Nodes> nodes = Nodes::of_environment();
@@ -68,8 +64,8 @@ class Run {
       : plan_(plan),
         ground_(plan),
         clients_({ground_.urls, ground_.database->place().begin_writing(),
-                  std::chrono::duration_cast<std::chrono::milliseconds>(plan.lease).count(), plan.fenced, names(),
-                  histories_.path()}),
+                  std::chrono::duration_cast<std::chrono::milliseconds>(plan.lease).count(), plan.fenced,
+                  ledger_names(), histories_.path()}),
         victims_{clients_,
                  ground_.database->place(),
                  plan.lease,
@@ -161,13 +157,13 @@ class Run {
 
   // Of all names that were ever granted.
   Books books() const {
-    std::set<std::string> granted(names().begin(), names().end());
+    std::set<std::string> granted(ledger_names().begin(), ledger_names().end());
     for (const auto& record : clients_.history())
       if (record.what == What::grant) granted.insert(record.name);
     return read_books(ground_.database->place(), {granted.begin(), granted.end()});
   }
 
-  static constexpr What wanted[]{What::grant, What::busy, What::loss, What::refused};
+  static constexpr What wanted[]{What::grant, What::busy, What::loss, What::refused, What::read, What::work};
 
   void pause_holders() {
     const auto end = boottime() + std::chrono::nanoseconds(plan_.length).count();
@@ -201,7 +197,7 @@ class Run {
   bool freed() const {
     try {
       Engine engine(ground_.database->url());
-      for (const auto& name : names()) free_by_force(engine, name);
+      for (const auto& name : ledger_names()) free_by_force(engine, name);
       return true;
     } catch (const Error&) { return false; }
   }
@@ -226,8 +222,8 @@ std::string Report::text() const {
   std::size_t all = 0;
   for (const auto& [kind, times_done] : faults) all += times_done;
   out << "faults " << all;
-  for (const auto what :
-       {What::grant, What::busy, What::loss, What::commit, What::refused, What::failed, What::doubt, What::trouble})
+  for (const auto what : {What::grant, What::busy, What::loss, What::commit, What::refused, What::failed, What::doubt,
+                          What::read, What::work, What::trouble})
     out << ", " << to_string(what) << ' ' << count(what);
   out << ", violations " << violations.size() << ", memory of a client " << resident / 1024 << " KiB\n ";
   for (const auto& [kind, times_done] : faults) out << ' ' << kind << ": " << times_done << ';';

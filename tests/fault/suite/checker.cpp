@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <ostream>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -17,6 +16,7 @@ struct Lease {
   Nanoseconds asked = 0, granted = 0;
   Nanoseconds trusted_until = 0;  // before `granted`: it was over when its holder heard of it
   bool excused = false;           // forced, or the clock was stepped
+  Share share{};
 };
 
 using Leases = std::map<std::string, std::vector<Lease>>;  // by name, in the order of tokens
@@ -26,18 +26,26 @@ struct Span {
 };
 
 std::string shown(const Lease& lease) {
-  return lease.who + " (token " + std::to_string(lease.token) + ", asked " + std::to_string(lease.asked) +
-         ", granted " + std::to_string(lease.granted) + ", trusted until " + std::to_string(lease.trusted_until) + ")";
+  const auto share = lease.share.text();
+  return lease.who + " (token " + std::to_string(lease.token) + (share.empty() ? "" : ", ") + share + ", asked " +
+         std::to_string(lease.asked) + ", granted " + std::to_string(lease.granted) + ", trusted until " +
+         std::to_string(lease.trusted_until) + ")";
+}
+
+// All who share a name have smaller tokens than the one it was forced under.
+bool was_forced(const Lease& lease, const Record& force) {
+  if (lease.share.mode == Share::Mode::exclusive) return lease.token == force.token;
+  return lease.token <= force.token && std::max(lease.granted, lease.trusted_until) >= force.time;
 }
 
 Leases leases_of(const History& history) {
   std::vector<Span> steps;
-  std::set<std::pair<std::string, long long>> forced;
+  std::vector<const Record*> forced;
   std::map<std::tuple<std::string, std::string, long long>, Nanoseconds> trusted;
   for (const auto& record : history) {
     if (record.what == What::step) steps.push_back({record.time, record.at});
-    if (record.what == What::force) forced.emplace(record.name, record.token);
-    if (record.what == What::held) {
+    if (record.what == What::force) forced.push_back(&record);
+    if (record.what == What::held || record.what == What::read) {
       auto& until = trusted[{record.who, record.name, record.token}];
       until = std::max(until, record.time);
     }
@@ -45,9 +53,11 @@ Leases leases_of(const History& history) {
   Leases leases;
   for (const auto& record : history) {
     if (record.what != What::grant) continue;
-    Lease lease{record.who, record.token, record.time, record.at, 0, forced.contains({record.name, record.token})};
+    Lease lease{record.who, record.token, record.time, record.at, 0, false, Share::parse(record.text)};
     if (const auto found = trusted.find({record.who, record.name, record.token}); found != trusted.end())
       lease.trusted_until = found->second;
+    for (const auto* force : forced)
+      lease.excused = lease.excused || (force->name == record.name && was_forced(lease, *force));
     for (const auto& step : steps)
       lease.excused =
           lease.excused || (step.from <= std::max(lease.granted, lease.trusted_until) && step.to >= lease.asked);
@@ -73,16 +83,36 @@ void check_tokens(const Leases& leases, std::vector<Violation>& found) {
   }
 }
 
+// One violation at most of each rule.
+void check_beside(const std::string& name, const Lease& lease, const std::vector<const Lease*>& inside,
+                  std::vector<Violation>& found) {
+  const Lease* stranger = nullptr;
+  long long permits = lease.share.permits;
+  std::string all = shown(lease);
+  for (const auto* other : inside) {
+    if (other->share.mode != lease.share.mode || lease.share.mode == Share::Mode::exclusive) {
+      if (stranger == nullptr || other->trusted_until > stranger->trusted_until) stranger = other;
+    } else {
+      permits += other->share.permits;
+      all += " and " + shown(*other);
+    }
+  }
+  if (stranger != nullptr)
+    found.push_back({Rule::trust_overlapped, name + ": " + shown(*stranger) + " and " + shown(lease)});
+  if (lease.share.mode == Share::Mode::permits && permits > lease.share.limit)
+    found.push_back({Rule::too_many_permits, name + ": " + std::to_string(permits) + " permits: " + all});
+}
+
 void check_trust(const Leases& leases, std::vector<Violation>& found) {
   for (const auto& [name, unordered] : leases) {
     auto list = unordered;
     std::stable_sort(list.begin(), list.end(), [](const Lease& a, const Lease& b) { return a.granted < b.granted; });
-    const Lease* longest = nullptr;  // whose trust lasts longest so far
+    std::vector<const Lease*> inside;  // when the next one is granted
     for (const auto& lease : list) {
       if (lease.trusted_until < lease.granted) continue;
-      if (longest != nullptr && longest->trusted_until > lease.granted)
-        found.push_back({Rule::trust_overlapped, name + ": " + shown(*longest) + " and " + shown(lease)});
-      if (!lease.excused && (longest == nullptr || lease.trusted_until > longest->trusted_until)) longest = &lease;
+      std::erase_if(inside, [&](const Lease* other) { return other->trusted_until <= lease.granted; });
+      check_beside(name, lease, inside, found);
+      if (!lease.excused) inside.push_back(&lease);
     }
   }
 }
@@ -166,6 +196,29 @@ void check_sums(const Books& books, std::vector<Violation>& found) {
                                            std::to_string(beginning)});
 }
 
+void check_reads(const History& history, const Leases& leases, const Books& books, std::vector<Violation>& found) {
+  std::map<long long, long long> before;
+  for (const auto& account : books.accounts) before[account.id] = account.opening;
+  const auto excused = [&](const Record& read) {
+    const auto list = leases.find(read.name);
+    return list != leases.end() && read.time != 0 &&
+           std::any_of(list->second.begin(), list->second.end(), [&](const Lease& lease) {
+             return lease.who == read.who && lease.token == read.token && lease.excused;
+           });
+  };
+  for (const auto& record : history) {
+    if (record.what != What::read) continue;
+    const auto reading = Reading::parse(record.text);
+    if (reading && (reading->first.balance + reading->second.balance ==
+                        before[reading->first.account] + before[reading->second.account] ||
+                    excused(record)))
+      continue;
+    found.push_back({Rule::read_unbalanced, record.name + ": " + record.text + (record.time == 0 ? ", fenced" : "") +
+                                                ", under token " + std::to_string(record.token) + " of " + record.who +
+                                                ", at " + std::to_string(record.at)});
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(Rule rule) noexcept {
@@ -173,6 +226,7 @@ std::string_view to_string(Rule rule) noexcept {
     case Rule::token_repeated: return "token_repeated";
     case Rule::token_fell: return "token_fell";
     case Rule::trust_overlapped: return "trust_overlapped";
+    case Rule::too_many_permits: return "too_many_permits";
     case Rule::stale_commit: return "stale_commit";
     case Rule::commit_missing: return "commit_missing";
     case Rule::commit_unaccounted: return "commit_unaccounted";
@@ -180,6 +234,7 @@ std::string_view to_string(Rule rule) noexcept {
     case Rule::loss_untold: return "loss_untold";
     case Rule::adopted_twice: return "adopted_twice";
     case Rule::sums_wrong: return "sums_wrong";
+    case Rule::read_unbalanced: return "read_unbalanced";
   }
   return "?";
 }
@@ -198,6 +253,7 @@ std::vector<Violation> violations(const History& history, const Books& books) {
   check_grants(leases, books, found);
   check_seen(history, found);
   check_sums(books, found);
+  check_reads(history, leases, books, found);
   return found;
 }
 

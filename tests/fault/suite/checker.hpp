@@ -32,7 +32,8 @@ struct Books {
 enum class Rule {
   token_repeated,      // two grants of one name have the same token
   token_fell,          // a grant that was asked for after another was answered has the smaller token
-  trust_overlapped,    // two holders trusted their leases at the same moment
+  trust_overlapped,    // two holders trusted their leases at the same moment, and did not share the name
+  too_many_permits,    // more permits were trusted at one moment than there are
   stale_commit,        // a transaction committed under an older token after one under a newer token
   commit_missing,      // an acknowledged transfer is not in the books
   commit_unaccounted,  // a transfer is in the books that was refused, or failed, or that nobody began
@@ -40,6 +41,7 @@ enum class Rule {
   loss_untold,         // a lease was lost, and lost() did not say so
   adopted_twice,       // of two who adopted the same grant both have it
   sums_wrong,          // balances are not what the transfers make them
+  read_unbalanced,     // what was read under a lock that was trusted, or fenced, does not balance
 };
 
 std::string_view to_string(Rule rule) noexcept;
@@ -52,7 +54,8 @@ struct Violation {
 std::ostream& operator<<(std::ostream& out, const Violation& violation);
 
 // Every breach of a rule. Who was released by force, or lived through a step of the database's clock, may have trusted
-// his lease together with the next holder; all other rules hold for him too, and these are what the fence is for.
+// his lease together with the next holder, and read meanwhile; all other rules hold for him too, and these are what the
+// fence is for. Who shares a name is released by force together with the others.
 std::vector<Violation> violations(const History& history, const Books& books);
 
 // How often each thing happened.

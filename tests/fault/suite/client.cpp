@@ -2,15 +2,19 @@
 //
 //   client URL BEGIN ID LEASE_MS fenced|unfenced NAMES     until a line comes on stdin; its history goes to stdout
 //
-// BEGIN is the statement that opens a writing transaction; the tills are NAMES, separated by commas.
+// BEGIN is the statement that opens a writing transaction; the locks are NAMES, separated by commas: see Ledger.
 //
 // Balances are read when the lock has been granted, and written, as they were computed from that, in a transaction that
 // comes later: another holder in between is a lost update. A fenced client lets the fence alone decide whether it may
 // write. An unfenced one does what users of other lock libraries do: it asks whether the lock is still valid, then writes.
 // A fenced client has several threads on one engine, whose leases it makes longer and shorter, and hands to itself; it
-// may have an observer that takes its time, begin its fences behind a savepoint, and stand in a queue.
+// may have an observer that takes its time, begin its fences behind a savepoint, and stand in a queue. It also shares
+// locks, and reads two accounts one after the other, which balance unless somebody wrote between; becomes a reader of what
+// it wrote, and a writer of what it read; and has permits.
 #include "fault/suite/application.hpp"
 #include "fault/suite/history.hpp"
+#include "fault/suite/ledger.hpp"
+#include "fault/suite/watch.hpp"
 #include "support/slowness.hpp"
 
 #include <dlock/dlock.hpp>
@@ -19,11 +23,11 @@
 #include <soci/soci.h>
 
 #include <linux/capability.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <mutex>
@@ -43,85 +47,6 @@ struct Orders {
   Duration lease{};
   bool fenced = true;
   std::vector<std::string> names;
-};
-
-// One call, so that a kill leaves no half of a line; a pipe takes it even when the disk is full.
-void note(const Record& record) {
-  const auto line = record.line();
-  if (::write(STDOUT_FILENO, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::_Exit(3);
-}
-
-void pause(Duration length) { std::this_thread::sleep_for(length); }
-
-// Of one thing in so many.
-bool one_in(std::size_t outcomes) {
-  thread_local std::mt19937 random{std::random_device{}()};
-  return std::uniform_int_distribution<std::size_t>(0, outcomes - 1)(random) == 0;
-}
-
-bool told_to_stop() {
-  pollfd input{STDIN_FILENO, POLLIN, 0};
-  return ::poll(&input, 1, 0) > 0;
-}
-
-// What a lease claims while it is watched.
-class Watch {
- public:
-  Watch(Lock& lock, Nanoseconds asked) : lock_(lock) {
-    note({boottime(), What::grant, lock.name(), number(lock.token()), asked});
-    look();
-  }
-
-  // False: it is lost.
-  bool look() {
-    if (lost_) return false;
-    const auto now = boottime();  // before asking: what is valid after this moment was valid at it
-    if (const auto left = lock_.remaining(); left > Duration{}) {
-      trusted_ = now;
-      claimed_ = now + std::chrono::nanoseconds(left).count();
-      if (trusted_ > noted_ + 20'000'000) tell();
-      return true;
-    }
-    lost_ = true;
-    const auto loss = lock_.loss();
-    // Nobody refused it: it was trusted until its time had come.
-    if (loss == Loss::unconfirmed) trusted_ = std::min(claimed_, now);
-    tell();
-    note({boottime(), What::loss, lock_.name(), number(lock_.token()), 0,
-          loss ? std::string(to_string(*loss)) : "without a reason"});
-    await_word();
-    return false;
-  }
-
-  void work(Duration length) {
-    for (const auto end = boottime() + std::chrono::nanoseconds(length).count(); boottime() < end; look()) pause(1ms);
-  }
-
-  void release() {
-    look();
-    tell();
-    const auto asked = boottime();
-    const auto outcome = lock_.release();
-    note({boottime(), What::release, lock_.name(), number(lock_.token()), asked, std::string(to_string(outcome))});
-  }
-
- private:
-  // Counted in naps: a process that is stopped hears nothing.
-  void await_word() {
-    const auto lost = lock_.lost();
-    for (int naps = 2000 * slowness(); naps > 0 && !lost.stop_requested(); --naps) pause(1ms);
-    if (!lost.stop_requested()) note({boottime(), What::untold, lock_.name(), number(lock_.token())});
-  }
-
-  void tell() {
-    if (trusted_ == 0) return;
-    noted_ = trusted_;
-    note({boottime(), What::held, lock_.name(), number(lock_.token()), trusted_});
-  }
-
-  Lock& lock_;
-  Nanoseconds trusted_ = 0, claimed_ = 0, noted_ = 0;
-  bool lost_ = false;
 };
 
 // The engines of a process: one that locks, and another that adopts what the first has held.
@@ -146,6 +71,7 @@ class Engines {
     options.timeouts.connect = 2s * slowness();
     options.timeouts.request = 1s * slowness();
     options.polling.longest = 40ms;
+    options.ticket = 3 * orders_.lease;  // of who was killed while it waited
     if (one_in(2))
       options.observer = [lease = orders_.lease](const Event&) {
         if (one_in(4) && !told_to_stop()) pause(2 * lease);
@@ -161,13 +87,16 @@ class Engines {
 // One thread of a process.
 class Client {
  public:
-  Client(const Orders& orders, Engines& engines, std::string id)
-      : orders_(orders), engines_(engines), id_(std::move(id)) {}
+  Client(const Orders& orders, Ledger ledger, Engines& engines, std::string id)
+      : orders_(orders), engines_(engines), id_(std::move(id)) {
+    std::copy_if(orders.names.begin(), orders.names.end(), std::back_inserter(names_),
+                 [&](const std::string& name) { return ledger_of(name) == ledger; });
+  }
 
   void run() {
     while (!told_to_stop()) {
       try {
-        serve(orders_.names[chance(orders_.names.size())]);
+        serve(names_[chance(names_.size())]);
       } catch (const Error& error) {
         note({boottime(), What::trouble, "-", 0, 0, std::string(to_string(error.fault())) + ": " + error.what()});
         pause(20ms);
@@ -192,20 +121,111 @@ class Client {
     const bool late = chance(8) == 0;  // works past its lease, as a holder does who has forgotten it
     options.renew = !late;
     if (orders_.fenced && one_in(3)) options.fairness = Fairness::fifo;
+    const auto share = choose_share(ledger_of(name), options);
     const auto asked = boottime();
     auto lock = engines_.first().try_lock_for(name, orders_.lease / 2, options);
     if (!lock) {
       note({boottime(), What::busy, name});
       return;
     }
-    Watch watch(*lock, asked);
-    for (auto transfers = late ? 1 : 1 + chance(3); transfers > 0; --transfers) {
-      if (!transfer(*lock, watch, late ? orders_.lease * 3 / 2 : orders_.lease / 40 * busyness())) break;
+    Watch watch(*lock, asked, share);
+    for (auto jobs = late ? 1 : 1 + chance(3); jobs > 0; --jobs) {
+      if (!work(*lock, watch, late ? orders_.lease * 3 / 2 : orders_.lease / 40 * busyness())) break;
       if (!orders_.fenced || late) continue;
+      if (ledger_of(name) == Ledger::readers && one_in(3) && !change_share(*lock, watch)) break;
       if (one_in(4)) extend(*lock);
       if (one_in(6) && !adopt(*lock, watch)) return;
     }
     watch.release();
+  }
+
+  Share choose_share(Ledger ledger, LockOptions& options) {
+    if (ledger == Ledger::permits) {
+      options.mode = Mode::permits;
+      options.permits = 1 + static_cast<long long>(chance(2));
+      options.limit = permits_there_are;
+      return {Share::Mode::permits, options.permits, options.limit};
+    }
+    if (ledger == Ledger::bank || one_in(3)) return {};
+    options.mode = Mode::shared;
+    return {Share::Mode::shared};
+  }
+
+  // False: better nothing else under this lock.
+  bool work(Lock& lock, Watch& watch, Duration length) {
+    switch (watch.share().mode) {
+      case Share::Mode::exclusive: return transfer(lock, watch, length);
+      case Share::Mode::shared: return one_in(3) ? read_fenced(lock, watch) : read_twice(lock, watch, length);
+      case Share::Mode::permits: break;
+    }
+    watch.work(length);
+    if (!watch.look()) return false;
+    note({boottime(), What::work, lock.name(), number(lock.token()), watch.trusted()});
+    return true;
+  }
+
+  // From one who writes to one who reads, or back if nobody else reads. False: it is lost.
+  bool change_share(Lock& lock, Watch& watch) {
+    if (!watch.look()) return false;
+    watch.tell();  // of the grant that it was
+    const auto asked = boottime();
+    try {
+      if (watch.share().mode == Share::Mode::exclusive) {
+        lock.downgrade();
+        watch.begin(asked, {Share::Mode::shared});
+      } else if (lock.try_upgrade()) {
+        watch.begin(asked, {});
+      }
+    } catch (const Error& error) { trouble(lock, error); }
+    return watch.look();
+  }
+
+  // What was read counts if the lock was trusted after it.
+  bool read_twice(Lock& lock, Watch& watch, Duration between) {
+    try {
+      const auto reading = read_accounts(lock, [&] { watch.work(between); });
+      if (!watch.look()) return false;
+      note({boottime(), What::read, lock.name(), number(lock.token()), watch.trusted(), reading.text()});
+      return true;
+    } catch (const std::exception& error) { trouble(lock, error); }
+    watch.look();
+    return false;
+  }
+
+  // What was read counts if its transaction was committed.
+  bool read_fenced(Lock& lock, Watch& watch) {
+    Reading reading;
+    const auto work = [&] { reading = read_accounts(lock, [&] { pause(orders_.lease / 40); }); };
+    try {
+      if (!sql_) sql_ = application().connect(orders_.url);
+      if (chance(2) == 0) {
+        lock.with_fence(*sql_, work);
+      } else {
+        *sql_ << orders_.begin;
+        lock.fence(*sql_);
+        work();
+        *sql_ << "COMMIT";
+      }
+      note({boottime(), What::read, lock.name(), number(lock.token()), 0, reading.text()});
+      return watch.look();
+    } catch (const std::exception& error) { trouble(lock, error); }
+    watch.look();
+    return false;
+  }
+
+  template <class Between>
+  Reading read_accounts(const Lock& lock, Between between) {
+    if (!sql_) sql_ = application().connect(orders_.url);
+    const auto accounts = read(lock.name());
+    const auto entry = [&](std::size_t account) {
+      const auto id = accounts.at(account).id;
+      return Reading::Entry{id, read(lock.name(), id).at(0).money};
+    };
+    Reading reading;
+    reading.first = entry(0);
+    between();
+    reading.second = entry(1);
+    return reading;
   }
 
   // Longer, shorter, or as it is.
@@ -220,6 +240,7 @@ class Client {
     if (!watch.look()) return true;
     const auto name = lock.name();
     const auto grant = lock.detach();
+    if (one_in(4)) pause(2 * orders_.lease);  // it is over, and still theirs unless somebody came between
     std::optional<Lock> here, there;
     {
       const std::jthread rival([&] { there = adopted(&Engines::other, name, grant); });
@@ -314,9 +335,10 @@ class Client {
   }
 
   // SOCI's rules here: the whole text first, and a new session after any error.
-  std::vector<Balance> read(const std::string& name) {
+  std::vector<Balance> read(const std::string& name, long long only = 0) {
     std::vector<Balance> accounts;
-    const std::string query = "SELECT id, balance FROM account WHERE name = '" + name + "' ORDER BY id";
+    const std::string query = "SELECT id, balance FROM account WHERE name = '" + name + "'" +
+                              (only == 0 ? "" : " AND id = " + std::to_string(only)) + " ORDER BY id";
     const soci::rowset<soci::row> rows = (sql_->prepare << query);
     for (const auto& row : rows) accounts.push_back({integer(row, 0), integer(row, 1)});
     return accounts;
@@ -345,6 +367,7 @@ class Client {
   const Orders& orders_;
   Engines& engines_;
   const std::string id_;
+  std::vector<std::string> names_;
   std::unique_ptr<soci::session> sql_;
   std::mt19937 random_{std::random_device{}()};
   std::size_t transfers_ = 0;
@@ -382,8 +405,13 @@ int main(int argc, char** argv) {
     for (std::string name; std::getline(names, name, ',');) orders.names.push_back(name);
     Engines engines(orders);
     std::vector<std::jthread> threads;
-    for (const char* letter : {"a", "b", "c"}) {
-      threads.emplace_back([&orders, &engines, id = orders.id + letter] { Client(orders, engines, id).run(); });
+    for (const auto& [letter, ledger] : {std::pair{"a", Ledger::bank},
+                                         {"b", Ledger::bank},
+                                         {"c", Ledger::bank},
+                                         {"d", Ledger::readers},
+                                         {"e", Ledger::permits}}) {
+      threads.emplace_back(
+          [&orders, &engines, ledger = ledger, id = orders.id + letter] { Client(orders, ledger, engines, id).run(); });
       if (!orders.fenced) break;
     }
     threads.clear();

@@ -2,13 +2,14 @@
 #include "fault/suite/history.hpp"
 
 #include <array>
+#include <cstdio>
 #include <sstream>
 #include <utility>
 
 namespace dlock::test {
 namespace {
 
-constexpr std::array<std::pair<What, std::string_view>, 16> words{{
+constexpr std::array<std::pair<What, std::string_view>, 18> words{{
     {What::grant, "grant"},
     {What::busy, "busy"},
     {What::held, "held"},
@@ -21,6 +22,8 @@ constexpr std::array<std::pair<What, std::string_view>, 16> words{{
     {What::refused, "refused"},
     {What::failed, "failed"},
     {What::doubt, "doubt"},
+    {What::read, "read"},
+    {What::work, "work"},
     {What::trouble, "trouble"},
     {What::step, "step"},
     {What::force, "force"},
@@ -56,6 +59,37 @@ std::optional<Record> Record::parse(std::string_view line) {
       return record;
     }
   return std::nullopt;
+}
+
+std::string Share::text() const {
+  switch (mode) {
+    case Mode::shared: return "shared";
+    case Mode::permits: return "permits " + std::to_string(permits) + " of " + std::to_string(limit);
+    case Mode::exclusive: break;
+  }
+  return {};
+}
+
+Share Share::parse(const std::string& text) {
+  Share share;
+  if (text == "shared") share.mode = Mode::shared;
+  else if (std::sscanf(text.c_str(), "permits %lld of %lld", &share.permits, &share.limit) == 2)
+    share.mode = Mode::permits;
+  return share;
+}
+
+std::string Reading::text() const {
+  return std::to_string(first.account) + ": " + std::to_string(first.balance) + ", " + std::to_string(second.account) +
+         ": " + std::to_string(second.balance);
+}
+
+std::optional<Reading> Reading::parse(const std::string& text) {
+  Reading reading;
+  auto& [first, second] = reading;
+  if (std::sscanf(text.c_str(), "%lld: %lld, %lld: %lld", &first.account, &first.balance, &second.account,
+                  &second.balance) != 4)
+    return std::nullopt;
+  return reading;
 }
 
 }  // namespace dlock::test

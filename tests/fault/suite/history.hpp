@@ -21,7 +21,7 @@ inline Nanoseconds boottime() noexcept {
 
 enum class What {
   // A client's. `token` is the lease's.
-  grant,    // the lock was granted; `time`: before it was asked for
+  grant,    // the lock was granted; `time`: before it was asked for; `text`: the Share
   busy,     // it was not
   held,     // the lease was trusted without a gap from the grant until `time`
   loss,     // it was lost; `text` is the reason
@@ -33,6 +33,8 @@ enum class What {
   refused,  // the fence refused it
   failed,   // it failed before its commit was sent
   doubt,    // its commit was sent, and never answered
+  read,  // two accounts were read under the lock; `text` is the Reading. It was trusted until `time`; 0: it was fenced
+  work,  // work that needs permits was done, and they were trusted until it was
   trouble,  // a call failed; `text` says how
   // The tormentor's, from `time` to `at`.
   step,   // the database's clock was stepped
@@ -56,6 +58,27 @@ struct Record {
   std::string line() const;  // with its end
   // Empty: not a whole line of a history.
   static std::optional<Record> parse(std::string_view line);
+};
+
+// How a grant is held, as `text` of its record says: "" alone, "shared" with others, or "permits 2 of 3".
+struct Share {
+  enum class Mode { exclusive, shared, permits } mode = Mode::exclusive;
+  long long permits = 0, limit = 0;
+
+  std::string text() const;
+  static Share parse(const std::string& text);
+};
+
+// What was read, as `text` of its record says: "1: 98, 2: 102", two accounts with their balances.
+struct Reading {
+  struct Entry {
+    long long account = 0, balance = 0;
+  };
+  Entry first, second;
+
+  std::string text() const;
+  // Empty: not a reading.
+  static std::optional<Reading> parse(const std::string& text);
 };
 
 using History = std::vector<Record>;

@@ -26,6 +26,23 @@ TEST_CASE("a line of a history is read as it was written") {
   }
 }
 
+TEST_CASE("what a record says of a share and of a reading is read as it was written") {
+  CHECK(Share{}.text().empty());
+  CHECK(Share::parse("").mode == Share::Mode::exclusive);
+  CHECK(Share::parse(Share{Share::Mode::shared}.text()).mode == Share::Mode::shared);
+  const auto permits = Share::parse(Share{Share::Mode::permits, 2, 3}.text());
+  CHECK(permits.mode == Share::Mode::permits);
+  CHECK(permits.permits == 2);
+  CHECK(permits.limit == 3);
+  const auto reading = Reading::parse(Reading{{7, -98}, {9, 102}}.text());
+  REQUIRE(reading);
+  CHECK(reading->first.account == 7);
+  CHECK(reading->first.balance == -98);
+  CHECK(reading->second.account == 9);
+  CHECK(reading->second.balance == 102);
+  CHECK_FALSE(Reading::parse("7: 98, 9"));
+}
+
 TEST_CASE("half a line of a history, and an unknown word, say nothing") {
   const std::string line = Record{17, What::commit, "till/1", 42, 3, {}, {}}.line();
   CHECK(Record::parse(line.substr(0, line.size() - 1)));
