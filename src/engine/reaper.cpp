@@ -122,8 +122,6 @@ struct Reaper::State {
     return true;
   }
 
-  // ---- The two steps
-
   void saw(Token floor) {
     if (!seen) seen = Seen{floor, BootClock::now()};
   }
@@ -200,12 +198,10 @@ struct Reaper::State {
     return removed;
   }
 
-  // ---- Abandoned leases
-
   static constexpr const char* unclear = "; the answer was lost, so another reaper may have told this too";
 
   void report(const store::Abandoned& lease, const char* doubt = "") const {
-    if (lease.node.empty()) return;  // of several, who are told each by itself
+    if (lease.node.empty()) return;  // of several, each of whom is told by itself
     events->emit(Event::Kind::abandoned, lease.name, lease.token, lease.expired,
                  fmt::format("held by {} ({}), expired without release{}", lease.label, lease.node, doubt));
   }

@@ -132,6 +132,7 @@ std::string sql_without_comments(std::string_view text) {
   while (!walk.done()) {
     if (walk.sees("'")) quoted = !quoted;
     if (!quoted && walk.sees("--")) walk.blank_past("\n", 2);
+    else if (!quoted && walk.sees("/*M!")) walk.blank_past("*/", 4);  // to MySQL it is a comment
     else walk.keep();
   }
   return walk.take().code;

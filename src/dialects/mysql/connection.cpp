@@ -56,8 +56,6 @@ bool is_integer(enum_field_types type) {
          type == MYSQL_TYPE_LONGLONG || type == MYSQL_TYPE_YEAR;
 }
 
-constexpr std::string_view out_of_time = "1969";
-
 // Who is killed, or out of time, behind the packet's commit is told only that; nor does what has `answered` before tell.
 [[noreturn]] void throw_from_packet(const Failure& failure, bool answered) {
   if (failure.cause() != Cause::timed_out && !answered) throw Failure(failure);
@@ -324,16 +322,14 @@ void ServerConnection::query_locking(std::string sql, bool skips, Deadline deadl
 
 // Several statements that begin and end a transaction. Where one fails, what came before it must not stay open.
 void ServerConnection::run_packet(const std::string& sql, Deadline deadline) {
-  const bool patient = prepare_ && mariadb_;
-  const std::string impatient = patient ? ";SET SESSION innodb_lock_wait_timeout = 0" : "";
+  const std::string impatient = prepare_ && mariadb_ ? ";SET SESSION innodb_lock_wait_timeout = 0" : "";
   try {
-    query((patient ? "SET SESSION innodb_lock_wait_timeout = 1;" : "") + sql + impatient, deadline);
+    query((impatient.empty() ? "" : "SET SESSION innodb_lock_wait_timeout = 1;") + sql + impatient, deadline);
   } catch (const Failure& failure) {
     try {
       if (usable_) query("ROLLBACK" + impatient, deadline);
     } catch (const Failure&) { usable_ = false; }
-    // The time that the packet gives its wait for a row was over.
-    if (failure.code() == out_of_time) throw Failure(Cause::locked, failure.what(), failure.code());
+    if (failure.code() == "1969") throw Failure(Cause::locked, failure.what(), "1969");  // its wait for a row is over
     throw_from_packet(failure, false);
   }
 }

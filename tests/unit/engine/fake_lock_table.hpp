@@ -269,7 +269,7 @@ class FakeLockTable final : public store::LockTable {
       std::vector<store::Abandoned> found;
       for (const auto& [name, row] : rows_)
         if (name > some.after && !row.owner.empty() && row.expires <= BootClock::now())
-          found.push_back({name, "", row.label, Token{row.token}, {}});
+          found.push_back({name, "replica-0", row.label, Token{row.token}, {}});
       return found;
     });
   }
