@@ -96,7 +96,8 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // the only shared one exclusive. False: others share it, and it is held as before; to wait for them here is not possible,
   // since two who did so would wait for each other. It is another grant then, with an owner, a token, lost() and asked() of its
   // own, and what was learned from the one before is over. No other thread may use the Lock meanwhile. Throws misuse for a
-  // lock of another mode, of a node, or entered more than once; lost; and where nobody answered, after which it is lost.
+  // lock of another mode, of a node, or entered more than once; lost; and where nobody answered, after which it is lost: one that
+  // was to be made shared whatever it was that went wrong, since it is trusted as an exclusive one no more from the call on.
   void downgrade();
   bool try_upgrade();
 

@@ -24,7 +24,7 @@ TEST_CASE("a lease is renewed beyond several of its lengths, and nobody else get
   Database database;
   auto engine = database.engine();
   auto other = database.engine();
-  const auto lease = 600ms * slowness();
+  const auto lease = 1200ms * slowness();
   const auto lock = engine.try_lock("job", {.lease = lease});
   REQUIRE(lock);
   const auto begun = database.admin().acquired_at("job");
@@ -40,7 +40,7 @@ TEST_CASE("a lease is renewed beyond several of its lengths, and nobody else get
 
 TEST_CASE("a lease is renewed although nothing of its engine but the lock is left") {
   Database database;
-  const auto lease = 600ms * slowness();
+  const auto lease = 1200ms * slowness();
   std::optional<Lock> lock;
   {
     auto engine = database.engine();

@@ -46,7 +46,7 @@ class Blocker {
 };
 
 // Short, so that its next renewal is soon.
-Duration lease() { return 900ms * slowness(); }
+Duration lease() { return 1500ms * slowness(); }
 
 using Callback = std::stop_callback<std::function<void()>>;
 

@@ -61,28 +61,31 @@ void Core::check_convertible(const Lease& held, Mode from) {
 }
 
 // Under another owner and the next token, so that nothing of the old grant can be taken for the new one. Where nobody
-// knows what became of it, it is lost: there may be others who hold the name by then.
+// knows what became of it, it is lost: there may be others who hold the name by then. Of a writer that is true from the
+// sending on, so that its trust ends before.
 std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to) {
   // A renewal that is under way would find that the old grant is no more.
   const HeldBack held_back(renewer_, held, soon());
   const std::string owner = random_identity();
   const auto terms = held->terms();
   Instant sent{};
-  bool in_doubt = false;
+  bool unanswered = false;
+  const bool trusted_no_longer = to == Mode::shared && !planted("writer_trusted_on");
+  if (trusted_no_longer) held->trust_no_longer();
   std::optional<Token> token;
   try {
-    token = retry(soon(), {}, in_doubt, [&](Deadline until) {
-      if (!in_doubt) sent = BootClock::now();  // a repeat renews nothing
+    token = retry(soon(), {}, unanswered, [&](Deadline until) {
+      if (!unanswered) sent = BootClock::now();  // a repeat renews nothing
       return to == Mode::shared ? table_->downgrade(held->key(), owner, until)
                                 : table_->upgrade(held->key(), owner, until);
     });
     // An attempt without an answer may still do what this one was refused.
-    if (!token && in_doubt)
+    if (!token && unanswered)
       throw Error(Fault::lost,
                   fmt::format("the lock {} (token {}) is lost: nobody answered when it was to be converted",
                               in_quotes(held->name()), number(held->token())));
   } catch (const Error&) {
-    if (!in_doubt || planted("doubted_upgrade_kept")) throw;
+    if (!(trusted_no_longer || unanswered) || planted("doubted_upgrade_kept")) throw;
     if (held->lose(Loss::unconfirmed)) events_->emit_loss(held, "nobody answered when it was to be converted");
     renewer_.free_later({held->name(), held->owner(), {}, {}, false, held->longest(), held->mode()});
     renewer_.free_later({held->name(), owner, {}, {}, false, held->longest(), to});
@@ -104,7 +107,7 @@ std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to
   entries_.close(held);
   const auto job = held->belongs_to_nobody();
   forget(held);
-  if (in_doubt) next->unanswered = true;
+  if (unanswered) next->unanswered = true;
   hold(next, job, sent);
   if (was_open) open_to_job(next);
   if (to == Mode::shared) queues_->wake_head(next->name());

@@ -76,6 +76,11 @@ store::LeaseKey Lease::key() const {
   return {name_.text(), owner_, token_, entry(), lease, mode_};
 }
 
+void Lease::trust_no_longer() noexcept {
+  const std::lock_guard guard(mutex());
+  trust(std::min(trusted_until(), BootClock::now()));
+}
+
 Instant Lease::last_renewal() const {
   const std::lock_guard guard(mutex());
   return ends_ == Instant::max() ? ends_ : ends_ - terms_.lease;

@@ -79,6 +79,8 @@ class Lease {
   // of trust back, and counts for no more than the present terms. False: too late, the grant has ended.
   // `overdue`: set to the time since the request was sent that had confirmed it before, if it was due long ago.
   bool confirmed(Instant sent, Duration lease, std::optional<Duration>* overdue = nullptr);
+  // From now on it is trusted no more, whatever is answered to what was sent before.
+  void trust_no_longer() noexcept;
   // Another length is going to be asked for. A shorter one is believed at once, whatever becomes of the request: trust
   // and terms are the shorter of both from here on. A longer one counts when it is confirmed. `at_least`: where it is longer
   // already, by another entry, it stays so, and that is asked for. Answers what is to be asked for.

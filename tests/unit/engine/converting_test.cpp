@@ -33,14 +33,15 @@ TEST_CASE("a lock that nobody answers for while it is converted is lost") {
   }
 }
 
-TEST_CASE("a lock that could not be asked about is held as before") {
+TEST_CASE("a writer that is to become a reader is trusted no more from the sending on, nor if nothing was sent") {
   const auto table = std::make_shared<FakeLockTable>();
   dlock::Core core(table, {.reentrance = dlock::Reentrance::none, .timeouts = {.request = 50ms}});
   const auto held = core.acquire(dlock::Name("n"), {.lease = 1h}, {later(BootClock::now(), 10s), {}, false});
   REQUIRE(held);
+  table->before_downgrading = [&] { CHECK_FALSE(held->valid(BootClock::now())); };
   table->away = true;
   CHECK_THROWS_AS(core.downgrade(held), Error);
-  CHECK(held->valid(BootClock::now()));
+  CHECK_FALSE(held->valid(BootClock::now()));
   table->away = false;
-  CHECK(core.release(held, 1s) == dlock::Released::freed);
+  CHECK(reached([&] { return table->look("n", 0, {later(BootClock::now(), 1s)}).owner.empty(); }));
 }

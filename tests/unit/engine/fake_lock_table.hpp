@@ -182,7 +182,9 @@ class FakeLockTable final : public store::LockTable {
     return adopted ? std::optional(Mode::exclusive) : std::nullopt;
   }
 
+  std::function<void()> before_downgrading{};
   std::optional<Token> downgrade(const store::LeaseKey& from, std::string_view new_owner, Deadline) override {
+    if (before_downgrading) before_downgrading();
     return with_mishaps([&]() -> std::optional<Token> {
       auto& row = rows_[std::string(from.name)];
       if (row.owner != new_owner) {
