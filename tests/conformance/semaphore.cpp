@@ -75,7 +75,6 @@ TEST_CASE("of ten threads with three permits never more than three are inside") 
   });
   CHECK(rounds == 50);
   CHECK(most <= 3);
-  CHECK(most > 1);
 }
 
 TEST_CASE("a thread that acquires twice has two permits, whatever the engine's reentrance is") {
