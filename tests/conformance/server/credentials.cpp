@@ -154,6 +154,7 @@ TEST_CASE("however many wait for credentials that do not come, one is asked, and
     });
   CHECK(eventually([&] { return over == 6; }));
   CHECK(gate.calls() <= 2);
+  CHECK(eventually([&] { return database->admin().held() == 0; }));  // what was released late
 }
 
 TEST_CASE("a program that asks its own engine for credentials is told so, and does not hang") {

@@ -46,7 +46,8 @@ Thrown told_by(Call call) {
   Thrown thrown;
   eventually([&] {
     thrown = thrown_by(call);
-    return thrown.fault != Fault::unavailable && !thrown.names("no answer in time") && !thrown.names("no greeting");
+    return thrown.fault != Fault::unavailable && !thrown.names("no answer in time") && !thrown.names("no greeting") &&
+           !thrown.names("no connection to");
   });
   return thrown;
 }
