@@ -59,6 +59,11 @@ struct LockOptions {
   // never. The lock is then held for at least max_hold less one lease. Cuts the engine's default lease short; a lease
   // given here must not be longer, and Lock::extend must not go beyond.
   SaturatingDuration max_hold{};
+  // After a lease that ended without a release (its holder has crashed, hangs or cannot be reached) nobody is granted the
+  // name for so long, so that what it had sent can come to its end: for what cannot be fenced. 0 = not. Whoever lets go opens
+  // the name at once, also late, and so does Engine::force_release. Others see the lease end when the name opens. Not
+  // with until_released.
+  SaturatingDuration delay_after_loss{};
   std::optional<SaturatingDuration> renew_every{};  // unset: a third of the lease; until_released: 10 s
   bool renew = true;  // false: nobody renews it; it ends with its lease or by Lock::extend
   std::optional<Reentrance> reentrance{};

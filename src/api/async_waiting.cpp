@@ -16,9 +16,9 @@ namespace {
 bool alike(const LockOptions& one, const LockOptions& other) {
   return one.mode == other.mode && one.permits == other.permits && one.limit == other.limit &&
          one.lease == other.lease && one.at_least == other.at_least && one.max_hold == other.max_hold &&
-         one.renew_every == other.renew_every && one.renew == other.renew && one.reentrance == other.reentrance &&
-         one.fairness == other.fairness && one.job == other.job && one.label == other.label &&
-         one.metadata == other.metadata;
+         one.delay_after_loss == other.delay_after_loss && one.renew_every == other.renew_every &&
+         one.renew == other.renew && one.reentrance == other.reentrance && one.fairness == other.fairness &&
+         one.job == other.job && one.label == other.label && one.metadata == other.metadata;
 }
 
 }  // namespace

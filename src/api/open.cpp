@@ -84,6 +84,7 @@ void check(const EngineOptions& options) {
 void check(const LockOptions& options) {
   if (options.lease) check_lease("LockOptions::lease", *options.lease);
   check_range("LockOptions::at_least", options.at_least, Duration{}, longest_time);
+  check_range("LockOptions::delay_after_loss", options.delay_after_loss, Duration{}, longest_time);
   if (options.max_hold != Duration{}) check_lease("LockOptions::max_hold", options.max_hold);
   if (options.lease && options.max_hold != Duration{} && *options.lease > options.max_hold)
     throw Error(Fault::misuse, fmt::format("LockOptions::lease {} must not be longer than LockOptions::max_hold {}",

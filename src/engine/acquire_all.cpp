@@ -221,9 +221,9 @@ class Core::AcquireOfAll {
   }
 
   bool close(const Held& held) {
-    const auto room = std::chrono::floor<Duration>(held->ends() - BootClock::now()) - std::chrono::milliseconds{1};
+    const auto room = held->room(BootClock::now());
     try {
-      core_.extend(held, {std::min<Duration>(held->terms().lease, room), at_least_, true}, core_.soon());
+      core_.extend(held, {std::min<Duration>(held->terms().asked(), room), at_least_, true}, core_.soon());
       return true;
     } catch (const Error& error) {
       if (error.fault() != Fault::lost) throw;

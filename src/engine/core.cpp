@@ -111,19 +111,27 @@ Lease::Terms Core::terms_of(const LockOptions& options) const {
   auto lease = options.lease.value_or(options_.lease);
   if (options.max_hold > Duration{}) lease = std::min(lease, options.max_hold);
   const auto every = options.renew_every.value_or(Duration{});
-  const auto terms = with_margin({lease, {}, every, options.max_hold, options.renew});
+  const Duration delay = planted("no_delay") ? Duration{} : Duration{options.delay_after_loss};
+  const auto max_hold = options.max_hold > Duration{} ? options.max_hold + delay : Duration{};
+  const auto terms = with_margin({lease + delay, {}, every, max_hold, options.renew, delay});
   check_pace(terms);
   return terms;
 }
 
 Lease::Terms Core::with_margin(Lease::Terms terms) const {
-  terms.margin = engine::margin_of(terms.lease, table_->smallest_margin(), options_.margin);
-  if (planted("no_margin")) terms.margin = Duration{};
-  if (terms.margin >= terms.lease)
+  auto margin = engine::margin_of(terms.asked(), table_->smallest_margin(), options_.margin);
+  if (planted("no_margin")) margin = Duration{};
+  if (margin >= terms.asked())
     throw Error(Fault::misuse,
                 fmt::format("a lease of {} us would never be valid: it must be longer than its margin of {} us{}",
-                            terms.lease.count(), terms.margin.count(),
+                            terms.asked().count(), margin.count(),
                             options_.margin ? " (EngineOptions::margin)" : ", the least on this database"));
+  if (terms.delay > Duration{} && terms.lease >= until_released)
+    throw Error(Fault::misuse,
+                fmt::format("a lease of {} us with LockOptions::delay_after_loss {} us must be over in less "
+                            "than ten years",
+                            terms.asked().count(), terms.delay.count()));
+  terms.margin = margin + (planted("delay_is_trusted") ? Duration{} : terms.delay);
   return terms;
 }
 
@@ -132,7 +140,7 @@ void Core::check_pace(const Lease::Terms& terms) const {
     throw Error(Fault::misuse,
                 fmt::format("LockOptions::renew_every {} us must be shorter than the lease of {} us without "
                             "its margin of {} us",
-                            terms.renew_every.count(), terms.lease.count(), terms.margin.count()));
+                            terms.renew_every.count(), terms.asked().count(), (terms.margin - terms.delay).count()));
 }
 
 Core::Acquired Core::acquire(const Name& name, const LockOptions& given, const Patience& patience) {

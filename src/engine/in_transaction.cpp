@@ -142,12 +142,13 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
     if (lease->mode != Mode::exclusive)
       throw Error(Fault::misuse,
                   fmt::format("a transaction locks a name exclusively, not in mode {}", to_string(lease->mode)));
-    idle_bound = terms_of(*lease).lease;
+    const auto terms = terms_of(*lease);
+    idle_bound = terms.asked();
     ask.owner = owner;
     ask.node = options_.node;
     ask.label = lease->label ? std::string_view{*lease->label} : options_.label;
     ask.actor = actor.view();
-    ask.lease = idle_bound;
+    ask.lease = terms.lease;
     if (!planted("lock_in_without_at_least")) ask.at_least = lease->at_least;
     ask.metadata = lease->metadata;
   }

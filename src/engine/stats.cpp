@@ -29,12 +29,12 @@ void Core::hold(const std::shared_ptr<Lease>& held, const engine::JobRef& job, I
   // There has to be time to be granted it, and to be answered a renewal.
   const auto terms = held->terms();
   const auto trip = table_->round_trip();
-  if (held->renewable() && terms.lease - terms.margin <= 2 * trip + terms.lease / 8)
+  if (held->renewable() && terms.lease - terms.margin <= 2 * trip + terms.asked() / 8)
     events_->emit(
         Event::Kind::trust_low, *held, held->remaining(BootClock::now()),
         fmt::format("a lease of {} us is too short to be renewed where a round trip to the database takes {} us; "
                     "choose a longer one",
-                    terms.lease.count(), trip.count()));
+                    terms.asked().count(), trip.count()));
   events_->emit(Event::Kind::granted, *held, took);
 }
 

@@ -102,7 +102,8 @@ std::optional<std::shared_ptr<Lease>> Core::take_up(Request& request, const stor
                                       planted("acquire_trusts_answer") ? now : sent, request.entry, request.begun);
   if (request.mark) held->keep(owners_.mark(std::string(owner)));
   // An answer that took longer than its own lease is worth another one: the same owner keeps the same token.
-  if (!held->valid(now) && request.terms.lease > 4 * request.terms.margin && now < bound.at() && !bound.stopped())
+  if (!held->valid(now) && request.terms.asked() > 4 * (request.terms.margin - request.terms.delay) &&
+      now < bound.at() && !bound.stopped())
     return std::nullopt;
   request.in_doubt = false;
   held->unanswered = request.unanswered;

@@ -28,10 +28,12 @@ std::string Admin::text(const std::string& sql) {
 void Admin::age(std::string_view name, Duration by) {
   const std::string key(name);
   const long long us = by.count();
-  const std::string sql =
-      "UPDATE resource_lock SET expires_at = expires_at - :a, acquired_at = acquired_at - :b, "
-      "reopens_at = CASE WHEN reopens_at > 0 THEN reopens_at - :c ELSE 0 END WHERE name = :name";
-  *sql_ << sql, soci::use(us, "a"), soci::use(us, "b"), soci::use(us, "c"), soci::use(key, "name");
+  for (const std::string table : {"resource_lock_holder", "resource_lock"}) {
+    const std::string sql = "UPDATE " + table +
+                            " SET expires_at = expires_at - :a, acquired_at = acquired_at - :b, "
+                            "reopens_at = CASE WHEN reopens_at > 0 THEN reopens_at - :c ELSE 0 END WHERE name = :name";
+    *sql_ << sql, soci::use(us, "a"), soci::use(us, "b"), soci::use(us, "c"), soci::use(key, "name");
+  }
 }
 
 void Admin::expire(std::string_view name) {

@@ -3,7 +3,7 @@
 //   worker count URL NAME FOLDER THREADS ROUNDS LEASE_MS DIES_AT
 //                                                          raise the number in FOLDER/counter, ROUNDS times a thread;
 //                                                          killed inside, at entry DIES_AT of this process (0: never)
-//   worker hold URL NAME LEASE_MS AT_LEAST_MS              take a lock, say its token, and obey lines on stdin:
+//   worker hold URL NAME LEASE_MS AT_LEAST_MS [DELAY_MS]   take a lock, say its token, and obey lines on stdin:
 //                                                          "check" says valid or lost; "release" says what came of it
 //   worker watch URL NAME LEASE_MS                         as hold, and says "lost TIME REASON TIMES" when told of the
 //                                                          loss: CLOCK_BOOTTIME in microseconds, and how often by then
@@ -76,11 +76,12 @@ int count(const std::string& url, const std::string& name, const std::string& fo
 }
 
 int hold(const std::string& url, const std::string& name, dlock::Duration lease, dlock::Duration at_least,
-         const dlock::EngineOptions& engine_options = patient()) {
+         const dlock::EngineOptions& engine_options = patient(), dlock::Duration delay = {}) {
   dlock::Engine engine(url, engine_options);
   dlock::LockOptions options;
   options.lease = lease;
   options.at_least = at_least;
+  options.delay_after_loss = delay;
   auto lock = engine.lock(name, options);
   std::cout << dlock::number(lock.token()) << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
@@ -155,7 +156,8 @@ int main(int argc, char** argv) {
     if (arguments.at(0) == "count")
       return count(arguments.at(1), arguments.at(2), arguments.at(3), std::stoi(arguments.at(4)),
                    std::stoi(arguments.at(5)), ms(6), std::stoi(arguments.at(7)));
-    if (arguments.at(0) == "hold") return hold(arguments.at(1), arguments.at(2), ms(3), ms(4));
+    if (arguments.at(0) == "hold")
+      return hold(arguments.at(1), arguments.at(2), ms(3), ms(4), patient(), arguments.size() > 5 ? ms(5) : 0ms);
     if (arguments.at(0) == "want") return want(arguments.at(1), arguments.at(2));
     if (arguments.at(0) == "watch") return watch(arguments.at(1), arguments.at(2), ms(3));
     if (arguments.at(0) == "exit")

@@ -53,6 +53,7 @@ void Asking::add_to(Command& command) {
   command.add_option("--limit", "M", limit_, "together with others, up to M permits in all");
   command.add_option("--permits", "N", permits_, "how many of the M are taken (1)");
   command.add_option("--at-least", "D", at_least_, "closed so long from the grant on, at least");
+  command.add_option("--delay-after-loss", "D", delay_, "closed so long after a lease that ran out (0)");
   command.add_option("--label", "TEXT", label_, "who holds it, for people (host:pid)");
   command.add_option("--meta", "K=V", metadata_, "shown by inspect; may be repeated");
 }
@@ -92,6 +93,11 @@ LockOptions Asking::lock_options() const {
     options.at_least = parse_duration("--at-least", *at_least_);
     if (options.at_least > until_released)
       throw UsageError(fmt::format("--at-least {} is out of range: at most 10 years", in_quotes(*at_least_)));
+  }
+  if (delay_) {
+    options.delay_after_loss = parse_duration("--delay-after-loss", *delay_);
+    if (options.delay_after_loss > until_released)
+      throw UsageError(fmt::format("--delay-after-loss {} is out of range: at most 10 years", in_quotes(*delay_)));
   }
   if (label_) {
     check_text("--label", *label_, longest_label);

@@ -21,7 +21,8 @@ Duration parse_lease(std::string_view flag, std::string_view text, Duration shor
 // The same from 1 ms on, or the word "until-released".
 Duration parse_ttl(std::string_view text);
 
-// -n, -w, --fifo, --shared, --limit, --permits, --at-least, --label, --meta and NAME. Threads: one.
+// -n, -w, --fifo, --shared, --limit, --permits, --at-least, --delay-after-loss, --label, --meta
+// and NAME. Threads: one.
 class Asking {
  public:
   void add_to(Command& command);
@@ -38,7 +39,7 @@ class Asking {
   void choose_mode(LockOptions& options) const;
 
   std::string name_;
-  std::optional<std::string> wait_, limit_, permits_, at_least_, label_;
+  std::optional<std::string> wait_, limit_, permits_, at_least_, delay_, label_;
   std::vector<std::string> metadata_;
   bool nonblock_ = false, fifo_ = false, shared_ = false;
 };

@@ -16,8 +16,8 @@ void Core::ensure(const std::shared_ptr<engine::Lease>& held, Duration left) {
   const Duration margin = options_.margin.value_or(
       std::clamp<Duration>(left / 19 + Duration{1}, table_->smallest_margin(), longest_margin));
   // As long as it is, where max_hold leaves that; a millisecond for the way to the question.
-  const auto room = std::chrono::floor<Duration>(held->ends() - now) - std::chrono::milliseconds{1};
-  extend(held, {std::max<Duration>(std::min<Duration>(held->terms().lease, room), left + margin), {}, true}, soon());
+  const auto room = held->room(now);
+  extend(held, {std::max<Duration>(std::min<Duration>(held->terms().asked(), room), left + margin), {}, true}, soon());
 }
 
 }  // namespace v0

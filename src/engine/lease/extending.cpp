@@ -17,17 +17,18 @@ using engine::Lease;
 
 void Core::extend(const std::shared_ptr<Lease>& held, const Extension& wish, Instant by) {
   const auto now = BootClock::now();
-  const auto lease = wish.lease;
-  if (later(now, lease) > held->ends())
-    throw Error(Fault::misuse,
-                fmt::format("the lease {} us is longer than the {} us that LockOptions::max_hold leaves the lock {}",
-                            lease.count(), std::chrono::floor<Duration>(std::max(held->ends(), now) - now).count(),
-                            in_quotes(held->name())));
   auto terms = held->terms();
-  terms.lease = lease;
+  terms.lease = wish.lease + terms.delay;
+  if (later(now, terms.lease) > held->ends())
+    throw Error(
+        Fault::misuse,
+        fmt::format("the lease {} us is longer than the {} us that LockOptions::max_hold leaves the lock {}",
+                    wish.lease.count(),
+                    std::max(Duration{}, std::chrono::floor<Duration>(held->ends() - now) - terms.delay).count(),
+                    in_quotes(held->name())));
   terms = with_margin(terms);
   // The pace says nothing where max_hold ends the lease before the next renewal.
-  if (later(later(now, terms.renew_every), lease) <= held->ends()) check_pace(terms);
+  if (later(later(now, terms.renew_every), terms.lease) <= held->ends()) check_pace(terms);
   terms = held->ask_for(terms, wish.only_longer);
   watch(held);
   Instant sent{};

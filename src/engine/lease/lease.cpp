@@ -64,7 +64,7 @@ Instant Lease::trust_from(Instant sent, Duration lease, Duration margin) const n
 // `from`: when the lease was asked for last.
 void Lease::settle_on(const Terms& terms, Instant from) noexcept {
   terms_ = terms;
-  renewable_.store(terms.renew && terms.lease >= shortest_renewed, std::memory_order_release);
+  renewable_.store(terms.renew && terms.asked() >= shortest_renewed, std::memory_order_release);
   final_.store(later(from, terms.lease) >= ends_, std::memory_order_release);
 }
 
@@ -79,6 +79,10 @@ store::LeaseKey Lease::key() const {
 void Lease::trust_no_longer() noexcept {
   const std::lock_guard guard(mutex());
   trust(std::min(trusted_until(), BootClock::now()));
+}
+
+Duration Lease::room(Instant now) const {
+  return std::chrono::floor<Duration>(ends_ - now) - terms().delay - std::chrono::milliseconds{1};
 }
 
 Instant Lease::last_renewal() const {
@@ -113,7 +117,7 @@ bool Lease::confirmed(Instant sent, Duration lease, std::optional<Duration>* ove
   const std::lock_guard guard(mutex());
   const auto now = BootClock::now();
   if (!planted("late_answer_revives") && !valid(now)) return false;
-  if (overdue != nullptr && now >= later(window(largest_share).latest, terms_.lease / 8))
+  if (overdue != nullptr && now >= later(window(largest_share).latest, terms_.asked() / 8))
     *overdue = std::chrono::floor<Duration>(now - sent_);
   trust(std::max(trusted_until(), trust_from(sent, std::min(lease, terms_.lease), terms_.margin)));
   sent_ = std::max(sent_, sent);
@@ -149,7 +153,7 @@ Window Lease::renewal(Share share) const {
 Window Lease::window(Share share) const {
   std::optional<Duration> every;
   if (terms_.renew_every > Duration{}) every = terms_.renew_every;
-  return renewal_window(sent_, terms_.lease, every, share);
+  return renewal_window(sent_, terms_.asked(), every, share);
 }
 
 std::stop_token Lease::lost() const noexcept {

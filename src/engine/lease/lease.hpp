@@ -35,10 +35,15 @@ struct Said {
 class Lease {
  public:
   struct Terms {
+    // What its row is written with: the lease that was asked for, and behind it the time for which a lost lock stays closed,
+    // in which nobody trusts it. So the margin and max_hold have that time in them, too.
     Duration lease{}, margin{};
-    Duration renew_every{};  // 0: a third of the lease
+    Duration renew_every{};  // 0: a third of the lease that was asked for
     Duration max_hold{};     // 0: none
     bool renew = true;
+    Duration delay{};  // LockOptions::delay_after_loss
+
+    Duration asked() const noexcept { return lease - delay; }
 
     // The lease that an attempt may ask for at `now`, where the first one was sent at `begun`.
     Duration left_of_lease(Instant begun, Instant now) const noexcept;
@@ -91,6 +96,8 @@ class Lease {
   // When the lease must be over; Instant::max() without max_hold. Counted from the first request that may have been
   // granted.
   Instant ends() const noexcept { return ends_; }
+  // The longest lease that may be asked for at `now`; less a millisecond, for the way to the question.
+  Duration room(Instant now) const;
   // After this no renewal may reach the database: the lease would be over too late.
   Instant last_renewal() const;
   // Nobody will renew it any more, for max_hold.

@@ -36,7 +36,7 @@ struct LeaseRenewer::State {
   // For what is not a renewal and must not hold one up.
   static constexpr Duration most_aside = std::chrono::seconds{1}, least_aside = std::chrono::milliseconds{250};
 
-  static bool trust_low(const Lease& held, Instant now) { return held.remaining(now) < held.terms().lease / 3; }
+  static bool trust_low(const Lease& held, Instant now) { return held.remaining(now) < held.terms().asked() / 3; }
 
   static Share new_share() {
     constexpr Duration::rep steps = 1000;
@@ -245,7 +245,7 @@ struct LeaseRenewer::State {
       held->upkeep.warned = true;
       events->emit(Event::Kind::trust_low, *held, held->remaining(now), why);
     }
-    put_back(held, retry_window(now, held->terms().lease, next));
+    put_back(held, retry_window(now, held->terms().asked(), next));
   }
 
   void lost(const std::shared_ptr<Lease>& held, Loss loss, std::string_view text) noexcept {

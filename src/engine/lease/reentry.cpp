@@ -64,11 +64,11 @@ bool Core::refresh(const std::shared_ptr<Lease>& held, const LockOptions& option
     return false;
   }
   const auto terms = held->terms();
-  const auto wanted = std::max<Duration>(terms.lease, options.lease.value_or(terms.lease));
-  const bool kept = held->renewable() && wanted == terms.lease;
+  const auto wanted = std::max<Duration>(terms.asked(), options.lease.value_or(terms.asked()));
+  const bool kept = held->renewable() && wanted == terms.asked();
   if (kept && held->remaining(now) >= (terms.lease - terms.margin) / 2) return true;
   // Never beyond the grant's max_hold; a millisecond for the way to the question.
-  const auto room = std::chrono::floor<Duration>(held->ends() - now) - std::chrono::milliseconds{1};
+  const auto room = held->room(now);
   const auto lease = std::min(wanted, room);
   if (lease <= held->remaining(now)) return true;  // it has the longest it can have
   try {
