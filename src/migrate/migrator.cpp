@@ -1,4 +1,4 @@
-// This file knows the order of things in a migration: look, lock, look again, next the steps, write it down.
+// This file knows the course of a migration: look, lock, look again, take the steps that are left, write it down.
 #include "migrate/migrator.hpp"
 
 #include "migrate/cancel_guard.hpp"

@@ -1,4 +1,4 @@
-// Which named statements a visit puts, and how their first rows read.
+// This file knows what is asked in a caller's transaction, how the answers read, and that it leads to this installation.
 #include "store/sql_visit.hpp"
 
 #include "store/node_entries.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a migration is rehearsed: the same next, with every statement written down instead of sent.
+// This file knows how a migration is rehearsed: the same course, with every statement written down instead of sent.
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
 
@@ -11,7 +11,7 @@
 namespace dlock::migrate {
 namespace {
 
-// What would be found after the next.
+// What would be found after that one.
 void simulate_up(SchemaSnapshot& found, const Migration& migration) {
   found.schema = found.lock = found.history = true;
   auto at = std::find_if(found.rows.begin(), found.rows.end(),
