@@ -17,7 +17,6 @@ endfunction()
 
 literal(lock ${ROOT}/src/dialects/${NAME}/lock.sql)
 literal(waiting ${ROOT}/src/dialects/${NAME}/waiting.sql)
-literal(node ${ROOT}/src/dialects/${NAME}/node.sql)
 literal(many ${ROOT}/src/dialects/${NAME}/many.sql)
 literal(reading ${ROOT}/src/dialects/${NAME}/reading.sql)
 literal(holders ${ROOT}/src/dialects/${NAME}/holders.sql)

@@ -5,7 +5,7 @@ CREATE TABLE resource_lock (
   name VARBINARY(255) NOT NULL,
   node VARCHAR(255) NOT NULL DEFAULT '',
   owner CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NULL,
-  entries VARCHAR(4096) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
+  mode VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '',
   token BIGINT NOT NULL,
   acquired_at BIGINT NOT NULL DEFAULT 0,
   expires_at BIGINT NOT NULL DEFAULT 0,
@@ -73,15 +73,12 @@ SELECT CONVERT(l.name USING utf8mb4) AS name,
             WHEN l.owner IS NOT NULL THEN 'expired'
             ELSE 'free' END AS state,
        CASE WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN ''
-            WHEN l.entries = '' THEN 'exclusive' WHEN l.entries IN ('shared', 'permits') THEN l.entries
-            ELSE 'node' END AS mode,
+            WHEN l.mode = '' THEN 'exclusive' ELSE l.mode END AS mode,
        CASE WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 0
-            WHEN l.entries = '' THEN 1
-            WHEN l.entries IN ('shared', 'permits')
-            THEN (SELECT COUNT(*) FROM resource_lock_holder h
+            WHEN l.mode = '' THEN 1
+            ELSE (SELECT COUNT(*) FROM resource_lock_holder h
                    WHERE h.name = l.name AND h.gate = l.owner
-                     AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
-            ELSE CHAR_LENGTH(l.entries) - CHAR_LENGTH(REPLACE(l.entries, '=', '')) END AS holders,
+                     AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) END AS holders,
        CASE WHEN l.owner IS NULL THEN '' ELSE l.node END AS node, CASE WHEN l.owner IS NULL THEN '' ELSE l.label END AS label,
        l.owner, l.token,
        TIMESTAMP('1970-01-01') + INTERVAL l.acquired_at MICROSECOND AS acquired_at_utc,

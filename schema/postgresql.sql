@@ -5,7 +5,7 @@ CREATE TABLE resource_lock (
   name text COLLATE "C" NOT NULL PRIMARY KEY CHECK (octet_length(name) <= 255),
   node text NOT NULL DEFAULT '' CHECK (octet_length(node) <= 255),
   owner text,
-  entries text NOT NULL DEFAULT '',
+  mode text NOT NULL DEFAULT '',
   token bigint NOT NULL,
   acquired_at bigint NOT NULL DEFAULT 0,
   expires_at bigint NOT NULL DEFAULT 0,
@@ -87,13 +87,11 @@ SELECT l.name,
             WHEN l.reopens_at > l.now THEN 'closed'
             WHEN l.owner IS NOT NULL THEN 'expired'
             ELSE 'free' END AS state,
-       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN '' WHEN l.entries = '' THEN 'exclusive'
-            WHEN l.entries IN ('shared', 'permits') THEN l.entries ELSE 'node' END AS mode,
-       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN 0 WHEN l.entries = '' THEN 1
-            WHEN l.entries IN ('shared', 'permits')
-            THEN (SELECT count(*) FROM resource_lock_holder h
-                   WHERE h.name = l.name AND h.gate = l.owner AND h.expires_at > l.now)
-            ELSE length(l.entries) - length(replace(l.entries, '=', '')) END AS holders,
+       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN '' WHEN l.mode = '' THEN 'exclusive'
+            ELSE l.mode END AS mode,
+       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN 0 WHEN l.mode = '' THEN 1
+            ELSE (SELECT count(*) FROM resource_lock_holder h
+                   WHERE h.name = l.name AND h.gate = l.owner AND h.expires_at > l.now) END AS holders,
        CASE WHEN l.owner IS NULL THEN '' ELSE l.node END AS node, CASE WHEN l.owner IS NULL THEN '' ELSE l.label END AS label,
        l.owner, l.token,
        timestamp '1970-01-01' + l.acquired_at * interval '1 microsecond' AS acquired_at_utc,

@@ -56,10 +56,11 @@ struct Holder {
   Duration lease{};    // the length a renewal gives
   std::optional<LastRun>
       last_run{};  // unless held; the next grant writes over it, also one that takes over what expired
-  Mode mode =
-      Mode::exclusive;  // in which it is held; where several hold it, owner and token are none of theirs, and the node
-                        // and the label those of the last one that came
-  int entries = 0;      // entries of reentrant holders, or those who share it; 1 for a plain grant, 0 when not held
+  // In which it is held. Where several hold it, owner and token are none of theirs, and the node and the label those of the
+  // last one that came; but the entries of a node have this token and node, and label and metadata are those of the first,
+  // or what one of them wrote last.
+  Mode mode = Mode::exclusive;
+  int entries = 0;          // those who share it, or the entries of a node; 1 for an exclusive grant, 0 when not held
   std::size_t waiters = 0;  // those whose waiting is written down: in order of arrival, or while holding something else
 };
 

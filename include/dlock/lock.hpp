@@ -60,8 +60,8 @@ struct FenceOptions {
   unsigned attempts = 10;  // with_fence: runs of the transaction at most, while each ends in conflict
 };
 
-// One granted lease, or a further entry into one (Reentrance): then owner, token, trust and loss are those of the
-// lease, shared by all of its entries.
+// One granted lease, or a further entry into one (Reentrance::thread): then owner, token, trust and loss are those of the
+// lease, shared by all of its entries. Of those of a node each is a lease of its own, and they share the token.
 // Threads: lost, wanted, asked, valid, remaining, check, loss, name, token and owner from any; the rest one thread at a
 // time.
 // A Lock belongs to the job that it was taken for (LockOptions::job, Job::Scope), on whatever thread it is. Without one it
@@ -176,7 +176,8 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // grant: its release, the end of its lease, a release by force. Whoever holds the lock next finds them there and, as
   // long as it holds it, nobody else changes them: a place for how far the work is. Only this writes Holder::kept; empty
   // metadata with Keep::for_next clears it, and as long as it is not empty the reaper leaves the row alone.
-  // All entries (Reentrance) share one row, and so its metadata: the last one to write counts. The lease is not renewed.
+  // All entries of a thread (Reentrance) share one row, and so its metadata: the last one to write counts. Those of a node
+  // have metadata each, and what was written last is shown. The lease is not renewed.
   // Fails: lost, unavailable, timeout, in_doubt (it may be written or not), misuse.
   void update_metadata(std::string_view metadata, Keep keep = Keep::until_free);
 

@@ -16,8 +16,9 @@
 namespace dlock {
 inline namespace v0 {
 
-// Who may enter a lock that is held already. An entry shares owner and token of the grant, and what was chosen for the
-// grant stands (label, metadata, at-least time, renewal); the lock is free when the last entry has left.
+// Who may enter a lock that is held already. Its entries share the token, and the lock is free when the last one has left.
+// Those of a thread share the grant: its owner, and what was chosen for it (label, metadata, at-least time, renewal). Those
+// of a node have a lease each, with an owner of its own and what was chosen for it.
 enum class Reentrance {
   thread,  // the thread that was granted it, or the job where one is given (LockOptions::job), on whatever thread; through
            // the same engine: no round trip, at most one to refresh the lease
@@ -37,6 +38,7 @@ enum class Mode {
   exclusive,  // one
   shared,     // any number, as readers do. Who waits for the name exclusively comes before readers that come later
   permits,    // as many as there are permits for, as in a semaphore: see Semaphore
+  node,       // the entries of one node: what Reentrance::node asks for. It is told (Holder::mode), and not chosen
 };
 
 DLOCK_EXPORT std::string_view to_string(Reentrance reentrance) noexcept;
@@ -47,7 +49,7 @@ DLOCK_EXPORT std::string_view to_string(Mode mode) noexcept;
 struct LockOptions {
   // With Reentrance::thread a thread that holds the name exclusively enters that when it asks for it shared; one that holds
   // it shared and asks for it exclusively is misuse, since two of them would wait for each other: see Lock::try_upgrade.
-  // Only an exclusive lock can be a node's (Reentrance::node), or a transaction's.
+  // Only what is asked for exclusively can be a node's (Reentrance::node), or a transaction's.
   Mode mode = Mode::exclusive;
   std::int64_t permits = 1;  // how many are taken, with Mode::permits
   std::int64_t limit = 0;    // how many there are, with Mode::permits: what this asker goes by, whatever others do

@@ -7,7 +7,7 @@ CREATE TABLE {{lock}} (
   name TEXT NOT NULL PRIMARY KEY CHECK (typeof(name) = 'text' AND length(CAST(name AS BLOB)) <= 255),
   node TEXT NOT NULL DEFAULT '',
   owner TEXT,
-  entries TEXT NOT NULL DEFAULT '',
+  mode TEXT NOT NULL DEFAULT '',
   token INTEGER NOT NULL CHECK (typeof(token) = 'integer'),
   acquired_at INTEGER NOT NULL DEFAULT 0,
   expires_at INTEGER NOT NULL DEFAULT 0,
@@ -70,13 +70,11 @@ SELECT l.name,
             WHEN l.reopens_at > l.now THEN 'closed'
             WHEN l.owner IS NOT NULL THEN 'expired'
             ELSE 'free' END AS state,
-       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN '' WHEN l.entries = '' THEN 'exclusive'
-            WHEN l.entries IN ('shared', 'permits') THEN l.entries ELSE 'node' END AS mode,
-       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN 0 WHEN l.entries = '' THEN 1
-            WHEN l.entries IN ('shared', 'permits')
-            THEN (SELECT count(*) FROM {{holder}} AS h
-                   WHERE h.name = l.name AND h.gate = l.owner AND h.expires_at > l.now)
-            ELSE length(l.entries) - length(replace(l.entries, '=', '')) END AS holders,
+       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN '' WHEN l.mode = '' THEN 'exclusive'
+            ELSE l.mode END AS mode,
+       CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN 0 WHEN l.mode = '' THEN 1
+            ELSE (SELECT count(*) FROM {{holder}} AS h
+                   WHERE h.name = l.name AND h.gate = l.owner AND h.expires_at > l.now) END AS holders,
        CASE WHEN l.owner IS NULL THEN '' ELSE l.node END AS node, CASE WHEN l.owner IS NULL THEN '' ELSE l.label END AS label,
        l.owner, l.token,
        strftime('%Y-%m-%d %H:%M:%S', l.acquired_at / 1000000, 'unixepoch')

@@ -82,6 +82,8 @@ void check(const EngineOptions& options) {
 }
 
 void check(const LockOptions& options) {
+  if (options.mode == Mode::node)
+    throw Error(Fault::misuse, "LockOptions::mode node is not chosen: ask for it by LockOptions::reentrance node");
   if (options.lease) check_lease("LockOptions::lease", *options.lease);
   check_range("LockOptions::at_least", options.at_least, Duration{}, longest_time);
   check_range("LockOptions::delay_after_loss", options.delay_after_loss, Duration{}, longest_time);

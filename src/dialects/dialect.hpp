@@ -150,7 +150,7 @@ class Dialect {
   // A role as GRANT names it.
   virtual std::string grantee(std::string_view role) const { return quote(role); }
 
-  // The texts of the folder: statements on the lock table (lock.sql, node.sql, many.sql, waiting.sql,
+  // The texts of the folder: statements on the lock table (lock.sql, many.sql, waiting.sql,
   // reading.sql, holders.sql), and those of the migrator.
   virtual std::string_view lock_sql() const noexcept = 0;
   virtual std::string_view migrator_sql() const noexcept = 0;

@@ -143,7 +143,7 @@ class Core::AcquireOfAll {
       const auto place = some[i];
       if (answers[i] && (answers[i]->token || !core_.renewer_.has_leftovers(names_[place].text()))) {
         auto& request = *requests_[place];
-        const auto end = core_.take_up(request, {answers[i]->token, {}, answers[i]->row_locked}, sent, false, until());
+        const auto end = core_.take_up(request, *answers[i], sent, false, until());
         own_[place] = end && *end;
         if (end) held_[place] = *end ? *end : core_.enter_by_job(request, patience_.deadline);
         if (held_[place]) continue;

@@ -78,8 +78,7 @@ void Core::AsyncAcquire::try_together(std::span<AsyncAcquire* const> all) {
 void Core::AsyncAcquire::take(const std::optional<store::Granted>& answer, Instant sent) noexcept {
   if (!answer) return;
   try {
-    const auto end =
-        core_->take_up(request_, {answer->token, {}, answer->row_locked}, sent, false, {answered_by(), patience_.stop});
+    const auto end = core_->take_up(request_, *answer, sent, false, {answered_by(), patience_.stop});
     if (!end) return;
     held_ = *end;
     answer_ = held_ ? Answer::granted : Answer::refused;

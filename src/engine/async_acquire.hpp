@@ -33,7 +33,7 @@ class Core::AsyncAcquire {
   static void try_together(std::span<AsyncAcquire* const> all);
   // Whether it can be among them.
   bool plain() const noexcept {
-    return !begun_ && !asked_ && !in_line_ && request_.entry.empty() && reentrance_ != Reentrance::thread;
+    return !begun_ && !asked_ && !in_line_ && request_.mode == Mode::exclusive && reentrance_ != Reentrance::thread;
   }
   // Whether that has brought an answer, so that it goes on without another statement.
   bool answered() const noexcept;

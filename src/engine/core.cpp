@@ -163,10 +163,10 @@ void Core::detach(const std::shared_ptr<Lease>& held) {
   if (others && held->lose(Loss::refused)) events_->emit_loss(held, "another thread of its job has detached it");
   // Its row goes on naming the job that has let go of it.
   if (const auto named = held->belongs_to_nobody()) named->add({weak_from_this(), held, true});
-  const bool names_its_job = !held->said().job.empty() && held->entry().empty() && held->valid(BootClock::now());
+  const bool names_its_job = !held->said().job.empty() && held->valid(BootClock::now());
   tell_if_lost(held);
   forget(held);
-  if (held->entry().empty()) expect_late_attempts(*held);
+  expect_late_attempts(*held);
   if (names_its_job && !planted("detached_stays_the_jobs")) name_nobody(*held);
 }
 

@@ -189,7 +189,6 @@ class Core : public std::enable_shared_from_this<Core> {
   Released after_release(const std::shared_ptr<engine::Lease>& held, const store::Left& left, bool was_lost,
                          bool may_have_been_freed);
   Released release_later(const std::shared_ptr<engine::Lease>& held, bool was_lost, const Error& why);
-  store::Left leave_row(const engine::Lease& held, Deadline deadline);
   void tell_if_lost(const std::shared_ptr<engine::Lease>& held) noexcept;
   void forget(const std::shared_ptr<engine::Lease>& held) noexcept;
   static void put_rows_right(const engine::JobRef& job, const Deadline& until);
@@ -220,10 +219,9 @@ class Core : public std::enable_shared_from_this<Core> {
   void expect_late_attempts(const engine::Lease& held);
   store::AcquireRequest acquire_request(Request& request, Instant sent) const;
   store::Availability look(Request& request, const Deadline& until) const;
-  store::Entered ask(Request& request, bool again, Deadline until, Instant& sent);
-  std::optional<std::shared_ptr<engine::Lease>> take_up(Request& request, const store::Entered& answer, Instant sent,
+  std::optional<std::shared_ptr<engine::Lease>> take_up(Request& request, const store::Granted& answer, Instant sent,
                                                         bool again, const Deadline& bound);
-  void start_over(Request& request, bool whole, const Deadline& deadline);
+  void start_over(Request& request, const Deadline& deadline);
   std::shared_ptr<engine::Lease> try_once(Request& request, Instant deadline, std::stop_token stop);
   bool granted_here(const store::Availability& availability) const {
     return availability.holder.starts_with(engine_id_);
@@ -244,7 +242,6 @@ class Core : public std::enable_shared_from_this<Core> {
   const std::shared_ptr<engine::EventQueue> events_;
   engine::ReentranceTable entries_;
   engine::Adoptions adoptions_;
-  engine::NodeOwners owners_;
   engine::BusyCache busy_;
   std::atomic<bool> running_{false};  // the threads without which no lease is asked for
   engine::TrustTimer timer_;

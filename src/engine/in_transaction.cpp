@@ -320,11 +320,11 @@ void Core::with_fence(std::vector<std::shared_ptr<Lease>> all, const Transaction
           working = false;
         }
         commit(*visit);
-        // Committed, and with it the renewals in the fences: of the row, not of a node's single entry.
+        // Committed, and with it the renewals in the fences.
         for (std::size_t i = 0; i < all.size(); ++i) {
           const auto& [asked, lease] = renewed[i];
           const auto sent = planted("with_fence_trusts_commit") ? BootClock::now() : asked;
-          if (all[i]->entry().empty()) all[i]->confirmed(sent, lease);
+          all[i]->confirmed(sent, lease);
         }
         return;
       } catch (...) {

@@ -19,14 +19,10 @@ struct Core::Request {
         terms(core.terms_of(the_options)),
         fairness(the_options.fairness.value_or(core.options_.fairness)),
         // Of other grants than a thread's nobody can tell whose job they are, unless it is said.
-        mode(the_options.mode),
+        mode(reentrance == Reentrance::node ? Mode::node : the_options.mode),
         by_job(reentrance == Reentrance::thread && the_options.job),
         job(reentrance == Reentrance::thread && !the_options.job ? engine::job_of_this_thread() : engine::JobRef{}),
-        actor(actor_of(core)) {
-    if (reentrance != Reentrance::node) return;
-    entry = random_identity();
-    mark = core.owners_.mark(owner.text());
-  }
+        actor(actor_of(core)) {}
 
   // Whether somebody could wait for it: only then is it worth a row.
   bool may_hold_something() const { return job ? job->holds.load() > 0 : !options.job.empty(); }
@@ -56,8 +52,6 @@ struct Core::Request {
   const bool by_job;         // it may enter what another thread of its job is granted meanwhile
   const engine::JobRef job;  // empty: nobody's, or that of a job with a name
   const engine::SessionId actor;
-  std::string entry{};              // in node mode: the identity of this request's entry
-  engine::NodeOwners::Mark mark{};  // in node mode: what is held by `owner` is ours
   Instant called = BootClock::now();
   Instant first_sent = called;
   Instant begun = first_sent;                   // when the first attempt was sent that may have been granted

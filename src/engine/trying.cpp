@@ -40,27 +40,11 @@ store::AcquireRequest Core::acquire_request(Request& request, Instant sent) cons
           request.terms.left_of_lease(request.begun, sent),
           request.options.at_least,
           request.options.metadata,
-          request.entry,
           request.ticket,
           request.mode,
           request.options.permits,
-          request.options.limit};
-}
-
-// Sends what it takes to be granted the lock, or to enter it where our node holds it. Without an owner: it is the
-// request's own.
-store::Entered Core::ask(Request& request, bool again, Deadline until, Instant& sent) {
-  sent = BootClock::now();
-  const auto ask = acquire_request(request, sent);
-  const auto granted = table_->acquire(ask, until);
-  // A grant that is asked for again keeps its entries as they are by then, ours with the end it was first given.
-  const bool settled = granted.token ? !again && !request.unanswered : granted.row_locked;
-  if (settled || request.entry.empty()) return {granted.token, {}, granted.row_locked};
-  sent = BootClock::now();
-  auto entered = table_->enter(
-      ask, [&](std::string_view owner) { return options_.node_exclusive && !owners_.ours(owner); }, until);
-  if (planted("entry_trusts_answer")) sent = BootClock::now();
-  return entered;
+          request.options.limit,
+          request.mode == Mode::node && options_.node_exclusive};
 }
 
 // Asks once, until there is an answer. Empty: busy.
@@ -68,15 +52,17 @@ std::shared_ptr<Lease> Core::try_once(Request& request, Instant deadline, std::s
   const Deadline bound(answer_by(deadline, request.called), stop);
   for (bool again = false;; again = true) {
     Instant sent{};
-    const auto answer =
-        retry(bound.at(), stop, request.unanswered, [&](Deadline until) { return ask(request, again, until, sent); });
+    const auto answer = retry(bound.at(), stop, request.unanswered, [&](Deadline until) {
+      sent = BootClock::now();
+      return table_->acquire(acquire_request(request, sent), until);
+    });
     if (auto end = take_up(request, answer, sent, again, bound)) return *end;
   }
 }
 
 // What an answer is worth that was asked for at `sent`; `again`: not for the first time. Empty: it is to be asked for
 // once more.
-std::optional<std::shared_ptr<Lease>> Core::take_up(Request& request, const store::Entered& answer, Instant sent,
+std::optional<std::shared_ptr<Lease>> Core::take_up(Request& request, const store::Granted& answer, Instant sent,
                                                     bool again, const Deadline& bound) {
   request.row_locked = answer.row_locked;
   if (!answer.token) {
@@ -88,19 +74,17 @@ std::optional<std::shared_ptr<Lease>> Core::take_up(Request& request, const stor
   request.refused_at = {};
   const auto now = BootClock::now();
   // Tokens never fall: an answer this late may stem from a floor that the reaper has raised since.
-  const auto owner = answer.owner.empty() ? std::string_view{request.owner} : std::string_view{answer.owner};
-  const bool stale = owner == request.owner && now - request.first_sent > options_.reaper.grace / 2 &&
-                     !planted("no_look_after_grace") && !above_floor(*answer.token, bound);
+  const bool stale = now - request.first_sent > options_.reaper.grace / 2 && !planted("no_look_after_grace") &&
+                     !above_floor(*answer.token, bound);
   // Nor is a grant of use whose max_hold has passed since it was first asked for.
   const bool over =
       (request.unanswered || again) && request.terms.left_of_lease(request.begun, now) <= request.terms.margin;
   if (stale || over) {
-    start_over(request, stale, bound);
+    start_over(request, bound);
     return std::nullopt;
   }
-  auto held = std::make_shared<Lease>(request.name, owner, *answer.token, request.terms,
-                                      planted("acquire_trusts_answer") ? now : sent, request.entry, request.begun);
-  if (request.mark) held->keep(owners_.mark(std::string(owner)));
+  auto held = std::make_shared<Lease>(request.name, request.owner, *answer.token, request.terms,
+                                      planted("acquire_trusts_answer") ? now : sent, request.begun);
   // An answer that took longer than its own lease is worth another one: the same owner keeps the same token.
   if (!held->valid(now) && request.terms.asked() > 4 * (request.terms.margin - request.terms.delay) &&
       now < bound.at() && !bound.stopped())
@@ -114,19 +98,15 @@ std::optional<std::shared_ptr<Lease>> Core::take_up(Request& request, const stor
   return held;
 }
 
-// Gives back what it has been granted, and asks as somebody else from now on. `whole`: also what others of its node
-// have entered.
-void Core::start_over(Request& request, bool whole, const Deadline& deadline) {
+// Gives back what it has been granted, and asks as somebody else from now on.
+void Core::start_over(Request& request, const Deadline& deadline) {
   retry(deadline, [&](Deadline until) {
-    if (whole || request.entry.empty()) table_->withdraw(request.name.text(), request.owner, until, request.mode);
-    else table_->leave(request.name.text(), request.entry, until);
+    table_->withdraw(request.name.text(), request.owner, until, request.mode);
     return true;
   });
-  if (request.unanswered)
-    renewer_.free_later({request.name.text(), request.owner.text(), request.entry, {}, true, {}, request.mode});
+  if (request.unanswered) renewer_.free_later({request.name.text(), request.owner.text(), {}, true, {}, request.mode});
   request.in_doubt = request.unanswered = false;
   request.owner = {};
-  if (request.mark) request.mark = owners_.mark(request.owner.text());
   request.first_sent = BootClock::now();
 }
 
@@ -141,7 +121,7 @@ bool Core::above_floor(Token token, const Deadline& deadline) {
 // Once, unless the row is only locked: then a little longer. Who tries again and again is answered by a read, which costs
 // less than an attempt in vain.
 std::shared_ptr<Lease> Core::try_first(Request& request, const Patience& patience) {
-  const bool only_tries = !patience.waits && request.entry.empty();
+  const bool only_tries = !patience.waits;
   const auto& name = request.name.text();
   if (only_tries && !renewer_.has_leftovers(name) && busy_.lately(name, request.first_sent)) try {
       const Deadline until(std::min(answer_by(patience.deadline), soon()), patience.stop);

@@ -105,18 +105,16 @@ struct Combining::Acquires {
   static bool is_open(const Turn& turn) { return turn.is_open(); }
 
   Granted alone(const AcquireRequest& ask, Turn turn, Deadline deadline) const {
-    const std::array<Argument, 10> arguments{std::string_view{ask.name.text()},
-                                             ask.owner,
-                                             ask.node,
-                                             ask.label,
-                                             ask.actor,
-                                             ask.lease.count(),
-                                             ask.at_least.count(),
-                                             ask.metadata,
-                                             ask.entry,
-                                             ask.ticket};
-    const bool plain =
-        lane->acquire_free != nullptr && ask.entry.empty() && ask.ticket == 0 && lane->free.likely(name(ask));
+    const std::array<Argument, 9> arguments{std::string_view{ask.name.text()},
+                                            ask.owner,
+                                            ask.node,
+                                            ask.label,
+                                            ask.actor,
+                                            ask.lease.count(),
+                                            ask.at_least.count(),
+                                            ask.metadata,
+                                            ask.ticket};
+    const bool plain = lane->acquire_free != nullptr && ask.ticket == 0 && lane->free.likely(name(ask));
     try {
       return lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
         if (plain) {
@@ -270,12 +268,12 @@ struct Combining::Releases {
 };
 
 Combining::Combining(const dialects::Statements& all, Pool& pool, ReleaseNotice& notice, std::size_t most)
-    : lane_(new Lane{first(all, "acquire_free"), first(all, "acquire_free_many"),
-                     all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry",
-                                        "ticket"}),
-                     all.at("acquire_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
-                     all.at("release", {"name", "owner", "token"}), all.at("release_many", {"name", "owner", "token"}),
-                     all.at("busy_many", {"name"}), pool, notice}),
+    : lane_(new Lane{
+          first(all, "acquire_free"), first(all, "acquire_free_many"),
+          all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "ticket"}),
+          all.at("acquire_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
+          all.at("release", {"name", "owner", "token"}), all.at("release_many", {"name", "owner", "token"}),
+          all.at("busy_many", {"name"}), pool, notice}),
       most_(most),
       acquires_(std::make_unique<RequestBatcher<Acquires>>(Acquires{lane_.get()}, most)),
       releases_(std::make_unique<RequestBatcher<Releases>>(Releases{lane_.get()}, most)) {}
@@ -285,8 +283,8 @@ Combining::~Combining() = default;
 Granted Combining::acquire(const AcquireRequest& ask, Deadline deadline) {
   const Acquires trip{lane_.get()};
   if (auto turn = lane_->pool.at_once()) return trip.alone(ask, std::move(*turn), deadline);
-  // A queue has to be looked at for each, and so have the entries of a node.
-  if (most_ < 2 || !ask.entry.empty() || ask.ticket != 0) return trip.alone(ask, trip.turn(deadline), deadline);
+  // A queue has to be looked at for each.
+  if (most_ < 2 || ask.ticket != 0) return trip.alone(ask, trip.turn(deadline), deadline);
   return acquires_->send(ask, deadline);
 }
 

@@ -53,7 +53,7 @@ Holder holder_of(const Answer& answer, std::size_t row) {
   holder.lease = Duration{answer.integer(row, 10)};
   holder.waiters = static_cast<std::size_t>(answer.integer(row, 11));
   holder.kept = answer.text(row, 12);
-  for (const Mode mode : {Mode::shared, Mode::permits})
+  for (const Mode mode : {Mode::shared, Mode::permits, Mode::node})
     if (answer.text(row, 17) == to_string(mode)) holder.mode = mode;
   // Every grant has a node; what has none was locked by a transaction.
   const bool told = !answer.text(row, 1).empty() || !answer.text(row, 15).empty();

@@ -23,14 +23,14 @@ constexpr Duration refused_for = std::chrono::hours{1};
 
 Holders::Holders(const dialects::Statements& all, OnConnection on_connection, Notify notify)
     : add_holder_(all.at("add_holder", {"name", "owner", "gate", "node", "label", "actor", "lease", "at_least", "meta",
-                                        "mode", "permits", "limit", "ticket"})),
+                                        "mode", "permits", "limit", "ticket", "alone"})),
       drop_holder_(all.at("drop_holder", {"name", "owner", "token", "refused"})),
       renew_holders_(all.at("renew_holders", {"name", "owner", "token", "lease"})),
       extend_holder_(all.at("extend_holder", {"name", "owner", "token", "lease", "at_least"})),
       update_holder_metadata_(all.at("update_holder_metadata", {"name", "owner", "token", "meta", "keep"})),
       adopt_holder_(
           all.at("adopt_holder", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "meta"})),
-      look_to_join_(all.at("look_to_join", {"name", "owner", "mode", "permits", "limit", "ticket"})),
+      look_to_join_(all.at("look_to_join", {"name", "owner", "mode", "node", "permits", "limit", "ticket"})),
       downgrade_(all.at("downgrade", {"name", "owner", "token", "new_owner", "gate", "lease"})),
       upgrade_(all.at("upgrade", {"name", "owner", "token", "new_owner", "lease"})),
       dead_holders_(all.at("dead_holders", {"limit"})),
@@ -47,7 +47,7 @@ void Holders::ask(const dialects::Statement& statement, std::span<const Argument
 
 Granted Holders::add(const AcquireRequest& ask, Deadline deadline) const {
   const Identity gate;
-  const std::array<Argument, 13> arguments{std::string_view{ask.name.text()},
+  const std::array<Argument, 14> arguments{std::string_view{ask.name.text()},
                                            ask.owner,
                                            std::string_view{gate},
                                            ask.node,
@@ -59,7 +59,8 @@ Granted Holders::add(const AcquireRequest& ask, Deadline deadline) const {
                                            to_string(ask.mode),
                                            ask.permits,
                                            ask.limit,
-                                           ask.ticket};
+                                           ask.ticket,
+                                           std::int64_t{ask.alone ? 1 : 0}};
   Granted granted;
   try {
     this->ask(add_holder_, arguments, deadline, [&](const Answer& answer) {
@@ -76,21 +77,21 @@ Granted Holders::add(const AcquireRequest& ask, Deadline deadline) const {
   return granted;
 }
 
-bool Holders::drop(std::string_view name, std::string_view owner, std::int64_t token, Duration refused,
+Left Holders::drop(std::string_view name, std::string_view owner, std::int64_t token, Duration refused,
                    Deadline deadline) const {
-  bool was_there = false;
+  Left left;
   const std::array<Argument, 4> arguments{name, owner, token, refused.count()};
   ask(drop_holder_, arguments, deadline, [&](const Answer& answer) {
     if (answer.rows() == 0) return;  // there is no such name
     if (answer.integer(0, 0) < 0)
       throw Failure(Cause::serialization, "a holder was not dropped: a cluster has undone the transaction");
-    was_there = answer.integer(0, 0) != 0;
+    left = {answer.integer(0, 0) != 0, answer.integer(0, 2) != 0};
     if (answer.integer(0, 1) != 0) notify_();
   });
-  return was_there;
+  return left;
 }
 
-bool Holders::drop(const LeaseKey& key, Deadline deadline) const {
+Left Holders::drop(const LeaseKey& key, Deadline deadline) const {
   return drop(key.name, key.owner, number(key.token), {}, deadline);
 }
 
@@ -141,8 +142,8 @@ std::optional<Mode> Holders::adopt(const LeaseKey& from, const AcquireRequest& t
 
 Availability Holders::look(const AcquireRequest& ask, Deadline deadline) const {
   Availability availability{true, {}};
-  const std::array<Argument, 6> arguments{
-      std::string_view{ask.name.text()}, ask.owner, to_string(ask.mode), ask.permits, ask.limit, ask.ticket};
+  const std::array<Argument, 7> arguments{
+      std::string_view{ask.name.text()}, ask.owner, to_string(ask.mode), ask.node, ask.permits, ask.limit, ask.ticket};
   this->ask(look_to_join_, arguments, deadline, [&](const Answer& answer) {
     if (answer.rows() > 0) availability = availability_of(answer);
   });

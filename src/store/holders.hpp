@@ -31,8 +31,7 @@ class Holders {
   Holders(const dialects::Statements& all, OnConnection on_connection, Notify notify);
 
   Granted add(const AcquireRequest& ask, Deadline deadline) const;
-  // True: it had its place until now.
-  bool drop(const LeaseKey& key, Deadline deadline) const;
+  Left drop(const LeaseKey& key, Deadline deadline) const;
   // Drops whatever the owner has, which is not granted the name any more for as long as a late attempt may take.
   // But what is `kept`.
   void withdraw(std::string_view name, std::string_view owner, Token kept, Deadline deadline) const;
@@ -53,7 +52,7 @@ class Holders {
   using Read = std::function<void(const Answer&)>;
   void ask(const dialects::Statement& statement, std::span<const Argument> arguments, Deadline deadline,
            const Read& read) const;
-  bool drop(std::string_view name, std::string_view owner, std::int64_t token, Duration refused,
+  Left drop(std::string_view name, std::string_view owner, std::int64_t token, Duration refused,
             Deadline deadline) const;
 
   const dialects::Statement &add_holder_, &drop_holder_, &renew_holders_, &extend_holder_, &update_holder_metadata_,

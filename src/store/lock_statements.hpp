@@ -11,7 +11,7 @@ struct LockStatements {
       : withdraw(all.at("withdraw", {"name", "owner"})),
         renew(all.at("renew", {"name", "owner", "token", "lease"})),
         extend(all.at("extend", {"name", "owner", "token", "lease", "at_least"})),
-        update_metadata(all.at("update_metadata", {"name", "owner", "token", "mark", "meta", "keep"})),
+        update_metadata(all.at("update_metadata", {"name", "owner", "token", "meta", "keep"})),
         adopt(all.at("adopt", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "meta"})),
         force_release(all.at("force_release", {"name", "token", "reason"})),
         busy(all.at("busy", {"name"})),

@@ -31,10 +31,11 @@ struct AcquireRequest {
   std::string_view owner, node, label, actor;
   Duration lease, at_least;
   std::string_view metadata;
-  std::string_view entry{};  // identity of a node's entry; empty: a plain grant, which nobody enters
-  std::int64_t ticket = 0;   // drawn for the asker in the WaiterTable; 0: none, and any live ticket comes before it
+  std::int64_t ticket = 0;  // drawn for the asker in the WaiterTable; 0: none, and any live ticket comes before it
   Mode mode = Mode::exclusive;
   std::int64_t permits = 1, limit = 0;  // with Mode::permits: how many are asked for, and how many there are
+  bool alone =
+      false;  // with Mode::node: where only other engines of the node are in, they are put out, under a new token
 };
 
 struct Granted {
@@ -46,22 +47,14 @@ struct Granted {
 struct LeaseKey {
   std::string_view name, owner;
   Token token;
-  std::string_view entry{};  // of a node's entry, which lives as long as its own last renewal says
-  Duration lease{};          // so long it is to last from a renewal or a fence on, if it does not anyway
+  Duration lease{};  // so long it is to last from a renewal or a fence on, if it does not anyway
   Mode mode = Mode::exclusive;
 };
 
-// What became of the wish to enter a row that the asker's node holds.
-struct Entered {
-  std::optional<Token> token;  // empty: busy
-  std::string owner{};         // whose grant it is now
-  bool row_locked = false;     // as in Granted
-};
-
-// What an entry has left behind.
+// What a release has left behind.
 struct Left {
-  bool was_there = false;  // false: it was not, or not any more
-  std::string owner{};     // who holds the row now; empty: nobody
+  bool was_there = false;   // false: it was no longer this key's (or had been freed before)
+  bool still_held = false;  // by others of its node
 };
 
 enum class Renewed {
@@ -144,9 +137,10 @@ class LockTable {
   virtual ~LockTable() = default;
 
   virtual Granted acquire(const AcquireRequest& ask, Deadline deadline) = 0;
-  // True: freed now. False: it was no longer this key's (or had been freed before).
-  virtual bool release(const LeaseKey& key, Deadline deadline) = 0;
-  // The same for many, without tickets and entries, ordered by name and none of them twice, in one statement. An empty answer:
+  virtual Left leave(const LeaseKey& key, Deadline deadline) = 0;
+  // For who does not ask for others.
+  bool release(const LeaseKey& key, Deadline deadline) { return leave(key, deadline).was_there; }
+  // The same for many that are exclusive and without tickets, ordered by name and none of them twice, in one statement. An empty answer:
   // it is to be asked for alone.
   virtual std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks, Deadline) {
     return std::vector<std::optional<Granted>>(asks.size());
@@ -158,12 +152,6 @@ class LockTable {
   // remembers that this owner is not to be granted it any more.
   virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline, Mode mode = Mode::exclusive,
                         Token kept = {}) = 0;
-  // Enters a row held by live entries of the asker's node; asking twice with the same entry enters once. Where
-  // `replaces(owner)` says so, the row is taken over instead: the next token, the asker's owner and no entry but its own.
-  using Replaces = std::function<bool(std::string_view owner)>;
-  virtual Entered enter(const AcquireRequest& ask, const Replaces& replaces, Deadline deadline) = 0;
-  // Takes an entry out of its row, which is free when no live one is left.
-  virtual Left leave(std::string_view name, std::string_view entry, Deadline deadline) = 0;
   virtual std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) = 0;
   // Gives a lease a new length: it ends that long from now at the earliest, and unless `at_least` is 0 nobody else has the
   // name for so long from now. Never not_known_yet.
@@ -171,8 +159,8 @@ class LockTable {
   // Writes metadata into the row of a grant, and keeps it in the row beyond that if asked to. False: it is not this key's
   // any more.
   virtual bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) = 0;
-  // Makes `to.owner` the owner of a plain grant, which keeps its token and is renewed; asking twice does so once.
-  // Answers its mode. Empty: it is not `from`'s any more, or has entries of a node.
+  // Makes `to.owner` the owner of a grant that is not a node's, which keeps its token and is renewed; asking twice does so
+  // once. Answers its mode. Empty: it is not `from`'s any more.
   virtual std::optional<Mode> adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) = 0;
   // Makes an exclusive lease the first of those that share the name, and the only one of them exclusive again, under another
   // owner and the next token, which is answered; asking twice does so once. Empty: it is not the key's any more, or, to

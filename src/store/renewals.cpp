@@ -32,33 +32,20 @@ std::vector<Renewed> renewed_many(std::span<const LeaseKey> keys, const Answer& 
 std::vector<Renewed> renew_each(std::span<const LeaseKey> keys, const RenewalKinds& kinds) {
   std::vector<LeaseKey> plain, shared;
   plain.reserve(keys.size());
-  for (const auto& key : keys)
-    if (key.entry.empty()) (key.mode == Mode::exclusive ? plain : shared).push_back(key);
+  for (const auto& key : keys) (key.mode == Mode::exclusive ? plain : shared).push_back(key);
   const auto exclusive = plain.empty() ? std::vector<Renewed>{} : kinds.plain(plain);
-  if (plain.size() == keys.size()) return exclusive;
-  bool answered = !exclusive.empty();
-  const auto unless_locked = [&](const auto& ask, auto otherwise) {
-    try {
-      auto answer = ask();
-      answered = true;
-      return answer;
-    } catch (const Failure& failure) {
-      if (failure.cause() != Cause::locked && !answered) throw;
-      return otherwise;
-    }
-  };
-  std::vector<Renewed> together;
-  if (!shared.empty())
-    together = unless_locked([&] { return kinds.shared(shared); },
-                             std::vector<Renewed>(shared.size(), Renewed::not_known_yet));
+  if (shared.empty()) return exclusive;
+  std::vector<Renewed> together(shared.size(), Renewed::not_known_yet);
+  try {
+    together = kinds.shared(shared);
+  } catch (const Failure& failure) {
+    if (failure.cause() != Cause::locked && exclusive.empty()) throw;
+  }
   std::vector<Renewed> all;
   all.reserve(keys.size());
   auto next = exclusive.begin();
   auto next_shared = together.cbegin();
-  for (const auto& key : keys) {
-    if (!key.entry.empty()) all.push_back(unless_locked([&] { return kinds.entry(key); }, Renewed::not_known_yet));
-    else all.push_back(key.mode == Mode::exclusive ? *next++ : *next_shared++);
-  }
+  for (const auto& key : keys) all.push_back(key.mode == Mode::exclusive ? *next++ : *next_shared++);
   return all;
 }
 

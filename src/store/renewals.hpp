@@ -19,7 +19,6 @@ Renewed renewed_one(const Answer& answer);
 // How leases of each kind are renewed.
 struct RenewalKinds {
   std::function<std::vector<Renewed>(std::span<const LeaseKey>)> plain, shared;
-  std::function<Renewed(const LeaseKey&)> entry;
 };
 
 // Of all kinds, in their order. Where one of them fails, what others were answered is not forgotten over it.

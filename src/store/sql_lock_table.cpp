@@ -10,7 +10,6 @@
 #include "store/in_the_way.hpp"
 #include "store/installation.hpp"
 #include "store/lock_statements.hpp"
-#include "store/node_entries.hpp"
 #include "store/pool.hpp"
 #include "store/reaper_rows.hpp"
 #include "store/release_notice.hpp"
@@ -85,16 +84,6 @@ class SqlLockTable final : public LockTable {
     statements_ = dialects::Statements(text, names_, dialect_.marker(),
                                        [this](std::string_view identifier) { return dialect_.quote(identifier); });
     ask_ = std::make_unique<LockStatements>(statements_);
-    node_.emplace(
-        statements_,
-        [this](const Statement& statement, std::span<const Argument> arguments, Deadline until,
-               const NodeEntries::Read& read) {
-          on_connection(until, [&](dialects::Connection& peer, const Deadline& promptly) {
-            read(peer.run(statement, arguments, promptly));
-            return true;
-          });
-        },
-        [this](const Answer& answer) { ringing_->heed(answer); });
     const auto on_one = [this](const Deadline& until, const auto& work) {
       on_connection(until, [&](dialects::Connection& peer, const Deadline& promptly) {
         work(peer, promptly);
@@ -116,8 +105,8 @@ class SqlLockTable final : public LockTable {
   Granted acquire(const AcquireRequest& ask, Deadline deadline) override {
     return ask.mode == Mode::exclusive ? combining_->acquire(ask, deadline) : holders_->add(ask, deadline);
   }
-  bool release(const LeaseKey& key, Deadline deadline) override {
-    return key.mode == Mode::exclusive ? combining_->release(key, deadline) : holders_->drop(key, deadline);
+  Left leave(const LeaseKey& key, Deadline deadline) override {
+    return key.mode == Mode::exclusive ? Left{combining_->release(key, deadline)} : holders_->drop(key, deadline);
   }
 
   std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks,
@@ -133,28 +122,13 @@ class SqlLockTable final : public LockTable {
     freed(ask_->withdraw, {name, owner}, deadline);
   }
 
-  Entered enter(const AcquireRequest& ask, const Replaces& replaces, Deadline deadline) override {
-    try {
-      return node_->enter(ask, replaces, deadline);
-    } catch (const Failure& failure) {
-      if (failure.cause() != Cause::locked) throw;
-      return {std::nullopt, {}, true};
-    }
-  }
-
-  Left leave(std::string_view name, std::string_view entry, Deadline deadline) override {
-    return node_->leave(name, entry, deadline);
-  }
-
-  // The exclusive leases in one statement, those of several in another, and then each entry of a node in one of its own.
+  // The exclusive leases in one statement, and those of several in another.
   std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) override {
     return renew_each(keys, {[&](auto plain) { return renew_plain(plain, deadline); },
-                             [&](auto shared) { return holders_->renew(shared, deadline); },
-                             [&](const auto& entry) { return node_->renew(entry, entry.lease, {}, deadline); }});
+                             [&](auto shared) { return holders_->renew(shared, deadline); }});
   }
 
   Renewed extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) override {
-    if (!key.entry.empty()) return node_->renew(key, lease, at_least, deadline);
     if (key.mode != Mode::exclusive) return holders_->extend(key, lease, at_least, deadline);
     return asked(ask_->extend, {key.name, key.owner, number(key.token), lease.count(), at_least.count()}, deadline,
                  renewed_one);
@@ -162,10 +136,8 @@ class SqlLockTable final : public LockTable {
 
   bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) override {
     if (key.mode != Mode::exclusive) return holders_->update_metadata(key, metadata, keep, deadline);
-    const auto mark = EntrySet::mark_of(key);
     const std::int64_t kept = keep == Keep::for_next ? 1 : 0;
-    return affected(ask_->update_metadata,
-                    {key.name, key.owner, number(key.token), std::string_view{mark}, metadata, kept}, deadline) > 0;
+    return affected(ask_->update_metadata, {key.name, key.owner, number(key.token), metadata, kept}, deadline) > 0;
   }
 
   // Who has the grant may not know its mode.
@@ -373,7 +345,6 @@ class SqlLockTable final : public LockTable {
   dialects::TableNames names_;
   dialects::Statements statements_;
   std::unique_ptr<const LockStatements> ask_;
-  std::optional<const NodeEntries> node_;
   std::optional<const Holders> holders_;
   std::optional<InTheWay> in_the_way_;
   std::optional<SqlWaiterTable> waiting_;

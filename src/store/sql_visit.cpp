@@ -1,7 +1,6 @@
 // This file knows what is asked in a caller's transaction, how the answers read, and that it leads to this installation.
 #include "store/sql_visit.hpp"
 
-#include "store/node_entries.hpp"
 #include "types/name.hpp"
 
 #include <fmt/format.h>
@@ -233,17 +232,10 @@ std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::S
 std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements,
                        const Installation& installation, const LeaseKey& key) {
   const auto append = [&](std::string& sql, const Argument& argument) { dialect.append_literal(sql, argument); };
-  if (key.mode != Mode::exclusive) {
-    const Argument arguments[] = {key.name, key.owner, number(key.token), key.lease.count(),
-                                  std::string_view{installation.identity}};
-    return dialects::with_literals(statements.at("fence_holder", {"name", "owner", "token", "lease", "installation"}),
-                                   arguments, append);
-  }
-  const auto mark = EntrySet::mark_of(key);
-  const Argument arguments[] = {key.name,          key.owner,
-                                number(key.token), std::string_view{mark},
-                                key.lease.count(), std::string_view{installation.identity}};
-  return dialects::with_literals(statements.at("fence", {"name", "owner", "token", "mark", "lease", "installation"}),
+  const Argument arguments[] = {key.name, key.owner, number(key.token), key.lease.count(),
+                                std::string_view{installation.identity}};
+  return dialects::with_literals(statements.at(key.mode == Mode::exclusive ? "fence" : "fence_holder",
+                                               {"name", "owner", "token", "lease", "installation"}),
                                  arguments, append);
 }
 

@@ -101,6 +101,7 @@ std::string_view to_string(Mode mode) noexcept {
     case Mode::exclusive: return "exclusive";
     case Mode::shared: return "shared";
     case Mode::permits: return "permits";
+    case Mode::node: return "node";
   }
   return "unknown";
 }

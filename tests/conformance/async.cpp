@@ -355,6 +355,27 @@ TEST_CASE("a node's entries are taken asynchronously as well") {
   CHECK((**first).token() == (**second).token());
 }
 
+TEST_CASE("whatever is asked for at the same time is held in the mode that it was asked for in") {
+  Looped here({.connections = 1});
+  std::vector<Lock> locks;
+  const auto name = [](int i) { return "job " + std::to_string(i); };
+  constexpr int count = 32;
+  for (int i = 0; i < count; ++i) {
+    LockOptions options{.reentrance = i % 2 == 0 ? Reentrance::none : Reentrance::node};
+    if (i % 4 == 0) options.mode = Mode::shared;
+    here.engine.async_try_lock(name(i), options, [&](Result<Lock> result) {
+      REQUIRE(result);
+      locks.push_back(std::move(*result));
+    });
+  }
+  REQUIRE(here.loop.run_until([&] { return locks.size() == count; }));
+  for (int i = 0; i < count; ++i)
+    CHECK(here.engine.inspect(name(i))->mode == (i % 4 == 0   ? Mode::shared
+                                                 : i % 2 == 0 ? Mode::exclusive
+                                                              : Mode::node));
+  for (auto& lock : locks) CHECK(lock.release() == Released::freed);
+}
+
 TEST_CASE("without an executor handlers run one after another on a thread of the engine, which none of them can end") {
   Database database;
   auto engine = database.engine();

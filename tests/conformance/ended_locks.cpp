@@ -93,7 +93,7 @@ TEST_CASE("an entry of a node that has left never fences, nor does its fence as 
   auto one = scene.database.engine(node), two = scene.database.engine(node);
   auto first = one.lock("a");
   auto second = two.lock("a");
-  REQUIRE(second.owner() == first.owner());
+  REQUIRE(second.token() == first.token());
   const auto first_sql = first.fence_sql(), second_sql = second.fence_sql();
   CHECK(scene.proves(first_sql));
   CHECK(scene.proves(second_sql));

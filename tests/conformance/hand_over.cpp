@@ -81,13 +81,12 @@ TEST_CASE("nothing is handed over within the at-least time, and the next holder 
   CHECK(to.release());
 }
 
-TEST_CASE("a row with entries of a node is handed to nobody") {
+TEST_CASE("a row that several hold is handed to nobody") {
   Database database;
   const auto table = database.table();
   Hand from(*table, 1), to(*table, 2);
   REQUIRE(from.barge());
-  database.admin().run("UPDATE resource_lock SET entries = ';" + from.owner() +
-                       "=9000000000000000;' WHERE name = 'job'");
+  database.admin().run("UPDATE resource_lock SET mode = 'node' WHERE name = 'job'");
   CHECK_FALSE(from.hand_over(to));
   CHECK(from.release());
 }

@@ -29,25 +29,23 @@ TEST_CASE("whatever frees a name rings, not only its release") {
   Database database;
   struct Way {
     const char* name;
-    bool entered;  // by an entry of a node
+    Mode mode;
     std::function<void(store::LockTable& table, const store::LeaseKey& claim)> free;
   };
   const Way ways[] = {
-      {"force", false,
+      {"force", Mode::exclusive,
        [](auto& table, auto& claim) {
          CHECK(patiently([&] { return table.force_release(claim.name, claim.token, {}, soon()); }));
        }},
-      {"withdrawal", false,
+      {"withdrawal", Mode::exclusive,
        [](auto& table, auto& claim) { patiently([&] { table.withdraw(claim.name, claim.owner, soon()); }); }},
-      {"settling", false,
+      {"settling", Mode::exclusive,
        [&](auto& table, auto& claim) {
          database.admin().expire(claim.name);
          CHECK(patiently([&] { return table.settle(claim.name, claim.token, "a reaper", soon()); }));
        }},
-      {"last entry", true,
-       [](auto& table, auto& claim) {
-         CHECK(patiently([&] { return table.leave(claim.name, claim.entry, soon()).was_there; }));
-       }},
+      {"last entry of a node", Mode::node,
+       [](auto& table, auto& claim) { CHECK(patiently([&] { return table.release(claim, soon()); })); }},
   };
   for (const auto& way : ways) {
     INFO(way.name);
@@ -61,11 +59,12 @@ TEST_CASE("whatever frees a name rings, not only its release") {
     CHECK(eventually(
         [&] {
           const Name name(way.name);
-          const auto owner = random_identity(), entry = way.entered ? random_identity() : std::string{};
-          const store::AcquireRequest ask{name, owner, "node", "label", actor, 1h, {}, "", entry};
+          const auto owner = random_identity();
+          store::AcquireRequest ask{name, owner, "node", "label", actor, 1h, {}, ""};
+          ask.mode = way.mode;
           const auto granted = patiently([&] { return holder.table().acquire(ask, soon()); });
           REQUIRE(granted.token);
-          way.free(holder.table(), {name.text(), owner, *granted.token, entry, 1h});
+          way.free(holder.table(), {name.text(), owner, *granted.token, 1h, way.mode});
           return heard(listener->wait(watched, soon(100ms)), way.name);
         },
         10s * std::min(slowness(), 3)));

@@ -53,7 +53,7 @@ TEST_CASE("all leases are renewed by one statement, in a small part of any lease
   auto all = take(engine, {.lease = 1h});
   const auto table = database.table();
   std::vector<store::LeaseKey> claims;
-  for (const auto& lock : all) claims.push_back({lock.name(), lock.owner(), lock.token(), {}, 1h});
+  for (const auto& lock : all) claims.push_back({lock.name(), lock.owner(), lock.token(), 1h});
   table->renew(claims, Deadline::max());
   const Stopwatch time;
   const auto outcomes = table->renew(claims, Deadline::max());

@@ -158,23 +158,32 @@ TEST_CASE("who has lost the lock to another one writes nothing, and is told that
   CHECK(engine.inspect("job")->kept.empty());
 }
 
-TEST_CASE("the entries of a node write the metadata of the one row they share, until they have left") {
+TEST_CASE("the entries of a node have metadata each, and what one of them writes is shown, until they have left") {
   Database database;
   auto first = database.engine({.node = "a node"});
   auto second = database.engine({.node = "a node"});
   const LockOptions node{.reentrance = Reentrance::node};
-  auto one = first.try_lock("job", node);
+  auto one = first.try_lock("job", {.reentrance = Reentrance::node, .metadata = "as granted"});
   auto two = second.try_lock("job", node);
   REQUIRE(one);
   REQUIRE(two);
+  CHECK(first.inspect("job")->metadata == "as granted");
   one->update_metadata("of the first");
   two->update_metadata("of the second", Keep::for_next);
   CHECK(first.inspect("job")->metadata == "of the second");
+  const auto of = [&](const Lock& lock) {
+    return database.admin().text("SELECT meta FROM resource_lock_holder WHERE owner = '" + lock.owner() + "'");
+  };
+  CHECK(of(*one) == "of the first");
+  CHECK(of(*two) == "of the second");
   CHECK(one->release() == Released::still_held);
   CHECK(thrown_by([&] { one->update_metadata("gone"); }).fault == Fault::lost);
   CHECK(first.inspect("job")->metadata == "of the second");
   two->update_metadata("still there");
   CHECK(first.inspect("job")->metadata == "still there");
+  CHECK(two->release() == Released::freed);
+  CHECK(first.inspect("job")->metadata.empty());
+  CHECK(first.inspect("job")->kept == "of the second");
 }
 
 TEST_CASE("the reaper leaves a row alone in which something is kept, but who removes it may") {

@@ -220,7 +220,7 @@ TEST_CASE("the view says how a lock is held, and by how many") {
 
   const std::string gate(32, 'a'), other(32, 'b'), far = "9000000000000000";
   for (const std::string mode : {"shared", "permits"}) {
-    admin.run("INSERT INTO resource_lock (name, owner, token, expires_at, entries) VALUES ('" + mode + "', '" + gate +
+    admin.run("INSERT INTO resource_lock (name, owner, token, expires_at, mode) VALUES ('" + mode + "', '" + gate +
               "', 1, " + far + ", '" + mode + "')");
     int count = 0;
     const auto hold = [&](const std::string& under, const std::string& until) {

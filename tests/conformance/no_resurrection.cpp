@@ -25,7 +25,7 @@ TEST_CASE("a renewal of a released lease is refused and leaves the row free") {
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
   const auto owner = lock->owner();
-  const store::LeaseKey claim{"job", owner, lock->token(), {}, 30s};
+  const store::LeaseKey claim{"job", owner, lock->token(), 30s};
   CHECK(renew(*table, claim) == store::Renewed::yes);
   CHECK(lock->release() == Released::freed);
   database.admin().age("job", 1s);  // so that whatever writes a time writes another one
@@ -42,7 +42,7 @@ TEST_CASE("a renewal after a takeover is refused and leaves the next holder's le
   auto old = engine.try_lock("job", {.renew = false});
   REQUIRE(old);
   const auto owner = old->owner();
-  const store::LeaseKey claim{"job", owner, old->token(), {}, 30s};
+  const store::LeaseKey claim{"job", owner, old->token(), 30s};
   database.admin().expire("job");
   const auto next = engine.try_lock("job", {.renew = false});
   REQUIRE(next);
@@ -60,7 +60,7 @@ TEST_CASE("a renewal of a removed row does not make a new one") {
   auto lock = engine.try_lock("job", {.renew = false});
   REQUIRE(lock);
   const auto owner = lock->owner();
-  const store::LeaseKey claim{"job", owner, lock->token(), {}, 30s};
+  const store::LeaseKey claim{"job", owner, lock->token(), 30s};
   database.admin().run("DELETE FROM resource_lock WHERE name = 'job'");
   CHECK(renew(*table, claim) == store::Renewed::lost);
   CHECK(table->extend(claim, 30s, {}, soon()) == store::Renewed::lost);
@@ -74,7 +74,7 @@ TEST_CASE("an expired lease that nobody took can still be renewed by its holder"
   const auto lock = engine.try_lock("job", {.renew = false});
   REQUIRE(lock);
   database.admin().expire("job");
-  CHECK(renew(*table, {"job", lock->owner(), lock->token(), {}, 30s}) == store::Renewed::yes);
+  CHECK(renew(*table, {"job", lock->owner(), lock->token(), 30s}) == store::Renewed::yes);
   CHECK_FALSE(engine.try_lock("job"));
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("renewals that race with a release leave the row free") {
     auto lock = engine.try_lock("job", {.renew = false});
     REQUIRE(lock);
     const auto owner = lock->owner();
-    const store::LeaseKey claim{"job", owner, lock->token(), {}, 30s};
+    const store::LeaseKey claim{"job", owner, lock->token(), 30s};
     in_parallel(2, [&](int i) {
       if (i == 0) {
         CHECK(lock->release() == Released::freed);
@@ -109,10 +109,10 @@ TEST_CASE("of a batch of renewals each is answered for itself") {
   REQUIRE(freed);
   REQUIRE(taken);
   const auto freed_owner = freed->owner();
-  const std::vector<store::LeaseKey> claims{{"freed", freed_owner, freed->token(), {}, 30s},
-                                            {"held", held->owner(), held->token(), {}, 30s},
-                                            {"never was", "0123456789abcdef0123456789abcdef", Token{1}, {}, 30s},
-                                            {"taken", taken->owner(), taken->token(), {}, 30s}};
+  const std::vector<store::LeaseKey> claims{{"freed", freed_owner, freed->token(), 30s},
+                                            {"held", held->owner(), held->token(), 30s},
+                                            {"never was", "0123456789abcdef0123456789abcdef", Token{1}, 30s},
+                                            {"taken", taken->owner(), taken->token(), 30s}};
   freed->release();
   database.admin().expire("taken");
   const auto next = engine.try_lock("taken");

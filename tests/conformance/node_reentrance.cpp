@@ -7,6 +7,8 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <future>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -38,9 +40,26 @@ struct Process {
   }
 };
 
+Deadline soon() { return later(BootClock::now(), 10s); }
+
+struct Scene {
+  Database database;
+  const std::shared_ptr<store::LockTable> table = database.table();
+  const Name name{"job"};
+
+  store::AcquireRequest ask(std::string_view owner) const {
+    store::AcquireRequest request{name, owner, "node", "label", "actor", 30s, {}, ""};
+    request.mode = Mode::node;
+    return request;
+  }
+  store::LeaseKey key(const store::AcquireRequest& ask, Token token) const {
+    return {name.text(), ask.owner, token, ask.lease, Mode::node};
+  }
+};
+
 }  // namespace
 
-TEST_CASE("engines of one node share owner and token, and the lock is free when the last entry has left") {
+TEST_CASE("engines of one node share the token, and the lock is free when the last entry has left") {
   Database database;
   auto one = database.engine(of_node("replica-0"));
   auto two = database.engine(of_node("replica-0"));
@@ -53,7 +72,7 @@ TEST_CASE("engines of one node share owner and token, and the lock is free when 
   REQUIRE(second);
   REQUIRE(third);
   CHECK(second->token() == first->token());
-  CHECK(second->owner() == first->owner());
+  CHECK(second->owner() != first->owner());
   CHECK(database.admin().acquired_at("job") == begun);
   CHECK(one.inspect("job")->entries == 3);
   Refusal refusal;
@@ -84,97 +103,108 @@ TEST_CASE("a lock that was not taken for the node is not entered, nor by who did
   }
 }
 
-TEST_CASE("an entry can be asked for and left repeatedly, and counts once") {
+TEST_CASE("an entry is beside no reader, no permit and no other node, and none of them beside it") {
   Database database;
-  const auto table = database.table();
-  const Name name("job");
-  const auto soon = [] { return later(BootClock::now(), 10s); };
-  const auto ask = [&](std::string_view owner, std::string_view entry) {
-    return store::AcquireRequest{name, owner, "node", "label", "actor", 30s, {}, "", entry};
-  };
-  const auto never = [](std::string_view) { return false; };
-  const auto first = ask("0123456789abcdef0123456789abcdef", "aa");
-  const auto granted = table->acquire(first, soon()).token;
-  REQUIRE(granted);
-  CHECK(table->acquire(first, soon()).token == granted);
-  const auto second = ask("ffffffffffffffffffffffffffffffff", "bb");
-  for (int i = 0; i < 3; ++i) {
-    const auto entered = table->enter(second, never, soon());
-    CHECK(entered.token == granted);
-    CHECK(entered.owner == first.owner);
+  auto engine = database.engine({.node = "replica-0"});
+  auto node = database.engine(of_node("replica-0")), exclusive = database.engine(of_node("replica-0", true));
+  const LockOptions reader{.mode = Mode::shared}, permit{.mode = Mode::permits, .limit = 5};
+  for (const auto& several : {reader, permit}) {
+    {
+      const auto lock = engine.try_lock("job", several);
+      REQUIRE(lock);
+      CHECK_FALSE(node.try_lock("job"));
+      CHECK_FALSE(exclusive.try_lock("job"));
+      CHECK(lock->valid());
+    }
+    const auto lock = node.try_lock("job");
+    REQUIRE(lock);
+    CHECK_FALSE(engine.try_lock("job", several));
   }
-  CHECK(table->inspect("job", soon())->entries == 2);
-  const store::LeaseKey claim{name.text(), first.owner, *granted, "bb", 30s};
-  for (int i = 0; i < 3; ++i) CHECK(table->renew({&claim, 1}, soon()).front() == store::Renewed::yes);
-  auto left = table->leave("job", "aa", soon());
-  CHECK(left.was_there);
-  CHECK(left.owner == first.owner);
-  left = table->leave("job", "aa", soon());
-  CHECK_FALSE(left.was_there);
-  CHECK(left.owner == first.owner);
-  CHECK(table->leave("job", "bb", soon()).was_there);
-  const auto row = database.admin().row("job");
-  CHECK_FALSE(table->leave("job", "bb", soon()).was_there);
-  CHECK(table->renew({&claim, 1}, soon()).front() == store::Renewed::lost);
-  CHECK(table->extend(claim, 30s, {}, soon()) == store::Renewed::lost);
-  CHECK_FALSE(table->enter(second, never, soon()).token);
-  CHECK(database.admin().row("job") == row);
+  const auto row = node.inspect("job");
+  CHECK(row->state == State::free);
+  auto held = node.try_lock("job");
+  CHECK(node.inspect("job")->mode == Mode::node);
+  CHECK(thrown_by([&] { held->downgrade(); }).fault == Fault::misuse);
+}
+
+TEST_CASE("an entry can be asked for and left repeatedly, and counts once; what was withdrawn is not granted late") {
+  Scene scene;
+  const auto first = scene.ask("0123456789abcdef0123456789abcdef");
+  const auto granted = scene.table->acquire(first, soon()).token;
+  REQUIRE(granted);
+  CHECK(scene.table->acquire(first, soon()).token == granted);
+  const auto second = scene.ask("ffffffffffffffffffffffffffffffff");
+  for (int i = 0; i < 3; ++i) CHECK(scene.table->acquire(second, soon()).token == granted);
+  CHECK(scene.table->inspect("job", soon())->entries == 2);
+  const auto of_first = scene.key(first, *granted), of_second = scene.key(second, *granted);
+  for (int i = 0; i < 3; ++i) CHECK(scene.table->renew({&of_second, 1}, soon()).front() == store::Renewed::yes);
+  for (const bool there : {true, false}) {
+    const auto left = scene.table->leave(of_first, soon());
+    CHECK(left.was_there == there);
+    CHECK(left.still_held);
+  }
+  const auto end = scene.database.admin().expires_at("job");
+  scene.table->withdraw("job", first.owner, soon(), Mode::node, *granted);
+  auto late = first;
+  late.lease = 10h;
+  CHECK_FALSE(scene.table->acquire(late, soon()).token);
+  CHECK(scene.database.admin().expires_at("job") == end);
+  const auto last = scene.table->leave(of_second, soon());
+  CHECK(last.was_there);
+  CHECK_FALSE(last.still_held);
+  const auto row = scene.database.admin().row("job");
+  CHECK_FALSE(scene.table->leave(of_second, soon()).was_there);
+  CHECK(scene.table->renew({&of_second, 1}, soon()).front() == store::Renewed::lost);
+  CHECK(scene.table->extend(of_second, 30s, {}, soon()) == store::Renewed::lost);
+  CHECK_FALSE(scene.table->acquire(late, soon()).token);
+  CHECK(scene.database.admin().row("job") == row);
 }
 
 TEST_CASE("nothing that is sent again, or arrives late, makes an entry or its row end earlier") {
-  Database database;
-  const auto table = database.table();
-  const Name name("job");
-  const auto soon = [] { return later(BootClock::now(), 10s); };
-  const store::AcquireRequest ask{name, "0123456789abcdef0123456789abcdef", "node", "label", "actor", 30s, {}, "",
-                                  "aa"};
-  const auto token = table->acquire(ask, soon()).token;
+  Scene scene;
+  const auto ask = scene.ask("0123456789abcdef0123456789abcdef");
+  const auto token = scene.table->acquire(ask, soon()).token;
   REQUIRE(token);
-  store::LeaseKey claim{name.text(), ask.owner, *token, "aa", 1h};
-  CHECK(table->extend(claim, 1h, {}, soon()) == store::Renewed::yes);
-  // Ends are 16 digits: in the order of the texts.
-  const auto entries = [&] { return database.admin().text("SELECT entries FROM resource_lock WHERE name = 'job'"); };
-  auto end = database.admin().expires_at("job");
-  auto text = entries();
+  auto claim = scene.key(ask, *token);
+  CHECK(scene.table->extend(claim, 1h, {}, soon()) == store::Renewed::yes);
+  const auto entry = [&] { return scene.database.admin().number("SELECT expires_at FROM resource_lock_holder"); };
+  auto end = scene.database.admin().expires_at("job");
+  auto its = entry();
   const auto is_kept = [&] {
-    CHECK(database.admin().expires_at("job") >= end);
-    CHECK(entries() >= text);
-    end = database.admin().expires_at("job");
-    text = entries();
+    CHECK(scene.database.admin().expires_at("job") >= end);
+    CHECK(entry() >= its);
+    end = scene.database.admin().expires_at("job");
+    its = entry();
   };
   claim.lease = 1s;
-  CHECK(table->renew({&claim, 1}, soon()).front() == store::Renewed::yes);
+  CHECK(scene.table->renew({&claim, 1}, soon()).front() == store::Renewed::yes);
   is_kept();
-  CHECK(table->extend(claim, 1s, {}, soon()) == store::Renewed::yes);
+  CHECK(scene.table->extend(claim, 1s, {}, soon()) == store::Renewed::yes);
   is_kept();
-  CHECK(table->acquire(ask, soon()).token == token);
+  CHECK(scene.table->acquire(ask, soon()).token == token);
   is_kept();
-  // Of a row that entries share, the end is theirs: an acquire that arrives late does not move it.
-  CHECK(table->leave("job", "aa", soon()).was_there);
-  CHECK_FALSE(table->acquire(ask, soon()).token);
-  CHECK(database.admin().held() == 0);
+  CHECK(scene.table->release(claim, soon()));
+  CHECK(scene.database.admin().held() == 0);
 }
 
-TEST_CASE("an acquire that arrives late does not keep a node's row for longer than its entries last") {
+TEST_CASE("an entry waits for nobody who waits, and those keep their place") {
   Database database;
-  const auto table = database.table();
-  const Name name("job");
-  const auto soon = [] { return later(BootClock::now(), 10s); };
-  const auto never = [](std::string_view) { return false; };
-  const store::AcquireRequest first{name, "0123456789abcdef0123456789abcdef", "node", "label", "actor", 30s, {}, "",
-                                    "aa"};
-  const store::AcquireRequest second{name, "ffffffffffffffffffffffffffffffff", "node", "label", "actor", 30s, {}, "",
-                                     "bb"};
-  REQUIRE(table->acquire(first, soon()).token);
-  REQUIRE(table->enter(second, never, soon()).token);
-  CHECK(table->leave("job", "aa", soon()).was_there);
-  const auto end = database.admin().expires_at("job");
-  store::AcquireRequest late = first;
-  late.lease = 10h;
-  CHECK(table->acquire(late, soon()).token);
-  CHECK(database.admin().expires_at("job") == end);
-  CHECK(table->leave("job", "bb", soon()).was_there);
-  CHECK(database.admin().held() == 0);
+  auto one = database.engine(of_node("replica-0")), two = database.engine(of_node("replica-0"));
+  auto stranger = database.engine();
+  auto first = one.try_lock("job");
+  REQUIRE(first);
+  auto waits =
+      std::async(std::launch::async, [&] { return stranger.try_lock_for("job", 2min, {.fairness = Fairness::fifo}); });
+  CHECK(eventually([&] { return !stranger.waiters().empty() && stranger.waiters().front().ticket == 1; }));
+  auto second = two.try_lock("job");
+  auto third = two.try_lock_for("job", 2min, {.fairness = Fairness::fifo});
+  REQUIRE(second);
+  REQUIRE(third);
+  CHECK(third->token() == first->token());
+  CHECK(stranger.waiters().size() == 1);
+  CHECK(database.admin().number("SELECT served_ticket FROM resource_lock WHERE name = 'job'") <= 1);
+  for (auto* lock : {&first, &second, &third}) lock->reset();
+  CHECK(waits.get().has_value());
 }
 
 TEST_CASE("many who enter and leave at once are counted rightly") {
@@ -407,12 +437,13 @@ TEST_CASE("an extension is of one entry: the lock lives as long as the longest")
   CHECK(first->valid());
 }
 
-TEST_CASE("there is room for eighty-one entries; one more is busy until one leaves") {
+TEST_CASE("there is room for as many entries as come") {
   Database database;
-  auto engine = database.engine(of_node("replica-0"));
+  auto options = of_node("replica-0");
+  options.timeouts.release = 2min;
+  auto engine = database.engine(options);
   std::vector<Lock> locks;
-  for (int i = 0; i < 81; ++i) locks.push_back(engine.lock("job"));
-  CHECK_FALSE(engine.try_lock("job"));
-  locks.pop_back();
-  CHECK(engine.try_lock("job"));
+  for (int i = 0; i < 100; ++i) locks.push_back(engine.lock("job"));
+  CHECK(engine.inspect("job")->entries == 100);
+  CHECK(engine.release_all().still_held == 99);
 }

@@ -169,5 +169,6 @@ TEST_CASE("what cannot be granted is refused before anything is asked") {
   shared.reentrance = Reentrance::node;
   CHECK(thrown_by([&] { static_cast<void>(engine.try_lock("gpu", shared)); }).fault == Fault::misuse);
   shared.reentrance = {};
+  CHECK(thrown_by([&] { static_cast<void>(engine.try_lock("gpu", {.mode = Mode::node})); }).fault == Fault::misuse);
   CHECK(thrown_by([&] { static_cast<void>(engine.try_lock_all({"a", "b"}, shared)); }).fault == Fault::misuse);
 }

@@ -21,7 +21,7 @@ struct Sender {
                                     lease, at_least, ""};
     return table->acquire(ask, soon()).token;
   }
-  store::LeaseKey claim(Token token, Duration lease = 30s) const { return {name_.text(), owner_, token, {}, lease}; }
+  store::LeaseKey claim(Token token, Duration lease = 30s) const { return {name_.text(), owner_, token, lease}; }
   bool release(Token token) {
     const auto one = claim(token);
     return table->release(one, soon());
@@ -207,7 +207,7 @@ TEST_CASE("a hand-over that is sent again takes nothing from the heir") {
   REQUIRE(giver.acquire());
   const auto token = giver.hand_over(heir);
   REQUIRE(token);
-  const store::LeaseKey claim{"job", heir.owner(), *token, {}, 5h};
+  const store::LeaseKey claim{"job", heir.owner(), *token, 5h};
   CHECK(table->extend(claim, 5h, {}, soon()) == store::Renewed::yes);
   const auto row = database.admin().row("job");
   CHECK(giver.hand_over(heir, 30min) == token);
@@ -232,7 +232,7 @@ TEST_CASE("renewals of different lengths travel together, and each lasts as long
   }
   std::vector<store::LeaseKey> claims;
   for (std::size_t i = 0; i < count; ++i)
-    claims.push_back({names[i], owners[i], i == 4 ? Token{77} : tokens[i], {}, 1h * static_cast<int>(i % 3 + 1)});
+    claims.push_back({names[i], owners[i], i == 4 ? Token{77} : tokens[i], 1h * static_cast<int>(i % 3 + 1)});
   const auto outcomes = table->renew(claims, soon());
   for (std::size_t i = 0; i < count; ++i) {
     INFO(i);

@@ -484,7 +484,7 @@ TEST_CASE("a late attempt is taken back without what its owner has, and without 
   const auto token = table->acquire(ask, soon).token;
   REQUIRE(token);
   table->withdraw("a", ask.owner, soon, Mode::shared, *token);
-  store::LeaseKey key{"a", ask.owner, *token, {}, 1h, Mode::shared};
+  store::LeaseKey key{"a", ask.owner, *token, 1h, Mode::shared};
   CHECK(table->extend(key, 1h, {}, soon) == store::Renewed::yes);
   CHECK(table->release(key, soon));
   CHECK_FALSE(table->release(key, soon));

@@ -103,7 +103,7 @@ TEST_CASE("a row of the holder's own asks it for nothing") {
   Hand holder(*table, 1), other(*table, 2);
   holder.enroll();
   REQUIRE(holder.acquire());
-  const store::LeaseKey key{"job", holder.owner(), holder.token(), {}, 1h};
+  const store::LeaseKey key{"job", holder.owner(), holder.token(), 1h};
   CHECK(table->renew({&key, 1}, soon()).front() == store::Renewed::yes);
   other.enroll();
   CHECK(table->renew({&key, 1}, soon()).front() == store::Renewed::wanted);

@@ -12,9 +12,9 @@ SELECT 1 FROM {{lock}}
  WHERE
 -- statement: fence
 -- from:
-LOCATE(:mark, entries) > 0)
+AND token = :token;
 -- to:
-LOCATE(:mark, entries) > 0) FOR UPDATE
+AND token = :token FOR UPDATE;
 
 -- mutant: fence_renews_nothing
 -- statement: fence
@@ -30,9 +30,9 @@ expires_at + 1
 -- to:
 
 -- mutant: fence_forgets_entry
--- statement: fence
+-- statement: fence_holder
 -- from:
- AND (LENGTH(:mark) = 0 OR LOCATE(:mark, entries) > 0)
+ AND h.owner = :owner
 -- to:
 
 -- mutant: silent_release
@@ -64,11 +64,11 @@ LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMES
 LAST_INSERT_ID(0)
 
 -- mutant: silent_last_entry
--- statement: drop_last_entry
+-- statement: drop_holder
 -- from:
-LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM
 -- to:
-LAST_INSERT_ID(0)
+SELECT 0 FROM
 
 -- mutant: silent_release_many
 -- statement: release_many
@@ -132,11 +132,11 @@ IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) 
 IF(:at_least >= 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
 
 -- mutant: replacement_opens
--- statement: replace
+-- statement: add_holder
 -- from:
-IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least)
+GREATEST(l.reopens_at, h.acquired_at + :at_least)
 -- to:
-IF(:at_least >= 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+l.reopens_at
 
 -- mutant: reaper_removes_closed
 -- statement: idle
@@ -153,9 +153,9 @@ c.expires_at
 -- mutant: settling_opens
 -- statement: settle
 -- from:
-entries = '', meta = '',
+mode = '', meta = '',
 -- to:
-entries = '', meta = '', reopens_at = 0,
+mode = '', meta = '', reopens_at = 0,
 
 -- mutant: settles_living
 -- statement: settle
@@ -308,12 +308,12 @@ SET owner = :new_owner,
 -- to:
 SET owner = IF(:new_owner = '', owner, owner),
 
--- mutant: entries_overwritten
--- statement: drop_entry
+-- mutant: any_entry_frees
+-- statement: drop_holder
 -- from:
- AND entries = :seen
+owner = IF(@dlock_until IS NULL, NULL, owner)
 -- to:
- AND (1 OR entries = :seen)
+owner = NULL
 
 -- mutant: two_reapers
 -- statement: begin_reaping
@@ -432,9 +432,9 @@ ELSE 0 END
 -- mutant: withdrawn_reader_granted
 -- statement: add_holder
 -- from:
-(x.gate = '' OR (l.expires_at
+(x.gate = '' OR (l.live
 -- to:
-(0 OR (l.expires_at
+(0 OR (l.live
 
 -- mutant: gate_closed_longer
 -- statement: drop_holder
@@ -453,8 +453,7 @@ AND l.name = :name
 -- mutant: holder_looks_once
 -- statement: add_holder
 -- from:
-AND ((owner <=> @dlock_gate AND (@dlock_token > token OR @dlock_until > expires_at))
-        OR (@dlock_token > token AND (owner IS NULL OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))));
+AND (owner = @dlock_gate OR (@dlock_gate = :gate AND @dlock_token > token));
 -- to:
 AND @dlock_gate <> '';
 
@@ -473,6 +472,39 @@ AND @dlock_gate <> '';
 (:mode = 'nobody' OR l.owner IS NULL
 -- statement: add_holder
 -- from:
-AND x.name = :name AND x.gate <=> l.owner))
+AND x.name = :name AND x.gate = l.owner))
 -- to:
-AND x.name = :name AND x.gate <=> l.owner AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
+AND x.name = :name AND x.gate = l.owner AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
+
+-- mutant: other_node_enters
+-- statement: add_holder
+-- from:
+ AND (:mode <> 'node' OR l.node = :node)
+-- to:
+
+-- mutant: entries_with_own_tokens
+-- statement: add_holder
+-- from:
+l.joins AND :mode = 'node'
+-- to:
+0
+
+-- mutant: predecessor_joined
+-- statement: add_holder
+-- from:
+(:alone = 0 OR
+-- to:
+(1 OR
+
+-- mutant: entry_waits_in_line
+-- statement: add_holder
+-- from:
+ OR (l.live AND :mode = 'node')
+-- to:
+
+-- mutant: entry_ends_queue
+-- statement: add_holder
+-- from:
+IF(:mode = 'node' AND owner <=> @dlock_gate, served_ticket,
+-- to:
+IF(0, served_ticket,

@@ -30,9 +30,9 @@ l.expires_at + 1
 -- to:
 
 -- mutant: fence_forgets_entry
--- statement: fence
+-- statement: fence_holder
 -- from:
-AND (:mark::text = '' OR strpos(l.entries, :mark::text) > 0)
+ AND h.owner = :owner::text
 -- to:
 
 -- mutant: silent_release
@@ -64,11 +64,11 @@ l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN
 l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 0 ELSE
 
 -- mutant: silent_last_entry
--- statement: drop_last_entry
+-- statement: drop_holder
 -- from:
-l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+(l.owner IS NULL OR l.mode = 'permits') AS wanted
 -- to:
-l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 0 ELSE
+false AS wanted
 
 -- mutant: silent_release_many
 -- statement: release_many
@@ -127,11 +127,11 @@ CASE WHEN :at_least::bigint = 0 THEN 0
 CASE WHEN :at_least::bigint >= 0 THEN 0
 
 -- mutant: replacement_opens
--- statement: replace
+-- statement: add_holder
 -- from:
-CASE WHEN :at_least::bigint = 0 THEN 0
+THEN greatest(l.reopens_at, h.acquired_at + :at_least::bigint)
 -- to:
-CASE WHEN :at_least::bigint >= 0 THEN 0
+THEN l.reopens_at
 
 -- mutant: reaper_removes_closed
 -- statement: idle
@@ -148,9 +148,9 @@ c.expires_at
 -- mutant: settling_opens
 -- statement: settle
 -- from:
-entries = '', meta = ''
+mode = '', meta = ''
 -- to:
-entries = '', meta = '', reopens_at = 0
+mode = '', meta = '', reopens_at = 0
 
 -- mutant: settles_living
 -- statement: settle
@@ -308,12 +308,12 @@ SET owner = :new_owner::text,
 -- to:
 SET owner = left(:new_owner::text, 0) || owner,
 
--- mutant: entries_overwritten
--- statement: drop_entry
+-- mutant: any_entry_frees
+-- statement: drop_holder
 -- from:
- AND entries = :seen::text
+owner = CASE WHEN r.until IS NULL THEN NULL ELSE l.owner END
 -- to:
- AND (true OR entries = :seen::text)
+owner = NULL
 
 -- mutant: two_reapers
 -- statement: begin_reaping
@@ -443,8 +443,7 @@ false
 -- mutant: holder_looks_once
 -- statement: add_holder
 -- from:
-AND ((h.gate = l.owner AND (h.token > l.token OR greatest(h.expires_at, h.reopens_at) > l.expires_at))
-        OR (h.token > l.token AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint));
+AND (h.gate = l.owner OR (h.gate = :gate::text AND h.token > l.token));
 -- to:
 AND h.gate <> '';
 
@@ -466,3 +465,39 @@ AND h.gate <> '';
 WHERE l.live AND x.name = l.name AND x.gate = l.owner
 -- to:
 WHERE l.live AND x.name = l.name AND x.gate = l.owner AND greatest(x.expires_at, x.reopens_at) > l.now
+
+-- mutant: other_node_enters
+-- statement: add_holder
+-- from:
+l.mode = :mode::text AND (:mode::text <> 'node' OR l.node = :node::text)
+-- to:
+l.mode = :mode::text
+
+-- mutant: entries_with_own_tokens
+-- statement: add_holder
+-- from:
+l.joins AND :mode::text = 'node'
+-- to:
+false
+
+-- mutant: predecessor_joined
+-- statement: add_holder
+-- from:
+(:alone::bigint = 0
+
+-- to:
+(true
+
+
+-- mutant: entry_waits_in_line
+-- statement: add_holder
+-- from:
+ OR (l.live AND :mode::text = 'node')
+-- to:
+
+-- mutant: entry_ends_queue
+-- statement: add_holder
+-- from:
+CASE WHEN :mode::text = 'node' AND l.owner = h.gate THEN l.served_ticket
+-- to:
+CASE WHEN false THEN l.served_ticket

@@ -25,9 +25,13 @@ expires_at + 1
 -- to:
 
 -- mutant: fence_forgets_entry
--- statement: fence
+-- statement: fence_holder
 -- from:
- AND (:mark = '' OR instr(entries, :mark) > 0)
+ AND h.owner = :owner
+-- to:
+-- statement: fence_holder_row
+-- from:
+ AND owner = :owner
 -- to:
 
 -- mutant: fence_anywhere
@@ -79,11 +83,11 @@ CASE WHEN :at_least = 0 THEN 0
 CASE WHEN :at_least >= 0 THEN 0
 
 -- mutant: replacement_opens
--- statement: replace
+-- statement: add_holder
 -- from:
-CASE WHEN :at_least = 0 THEN 0
+THEN max(l.reopens_at, h.acquired_at + :at_least)
 -- to:
-CASE WHEN :at_least >= 0 THEN 0
+THEN l.reopens_at
 
 -- mutant: reaper_removes_closed
 -- statement: idle
@@ -196,12 +200,12 @@ SET owner = :new_owner,
 -- to:
 SET owner = CASE WHEN :new_owner = '' THEN owner ELSE owner END,
 
--- mutant: entries_overwritten
--- statement: drop_entry
+-- mutant: any_entry_frees
+-- statement: drop_holder
 -- from:
- AND entries = :seen
+owner = CASE WHEN r.until IS NULL THEN NULL ELSE l.owner END
 -- to:
- AND (1 OR entries = :seen)
+owner = NULL
 
 -- mutant: two_reapers
 -- statement: begin_reaping
@@ -289,7 +293,7 @@ outcome = 'released'
 -- mutant: late_reader_renewed
 -- statement: extend_holder
 -- from:
- AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
+ AND l.owner = h.gate;
 UPDATE
 -- to:
 ;
@@ -333,8 +337,7 @@ x.owner <> :owner
 -- mutant: holder_looks_once
 -- statement: add_holder
 -- from:
-AND ((h.gate = l.owner AND (h.token > l.token OR max(h.expires_at, h.reopens_at) > l.expires_at))
-        OR (h.token > l.token AND (l.owner IS NULL OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000) AND l.reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000));
+AND (h.gate = l.owner OR (h.gate = :gate AND h.token > l.token));
 -- to:
 AND h.gate <> '';
 
@@ -356,3 +359,36 @@ AND h.gate <> '';
 WHERE l.live AND x.name = l.name AND x.gate = l.owner
 -- to:
 WHERE l.live AND x.name = l.name AND x.gate = l.owner AND max(x.expires_at, x.reopens_at) > l.now
+
+-- mutant: other_node_enters
+-- statement: add_holder
+-- from:
+ AND (:mode <> 'node' OR l.node = :node)
+-- to:
+
+-- mutant: entries_with_own_tokens
+-- statement: add_holder
+-- from:
+l.joins AND :mode = 'node'
+-- to:
+0
+
+-- mutant: predecessor_joined
+-- statement: add_holder
+-- from:
+(:alone = 0 OR
+-- to:
+(1 OR
+
+-- mutant: entry_waits_in_line
+-- statement: add_holder
+-- from:
+ OR (l.live AND :mode = 'node')
+-- to:
+
+-- mutant: entry_ends_queue
+-- statement: add_holder
+-- from:
+CASE WHEN :mode = 'node' AND l.owner IS h.gate THEN l.served_ticket
+-- to:
+CASE WHEN 0 THEN l.served_ticket

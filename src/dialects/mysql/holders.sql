@@ -1,24 +1,29 @@
--- This file knows how several hold one name on MySQL and MariaDB: readers, and those who have permits. schema/README.md says
--- what the columns mean; lock.sql beside this one how now is read. Nothing here may need MariaDB: no RETURNING.
+-- This file knows how several hold one name on MySQL and MariaDB: readers, those who have permits, the entries of a node.
+-- schema/README.md says what the columns mean; lock.sql beside this one how now is read. Nothing here may need MariaDB: no
+-- RETURNING.
 --
 -- Each holder has a row of its own, and the lock's row is the gate: its owner is none of theirs but the gate that their
--- rows name, its entries say in which mode it is held, its token grows with each of them, and it ends when the last of
--- them does. So whoever asks exclusively looks at nothing else. Who may hold is decided and written with the gate locked.
+-- rows name, its mode says how it is held, its token grows with each of them, and it ends when the last of them does. So
+-- whoever asks exclusively looks at nothing else. Who may hold is decided and written with the gate locked.
 -- A holder whose gate is not the owner of the lock's row holds nothing any more, however late it ends.
+-- The entries of a node have its token, the gate's: to others they are one holder. Its at-least time is the gate's as well,
+-- and its metadata is written there too.
 --
 -- A gate that is locked elsewhere is waited for a moment on MariaDB, and not at all on MySQL, whose shortest wait is a second.
 -- A cluster may undo the transaction between two statements of a packet, and MariaDB tells nobody: what comes later writes
 -- nothing outside of it, or what is right by itself, and the answer is read behind the COMMIT. See draw.
 
--- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket) -> packet
+-- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket, alone) -> packet
 -- Makes the gate where there is none, locks it, takes out who is counted no more, and adds the holder where it may come in;
 -- then the gate says so, if it is still as it was seen: the holder's token is larger than the gate's. The answer is the token;
 -- 0: busy; -1: the gate was removed meanwhile; and no row without the floor row. Once more by the same owner, or late: it has
 -- the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
--- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; a reader is counted by
--- nobody, and only goes with the others of its gate. Tickets are as in acquire.
+-- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted by
+-- nobody, and only go with the others of their gate. Tickets are as in acquire, but for who comes in where its node is
+-- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
+-- the actor) is in: the others of its node are out.
 START TRANSACTION;
-SET @dlock_gate = '', @dlock_token = 0, @dlock_until = 0;
+SET @dlock_gate = '', @dlock_token = 0, @dlock_begun = 0, @dlock_until = 0;
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = :name)
@@ -35,19 +40,24 @@ UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.token > 0 /*M! AND @@in_transaction = 1 */;
 INSERT INTO {{holder}} (name, owner, gate, token, permits, permit_limit, node, label, actor, meta, acquired_at, expires_at,
                         reopens_at, lease_us)
-SELECT l.name, :owner, IF(l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), l.owner, :gate), GREATEST(l.token, f.token) + 1,
+SELECT l.name, :owner, IF(l.joins, l.owner, :gate), IF(l.joins AND :mode = 'node', l.token, GREATEST(l.token, f.token) + 1),
        IF(:mode = 'permits', :permits, 0), :limit, :node, :label, :actor, :meta, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
-       IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease
-  FROM {{lock}} l JOIN {{lock}} f ON f.name = ''
- WHERE l.name = :name /*M! AND @@in_transaction = 1 */
-   AND IF(l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), l.entries = :mode, l.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+       IF(:at_least = 0 OR :mode = 'node', 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease
+  FROM (SELECT b.*, b.owner IS NOT NULL AND b.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS live,
+               b.owner IS NOT NULL AND b.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+               AND (:alone = 0 OR EXISTS (SELECT 1 FROM {{holder}} x
+                                           WHERE x.name = b.name AND x.gate = b.owner AND x.token > 0
+                                             AND LEFT(x.actor, 16) = LEFT(:actor, 16))) AS joins
+          FROM {{lock}} b WHERE b.name = :name) l JOIN {{lock}} f ON f.name = ''
+ WHERE IF(l.live, l.mode = :mode AND (:mode <> 'node' OR l.node = :node),
+          l.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) /*M! AND @@in_transaction = 1 */
    AND NOT EXISTS (SELECT 1 FROM {{holder}} x
                     WHERE x.name = :name AND x.owner = :owner
-                      AND (x.gate = '' OR (l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND x.gate <=> l.owner)))
+                      AND (x.gate = '' OR (l.live AND x.gate = l.owner)))
    AND (:mode <> 'permits'
         OR :permits <= :limit - (SELECT COALESCE(SUM(x.permits), 0) FROM {{holder}} x
-                                  WHERE l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND x.name = :name AND x.gate <=> l.owner))
-   AND (l.next_ticket <= l.served_ticket
+                                  WHERE l.live AND x.name = :name AND x.gate = l.owner))
+   AND (l.next_ticket <= l.served_ticket OR (l.live AND :mode = 'node')
         OR NOT EXISTS (SELECT 1 FROM {{waiter}} w
                         WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
                           AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))
@@ -56,19 +66,22 @@ ON DUPLICATE KEY UPDATE
   node = VALUES(node), label = VALUES(label), actor = VALUES(actor), meta = VALUES(meta), acquired_at = VALUES(acquired_at),
   expires_at = VALUES(expires_at), reopens_at = VALUES(reopens_at), lease_us = VALUES(lease_us);
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner
-   SET l.node = IF(h.token > l.token, h.node, l.node), l.label = IF(h.token > l.token, h.label, l.label)
- WHERE l.name = :name AND h.token > l.token /*M! AND @@in_transaction = 1 */;
-SELECT h.gate, h.token, GREATEST(h.expires_at, h.reopens_at) INTO @dlock_gate, @dlock_token, @dlock_until
+   SET l.node = IF(h.token > l.token, h.node, l.node), l.label = IF(h.token > l.token, h.label, l.label),
+       l.meta = IF(l.owner <=> h.gate, l.meta, IF(:mode = 'node', h.meta, '')),
+       l.reopens_at = IF(:mode = 'node' AND :at_least > 0, GREATEST(l.reopens_at, h.acquired_at + :at_least), l.reopens_at)
+ WHERE l.name = :name AND (h.gate = l.owner OR (h.gate = :gate AND h.token > l.token)) /*M! AND @@in_transaction = 1 */;
+SELECT h.gate, h.token, h.acquired_at, GREATEST(h.expires_at, h.reopens_at)
+  INTO @dlock_gate, @dlock_token, @dlock_begun, @dlock_until
   FROM {{holder}} h WHERE h.name = :name AND h.owner = :owner;
 UPDATE {{lock}}
-   SET acquired_at = IF(owner <=> @dlock_gate, acquired_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+   SET acquired_at = IF(owner <=> @dlock_gate, acquired_at, @dlock_begun),
        lease_us = IF(owner <=> @dlock_gate, GREATEST(lease_us, :lease), :lease),
-       expires_at = IF(owner <=> @dlock_gate, GREATEST(expires_at, @dlock_until), @dlock_until),
-       entries = :mode, actor = '', meta = '', owner = @dlock_gate, token = GREATEST(token, @dlock_token),
-       next_ticket = GREATEST(next_ticket, :ticket), served_ticket = GREATEST(served_ticket, :ticket)
+       expires_at = IF(owner <=> @dlock_gate, GREATEST(expires_at + 1, @dlock_until), @dlock_until),
+       served_ticket = IF(:mode = 'node' AND owner <=> @dlock_gate, served_ticket, GREATEST(served_ticket, :ticket)),
+       mode = :mode, actor = '', owner = @dlock_gate, token = GREATEST(token, @dlock_token),
+       next_ticket = GREATEST(next_ticket, :ticket)
  WHERE name = :name AND @dlock_token > 0 /*M! AND @@in_transaction = 1 */
-   AND ((owner <=> @dlock_gate AND (@dlock_token > token OR @dlock_until > expires_at))
-        OR (@dlock_token > token AND (owner IS NULL OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))));
+   AND (owner = @dlock_gate OR (@dlock_gate = :gate AND @dlock_token > token));
 COMMIT;
 SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN l.name IS NULL THEN -1 ELSE 0 END,
        COALESCE(h.gate <=> l.owner AND h.token > 0 AND :ticket > 0 AND l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
@@ -78,8 +91,9 @@ SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN l.name IS 
 -- name: drop_holder(name, owner, token, refused) -> packet
 -- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
 -- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, or all but what has this one, negative;
--- and where :refused is not 0 it is not granted the name any more for so long. Those whose lease is over keep no gate closed. The answer: whether it was there, and whether somebody waits: who
--- does listens to one of the holders at a time.
+-- and where :refused is not 0 it is not granted the name any more for so long. Those whose lease is over keep no gate closed.
+-- The answer: whether it was there, whether somebody waits, who listens to one of the holders at a time, and whether others
+-- of its node hold the name.
 START TRANSACTION;
 SET @dlock_gate = NULL, @dlock_until = NULL, @dlock_left = 0;
 INSERT INTO {{lock}} (name, token, expires_at)
@@ -101,7 +115,8 @@ UPDATE {{lock}} l JOIN {{holder}} m ON m.name = l.name AND m.owner = :owner
    SET l.node = m.node, l.label = m.label
  WHERE l.name = :name AND l.owner = @dlock_gate AND @dlock_until IS NULL /*M! AND @@in_transaction = 1 */;
 UPDATE {{lock}}
-   SET entries = IF(@dlock_until IS NULL, '', entries), expires_at = COALESCE(@dlock_until, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+   SET mode = IF(@dlock_until IS NULL, '', mode), meta = IF(@dlock_until IS NULL, '', meta),
+       expires_at = COALESCE(@dlock_until, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        owner = IF(@dlock_until IS NULL, NULL, owner)
  WHERE name = :name AND owner = @dlock_gate /*M! AND @@in_transaction = 1 */;
 UPDATE {{holder}} SET token = 0, expires_at = reopens_at
@@ -123,7 +138,8 @@ COMMIT;
 SELECT IF(:refused > 0, 1, IF(EXISTS (SELECT 1 FROM {{holder}} h
                                        WHERE h.name = :name AND h.owner = :owner AND h.token > 0
                                          AND IF(:token <= 0, h.token <> (0 - :token), h.token = :token)), -1, @dlock_left > 0)),
-       COALESCE((SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} l WHERE l.name = :name), 0);
+       COALESCE((SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} l WHERE l.name = :name), 0),
+       COALESCE((SELECT l.mode = 'node' AND l.token = :token FROM {{lock}} l WHERE l.name = :name), 0);
 
 -- name: renew_holders(name, owner, token, lease) -> matched
 -- As renew, with the holders as a list of tuples at /*rows*/. The gate is locked with the holder; one that is locked
@@ -154,10 +170,11 @@ START TRANSACTION;
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
    SET h.lease_us = :lease, h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
-       h.reopens_at = IF(:at_least = 0, h.reopens_at, GREATEST(h.reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least))
+       h.reopens_at = IF(:at_least = 0 OR l.mode = 'node', h.reopens_at, GREATEST(h.reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least))
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token /*M! AND @@in_transaction = 1 */;
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
-   SET l.expires_at = GREATEST(l.expires_at + 1, h.expires_at, h.reopens_at)
+   SET l.expires_at = GREATEST(l.expires_at + 1, h.expires_at, h.reopens_at),
+       l.reopens_at = IF(:at_least = 0 OR l.mode <> 'node', l.reopens_at, GREATEST(l.reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least))
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token /*M! AND @@in_transaction = 1 */;
 COMMIT;
 SELECT EXISTS (SELECT 1 FROM {{waiter}} w
@@ -168,7 +185,8 @@ SELECT EXISTS (SELECT 1 FROM {{waiter}} w
 
 -- name: update_holder_metadata(name, owner, token, meta, keep) -> matched
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
-   SET h.meta = :meta, h.expires_at = h.expires_at + 1, l.expires_at = l.expires_at + 1, l.kept = IF(:keep = 0, l.kept, :meta)
+   SET h.meta = :meta, h.expires_at = h.expires_at + 1, l.expires_at = l.expires_at + 1, l.kept = IF(:keep = 0, l.kept, :meta),
+       l.meta = IF(l.mode = 'node', :meta, l.meta)
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
 -- name: adopt_holder(name, owner, token, new_owner, node, label, actor, lease, meta) -> packet
@@ -190,19 +208,19 @@ SELECT h.permits FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owne
 -- name: rename_holder(name, owner, token, actor)
 UPDATE {{holder}} SET actor = :actor WHERE name = :name AND owner = :owner AND token = :token;
 
--- name: look_to_join(name, owner, mode, permits, limit, ticket)
+-- name: look_to_join(name, owner, mode, node, permits, limit, ticket)
 -- As look, for who would come in beside others. The owner is answered where it is in already.
 SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), GREATEST(0, GREATEST(s.opens_at, s.queued_until) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        s.queued_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), IF(s.live,
-          IF(s.entries IN ('shared', 'permits'),
+          IF(s.mode <> '',
              COALESCE((SELECT MAX(x.actor) FROM {{holder}} x WHERE x.name = :name AND x.gate = s.owner AND x.token > 0), ''),
              s.actor), ''), GREATEST(0, s.wanted_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        IF(s.live AND EXISTS (SELECT 1 FROM {{holder}} x
                               WHERE x.name = :name AND x.owner = :owner AND x.gate = s.owner AND x.token > 0), :owner, ''),
-       s.token, s.live AND s.entries IN ('shared', 'permits')
+       s.token, s.live AND s.mode <> ''
   FROM (SELECT l.*, l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS live,
                CASE WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN l.reopens_at
-                    WHEN l.entries <> :mode THEN GREATEST(l.reopens_at, l.expires_at)
+                    WHEN l.mode <> :mode OR (:mode = 'node' AND l.node <> :node) THEN GREATEST(l.reopens_at, l.expires_at)
                     WHEN :mode = 'permits'
                          AND :permits > :limit - (SELECT COALESCE(SUM(x.permits), 0) FROM {{holder}} x
                                                    WHERE x.name = :name AND x.gate = l.owner
@@ -211,7 +229,8 @@ SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-
                                       WHERE x.name = :name AND x.gate = l.owner AND x.permits > 0
                                         AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), l.expires_at)
                     ELSE 0 END AS opens_at,
-               IF(l.next_ticket <= l.served_ticket, 0,
+               IF(l.next_ticket <= l.served_ticket
+                  OR (:mode = 'node' AND l.mode = :mode AND l.node = :node AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0,
                   COALESCE((SELECT MAX(w.expires_at) FROM {{waiter}} w
                              WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
                                AND (:ticket <= l.served_ticket OR w.ticket < :ticket)), 0)) AS queued_until
@@ -233,12 +252,12 @@ SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE 
 INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
 SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), GREATEST(l.expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
        l.reopens_at, l.lease_us
-  FROM {{lock}} l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.entries = '' /*M! AND @@in_transaction = 1 */
+  FROM {{lock}} l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '' /*M! AND @@in_transaction = 1 */
 ON DUPLICATE KEY UPDATE token = {{holder}}.token;
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :new_owner AND h.token = l.token + 1
-   SET l.owner = h.gate, l.entries = 'shared', l.actor = '', l.meta = '', l.expires_at = GREATEST(h.expires_at, h.reopens_at),
+   SET l.owner = h.gate, l.mode = 'shared', l.actor = '', l.meta = '', l.expires_at = GREATEST(h.expires_at, h.reopens_at),
        l.token = :token + 1
- WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.entries = '' /*M! AND @@in_transaction = 1 */;
+ WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '' /*M! AND @@in_transaction = 1 */;
 COMMIT;
 SELECT h.token FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :new_owner AND h.token = :token + 1;
@@ -252,10 +271,10 @@ SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE 
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
        LEFT JOIN {{holder}} x ON x.name = h.name AND x.gate = h.gate AND x.owner <> h.owner
                              AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-   SET l.owner = :new_owner, l.entries = '', l.node = h.node, l.label = h.label, l.actor = h.actor, l.meta = h.meta,
+   SET l.owner = :new_owner, l.mode = '', l.node = h.node, l.label = h.label, l.actor = h.actor, l.meta = h.meta,
        l.acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), l.lease_us = h.lease_us, l.reopens_at = GREATEST(l.reopens_at, h.reopens_at),
        l.expires_at = GREATEST(h.expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease), l.token = l.token + 1
- WHERE l.name = :name AND h.owner = :owner AND h.token = :token AND l.entries = 'shared' AND x.name IS NULL
+ WHERE l.name = :name AND h.owner = :owner AND h.token = :token AND l.mode = 'shared' AND x.name IS NULL
        /*M! AND @@in_transaction = 1 */;
 DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = :new_owner
  WHERE h.name = :name AND h.owner = :owner;

@@ -10,28 +10,25 @@
 -- On a cluster that writes on all of its servers, what one has acknowledged reaches the others a little later. What is
 -- marked "matched" or "wanted" and finds no row is asked again when it has; what is marked "fresh" is only asked then.
 
--- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry, ticket) -> insert_id
+-- name: acquire(name, owner, node, label, actor, lease, at_least, meta, ticket) -> insert_id
 -- The answer is the insert id: the token, or 0 for busy. A busy row makes the SELECT empty, so that nothing is written;
 -- the assignments say the same of the row as it is once it is locked. They run from left to right on columns already
 -- changed, so their order is everything: the token and the beginning of the grant first, which still need the old owner
 -- and the old expiry, then the owner, and after it the rest: of a row that is the asker's now, and of a grant that
--- begins with this statement. The same owner keeps what it was granted; its lease ends no sooner than it did, and that
--- of a node's row, where each entry has an end of its own, when it did. A takeover begins above the floor too
--- (VALUES(token)): a row that was given back because its token came from an old floor must not be granted with the next
--- small one; and a row that is made begins above the one that was read, which may be gone by then. Without the floor
--- row the token is out of the range of a BIGINT, under every sql_mode: a name that is not busy is an error then, and
--- never called busy.
+-- begins with this statement. The same owner keeps what it was granted; its lease ends no sooner than it did. A takeover
+-- begins above the floor too (VALUES(token)): a row that was given back because its token came from an old floor must not
+-- be granted with the next small one; and a row that is made begins above the one that was read, which may be gone by then.
+-- Without the floor row the token is out of the range of a BIGINT, under every sql_mode: a name that is not busy is an
+-- error then, and never called busy.
 -- Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for;
 -- a ticket that is over counts as none. All of them were there before this one's was drawn; who has none is granted the
 -- row only if no ticket was drawn since (next_ticket is what was read). The grant ends its ticket, or all that were
 -- passed over; once more by the same owner, it ends nothing. A takeover leaves served_ticket above 0, which says that the
 -- row's token is above the floor that was there when it was made.
 INSERT INTO {{lock}}
-       (name, owner, node, label, actor, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta,
+       (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta,
         next_ticket, served_ticket)
 SELECT :name, :owner, :node, :label, :actor,
-       IF(LENGTH(:entry) = 0, '', CONCAT(';', :entry, '=', LPAD(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
-                                                         16, '0'), ';')),
        LAST_INSERT_ID(COALESCE((SELECT GREATEST(f.token, COALESCE(b.token, 0)) FROM {{lock}} f WHERE f.name = ''),
                                9223372036854775807) + 1),
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
@@ -73,9 +70,8 @@ ON DUPLICATE KEY UPDATE
                   OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
              VALUES(owner), {{lock}}.owner)),
   expires_at = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at), VALUES(expires_at),
-               IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.entries = '',
-                  GREATEST({{lock}}.expires_at, VALUES(expires_at)), {{lock}}.expires_at)),
-  entries = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at), VALUES(entries), {{lock}}.entries),
+               IF({{lock}}.owner <=> VALUES(owner), GREATEST({{lock}}.expires_at, VALUES(expires_at)), {{lock}}.expires_at)),
+  mode = IF({{lock}}.owner <=> VALUES(owner), '', {{lock}}.mode),
   reopens_at = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at),
                   VALUES(reopens_at), {{lock}}.reopens_at),
   node = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at), VALUES(node), {{lock}}.node),
@@ -106,7 +102,7 @@ UPDATE {{lock}}
 -- name: release(name, owner, token) -> wanted
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
 -- late is refused; and the insert id whether somebody waits for it: 1, or else 0.
-UPDATE {{lock}} SET actor = owner, owner = NULL, entries = '', meta = '',
+UPDATE {{lock}} SET actor = owner, owner = NULL, mode = '', meta = '',
        expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        wanted_until = wanted_until
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
@@ -121,7 +117,7 @@ SELECT :name, f.token + 1, :owner, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_
   FROM {{lock}} f WHERE f.name = ''
 ON DUPLICATE KEY UPDATE
   served_ticket = IF({{lock}}.owner <=> VALUES(actor), 0, {{lock}}.served_ticket),
-  entries = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.entries),
+  mode = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.mode),
   meta = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.meta),
   expires_at = IF({{lock}}.owner <=> VALUES(actor), VALUES(expires_at), {{lock}}.expires_at),
   wanted_until = IF({{lock}}.owner <=> VALUES(actor),
@@ -164,26 +160,26 @@ UPDATE {{lock}}
                                               AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
  WHERE name = :name AND owner = :owner AND token = :token;
 
--- name: update_metadata(name, owner, token, mark, meta, keep) -> matched
--- Of a grant, or of an entry of a node (:mark, as in fence) that is still in its row. No test of time: as long as nobody
--- took the row, it may be written. What is kept is written here alone, and by no other statement taken away.
+-- name: update_metadata(name, owner, token, meta, keep) -> matched
+-- No test of time: as long as nobody took the row, it may be written. What is kept is only written by who holds the name,
+-- and by no other statement taken away.
 -- The end of the lease moves by as little as it can: see renew.
 UPDATE {{lock}} SET meta = :meta, kept = IF(:keep = 0, kept, :meta), expires_at = expires_at + 1
- WHERE name = :name AND owner = :owner AND token = :token AND (LENGTH(:mark) = 0 OR LOCATE(:mark, entries) > 0);
+ WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta) -> matched
 -- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
--- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
+-- lost: the row is the new owner's already.
 UPDATE {{lock}}
    SET owner = :new_owner, node = :node, label = :label, actor = :actor, lease_us = :lease,
        meta = IF(:meta = '', meta, :meta),
        expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
- WHERE name = :name AND token = :token AND owner IN (:owner, :new_owner) AND entries = '';
+ WHERE name = :name AND token = :token AND owner IN (:owner, :new_owner) AND mode = '';
 
 -- name: force_release(name, token, reason) -> wanted
 -- The token moves on, so that the holder's next renewal is refused; what is said of the end under that token, which is
 -- the new one here, says why.
-UPDATE {{lock}} SET actor = owner, owner = NULL, token = token + 1, served_ticket = 0, entries = '', meta = '',
+UPDATE {{lock}} SET actor = owner, owner = NULL, token = token + 1, served_ticket = 0, mode = '', meta = '',
        ended_token = token, outcome = 'forced', reason = :reason,
        expires_at = LEAST(expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        wanted_until = wanted_until
@@ -204,13 +200,13 @@ SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-
        GREATEST(0, GREATEST(s.opens_at, s.queued_until) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        s.queued_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        IF(s.owner IS NOT NULL AND s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-          IF(s.entries IN ('shared', 'permits'),
+          IF(s.mode <> '',
              COALESCE((SELECT MAX(h.actor) FROM {{holder}} h WHERE h.name = :name AND h.gate = s.owner AND h.token > 0), ''),
              s.actor), ''),
        GREATEST(0, s.wanted_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        IF(s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), COALESCE(s.owner, ''), ''), s.token,
-       s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND s.entries IN ('shared', 'permits')
-  FROM (SELECT l.owner, l.entries, l.token, l.expires_at, l.actor, l.wanted_until,
+       s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND s.mode <> ''
+  FROM (SELECT l.owner, l.mode, l.token, l.expires_at, l.actor, l.wanted_until,
                GREATEST(l.reopens_at, IF(l.owner IS NULL, 0, l.expires_at)) AS opens_at,
                IF(l.next_ticket <= l.served_ticket, 0,
                   COALESCE((SELECT MAX(w.expires_at) FROM {{waiter}} w
@@ -284,7 +280,7 @@ DELETE l
 
 -- name: abandoned(prefix, after, limit)
 -- A row that several hold names nobody: each of them is told by itself (dead_holders).
-SELECT name, CASE WHEN entries IN ('shared', 'permits') THEN '' ELSE node END, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - expires_at
+SELECT name, CASE WHEN mode <> '' THEN '' ELSE node END, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - expires_at
   FROM {{lock}}
  WHERE name > :after AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix
    AND owner IS NOT NULL AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
@@ -293,7 +289,7 @@ SELECT name, CASE WHEN entries IN ('shared', 'permits') THEN '' ELSE node END, l
 -- name: settle(name, token, settler) -> wanted
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
 UPDATE {{lock}}
-   SET owner = NULL, token = token + 1, actor = :settler, served_ticket = 0, entries = '', meta = '',
+   SET owner = NULL, token = token + 1, actor = :settler, served_ticket = 0, mode = '', meta = '',
        ended_token = token, outcome = 'expired', reason = '',
        wanted_until = wanted_until
                       + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
@@ -305,14 +301,13 @@ UPDATE {{lock}}
 SELECT meta, CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24), CONCAT(@@hostname, ':', @@port)
   FROM {{lock}} WHERE name = '';
 
--- name: fence(name, owner, token, mark, lease, installation)
+-- name: fence(name, owner, token, lease, installation)
 -- In the caller's transaction: proves the lease by writing its row; no row changed: the lease is not the caller's any
 -- more, or this is another installation, where nobody has this owner. No test of time: as long as nobody took the row, it
--- may be fenced. The expiry always moves, since an update that changes nothing counts as none. A node's entry (:mark is
--- ;<id>=) must still be in it.
+-- may be fenced. The expiry always moves, since an update that changes nothing counts as none.
 UPDATE {{lock}}
    SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
- WHERE name = :name AND owner = :owner AND token = :token AND (LENGTH(:mark) = 0 OR LOCATE(:mark, entries) > 0);
+ WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: peek(name)
 -- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
@@ -346,7 +341,7 @@ SELECT GREATEST(token, :floor) + 1 FROM {{lock}}
 -- one it is a lease.
 UPDATE {{lock}}
    SET token = :token, owner = :owner, node = :node, label = :label, actor = IF(:owner IS NULL, actor, :actor),
-       entries = '', meta = :meta,
+       mode = '', meta = :meta,
        acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
        reopens_at = IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least),

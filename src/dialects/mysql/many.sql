@@ -17,7 +17,7 @@ UPDATE {{lock}}
 SELECT r.name, r.token FROM {{lock}} r WHERE (r.name, r.owner) IN (/*rows 1 2*/);
 
 -- name: acquire_many(name, owner, node, label, actor, lease, at_least, meta)
--- Asks without ticket and entry, no name twice. The first INSERT reads existing rows that are open and locks them in the
+-- Asks without a ticket, no name twice. The first INSERT reads existing rows that are open and locks them in the
 -- order of names, skipping those that are locked elsewhere, so it waits for none; the LIMIT keeps what is only looked at
 -- (the busy rows) out of what is locked. Its assignments know that the row is open, or the asker's, and run from left to
 -- right: what needs the old owner comes before the owner. Only what the last SELECT says of the existing rows is to be
@@ -47,7 +47,7 @@ ON DUPLICATE KEY UPDATE
   acquired_at = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.acquired_at, VALUES(acquired_at)),
   expires_at = IF({{lock}}.owner <=> VALUES(owner), GREATEST({{lock}}.expires_at, VALUES(expires_at)), VALUES(expires_at)),
   reopens_at = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.reopens_at, VALUES(reopens_at)),
-  entries = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.entries, ''),
+  mode = '',
   node = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.node, VALUES(node)),
   label = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.label, VALUES(label)),
   actor = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.actor, VALUES(actor)),
@@ -91,7 +91,7 @@ START TRANSACTION;
 INSERT INTO {{lock}}
 SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER BY r.name FOR UPDATE SKIP LOCKED
 ON DUPLICATE KEY UPDATE
-  owner = NULL, actor = VALUES(owner), entries = '', meta = '', expires_at = @dlock_now;
+  owner = NULL, actor = VALUES(owner), mode = '', meta = '', expires_at = @dlock_now;
 SELECT r.name, IF(r.owner IS NOT NULL, 0, 1 + (r.wanted_until > @dlock_now)) FROM {{lock}} r
  WHERE (r.name, r.token) IN (/*rows 1 3*/);
 COMMIT;

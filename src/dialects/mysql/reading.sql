@@ -13,18 +13,16 @@ SELECT name, node, owner, label, meta, token,
               THEN reopens_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
             WHEN owner IS NOT NULL THEN expires_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
             ELSE 0 END,
-       CASE WHEN owner IS NULL THEN 0 WHEN entries = '' THEN 1
-            WHEN entries IN ('shared', 'permits') THEN
-              (SELECT COUNT(*) FROM {{holder}} h
-                WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0
-                  AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
-            ELSE CHAR_LENGTH(entries) - CHAR_LENGTH(REPLACE(entries, ';', '')) - 1 END,
+       CASE WHEN owner IS NULL THEN 0 WHEN mode = '' THEN 1
+            ELSE (SELECT COUNT(*) FROM {{holder}} h
+                   WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0
+                     AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) END,
        lease_us,
        (SELECT COUNT(*) FROM {{waiter}} w
          WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
            AND (w.ticket = 0 OR w.ticket > l.served_ticket)),
        kept, acquired_at, expires_at, IF(ended_token = token, outcome, ''), reason,
-       IF(owner IS NOT NULL AND entries IN ('shared', 'permits'), entries, 'exclusive')
+       IF(owner IS NOT NULL AND mode <> '', mode, 'exclusive')
   FROM {{lock}} l WHERE name = :name AND name <> '';
 
 -- name: list(prefix) -> fresh
@@ -39,17 +37,15 @@ SELECT name, node, owner, label, meta, token,
               THEN reopens_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
             WHEN owner IS NOT NULL THEN expires_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
             ELSE 0 END,
-       CASE WHEN owner IS NULL THEN 0 WHEN entries = '' THEN 1
-            WHEN entries IN ('shared', 'permits') THEN
-              (SELECT COUNT(*) FROM {{holder}} h
-                WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0
-                  AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
-            ELSE CHAR_LENGTH(entries) - CHAR_LENGTH(REPLACE(entries, ';', '')) - 1 END,
+       CASE WHEN owner IS NULL THEN 0 WHEN mode = '' THEN 1
+            ELSE (SELECT COUNT(*) FROM {{holder}} h
+                   WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0
+                     AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) END,
        lease_us,
        (SELECT COUNT(*) FROM {{waiter}} w
          WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
            AND (w.ticket = 0 OR w.ticket > l.served_ticket)),
        kept, acquired_at, expires_at, IF(ended_token = token, outcome, ''), reason,
-       IF(owner IS NOT NULL AND entries IN ('shared', 'permits'), entries, 'exclusive')
+       IF(owner IS NOT NULL AND mode <> '', mode, 'exclusive')
   FROM {{lock}} l WHERE name <> '' AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix
  ORDER BY name;

@@ -104,11 +104,11 @@ UPDATE {{lock}} l
        l.expires_at = GREATEST(IF(l.owner = :new_owner, l.expires_at, 0),
                                TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
        l.reopens_at = IF(l.owner = :new_owner, l.reopens_at, IF(:at_least = 0, 0, l.acquired_at + :at_least)),
-       l.owner = :new_owner, l.node = :node, l.label = :label, l.actor = :actor, l.entries = '', l.meta = :meta,
+       l.owner = :new_owner, l.node = :node, l.label = :label, l.actor = :actor, l.mode = '', l.meta = :meta,
        l.next_ticket = GREATEST(l.next_ticket, :ticket), l.served_ticket = GREATEST(l.served_ticket, :ticket)
  WHERE l.name = :name
    AND ((l.owner = :new_owner AND l.token = :token + 1)
-        OR (l.owner = :owner AND l.token = :token AND l.entries = ''
+        OR (l.owner = :owner AND l.token = :token AND l.mode = ''
             AND l.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
             AND (l.next_ticket <= l.served_ticket
                  OR (:ticket > l.served_ticket
@@ -134,7 +134,7 @@ holds AS (
          COALESCE(h.owner, l.owner) AS owner, COALESCE(h.actor, l.actor) AS actor, COALESCE(h.label, l.label) AS label,
          COALESCE(h.token, l.token) AS token
     FROM live w JOIN {{lock}} l ON l.name = w.name
-         LEFT JOIN {{holder}} h ON l.entries = 'shared' AND h.name = l.name AND h.gate = l.owner AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+         LEFT JOIN {{holder}} h ON l.mode IN ('shared', 'node') AND h.name = l.name AND h.gate = l.owner AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
    WHERE l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
      AND IF(w.thread = RIGHT(:actor, 16), w.owner = :owner AND w.actor = :actor, w.place = 1)),
 threads AS (

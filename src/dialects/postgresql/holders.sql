@@ -1,24 +1,29 @@
--- This file knows how several hold one name on PostgreSQL: readers, and those who have permits. schema/README.md says what
--- the columns mean; lock.sql beside this one how now is read.
+-- This file knows how several hold one name on PostgreSQL: readers, those who have permits, the entries of a node.
+-- schema/README.md says what the columns mean; lock.sql beside this one how now is read.
 --
 -- Each holder has a row of its own, and the lock's row is the gate: its owner is none of theirs but the gate that their
--- rows name, its entries say in which mode it is held, its token grows with each of them, and it ends when the last of
--- them does. So whoever asks exclusively looks at nothing else. Who may hold is decided and written with the gate locked.
+-- rows name, its mode says how it is held, its token grows with each of them, and it ends when the last of them does. So
+-- whoever asks exclusively looks at nothing else. Who may hold is decided and written with the gate locked.
 -- A holder whose gate is not the owner of the lock's row holds nothing any more, however late it ends.
+-- The entries of a node have its token, the gate's: to others they are one holder. Its at-least time is the gate's as well,
+-- and its metadata is written there too.
 
--- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket) -> packet
+-- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket, alone) -> packet
 -- Makes the gate where there is none, locks it unless it is held in another mode, and only then (it is locked by this
 -- transaction: xmax) takes out who is counted no more, and adds the holder where it may come in; then the gate says so. The
 -- answer is the token; 0: busy; -1: the gate was removed meanwhile; and no row without the floor row. Once more by the same owner, or late:
 -- it has the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
--- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; a reader is counted by
--- nobody, and only goes with the others of its gate. Tickets are as in acquire.
+-- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted by
+-- nobody, and only go with the others of their gate. Tickets are as in acquire, but for who comes in where its node is
+-- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
+-- the actor) is in: the others of its node are out.
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name::text, f.token + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM {{lock}} AS f
  WHERE f.name = '' AND NOT EXISTS (SELECT FROM {{lock}} AS l WHERE l.name = :name::text)
 ON CONFLICT (name) DO NOTHING;
 SELECT FROM {{lock}} AS l
- WHERE l.name = :name::text AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR l.entries = :mode::text) FOR UPDATE;
+ WHERE l.name = :name::text AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint 
+        OR (l.mode = :mode::text AND (:mode::text <> 'node' OR l.node = :node::text))) FOR UPDATE;
 DELETE FROM {{holder}} AS h USING {{lock}} AS l
  WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
    AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text
@@ -31,21 +36,27 @@ UPDATE {{holder}} AS h
  WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text AND h.gate = l.owner AND h.token > 0;
 INSERT INTO {{holder}} AS h (name, owner, gate, token, permits, permit_limit, node, label, actor, meta, acquired_at,
                              expires_at, reopens_at, lease_us)
-SELECT l.name, :owner::text, CASE WHEN l.live THEN l.owner ELSE :gate::text END, greatest(l.token, f.token) + 1,
+SELECT l.name, :owner::text, CASE WHEN l.joins THEN l.owner ELSE :gate::text END,
+       CASE WHEN l.joins AND :mode::text = 'node' THEN l.token ELSE greatest(l.token, f.token) + 1 END,
        CASE WHEN :mode::text = 'permits' THEN :permits::bigint ELSE 0 END, :limit::bigint, :node::text, :label::text,
        :actor::text, :meta::text, l.now, l.now + :lease::bigint,
-       CASE WHEN :at_least::bigint = 0 THEN 0 ELSE l.now + :at_least::bigint END, :lease::bigint
-  FROM (SELECT b.*, b.xmax, n.now, b.owner IS NOT NULL AND b.expires_at > n.now AS live
-          FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS b WHERE b.name = :name::text OFFSET 0) AS l,
+       CASE WHEN :at_least::bigint = 0 OR :mode::text = 'node' THEN 0 ELSE l.now + :at_least::bigint END, :lease::bigint
+  FROM (SELECT g.*, g.live AND (:alone::bigint = 0
+                                OR EXISTS (SELECT FROM {{holder}} AS x
+                                            WHERE x.name = g.name AND x.gate = g.owner AND x.token > 0
+                                              AND left(x.actor, 16) = left(:actor::text, 16))) AS joins
+          FROM (SELECT b.*, b.xmax, n.now, b.owner IS NOT NULL AND b.expires_at > n.now AS live
+                  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS b WHERE b.name = :name::text OFFSET 0) AS g) AS l,
        {{lock}} AS f
  WHERE f.name = '' AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text
-   AND CASE WHEN l.live THEN l.entries = :mode::text ELSE l.reopens_at <= l.now END
+   AND CASE WHEN l.live THEN l.mode = :mode::text AND (:mode::text <> 'node' OR l.node = :node::text)
+            ELSE l.reopens_at <= l.now END
    AND NOT EXISTS (SELECT FROM {{holder}} AS x
                     WHERE x.name = l.name AND x.owner = :owner::text AND (x.gate = '' OR (l.live AND x.gate = l.owner)))
    AND (:mode::text <> 'permits'
         OR :permits::bigint <= :limit::bigint - (SELECT coalesce(sum(x.permits), 0) FROM {{holder}} AS x
                                                   WHERE l.live AND x.name = l.name AND x.gate = l.owner))
-   AND (l.next_ticket <= l.served_ticket
+   AND (l.next_ticket <= l.served_ticket OR (l.live AND :mode::text = 'node')
         OR NOT EXISTS (SELECT FROM {{waiter}} AS w
                         WHERE w.name = l.name AND w.ticket > l.served_ticket AND w.expires_at > l.now
                           AND (:ticket::bigint <= l.served_ticket OR w.ticket < :ticket::bigint)))
@@ -56,18 +67,22 @@ ON CONFLICT (name, owner) DO UPDATE
        lease_us = excluded.lease_us
  WHERE h.gate <> '';
 UPDATE {{lock}} AS l
-   SET owner = h.gate, entries = :mode::text, token = greatest(l.token, h.token), actor = '', meta = '',
+   SET owner = h.gate, mode = :mode::text, token = greatest(l.token, h.token), actor = '',
+       meta = CASE WHEN l.owner = h.gate THEN l.meta WHEN :mode::text = 'node' THEN h.meta ELSE '' END,
        node = CASE WHEN h.token > l.token THEN h.node ELSE l.node END,
        label = CASE WHEN h.token > l.token THEN h.label ELSE l.label END,
        acquired_at = CASE WHEN l.owner = h.gate THEN l.acquired_at ELSE h.acquired_at END,
        lease_us = CASE WHEN l.owner = h.gate THEN greatest(l.lease_us, h.lease_us) ELSE h.lease_us END,
        expires_at = CASE WHEN l.owner = h.gate THEN greatest(l.expires_at, h.expires_at, h.reopens_at)
                          ELSE greatest(h.expires_at, h.reopens_at) END,
-       next_ticket = greatest(l.next_ticket, :ticket::bigint), served_ticket = greatest(l.served_ticket, :ticket::bigint)
+       reopens_at = CASE WHEN :mode::text = 'node' AND :at_least::bigint > 0
+                           THEN greatest(l.reopens_at, h.acquired_at + :at_least::bigint) ELSE l.reopens_at END,
+       next_ticket = greatest(l.next_ticket, :ticket::bigint),
+       served_ticket = CASE WHEN :mode::text = 'node' AND l.owner = h.gate THEN l.served_ticket
+                            ELSE greatest(l.served_ticket, :ticket::bigint) END
   FROM {{holder}} AS h
  WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text
-   AND ((h.gate = l.owner AND (h.token > l.token OR greatest(h.expires_at, h.reopens_at) > l.expires_at))
-        OR (h.token > l.token AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint));
+   AND (h.gate = l.owner OR (h.gate = :gate::text AND h.token > l.token));
 SELECT CASE WHEN l.name IS NULL THEN -1 WHEN h.gate = l.owner AND h.token > 0 THEN h.token ELSE 0 END,
        CASE WHEN h.gate = l.owner AND :ticket::bigint > 0 AND l.wanted_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
             THEN (pg_notify('dlock_{{channel}}', coalesce(
@@ -82,7 +97,8 @@ SELECT CASE WHEN l.name IS NULL THEN -1 WHEN h.gate = l.owner AND h.token > 0 TH
 -- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
 -- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, or all but what has this one, negative;
 -- and where :refused is not 0 it is not granted the name any more for so long. Who waits for a lock on a gate that is being
--- made waits for that, too. Those whose lease is over keep no gate closed. The answer: whether it was there, and whether somebody waits.
+-- made waits for that, too. Those whose lease is over keep no gate closed. The answer: whether it was there, whether
+-- somebody waits, and whether others of its node hold the name.
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name::text, f.token + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM {{lock}} AS f WHERE f.name = '' AND :refused::bigint > 0
 ON CONFLICT (name) DO NOTHING;
@@ -95,7 +111,8 @@ mine AS MATERIALIZED (
 gate AS (
   UPDATE {{lock}} AS l
      SET owner = CASE WHEN r.until IS NULL THEN NULL ELSE l.owner END,
-         entries = CASE WHEN r.until IS NULL THEN '' ELSE l.entries END,
+         mode = CASE WHEN r.until IS NULL THEN '' ELSE l.mode END,
+         meta = CASE WHEN r.until IS NULL THEN '' ELSE l.meta END,
          node = CASE WHEN r.until IS NULL THEN m.node ELSE l.node END,
          label = CASE WHEN r.until IS NULL THEN m.label ELSE l.label END,
          expires_at = coalesce(r.until, m.now)
@@ -106,7 +123,7 @@ gate AS (
                                 AND CASE WHEN h.owner = m.owner THEN m.stays
                                          ELSE greatest(h.expires_at, h.reopens_at) > m.now END) AS r
    WHERE l.name = m.name AND l.owner = m.gate
-  RETURNING l.name, l.served_ticket, l.wanted_until > m.now AND (l.owner IS NULL OR l.entries = 'permits') AS wanted),
+  RETURNING l.name, l.mode, l.served_ticket, l.wanted_until > m.now AND (l.owner IS NULL OR l.mode = 'permits') AS wanted),
 closed AS (
   UPDATE {{holder}} AS h SET token = 0, expires_at = h.reopens_at FROM mine AS m
    WHERE h.name = m.name AND h.owner = m.owner AND m.stays),
@@ -125,7 +142,9 @@ SELECT (SELECT count(*) FROM mine AS m JOIN gate AS g ON g.name = m.name),
        coalesce((SELECT (pg_notify('dlock_{{channel}}', coalesce(
           (SELECT w.owner FROM {{waiter}} AS w
             WHERE w.name = l.name AND w.ticket > l.served_ticket AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint FROM gate AS l WHERE l.wanted), 0);
+            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint FROM gate AS l WHERE l.wanted), 0),
+       coalesce((SELECT g.mode = 'node' FROM gate AS g),
+                (SELECT l.mode = 'node' AND l.token = :token::bigint FROM {{lock}} AS l WHERE l.name = :name::text), false)::int::bigint;
 
 -- name: renew_holders(name, owner, token, lease)
 -- As renew, an element a holder. The gate is locked before the holders are; one that is locked elsewhere is skipped.
@@ -155,17 +174,21 @@ SELECT h.owner, 0::bigint
  WHERE h.name NOT IN (SELECT g.name FROM gates AS g);
 
 -- name: extend_holder(name, owner, token, lease, at_least)
-WITH gate AS MATERIALIZED (SELECT l.name, l.owner, l.served_ticket FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE),
+WITH gate AS MATERIALIZED (SELECT l.name, l.owner, l.mode, l.served_ticket FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE),
 extended AS (
   UPDATE {{holder}} AS h
      SET lease_us = :lease::bigint, expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint),
-         reopens_at = CASE WHEN :at_least::bigint = 0 THEN h.reopens_at
+         reopens_at = CASE WHEN :at_least::bigint = 0 OR g.mode = 'node' THEN h.reopens_at
                            ELSE greatest(h.reopens_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :at_least::bigint) END
     FROM gate AS g
    WHERE h.name = g.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = g.owner
   RETURNING h.name, greatest(h.expires_at, h.reopens_at) AS until),
 raised AS (
-  UPDATE {{lock}} AS l SET expires_at = greatest(l.expires_at, e.until) FROM extended AS e WHERE l.name = e.name)
+  UPDATE {{lock}} AS l
+     SET expires_at = greatest(l.expires_at, e.until),
+         reopens_at = CASE WHEN :at_least::bigint = 0 OR l.mode <> 'node' THEN l.reopens_at
+                           ELSE greatest(l.reopens_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :at_least::bigint) END
+    FROM extended AS e WHERE l.name = e.name)
 SELECT EXISTS (SELECT FROM {{waiter}} AS w
                 WHERE w.name = g.name AND w.owner <> :owner::text AND (w.ticket = 0 OR w.ticket > g.served_ticket)
                   AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)::int::bigint
@@ -174,8 +197,11 @@ SELECT EXISTS (SELECT FROM {{waiter}} AS w
 -- name: update_holder_metadata(name, owner, token, meta, keep)
 WITH gate AS MATERIALIZED (SELECT l.name, l.owner FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE),
 kept AS (
-  UPDATE {{lock}} AS l SET kept = :meta::text FROM {{holder}} AS h
-   WHERE :keep::bigint <> 0 AND l.name = :name::text AND h.name = l.name AND h.owner = :owner::text
+  UPDATE {{lock}} AS l
+     SET kept = CASE WHEN :keep::bigint = 0 THEN l.kept ELSE :meta::text END,
+         meta = CASE WHEN l.mode = 'node' THEN :meta::text ELSE l.meta END
+    FROM {{holder}} AS h
+   WHERE (:keep::bigint <> 0 OR l.mode = 'node') AND l.name = :name::text AND h.name = l.name AND h.owner = :owner::text
      AND h.token = :token::bigint AND h.gate = l.owner)
 UPDATE {{holder}} AS h SET meta = :meta::text FROM gate AS g
  WHERE h.name = g.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = g.owner;
@@ -199,25 +225,26 @@ SELECT permits FROM adopted;
 -- name: rename_holder(name, owner, token, actor)
 UPDATE {{holder}} SET actor = :actor::text WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
 
--- name: look_to_join(name, owner, mode, permits, limit, ticket)
+-- name: look_to_join(name, owner, mode, node, permits, limit, ticket)
 -- As look, for who would come in beside others. The owner is answered where it is in already.
 SELECT (s.opens_at <= s.now AND s.queued_until <= s.now)::int::bigint,
        greatest(0, s.opens_at - s.now, s.queued_until - s.now), (s.queued_until > s.now)::int::bigint,
-       CASE WHEN s.live AND s.entries <> :mode::text THEN s.actor ELSE '' END, greatest(0, s.wanted_until - s.now),
+       CASE WHEN s.live AND s.mode <> :mode::text THEN s.actor ELSE '' END, greatest(0, s.wanted_until - s.now),
        CASE WHEN s.inside THEN :owner::text ELSE '' END, s.token,
-       (s.live AND s.entries IN ('shared', 'permits'))::int::bigint
+       (s.live AND s.mode <> '')::int::bigint
   FROM (SELECT g.*,
                CASE WHEN NOT g.live THEN g.reopens_at
-                    WHEN g.entries <> :mode::text THEN greatest(g.reopens_at, g.expires_at)
+                    WHEN NOT g.joins THEN greatest(g.reopens_at, g.expires_at)
                     WHEN :mode::text = 'permits' AND :permits::bigint > :limit::bigint - coalesce(h.permits, 0)
                       THEN coalesce(h.first_end, g.expires_at)
                     ELSE 0 END AS opens_at, coalesce(h.inside, false) AS inside,
-               CASE WHEN g.next_ticket <= g.served_ticket THEN 0
+               CASE WHEN g.next_ticket <= g.served_ticket OR (g.joins AND :mode::text = 'node') THEN 0
                     ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w
                                     WHERE w.name = :name::text AND w.ticket > g.served_ticket AND w.expires_at > g.now
                                       AND (:ticket::bigint <= g.served_ticket OR w.ticket < :ticket::bigint)), 0)
                END AS queued_until
-          FROM (SELECT l.*, n.now, l.owner IS NOT NULL AND l.expires_at > n.now AS live
+          FROM (SELECT l.*, n.now, l.owner IS NOT NULL AND l.expires_at > n.now AS live,
+                       l.expires_at > n.now AND l.mode = :mode::text AND (:mode::text <> 'node' OR l.node = :node::text) AS joins
                   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS l WHERE l.name = :name::text OFFSET 0) AS g
                LEFT JOIN LATERAL (
                  SELECT sum(x.permits) FILTER (WHERE greatest(x.expires_at, x.reopens_at) > g.now) AS permits,
@@ -252,9 +279,9 @@ SELECT CASE WHEN count(*) = 1 THEN 1
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
 -- already. The answer is its token.
 WITH l AS (
-  UPDATE {{lock}} AS l SET owner = :gate::text, entries = 'shared', token = :token::bigint + 1, actor = '', meta = '',
+  UPDATE {{lock}} AS l SET owner = :gate::text, mode = 'shared', token = :token::bigint + 1, actor = '', meta = '',
          expires_at = greatest(l.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint, l.reopens_at)
-   WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.entries = ''
+   WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.mode = ''
   RETURNING l.*, (SELECT b.actor FROM {{lock}} AS b WHERE b.name = :name::text) AS old_actor,
             (SELECT b.meta FROM {{lock}} AS b WHERE b.name = :name::text) AS old_meta),
 first AS (
@@ -272,12 +299,12 @@ SELECT h.token FROM {{holder}} AS h JOIN {{lock}} AS g ON g.name = h.name AND g.
 -- From the only one who shares it to its one holder, under the next token; others whose lease
 -- lasts keep it from that. Once more after an answer that was lost: it is the holder already. The answer is its token.
 SELECT FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE;
-UPDATE {{lock}} AS l SET owner = :new_owner::text, entries = '', token = l.token + 1, node = h.node, label = h.label,
+UPDATE {{lock}} AS l SET owner = :new_owner::text, mode = '', token = l.token + 1, node = h.node, label = h.label,
        actor = h.actor, meta = h.meta, acquired_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, lease_us = h.lease_us, reopens_at = greatest(l.reopens_at, h.reopens_at),
        expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
   FROM {{holder}} AS h
  WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = l.owner
-   AND l.entries = 'shared'
+   AND l.mode = 'shared'
    AND NOT EXISTS (SELECT FROM {{holder}} AS x
                     WHERE x.name = l.name AND x.gate = l.owner AND x.owner <> :owner::text
                       AND greatest(x.expires_at, x.reopens_at) > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);

@@ -6,23 +6,20 @@
 -- actor of a freed row names. Nothing of one owner makes the end of its lease earlier but what ends it: whatever is
 -- sent twice, or arrives late, takes nothing away.
 
--- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry, ticket)
+-- name: acquire(name, owner, node, label, actor, lease, at_least, meta, ticket)
 -- A busy row makes the SELECT empty, so that nothing is written; the WHERE of the upsert says the same of the row as it
 -- is once it is locked, and the times of a grant are read after that, once, so that its columns agree to the microsecond.
--- The same owner keeps what it was granted; its lease ends no sooner than it did, and that of a node's row, where each
--- entry has an end of its own, when it did. A takeover begins above the floor too (excluded.token): a row that was
--- given back because its token came from an old floor must not be granted with the next small one; and a row that is
--- made begins above the one that was read, which may be gone by then. Without the floor row the token would be NULL,
--- which the table refuses: a name that is not busy is an error then, and never called busy.
+-- The same owner keeps what it was granted; its lease ends no sooner than it did. A takeover begins above the floor too
+-- (excluded.token): a row that was given back because its token came from an old floor must not be granted with the next
+-- small one; and a row that is made begins above the one that was read, which may be gone by then. Without the floor row
+-- the token would be NULL, which the table refuses: a name that is not busy is an error then, and never called busy.
 -- Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for; a ticket
 -- that is over counts as none. All of them were there before this one's was drawn; who has none is granted the row only
 -- if no ticket was drawn since (next_ticket is what was read). The grant ends its ticket, or all that were passed over.
 INSERT INTO {{lock}} AS l
-       (name, owner, node, label, actor, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta,
+       (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta,
         next_ticket, served_ticket)
 SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text,
-       CASE WHEN :entry::text = '' THEN ''
-            ELSE ';' || :entry::text || '=' || lpad((n.now + :lease::bigint)::text, 16, '0') || ';' END,
        (SELECT greatest(f.token, b.token) FROM {{lock}} AS f WHERE f.name = '') + 1, n.now, n.now + :lease::bigint,
        CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END,
        :lease::bigint, :meta::text, greatest(coalesce(b.next_ticket, 0), :ticket::bigint),
@@ -39,8 +36,7 @@ ON CONFLICT (name) DO UPDATE SET
        token = CASE WHEN l.owner = excluded.owner THEN l.token ELSE greatest(l.token + 1, excluded.token) END,
        (acquired_at, expires_at, reopens_at) = (
          SELECT CASE WHEN l.owner = excluded.owner THEN l.acquired_at ELSE n.now END,
-                CASE WHEN l.owner = excluded.owner AND l.entries <> '' THEN l.expires_at
-                     WHEN l.owner = excluded.owner THEN greatest(l.expires_at, n.now + :lease::bigint)
+                CASE WHEN l.owner = excluded.owner THEN greatest(l.expires_at, n.now + :lease::bigint)
                      ELSE n.now + :lease::bigint END,
                 CASE WHEN l.owner = excluded.owner THEN l.reopens_at WHEN :at_least::bigint = 0 THEN 0
                      ELSE n.now + :at_least::bigint END
@@ -49,7 +45,7 @@ ON CONFLICT (name) DO UPDATE SET
        node = CASE WHEN l.owner = excluded.owner THEN l.node ELSE excluded.node END,
        label = CASE WHEN l.owner = excluded.owner THEN l.label ELSE excluded.label END,
        actor = CASE WHEN l.owner = excluded.owner THEN l.actor ELSE excluded.actor END,
-       entries = CASE WHEN l.owner = excluded.owner THEN l.entries ELSE excluded.entries END,
+       mode = '',
        lease_us = CASE WHEN l.owner = excluded.owner THEN greatest(l.lease_us, excluded.lease_us) ELSE excluded.lease_us END,
        meta = CASE WHEN l.owner = excluded.owner THEN l.meta ELSE excluded.meta END,
        next_ticket = greatest(l.next_ticket, excluded.next_ticket),
@@ -85,7 +81,7 @@ RETURNING l.token;
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
 -- late is refused; and while somebody waits for it (wanted_until), the commit notifies, with the owner of the ticket that
 -- is next, or dashes, and the name.
-UPDATE {{lock}} AS l SET owner = NULL, actor = l.owner, entries = '', meta = '',
+UPDATE {{lock}} AS l SET owner = NULL, actor = l.owner, mode = '', meta = '',
        expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
 RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
@@ -101,7 +97,7 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
 INSERT INTO {{lock}} AS l (name, token, actor, expires_at)
 SELECT :name::text, f.token + 1, :owner::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
   FROM {{lock}} AS f WHERE f.name = ''
-ON CONFLICT (name) DO UPDATE SET owner = NULL, actor = excluded.actor, entries = '', meta = '',
+ON CONFLICT (name) DO UPDATE SET owner = NULL, actor = excluded.actor, mode = '', meta = '',
        expires_at = CASE WHEN l.owner IS NULL THEN l.expires_at
                          ELSE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END
  WHERE l.owner IS NULL OR l.owner = excluded.actor
@@ -150,26 +146,25 @@ RETURNING EXISTS (SELECT FROM {{waiter}} AS w
                    WHERE w.name = l.name AND w.owner <> l.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
                      AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)::int::bigint;
 
--- name: update_metadata(name, owner, token, mark, meta, keep)
--- Of a grant, or of an entry of a node (:mark, as in fence) that is still in its row. No test of time: as long as nobody
--- took the row, it may be written. What is kept is written here alone, and by no other statement taken away.
+-- name: update_metadata(name, owner, token, meta, keep)
+-- No test of time: as long as nobody took the row, it may be written. What is kept is only written by who holds the name,
+-- and by no other statement taken away.
 UPDATE {{lock}}
    SET meta = :meta::text, kept = CASE WHEN :keep::bigint = 0 THEN kept ELSE :meta::text END
- WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
-   AND (:mark::text = '' OR strpos(entries, :mark::text) > 0);
+ WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint;
 
 -- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta)
 -- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
--- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
+-- lost: the row is the new owner's already.
 UPDATE {{lock}}
    SET owner = :new_owner::text, node = :node::text, label = :label::text, actor = :actor::text, lease_us = :lease::bigint,
        meta = CASE WHEN :meta::text = '' THEN meta ELSE :meta::text END,
        expires_at = greatest(expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
- WHERE name = :name::text AND token = :token::bigint AND owner IN (:owner::text, :new_owner::text) AND entries = '';
+ WHERE name = :name::text AND token = :token::bigint AND owner IN (:owner::text, :new_owner::text) AND mode = '';
 
 -- name: force_release(name, token, reason)
 -- The token moves on, so that the holder's next renewal is refused; what is said of the end under that token says why.
-UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, actor = l.owner, entries = '', meta = '',
+UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, actor = l.owner, mode = '', meta = '',
        ended_token = token + 1, outcome = 'forced', reason = :reason::text,
        expires_at = least(l.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
@@ -194,8 +189,8 @@ SELECT (greatest(s.opens_at, s.queued_until) <= s.now)::int::bigint,
        greatest(0, s.opens_at - s.now, s.queued_until - s.now), (s.queued_until > s.now)::int::bigint,
        CASE WHEN s.owner IS NOT NULL AND s.expires_at > s.now THEN s.actor ELSE '' END, greatest(0, s.wanted_until - s.now),
        CASE WHEN s.expires_at > s.now THEN coalesce(s.owner, '') ELSE '' END, s.token,
-       (s.expires_at > s.now AND s.entries IN ('shared', 'permits'))::int::bigint
-  FROM (SELECT l.owner, l.entries, l.token, l.expires_at, l.actor, l.wanted_until, n.now,
+       (s.expires_at > s.now AND s.mode <> '')::int::bigint
+  FROM (SELECT l.owner, l.mode, l.token, l.expires_at, l.actor, l.wanted_until, n.now,
                greatest(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END) AS opens_at,
                CASE WHEN l.next_ticket <= l.served_ticket THEN 0
                     ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w
@@ -269,7 +264,7 @@ DELETE FROM {{lock}} AS l USING gone WHERE l.name = gone.name;
 
 -- name: abandoned(prefix, after, limit)
 -- A row that several hold names nobody: each of them is told by itself (dead_holders).
-SELECT c.name, CASE WHEN c.entries IN ('shared', 'permits') THEN '' ELSE c.node END, c.label, c.token, n.now - c.expires_at
+SELECT c.name, CASE WHEN c.mode <> '' THEN '' ELSE c.node END, c.label, c.token, n.now - c.expires_at
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS c
  WHERE c.name > :after::text AND c.name >= :prefix::text AND starts_with(c.name, :prefix::text)
    AND c.owner IS NOT NULL AND c.expires_at <= n.now
@@ -277,7 +272,7 @@ SELECT c.name, CASE WHEN c.entries IN ('shared', 'permits') THEN '' ELSE c.node 
 
 -- name: settle(name, token, settler)
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
-UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, actor = :settler::text, entries = '', meta = '',
+UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, actor = :settler::text, mode = '', meta = '',
        ended_token = token + 1, outcome = 'expired', reason = ''
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
    AND expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
@@ -295,16 +290,14 @@ SELECT i.meta || '@' || current_database(), '',
        current_database() || coalesce(' at ' || host(inet_server_addr()) || ':' || inet_server_port(), '')
   FROM {{lock}} AS i WHERE i.name = '';
 
--- name: fence(name, owner, token, mark, lease, installation)
+-- name: fence(name, owner, token, lease, installation)
 -- In the caller's transaction: proves the lease by writing its row, and fails, which aborts the transaction, if the
 -- lease is not the caller's any more, or if this is another installation. No test of time: as long as nobody took the
--- row, it may be fenced. A node's entry (:mark is ;<id>=) must still be in it. What the failure says is not in the text of the
--- statement, which drivers put into their errors.
+-- row, it may be fenced. What the failure says is not in the text of the statement, which drivers put into their errors.
 WITH f AS (
   UPDATE {{lock}} AS l
      SET expires_at = greatest(l.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
    WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint
-     AND (:mark::text = '' OR strpos(l.entries, :mark::text) > 0)
      AND EXISTS (SELECT FROM {{lock}} AS i WHERE i.name = '' AND i.meta || '@' || current_database() = :installation::text)
   RETURNING 1)
 SELECT CASE WHEN count(*) = 1 THEN 1
@@ -348,7 +341,7 @@ SELECT greatest(token, :floor::bigint) + 1 FROM {{lock}}
 UPDATE {{lock}} AS l
    SET token = :token::bigint, owner = :owner::text, node = :node::text, label = :label::text,
        actor = CASE WHEN :owner::text IS NULL THEN l.actor ELSE :actor::text END,
-       entries = '', meta = :meta::text, acquired_at = n.now, expires_at = n.now + :lease::bigint,
+       mode = '', meta = :meta::text, acquired_at = n.now, expires_at = n.now + :lease::bigint,
        reopens_at = CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END, lease_us = :lease::bigint
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
  WHERE l.name = :name::text;

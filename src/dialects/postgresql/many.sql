@@ -23,7 +23,7 @@ UPDATE {{lock}} AS l SET
 RETURNING l.name, l.token;
 
 -- name: acquire_many(name, owner, node, label, actor, lease, at_least, meta)
--- Every argument is an array, an element an ask without ticket and entry; no name twice. In one transaction, and without
+-- Every argument is an array, an element an ask without a ticket; no name twice. In one transaction, and without
 -- waiting for a row: the rows that are open and not locked elsewhere are locked in the order of names and taken as by
 -- acquire, then absent ones are made in that order. An answer for each that is not busy: its token, or 0 where it has to
 -- be asked for alone (its row is locked, or made or freed meanwhile; or tickets may be live). All busy: nothing is written.
@@ -51,7 +51,7 @@ taken AS (
          node = CASE WHEN l.owner = w.owner THEN l.node ELSE w.node END,
          label = CASE WHEN l.owner = w.owner THEN l.label ELSE w.label END,
          actor = CASE WHEN l.owner = w.owner THEN l.actor ELSE w.actor END,
-         entries = CASE WHEN l.owner = w.owner THEN l.entries ELSE '' END,
+         mode = '',
          lease_us = CASE WHEN l.owner = w.owner THEN greatest(l.lease_us, w.lease) ELSE w.lease END,
          meta = CASE WHEN l.owner = w.owner THEN l.meta ELSE w.meta END
     FROM open AS o JOIN wanted AS w ON w.name = o.name, floor AS f
@@ -92,7 +92,7 @@ mine AS MATERIALIZED (
   SELECT l.ctid AS at FROM wanted AS w JOIN {{lock}} AS l ON l.name = w.name AND l.owner = w.owner AND l.token = w.token
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
 freed AS (
-  UPDATE {{lock}} AS l SET owner = NULL, actor = l.owner, entries = '', meta = '',
+  UPDATE {{lock}} AS l SET owner = NULL, actor = l.owner, mode = '', meta = '',
          expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     FROM mine WHERE l.ctid = mine.at
   RETURNING l.name, CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 1 ELSE

@@ -9,16 +9,14 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
        CASE WHEN s.owner IS NOT NULL AND s.expires_at > s.now THEN s.expires_at - s.now
             WHEN s.reopens_at > s.now THEN s.reopens_at - s.now
             WHEN s.owner IS NOT NULL THEN s.expires_at - s.now ELSE 0 END,
-       CASE WHEN s.owner IS NULL THEN 0 WHEN s.entries = '' THEN 1
-            WHEN s.entries IN ('shared', 'permits') THEN
-              (SELECT count(*) FROM {{holder}} AS h
-                WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now)
-            ELSE length(s.entries) - length(replace(s.entries, ';', '')) - 1 END::bigint,
+       CASE WHEN s.owner IS NULL THEN 0 WHEN s.mode = '' THEN 1
+            ELSE (SELECT count(*) FROM {{holder}} AS h
+                   WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now) END::bigint,
        s.lease_us,
        (SELECT count(*) FROM {{waiter}} AS w WHERE w.name = s.name AND w.expires_at > s.now
            AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
        s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason,
-       CASE WHEN s.owner IS NOT NULL AND s.entries IN ('shared', 'permits') THEN s.entries ELSE 'exclusive' END
+       CASE WHEN s.owner IS NOT NULL AND s.mode <> '' THEN s.mode ELSE 'exclusive' END
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name = :name::text AND l.name <> '' OFFSET 0) AS s;
 
@@ -30,16 +28,14 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
        CASE WHEN s.owner IS NOT NULL AND s.expires_at > s.now THEN s.expires_at - s.now
             WHEN s.reopens_at > s.now THEN s.reopens_at - s.now
             WHEN s.owner IS NOT NULL THEN s.expires_at - s.now ELSE 0 END,
-       CASE WHEN s.owner IS NULL THEN 0 WHEN s.entries = '' THEN 1
-            WHEN s.entries IN ('shared', 'permits') THEN
-              (SELECT count(*) FROM {{holder}} AS h
-                WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now)
-            ELSE length(s.entries) - length(replace(s.entries, ';', '')) - 1 END::bigint,
+       CASE WHEN s.owner IS NULL THEN 0 WHEN s.mode = '' THEN 1
+            ELSE (SELECT count(*) FROM {{holder}} AS h
+                   WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now) END::bigint,
        s.lease_us,
        (SELECT count(*) FROM {{waiter}} AS w WHERE w.name = s.name AND w.expires_at > s.now
            AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
        s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason,
-       CASE WHEN s.owner IS NOT NULL AND s.entries IN ('shared', 'permits') THEN s.entries ELSE 'exclusive' END
+       CASE WHEN s.owner IS NOT NULL AND s.mode <> '' THEN s.mode ELSE 'exclusive' END
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name <> '' AND starts_with(l.name, :prefix::text) OFFSET 0) AS s
  ORDER BY s.name;

@@ -81,7 +81,7 @@ DELETE FROM {{waiter}} AS w USING unnest(:name::text[], :owner::text[]) AS x (na
 -- the lock on the row.
 UPDATE {{lock}} AS l
    SET token = :token::bigint + 1, owner = :new_owner::text, node = :node::text, label = :label::text,
-       actor = :actor::text, entries = '', meta = :meta::text,
+       actor = :actor::text, mode = '', meta = :meta::text,
        lease_us = CASE WHEN l.owner = :new_owner::text THEN greatest(l.lease_us, :lease::bigint) ELSE :lease::bigint END,
        acquired_at = CASE WHEN l.owner = :new_owner::text THEN l.acquired_at ELSE n.now END,
        expires_at = CASE WHEN l.owner = :new_owner::text THEN greatest(l.expires_at, n.now + :lease::bigint)
@@ -93,7 +93,7 @@ UPDATE {{lock}} AS l
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
  WHERE l.name = :name::text
    AND ((l.owner = :new_owner::text AND l.token = :token::bigint + 1)
-        OR (l.owner = :owner::text AND l.token = :token::bigint AND l.entries = '' AND l.reopens_at <= n.now
+        OR (l.owner = :owner::text AND l.token = :token::bigint AND l.mode = '' AND l.reopens_at <= n.now
             AND (l.next_ticket <= l.served_ticket
                  OR (:ticket::bigint > l.served_ticket
                      AND NOT EXISTS (SELECT FROM {{waiter}} AS w
@@ -121,10 +121,10 @@ waits AS MATERIALIZED (
 holds AS (
   SELECT w.thread, w.name, w.owner AS waiter, h.owner, h.actor, h.label, h.token
     FROM n, waits AS w JOIN {{lock}} AS l ON l.name = w.name,
-         LATERAL (SELECT l.owner, l.actor, l.label, l.token WHERE l.entries <> 'shared'
+         LATERAL (SELECT l.owner, l.actor, l.label, l.token WHERE l.mode NOT IN ('shared', 'node')
                    UNION ALL
                   SELECT s.owner, s.actor, s.label, s.token FROM {{holder}} AS s
-                   WHERE l.entries = 'shared' AND s.name = l.name AND s.gate = l.owner AND s.expires_at > n.now) AS h
+                   WHERE l.mode IN ('shared', 'node') AND s.name = l.name AND s.gate = l.owner AND s.expires_at > n.now) AS h
    WHERE l.owner IS NOT NULL AND l.expires_at > n.now),
 threads (thread) AS (
   SELECT right(:actor::text, 16)

@@ -1,17 +1,21 @@
--- This file knows how several hold one name on SQLite: readers, and those who have permits. schema/README.md says what the
--- columns mean; lock.sql beside this one how now is read.
+-- This file knows how several hold one name on SQLite: readers, those who have permits, the entries of a node.
+-- schema/README.md says what the columns mean; lock.sql beside this one how now is read.
 --
 -- Each holder has a row of its own, and the lock's row is the gate: its owner is none of theirs but the gate that their
--- rows name, its entries say in which mode it is held, its token grows with each of them, and it ends when the last of
--- them does. So whoever asks exclusively looks at nothing else. The writer of a file is alone: nobody comes between.
+-- rows name, its mode says how it is held, its token grows with each of them, and it ends when the last of them does. So
+-- whoever asks exclusively looks at nothing else. The writer of a file is alone: nobody comes between.
 -- A holder whose gate is not the owner of the lock's row holds nothing any more, however late it ends.
+-- The entries of a node have its token, the gate's: to others they are one holder. Its at-least time is the gate's as well,
+-- and its metadata is written there too.
 
--- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket) -> packet
+-- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket, alone) -> packet
 -- Makes the gate where there is none, takes out who is counted no more, and adds the holder where it may come in; then the
 -- gate says so. The answer is the token; 0: busy; and no row without the floor row. Once more by the same owner, or late:
 -- it has the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
--- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; a reader is counted by
--- nobody, and only goes with the others of its gate. Tickets are as in acquire.
+-- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted by
+-- nobody, and only go with the others of their gate. Tickets are as in acquire, but for who comes in where its node is
+-- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
+-- the actor) is in: the others of its node are out.
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name, f.token + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 FROM {{lock}} AS f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name);
@@ -26,18 +30,23 @@ UPDATE {{holder}} SET expires_at = max(expires_at, strftime('%s', 'now') * 10000
  WHERE name = :name AND owner = :owner AND token > 0 AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
 INSERT INTO {{holder}} (name, owner, gate, token, permits, permit_limit, node, label, actor, meta, acquired_at, expires_at,
                         reopens_at, lease_us)
-SELECT l.name, :owner, CASE WHEN l.live THEN l.owner ELSE :gate END, max(l.token, f.token) + 1,
+SELECT l.name, :owner, CASE WHEN l.joins THEN l.owner ELSE :gate END,
+       CASE WHEN l.joins AND :mode = 'node' THEN l.token ELSE max(l.token, f.token) + 1 END,
        CASE WHEN :mode = 'permits' THEN :permits ELSE 0 END, :limit, :node, :label, :actor, :meta, l.now, l.now + :lease,
-       CASE WHEN :at_least = 0 THEN 0 ELSE l.now + :at_least END, :lease
-  FROM (SELECT b.*, t.now, b.owner IS NOT NULL AND b.expires_at > t.now AS live
-          FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS b WHERE b.name = :name) AS l, {{lock}} AS f
- WHERE f.name = '' AND CASE WHEN l.live THEN l.entries = :mode ELSE l.reopens_at <= l.now END
+       CASE WHEN :at_least = 0 OR :mode = 'node' THEN 0 ELSE l.now + :at_least END, :lease
+  FROM (SELECT g.*, g.live AND (:alone = 0 OR EXISTS (SELECT 1 FROM {{holder}} AS x
+                                                       WHERE x.name = g.name AND x.gate = g.owner AND x.token > 0
+                                                         AND substr(x.actor, 1, 16) = substr(:actor, 1, 16))) AS joins
+          FROM (SELECT b.*, t.now, b.owner IS NOT NULL AND b.expires_at > t.now AS live
+                  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS b WHERE b.name = :name) AS g) AS l, {{lock}} AS f
+ WHERE f.name = ''
+   AND CASE WHEN l.live THEN l.mode = :mode AND (:mode <> 'node' OR l.node = :node) ELSE l.reopens_at <= l.now END
    AND NOT EXISTS (SELECT 1 FROM {{holder}} AS x
                     WHERE x.name = l.name AND x.owner = :owner AND (x.gate = '' OR (l.live AND x.gate = l.owner)))
    AND (:mode <> 'permits'
         OR :permits <= :limit - (SELECT coalesce(sum(x.permits), 0) FROM {{holder}} AS x
                                   WHERE l.live AND x.name = l.name AND x.gate = l.owner))
-   AND (l.next_ticket <= l.served_ticket
+   AND (l.next_ticket <= l.served_ticket OR (l.live AND :mode = 'node')
         OR NOT EXISTS (SELECT 1 FROM {{waiter}} AS w
                         WHERE w.name = l.name AND w.ticket > l.served_ticket AND w.expires_at > l.now
                           AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))
@@ -47,18 +56,22 @@ ON CONFLICT (name, owner) DO UPDATE
        acquired_at = excluded.acquired_at, expires_at = excluded.expires_at, reopens_at = excluded.reopens_at,
        lease_us = excluded.lease_us;
 UPDATE {{lock}} AS l
-   SET owner = h.gate, entries = :mode, token = max(l.token, h.token), actor = '', meta = '',
+   SET owner = h.gate, mode = :mode, token = max(l.token, h.token), actor = '',
+       meta = CASE WHEN l.owner IS h.gate THEN l.meta WHEN :mode = 'node' THEN h.meta ELSE '' END,
        node = CASE WHEN h.token > l.token THEN h.node ELSE l.node END,
        label = CASE WHEN h.token > l.token THEN h.label ELSE l.label END,
        acquired_at = CASE WHEN l.owner IS h.gate THEN l.acquired_at ELSE h.acquired_at END,
        lease_us = CASE WHEN l.owner IS h.gate THEN max(l.lease_us, h.lease_us) ELSE h.lease_us END,
        expires_at = CASE WHEN l.owner IS h.gate THEN max(l.expires_at, h.expires_at, h.reopens_at)
                          ELSE max(h.expires_at, h.reopens_at) END,
-       next_ticket = max(l.next_ticket, :ticket), served_ticket = max(l.served_ticket, :ticket)
+       reopens_at = CASE WHEN :mode = 'node' AND :at_least > 0 THEN max(l.reopens_at, h.acquired_at + :at_least)
+                         ELSE l.reopens_at END,
+       next_ticket = max(l.next_ticket, :ticket),
+       served_ticket = CASE WHEN :mode = 'node' AND l.owner IS h.gate THEN l.served_ticket
+                            ELSE max(l.served_ticket, :ticket) END
   FROM {{holder}} AS h
  WHERE l.name = :name AND h.name = l.name AND h.owner = :owner
-   AND ((h.gate = l.owner AND (h.token > l.token OR max(h.expires_at, h.reopens_at) > l.expires_at))
-        OR (h.token > l.token AND (l.owner IS NULL OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000) AND l.reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000));
+   AND (h.gate = l.owner OR (h.gate = :gate AND h.token > l.token));
 SELECT CASE WHEN h.gate = l.owner AND h.token > 0 THEN h.token ELSE 0 END,
        h.gate IS NOT NULL AND h.gate = l.owner AND :ticket > 0 AND l.wanted_until > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
   FROM {{lock}} AS f LEFT JOIN {{lock}} AS l ON l.name = :name
@@ -68,12 +81,13 @@ SELECT CASE WHEN h.gate = l.owner AND h.token > 0 THEN h.token ELSE 0 END,
 -- name: drop_holder(name, owner, token, refused) -> packet
 -- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
 -- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, or all but what has this one, negative;
--- and where :refused is not 0 it is not granted the name any more for so long. Those whose lease is over keep no gate closed. The answer: whether it was there, and whether somebody waits.
+-- and where :refused is not 0 it is not granted the name any more for so long. Those whose lease is over keep no gate closed.
+-- The answer: whether it was there, whether somebody waits, and whether others of its node hold the name.
 DELETE FROM {{holder}}
  WHERE name = :name AND owner = :owner AND gate <> '' AND gate IS NOT (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
 UPDATE {{lock}} AS l
    SET owner = CASE WHEN r.until IS NULL THEN NULL ELSE l.owner END,
-       entries = CASE WHEN r.until IS NULL THEN '' ELSE l.entries END,
+       mode = CASE WHEN r.until IS NULL THEN '' ELSE l.mode END, meta = CASE WHEN r.until IS NULL THEN '' ELSE l.meta END,
        node = CASE WHEN r.until IS NULL THEN r.node ELSE l.node END,
        label = CASE WHEN r.until IS NULL THEN r.label ELSE l.label END,
        expires_at = coalesce(r.until, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
@@ -103,7 +117,8 @@ DELETE FROM {{holder}}
 SELECT changes() > 0
        OR EXISTS (SELECT 1 FROM {{holder}} AS h
                    WHERE h.name = :name AND h.owner = :owner AND h.token = 0 AND h.gate <> '' AND :token > 0),
-       l.wanted_until > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AND (l.owner IS NULL OR l.entries = 'permits')
+       l.wanted_until > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AND (l.owner IS NULL OR l.mode = 'permits'),
+       l.mode = 'node' AND l.token = :token
   FROM {{lock}} AS l WHERE l.name = :name;
 
 -- name: renew_holders(name, owner, token, lease) -> packet
@@ -120,11 +135,17 @@ SELECT h.owner,
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
 -- name: extend_holder(name, owner, token, lease, at_least) -> packet
-UPDATE {{holder}}
-   SET lease_us = :lease, expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease),
-       reopens_at = CASE WHEN :at_least = 0 THEN reopens_at ELSE max(reopens_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :at_least) END
- WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
-UPDATE {{lock}} AS l SET expires_at = max(l.expires_at, h.expires_at, h.reopens_at) FROM {{holder}} AS h
+UPDATE {{holder}} AS h
+   SET lease_us = :lease, expires_at = max(h.expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease),
+       reopens_at = CASE WHEN :at_least = 0 OR l.mode = 'node' THEN h.reopens_at
+                         ELSE max(h.reopens_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :at_least) END
+  FROM {{lock}} AS l
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token AND l.name = h.name AND l.owner = h.gate;
+UPDATE {{lock}} AS l
+   SET expires_at = max(l.expires_at, h.expires_at, h.reopens_at),
+       reopens_at = CASE WHEN :at_least = 0 OR l.mode <> 'node' THEN l.reopens_at
+                         ELSE max(l.reopens_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :at_least) END
+  FROM {{holder}} AS h
  WHERE l.name = :name AND h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner;
 SELECT EXISTS (SELECT 1 FROM {{waiter}} AS w
                 WHERE w.name = l.name AND w.owner <> h.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
@@ -133,8 +154,8 @@ SELECT EXISTS (SELECT 1 FROM {{waiter}} AS w
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
 -- name: update_holder_metadata(name, owner, token, meta, keep) -> packet
-UPDATE {{lock}} SET kept = :meta
- WHERE name = :name AND :keep <> 0
+UPDATE {{lock}} SET kept = CASE WHEN :keep = 0 THEN kept ELSE :meta END, meta = CASE WHEN mode = 'node' THEN :meta ELSE meta END
+ WHERE name = :name AND (:keep <> 0 OR mode = 'node')
    AND owner = (SELECT h.gate FROM {{holder}} AS h WHERE h.name = :name AND h.owner = :owner AND h.token = :token);
 UPDATE {{holder}} SET meta = :meta
  WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
@@ -154,21 +175,22 @@ SELECT h.permits FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND 
 -- name: rename_holder(name, owner, token, actor)
 UPDATE {{holder}} SET actor = :actor WHERE name = :name AND owner = :owner AND token = :token;
 
--- name: look_to_join(name, owner, mode, permits, limit, ticket)
+-- name: look_to_join(name, owner, mode, node, permits, limit, ticket)
 -- As look, for who would come in beside others. The owner is answered where it is in already.
 SELECT s.opens_at <= s.now AND s.queued_until <= s.now, max(0, s.opens_at - s.now, s.queued_until - s.now),
-       s.queued_until > s.now, CASE WHEN s.live AND s.entries <> :mode THEN s.actor ELSE '' END,
-       max(0, s.wanted_until - s.now), CASE WHEN s.inside THEN :owner ELSE '' END, s.token, s.live AND s.entries IN ('shared', 'permits')
+       s.queued_until > s.now, CASE WHEN s.live AND s.mode <> :mode THEN s.actor ELSE '' END,
+       max(0, s.wanted_until - s.now), CASE WHEN s.inside THEN :owner ELSE '' END, s.token, s.live AND s.mode <> ''
   FROM (SELECT g.*,
                CASE WHEN NOT g.live THEN g.reopens_at
-                    WHEN g.entries <> :mode THEN max(g.reopens_at, g.expires_at)
+                    WHEN NOT g.joins THEN max(g.reopens_at, g.expires_at)
                     WHEN :mode = 'permits' AND :permits > :limit - g.taken THEN coalesce(g.first_end, g.expires_at)
                     ELSE 0 END AS opens_at,
-               CASE WHEN g.next_ticket <= g.served_ticket THEN 0
+               CASE WHEN g.next_ticket <= g.served_ticket OR (g.joins AND :mode = 'node') THEN 0
                     ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w
                                     WHERE w.name = :name AND w.ticket > g.served_ticket AND w.expires_at > g.now
                                       AND (:ticket <= g.served_ticket OR w.ticket < :ticket)), 0) END AS queued_until
           FROM (SELECT l.*, t.now, l.owner IS NOT NULL AND l.expires_at > t.now AS live,
+                       l.expires_at > t.now AND l.mode = :mode AND (:mode <> 'node' OR l.node = :node) AS joins,
                        (SELECT coalesce(sum(x.permits), 0) FROM {{holder}} AS x
                          WHERE :mode = 'permits' AND x.name = l.name AND x.gate = l.owner
                            AND max(x.expires_at, x.reopens_at) > t.now) AS taken,
@@ -197,12 +219,12 @@ UPDATE {{holder}} SET expires_at = max(expires_at + 1, strftime('%s', 'now') * 1
 INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
 SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000, max(l.expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease),
        l.reopens_at, l.lease_us
-  FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.entries = ''
+  FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = ''
 ON CONFLICT (name, owner) DO NOTHING;
-UPDATE {{lock}} AS l SET owner = h.gate, entries = 'shared', token = h.token, actor = '', meta = '',
+UPDATE {{lock}} AS l SET owner = h.gate, mode = 'shared', token = h.token, actor = '', meta = '',
        expires_at = max(h.expires_at, h.reopens_at)
   FROM {{holder}} AS h
- WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.entries = ''
+ WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = ''
    AND h.name = l.name AND h.owner = :new_owner AND h.token = l.token + 1;
 SELECT h.token FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :new_owner AND h.token = :token + 1;
@@ -210,12 +232,12 @@ SELECT h.token FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.
 -- name: upgrade(name, owner, token, new_owner, lease) -> packet
 -- From the only one who shares it to its one holder, under the next token; others whose lease lasts keep it from that. Once
 -- more after an answer that was lost: it is the holder already. The answer is its token.
-UPDATE {{lock}} AS l SET owner = :new_owner, entries = '', token = l.token + 1, node = h.node, label = h.label,
+UPDATE {{lock}} AS l SET owner = :new_owner, mode = '', token = l.token + 1, node = h.node, label = h.label,
        actor = h.actor, meta = h.meta, acquired_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000, lease_us = h.lease_us, reopens_at = max(l.reopens_at, h.reopens_at),
        expires_at = max(h.expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
   FROM {{holder}} AS h
  WHERE l.name = :name AND h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner
-   AND l.entries = 'shared'
+   AND l.mode = 'shared'
    AND NOT EXISTS (SELECT 1 FROM {{holder}} AS x
                     WHERE x.name = l.name AND x.gate = l.owner AND x.owner <> :owner
                       AND max(x.expires_at, x.reopens_at) > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000);

@@ -7,17 +7,15 @@
 -- but not by an owner that has given it back, which the actor of a freed row names. Nothing of one owner makes the end
 -- of its lease earlier but what ends it: whatever is sent twice, or arrives late, takes nothing away.
 
--- name: acquire(name, owner, node, label, actor, lease, at_least, meta, entry, ticket)
+-- name: acquire(name, owner, node, label, actor, lease, at_least, meta, ticket)
 -- One row, the token; no row: busy, and nothing was written. The same owner keeps what it was granted; its lease ends
--- no sooner than it did, and that of a node's row, where each entry has an end of its own, when it did. Without the
--- floor row the token of a new row would be NULL, which the table refuses.
+-- no sooner than it did. Without the floor row the token of a new row would be NULL, which the table refuses.
 -- Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for; a ticket
 -- that is over counts as none. The grant ends its ticket, or all that were passed over.
 INSERT INTO {{lock}} AS l
-       (name, node, owner, entries, token, acquired_at, expires_at, reopens_at, lease_us, meta, label, actor,
+       (name, node, owner, token, acquired_at, expires_at, reopens_at, lease_us, meta, label, actor,
         next_ticket, served_ticket)
 SELECT :name, :node, :owner,
-       CASE WHEN :entry = '' THEN '' ELSE ';' || :entry || '=' || printf('%016d', t.now + :lease) || ';' END,
        (SELECT f.token FROM {{lock}} AS f WHERE f.name = '') + 1, t.now, t.now + :lease,
        CASE WHEN :at_least = 0 THEN 0 ELSE t.now + :at_least END, :lease, :meta, :label, :actor,
        max(coalesce(b.next_ticket, 0), :ticket),
@@ -34,13 +32,13 @@ ON CONFLICT (name) DO UPDATE SET
        owner = excluded.owner,
        token = CASE WHEN l.owner IS excluded.owner THEN l.token ELSE max(l.token + 1, excluded.token) END,
        acquired_at = CASE WHEN l.owner IS excluded.owner THEN l.acquired_at ELSE excluded.acquired_at END,
-       expires_at = CASE WHEN l.owner IS NOT excluded.owner THEN excluded.expires_at WHEN l.entries <> '' THEN l.expires_at
-                         ELSE max(l.expires_at, excluded.expires_at) END,
+       expires_at = CASE WHEN l.owner IS excluded.owner THEN max(l.expires_at, excluded.expires_at)
+                         ELSE excluded.expires_at END,
        reopens_at = CASE WHEN l.owner IS excluded.owner THEN l.reopens_at ELSE excluded.reopens_at END,
        node = CASE WHEN l.owner IS excluded.owner THEN l.node ELSE excluded.node END,
        label = CASE WHEN l.owner IS excluded.owner THEN l.label ELSE excluded.label END,
        actor = CASE WHEN l.owner IS excluded.owner THEN l.actor ELSE excluded.actor END,
-       entries = CASE WHEN l.owner IS excluded.owner THEN l.entries ELSE excluded.entries END,
+       mode = '',
        lease_us = CASE WHEN l.owner IS excluded.owner THEN max(l.lease_us, excluded.lease_us) ELSE excluded.lease_us END,
        meta = CASE WHEN l.owner IS excluded.owner THEN l.meta ELSE excluded.meta END,
        next_ticket = excluded.next_ticket,
@@ -52,7 +50,7 @@ RETURNING token;
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
 -- late is refused.
 UPDATE {{lock}}
-   SET owner = NULL, entries = '', meta = '', actor = owner,
+   SET owner = NULL, mode = '', meta = '', actor = owner,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner = :owner AND token = :token;
 
@@ -63,7 +61,7 @@ INSERT INTO {{lock}} AS l (name, token, actor, expires_at)
 SELECT :name, f.token + 1, :owner, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
   FROM {{lock}} AS f WHERE f.name = ''
 ON CONFLICT (name) DO UPDATE SET
-       owner = NULL, entries = '', meta = '', actor = excluded.actor,
+       owner = NULL, mode = '', meta = '', actor = excluded.actor,
        expires_at = CASE WHEN l.owner IS NULL THEN l.expires_at ELSE excluded.expires_at END
  WHERE l.owner IS NULL OR l.owner = excluded.actor;
 
@@ -92,25 +90,25 @@ RETURNING EXISTS (SELECT 1 FROM {{waiter}} AS w
                    WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > served_ticket)
                      AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000);
 
--- name: update_metadata(name, owner, token, mark, meta, keep)
--- Of a grant, or of an entry of a node (:mark, as in fence) that is still in its row. No test of time: as long as nobody
--- took the row, it may be written. What is kept is written here alone, and by no other statement taken away.
+-- name: update_metadata(name, owner, token, meta, keep)
+-- No test of time: as long as nobody took the row, it may be written. What is kept is only written by who holds the name,
+-- and by no other statement taken away.
 UPDATE {{lock}} SET meta = :meta, kept = CASE WHEN :keep = 0 THEN kept ELSE :meta END
- WHERE name = :name AND owner = :owner AND token = :token AND (:mark = '' OR instr(entries, :mark) > 0);
+ WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: adopt(name, owner, token, new_owner, node, label, actor, lease, meta)
 -- The same grant under another owner, so that only one of those who know it has it. Once more after an answer that was
--- lost: the row is the new owner's already. A row of a node is shared by its entries, and not adopted.
+-- lost: the row is the new owner's already.
 UPDATE {{lock}}
    SET owner = :new_owner, node = :node, label = :label, actor = :actor, lease_us = :lease,
        meta = CASE WHEN :meta = '' THEN meta ELSE :meta END,
        expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
- WHERE name = :name AND token = :token AND owner IN (:owner, :new_owner) AND entries = '';
+ WHERE name = :name AND token = :token AND owner IN (:owner, :new_owner) AND mode = '';
 
 -- name: force_release(name, token, reason)
 -- The token moves on, so that the holder's next renewal is refused; what is said of the end under that token says why.
 UPDATE {{lock}}
-   SET owner = NULL, token = token + 1, entries = '', meta = '', actor = owner,
+   SET owner = NULL, token = token + 1, mode = '', meta = '', actor = owner,
        ended_token = token + 1, outcome = 'forced', reason = :reason,
        expires_at = min(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
@@ -128,8 +126,8 @@ SELECT 1 FROM {{lock}}
 SELECT max(opens_at, queued_until) <= now, max(opens_at - now, queued_until - now, 0), queued_until > now,
        CASE WHEN owner IS NOT NULL AND expires_at > now THEN actor ELSE '' END, max(0, wanted_until - now),
        CASE WHEN expires_at > now THEN coalesce(owner, '') ELSE '' END, token,
-       expires_at > now AND entries IN ('shared', 'permits')
-  FROM (SELECT l.owner, l.entries, l.token, l.expires_at, l.actor, l.wanted_until, t.now,
+       expires_at > now AND mode <> ''
+  FROM (SELECT l.owner, l.mode, l.token, l.expires_at, l.actor, l.wanted_until, t.now,
                max(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END) AS opens_at,
                CASE WHEN l.next_ticket <= l.served_ticket THEN 0
                     ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w
@@ -196,7 +194,7 @@ DELETE FROM {{lock}}
 
 -- name: abandoned(prefix, after, limit)
 -- A row that several hold names nobody: each of them is told by itself (dead_holders).
-SELECT name, CASE WHEN entries IN ('shared', 'permits') THEN '' ELSE node END, label, token, now - expires_at
+SELECT name, CASE WHEN mode <> '' THEN '' ELSE node END, label, token, now - expires_at
   FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
           FROM {{lock}}
          WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT))
@@ -206,7 +204,7 @@ SELECT name, CASE WHEN entries IN ('shared', 'permits') THEN '' ELSE node END, l
 -- name: settle(name, token, settler)
 -- The actor says who did it, until the next grant: an answer that was lost can be asked for again.
 UPDATE {{lock}}
-   SET owner = NULL, token = token + 1, entries = '', meta = '', actor = :settler,
+   SET owner = NULL, token = token + 1, mode = '', meta = '', actor = :settler,
        ended_token = token + 1, outcome = 'expired', reason = ''
  WHERE name = :name AND owner IS NOT NULL AND token = :token
    AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
@@ -215,13 +213,12 @@ UPDATE {{lock}}
 -- Which installation this is, and in which file, twice.
 SELECT i.meta, p.file, p.file FROM {{lock}} AS i, pragma_database_list AS p WHERE i.name = '' AND p.name = 'main';
 
--- name: fence(name, owner, token, mark, lease, installation)
+-- name: fence(name, owner, token, lease, installation)
 -- In the caller's transaction: proves the lease by writing its row; no row changed: the lease is not the caller's any
--- more, or this is another installation. No test of time: as long as nobody took the row, it may be fenced. A node's entry
--- (:mark is ;<id>=) must still be in it.
+-- more, or this is another installation. No test of time: as long as nobody took the row, it may be fenced.
 UPDATE {{lock}}
    SET expires_at = max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
- WHERE name = :name AND owner = :owner AND token = :token AND (:mark = '' OR instr(entries, :mark) > 0)
+ WHERE name = :name AND owner = :owner AND token = :token
    AND EXISTS (SELECT 1 FROM {{lock}} AS i WHERE i.name = '' AND i.meta = :installation);
 
 -- name: peek(name)
@@ -242,7 +239,7 @@ SELECT 1 FROM {{lock}} WHERE name = :name AND name = '';
 -- next token. In another installation nothing.
 INSERT INTO {{lock}} AS l (name, token)
 SELECT :name, max(f.token, :floor) FROM {{lock}} AS f WHERE f.name = '' AND f.meta = :installation
-ON CONFLICT (name) DO UPDATE SET entries = ''
+ON CONFLICT (name) DO UPDATE SET mode = ''
  WHERE l.reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
    AND (l.owner IS NULL OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
 RETURNING max(token, :floor) + 1;
@@ -252,7 +249,7 @@ RETURNING max(token, :floor) + 1;
 -- back; with one it is a lease.
 UPDATE {{lock}}
    SET token = :token, owner = :owner, node = :node, label = :label,
-       actor = CASE WHEN :owner IS NULL THEN actor ELSE :actor END, entries = '', meta = :meta,
+       actor = CASE WHEN :owner IS NULL THEN actor ELSE :actor END, mode = '', meta = :meta,
        acquired_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease,
        reopens_at = CASE WHEN :at_least = 0 THEN 0

@@ -2,7 +2,7 @@
 -- for one.
 
 -- name: acquire_many(name, owner, node, label, actor, lease, at_least, meta)
--- acquire, for asks without ticket and entry: once a row, all rows in one transaction. No name twice. An answer for each
+-- acquire, for asks without a ticket: once a row, all rows in one transaction. No name twice. An answer for each
 -- that is not busy: its name and token.
 INSERT INTO {{lock}} AS l
        (name, node, owner, token, acquired_at, expires_at, reopens_at, lease_us, meta, label, actor, next_ticket,
@@ -27,7 +27,7 @@ ON CONFLICT (name) DO UPDATE SET
        node = CASE WHEN l.owner IS excluded.owner THEN l.node ELSE excluded.node END,
        label = CASE WHEN l.owner IS excluded.owner THEN l.label ELSE excluded.label END,
        actor = CASE WHEN l.owner IS excluded.owner THEN l.actor ELSE excluded.actor END,
-       entries = CASE WHEN l.owner IS excluded.owner THEN l.entries ELSE '' END,
+       mode = '',
        lease_us = CASE WHEN l.owner IS excluded.owner THEN max(l.lease_us, excluded.lease_us) ELSE excluded.lease_us END,
        meta = CASE WHEN l.owner IS excluded.owner THEN l.meta ELSE excluded.meta END,
        served_ticket = CASE WHEN l.owner IS excluded.owner THEN l.served_ticket
@@ -44,7 +44,7 @@ SELECT name, 1 FROM {{lock}}
 -- name: release_many(name, owner, token)
 -- Once a row, all rows in one transaction. No name twice. An answer for each that was freed.
 UPDATE {{lock}}
-   SET owner = NULL, entries = '', meta = '', actor = owner,
+   SET owner = NULL, mode = '', meta = '', actor = owner,
        expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
  WHERE name = :name AND owner = :owner AND token = :token
 RETURNING name, 1;

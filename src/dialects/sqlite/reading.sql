@@ -4,16 +4,14 @@
 -- name: inspect(name)
 SELECT name, node, owner, label, meta, token, state, now - acquired_at,
        CASE state WHEN 'free' THEN 0 WHEN 'closed' THEN reopens_at - now ELSE expires_at - now END,
-       CASE WHEN state IN ('free', 'closed') THEN 0 WHEN entries = '' THEN 1
-            WHEN entries IN ('shared', 'permits') THEN
-              (SELECT count(*) FROM {{holder}} AS h
-                WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now)
-            ELSE length(entries) - length(replace(entries, ';', '')) - 1 END,
+       CASE WHEN state IN ('free', 'closed') THEN 0 WHEN mode = '' THEN 1
+            ELSE (SELECT count(*) FROM {{holder}} AS h
+                   WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now) END,
        lease_us,
        (SELECT count(*) FROM {{waiter}} AS w
          WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
        kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason,
-       CASE WHEN owner IS NOT NULL AND entries IN ('shared', 'permits') THEN entries ELSE 'exclusive' END
+       CASE WHEN owner IS NOT NULL AND mode <> '' THEN mode ELSE 'exclusive' END
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
@@ -25,16 +23,14 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
 -- No byte of UTF-8 is FF, so every name that begins with the prefix is below prefix + FF.
 SELECT name, node, owner, label, meta, token, state, now - acquired_at,
        CASE state WHEN 'free' THEN 0 WHEN 'closed' THEN reopens_at - now ELSE expires_at - now END,
-       CASE WHEN state IN ('free', 'closed') THEN 0 WHEN entries = '' THEN 1
-            WHEN entries IN ('shared', 'permits') THEN
-              (SELECT count(*) FROM {{holder}} AS h
-                WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now)
-            ELSE length(entries) - length(replace(entries, ';', '')) - 1 END,
+       CASE WHEN state IN ('free', 'closed') THEN 0 WHEN mode = '' THEN 1
+            ELSE (SELECT count(*) FROM {{holder}} AS h
+                   WHERE h.name = s.name AND h.gate = s.owner AND h.token > 0 AND h.expires_at > s.now) END,
        lease_us,
        (SELECT count(*) FROM {{waiter}} AS w
          WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
        kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason,
-       CASE WHEN owner IS NOT NULL AND entries IN ('shared', 'permits') THEN entries ELSE 'exclusive' END
+       CASE WHEN owner IS NOT NULL AND mode <> '' THEN mode ELSE 'exclusive' END
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'

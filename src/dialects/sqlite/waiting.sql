@@ -77,7 +77,7 @@ DELETE FROM {{waiter}}
 -- here. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
 -- nothing.
 UPDATE {{lock}} AS l
-   SET token = :token + 1, owner = :new_owner, node = :node, label = :label, actor = :actor, entries = '', meta = :meta,
+   SET token = :token + 1, owner = :new_owner, node = :node, label = :label, actor = :actor, mode = '', meta = :meta,
        lease_us = CASE WHEN l.owner = :new_owner THEN max(l.lease_us, :lease) ELSE :lease END,
        acquired_at = CASE WHEN l.owner = :new_owner THEN l.acquired_at ELSE t.now END,
        expires_at = CASE WHEN l.owner = :new_owner THEN max(l.expires_at, t.now + :lease) ELSE t.now + :lease END,
@@ -86,7 +86,7 @@ UPDATE {{lock}} AS l
   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
  WHERE l.name = :name
    AND ((l.owner = :new_owner AND l.token = :token + 1)
-        OR (l.owner = :owner AND l.token = :token AND l.entries = '' AND l.reopens_at <= t.now
+        OR (l.owner = :owner AND l.token = :token AND l.mode = '' AND l.reopens_at <= t.now
             AND (l.next_ticket <= l.served_ticket
                  OR (:ticket > l.served_ticket
                      AND NOT EXISTS (SELECT 1 FROM {{waiter}} AS w
@@ -112,7 +112,7 @@ holds AS MATERIALIZED (
          coalesce(h.owner, l.owner) AS owner, coalesce(h.actor, l.actor) AS actor, coalesce(h.label, l.label) AS label,
          coalesce(h.token, l.token) AS token
     FROM t, live AS w JOIN {{lock}} AS l ON l.name = w.name
-         LEFT JOIN {{holder}} AS h ON l.entries = 'shared' AND h.name = l.name AND h.gate = l.owner AND h.expires_at > t.now
+         LEFT JOIN {{holder}} AS h ON l.mode IN ('shared', 'node') AND h.name = l.name AND h.gate = l.owner AND h.expires_at > t.now
    WHERE l.owner IS NOT NULL AND l.expires_at > t.now
      AND CASE WHEN w.thread = substr(:actor, -16) THEN w.owner = :owner AND w.actor = :actor ELSE w.place = 1 END),
 threads (thread) AS (

@@ -23,8 +23,14 @@ std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const L
   ensure_running();
   const auto row = inspect(name);
   if (!row || row->owner.empty()) return nullptr;
-  const bool shared = row->mode != Mode::exclusive;  // the row is that of all who share it
+  // The row is that of all who hold it; of a node they have its token.
+  const bool shared = row->mode == Mode::shared || row->mode == Mode::permits;
   if (!shared && row->token != grant.token) return nullptr;
+  if (row->mode == Mode::node)
+    throw Error(Fault::misuse,
+                fmt::format("the lock {} (token {}) is shared by the entries of the node {}: it is not adopted, "
+                            "but entered (Reentrance::node)",
+                            in_quotes(name.text()), number(grant.token), in_quotes(row->node)));
   auto known = options;
   if (!known.lease) known.lease = row->lease;
   const auto terms = terms_of(known);
@@ -56,17 +62,9 @@ std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const L
     if (in_doubt) adoptions_.note(name.text(), grant, std::move(heir));
     throw;
   }
-  if (!adopted) {
-    const auto now = inspect(name);
-    if (now && now->owner == grant.owner && now->token == grant.token)
-      throw Error(Fault::misuse,
-                  fmt::format("the lock {} (token {}) is shared by the entries of the node {}: it is not adopted, "
-                              "but entered (Reentrance::node)",
-                              in_quotes(name.text()), number(grant.token), in_quotes(now->node)));
-    return nullptr;
-  }
+  if (!adopted) return nullptr;
   if (planted("adopt_trusts_answer")) sent = BootClock::now();
-  auto held = std::make_shared<Lease>(name, heir, grant.token, terms, sent, std::string_view{}, begun);
+  auto held = std::make_shared<Lease>(name, heir, grant.token, terms, sent, begun);
   held->in_mode(*adopted);
   held->say(options);
   events_->counters().adopted.add();

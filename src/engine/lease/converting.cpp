@@ -56,7 +56,6 @@ void Core::check_convertible(const Lease& held, Mode from) {
     refuse(fmt::format("is held in mode {}, and only {} one can be made {}", to_string(held.mode()),
                        from == Mode::exclusive ? "an exclusive" : "a shared",
                        from == Mode::exclusive ? "shared" : "exclusive"));
-  if (!held.entry().empty()) refuse("is its node's (Reentrance::node), and stays exclusive");
   if (entries_.inside(held) != 1) refuse("has been entered more than once: leave the inner ones first");
 }
 
@@ -87,8 +86,8 @@ std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to
   } catch (const Error&) {
     if (!(trusted_no_longer || unanswered) || planted("doubted_upgrade_kept")) throw;
     if (held->lose(Loss::unconfirmed)) events_->emit_loss(held, "nobody answered when it was to be converted");
-    renewer_.free_later({held->name(), held->owner(), {}, {}, false, held->longest(), held->mode()});
-    renewer_.free_later({held->name(), owner, {}, {}, false, held->longest(), to});
+    renewer_.free_later({held->name(), held->owner(), {}, false, held->longest(), held->mode()});
+    renewer_.free_later({held->name(), owner, {}, false, held->longest(), to});
     throw;
   }
   if (!token) {
@@ -99,7 +98,7 @@ std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to
   }
   std::optional<Instant> begun;  // max_hold goes on
   if (held->ends() != Instant::max()) begun = held->ends() - terms.max_hold;
-  auto next = std::make_shared<Lease>(Name(held->name()), owner, *token, terms, sent, std::string_view{}, begun);
+  auto next = std::make_shared<Lease>(Name(held->name()), owner, *token, terms, sent, begun);
   next->in_mode(to);
   next->say(*held);
   next->passed.since = sent;

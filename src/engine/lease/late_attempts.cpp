@@ -10,8 +10,7 @@ inline namespace v0 {
 using engine::Lease;
 
 void Core::free_later(const Request& request) {
-  renewer_.free_later(
-      {request.name.text(), request.owner.text(), request.entry, {}, false, request.terms.lease, request.mode});
+  renewer_.free_later({request.name.text(), request.owner.text(), {}, false, request.terms.lease, request.mode});
 }
 
 // Frees what a late attempt of this engine holds: its grant is nobody's. False: it is somebody's, or free.
@@ -26,7 +25,6 @@ bool Core::free_late_grant(const Name& name, const store::Availability& availabi
   const auto leftover = renewer_.leftover(name.text(), availability.owner, availability.token);
   if (!leftover) return false;
   retry(deadline, [&](Deadline until) {
-    if (!leftover->entry.empty()) return table_->leave(name.text(), leftover->entry, until).was_there;
     const store::LeaseKey key{name.text(), availability.owner, availability.token};
     return table_->release(key, until);
   });
@@ -36,15 +34,14 @@ bool Core::free_late_grant(const Name& name, const store::Availability& availabi
 // An attempt at it that got no answer may be granted the name once more, when it is somebody else's turn.
 void Core::expect_late_attempts(const Lease& held) {
   if (held.unanswered)
-    renewer_.free_later(
-        {held.name(), held.owner(), std::string(held.entry()), held.token(), true, held.longest(), held.mode()});
+    renewer_.free_later({held.name(), held.owner(), held.token(), true, held.longest(), held.mode()});
 }
 
 // A hand-over to somebody who has given up may still take effect. Once the row is free of its first holder it cannot;
 // then the heir's name is taken out of it.
 void Core::disown(const Lease& held, const std::string& heir) {
-  renewer_.free_later({held.name(), held.owner(), std::string(held.entry()), {}, false, held.longest()});
-  renewer_.free_later({held.name(), heir, {}, {}, false, held.longest()});
+  renewer_.free_later({held.name(), held.owner(), {}, false, held.longest()});
+  renewer_.free_later({held.name(), heir, {}, false, held.longest()});
 }
 
 }  // namespace v0

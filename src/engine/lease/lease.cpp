@@ -31,14 +31,13 @@ Mutexes& mutexes() {
 
 }  // namespace
 
-Lease::Lease(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent, std::string_view entry,
+Lease::Lease(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent,
              std::optional<Instant> begun)
     : passed{0, sent},
       name_(std::move(name)),
       owner_(owner),
       token_(token),
       ends_(terms.max_hold > Duration{} ? later(begun.value_or(sent), terms.max_hold) : Instant::max()),
-      inside_(entry.empty() ? nullptr : std::make_unique<Inside>(Inside{std::string(entry)})),
       longest_(terms.lease),
       sent_(sent),
       until_(trust_from(sent, terms.lease, terms.margin).time_since_epoch().count()) {
@@ -73,7 +72,7 @@ store::LeaseKey Lease::key() const {
   auto lease = terms_.lease;
   if (ends_ != Instant::max())
     lease = std::clamp(std::chrono::floor<Duration>(ends_ - BootClock::now()), Duration{}, lease);
-  return {name_.text(), owner_, token_, entry(), lease, mode_};
+  return {name_.text(), owner_, token_, lease, mode_};
 }
 
 void Lease::trust_no_longer() noexcept {

@@ -52,8 +52,7 @@ class Lease {
   using ThreadId = std::uint64_t;
 
   // `sent`: the request that was answered. `begun`: the first that may have been granted, where that was another one.
-  // `entry`: its identity in the row, in node mode.
-  Lease(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent, std::string_view entry = {},
+  Lease(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent,
         std::optional<Instant> begun = {});
 
   const std::string& name() const noexcept { return name_.text(); }
@@ -62,9 +61,6 @@ class Lease {
   Mode mode() const noexcept { return mode_; }
   // Set before the grant is shared.
   void in_mode(Mode mode) noexcept { mode_ = mode; }
-  std::string_view entry() const noexcept { return inside_ ? std::string_view{inside_->entry} : std::string_view{}; }
-  // Whether its row is it alone: neither a node's nor shared.
-  bool plain() const noexcept { return !inside_ && mode_ == Mode::exclusive; }
   // With the length that a renewal or a fence may give it now: its lease, within max_hold.
   store::LeaseKey key() const;
   // Whether it is to be renewed at all: shorter leases than some are over before a renewal could be confirmed.
@@ -171,9 +167,6 @@ class Lease {
   }
   Said said() const noexcept { return said_ ? Said{said_->label, said_->job.name()} : Said{}; }
 
-  // In node mode: see NodeOwners. Set before the grant is shared.
-  void keep(std::shared_ptr<const std::string> owner_mark) { inside_->owner_mark = std::move(owner_mark); }
-
   // Whose grant it is, for as long as it is held: that of the thread that took it. Once its Lock was moved nobody can say,
   // until a thread uses it, and then it is that thread's. Nothing of this is for grants that were nobody's from the
   // beginning, or a job's with a name, whose they stay.
@@ -196,12 +189,6 @@ class Lease {
 
  private:
   static constexpr int holding = -1, gone = -2;
-
-  // In node mode.
-  struct Inside {
-    std::string entry;
-    std::shared_ptr<const std::string> owner_mark{};
-  };
 
   struct Words {
     std::optional<std::string> label;
@@ -226,7 +213,6 @@ class Lease {
   const std::string owner_;
   const Token token_;
   const Instant ends_;
-  const std::unique_ptr<Inside> inside_;
   std::unique_ptr<const Words> said_{};
   // Guarded by mutex():
   Terms terms_;

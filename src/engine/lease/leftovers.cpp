@@ -6,9 +6,6 @@ namespace dlock::engine {
 void free_leftover(store::LockTable& table, const Leftover& leftover, const std::function<Instant()>& until) {
   if (leftover.mode != Mode::exclusive) {
     table.withdraw(leftover.name, leftover.owner, until(), leftover.mode, leftover.kept);
-  } else if (!leftover.entry.empty()) {
-    const bool nobodys = table.leave(leftover.name, leftover.entry, until()).owner.empty();
-    if (nobodys && !leftover.freed) table.withdraw(leftover.name, leftover.owner, until(), leftover.mode);
   } else if (!leftover.freed) {
     table.withdraw(leftover.name, leftover.owner, until(), leftover.mode);
   } else if (const auto availability = table.look(leftover.name, 0, until());

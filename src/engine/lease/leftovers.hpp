@@ -19,10 +19,10 @@
 
 namespace dlock::engine {
 
-// An owner (in node mode: an entry) that gave a name back, or gave up, while an attempt of its own was without an
-// answer, and may take effect at any time.
+// An owner that gave a name back, or gave up, while an attempt of its own was without an answer, and may take effect at any
+// time.
 struct Leftover {
-  std::string name, owner, entry{};
+  std::string name, owner;
   Token kept{};       // this grant of the owner's is not meant
   bool freed = true;  // false: it may hold the name now
   Duration lease{};   // so long it may do so
@@ -118,8 +118,7 @@ class Leftovers {
 
   std::vector<Watched>::iterator find(const Leftover& leftover) {
     return std::find_if(all_.begin(), all_.end(), [&](const Watched& one) {
-      return one.leftover.owner == leftover.owner && one.leftover.name == leftover.name &&
-             one.leftover.entry == leftover.entry;
+      return one.leftover.owner == leftover.owner && one.leftover.name == leftover.name;
     });
   }
 

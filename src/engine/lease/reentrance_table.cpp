@@ -152,22 +152,4 @@ void ReentranceTable::unlink(Chain& link) noexcept {
   --open_;
 }
 
-NodeOwners::Mark NodeOwners::mark(const std::string& owner) {
-  const std::lock_guard guard(mutex_);
-  std::erase_if(marked_, [](const auto& entry) { return entry.second.expired(); });
-  auto& known = marked_[owner];
-  auto mark = known.lock();
-  if (!mark) {
-    mark = std::make_shared<const std::string>(owner);
-    known = mark;
-  }
-  return mark;
-}
-
-bool NodeOwners::ours(std::string_view owner) const {
-  const std::lock_guard guard(mutex_);
-  const auto found = marked_.find(owner);
-  return found != marked_.end() && !found->second.expired();
-}
-
 }  // namespace dlock::engine

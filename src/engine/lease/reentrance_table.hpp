@@ -3,7 +3,6 @@
 
 #include "engine/lease/lease.hpp"
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -76,20 +75,6 @@ class ReentranceTable {
   // the grants, so that to open and to close one allocates nothing.
   std::vector<Chain> chains_ = std::vector<Chain>(fewest);  // as many as some power of two
   std::size_t open_ = 0;
-};
-
-// The owners as which this engine asks for or holds locks of its node: what the table says of another owner is another
-// process's. Threads: any.
-class NodeOwners {
- public:
-  using Mark = std::shared_ptr<const std::string>;
-  // The owner is one of ours until the last copy of its mark is gone.
-  Mark mark(const std::string& owner);
-  bool ours(std::string_view owner) const;
-
- private:
-  mutable std::mutex mutex_;
-  std::map<std::string, std::weak_ptr<const std::string>, std::less<>> marked_;  // guarded by mutex_
 };
 
 }  // namespace dlock::engine

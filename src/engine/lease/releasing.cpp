@@ -75,35 +75,33 @@ Released Core::free(Releasing& one, Instant deadline) {
       wake.keep_silent();  // the name was not free for a moment: whoever were woken would look in vain
       return Released::freed;
     }
-    const auto left = retry(deadline, {}, one.in_doubt, [&](Deadline until) { return leave_row(*held, until); });
+    const auto left =
+        retry(deadline, {}, one.in_doubt, [&](Deadline until) { return table_->leave(held->key(), until); });
     return after_release(held, left, one.was_lost, one.in_doubt && one.was_valid);
   } catch (const Error& error) { return release_later(held, one.was_lost, error); }
-}
-
-store::Left Core::leave_row(const Lease& held, Deadline deadline) {
-  if (!held.entry().empty()) return table_->leave(held.name(), held.entry(), deadline);
-  return {table_->release(held.key(), deadline), {}};
 }
 
 // `may_have_been_freed`: where there was nothing to free although it was ours when asked first, an attempt without an
 // answer has freed it.
 Released Core::after_release(const std::shared_ptr<Lease>& held, const store::Left& left, bool was_lost,
                              bool may_have_been_freed) {
+  // Of a node the grant that was given back and one that comes late have one token, so that none of them is kept.
+  if (held->mode() == Mode::node && held->unanswered)
+    renewer_.free_later({held->name(), held->owner(), {}, true, held->longest(), held->mode()});
   if (was_lost) return Released::was_lost;
   if (!left.was_there && !may_have_been_freed) {
     events_->counters().lost.of(Loss::refused).add();
     events_->emit(Event::Kind::lost, *held, {}, "it was no longer ours when it was released");
     return Released::was_lost;
   }
-  if (left.owner == held->owner()) return Released::still_held;
+  if (left.still_held) return Released::still_held;
   events_->emit(Event::Kind::released, *held);
   return Released::freed;
 }
 
 // It could not be released in time.
 Released Core::release_later(const std::shared_ptr<Lease>& held, bool was_lost, const Error& why) {
-  renewer_.free_later(
-      {held->name(), held->owner(), std::string(held->entry()), {}, false, held->longest(), held->mode()});
+  renewer_.free_later({held->name(), held->owner(), {}, false, held->longest(), held->mode()});
   if (was_lost) return Released::was_lost;
   events_->emit(Event::Kind::released, *held, {},
                 fmt::format("not confirmed; at the latest it ends with its lease: {}", why.what()));
@@ -122,7 +120,7 @@ std::vector<Core::Given> Core::release_together(std::span<const std::shared_ptr<
     ends[i].end = leave(one);
     if (ends[i].end) continue;
     const bool handed = !one.was_lost && queues_->anybody(one.held->name());
-    if (handed || !one.held->plain()) alone(one, i);
+    if (handed || one.held->mode() != Mode::exclusive) alone(one, i);
     else plain.emplace_back(std::move(one), i);
   }
   const auto name = [](const auto& each) -> const std::string& { return each.first.held->name(); };
@@ -156,7 +154,7 @@ std::vector<Core::Given> Core::release_together(std::span<const std::shared_ptr<
     }
     const bool yields = false;
     const WakeOnExit wake(*queues_, one.held->name(), yields);
-    ends[place].end = after_release(one.held, {*answers[i], {}}, one.was_lost, one.in_doubt && one.was_valid);
+    ends[place].end = after_release(one.held, {*answers[i]}, one.was_lost, one.in_doubt && one.was_valid);
   }
   return ends;
 }

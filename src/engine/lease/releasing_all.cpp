@@ -64,7 +64,7 @@ class Core::ReleaseOfAll {
     std::vector<Releasing> batch;
     for (auto& one : taken_) {
       const bool again = !batch.empty() && batch.back().held->name() == one.held->name();
-      if (most < 2 || again || !one.held->plain()) {
+      if (most < 2 || again || one.held->mode() != Mode::exclusive) {
         alone_.push_back(std::move(one));
         continue;
       }
@@ -108,8 +108,8 @@ class Core::ReleaseOfAll {
   void send(const Releasing& one, Instant until) {
     bool in_doubt = one.in_doubt;
     try {
-      const auto left =
-          core_.retry(until, {}, in_doubt, [&](Deadline deadline) { return core_.leave_row(*one.held, deadline); });
+      const auto left = core_.retry(until, {}, in_doubt,
+                                    [&](Deadline deadline) { return core_.table_->leave(one.held->key(), deadline); });
       end(one, core_.after_release(one.held, left, one.was_lost, in_doubt));
     } catch (const Error& error) { end(one, core_.release_later(one.held, one.was_lost, error)); }
   }

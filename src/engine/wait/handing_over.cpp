@@ -18,7 +18,7 @@ using engine::WaitQueues;
 // False: it is still to be freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have
 // their turn.
 bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt, bool& yields) {
-  if (!held->plain() || !queues_->anybody(held->name())) return false;
+  if (held->mode() != Mode::exclusive || !queues_->anybody(held->name())) return false;
   const auto& passed = held->passed;
   yields = passed.times >= options_.hand_overs.in_a_row || BootClock::now() - passed.since >= options_.hand_overs.time;
   if (planted("hand_over_for_ever")) yields = false;
@@ -35,7 +35,6 @@ bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool&
                             wanted.terms.lease,
                             wanted.options.at_least,
                             wanted.options.metadata,
-                            {},
                             WaitQueues::ticket(waiter)};
   if (planted("handed_without_at_least")) ask.at_least = {};
   if (planted("handed_without_metadata")) ask.metadata = {};
@@ -57,7 +56,7 @@ bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool&
     return false;
   }
   if (planted("hand_over_trusts_answer")) sent = BootClock::now();
-  auto next = std::make_shared<Lease>(wanted.name, owner, *token, wanted.terms, sent, std::string_view{}, begun);
+  auto next = std::make_shared<Lease>(wanted.name, owner, *token, wanted.terms, sent, begun);
   next->passed = {passed.times + 1, passed.since};
   next->say(wanted.options);
   events_->emit(Event::Kind::released, *held);

@@ -144,7 +144,7 @@ store::Wait Core::QueuedAcquire::wait_as(store::Wait::Mode mode) const {
 }
 
 void Core::QueuedAcquire::sit(bool quiet) {
-  const bool takes = request_.entry.empty() && (request_.mode == Mode::exclusive || planted("reader_handed_on"));
+  const bool takes = request_.mode == Mode::exclusive || planted("reader_handed_on");
   waiter_ = core_.queues_->join(wish_, request_.ticket, takes, news_, quiet);
   if (quiet || !request_.row_locked) core_.queues_->blocked(waiter_, false);
   core_.notifier_.attend();
@@ -225,12 +225,11 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
   if (row_ == Row::none && now - begun_ > shown_after) row_ = Row::wanted;
   if (status.quiet) return nullptr;  // granted in this process just now: its release will be heard of
   // Notification by name: a release, and most likely the row is free. A try in vain writes nothing.
-  if (status.notified && !status.yields && request_.entry.empty())
+  if (status.notified && !status.yields)
     if (auto held = attempt()) return held;
-  if (status.ask || !request_.entry.empty()) {
-    request_.unanswered = request_.unanswered || status.ask;  // and stays so: what was handed over may come late
+  if (status.ask) {
+    request_.unanswered = true;  // and stays so: what was handed over may come late
     if (auto held = attempt()) return held;
-    if (!request_.entry.empty()) return nullptr;  // its node may be inside by then: only asking tells
   }
   auto availability = look();
   if (request_.row_locked) return nullptr;

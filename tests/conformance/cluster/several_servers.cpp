@@ -104,7 +104,7 @@ TEST_CASE("what is renewed, extended and released through another server just af
         return here->acquire(ask, soon());
       });
       REQUIRE(granted.token);
-      const store::LeaseKey claim{whole, owner, *granted.token, {}, 10min};
+      const store::LeaseKey claim{whole, owner, *granted.token, 10min};
       if (kind == " renewed")
         renewed += asked([&] { return there->renew({&claim, 1}, soon()).front(); }) != store::Renewed::lost ? 1 : 0;
       else if (kind == " extended")

@@ -55,7 +55,7 @@ TEST_CASE("of a batch of renewals the locked row is not known yet, and the other
   std::vector<Lock> locks;
   std::vector<store::LeaseKey> claims;
   for (const char* name : {"a", "b", "c"}) locks.push_back(engine.lock(name, {.renew = false}));
-  for (const auto& lock : locks) claims.push_back({lock.name(), lock.owner(), lock.token(), {}, 30s});
+  for (const auto& lock : locks) claims.push_back({lock.name(), lock.owner(), lock.token(), 30s});
   database->admin().block("b");
   const auto end = Admin(database.server()).expires_at("c");
   using store::Renewed;

@@ -161,7 +161,7 @@ class DatabasePlace final : public ServerPlace {
 
   std::string row_of(std::string_view literal_name) const override {
     return "SELECT concat_ws('|', name, coalesce(owner, '-'), token, acquired_at, expires_at, reopens_at, lease_us, "
-           "meta, label, actor, node, entries) FROM resource_lock WHERE name = '" +
+           "meta, label, actor, node, mode) FROM resource_lock WHERE name = '" +
            std::string(literal_name) + "'";
   }
 

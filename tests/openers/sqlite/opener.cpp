@@ -49,7 +49,7 @@ class FilePlace final : public Place {
   std::string row_of(std::string_view literal_name) const override {
     return "SELECT name || '|' || coalesce(owner, '-') || '|' || token || '|' || acquired_at || '|' || expires_at || "
            "'|' || reopens_at || '|' || lease_us || '|' || meta || '|' || label || '|' || actor || '|' || node || '|' "
-           "|| entries FROM resource_lock WHERE name = '" +
+           "|| mode FROM resource_lock WHERE name = '" +
            std::string(literal_name) + "'";
   }
 

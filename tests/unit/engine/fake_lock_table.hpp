@@ -6,6 +6,7 @@
 #include "store/lock_table.hpp"
 #include "store/visit.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <map>
@@ -26,8 +27,9 @@ class FakeLockTable final : public store::LockTable {
     if (hang()) {
       const std::lock_guard guard(mutex_);
       hanging_.push_back([this, name = ask.name, owner = std::string(ask.owner), node = std::string(ask.node),
-                          entry = std::string(ask.entry), lease = ask.lease] {
-        const store::AcquireRequest late{name, owner, node, {}, {}, lease, {}, {}, entry};
+                          actor = std::string(ask.actor), lease = ask.lease, mode = ask.mode] {
+        store::AcquireRequest late{name, owner, node, {}, actor, lease, {}, {}};
+        late.mode = mode;
         acquire_now(late);
       });
       throw Failure(Cause::timed_out, "no answer in time", "", true);
@@ -58,8 +60,12 @@ class FakeLockTable final : public store::LockTable {
     return std::string(rows_[name].owner);
   }
 
-  bool release(const store::LeaseKey& key, Deadline) override {
-    return with_mishaps([&] { return free(key.name, key.owner, number(key.token)); });
+  store::Left leave(const store::LeaseKey& key, Deadline) override {
+    return with_mishaps([&] {
+      const bool was_there = free(key.name, key.owner, number(key.token));
+      const auto& row = rows_[std::string(key.name)];
+      return store::Left{was_there, !row.entries.empty() && row.token == number(key.token)};
+    });
   }
 
   std::vector<std::optional<bool>> release_together(std::span<const store::LeaseKey> keys, Deadline) override {
@@ -87,35 +93,6 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  store::Entered enter(const store::AcquireRequest& ask, const Replaces& replaces, Deadline) override {
-    auto entered = with_mishaps([&]() -> store::Entered {
-      auto& row = rows_[ask.name.text()];
-      const auto now = BootClock::now();
-      if (row.owner.empty() || row.expires <= now || row.node != ask.node || row.ends.empty()) return {};
-      if (row.owner != ask.owner && replaces(row.owner)) {
-        row.owner = ask.owner;
-        row.ends.clear();
-        row.expires = {};
-        row.token = std::max(row.token, floor_) + 1;
-      }
-      row.ends[std::string(ask.entry)] = later(now, ask.lease);
-      row.expires = std::max(row.expires, later(now, ask.lease));
-      return {Token{row.token}, row.owner, false};
-    });
-    if (after_entering) after_entering();
-    return entered;
-  }
-
-  store::Left leave(std::string_view name, std::string_view entry, Deadline) override {
-    return with_mishaps([&]() -> store::Left {
-      auto& row = rows_[std::string(name)];
-      if (row.ends.erase(std::string(entry)) == 0) return {false, row.owner};
-      std::erase_if(row.ends, [now = BootClock::now()](const auto& end) { return end.second <= now; });
-      if (row.ends.empty()) row.freed_by = std::exchange(row.owner, {});
-      return {true, row.owner};
-    });
-  }
-
   std::vector<store::Renewed> renew(std::span<const store::LeaseKey> keys, Deadline deadline) override {
     ++renewals;
     if (on_renew) on_renew(keys, deadline);
@@ -123,11 +100,6 @@ class FakeLockTable final : public store::LockTable {
       std::vector<store::Renewed> renewed;
       for (const auto& key : keys) {
         auto* row = mine(key);
-        if (row != nullptr && !key.entry.empty()) {
-          const auto entry = row->ends.find(std::string(key.entry));
-          if (entry == row->ends.end()) row = nullptr;
-          else if (!row_locked) entry->second = std::max(entry->second, later(BootClock::now(), key.lease));
-        }
         if (row != nullptr && !row_locked) row->expires = std::max(row->expires, later(BootClock::now(), key.lease));
         renewed.push_back(row == nullptr ? store::Renewed::lost
                           : row_locked   ? store::Renewed::not_known_yet
@@ -145,13 +117,7 @@ class FakeLockTable final : public store::LockTable {
       auto* row = mine(key);
       if (row == nullptr) return store::Renewed::lost;
       const auto end = later(BootClock::now(), lease);
-      if (!key.entry.empty()) {
-        const auto entry = row->ends.find(std::string(key.entry));
-        if (entry == row->ends.end()) return store::Renewed::lost;
-        entry->second = std::max(entry->second, end);
-      } else {
-        row->lease = lease;
-      }
+      row->lease = lease;
       if (at_least > Duration{}) row->reopens = std::max(row->reopens, later(BootClock::now(), at_least));
       row->expires = std::max(row->expires, end);
       return wanted ? store::Renewed::wanted : store::Renewed::yes;
@@ -169,8 +135,7 @@ class FakeLockTable final : public store::LockTable {
   std::optional<Mode> adopt(const store::LeaseKey& from, const store::AcquireRequest& to, Deadline) override {
     const bool adopted = with_mishaps([&] {
       auto& row = rows_[std::string(from.name)];
-      if (row.token != number(from.token) || (row.owner != from.owner && row.owner != to.owner) || !row.ends.empty())
-        return false;
+      if (row.token != number(from.token) || (row.owner != from.owner && row.owner != to.owner)) return false;
       row.owner = to.owner;
       row.node = to.node;
       row.label = to.label;
@@ -201,7 +166,7 @@ class FakeLockTable final : public store::LockTable {
       auto& row = rows_[std::string(name)];
       if (row.owner.empty() || row.token != number(seen)) return false;
       row.freed_by = std::exchange(row.owner, {});
-      row.ends.clear();
+      row.entries.clear();
       row.forced = true;
       row.reason = reason;
       ++row.token;
@@ -223,6 +188,15 @@ class FakeLockTable final : public store::LockTable {
       availability.token = Token{row.token};
       return availability;
     });
+  }
+
+  // For one who would enter what its node holds.
+  store::Availability look_for(const store::AcquireRequest& ask, Deadline deadline) override {
+    auto availability = look(ask.name.text(), ask.ticket, deadline);
+    const std::lock_guard guard(mutex_);
+    const auto& row = rows_[ask.name.text()];
+    if (ask.mode == Mode::node && !row.entries.empty() && row.node == ask.node) availability.free = true;
+    return availability;
   }
 
   store::Blocked blocked(std::string_view name, Deadline deadline) override {
@@ -281,7 +255,7 @@ class FakeLockTable final : public store::LockTable {
       auto& row = rows_[std::string(name)];
       if (row.owner.empty() || row.token != number(token) || row.expires > BootClock::now()) return false;
       row.owner.clear();
-      row.ends.clear();
+      row.entries.clear();
       row.freed_by = settler;
       ++row.token;
       if (unanswered_settles == 0) return true;
@@ -339,7 +313,7 @@ class FakeLockTable final : public store::LockTable {
       on_renew{};                                          // before anything happens; set before use
   std::function<void(Duration lease)> before_extending{};  // likewise
   // After everything has happened, and before it is answered; likewise.
-  std::function<void()> after_acquiring{}, after_entering{}, after_adopting{};
+  std::function<void()> after_acquiring{}, after_adopting{};
   std::function<std::unique_ptr<dialects::Listener>()> make_listener{};  // set before use
   std::atomic<Duration> trip{Duration{}};
   std::atomic<bool> row_locked{false};
@@ -353,8 +327,9 @@ class FakeLockTable final : public store::LockTable {
  private:
   struct Row {
     std::string owner, node, label, freed_by, metadata, reason;
-    bool forced = false;                  // since its last grant
-    std::map<std::string, Instant> ends;  // of a node's entries
+    bool forced = false;  // since its last grant
+    std::map<std::string, std::string>
+        entries;  // of a node: their owners, and the actor of each; the row's owner is the first's
     std::int64_t token = 0;
     Instant expires{}, reopens{};
     Duration lease{};
@@ -381,16 +356,21 @@ class FakeLockTable final : public store::LockTable {
   store::Granted acquire_now(const store::AcquireRequest& ask) {
     auto& row = rows_[ask.name.text()];
     const auto now = BootClock::now();
-    if (row.owner == ask.owner) {  // once more: nothing is taken away
-      if (row.ends.empty()) row.expires = std::max(row.expires, later(now, ask.lease));
+    const bool live = !row.owner.empty() && row.expires > now;
+    const auto ours = [&](const auto& entry) { return entry.second.substr(0, 16) == ask.actor.substr(0, 16); };
+    const bool enters = live && ask.mode == Mode::node && !row.entries.empty() && row.node == ask.node;
+    const bool replaces = enters && ask.alone && std::ranges::none_of(row.entries, ours);
+    if (row.owner == ask.owner || (enters && !replaces)) {  // once more: nothing is taken away
+      if (enters) row.entries[std::string(ask.owner)] = ask.actor;
+      row.expires = std::max(row.expires, later(now, ask.lease));
       row.lease = std::max(row.lease, ask.lease);
       return {Token{row.token}, false};
     }
-    if (row.reopens > now || (!row.owner.empty() && row.expires > now) || row.freed_by == ask.owner) return {};
+    if (!replaces && (row.reopens > now || live || row.freed_by == ask.owner)) return {};
     row.token = std::max(row.token, floor_) + 1;
     row.reopens = ask.at_least > Duration{} ? later(now, ask.at_least) : Instant{};
-    row.ends.clear();
-    if (!ask.entry.empty()) row.ends[std::string(ask.entry)] = later(now, ask.lease);
+    row.entries.clear();
+    if (ask.mode == Mode::node) row.entries[std::string(ask.owner)] = ask.actor;
     row.owner = ask.owner;
     row.freed_by.clear();
     row.forced = false;
@@ -404,15 +384,19 @@ class FakeLockTable final : public store::LockTable {
 
   Row* mine(const store::LeaseKey& key) {
     auto& row = rows_[std::string(key.name)];
-    return row.owner == key.owner && row.token == number(key.token) ? &row : nullptr;
+    const bool in = row.entries.empty() ? row.owner == key.owner : row.entries.contains(std::string(key.owner));
+    return in && row.token == number(key.token) ? &row : nullptr;
   }
 
   bool free(std::string_view name, std::string_view owner, std::int64_t token) {
     auto& row = rows_[std::string(name)];
-    if (row.owner != owner || (token != 0 && row.token != token)) return false;
-    row.freed_by = std::exchange(row.owner, {});
+    if (token != 0 && row.token != token) return false;
+    const bool was_in = row.entries.erase(std::string(owner)) > 0;
+    if (!row.entries.empty()) return was_in;
+    if (!was_in && row.owner != owner) return false;
+    row.owner.clear();
+    row.freed_by = owner;
     row.expires = BootClock::now();
-    row.ends.clear();
     return true;
   }
 

@@ -59,10 +59,10 @@ TEST_CASE("an acquire that takes long is trusted from its sending") {
 TEST_CASE("an entry of a node that takes long is trusted from its sending") {
   Bench bench({.reentrance = Reentrance::node, .node = "replica-0"});
   const auto first = bench.take();
-  bench.table->after_entering = takes_long;
+  bench.table->after_acquiring = takes_long;
   const auto asked = BootClock::now();
   const auto second = bench.take();
-  REQUIRE(second->owner() == first->owner());
+  REQUIRE(second->token() == first->token());
   check_trust(*second, asked);
   CHECK(bench.core.release(second, 1min) == Released::still_held);
   CHECK(bench.core.release(first, 1min) == Released::freed);

@@ -1,7 +1,7 @@
 -- This file knows what dlock-bench sends to MySQL and MariaDB beside the engine's own statements.
 
 -- name: naive_acquire(name, owner, node, label, actor, lease)
--- A free row, or one whose lease is over, is taken; there are no tickets, no floor, no at-least time, no entries, the
+-- A free row, or one whose lease is over, is taken; there are no tickets, no floor, no at-least time, and the
 -- same owner is busy to itself, and a busy row is locked and written for. The answer is the insert id.
 INSERT INTO {{lock}} (name, owner, node, label, actor, token, acquired_at, expires_at, lease_us)
 VALUES (:name, :owner, :node, :label, :actor, LAST_INSERT_ID(1), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),

@@ -1,7 +1,7 @@
 -- This file knows what dlock-bench sends to PostgreSQL beside the engine's own statements.
 
 -- name: naive_acquire(name, owner, node, label, actor, lease)
--- A free row, or one whose lease is over, is taken; there are no tickets, no floor, no at-least time, no entries, the
+-- A free row, or one whose lease is over, is taken; there are no tickets, no floor, no at-least time, and the
 -- same owner is busy to itself, and a busy row is locked and written for.
 INSERT INTO {{lock}} AS l (name, owner, node, label, actor, token, acquired_at, expires_at, lease_us)
 SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, 1, n.now, n.now + :lease::bigint, :lease::bigint

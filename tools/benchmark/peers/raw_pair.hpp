@@ -20,9 +20,8 @@ struct RawPair {
 inline RawPair raw_pair(std::string_view word, const dlock::dialects::Statements& ours,
                         const dlock::dialects::Statements& theirs) {
   if (word == "raw") {
-    RawPair pair{
-        ours.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "entry", "ticket"}),
-        ours.at("release", {"name", "owner", "token"})};
+    RawPair pair{ours.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "ticket"}),
+                 ours.at("release", {"name", "owner", "token"})};
     if (ours.has("acquire_free"))
       pair.first = ours.at("acquire_free", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"});
     return pair;
