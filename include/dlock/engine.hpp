@@ -211,6 +211,10 @@ class DLOCK_EXPORT Engine {
   // name, ticket and time.
   std::vector<Waiter> waiters(std::string_view glob = "*");
 
+  // Those who hold names together that match the shell pattern, one by one, under live leases (see <dlock/waiter.hpp>),
+  // ordered by name and token.
+  std::vector<Sharer> sharers(std::string_view glob = "*");
+
   // Frees a lock whose token is still `seen`, and makes every later renewal by its holder fail. False: it had moved on.
   // The reason, at most 255 bytes of UTF-8, stays in the row until the next grant (LastRun::reason).
   [[nodiscard]] bool force_release(std::string_view name, Token seen, std::string_view reason = {});

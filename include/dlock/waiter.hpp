@@ -1,4 +1,4 @@
-// This file knows what can be read about somebody who waits for a name.
+// This file knows what can be read about somebody who waits for a name, and about those who hold it together.
 #pragma once
 
 #include <dlock/duration.hpp>
@@ -20,9 +20,21 @@ struct Waiter {
   std::int64_t ticket = 0;      // its number in the queue; 0: it is in none, and takes what it can get
   bool in_transaction = false;  // it waits to lock the name inside a transaction
   Duration waited{};
-  std::optional<Duration> left{};                             // until it gives up; empty: never
-  std::string holder_node{}, holder_label{}, holder_actor{};  // who holds the name; empty: nobody does
+  std::optional<Duration> left{};  // until it gives up; empty: never
+  // Who holds the name; empty: nobody does. Where several hold it, what Holder says of them: Engine::sharers has each.
+  std::string holder_node{}, holder_label{}, holder_actor{};
   Token holder_token{};
+};
+
+// One of those who hold a name together (Mode::shared, Mode::permits), as it was when it was read.
+struct Sharer {
+  std::string name{};
+  std::string node{}, owner{}, label{};
+  std::string actor{};  // its job, as that of a Waiter
+  Token token{};
+  std::int64_t permits = 0;  // that it has; 0: it is a reader
+  Duration held{};           // since the grant
+  Duration left{};           // of its lease
 };
 
 }  // namespace v0

@@ -321,6 +321,8 @@ std::vector<Holder> Engine::list(std::string_view glob) { return Call(*this)->li
 
 std::vector<Waiter> Engine::waiters(std::string_view glob) { return Call(*this)->waiters(std::string(glob)); }
 
+std::vector<Sharer> Engine::sharers(std::string_view glob) { return Call(*this)->sharers(std::string(glob)); }
+
 bool Engine::force_release(std::string_view name, Token seen, std::string_view reason) {
   const Call call(*this);
   const Name checked(name);

@@ -215,6 +215,13 @@ std::vector<Waiter> Core::waiters(const std::string& glob) {
   return waiters;
 }
 
+std::vector<Sharer> Core::sharers(const std::string& glob) {
+  auto sharers = retry(
+      soon(), [&](Deadline deadline) { return table_->waiting().sharers(engine::literal_prefix(glob), deadline); });
+  std::erase_if(sharers, [&](const Sharer& sharer) { return !engine::matches(glob, sharer.name); });
+  return sharers;
+}
+
 bool Core::force_release(const Name& name, Token seen, std::string_view reason) {
   bool in_doubt = false;
   const bool moved = retry(soon(), {}, in_doubt, [&](Deadline deadline) {

@@ -137,6 +137,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   bool wait_free(const Name& name, const Patience& patience);
   std::vector<Waiter> waiters(const std::string& glob);
+  std::vector<Sharer> sharers(const std::string& glob);
   std::optional<Holder> inspect(const Name& name);
   // The same, where it comes soon; empty as well if it does not.
   std::optional<Holder> glance(const Name& name);

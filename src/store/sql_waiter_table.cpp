@@ -38,7 +38,8 @@ SqlWaiterTable::SqlWaiterTable(const dialects::Statements& all, OnConnection on_
       rename_(all.at("rename", {"name", "owner", "token", "actor"})),
       rename_holder_(all.at("rename_holder", {"name", "owner", "token", "actor"})),
       chain_(all.at("chain", {"actor", "owner"})),
-      waiters_(all.at("waiters", {"prefix"})) {}
+      waiters_(all.at("waiters", {"prefix"})),
+      sharers_(all.at("sharers", {"prefix"})) {}
 
 void SqlWaiterTable::ask(const dialects::Statement& statement, std::initializer_list<Argument> arguments,
                          Deadline deadline, const Read& read) const {
@@ -173,6 +174,17 @@ std::vector<Waiter> SqlWaiterTable::waiters(std::string_view prefix, Deadline de
       waiter.holder_token = Token{answer.integer(row, 12)};
       found.push_back(std::move(waiter));
     }
+  });
+  return found;
+}
+
+std::vector<Sharer> SqlWaiterTable::sharers(std::string_view prefix, Deadline deadline) {
+  std::vector<Sharer> found;
+  ask(sharers_, {prefix}, deadline, [&](const Answer& answer) {
+    for (std::size_t row = 0; row < answer.rows(); ++row)
+      found.push_back({answer.text(row, 0), answer.text(row, 1), answer.text(row, 2), answer.text(row, 3),
+                       answer.text(row, 4), Token{answer.integer(row, 5)}, answer.integer(row, 6),
+                       Duration{answer.integer(row, 7)}, Duration{answer.integer(row, 8)}});
   });
   return found;
 }

@@ -29,6 +29,7 @@ class SqlWaiterTable final : public WaiterTable {
   void rename(const LeaseKey& key, std::string_view actor, Deadline deadline) override;
   std::vector<WaitEdge> chain(std::string_view actor, std::string_view owner, Deadline deadline) override;
   std::vector<Waiter> waiters(std::string_view prefix, Deadline deadline) override;
+  std::vector<Sharer> sharers(std::string_view prefix, Deadline deadline) override;
 
  private:
   using Read = std::function<void(const Answer&)>;
@@ -39,7 +40,7 @@ class SqlWaiterTable final : public WaiterTable {
 
   const OnConnection on_connection_;
   const dialects::Statement &want_, &unwant_, &draw_, &enroll_, &renew_waiters_, &discard_, &dead_waiters_,
-      &forget_waiters_, &hand_over_, &rename_, &rename_holder_, &chain_, &waiters_;
+      &forget_waiters_, &hand_over_, &rename_, &rename_holder_, &chain_, &waiters_, &sharers_;
 };
 
 }  // namespace dlock::store

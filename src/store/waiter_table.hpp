@@ -79,6 +79,8 @@ class WaiterTable {
   virtual std::vector<WaitEdge> chain(std::string_view actor, std::string_view owner, Deadline deadline) = 0;
   // The live waiters for names that begin with `prefix`, ordered by name, ticket and when they came.
   virtual std::vector<Waiter> waiters(std::string_view prefix, Deadline deadline) = 0;
+  // Those who hold names together that begin with `prefix`, under live leases, ordered by name and token.
+  virtual std::vector<Sharer> sharers(std::string_view prefix, Deadline deadline) = 0;
 };
 
 }  // namespace dlock::store

@@ -86,6 +86,7 @@ TEST_CASE("bash completes commands, options and their values") {
   CHECK(in_bash("dlock", {"--format", "j"}) == Words{"json"});
   CHECK(in_bash("dlock", {"run", "--password-file", share + "/ma"}) == Words{share + "/man"});
   CHECK(in_bash("dlock", {"run", "job", "--", "prin"}).contains("printf"));
+  CHECK(in_bash("dlock", {"run", "one", "two", "--", "prin"}).contains("printf"));
   CHECK(in_bash("dlock", {"run", "job", "--", "cat", share + "/ma"}) == Words{share + "/man"});
   CHECK(in_bash("dlock", {"run", "--ttl", ""}).empty());
   CHECK(in_bash("dlock-migrate", {"sql", "--dialect", "sq"}) == Words{"sqlite"});
@@ -105,6 +106,7 @@ TEST_CASE("fish completes commands, options and their values") {
   CHECK(in_fish("dlock", "dlock list --state f") == Words{"free"});
   CHECK(in_fish("dlock", "dlock run --ttl ").empty());
   CHECK(in_fish("dlock", "dlock run job -- prin").contains("printf"));
+  CHECK(in_fish("dlock", "dlock run one two -- prin").contains("printf"));
   CHECK(in_fish("dlock-migrate", "dlock-migrate sql --dialect sq") == Words{"sqlite"});
 }
 
@@ -124,6 +126,7 @@ TEST_CASE("zsh completes commands, options and their values at a terminal") {
       {"dlock list --state fr\t\n", "<list|--state|free>"},
       {"dlock --forma\tj\t list --sta\tcl\t\n", "<--format=json|list|--state=closed>"},
       {"dlock run job -- printen\t\n", "<run|job|--|printenv>"},
+      {"dlock run one two --nonb\t -- printen\t\n", "<run|one|two|--nonblock|--|printenv>"},
       {"dlock-migrate sql --dialect postg\t\n", "<sql|--dialect|postgresql>"},
   };
   for (const auto& [typed, completed] : cases) {

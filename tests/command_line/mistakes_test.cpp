@@ -72,7 +72,7 @@ TEST_CASE("who leaves something out is told what it is for, and where help is; w
                 "did you mean --wait?");
   check_refused("dlock-migrate", {"down", "--tp", "1"}, 2, "there is no option \"--tp\"", "did you mean --to?");
   check_refused("dlock", {"run", "job", "ls"}, 125, "\"ls\" is one word too many",
-                "written after --, as in: dlock run [OPTIONS] NAME -- COMMAND");
+                "written after --, as in: dlock run [OPTIONS] NAME… -- COMMAND");
   check_refused("dlock", {"run", "job", "ls", "-l"}, 125, "\"ls\" is one word too many", "written after --");
 }
 

@@ -25,6 +25,8 @@ struct Sample {
     take.add_option("--ttl", "D", ttl, "how long").required = true;
     take.add_option("--meta", "K=V", metadata, "more");
     list.add_argument("GLOB", glob, "which");
+    several.add_argument("NAME", names).required = true;
+    several.add_flag("-n,--now", now, "at once");
   }
 
   std::optional<std::string> url;
@@ -34,6 +36,9 @@ struct Sample {
   Command tool{"tool", "does things"};
   Command& take = tool.add_command("take", "takes it");
   Command& list = tool.add_command("list", "lists them");
+  Words names;
+  bool now = false;
+  Command& several = tool.add_command("several", "takes some");
 };
 
 }  // namespace
@@ -54,6 +59,36 @@ TEST_CASE("what is given is stored, and what is left out stays as it was") {
   CHECK_FALSE(other.url.has_value());
   CHECK(other.quiet);
   CHECK(other.glob == "x*");
+}
+
+TEST_CASE("an argument that may be repeated has the words that no option takes, as they are and in their order") {
+  for (const Words& names :
+       {Words{"one"}, {"two", "one", "two"}, {"list", "take"}, {"[a,b]", "{}"}, {"{}"}, {"a,b", "", "-"}}) {
+    Sample sample;
+    auto words = names;
+    words.insert(words.begin(), "several");
+    words.insert(words.begin() + 2, {"-n", "--url", "here"});
+    CHECK(parse(sample.tool, words).as == Parsed::As::order);
+    CHECK(sample.names == names);
+    CHECK(sample.now);
+    CHECK(sample.url == "here");
+  }
+}
+
+TEST_CASE("a word that looks like an option is none of them, and on a line that takes one the second is too many") {
+  Sample sample;
+  const auto unknown = parse(sample.tool, {"several", "one", "two", "--later"});
+  CHECK(unknown.as == Parsed::As::with_unexpected);
+  CHECK(unknown.unexpected == Words{"--later"});
+  Sample none;
+  CHECK(parse(none.tool, {"several", "-n"}).as == Parsed::As::refused);
+  Sample once;
+  auto& command = once.tool.add_command("once", "takes one");
+  command.add_argument("NAME", once.names).once = true;
+  const auto second = parse(once.tool, {"once", "one", "two"});
+  CHECK(second.as == Parsed::As::with_unexpected);
+  CHECK(second.unexpected == Words{"two"});
+  CHECK(once.names == Words{"one"});
 }
 
 TEST_CASE("each time a value is given, it takes one word: the next one is something else") {
@@ -93,7 +128,7 @@ TEST_CASE("a line that lacks something is refused, and one with two options that
 TEST_CASE("a hidden command is parsed like the others, and shown nowhere") {
   Sample sample;
   const auto& hidden = sample.tool.add_hidden_command("secret", "is not told");
-  CHECK(sample.tool.shown_commands() == std::vector<const Command*>{&sample.take, &sample.list});
+  CHECK(sample.tool.shown_commands() == std::vector<const Command*>{&sample.take, &sample.list, &sample.several});
   CHECK(parse(sample.tool, {"secret"}).as == Parsed::As::order);
   CHECK(hidden.parsed());
   CHECK(hidden.full_name() == "tool secret");

@@ -92,6 +92,36 @@ TEST_CASE("a hot name goes from thread to thread, and a peer that cannot wait is
   CHECK(json["ratio"] > 0);
 }
 
+TEST_CASE("readers of one name are timed beside one client that is alone, and those who stay are renewed together") {
+  const Database database;
+  const auto json = measured(database.url(), {"shared", "--threads", "3", "--leases", "40", "--seconds", "200ms"});
+  CHECK(json["scenario"] == "shared");
+  CHECK(json["dlock"]["clients"] == 3);
+  CHECK(json["dlock"]["pairs"] >= 9);
+  CHECK(json["one"]["clients"] == 1);
+  CHECK(json["one"]["pairs"] >= 3);
+  CHECK(json["ratio"] > 0);
+  CHECK(json["ratios"]["one"] == json["ratio"]);
+  CHECK(json["renewal"]["leases"] == 40);
+  CHECK(json["renewal"]["least_leases_in_a_round"] == 40);
+  CHECK(json["renewal"]["dlock"]["times"] >= 1);
+  schema::Options options;
+  options.table = "dlock_bench_renew";
+  CHECK_FALSE(schema::status(database.url(), options).table_exists);
+  const auto without = measured(database.url(), {"shared", "--threads", "2", "--leases", "0", "--seconds", "100ms"});
+  CHECK(without["renewal"].is_null());
+}
+
+TEST_CASE("those who wait for permits of one name are timed beside one client that is alone") {
+  const Database database;
+  const auto json = measured(database.url(), {"semaphore", "--threads", "5", "--limit", "2", "--seconds", "200ms"});
+  CHECK(json["limit"] == 2);
+  CHECK(json["dlock"]["clients"] == 5);
+  CHECK(json["dlock"]["pairs"] >= 15);
+  CHECK(json["one"]["clients"] == 1);
+  CHECK(json["ratio"] > 0);
+}
+
 TEST_CASE("as many pairs begin as the rate says, however slow they are") {
   const Database database;
   const auto json = measured(database.url(), {"pair", "--rate", "30", "--seconds", "320ms"});
@@ -214,6 +244,10 @@ TEST_CASE("a name that somebody holds is not measured, and wrong numbers are ref
                                                     {"many", "--combine", "0"},
                                                     {"many", "--combine", "1001"},
                                                     {"hot", "--combine", "1"},
+                                                    {"shared", "--threads", "0"},
+                                                    {"shared", "--leases", "-1"},
+                                                    {"semaphore", "--limit", "0"},
+                                                    {"semaphore", "--against", "raw"},
                                                     {"scale", "--rows", "-1"},
                                                     {"pair", "--plot", "result.png"},
                                                     {"pair", "--plot", "/no/such/folder/result.svg"}}) {

@@ -101,6 +101,105 @@ TEST_CASE("runs with --fifo take turns in the order in which they came, and are 
   CHECK(dlock_tool(database.url(), {"graph"}).says("nobody waits"));
 }
 
+TEST_CASE("graph shows each of those who hold a name together, and nobody who holds it no more") {
+  Database database;
+  auto engine = database.engine({.reentrance = Reentrance::none});
+  std::vector<Lock> readers, permits;
+  const auto take = [&](const std::string& name, LockOptions options, const std::string& label) {
+    options.label = label;
+    auto lock = answered([&] { return engine.try_lock(name, options); });
+    REQUIRE(lock);
+    return std::move(*lock);
+  };
+  for (const std::string label : {"r1", "r2", "r3", "r4", "gone"})
+    readers.push_back(take("job", {.mode = Mode::shared}, label));
+  readers.back().release();
+  readers.pop_back();
+  permits.push_back(take("seats", {.mode = Mode::permits, .permits = 2, .limit = 3}, "p1"));
+  permits.push_back(take("seats", {.mode = Mode::permits, .permits = 1, .limit = 3}, "p2"));
+  const auto quiet = take("quiet", {.mode = Mode::shared}, "nobody waits for this one");
+  auto writer = dlock_at(database.url(), {"run", "--fifo", "--label", "writer", "job", "--", "true"});
+  REQUIRE(eventually([&] { return tickets(engine) == 1; }));
+  auto asker = dlock_at(database.url(), {"run", "--label", "asker", "--limit", "3", "seats", "--", "true"});
+  REQUIRE(eventually([&] { return !engine.waiters("seats").empty(); }));
+
+  const auto json = Json::parse(dlock_tool(database.url(), {"graph", "--format", "json"}).out);
+  REQUIRE(json["waiters"].size() == 2);
+  for (const auto& waiter : json["waiters"].elements()) CHECK(waiter["holder"].is_null());
+  REQUIRE(json["holders"].size() == 6);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto& holder = json["holders"][i];
+    CHECK(holder["name"] == "job");
+    CHECK(holder["label"] == "r" + std::to_string(i + 1));
+    CHECK(holder["token"] == number(readers[i].token()));
+    CHECK(holder["owner"] == readers[i].owner());
+    CHECK(holder["permits"].is_null());
+    CHECK(holder["left_us"] > 0);
+  }
+  CHECK(json["holders"][4]["permits"] == 2);
+  CHECK(json["holders"][5]["permits"] == 1);
+  CHECK(json["holders"][5]["label"] == "p2");
+
+  const auto text = dlock_tool(database.url(), {"graph"});
+  const auto named = [&](const std::string& label, const Lock& lock, const std::string& more = "") {
+    return label + " (token " + std::to_string(number(lock.token())) + more + ")";
+  };
+  CHECK_MESSAGE(text.says("held by " + named("r1", readers[0]) + ", " + named("r2", readers[1]) + ", " +
+                          named("r3", readers[2]) + " and 1 more"),
+                text.out);
+  CHECK_MESSAGE(text.says("held by " + named("p1", permits[0], ", 2 permits") + ", " + named("p2", permits[1]) + "\n"),
+                text.out);
+  CHECK_FALSE(text.says("nobody waits for this one"));
+  const auto dot = dlock_tool(database.url(), {"graph", "--dot"});
+  for (const std::string label : {"r1", "r4", "p1", "p2", "writer", "asker"})
+    CHECK_MESSAGE(dot.says("[label=\"" + label + "\"]"), dot.out);
+  CHECK_MESSAGE(dot.says("  \"job\" [label=\"job\", shape=ellipse];"), dot.out);
+  CHECK_MESSAGE(dot.says("-> \"job\" [label=\"job\"];"), dot.out);
+  const auto some = Json::parse(dlock_tool(database.url(), {"graph", "sea*", "--format", "json"}).out);
+  CHECK(some["waiters"].size() == 1);
+  CHECK(some["holders"].size() == 2);
+
+  permits.clear();
+  CHECK(finish(asker).code == 0);
+  readers.clear();
+  CHECK(finish(writer).code == 0);
+  const auto nobody = Json::parse(dlock_tool(database.url(), {"graph", "--format", "json"}).out);
+  CHECK((nobody["waiters"].size() == 0 && nobody["holders"].size() == 0));
+}
+
+TEST_CASE("graph names a deadlock through one of several readers") {
+  Database database;
+  auto engine = database.engine({.reentrance = Reentrance::none});
+  std::vector<Lock> readers;
+  for (const std::string label : {"r1", "r2", "r3"}) {
+    auto lock = answered(
+        [&] { return engine.try_lock("job", {.mode = Mode::shared, .job = Job("job of " + label), .label = label}); });
+    REQUIRE(lock);
+    readers.push_back(std::move(*lock));
+  }
+  const auto inner = "exec '" + path::tool("dlock") + "' run --label writer job -- true";
+  auto writer = dlock_at(database.url(), {"run", "x", "-c", inner});
+  REQUIRE(eventually([&] { return !engine.waiters("job").empty(); }));
+  CHECK_FALSE(dlock_tool(database.url(), {"graph"}).says("deadlock"));
+  // One who waits for what the writer holds, and came after it: the youngest is to give way, and this one does not.
+  database.admin().run(
+      "INSERT INTO resource_lock_waiter (name, owner, node, label, actor, mode, ticket, since, expires_at, "
+      "wants_until) "
+      "SELECT 'x', h.owner, h.node, h.label, h.actor, 'barging', 0, w.since + 1000000, w.expires_at, 0 "
+      "FROM resource_lock_waiter w, resource_lock_holder h WHERE w.name = 'job' AND h.label = 'r2'");
+  const auto text = dlock_tool(database.url(), {"graph"});
+  const bool named = text.says("deadlock: writer holds \"x\", waits for \"job\"; r2 holds \"job\", waits for \"x\"") ||
+                     text.says("deadlock: r2 holds \"job\", waits for \"x\"; writer holds \"x\", waits for \"job\"");
+  CHECK_MESSAGE(named, text.out);
+  const auto dot = dlock_tool(database.url(), {"graph", "--dot"});
+  CHECK_MESSAGE(dot.says("-> \"job\" [label=\"job\", color=red];"), dot.out);
+  CHECK_MESSAGE(dot.says("[label=\"x\", color=red];"), dot.out);
+  database.admin().run("DELETE FROM resource_lock_waiter WHERE name = 'x'");
+  readers.clear();
+  const auto ran = finish(writer);
+  CHECK_MESSAGE(ran.code == 0, ran.out);
+}
+
 TEST_CASE("a run or an acquire inside of a run is of its job: two that wait for each other are told of the deadlock") {
   for (const bool acquires : {false, true}) {
     Database database;

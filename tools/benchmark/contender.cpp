@@ -15,10 +15,10 @@ namespace {
 
 class DlockClient final : public Client {
  public:
-  DlockClient(std::shared_ptr<dlock::Engine> locks, std::string name, bool waits)
-      : locks_(std::move(locks)), name_(std::move(name)), waits_(waits) {}
+  DlockClient(std::shared_ptr<dlock::Engine> locks, std::string name, const Field& field)
+      : locks_(std::move(locks)), name_(std::move(name)), options_(field.lock), waits_(field.one_name) {}
 
-  void acquire() override { lock_.emplace(waits_ ? locks_->lock(name_) : take(*locks_, name_)); }
+  void acquire() override { lock_.emplace(waits_ ? locks_->lock(name_, options_) : take(*locks_, name_)); }
   void release() override {
     give_back(std::move(*lock_));
     lock_.reset();
@@ -27,6 +27,7 @@ class DlockClient final : public Client {
  private:
   const std::shared_ptr<dlock::Engine> locks_;
   const std::string name_;
+  const dlock::LockOptions options_;
   const bool waits_;
   std::optional<dlock::Lock> lock_;
 };
@@ -76,10 +77,19 @@ Contender dlock_contender(const Field& field) {
   return {"dlock", field.threads, [field](const std::vector<std::string>& names) {
             const auto locks = std::make_shared<dlock::Engine>(field.target.url, engine_options(field));
             std::vector<std::unique_ptr<Client>> clients;
-            for (const auto& name : names)
-              clients.push_back(std::make_unique<DlockClient>(locks, name, field.one_name));
+            for (const auto& name : names) clients.push_back(std::make_unique<DlockClient>(locks, name, field));
             return clients;
           }};
+}
+
+Contender one_client(const Field& field) {
+  Field alone = field;
+  alone.threads = 1;
+  alone.one_name = false;
+  alone.lock = {};
+  auto contender = dlock_contender(alone);
+  contender.word = "one";
+  return contender;
 }
 
 Contender peer(const Field& field, std::string_view word) {

@@ -35,6 +35,7 @@ struct Field {
   std::size_t threads = 1, raw_connections = 32;
   unsigned connections = 0, combine = 0;  // of dlock's engine; 0: its default
   bool one_name = false;                  // the clients want the same lock
+  dlock::LockOptions lock{};              // how dlock's clients want it
   std::string redis;                      // where the Redis server is
 };
 
@@ -43,6 +44,9 @@ dlock::EngineOptions engine_options(const Field& field);
 
 // dlock: one engine for all threads.
 Contender dlock_contender(const Field& field);
+
+// "one": dlock again, with one client that has a lock for itself alone.
+Contender one_client(const Field& field);
 
 // Who `word` is. A peer that does not wait takes part in a throughput for one name with one client. Throws UsageError where
 // there is no such peer.

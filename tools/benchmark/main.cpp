@@ -16,9 +16,10 @@ void tell_of_itself(dlock::tools::Command& tool) {
   tool.set_manual(
       "Each scenario prints what it measured, with the settings that decide whether a commit survives a crash; --json "
       "prints\n"
-      "an object, --plot draws it. Rows named dlock-bench/... are written into the lock table; renew, scale and reap "
-      "make\n"
-      "tables dlock_bench_... of their own and take them away. What a run that was killed leaves behind, the next one "
+      "an object, --plot draws it. Rows named dlock-bench/... are written into the lock table; renew, shared, "
+      "scale and\n"
+      "reap make tables dlock_bench_... of their own and take them away. What a run that was killed leaves behind, the "
+      "next one "
       "takes\n"
       "away. The database is named by -u URL, by -e NAME (a variable), or by a variable below.\n"
       "# EXIT STATUS\n"
@@ -50,7 +51,7 @@ int main(int argc, char** argv) {
   connection.add_to(tool);
   console.add_to(tool);
   tool.set_footer(
-      "--seconds is 10s, 60s for handoff, 5s for herd and reap, unless it is given. --plot needs gnuplot.\n"
+      "--seconds is 10s, 60s for handoff, 5s for herd and reap; --plot needs gnuplot.\n"
       "Examples:\n"
       "  dlock-bench pair --against raw -u sqlite:app.db");
   tell_of_itself(tool);

@@ -36,6 +36,15 @@ def hot: . as $all | of("hot") | map([kind, (.dlock.pairs_per_second | figure), 
     (own.pairs_per_second | figure), (.redis.pairs_per_second | figure), (.dlock.p50_us | us), (.dlock.p99_us | us)] | row)
   | table(["hot, \($all | of("hot") | first | .threads) threads", "dlock pairs/s", "one raw client, pairs/s", "dlock / raw", "own locks pairs/s", "one Redis client, pairs/s", "dlock p50", "dlock p99"]);
 
+def shared: . as $all | of("shared") | map([kind, (.dlock.pairs_per_second | figure), (.one.pairs_per_second | figure), (.ratio | figure), (.dlock.p99_us | us),
+    (.renewal.leases | figure), (.renewal.dlock.p50_us | us), (.renewal.statements_in_a_round | figure)] | row)
+  | table(["shared, \($all | of("shared") | first | .threads) threads", "readers, pairs/s", "one client alone, pairs/s", "readers / one", "readers p99",
+      "readers that stay", "their renewal, p50", "statements of a renewal"]);
+
+def semaphore: . as $all | of("semaphore") | map([kind, (.limit | figure), (.dlock.pairs_per_second | figure), (.one.pairs_per_second | figure), (.ratio | figure),
+    (.dlock.p50_us | us), (.dlock.p99_us | us)] | row)
+  | table(["semaphore, \($all | of("semaphore") | first | .threads) threads", "permits", "pairs/s", "one client alone, pairs/s", "semaphore / one", "p50", "p99"]);
+
 def busy: of("busy") | map([kind, (.dlock.p50_us | us), (.select.p50_us | us), (.ratio | at_most(1.2)), (.raw_ratio | figure),
     "\(.log_bytes) (\(.rounds_without_log) of \(.rounds) rounds without a byte)"] | row)
   | table(["busy", "dlock p50", "select p50", "dlock / select", "raw / select", "bytes of log a round"]);

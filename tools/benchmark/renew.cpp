@@ -20,6 +20,7 @@ namespace bench {
 namespace {
 
 using namespace std::chrono_literals;
+using dlock::tools::Json;
 
 constexpr dlock::Duration lease = 10min, margin = 100ms, interval = 500ms;
 // Leases of one round end together, as far as two clocks can be read at once; those of two rounds do not.
@@ -40,12 +41,18 @@ std::int64_t end_of_trust(const dlock::Lock& lock) {
   return std::min(once, read());
 }
 
-std::vector<dlock::Lock> take_all(dlock::Engine& locks, std::size_t count) {
+std::vector<dlock::Lock> take_all(dlock::Engine& locks, std::size_t count, bool shared) {
   constexpr std::size_t threads = 16;
-  return take_in_parallel(count, threads, [&locks](std::size_t i) {
-    dlock::LockOptions options;
-    options.lease = lease;
-    options.renew_every = interval;
+  dlock::LockOptions options;
+  options.lease = lease;
+  options.renew_every = interval;
+  if (shared) {
+    options.mode = dlock::Mode::shared;
+    options.reentrance = dlock::Reentrance::none;
+    // Each waits for the row that the others write, too.
+    return take_in_parallel(count, threads, [&](std::size_t) { return locks.lock("dlock-bench/renew", options); });
+  }
+  return take_in_parallel(count, threads, [&](std::size_t i) {
     auto lock = locks.try_lock(fmt::format("dlock-bench/renew/{:09}", i), options);
     if (!lock) throw std::runtime_error("a lock of a table of its own is held");
     return std::move(*lock);
@@ -103,9 +110,12 @@ RenewResult run_renew(const RenewOptions& options) {
   engine.timeouts.request = 1min;
   dlock::Engine locks(table.target().url, engine);
   progress.say(fmt::format("taking {} leases", options.leases));
-  auto all = take_all(locks, options.leases);
+  auto all = take_all(locks, options.leases, options.shared);
   progress.say("waiting until all leases are in one round");
   for (const auto end = Clock::now() + patience; next_round(all).renewed < all.size() && Clock::now() < end;) {}
+  const auto peer = raw_peer(table.target());
+  const auto before = peer->load();
+  const auto counted = locks.stats().rounds.count();
   const auto end = Clock::now() + std::chrono::duration<double>(options.seconds);
   result.least = all.size();
   do {
@@ -115,25 +125,40 @@ RenewResult run_renew(const RenewOptions& options) {
     result.renewed += round.renewed;
     result.least = std::min(result.least, round.renewed);
   } while (Clock::now() < end);
+  const auto rounds = locks.stats().rounds.count() - counted;
+  const auto after = peer->load();
+  if (before.statements && after.statements && rounds > 0)  // one of them asked for the second number
+    result.statements = static_cast<double>(*after.statements - *before.statements - 1) / static_cast<double>(rounds);
   for (auto& lock : all) lock.detach();  // the table goes
   return result;
 }
 
+std::string lines_of(const RenewResult& result) {
+  return fmt::format(
+      "{} rounds   p50 {:.1f} ms   p99 {:.1f} ms   at least {} leases in each   {}\n{:.0f} leases/s\n",
+      result.rounds.count(), result.rounds.percentile_us(50) / 1e3, result.rounds.percentile_us(99) / 1e3, result.least,
+      result.statements ? fmt::format("{:.2f} statements", *result.statements) : "(statements are not counted)",
+      per_second(result));
+}
+
+void add_to(Json& json, const RenewOptions& options, const RenewResult& result) {
+  json["leases"] = options.leases;
+  json["least_leases_in_a_round"] = result.least;
+  json["statements_in_a_round"] = result.statements ? Json(*result.statements) : Json();
+  json["dlock"] = spread(result.rounds);
+  json["dlock"]["leases_per_second"] = per_second(result);
+}
+
 std::string as_text(const RenewOptions& options, const RenewResult& result) {
   return title("renew", result.setup, fmt::format("{} leases, {:g} s", options.leases, options.seconds)) +
-         fmt::format("{} rounds   p50 {:.1f} ms   p99 {:.1f} ms   at least {} leases in each\n{:.0f} leases/s\n",
-                     result.rounds.count(), result.rounds.percentile_us(50) / 1e3,
-                     result.rounds.percentile_us(99) / 1e3, result.least, per_second(result));
+         lines_of(result);
 }
 
 std::string as_json(const RenewOptions& options, const RenewResult& result) {
   auto json = head("renew", result.setup);
   json["threads"] = 1;
   json["seconds"] = options.seconds;
-  json["leases"] = options.leases;
-  json["least_leases_in_a_round"] = result.least;
-  json["dlock"] = spread(result.rounds);
-  json["dlock"]["leases_per_second"] = per_second(result);
+  add_to(json, options, result);
   return dumped(json);
 }
 

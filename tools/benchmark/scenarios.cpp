@@ -7,6 +7,7 @@
 #include "reap.hpp"
 #include "renew.hpp"
 #include "scale.hpp"
+#include "shared.hpp"
 #include "throughput.hpp"
 #include "tools/shared/usage.hpp"
 
@@ -103,6 +104,70 @@ Scenario add_throughput(Command& tool, Throughput throughput, const char* name, 
             if (options.rate > 0 && !options.in_flight.empty())
               throw UsageError("--rate is for threads, and not possible with --async");
             options.against = words_of("--against", texts->against, "raw,redis");
+            const auto result = run_contest(options);
+            tell(order, options, result);
+            return number(Exit::ok);
+          }};
+}
+
+// Many clients for one name that several hold, beside one client that has a lock alone.
+ContestOptions together(const Order& order, Throughput throughput, const std::string& threads,
+                        const std::string& connections) {
+  ContestOptions options;
+  options.throughput = throughput;
+  options.field.target = order.target;
+  options.field.one_name = true;
+  options.field.threads = count("--threads", threads, 1, 10'000);
+  if (!connections.empty())
+    options.field.connections = static_cast<unsigned>(parse_number("--connections", connections, 1, 1000));
+  options.seconds = order.seconds(10);
+  options.one = true;
+  return options;
+}
+
+Scenario add_shared(Command& tool) {
+  struct Texts {
+    std::string threads = "64", connections, leases = "10000";
+  };
+  const auto texts = std::make_shared<Texts>();
+  auto& command = tool.add_command("shared", "threads that read under one name; and many readers renewed");
+  command.add_option("--threads", "N", texts->threads, "readers of one engine (64)");
+  command.add_option("--connections", "N", texts->connections, "of that engine, at most (its default)");
+  command.add_option("--leases", "N", texts->leases, "shared ones that are renewed afterwards; 0: none (10000)");
+  command.set_footer(
+      "Beside one client that has a lock alone. The renewal takes as long once more, in a table dlock_bench_renew "
+      "that is made and taken away: that needs the rights of dlock-migrate. Its statements are those of the whole "
+      "server, so let nothing else run there.\n"
+      "Examples:\n"
+      "  dlock-bench shared --threads 200 -e DATABASE_URL");
+  return {&command, [texts](const Order& order) {
+            SharedOptions options;
+            options.contest = together(order, Throughput::shared, texts->threads, texts->connections);
+            options.contest.field.lock.mode = dlock::Mode::shared;
+            options.renewal = {order.target, order.seconds(10), count("--leases", texts->leases, 0, 1'000'000), true};
+            const auto result = run_shared(options);
+            tell(order, options, result);
+            return number(Exit::ok);
+          }};
+}
+
+Scenario add_semaphore(Command& tool) {
+  struct Texts {
+    std::string threads = "64", connections, limit = "16";
+  };
+  const auto texts = std::make_shared<Texts>();
+  auto& command = tool.add_command("semaphore", "threads that wait for one of some permits of one name");
+  command.add_option("--threads", "N", texts->threads, "clients of one engine (64)");
+  command.add_option("--connections", "N", texts->connections, "of that engine, at most (its default)");
+  command.add_option("--limit", "N", texts->limit, "permits in all (16)");
+  command.set_footer(
+      "Beside one client that has a lock alone.\n"
+      "Examples:\n"
+      "  dlock-bench semaphore --limit 4 -e DATABASE_URL");
+  return {&command, [texts](const Order& order) {
+            auto options = together(order, Throughput::semaphore, texts->threads, texts->connections);
+            options.field.lock.mode = dlock::Mode::permits;
+            options.field.lock.limit = parse_number("--limit", texts->limit, 1, 1'000'000'000);
             const auto result = run_contest(options);
             tell(order, options, result);
             return number(Exit::ok);
@@ -245,6 +310,8 @@ std::vector<Scenario> add_scenarios(Command& tool) {
                          with("dlock-bench many --against raw,redis -e DATABASE_URL").c_str()),
           add_throughput(tool, Throughput::hot, "hot", "many threads that want one name",
                          with("dlock-bench hot --against raw --threads 16 -e DATABASE_URL").c_str()),
+          add_shared(tool),
+          add_semaphore(tool),
           add_busy(tool),
           add_handoff(tool),
           add_herd(tool),

@@ -110,13 +110,16 @@ std::string_view word(Throughput throughput) {
     case Throughput::pair: return "pair";
     case Throughput::many: return "many";
     case Throughput::hot: return "hot";
+    case Throughput::shared: return "shared";
+    case Throughput::semaphore: return "semaphore";
   }
   return {};
 }
 
-std::vector<std::string> names(Throughput throughput, std::size_t clients) {
+std::vector<std::string> names(Throughput throughput, const Contender& contender) {
+  if (contender.word == "one") return {"dlock-bench/one"};
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < clients; ++i)
+  for (std::size_t i = 0; i < contender.clients; ++i)
     names.push_back(throughput == Throughput::many ? fmt::format("dlock-bench/many/{}", i)
                                                    : fmt::format("dlock-bench/{}", word(throughput)));
   return names;
@@ -156,6 +159,7 @@ Json json_of(const Tally& tally) {
 
 ContestResult run_contest(const ContestOptions& options) {
   std::vector<Contender> contenders{dlock_contender(options.field)};
+  if (options.one) contenders.push_back(one_client(options.field));
   for (const auto count : options.in_flight) contenders.push_back({fmt::format("async{}", count), count, {}, true});
   for (const auto& word : options.against) contenders.push_back(peer(options.field, word));
   ContestResult result;
@@ -172,7 +176,7 @@ ContestResult run_contest(const ContestOptions& options) {
     progress.part(static_cast<double>(i) / static_cast<double>(turns));
     const auto& contender = contenders[i % contenders.size()];
     auto& tally = result.contenders[i % contenders.size()];
-    const auto own = names(options.throughput, contender.clients);
+    const auto own = names(options.throughput, contender);
     if (contender.in_flight) {
       InFlight requests(options.field, own);
       turn(requests, each, tally);
@@ -186,6 +190,7 @@ ContestResult run_contest(const ContestOptions& options) {
 std::string as_text(const ContestOptions& options, const ContestResult& result) {
   auto more =
       fmt::format("{} thread{}, {:g} s", options.field.threads, options.field.threads == 1 ? "" : "s", options.seconds);
+  if (options.throughput == Throughput::semaphore) more += fmt::format(", {} permits", options.field.lock.limit);
   if (options.rate > 0) more += fmt::format(", {:g} pairs/s wanted", options.rate);
   auto text = title(word(options.throughput), result.setup, more);
   if (!result.redis.empty()) text += fmt::format("  {}\n", result.redis);
@@ -204,7 +209,7 @@ std::string as_text(const ContestOptions& options, const ContestResult& result) 
   return text;
 }
 
-std::string as_json(const ContestOptions& options, const ContestResult& result) {
+Json json_of(const ContestOptions& options, const ContestResult& result) {
   auto json = head(word(options.throughput), result.setup);
   json["threads"] = options.field.threads;
   json["seconds"] = options.seconds;
@@ -216,10 +221,15 @@ std::string as_json(const ContestOptions& options, const ContestResult& result) 
     json[tally.word] = json_of(tally);
     if (&tally == &dlock) continue;
     ratios[tally.word] = ratio(options.throughput, dlock, tally);
-    if (tally.word == "raw") json["ratio"] = ratios[tally.word];
+    if (tally.word == "raw" || tally.word == "one") json["ratio"] = ratios[tally.word];
   }
   json["ratios"] = ratios;
-  return dumped(json);
+  if (options.throughput == Throughput::semaphore) json["limit"] = options.field.lock.limit;
+  return json;
+}
+
+std::string as_json(const ContestOptions& options, const ContestResult& result) {
+  return dumped(json_of(options, result));
 }
 
 Plot as_plot(const ContestOptions& options, const ContestResult& result) {

@@ -1,10 +1,12 @@
-// This file knows the scenarios "pair" (one client), "many" (N threads, N names) and "hot" (N threads, one name): who
-// takes and gives back locks how fast.
+// This file knows the scenarios "pair" (one client), "many" (N threads, N names), "hot" (N threads, one name), and "shared"
+// and "semaphore" (the same, as readers, and with permits): who takes and gives back locks how fast.
 #pragma once
 
 #include "contender.hpp"
 #include "plot.hpp"
 #include "record.hpp"
+
+#include "tools/shared/json.hpp"
 
 #include <string>
 #include <string_view>
@@ -12,7 +14,7 @@
 
 namespace bench {
 
-enum class Throughput { pair, many, hot };
+enum class Throughput { pair, many, hot, shared, semaphore };
 
 struct ContestOptions {
   Throughput throughput{};
@@ -21,6 +23,7 @@ struct ContestOptions {
   double rate = 0;  // pairs a second that all clients together shall begin; 0: each begins when its last one is done
   std::vector<std::size_t> in_flight{};  // dlock once more for each: so many requests of one thread
   std::vector<std::string> against{};
+  bool one = false;  // beside it one client of dlock that has a lock alone: "one"
 };
 
 // What one contender did in all of its rounds.
@@ -43,6 +46,7 @@ struct ContestResult {
 ContestResult run_contest(const ContestOptions& options);
 
 std::string as_text(const ContestOptions& options, const ContestResult& result);
+dlock::tools::Json json_of(const ContestOptions& options, const ContestResult& result);
 std::string as_json(const ContestOptions& options, const ContestResult& result);
 Plot as_plot(const ContestOptions& options, const ContestResult& result);
 

@@ -1,13 +1,13 @@
 // This file knows what is wrong with a name, with -n, -w, --meta and the like.
 #include "acquire_options.hpp"
 
-#include "tools/shared/command_line.hpp"
 #include "tools/shared/json.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <fmt/core.h>
 #include <utf8.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -46,6 +46,17 @@ Duration parse_ttl(std::string_view text) {
 
 void Asking::add_to(Command& command) {
   command.add_argument("NAME", name_).required = true;
+  add_options_to(command);
+}
+
+Option& Asking::add_with_names_to(Command& command) {
+  auto& names = command.add_argument("NAME", names_);
+  names.required = true;
+  add_options_to(command);
+  return names;
+}
+
+void Asking::add_options_to(Command& command) {
   command.add_flag("-n,--nonblock", nonblock_, "do not wait: exit 75 if the lock is busy");
   command.add_option("-w,--wait", "D", wait_, "wait at most this long (forever; 0 is -n)");
   command.add_flag("--fifo", fifo_, "wait in turn: nobody who came later passes");
@@ -61,6 +72,26 @@ void Asking::add_to(Command& command) {
 const std::string& Asking::name() const {
   check_name(name_);
   return name_;
+}
+
+std::vector<std::string> Asking::names() const {
+  auto names = names_;
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  for (const auto& name : names) {
+    check_name(name);
+    if (names.size() > 1 && name.find('\n') != std::string::npos)
+      throw UsageError(
+          fmt::format("the lock name {} has a line break, and could not be told from two of them in "
+                      "DLOCK_GRANTS: several names are a line each",
+                      in_quotes(name)));
+  }
+  if (names.size() > 1 && (shared_ || limit_ || permits_))
+    throw UsageError(
+        fmt::format("{} is for one name: several names are taken alone, all of them or none", shared_  ? "--shared"
+                                                                                              : limit_ ? "--limit"
+                                                                                                       : "--permits"));
+  return names;
 }
 
 std::optional<Duration> Asking::wait() const {

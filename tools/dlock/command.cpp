@@ -5,8 +5,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <string_view>
 
 extern char** environ;
@@ -17,7 +19,9 @@ namespace {
 std::string_view name_of(std::string_view setting) { return setting.substr(0, setting.find('=')); }
 
 std::vector<std::string> environment_with(const Settings& settings) {
-  auto result = settings;
+  Settings result;
+  std::ranges::copy_if(settings, std::back_inserter(result),
+                       [](const std::string& setting) { return setting.find('=') != std::string::npos; });
   for (char** entry = environ; *entry != nullptr; ++entry) {
     bool replaced = false;
     for (const auto& setting : settings) replaced = replaced || name_of(setting) == name_of(*entry);

@@ -17,7 +17,7 @@ struct Command {
   sigset_t mask{};  // the signal mask it starts with
 };
 
-// NAME=VALUE settings that replace inherited ones of the same name.
+// NAME=VALUE settings that replace inherited ones of the same name; a NAME alone takes an inherited one away.
 using Settings = std::vector<std::string>;
 
 struct Launched {

@@ -3,6 +3,7 @@
 
 #include "acquire_options.hpp"
 #include "boot_clock.hpp"
+#include "held_locks.hpp"
 #include "show.hpp"
 #include "waiting.hpp"
 
@@ -119,7 +120,7 @@ class Course {
  private:
   int done(int code) {
     report_.exit_code = code;
-    if (!report_.token) report_.waited = since(asked_);
+    if (report_.tokens.empty()) report_.waited = since(asked_);
     status_file_.write(report_, console_);
     return code;
   }
@@ -140,12 +141,12 @@ class Course {
           signals_,
           [&](const std::stop_token& stop) {
             engine_.emplace(plan_.url, plan_.engine);
-            refuse_nesting(*engine_, plan_.name);
-            lock_ = ask(*engine_, plan_.name, plan_.wait, plan_.lock, stop, refusal);
+            for (const auto& name : plan_.names) refuse_nesting(*engine_, name);
+            locks_ = ask(*engine_, plan_.names, plan_.wait, plan_.lock, stop, refusal);
           },
           interrupted);
       if (signal != 0) {
-        lock_.reset();  // released, if it was granted at that moment
+        locks_.reset();  // released, if it was granted at that moment
         return interrupted(signal);
       }
     } catch (const Error& error) {
@@ -155,13 +156,13 @@ class Course {
       report_.outcome = "unavailable";
       return done(plan_.conflict_code);
     }
-    if (!lock_) {
+    if (!locks_) {
       if (plan_.conflict_code != 0) say_busy(refusal.holder, console_);
       report_.outcome = "not_obtained";
       return done(plan_.conflict_code);
     }
     report_.waited = since(asked_);
-    report_.token = lock_->token();
+    for (const auto& lock : locks_->all()) report_.tokens.emplace_back(lock.name(), lock.token());
     return std::nullopt;
   }
 
@@ -172,32 +173,48 @@ class Course {
   }
 
   Settings settings() const {
-    const auto outer = variable(owners_variable);
-    const auto owners = outer.empty() ? lock_->owner() : outer + " " + lock_->owner();
-    return {"DLOCK_NAME=" + plan_.name,
-            fmt::format("DLOCK_TOKEN={}", number(lock_->token())),
-            "DLOCK_OWNER=" + lock_->owner(),
-            fmt::format("DLOCK_TTL_MS={}", plan_.rules.times.ttl.count() / 1000),
-            fmt::format("{}={}", owners_variable, owners),
-            plan_.lock.job.environment()};
+    auto owners = variable(owners_variable);
+    std::string grants;
+    for (const auto& lock : locks_->all()) {
+      owners += (owners.empty() ? "" : " ") + lock.owner();
+      grants += fmt::format("{}{} {} {}", grants.empty() ? "" : "\n", number(lock.token()), lock.owner(), lock.name());
+    }
+    Settings settings{fmt::format("DLOCK_TTL_MS={}", plan_.rules.times.ttl.count() / 1000),
+                      fmt::format("{}={}", owners_variable, owners), plan_.lock.job.environment()};
+    // What cannot be said is taken away: what a run around this one has said is not of these.
+    const auto set = [&settings](const std::string& name, const std::string& value, bool possible) {
+      settings.push_back(possible ? name + "=" + value : name);
+    };
+    const auto& first = locks_->all().front();
+    const bool alone = locks_->all().size() == 1;
+    set("DLOCK_GRANTS", grants, !alone || first.name().find('\n') == std::string::npos);
+    set("DLOCK_NAME", first.name(), alone);
+    set("DLOCK_TOKEN", std::to_string(number(first.token())), alone);
+    set("DLOCK_OWNER", first.owner(), alone);
+    return settings;
   }
 
   int run_command() {
     const auto started = std::chrono::steady_clock::now();
     const Terminal terminal;
     const bool in_foreground = terminal.to_be_given();
-    const auto trusted_until = boot_now() + lock_->remaining();
-    if (!lock_->valid()) throw std::runtime_error("the lock was lost before the command could be started");
+    const auto trusted_until = boot_now() + locks_->weakest().remaining();
+    if (!locks_->weakest().valid()) throw std::runtime_error("the lock was lost before the command could be started");
     child_.start(settings(), in_foreground, trusted_until);
     if (in_foreground) terminal.give(child_.group());
-    const auto outcome = supervise(child_, *lock_, terminal, plan_.rules, signals_.descriptor(), console_);
-    unconfirmed_ = outcome.lost || lock_->release() == Released::unconfirmed;
-    if (outcome.lost) lock_.reset();  // there may be nothing to release, and nobody to ask: takes a second at most
+    const auto outcome = supervise(child_, *locks_, terminal, plan_.rules, signals_.descriptor(), console_);
+    unconfirmed_ = outcome.lost || locks_->release() == Released::unconfirmed;
+    if (outcome.lost) locks_.reset();  // there may be nothing to release, and nobody to ask: takes a second at most
     else if (unconfirmed_)
-      console_.warning(
-          fmt::format("the release of {} could not be confirmed; it ends with its lease", in_quotes(plan_.name)));
+      console_.warning(fmt::format("the release of {} could not be confirmed; it ends with its lease", all_names()));
     report_.held = since(started);
     return finish(outcome);
+  }
+
+  std::string all_names() const {
+    std::vector<std::string> quoted;
+    for (const auto& name : plan_.names) quoted.push_back(in_quotes(name));
+    return joined(quoted, ", ");
   }
 
   int finish(const Outcome& outcome) {
@@ -225,7 +242,7 @@ class Course {
   const std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
   Report report_;
   std::optional<Engine> engine_;
-  std::optional<Lock> lock_;
+  std::optional<HeldLocks> locks_;
   bool unconfirmed_ = false;
   Child child_{command(plan_, signals_)};  // before any thread; ended before the lock is released
 };

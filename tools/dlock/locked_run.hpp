@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dlock::tools::run {
 
@@ -18,7 +19,8 @@ constexpr int overtime_code = 124, failed_code = 125, not_executable_code = 126,
 
 // What was asked for, checked.
 struct Plan {
-  std::string url, name;
+  std::string url;
+  std::vector<std::string> names;  // several: all of them or none, and exclusive
   EngineOptions engine;
   LockOptions lock;
   std::optional<Duration> wait;  // 0: one try; empty: as long as it takes

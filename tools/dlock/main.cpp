@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
   ConnectionOptions connection;
   connection.add_to(tool);
   console.add_to(tool);
-  Run run(tool);
+  Run run(tool, arguments);
   Single single(tool);
   const Queue queue(tool);
   const Reap reap(tool);

@@ -35,8 +35,8 @@ Queue::Queue(Command& tool)
   graph_.add_flag("--dot", dot_, "print it in Graphviz's language");
   graph_.set_footer(
       "Shown are waiters that have a row in the table: those who wait in turn (--fifo), those who hold something else, "
-      "and of the others the first of each process, after a second. Deadlocks are named; the engine ends them by "
-      "itself.\n"
+      "and of the others the first of each process, after a second. Of a name that several hold, each of them is "
+      "shown. Deadlocks are named; the engine ends them by itself.\n"
       "Examples:\n"
       "  dlock graph --dot | dot -Tsvg > waiting.svg");
 }
@@ -74,14 +74,11 @@ int Queue::graph(const ConnectionOptions& connection, Console& console) const {
   check_text("the pattern", glob_, longest_pattern);
   if (dot_ && console.json()) throw UsageError("--dot and --format json exclude each other");
   Engine engine(connection.url({"DLOCK_URL"}), engine_options(connection));
-  const auto waiters = engine.waiters(glob_);
-  if (console.json()) {
-    auto list = Json::array();
-    for (const auto& waiter : waiters) list.push_back(as_json(waiter));
-    console.result(Json::object({{"waiters", std::move(list)}}));
-  } else {
-    console.result(dot_ ? as_dot(waiters) : as_text(waiters));
-  }
+  auto waiters = engine.waiters(glob_);
+  auto sharers = waiters.empty() ? std::vector<Sharer>{} : engine.sharers(glob_);
+  const WaitGraph graph(std::move(waiters), std::move(sharers));
+  if (console.json()) console.result(as_json(graph));
+  else console.result(dot_ ? as_dot(graph) : as_text(graph));
   return number(Exit::ok);
 }
 

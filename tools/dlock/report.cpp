@@ -32,11 +32,13 @@ void StatusFile::write(const Report& report, Console& console) const {
                             {"child_status", nullptr},
                             {"child_signal", nullptr},
                             {"token", nullptr},
+                            {"tokens", Json::object()},
                             {"held_ms", report.held.count() / 1000},
                             {"wait_ms", report.waited.count() / 1000}});
   if (report.child_status) json["child_status"] = *report.child_status;
   if (report.child_signal != 0) json["child_signal"] = report.child_signal;
-  if (report.token) json["token"] = number(*report.token);
+  if (report.tokens.size() == 1) json["token"] = number(report.tokens.front().second);
+  for (const auto& [name, token] : report.tokens) json["tokens"][name] = number(token);
   const auto text = json.text_in_order() + "\n";
   if (::write(descriptor_, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     console.warning(fmt::format("--status-file {} could not be written", in_quotes(path_)));

@@ -8,6 +8,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace dlock::tools::run {
 
@@ -18,7 +20,7 @@ struct Report {
   int exit_code = 0;
   std::optional<int> child_status{};  // 0 to 255, or 128 + child_signal
   int child_signal = 0;
-  std::optional<Token> token{};
+  std::vector<std::pair<std::string, Token>> tokens{};  // of each name
   Duration held{}, waited{};
 };
 

@@ -57,13 +57,26 @@ constexpr auto manual =
     "one of them. Each goes by its own --limit: to make it smaller ends nothing that runs. Every one has a lease and a "
     "token\n"
     "of its own.\n"
+    "# SEVERAL NAMES\n"
+    "The command runs while all of them are held, and is ended when one of them is lost; nobody else is let in to any. "
+    "Their\n"
+    "order does not matter, and none is held while dlock waits: runs that want some of the same names never block each "
+    "other\n"
+    "for good. With --fifo each name in the way is waited for in turn; among those who want several there is no order. "
+    "The\n"
+    "time of --at-least begins when all are granted. --yield-signal tells when somebody waits for one of them. "
+    "--shared, "
+    "--limit\n"
+    "and --permits are for one name.\n"
     "# ENVIRONMENT OF THE COMMAND\n"
     "  DLOCK_NAME     the lock's name\n"
     "  DLOCK_TOKEN    the fencing token, a decimal number: write it beside your data, refuse smaller ones\n"
     "  DLOCK_OWNER    the random name of this holder\n"
+    "  DLOCK_GRANTS   a line for each name: token, owner, name, with a blank between them\n"
     "  DLOCK_TTL_MS   the length of the lease\n"
     "  DLOCK_JOB      its job: that of the run around this one, if there is one\n"
     "\n"
+    "The first three are there for one name alone.\n"
     "A run inside a run of the same name on the same database is refused, since it would wait for itself.\n"
     "# EXIT STATUS\n"
     "  75 (-E)    the lock was not obtained (-n, -w), or the database is away (--if-unavailable skip)\n"
@@ -80,6 +93,7 @@ constexpr auto manual =
     "  dlock run -w 5m deploy -c 'make && make install'\n"
     "  dlock run --limit 3 import -- ./import.sh   # three at a time, on all hosts\n"
     "  dlock run --shared catalog -- ./export.sh\n"
+    "  dlock run db/orders db/stock -- ./move.sh   # both, or none\n"
     "  dlock run --yield-signal USR1 reindex -- ./batch.sh\n"
     "  echo x | dlock run import -- psql -f -";
 
@@ -94,6 +108,13 @@ int parse_signal(std::string_view option, const std::string& text) {
     return static_cast<int>(parse_number(option, text, 1, SIGRTMAX));
   throw UsageError(
       fmt::format("{} {} is no signal; write for example TERM, INT, USR1, or a number", option, in_quotes(text)));
+}
+
+// "-c", also behind other letters.
+bool may_have_shell_text(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.starts_with('-') && !word.starts_with("--") && word.find('c') != std::string::npos;
+  });
 }
 
 std::vector<std::string> command_of(const Arguments& arguments, const std::optional<std::string>& shell) {
@@ -111,11 +132,12 @@ std::vector<std::string> command_of(const Arguments& arguments, const std::optio
 
 }  // namespace
 
-Run::Run(Command& tool) : command_(tool.add_command("run", "run a command under a lock")) {
-  command_.set_usage({"dlock run [OPTIONS] NAME -- COMMAND [ARGUMENT…]"});
+Run::Run(Command& tool, const Arguments& arguments)
+    : command_(tool.add_command("run", "run a command under a lock, or several")) {
+  command_.set_usage({"dlock run [OPTIONS] NAME… -- COMMAND [ARGUMENT…]"});
   command_.set_footer(footer);
   command_.set_manual(manual);
-  asking_.add_to(command_);
+  asking_.add_with_names_to(command_).once = !arguments.cut && !may_have_shell_text(arguments.words);
   command_.add_option("-E,--conflict-exit-code", "N", conflict_code_, "exit code if the lock is busy (75)");
   command_.add_option("--ttl", "D", times_.ttl, "length of the lease, from 1s (30s)");
   command_.add_option("--renew-every", "D", times_.renew_every, "how often it is renewed (ttl/3)");
@@ -134,7 +156,7 @@ Run::Run(Command& tool) : command_(tool.add_command("run", "run a command under 
 
 run::Plan Run::plan(const ConnectionOptions& connection, const Arguments& arguments) const {
   run::Plan plan;
-  plan.name = asking_.name();
+  plan.names = asking_.names();
   plan.rules.times = run::settle(times_);
   plan.rules.lost_signal = parse_signal("--lost-signal", lost_signal_);
   if (yield_signal_) plan.rules.yield_signal = parse_signal("--yield-signal", *yield_signal_);

@@ -17,7 +17,8 @@ namespace dlock::tools {
 
 class Run {
  public:
-  explicit Run(Command& tool);
+  // `arguments`: where no command can be in them, one name alone is understood.
+  Run(Command& tool, const Arguments& arguments);
   bool chosen() const { return command_.parsed(); }
   // Answers the exit code. Throws UsageError, and Error{misuse}.
   int operator()(const ConnectionOptions& connection, Console& console, const Arguments& arguments);

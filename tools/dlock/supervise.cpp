@@ -16,6 +16,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <list>
 #include <stdexcept>
 #include <stop_token>
 
@@ -48,21 +49,25 @@ class Descriptor {
 
 class Watch {
  public:
-  Watch(Child& child, const Lock& lock, const Terminal& terminal, const Rules& rules, int signals, Console& console)
-      : child_(child), lock_(lock), terminal_(terminal), rules_(rules), signals_(signals), console_(console) {}
+  Watch(Child& child, const HeldLocks& locks, const Terminal& terminal, const Rules& rules, int signals,
+        Console& console)
+      : child_(child), locks_(locks), terminal_(terminal), rules_(rules), signals_(signals), console_(console) {}
 
   Outcome run() {
     const auto wake = [this] {
       const std::uint64_t one = 1;
       static_cast<void>(::write(listener_.get(), &one, sizeof one));
     };
-    const auto asked = rules_.yield_signal ? lock_.asked() : std::stop_token{};
-    const std::stop_callback lost(lock_.lost(), wake), wanted(asked, wake);
+    std::list<std::stop_callback<decltype(wake)>> heard;
+    for (const auto& lock : locks_.all()) {
+      heard.emplace_back(lock.lost(), wake);
+      if (rules_.yield_signal) heard.emplace_back(lock.asked(), wake);
+    }
     for (;;) {
       heed_clock();  // before anything else, so that after a stop of this process what is overdue comes first
       look_after_child();
       if (reaped_ && !group_is_ending()) break;
-      if (asked.stop_requested()) ask_to_yield();
+      if (rules_.yield_signal) heed_those_who_wait();
       arm();
       // Without a guardian the command's end comes as SIGCHLD.
       std::array<pollfd, 4> sources{pollfd{signals_, POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0},
@@ -90,20 +95,21 @@ class Watch {
 
   void heed_lock_and_runtime() {
     const auto moment = boot_now();
-    const bool valid = lock_.valid();
-    if (valid) trusted_until_ = after(moment, lock_.remaining());
-    if (!valid && (moment >= trusted_until_ || lock_.loss() == Loss::unconfirmed)) {
+    const auto& lock = locks_.weakest();
+    const bool valid = lock.valid();
+    if (valid) trusted_until_ = after(moment, lock.remaining());
+    if (!valid && (moment >= trusted_until_ || lock.loss() == Loss::unconfirmed)) {
       // The hard deadline. After a stop of this process, whatever the database has said meanwhile.
       kill();
-      lose("could not be renewed in time");
+      lose(lock, "could not be renewed in time");
       return;
     }
     if (!valid) {
       if (!outcome_.lost) tell(rules_.lost_signal, moment);
-      lose(lock_.loss() == Loss::forced ? "was released by force" : "is no longer ours");
+      lose(lock, lock.loss() == Loss::forced ? "was released by force" : "is no longer ours");
     } else if (!outcome_.lost && trusted_until_ - moment <= rules_.times.kill_after) {
       tell(rules_.lost_signal, moment);
-      lose("cannot be renewed");
+      lose(lock, "cannot be renewed");
     }
     if (rules_.max_runtime && !outcome_.overtime && !reaped_ && moment >= after(started_, *rules_.max_runtime)) {
       outcome_.overtime = true;
@@ -114,11 +120,11 @@ class Watch {
   }
 
   // Once the child is reaped, only what came before counts; the rest of its group is no reason for another exit code.
-  void lose(std::string_view why) {
+  void lose(const Lock& lock, std::string_view why) {
     if (outcome_.lost || reaped_) return;
     outcome_.lost = true;
-    console_.warning(fmt::format("the lock {} (token {}) {}: the command is ended", in_quotes(lock_.name()),
-                                 number(lock_.token()), why));
+    console_.warning(fmt::format("the lock {} (token {}) {}: the command is ended", in_quotes(lock.name()),
+                                 number(lock.token()), why));
   }
 
   void tell(int signal, Duration moment) {
@@ -129,12 +135,15 @@ class Watch {
   }
 
   // Once. What is to end anyway is not asked.
-  void ask_to_yield() {
+  void heed_those_who_wait() {
     if (yielding_ || reaped_ || kill_at_ || killed_) return;
+    const auto all = locks_.all();
+    const auto asked = std::ranges::find_if(all, [](const Lock& lock) { return lock.asked().stop_requested(); });
+    if (asked == all.end()) return;
     yielding_ = true;
     child_.signal_command(*rules_.yield_signal);
     console_.detail(
-        fmt::format("somebody waits for the lock {}: the command is told (--yield-signal)", in_quotes(lock_.name())));
+        fmt::format("somebody waits for the lock {}: the command is told (--yield-signal)", in_quotes(asked->name())));
   }
 
   void kill() {
@@ -155,7 +164,8 @@ class Watch {
       case Child::News::ended:
         outcome_.child = child_.ended();
         // The guardian may not have known of the last renewal; then it was all too late.
-        if (!lock_.valid() || (outcome_.child.at_deadline && !kill_at_)) lose("was lost before the command had ended");
+        if (const auto& lock = locks_.weakest(); !lock.valid() || (outcome_.child.at_deadline && !kill_at_))
+          lose(lock, "was lost before the command had ended");
         reaped_ = true;
         terminal_.take_back(child_.group());
     }
@@ -200,9 +210,10 @@ class Watch {
     Duration next = Duration::max();
     const auto at = [&](Duration when) { next = std::min(next, when); };
     if (!killed_) {
-      if (lock_.valid()) at(trusted_until_);
-      if (lock_.valid()) at(next_look());
-      if (lock_.valid() && !outcome_.lost) at(trusted_until_ - rules_.times.kill_after);
+      const bool valid = locks_.weakest().valid();
+      if (valid) at(trusted_until_);
+      if (valid) at(next_look());
+      if (valid && !outcome_.lost) at(trusted_until_ - rules_.times.kill_after);
       if (kill_at_) at(*kill_at_);
       if (rules_.max_runtime && !outcome_.overtime) at(after(started_, *rules_.max_runtime));
       if (reaped_) at(boot_now() + look_again);
@@ -221,7 +232,7 @@ class Watch {
   }
 
   Child& child_;
-  const Lock& lock_;
+  const HeldLocks& locks_;
   const Terminal& terminal_;
   const Rules& rules_;
   const int signals_;
@@ -238,9 +249,9 @@ class Watch {
 
 }  // namespace
 
-Outcome supervise(Child& child, const Lock& lock, const Terminal& terminal, const Rules& rules, int signals,
+Outcome supervise(Child& child, const HeldLocks& locks, const Terminal& terminal, const Rules& rules, int signals,
                   Console& console) {
-  return Watch(child, lock, terminal, rules, signals, console).run();
+  return Watch(child, locks, terminal, rules, signals, console).run();
 }
 
 }  // namespace dlock::tools::run

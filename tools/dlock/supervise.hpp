@@ -1,13 +1,12 @@
-// This file knows how a command is watched over while it holds a lock.
+// This file knows how a command is watched over while it holds a lock, or several.
 #pragma once
 
 #include "child.hpp"
 #include "deadlines.hpp"
+#include "held_locks.hpp"
 #include "terminal.hpp"
 
 #include "tools/shared/console.hpp"
-
-#include <dlock/lock.hpp>
 
 #include <csignal>
 #include <optional>
@@ -17,7 +16,7 @@ namespace dlock::tools::run {
 struct Rules {
   Times times;
   int lost_signal = SIGTERM;
-  std::optional<int> yield_signal{};  // to the command alone, when somebody else waits
+  std::optional<int> yield_signal{};  // to the command alone, when somebody else waits for one
   std::optional<Duration> max_runtime{};
 };
 
@@ -27,9 +26,9 @@ struct Outcome {
   bool overtime = false;  // ended because of max_runtime
 };
 
-// Until the child has been reaped: passes signals on, and ends the child when the lock is lost or its time is up.
+// Until the child has been reaped: passes signals on, and ends the child when a lock is lost or its time is up.
 // `signals`: a signalfd with all signals that are passed on, and SIGCHLD.
-Outcome supervise(Child& child, const Lock& lock, const Terminal& terminal, const Rules& rules, int signals,
+Outcome supervise(Child& child, const HeldLocks& locks, const Terminal& terminal, const Rules& rules, int signals,
                   Console& console);
 
 }  // namespace dlock::tools::run

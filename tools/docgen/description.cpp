@@ -27,7 +27,9 @@ Option option(const Json& json) {
   return option;
 }
 
-Argument argument(const Json& json) { return {text(json.at("name")), text(json.at("help"))}; }
+Argument argument(const Json& json) {
+  return {text(json.at("name")), text(json.at("help")), json.at("repeatable").get<bool>()};
+}
 
 Command command(const Json& json) {
   return {text(json.at("name")),           text(json.at("full_name")),

@@ -22,6 +22,7 @@ struct Option {
 
 struct Argument {
   std::string name, help;
+  bool repeatable = false;
 };
 
 // A command, or the tool, which alone has commands.

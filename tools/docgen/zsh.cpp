@@ -79,8 +79,9 @@ void add_zsh_completion(const Command& tool, Files& files) {
       if (option.names.back() != "--help") cases += " \\\n          " + specification(option);
     int place = 0;
     for (const auto& argument : command.arguments)
-      cases += fmt::format(" \\\n          '{}:{}:_guard \"^-*\" {}'", ++place, quoted(escaped(argument.name)),
-                           argument.name);
+      cases +=
+          fmt::format(" \\\n          '{}:{}:_guard \"^-*\" {}'", argument.repeatable ? "*" : std::to_string(++place),
+                      quoted(escaped(argument.name)), argument.name);
     cases += " && ret=0\n        ;;\n";
   }
   const auto& name = tool.name;

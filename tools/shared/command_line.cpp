@@ -89,6 +89,14 @@ Option& Command::add_argument(std::string_view name, std::string& text, std::str
   return argument;
 }
 
+Option& Command::add_argument(std::string_view name, std::vector<std::string>& texts, std::string_view help) {
+  auto& argument = arguments_.emplace_back();
+  argument.names = {std::string(name)};
+  argument.help = help;
+  argument.target = &texts;
+  return argument;
+}
+
 std::string Command::full_name() const { return parent_ == nullptr ? name_ : parent_->full_name() + " " + name_; }
 
 std::vector<const Command*> Command::shown_commands() const {

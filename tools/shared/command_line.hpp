@@ -30,6 +30,7 @@ struct Option {
   bool required = false;
   bool rare = false;                 // the page that fits a screen only names it
   const Option* excludes = nullptr;  // cannot be given together with that one
+  bool once = false;                 // of an argument that is repeatable: on this line it is not
 
   bool takes_value() const;
   bool repeatable() const;
@@ -62,6 +63,7 @@ class Command {
   Option& add_version_flag(std::string_view names, std::string_view version, std::string_view help);
   // Without help it is on no page but in the line that shows the usage.
   Option& add_argument(std::string_view name, std::string& text, std::string_view help = {});
+  Option& add_argument(std::string_view name, std::vector<std::string>& texts, std::string_view help = {});
 
   // The parser refuses a line without a command.
   void require_command() noexcept { requires_command_ = true; }

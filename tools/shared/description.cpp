@@ -30,8 +30,10 @@ Command& add_description_command(Command& tool) {
 Json described(const Command& command) {
   auto arguments = Json::array(), options = Json::array(), commands = Json::array();
   for (const auto& argument : command.arguments())
-    arguments.push_back(
-        Json::object({{"name", argument.name()}, {"required", argument.required}, {"help", argument.help}}));
+    arguments.push_back(Json::object({{"name", argument.name()},
+                                      {"required", argument.required},
+                                      {"repeatable", argument.repeatable()},
+                                      {"help", argument.help}}));
   for (const auto& option : command.options()) options.push_back(described(option));
   for (const auto* each : command.shown_commands()) commands.push_back(described(*each));
   return Json::object({{"name", command.name()},

@@ -121,8 +121,10 @@ std::string as_title(std::string text) {
 std::vector<std::string> usage_of(const Command& command) {
   if (!command.usage().empty()) return command.usage();
   auto usage = command.full_name() + (command.shown_commands().empty() ? " [OPTIONS]" : " COMMAND [OPTIONS]");
-  for (const auto& argument : command.arguments())
-    usage += argument.required ? " " + argument.name() : " [" + argument.name() + "]";
+  for (const auto& argument : command.arguments()) {
+    const auto name = argument.repeatable() ? argument.name() + "…" : argument.name();
+    usage += argument.required ? " " + name : " [" + name + "]";
+  }
   for (const auto& option : command.options())
     if (option.required) usage += " " + option.names.back() + " " + option.value;
   return {usage};

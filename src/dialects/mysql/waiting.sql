@@ -159,6 +159,16 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket,
    AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0))
  ORDER BY w.name, w.ticket, w.since, w.owner;
 
+-- name: sharers(prefix)
+SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits,
+       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - h.acquired_at,
+       h.expires_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+  FROM {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
+ WHERE l.name >= :prefix AND LEFT(l.name, OCTET_LENGTH(:prefix)) = :prefix AND l.entries IN ('shared', 'permits')
+   AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+   AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ ORDER BY h.name, h.token;
+
 -- name: locked(name) -> packet
 -- A row if the name has one that another transaction keeps locked.
 SELECT 1 FROM {{lock}} l LEFT JOIN (SELECT t.name FROM {{lock}} t WHERE t.name = :name FOR UPDATE SKIP LOCKED) taken

@@ -146,6 +146,14 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, n.now - w.si
    AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))
  ORDER BY w.name, w.ticket, w.since, w.owner;
 
+-- name: sharers(prefix)
+SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits, n.now - h.acquired_at, h.expires_at - n.now
+  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS l
+       JOIN {{holder}} AS h ON h.name = l.name AND h.gate = l.owner
+ WHERE starts_with(l.name, :prefix::text) AND l.entries IN ('shared', 'permits') AND l.expires_at > n.now
+   AND h.expires_at > n.now
+ ORDER BY h.name, h.token;
+
 -- name: locked(name)
 -- A row if the name has one that another transaction keeps locked.
 WITH taken AS MATERIALIZED (SELECT l.name FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE SKIP LOCKED)

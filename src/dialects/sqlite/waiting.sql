@@ -134,6 +134,14 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.si
    AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))
  ORDER BY w.name, w.ticket, w.since, w.owner;
 
+-- name: sharers(prefix)
+SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits, t.now - h.acquired_at, h.expires_at - t.now
+  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS l
+       JOIN {{holder}} AS h ON h.name = l.name AND h.gate = l.owner
+ WHERE l.name >= :prefix AND l.name < CAST(:prefix || x'FF' AS TEXT) AND l.entries IN ('shared', 'permits')
+   AND l.expires_at > t.now AND h.expires_at > t.now
+ ORDER BY h.name, h.token;
+
 -- name: locked(name)
 -- Nothing: there are no locked rows here, only a file that somebody writes.
 SELECT 1 FROM {{lock}} WHERE name = :name AND name = '';

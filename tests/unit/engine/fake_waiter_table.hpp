@@ -27,6 +27,7 @@ class FakeWaiterTable final : public store::WaiterTable {
   void rename(const store::LeaseKey&, std::string_view, Deadline) override {}
   std::vector<store::WaitEdge> chain(std::string_view, std::string_view, Deadline) override { return edges; }
   std::vector<Waiter> waiters(std::string_view, Deadline) override { return {}; }
+  std::vector<Sharer> sharers(std::string_view, Deadline) override { return {}; }
 
   // Set before use:
   std::function<std::optional<Token>(const store::LeaseKey&, const store::AcquireRequest&)> on_hand_over{};
