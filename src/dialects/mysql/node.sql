@@ -33,7 +33,7 @@ UPDATE {{lock}} SET entries = :others
 UPDATE {{lock}} SET actor = owner, owner = NULL, entries = '', meta = '',
        expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        wanted_until = wanted_until
-                      + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+                      + 0 * LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
  WHERE name = :name AND owner = :owner AND token = :token AND entries = :seen;
 
 -- name: renew_entry(name, owner, token, mark, lease, at_least) -> wanted
@@ -41,7 +41,7 @@ UPDATE {{lock}} SET actor = owner, owner = NULL, entries = '', meta = '',
 -- long as the longest of them. :at_least is as in extend.
 UPDATE {{lock}}
    SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
-                    + 0 * LAST_INSERT_ID(EXISTS (SELECT 1 FROM {{waiter}} w
+                    + 0 * LAST_INSERT_ID(1 + EXISTS (SELECT 1 FROM {{waiter}} w
                                             WHERE w.name = :name AND w.owner <> :owner
                                               AND (w.ticket = 0 OR w.ticket > {{lock}}.served_ticket)
                                               AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))),
