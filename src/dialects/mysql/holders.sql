@@ -12,7 +12,8 @@
 
 -- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket) -> packet
 -- Makes the gate where there is none, locks it, takes out who is counted no more, and adds the holder where it may come in;
--- then the gate says so, if it is still as it was seen: the holder's token is larger than the gate's. The answer is the token;
+-- then the gate says so, if it is still as it was seen: the holder's token is larger than the gate's. Only after that it names
+-- the newest holder: until then, what a trigger sees of a row that is taken over is who had it. The answer is the token;
 -- 0: busy; -1: the gate was removed meanwhile; and no row without the floor row. Once more by the same owner, or late: it has
 -- the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
 -- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; a reader is counted by
@@ -55,9 +56,6 @@ ON DUPLICATE KEY UPDATE
   gate = VALUES(gate), token = VALUES(token), permits = VALUES(permits), permit_limit = VALUES(permit_limit),
   node = VALUES(node), label = VALUES(label), actor = VALUES(actor), meta = VALUES(meta), acquired_at = VALUES(acquired_at),
   expires_at = VALUES(expires_at), reopens_at = VALUES(reopens_at), lease_us = VALUES(lease_us);
-UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner
-   SET l.node = IF(h.token > l.token, h.node, l.node), l.label = IF(h.token > l.token, h.label, l.label)
- WHERE l.name = :name AND h.token > l.token /*M! AND @@in_transaction = 1 */;
 SELECT h.gate, h.token, GREATEST(h.expires_at, h.reopens_at) INTO @dlock_gate, @dlock_token, @dlock_until
   FROM {{holder}} h WHERE h.name = :name AND h.owner = :owner;
 UPDATE {{lock}}
@@ -69,6 +67,9 @@ UPDATE {{lock}}
  WHERE name = :name AND @dlock_token > 0 /*M! AND @@in_transaction = 1 */
    AND ((owner <=> @dlock_gate AND (@dlock_token > token OR @dlock_until > expires_at))
         OR (@dlock_token > token AND (owner IS NULL OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))));
+UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner AND h.gate = l.owner
+   SET l.node = h.node, l.label = h.label
+ WHERE l.name = :name AND h.token > @dlock_seen /*M! AND @@in_transaction = 1 */;
 COMMIT;
 SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN l.name IS NULL THEN -1 ELSE 0 END,
        COALESCE(h.gate <=> l.owner AND h.token > 0 AND :ticket > 0 AND l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
