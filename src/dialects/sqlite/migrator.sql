@@ -98,6 +98,10 @@ SELECT count(*) FROM {{lock}}
  WHERE name <> '' AND owner IS NOT NULL
    AND expires_at > strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000;
 
+-- name: lock_history_there(schema, lock_history)
+-- Whether a history of the locks is kept (recording.sql).
+SELECT count(*) FROM main.sqlite_master WHERE :schema = 'main' AND type = 'table' AND name = :lock_history;
+
 -- name: floor_row()
 -- Every column of the tables, so that a missing one is noticed. Nobody waits for the floor row, or holds it by shares.
 SELECT l.token, l.node, l.owner, l.entries, l.acquired_at, l.expires_at, l.reopens_at, l.lease_us, l.meta, l.label, l.actor,
