@@ -20,8 +20,10 @@ literal(waiting ${ROOT}/src/dialects/${NAME}/waiting.sql)
 literal(many ${ROOT}/src/dialects/${NAME}/many.sql)
 literal(reading ${ROOT}/src/dialects/${NAME}/reading.sql)
 literal(holders ${ROOT}/src/dialects/${NAME}/holders.sql)
+literal(history ${ROOT}/src/dialects/${NAME}/history.sql)
 literal(migrator ${ROOT}/src/dialects/${NAME}/migrator.sql)
 literal(guard ${ROOT}/src/dialects/${NAME}/guard.sql)
+literal(recording ${ROOT}/src/dialects/${NAME}/recording.sql)
 literal(schema ${ROOT}/schema/${NAME}.sql)
 
 file(GLOB ups ${ROOT}/migrations/${NAME}/*.up.sql)
@@ -49,9 +51,10 @@ const Embedded& embedded() noexcept {
   static const Migration migrations[] = {
 ${rows}  };
   static const Embedded texts{
-${lock}${node}${waiting}${many}${reading}${holders},
+${lock}${node}${waiting}${many}${reading}${holders}${history},
 ${migrator},
 ${guard},
+${recording},
 ${schema},
       migrations};
   return texts;

@@ -51,6 +51,7 @@ CREATE TABLE resource_lock_holder (
   owner CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   gate CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   token BIGINT NOT NULL,
+  mode VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'shared',
   permits BIGINT NOT NULL DEFAULT 0,
   permit_limit BIGINT NOT NULL DEFAULT 0,
   node VARCHAR(255) NOT NULL DEFAULT '',

@@ -62,6 +62,7 @@ CREATE TABLE resource_lock_holder (
   owner text NOT NULL,
   gate text NOT NULL,
   token bigint NOT NULL,
+  mode text NOT NULL DEFAULT 'shared',
   permits bigint NOT NULL DEFAULT 0,
   permit_limit bigint NOT NULL DEFAULT 0,
   node text NOT NULL DEFAULT '' CHECK (octet_length(node) <= 255),

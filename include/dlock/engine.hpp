@@ -207,6 +207,11 @@ class DLOCK_EXPORT Engine {
   // All rows whose name matches the shell pattern (of UTF-8 characters, whatever the locale), ordered by name.
   std::vector<Holder> list(std::string_view glob = "*");
 
+  // The newest grants of a name that have ended, at most so many, the newest first; where several held it, one for each of
+  // them. Only where the database keeps a history (see <dlock/history.hpp>), from its making on and as far as nobody has cut
+  // it; else `schema`, with the command that makes it. Needs no EngineOptions::history.
+  std::vector<HistoryEntry> history(std::string_view name, std::size_t limit = 100);
+
   // Those who wait for names that match the shell pattern, as far as they have a row (see <dlock/waiter.hpp>), ordered by
   // name, ticket and time.
   std::vector<Waiter> waiters(std::string_view glob = "*");
@@ -225,7 +230,8 @@ class DLOCK_EXPORT Engine {
   // it is in. EngineOptions::reaper.every makes the engine do this by itself.
   struct Reaped {
     std::size_t removed = 0, abandoned = 0;
-    bool elsewhere = false;  // another reaper is at work: nothing was done
+    bool elsewhere = false;   // another reaper is at work: nothing was done
+    std::size_t history = 0;  // rows of history that were more than EngineOptions::history
   };
   Reaped reap(std::size_t batch = 1000);
 

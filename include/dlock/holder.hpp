@@ -29,15 +29,28 @@ DLOCK_EXPORT std::string_view to_string(State state) noexcept;
 
 // How a grant ended.
 enum class Outcome {
-  released,  // its holder gave it back, or the transaction it was for has ended
-  expired,   // the lease ended without a release
-  forced,    // somebody released it by force
+  released,    // its holder gave it back, or the transaction it was for has ended
+  expired,     // the lease ended without a release
+  forced,      // somebody released it by force
+  taken_over,  // in a history only: the lease ended without a release, and the next holder took the name over; or another
+               // engine of the same node took its place (EngineOptions::node_exclusive)
 };
 
 DLOCK_EXPORT std::string_view to_string(Outcome outcome) noexcept;
 
 // The last grant of a name that nobody holds.
 struct LastRun {
+  std::string node{}, label{};                       // of who held it
+  std::chrono::sys_time<Duration> begun{}, ended{};  // by the database's clock
+  Outcome outcome{};
+  std::string reason{};  // of a release by force, as it was said; may be empty
+};
+
+// One grant that has ended. See Engine::history.
+struct HistoryEntry {
+  Mode mode{};  // in which it was held; of several, each has an entry of its own
+  Token token{};
+  std::string owner{};                               // empty: a transaction held it, without a lease
   std::string node{}, label{};                       // of who held it
   std::chrono::sys_time<Duration> begun{}, ended{};  // by the database's clock
   Outcome outcome{};

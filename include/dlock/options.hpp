@@ -7,6 +7,7 @@
 #include <dlock/export.hpp>
 #include <dlock/job.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -139,6 +140,9 @@ struct EngineOptions {
     SaturatingDuration grace = std::chrono::seconds{60};
   };
   Reaper reaper{};
+  // A history of the grants that have ended is kept in the database (dlock-migrate history), and what reaps here keeps that
+  // many of its newest rows; 0: it leaves the history alone. Opening the engine is `schema` where none is kept.
+  std::size_t history = 0;
 
   bool bound_idle = true;  // bound the idle time of transactions with a lock or a fence in them (see there)
 

@@ -68,6 +68,7 @@ CREATE TABLE {{holder}} (
   owner CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   gate CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   token BIGINT NOT NULL,
+  mode VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'shared',
   permits BIGINT NOT NULL DEFAULT 0,
   permit_limit BIGINT NOT NULL DEFAULT 0,
   node VARCHAR(255) NOT NULL DEFAULT '',
@@ -83,7 +84,7 @@ CREATE TABLE {{holder}} (
 -- probe: the table has exactly these columns
 SELECT CASE WHEN count(*) = 0 THEN 0
             WHEN GROUP_CONCAT(CONVERT(column_name USING utf8mb4) ORDER BY ordinal_position) =
-                 CONCAT('name,owner,gate,token,permits,permit_limit,node,label,actor,meta,acquired_at,expires_at,',
+                 CONCAT('name,owner,gate,token,mode,permits,permit_limit,node,label,actor,meta,acquired_at,expires_at,',
                         'reopens_at,lease_us') THEN 1
             ELSE 2 END
   FROM information_schema.columns WHERE table_schema = :schema AND table_name = :holder;

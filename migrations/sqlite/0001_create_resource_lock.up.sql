@@ -50,6 +50,7 @@ CREATE TABLE {{holder}} (
   owner TEXT NOT NULL,
   gate TEXT NOT NULL,
   token INTEGER NOT NULL CHECK (typeof(token) = 'integer'),
+  mode TEXT NOT NULL DEFAULT 'shared',
   permits INTEGER NOT NULL DEFAULT 0,
   permit_limit INTEGER NOT NULL DEFAULT 0,
   node TEXT NOT NULL DEFAULT '',

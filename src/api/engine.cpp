@@ -36,6 +36,8 @@ std::vector<Name> checked(std::vector<std::string> names) {
   return {names.begin(), names.end()};
 }
 
+constexpr std::size_t most_entries = 1'000'000'000;
+
 Refused refused_after(Duration wait) { return wait > Duration{} ? Refused::timed_out : Refused::busy; }
 
 }  // namespace
@@ -318,6 +320,10 @@ int Engine::hold_count(std::string_view name) const { return Call(*this)->hold_c
 std::optional<Holder> Engine::inspect(std::string_view name) { return Call(*this)->inspect(Name(name)); }
 
 std::vector<Holder> Engine::list(std::string_view glob) { return Call(*this)->list(std::string(glob)); }
+
+std::vector<HistoryEntry> Engine::history(std::string_view name, std::size_t limit) {
+  return Call(*this)->history(Name(name), std::min(limit, most_entries));
+}
 
 std::vector<Waiter> Engine::waiters(std::string_view glob) { return Call(*this)->waiters(std::string(glob)); }
 

@@ -175,7 +175,7 @@ std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {
     std::shared_ptr<store::LockTable> table =
         store::open_lock_table(resolved.dialect, std::move(resolved.connector),
                                {options.schema, options.table, options.history_table, options.connections,
-                                options.combine, options.timeouts.connect, half});
+                                options.combine, options.timeouts.connect, options.history > 0, half});
     return std::make_shared<Core>(std::move(table), std::move(options), std::move(half));
   } catch (const Failure& failure) { throw engine::to_error(failure, false); } catch (const std::system_error& error) {
     if (planted("no_descriptor_is_no_error")) throw;

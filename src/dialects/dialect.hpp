@@ -151,11 +151,13 @@ class Dialect {
   virtual std::string grantee(std::string_view role) const { return quote(role); }
 
   // The texts of the folder: statements on the lock table (lock.sql, many.sql, waiting.sql,
-  // reading.sql, holders.sql), and those of the migrator.
+  // reading.sql, holders.sql, history.sql), and those of the migrator.
   virtual std::string_view lock_sql() const noexcept = 0;
   virtual std::string_view migrator_sql() const noexcept = 0;
   // The statements that guard a table of somebody else (guard.sql).
   virtual std::string_view guard_sql() const noexcept { return {}; }
+  // Those that make what writes the history of the locks (recording.sql).
+  virtual std::string_view recording_sql() const noexcept { return {}; }
   // The migrations (migrations/<name>/), in order, and the table as it is today (schema/<name>.sql).
   virtual std::span<const Migration> migrations() const noexcept = 0;
   virtual std::string_view schema_sql() const noexcept = 0;

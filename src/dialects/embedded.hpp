@@ -11,7 +11,7 @@ namespace dlock::dialects {
 
 // Each dialect's generated source defines, in its own namespace, `const Embedded& embedded() noexcept`.
 struct Embedded {
-  std::string_view lock_sql, migrator_sql, guard_sql, schema_sql;
+  std::string_view lock_sql, migrator_sql, guard_sql, recording_sql, schema_sql;
   std::span<const Migration> migrations;
 };
 
@@ -45,6 +45,7 @@ class EmbeddedDialect : public Dialect {
   std::string_view lock_sql() const noexcept override { return texts_.lock_sql; }
   std::string_view migrator_sql() const noexcept override { return texts_.migrator_sql; }
   std::string_view guard_sql() const noexcept override { return texts_.guard_sql; }
+  std::string_view recording_sql() const noexcept override { return texts_.recording_sql; }
   std::span<const Migration> migrations() const noexcept override { return texts_.migrations; }
   std::string_view schema_sql() const noexcept override { return texts_.schema_sql; }
   Duration smallest_margin() const noexcept override { return traits_.smallest_margin; }

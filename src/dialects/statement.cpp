@@ -65,6 +65,13 @@ std::size_t past_quoted(std::string_view sql, std::size_t from) {
   return from;
 }
 
+// FNV-1a: the same in every process.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
 // Turns :name into the database's own marker.
 void place_markers(Statement& statement, std::string_view sql, Marker marker) {
   statement.marker = marker;
@@ -101,12 +108,11 @@ void place_markers(Statement& statement, std::string_view sql, Marker marker) {
 
 }  // namespace
 
-// FNV-1a: the same in every process, and that two tables share one is harmless.
-std::string TableNames::channel() const {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : schema + '\n' + lock) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return fmt::format("{:016x}", hash);
-}
+// That two tables share one is harmless.
+std::string TableNames::channel() const { return fmt::format("{:016x}", hash_of(schema + '\n' + lock)); }
+
+// Without the schema, which need not be known, and has names of its own.
+std::string TableNames::recorders() const { return fmt::format("dlock_history_{:016x}_", hash_of(lock)); }
 
 WordFiller filler_of(TableNames names, Quote quote) {
   return [names = std::move(names), quote = std::move(quote)](std::string_view word) {
@@ -118,6 +124,7 @@ WordFiller filler_of(TableNames names, Quote quote) {
     if (word == "history") return qualified(names.history);
     if (word == "waiter") return qualified(names.waiter());
     if (word == "holder") return qualified(names.holder());
+    if (word == "lock_history") return qualified(names.lock_history());
     if (word == "channel") return names.channel();
     if (word == "schema") return quote(names.schema);
     defect("{{" + std::string(word) + "}}", "no such name");

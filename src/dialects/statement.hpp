@@ -9,8 +9,8 @@
 // After the list the header may carry "-> words", hints that only the dialect itself understands.
 // A statement goes from its header to the next one; a final ';' is cut. Arguments are written :name, outside of quotes
 // and comments (:: is a cast, not an argument), and each must be in the header's list. The only things filled in are
-// the names of tables, fully qualified and quoted: {{lock}}, {{status}}, {{history}}, {{waiter}}, {{holder}}, and
-// {{schema}}; and {{channel}}, TableNames::channel() as it is.
+// the names of tables, fully qualified and quoted: {{lock}}, {{status}}, {{history}}, {{waiter}}, {{holder}},
+// {{lock_history}}, and {{schema}}; and {{channel}}, TableNames::channel() as it is.
 #pragma once
 
 #include "types/row.hpp"
@@ -34,6 +34,9 @@ struct TableNames {
   std::string status() const { return lock + "_status"; }
   std::string waiter() const { return lock + "_waiter"; }
   std::string holder() const { return lock + "_holder"; }
+  std::string lock_history() const { return lock + "_history"; }
+  // What the names of everything begin with that writes the history of these locks.
+  std::string recorders() const;
   // 16 hexadecimal digits that stand for the lock table where its name cannot: in channels and in names of other things.
   std::string channel() const;
 };

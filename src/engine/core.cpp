@@ -59,7 +59,7 @@ Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::
       renewer_(table_, events_, options_.timeouts.request),
       reaper_(table_, events_,
               {options_.reaper.every, options_.reaper.retention, options_.reaper.grace, options_.timeouts.request,
-               options_.label}),
+               options_.label, options_.history}),
       notifier_(table_, events_, queues_, {options_.listen, options_.ticket, options_.timeouts.request}) {
   queues_->on_wait([events = events_](const auto& held) { events->ask(held); });
   const auto weaknesses = std::make_shared<Weaknesses>();
@@ -206,6 +206,10 @@ std::vector<Holder> Core::list(const std::string& glob) {
   auto holders = retry(soon(), [&](Deadline deadline) { return table_->list(engine::literal_prefix(glob), deadline); });
   std::erase_if(holders, [&](const Holder& holder) { return !engine::matches(glob, holder.name); });
   return holders;
+}
+
+std::vector<HistoryEntry> Core::history(const Name& name, std::size_t limit) {
+  return retry(soon(), [&](Deadline deadline) { return table_->history(name.text(), limit, deadline); });
 }
 
 std::vector<Waiter> Core::waiters(const std::string& glob) {

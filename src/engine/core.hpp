@@ -142,6 +142,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // The same, where it comes soon; empty as well if it does not.
   std::optional<Holder> glance(const Name& name);
   std::vector<Holder> list(const std::string& glob);
+  std::vector<HistoryEntry> history(const Name& name, std::size_t limit);
   bool force_release(const Name& name, Token seen, std::string_view reason = {});
   Engine::Reaped reap(std::size_t batch);
   Engine::Reaped reap_all(const Reaping& reaping, const std::stop_token& stop);

@@ -2,6 +2,7 @@
 #include "engine/reaper.hpp"
 
 #include "engine/backoff.hpp"
+#include "engine/breathing.hpp"
 #include "engine/faults.hpp"
 #include "engine/glob.hpp"
 #include "engine/pause.hpp"
@@ -28,19 +29,8 @@ constexpr Duration longest_farewell = std::chrono::seconds{1};
 constexpr Duration turn_poll = std::chrono::milliseconds{200};
 constexpr Duration progress_step = std::chrono::milliseconds{250};
 constexpr Duration longest_backoff = std::chrono::minutes{1};
-// Between two batches half as long as the batch took, so that a third of the time belongs to others, within these bounds:
-// a long one has mostly waited for others.
-constexpr Duration shortest_breath = std::chrono::milliseconds{2};
-constexpr Duration longest_breath = std::chrono::milliseconds{100};
 
 constexpr Token any_floor{std::numeric_limits<std::int64_t>::max()};
-
-// The names one pass is about.
-struct Scope {
-  explicit Scope(std::string pattern) : glob(std::move(pattern)), prefix(literal_prefix(glob)) {}
-  bool has(const std::string& name) const { return matches(glob, name); }
-  const std::string glob, prefix;
-};
 
 }  // namespace
 
@@ -150,17 +140,22 @@ struct Reaper::State {
     for (const auto& one : gone.abandoned) report(one);
   }
 
+  // At most `limit` of the rows of history that are too many, if a number is set.
+  std::size_t trim_history(std::size_t limit, std::size_t batch, const std::stop_token& stop) {
+    std::size_t removed = 0;
+    for (bool more = terms.history > 0; more && removed < limit;) {
+      const auto begun = BootClock::now();
+      const auto gone = ask(stop, [&](Deadline until) { return table->trim_history(terms.history, batch, until); });
+      removed += gone;
+      more = gone == batch && !breathe(begun, stop) && still_my_turn(stop);
+    }
+    return removed;
+  }
+
   Token raise_floor(const std::stop_token& stop) {
     const auto floor = ask(stop, [&](Deadline until) { return table->raise_floor(terms.retention, until); });
     saw(floor);
     return floor;
-  }
-
-  // Lets others at the database. True: it is time to stop.
-  bool breathe(Instant begun, const std::stop_token& stop) {
-    const auto now = BootClock::now();
-    const auto took = std::chrono::floor<Duration>(now - begun);
-    return pause_until(later(now, std::clamp(Duration{took / 2}, shortest_breath, longest_breath)), stop);
   }
 
   // Goes through the table in the order of names; `work` gets what matches of each batch, and answers false to stop.
@@ -278,6 +273,7 @@ struct Reaper::State {
       if (const auto floor = below()) remove(everything, *floor, Reaping::all, batch_of_rows, stop, {}, 0);
       if (!stop.stop_requested()) raise_floor(stop);
       if (!stop.stop_requested()) forget_the_dead(stop);
+      if (!stop.stop_requested()) trim_history(Reaping::all, batch_of_rows, stop);
     });
     if (!mine) saw(look_at_floor(stop));
     below();
@@ -331,7 +327,7 @@ Reaper::~Reaper() {
 Engine::Reaped Reaper::round(std::size_t batch) {
   auto& state = *state_;
   const std::unique_lock guard(state.working, std::try_to_lock);
-  if (!guard) return {0, 0, true};
+  if (!guard) return {0, 0, true, 0};
   const auto stop = state.closing.get_token();
   const Scope everything("*");
   Engine::Reaped reaped;
@@ -341,6 +337,7 @@ Engine::Reaped Reaper::round(std::size_t batch) {
     if (const auto floor = state.below()) reaped.removed = state.remove(everything, *floor, batch, batch, stop, {}, 0);
     state.raise_floor(stop);
     state.forget_the_dead(stop);
+    reaped.history = state.trim_history(batch, batch, stop);
   });
   return reaped;
 }
@@ -382,6 +379,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
   Token floor{};
   const bool begun = when_possible([&] {
     reaped.abandoned = state.settle(scope, reaping.limit, batch_of_rows, stop, progress);
+    reaped.history = state.trim_history(Reaping::all, batch_of_rows, stop);
     count();
     if (candidates > 0) floor = state.raise_floor(stop);
   });

@@ -30,6 +30,7 @@ class Reaper {
     Duration every{};  // 0: only when asked
     Duration retention{}, grace{}, request_timeout{};
     std::string label{};
+    std::size_t history = 0;  // rows to keep; 0: the history is left alone
   };
 
   Reaper(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events, Terms terms);

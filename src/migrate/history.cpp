@@ -57,6 +57,11 @@ std::string History::grants(std::string_view role, std::string_view grantee) con
          ";";
 }
 
+bool History::keeps_locks(Deadline deadline) {
+  const auto table = names_.lock_history();
+  return ask("lock_history_there", {"schema", "lock_history"}, {names_.schema, table}, deadline).integer(0, 0) != 0;
+}
+
 std::string History::needed(std::string_view role) const {
   auto text = grants(role, "the role");
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -174,12 +179,16 @@ std::vector<std::string> History::missing_rights(std::string_view role, Deadline
     std::string_view role, part, name;
     std::vector<std::string_view> verbs;
   };
-  const auto waiter = names_.waiter(), holder = names_.holder(), status = names_.status();
+  const auto waiter = names_.waiter(), holder = names_.holder(), status = names_.status(),
+             locks = names_.lock_history();
+  const bool kept = keeps_locks(deadline);
   const std::vector<std::string_view> all{"select", "insert", "update", "delete"};
   const Need needs[] = {{"runtime", "lock", names_.lock, all},
                         {"runtime", "waiter", waiter, all},
                         {"runtime", "holder", holder, all},
                         {"runtime", "history", names_.history, {"select"}},
+                        {kept ? "runtime" : "", "lock_history", locks, {"select", "delete"}},
+                        {kept ? "read_only" : "", "lock_history", locks, {"select"}},
                         {"read_only", "lock", names_.lock, {"select"}},
                         {"read_only", "waiter", waiter, {"select"}},
                         {"read_only", "holder", holder, {"select"}},

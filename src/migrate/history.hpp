@@ -106,6 +106,8 @@ class History {
   std::string grants(std::string_view role, std::string_view grantee) const;
   // The same in one line, to be added to a refusal: "; needed: …", or nothing.
   std::string needed(std::string_view role) const;
+  // Whether a history of the locks is kept beside them, as far as this role may see it.
+  bool keeps_locks(Deadline deadline);
   const Answer& run(std::string_view name, std::initializer_list<std::string_view> header,
                     std::initializer_list<Argument> arguments, Deadline deadline);
   void script(std::string_view sql, Deadline deadline) { writes_.script(sql, deadline); }

@@ -137,6 +137,7 @@ std::optional<TableMigrator::MigrationStep> TableMigrator::next_step(const Schem
 
 void TableMigrator::apply(const MigrationStep& next, const SchemaSnapshot& found, bool force) {
   if (!next.up && !force) refuse_live_leases(found);
+  if (!next.up && next.migration->version == 1) refuse_kept_history();
   begin_version(next, found);
   run_steps(next);
   if (next.up ? !history_->finish(next.migration->version, who_, soon())

@@ -141,6 +141,8 @@ class TableMigrator {
   void begin_version(const MigrationStep& next, const SchemaSnapshot& found);
   void run_steps(const MigrationStep& next);
   void refuse_live_leases(const SchemaSnapshot& found);
+  // What writes a history of the locks is theirs, and its rows are somebody's.
+  void refuse_kept_history();
   void refuse_unless_movable(const Assessment& assessment) const;
   void refuse_missing_schema(const SchemaSnapshot& found) const;
   [[noreturn]] void refuse_locked(const std::string& holder) const;

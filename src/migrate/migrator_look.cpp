@@ -51,7 +51,11 @@ Dumped TableMigrator::dump() {
 
 std::string TableMigrator::grants(std::string_view role, std::string_view name) {
   open();
-  return grants_of(dialect_, history_->names(), role, name);
+  auto text = grants_of(dialect_, history_->names(), role, name);
+  if (history_->keeps_locks(soon()))
+    if (const auto more = history_->grants(fmt::format("history_{}", role), dialect_.grantee(name)); !more.empty())
+      text += "\n" + more;
+  return text;
 }
 
 std::string grants_of(const dialects::Dialect& dialect, const dialects::TableNames& names, std::string_view role,

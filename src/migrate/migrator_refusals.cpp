@@ -61,6 +61,14 @@ void TableMigrator::refuse_live_leases(const SchemaSnapshot& found) {
                          "release them, or pass --force: their holders will lose them");
 }
 
+void TableMigrator::refuse_kept_history() {
+  if (history_->keeps_locks(soon()))
+    throw MigrationError(MigrationError::Kind::failed,
+                         fmt::format("a history of the table {} is kept, in {}", shown(history_->names()),
+                                     history_->names().lock_history()),
+                         hint_command("history --remove --apply", table_) + " first");
+}
+
 void TableMigrator::refuse_locked(const std::string& holder) const {
   throw MigrationError(
       MigrationError::Kind::locked,

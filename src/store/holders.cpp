@@ -100,12 +100,7 @@ void Holders::withdraw(std::string_view name, std::string_view owner, Token kept
 }
 
 std::vector<Renewed> Holders::renew(std::span<const LeaseKey> keys, Deadline deadline) const {
-  std::vector<Argument> rows;
-  rows.reserve(keys.size() * 4);
-  for (const auto& key : keys)
-    for (const Argument& argument :
-         {Argument{key.name}, Argument{key.owner}, Argument{number(key.token)}, Argument{key.lease.count()}})
-      rows.push_back(argument);
+  const auto rows = renewal_arguments(keys);
   std::vector<Renewed> renewed;
   on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
     renewed = renewed_many(keys, connection.run_rows(renew_holders_, rows, 4, deadline));

@@ -16,6 +16,16 @@ Renewed outcome(std::int64_t number) {
 
 }  // namespace
 
+std::vector<Argument> renewal_arguments(std::span<const LeaseKey> keys) {
+  std::vector<Argument> rows;
+  rows.reserve(keys.size() * 4);
+  for (const auto& key : keys)
+    for (const Argument& argument :
+         {Argument{key.name}, Argument{key.owner}, Argument{number(key.token)}, Argument{key.lease.count()}})
+      rows.push_back(argument);
+  return rows;
+}
+
 std::vector<Renewed> renewed_many(std::span<const LeaseKey> keys, const Answer& answer) {
   std::unordered_map<std::string_view, Renewed> by_owner(answer.rows());
   for (std::size_t row = 0; row < answer.rows(); ++row)

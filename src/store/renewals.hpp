@@ -1,4 +1,4 @@
-// Reads what a statement that renews has answered: a number for each lease, 0 skipped, 1 renewed, 2 renewed and wanted.
+// Names the leases for a statement that renews, and reads what it has answered: a number for each lease, 0 skipped, 1 renewed, 2 renewed and wanted.
 #pragma once
 
 #include "store/lock_table.hpp"
@@ -9,6 +9,9 @@
 #include <vector>
 
 namespace dlock::store {
+
+// For a statement that renews many, four a lease; they point into the keys.
+std::vector<Argument> renewal_arguments(std::span<const LeaseKey> keys);
 
 // Of many: a row each, with the owner and the number, and none for what is lost.
 std::vector<Renewed> renewed_many(std::span<const LeaseKey> keys, const Answer& answer);

@@ -9,6 +9,7 @@
 #include "store/holders.hpp"
 #include "store/in_the_way.hpp"
 #include "store/installation.hpp"
+#include "store/lock_history.hpp"
 #include "store/lock_statements.hpp"
 #include "store/pool.hpp"
 #include "store/reaper_rows.hpp"
@@ -72,7 +73,7 @@ class SqlLockTable final : public LockTable {
     const auto deadline = later(BootClock::now(), options.connect_timeout);
     auto connection = connector_->connect(deadline);
     const auto begun = BootClock::now();
-    names_.schema = connection->default_schema(deadline);
+    const auto default_schema = names_.schema = connection->default_schema(deadline);
     const auto round_trip = BootClock::now() - begun;
     if (!options.schema.empty()) names_.schema = options.schema;
     names_.lock = options.table;
@@ -91,6 +92,7 @@ class SqlLockTable final : public LockTable {
       });
     };
     waiting_.emplace(statements_, on_one);
+    history_.emplace(statements_, migrate::named(names_, default_schema), on_one);
     in_the_way_.emplace(statements_, names_,
                         [this](Deadline until, const auto& work) { return on_connection(until, work); });
     ringing_.emplace(connector_->release_signal(names_, options.engine));
@@ -100,6 +102,7 @@ class SqlLockTable final : public LockTable {
     home_.emplace(statements_, on_one, fmt::format("{} of {}", migrate::shown(names_), connector_->target()),
                   options.connect_timeout);
     home_->read();
+    if (options.history) history_->check(deadline);
   }
 
   Granted acquire(const AcquireRequest& ask, Deadline deadline) override {
@@ -269,6 +272,13 @@ class SqlLockTable final : public LockTable {
 
   Forgotten forget_holders(std::size_t limit, Deadline deadline) override { return holders_->forget(limit, deadline); }
 
+  std::vector<HistoryEntry> history(std::string_view name, std::size_t limit, Deadline deadline) override {
+    return history_->of(name, limit, deadline);
+  }
+  std::size_t trim_history(std::size_t keep, std::size_t batch, Deadline deadline) override {
+    return history_->trim(keep, batch, deadline);
+  }
+
   Settled settled(std::string_view name, Token token, std::string_view settler, Deadline deadline) override {
     return asked(ask_->settled, {name, number(token), settler}, deadline, [](const Answer& answer) {
       if (answer.rows() == 0 || answer.integer(0, 0) == 2) return Settled::unclear;
@@ -323,12 +333,7 @@ class SqlLockTable final : public LockTable {
   }
 
   std::vector<Renewed> renew_plain(std::span<const LeaseKey> keys, Deadline deadline) {
-    std::vector<Argument> rows;
-    rows.reserve(keys.size() * 4);
-    for (const auto& key : keys)
-      for (const Argument& argument :
-           {Argument{key.name}, Argument{key.owner}, Argument{number(key.token)}, Argument{key.lease.count()}})
-        rows.push_back(argument);
+    const auto rows = renewal_arguments(keys);
     return on_connection(
         deadline,
         [&](dialects::Connection& connection, const Deadline&) {
@@ -348,6 +353,7 @@ class SqlLockTable final : public LockTable {
   std::optional<const Holders> holders_;
   std::optional<InTheWay> in_the_way_;
   std::optional<SqlWaiterTable> waiting_;
+  std::optional<const LockHistory> history_;
   std::optional<ReleaseNotice> ringing_;
   std::optional<Home> home_;
   Pool pool_;  // its connections go before what they are used by

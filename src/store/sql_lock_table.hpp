@@ -15,6 +15,7 @@ struct TableOptions {
   unsigned connections = 2;
   unsigned combine = 64;  // at most so many acquires, or releases, in one statement; 1: each alone
   Duration connect_timeout = std::chrono::seconds{10};
+  bool history = false;  // a history of the locks has to be there
   std::string engine{};  // the first 16 characters of the actor in all its grants; empty: it never notifies
 };
 

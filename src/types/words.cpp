@@ -27,6 +27,7 @@ std::string_view to_string(Outcome outcome) noexcept {
     case Outcome::released: return "released";
     case Outcome::expired: return "expired";
     case Outcome::forced: return "forced";
+    case Outcome::taken_over: return "taken_over";
   }
   return "unknown";
 }

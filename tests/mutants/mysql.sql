@@ -38,30 +38,30 @@ expires_at + 1
 -- mutant: silent_release
 -- statement: release
 -- from:
-LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
 -- to:
-LAST_INSERT_ID(0)
+LAST_INSERT_ID(1)
 
 -- mutant: silent_force_release
 -- statement: force_release
 -- from:
-LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
 -- to:
-LAST_INSERT_ID(0)
+LAST_INSERT_ID(1)
 
 -- mutant: silent_withdraw
 -- statement: withdraw
 -- from:
-LAST_INSERT_ID({{lock}}.wanted_until > VALUES(expires_at))
+LAST_INSERT_ID(1 + ({{lock}}.wanted_until > VALUES(expires_at)))
 -- to:
-LAST_INSERT_ID(0)
+LAST_INSERT_ID(1)
 
 -- mutant: silent_settle
 -- statement: settle
 -- from:
-LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
 -- to:
-LAST_INSERT_ID(0)
+LAST_INSERT_ID(1)
 
 -- mutant: silent_last_entry
 -- statement: drop_holder

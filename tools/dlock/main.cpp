@@ -1,4 +1,5 @@
 // This file knows how dlock begins and ends.
+#include "history.hpp"
 #include "lock_commands.hpp"
 #include "queue.hpp"
 #include "reap.hpp"
@@ -78,6 +79,7 @@ int main(int argc, char** argv) {
   console.add_to(tool);
   Run run(tool, arguments);
   Single single(tool);
+  const History history(tool);
   const Queue queue(tool);
   const Reap reap(tool);
   const Remove remove(tool);
@@ -89,9 +91,10 @@ int main(int argc, char** argv) {
         if (run.chosen()) return run(connection, console, arguments);
         if (tool.chosen() == nullptr)  // not refused before, so that a wrong word is named first
           throw UsageError(
-              "no command is given: write run, list, inspect, acquire, renew, release, wait, graph, reap, "
-              "remove or top; see --help");
+              "no command is given: write run, list, inspect, acquire, renew, release, history, wait, graph, "
+              "reap, remove or top; see --help");
         if (arguments.cut) throw UsageError("only run takes a command after --");
+        if (history.chosen()) return history(connection, console);
         if (queue.chosen()) return queue(connection, console);
         if (reap.chosen()) return reap(connection, console);
         if (remove.chosen()) return remove(connection, console);

@@ -53,6 +53,8 @@ Reap::Reap(Command& tool)
   command_.add_option("--grace", "D", grace_, "wait between the two steps (60s); the same for all users of the table");
   command_.add_option("--limit", "N", limit_,
                       "remove at most so many rows, settle at most so many leases (1000); or: all");
+  command_.add_option("--history", "N", history_,
+                      "of the history of all locks (dlock-migrate history) keep the newest N rows; 0: leave it (0)");
   command_.add_flag("--dry-run", dry_run_, "count what would be done, and write nothing");
   command_.set_footer(
       "It waits out the grace if there is something to remove: a minute, during which others lock on.\n"
@@ -87,6 +89,7 @@ std::size_t Reap::limit() const {
 
 EngineOptions Reap::options(const ConnectionOptions& connection) const {
   auto options = engine_options(connection);
+  options.history = static_cast<std::size_t>(parse_number("--history", history_, 0, most_rows));
   if (grace_) options.reaper.grace = parse_positive_duration("--grace", *grace_);
   if (retention_) options.reaper.retention = parse_positive_duration("--retention", *retention_);
   if (options.reaper.retention < options.reaper.grace)
@@ -128,6 +131,7 @@ int Reap::operator()(const ConnectionOptions& connection, Console& console) cons
     console.result(Json::object({{"dry_run", dry_run_},
                                  {"removed", reaped.removed},
                                  {"abandoned", reaped.abandoned},
+                                 {"history", reaped.history},
                                  {"settled", std::move(leases)}}));
   } else {
     for (const auto& lease : settled)
@@ -136,6 +140,7 @@ int Reap::operator()(const ConnectionOptions& connection, Console& console) cons
     console.result(fmt::format("{} {} and {} {}", dry_run_ ? "would remove" : "removed",
                                counted(reaped.removed, "row", "rows"), dry_run_ ? "settle" : "settled",
                                counted(reaped.abandoned, "abandoned lease", "abandoned leases")));
+    if (reaped.history > 0) console.result(fmt::format("cut {} of history", counted(reaped.history, "row", "rows")));
   }
   return ended_by != 0 ? 128 + ended_by : number(Exit::ok);
 }

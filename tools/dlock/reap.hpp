@@ -27,7 +27,7 @@ class Reap {
   EngineOptions options(const ConnectionOptions& connection) const;
 
   Command& command_;
-  std::string glob_ = "*", limit_ = "1000";
+  std::string glob_ = "*", limit_ = "1000", history_ = "0";
   std::optional<std::string> retention_, grace_;
   bool dry_run_ = false;
 };

@@ -37,7 +37,9 @@ std::string moment(std::chrono::sys_time<Duration> time) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
 }
 
-std::string outcome(const LastRun& last) {
+// Of a last run, or an entry of a history.
+template <class Run>
+std::string outcome(const Run& last) {
   const auto word = std::string(to_string(last.outcome));
   return last.reason.empty() ? word : fmt::format("{}: {}", word, last.reason);
 }
@@ -83,17 +85,7 @@ std::size_t width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-}  // namespace
-
-std::string left(const Holder& row) { return row.state == State::free ? "-" : length(row, row.left); }
-
-std::string as_table(const std::vector<Holder>& rows) {
-  std::vector<std::vector<std::string>> lines{{"NAME", "OWNER", "TOKEN", "HELD", "LEFT", "STATE", "WAITERS"}};
-  for (const auto& row : rows)
-    lines.push_back({printable(row.name), printable(who(row)), std::to_string(number(row.token)),
-                     has_holder(row) ? shown(row.held) : "-", left(row), std::string(to_string(row.state)),
-                     std::to_string(row.waiters)});
-  add_last_runs(rows, lines);
+std::string in_columns(const std::vector<std::vector<std::string>>& lines) {
   std::vector<std::size_t> widths(lines.front().size());
   for (const auto& line : lines)
     for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
@@ -105,6 +97,31 @@ std::string as_table(const std::vector<Holder>& rows) {
   }
   text.pop_back();
   return text;
+}
+
+}  // namespace
+
+std::string left(const Holder& row) { return row.state == State::free ? "-" : length(row, row.left); }
+
+std::string as_table(const std::vector<Holder>& rows) {
+  std::vector<std::vector<std::string>> lines{{"NAME", "OWNER", "TOKEN", "HELD", "LEFT", "STATE", "WAITERS"}};
+  for (const auto& row : rows)
+    lines.push_back({printable(row.name), printable(who(row)), std::to_string(number(row.token)),
+                     has_holder(row) ? shown(row.held) : "-", left(row), std::string(to_string(row.state)),
+                     std::to_string(row.waiters)});
+  add_last_runs(rows, lines);
+  return in_columns(lines);
+}
+
+std::string as_table(const std::vector<HistoryEntry>& entries) {
+  std::vector<std::vector<std::string>> lines{{"BEGUN", "ENDED", "HELD", "TOKEN", "MODE", "WHO", "OUTCOME"}};
+  for (const auto& entry : entries) {
+    const auto& name = entry.label.empty() ? entry.node : entry.label;
+    lines.push_back({moment(entry.begun), moment(entry.ended), shown(entry.ended - entry.begun),
+                     std::to_string(number(entry.token)), std::string(to_string(entry.mode)),
+                     name.empty() ? "-" : printable(name), printable(outcome(entry))});
+  }
+  return in_columns(lines);
 }
 
 std::string as_lines(const Holder& row) {
@@ -141,6 +158,18 @@ Json as_json(const Holder& row) {
                        {"metadata", row.metadata},
                        {"kept", row.kept},
                        {"last_run", as_json(row.last_run)}});
+}
+
+Json as_json(const HistoryEntry& entry) {
+  return Json::object({{"token", number(entry.token)},
+                       {"mode", to_string(entry.mode)},
+                       {"owner", entry.owner},
+                       {"node", entry.node},
+                       {"label", entry.label},
+                       {"begun_us", entry.begun.time_since_epoch().count()},
+                       {"ended_us", entry.ended.time_since_epoch().count()},
+                       {"outcome", to_string(entry.outcome)},
+                       {"reason", entry.reason}});
 }
 
 std::string why_busy(const Holder& row) {

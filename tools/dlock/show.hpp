@@ -20,10 +20,14 @@ std::string left(const Holder& row);
 // NAME OWNER TOKEN HELD LEFT STATE WAITERS, in columns; and LAST ENDED OUTCOME, where a row tells of its last run.
 std::string as_table(const std::vector<Holder>& rows);
 
+// BEGUN ENDED HELD TOKEN MODE WHO OUTCOME, in columns.
+std::string as_table(const std::vector<HistoryEntry>& entries);
+
 // Every field, a line each.
 std::string as_lines(const Holder& row);
 
 Json as_json(const Holder& row);
+Json as_json(const HistoryEntry& entry);
 
 // `"nightly" is held by web3-4711-9f2c (token 42) for 3m12s; lease ends in 8.2s unless renewed`
 std::string why_busy(const Holder& row);

@@ -53,6 +53,7 @@ Commands::Commands(Command& tool) {
   add_writing(tool);
   add_reading(tool);
   add_guard(tool);
+  add_history(tool);
 }
 
 int Commands::run(Console& console) {
@@ -60,7 +61,7 @@ int Commands::run(Console& console) {
       {up_, &Commands::up},         {down_, &Commands::down},     {baseline_, &Commands::baseline},
       {repair_, &Commands::repair}, {status_, &Commands::status}, {plan_, &Commands::plan},
       {check_, &Commands::check},   {dump_, &Commands::dump},     {grants_, &Commands::grants},
-      {sql_, &Commands::sql},       {guard_, &Commands::guard}};
+      {sql_, &Commands::sql},       {guard_, &Commands::guard},   {history_, &Commands::history}};
   for (const auto& [command, run] : commands)
     if (command->parsed()) return (this->*run)(console);
   std::string names;

@@ -19,8 +19,8 @@ struct Line {
   std::string wait = "0", role, at;
   std::string lock_timeout = "60s", ddl_lock_timeout = "3s", ddl_retries = "10", statement_timeout = "0";
   bool no_lock = false, dry_run = false, create_schema = false, force = false, yes = false;
-  std::string guarded, column;  // of guard
-  bool apply = false, remove = false;
+  std::string guarded, column;         // of guard
+  bool apply = false, remove = false;  // of guard and history
   bool exit_code = false, downwards = false, no_history = false, no_verify = false;
 
   schema::Options options(Console& console) const;
@@ -41,6 +41,7 @@ class Commands {
   void add_writing(Command& tool);
   void add_reading(Command& tool);
   void add_guard(Command& tool);
+  void add_history(Command& tool);
 
   int up(Console& console);
   int down(Console& console);
@@ -53,11 +54,12 @@ class Commands {
   int grants(Console& console);
   int sql(Console& console);
   int guard(Console& console);
+  int history(Console& console);
 
   Line line_;
   Command *up_ = nullptr, *down_ = nullptr, *baseline_ = nullptr, *repair_ = nullptr;
   Command *status_ = nullptr, *plan_ = nullptr, *check_ = nullptr, *dump_ = nullptr;
-  Command *grants_ = nullptr, *sql_ = nullptr, *guard_ = nullptr;
+  Command *grants_ = nullptr, *sql_ = nullptr, *guard_ = nullptr, *history_ = nullptr;
 };
 
 }  // namespace dlock::tools::migrate

@@ -259,12 +259,7 @@ void ServerConnection::run_once(const Statement& statement, std::span<const Argu
     run_packet(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
   else if (prepare_) run_prepared(statement, arguments, deadline);
   else query(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
-  if (statement.hinted("insert_id") || statement.hinted("wanted")) {
-    const auto affected = answer_.affected;
-    answer_.reset(1);
-    answer_.affected = affected;
-    if (insert_id_ != 0) answer_.next() = static_cast<std::int64_t>(insert_id_);
-  }
+  if (statement.hinted("insert_id") || statement.hinted("wanted")) tell_insert_id(statement.hinted("wanted"), deadline);
 }
 
 Answer ServerConnection::run_rows_once(const Statement& statement, std::span<const Argument> rows, std::size_t columns,

@@ -15,7 +15,8 @@
 
 -- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket, alone) -> packet
 -- Makes the gate where there is none, locks it, takes out who is counted no more, and adds the holder where it may come in;
--- then the gate says so, if it is still as it was seen: the holder's token is larger than the gate's. The answer is the token;
+-- then the gate says so, if it is still as it was seen: the holder's token is larger than the gate's. Only after that it names
+-- the newest holder: until then, what a trigger sees of a row that is taken over is who had it. The answer is the token;
 -- 0: busy; -1: the gate was removed meanwhile; and no row without the floor row. Once more by the same owner, or late: it has
 -- the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
 -- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted by
@@ -23,13 +24,13 @@
 -- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
 -- the actor) is in: the others of its node are out.
 START TRANSACTION;
-SET @dlock_gate = '', @dlock_token = 0, @dlock_begun = 0, @dlock_until = 0;
+SET @dlock_gate = '', @dlock_token = 0, @dlock_begun = 0, @dlock_until = 0, @dlock_seen = 0, @dlock_before = NULL;
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = :name)
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
-SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
+SELECT l.token, l.owner INTO @dlock_seen, @dlock_before FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name
  WHERE h.name = :name AND (:mode = 'permits' OR l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
    AND CASE WHEN h.gate = '' THEN h.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
@@ -38,10 +39,10 @@ DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
    SET h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease), h.lease_us = GREATEST(h.lease_us, :lease)
  WHERE h.name = :name AND h.owner = :owner AND h.token > 0 /*M! AND @@in_transaction = 1 */;
-INSERT INTO {{holder}} (name, owner, gate, token, permits, permit_limit, node, label, actor, meta, acquired_at, expires_at,
+INSERT INTO {{holder}} (name, owner, gate, token, mode, permits, permit_limit, node, label, actor, meta, acquired_at, expires_at,
                         reopens_at, lease_us)
 SELECT l.name, :owner, IF(l.joins, l.owner, :gate), IF(l.joins AND :mode = 'node', l.token, GREATEST(l.token, f.token) + 1),
-       IF(:mode = 'permits', :permits, 0), :limit, :node, :label, :actor, :meta, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
+       :mode, IF(:mode = 'permits', :permits, 0), :limit, :node, :label, :actor, :meta, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
        IF(:at_least = 0 OR :mode = 'node', 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease
   FROM (SELECT b.*, b.owner IS NOT NULL AND b.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS live,
                b.owner IS NOT NULL AND b.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
@@ -62,14 +63,9 @@ SELECT l.name, :owner, IF(l.joins, l.owner, :gate), IF(l.joins AND :mode = 'node
                         WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
                           AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))
 ON DUPLICATE KEY UPDATE
-  gate = VALUES(gate), token = VALUES(token), permits = VALUES(permits), permit_limit = VALUES(permit_limit),
+  gate = VALUES(gate), token = VALUES(token), mode = VALUES(mode), permits = VALUES(permits), permit_limit = VALUES(permit_limit),
   node = VALUES(node), label = VALUES(label), actor = VALUES(actor), meta = VALUES(meta), acquired_at = VALUES(acquired_at),
   expires_at = VALUES(expires_at), reopens_at = VALUES(reopens_at), lease_us = VALUES(lease_us);
-UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner
-   SET l.node = IF(h.token > l.token, h.node, l.node), l.label = IF(h.token > l.token, h.label, l.label),
-       l.meta = IF(l.owner <=> h.gate, l.meta, IF(:mode = 'node', h.meta, '')),
-       l.reopens_at = IF(:mode = 'node' AND :at_least > 0, GREATEST(l.reopens_at, h.acquired_at + :at_least), l.reopens_at)
- WHERE l.name = :name AND (h.gate = l.owner OR (h.gate = :gate AND h.token > l.token)) /*M! AND @@in_transaction = 1 */;
 SELECT h.gate, h.token, h.acquired_at, GREATEST(h.expires_at, h.reopens_at)
   INTO @dlock_gate, @dlock_token, @dlock_begun, @dlock_until
   FROM {{holder}} h WHERE h.name = :name AND h.owner = :owner;
@@ -82,6 +78,11 @@ UPDATE {{lock}}
        next_ticket = GREATEST(next_ticket, :ticket)
  WHERE name = :name AND @dlock_token > 0 /*M! AND @@in_transaction = 1 */
    AND (owner = @dlock_gate OR (@dlock_gate = :gate AND @dlock_token > token));
+UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner AND h.gate = l.owner
+   SET l.node = IF(h.token > @dlock_seen, h.node, l.node), l.label = IF(h.token > @dlock_seen, h.label, l.label),
+       l.meta = IF(@dlock_before <=> h.gate, l.meta, IF(:mode = 'node', h.meta, '')),
+       l.reopens_at = IF(:mode = 'node' AND :at_least > 0, GREATEST(l.reopens_at, h.acquired_at + :at_least), l.reopens_at)
+ WHERE l.name = :name AND h.token > 0 /*M! AND @@in_transaction = 1 */;
 COMMIT;
 SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN l.name IS NULL THEN -1 ELSE 0 END,
        COALESCE(h.gate <=> l.owner AND h.token > 0 AND :ticket > 0 AND l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)

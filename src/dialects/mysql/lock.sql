@@ -101,11 +101,11 @@ UPDATE {{lock}}
 
 -- name: release(name, owner, token) -> wanted
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
--- late is refused; and the insert id whether somebody waits for it: 1, or else 0.
+-- late is refused; and the insert id whether somebody waits for it: 2, or else 1. None: a trigger has hidden it.
 UPDATE {{lock}} SET actor = owner, owner = NULL, mode = '', meta = '',
        expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
        wanted_until = wanted_until
-                      + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+                      + 0 * LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
  WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: withdraw(name, owner) -> wanted fresh
@@ -113,7 +113,7 @@ UPDATE {{lock}} SET actor = owner, owner = NULL, mode = '', meta = '',
 -- the row, or there is none, leaves its name there. The owner comes last: the others need the old one. What it was granted
 -- may have come from an old floor: see acquire_free.
 INSERT INTO {{lock}} (name, token, actor, expires_at)
-SELECT :name, f.token + 1, :owner, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 0 * LAST_INSERT_ID(0)
+SELECT :name, f.token + 1, :owner, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 0 * LAST_INSERT_ID(1)
   FROM {{lock}} f WHERE f.name = ''
 ON DUPLICATE KEY UPDATE
   served_ticket = IF({{lock}}.owner <=> VALUES(actor), 0, {{lock}}.served_ticket),
@@ -121,7 +121,7 @@ ON DUPLICATE KEY UPDATE
   meta = IF({{lock}}.owner <=> VALUES(actor), '', {{lock}}.meta),
   expires_at = IF({{lock}}.owner <=> VALUES(actor), VALUES(expires_at), {{lock}}.expires_at),
   wanted_until = IF({{lock}}.owner <=> VALUES(actor),
-                    {{lock}}.wanted_until + 0 * LAST_INSERT_ID({{lock}}.wanted_until > VALUES(expires_at)),
+                    {{lock}}.wanted_until + 0 * LAST_INSERT_ID(1 + ({{lock}}.wanted_until > VALUES(expires_at))),
                     {{lock}}.wanted_until),
   actor = IF({{lock}}.owner IS NULL OR {{lock}}.owner = VALUES(actor), VALUES(actor), {{lock}}.actor),
   owner = IF({{lock}}.owner <=> VALUES(actor), NULL, {{lock}}.owner);
@@ -154,7 +154,7 @@ UPDATE {{lock}}
    SET lease_us = :lease,
        reopens_at = IF(:at_least = 0, reopens_at, GREATEST(reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least)),
        expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
-                    + 0 * LAST_INSERT_ID(EXISTS (SELECT 1 FROM {{waiter}} w
+                    + 0 * LAST_INSERT_ID(1 + EXISTS (SELECT 1 FROM {{waiter}} w
                                             WHERE w.name = :name AND w.owner <> :owner
                                               AND (w.ticket = 0 OR w.ticket > {{lock}}.served_ticket)
                                               AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
@@ -183,7 +183,7 @@ UPDATE {{lock}} SET actor = owner, owner = NULL, token = token + 1, served_ticke
        ended_token = token, outcome = 'forced', reason = :reason,
        expires_at = LEAST(expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        wanted_until = wanted_until
-                      + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+                      + 0 * LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
 -- name: busy(name)
@@ -292,7 +292,7 @@ UPDATE {{lock}}
    SET owner = NULL, token = token + 1, actor = :settler, served_ticket = 0, mode = '', meta = '',
        ended_token = token, outcome = 'expired', reason = '',
        wanted_until = wanted_until
-                      + 0 * LAST_INSERT_ID(wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+                      + 0 * LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
  WHERE name = :name AND owner IS NOT NULL AND token = :token
    AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 

@@ -164,7 +164,7 @@ SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits,
        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - h.acquired_at,
        h.expires_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
   FROM {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
- WHERE l.name >= :prefix AND LEFT(l.name, OCTET_LENGTH(:prefix)) = :prefix AND l.entries IN ('shared', 'permits')
+ WHERE l.name >= :prefix AND LEFT(l.name, OCTET_LENGTH(:prefix)) = :prefix AND l.mode IN ('shared', 'permits')
    AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
    AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
  ORDER BY h.name, h.token;

@@ -34,11 +34,11 @@ UPDATE {{holder}} AS h
    SET expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint), lease_us = greatest(h.lease_us, :lease::bigint)
   FROM {{lock}} AS l
  WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text AND h.gate = l.owner AND h.token > 0;
-INSERT INTO {{holder}} AS h (name, owner, gate, token, permits, permit_limit, node, label, actor, meta, acquired_at,
+INSERT INTO {{holder}} AS h (name, owner, gate, token, mode, permits, permit_limit, node, label, actor, meta, acquired_at,
                              expires_at, reopens_at, lease_us)
 SELECT l.name, :owner::text, CASE WHEN l.joins THEN l.owner ELSE :gate::text END,
        CASE WHEN l.joins AND :mode::text = 'node' THEN l.token ELSE greatest(l.token, f.token) + 1 END,
-       CASE WHEN :mode::text = 'permits' THEN :permits::bigint ELSE 0 END, :limit::bigint, :node::text, :label::text,
+       :mode::text, CASE WHEN :mode::text = 'permits' THEN :permits::bigint ELSE 0 END, :limit::bigint, :node::text, :label::text,
        :actor::text, :meta::text, l.now, l.now + :lease::bigint,
        CASE WHEN :at_least::bigint = 0 OR :mode::text = 'node' THEN 0 ELSE l.now + :at_least::bigint END, :lease::bigint
   FROM (SELECT g.*, g.live AND (:alone::bigint = 0
@@ -61,7 +61,7 @@ SELECT l.name, :owner::text, CASE WHEN l.joins THEN l.owner ELSE :gate::text END
                         WHERE w.name = l.name AND w.ticket > l.served_ticket AND w.expires_at > l.now
                           AND (:ticket::bigint <= l.served_ticket OR w.ticket < :ticket::bigint)))
 ON CONFLICT (name, owner) DO UPDATE
-   SET gate = excluded.gate, token = excluded.token, permits = excluded.permits, permit_limit = excluded.permit_limit,
+   SET gate = excluded.gate, token = excluded.token, mode = excluded.mode, permits = excluded.permits, permit_limit = excluded.permit_limit,
        node = excluded.node, label = excluded.label, actor = excluded.actor, meta = excluded.meta,
        acquired_at = excluded.acquired_at, expires_at = excluded.expires_at, reopens_at = excluded.reopens_at,
        lease_us = excluded.lease_us

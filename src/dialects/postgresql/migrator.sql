@@ -126,12 +126,17 @@ LOCK TABLE {{lock}} IN EXCLUSIVE MODE;
 SELECT count(*) FROM {{lock}}
  WHERE name <> '' AND owner IS NOT NULL AND expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
+-- name: lock_history_there(schema, lock_history)
+-- Whether a history of the locks is kept (recording.sql).
+SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ WHERE n.nspname = :schema::text AND c.relname = :lock_history::text;
+
 -- name: floor_row()
 -- Every column of the tables, so that a missing one is noticed. Nobody waits for the floor row, or holds it by shares.
 SELECT l.token, l.node, l.owner, l.mode, l.acquired_at, l.expires_at, l.reopens_at, l.lease_us, l.meta, l.label, l.actor,
        l.next_ticket, l.served_ticket, l.wanted_until, l.kept, l.ended_token, l.outcome, l.reason,
        w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until,
-       h.owner, h.gate, h.token, h.permits, h.permit_limit, h.node, h.label, h.actor, h.meta, h.acquired_at, h.expires_at,
+       h.owner, h.gate, h.token, h.mode, h.permits, h.permit_limit, h.node, h.label, h.actor, h.meta, h.acquired_at, h.expires_at,
        h.reopens_at, h.lease_us
   FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name LEFT JOIN {{holder}} h ON h.name = l.name WHERE l.name = '';
 
@@ -253,6 +258,12 @@ EXPLAIN UPDATE {{holder}} SET expires_at = 0 WHERE 1 = 0;
 -- name: may_delete_holder()
 EXPLAIN DELETE FROM {{holder}} WHERE 1 = 0;
 
+-- name: may_select_lock_history()
+SELECT 1 FROM {{lock_history}} WHERE 1 = 0;
+
+-- name: may_delete_lock_history()
+EXPLAIN DELETE FROM {{lock_history}} WHERE 1 = 0;
+
 -- name: may_select_status()
 SELECT 1 FROM {{status}} WHERE 1 = 0;
 
@@ -271,3 +282,10 @@ GRANT SELECT ON {{history}} TO :role;
 -- name: grants_read_only(role)
 GRANT USAGE ON SCHEMA {{schema}} TO :role;
 GRANT SELECT ON {{lock}}, {{waiter}}, {{holder}}, {{status}}, {{history}} TO :role;
+
+-- name: grants_history_runtime(role)
+-- Where a history of the locks is kept. What writes it does so without a right of the role.
+GRANT SELECT, DELETE ON {{lock_history}} TO :role;
+
+-- name: grants_history_read_only(role)
+GRANT SELECT ON {{lock_history}} TO :role;

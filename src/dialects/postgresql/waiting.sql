@@ -150,7 +150,7 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, n.now - w.si
 SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits, n.now - h.acquired_at, h.expires_at - n.now
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS l
        JOIN {{holder}} AS h ON h.name = l.name AND h.gate = l.owner
- WHERE starts_with(l.name, :prefix::text) AND l.entries IN ('shared', 'permits') AND l.expires_at > n.now
+ WHERE starts_with(l.name, :prefix::text) AND l.mode IN ('shared', 'permits') AND l.expires_at > n.now
    AND h.expires_at > n.now
  ORDER BY h.name, h.token;
 

@@ -28,11 +28,11 @@ DELETE FROM {{holder}}
                            ELSE max({{holder}}.expires_at, {{holder}}.reopens_at) <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 END);
 UPDATE {{holder}} SET expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease), lease_us = max(lease_us, :lease)
  WHERE name = :name AND owner = :owner AND token > 0 AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
-INSERT INTO {{holder}} (name, owner, gate, token, permits, permit_limit, node, label, actor, meta, acquired_at, expires_at,
+INSERT INTO {{holder}} (name, owner, gate, token, mode, permits, permit_limit, node, label, actor, meta, acquired_at, expires_at,
                         reopens_at, lease_us)
 SELECT l.name, :owner, CASE WHEN l.joins THEN l.owner ELSE :gate END,
        CASE WHEN l.joins AND :mode = 'node' THEN l.token ELSE max(l.token, f.token) + 1 END,
-       CASE WHEN :mode = 'permits' THEN :permits ELSE 0 END, :limit, :node, :label, :actor, :meta, l.now, l.now + :lease,
+       :mode, CASE WHEN :mode = 'permits' THEN :permits ELSE 0 END, :limit, :node, :label, :actor, :meta, l.now, l.now + :lease,
        CASE WHEN :at_least = 0 OR :mode = 'node' THEN 0 ELSE l.now + :at_least END, :lease
   FROM (SELECT g.*, g.live AND (:alone = 0 OR EXISTS (SELECT 1 FROM {{holder}} AS x
                                                        WHERE x.name = g.name AND x.gate = g.owner AND x.token > 0
@@ -51,7 +51,7 @@ SELECT l.name, :owner, CASE WHEN l.joins THEN l.owner ELSE :gate END,
                         WHERE w.name = l.name AND w.ticket > l.served_ticket AND w.expires_at > l.now
                           AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))
 ON CONFLICT (name, owner) DO UPDATE
-   SET gate = excluded.gate, token = excluded.token, permits = excluded.permits, permit_limit = excluded.permit_limit,
+   SET gate = excluded.gate, token = excluded.token, mode = excluded.mode, permits = excluded.permits, permit_limit = excluded.permit_limit,
        node = excluded.node, label = excluded.label, actor = excluded.actor, meta = excluded.meta,
        acquired_at = excluded.acquired_at, expires_at = excluded.expires_at, reopens_at = excluded.reopens_at,
        lease_us = excluded.lease_us;

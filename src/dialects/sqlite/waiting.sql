@@ -138,7 +138,7 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.si
 SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits, t.now - h.acquired_at, h.expires_at - t.now
   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS l
        JOIN {{holder}} AS h ON h.name = l.name AND h.gate = l.owner
- WHERE l.name >= :prefix AND l.name < CAST(:prefix || x'FF' AS TEXT) AND l.entries IN ('shared', 'permits')
+ WHERE l.name >= :prefix AND l.name < CAST(:prefix || x'FF' AS TEXT) AND l.mode IN ('shared', 'permits')
    AND l.expires_at > t.now AND h.expires_at > t.now
  ORDER BY h.name, h.token;
 

@@ -1,0 +1,97 @@
+// Has a database write a row of history for each grant of a lock table that ends, by triggers on its tables.
+#pragma once
+
+#include "dialects/dialect.hpp"
+#include "migrate/assessment.hpp"
+#include "migrate/migrator.hpp"
+#include "types/clock.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::migrate {
+
+// What a call has done, or would do.
+struct RecordingChange {
+  bool changed = false;
+  std::string message;  // one sentence
+  std::string script;   // the statements, for the database's own client
+};
+
+// The statements on the history of one lock table.
+// Threads: any. Fails: Error{misuse} where they need the name of a schema that is not known.
+class RecordingStatements {
+ public:
+  RecordingStatements(const dialects::Dialect& dialect, dialects::TableNames names);
+
+  const dialects::TableNames& names() const noexcept { return names_; }
+  // What the names of all parts begin with that are made by these statements, and by no others.
+  const std::string& recorder() const noexcept { return recorder_; }
+
+  bool has(std::string_view name) const noexcept { return statements_.has(name); }
+  const dialects::Statement& at(std::string_view name, std::initializer_list<std::string_view> arguments) const {
+    return statements_.at(name, arguments);
+  }
+  const std::string& text(std::string_view name) const { return at(name, {}).sql; }
+  // Those that make the triggers, in their order.
+  std::vector<std::string> triggers() const;
+  // The rights for it, to be added to a refusal: "; needed: …", or nothing.
+  std::string needed() const;
+  // Those that make the history where there is none, or take it away, for the database's own client.
+  std::string script(bool made) const;
+
+ private:
+  const dialects::Dialect& dialect_;
+  const dialects::TableNames names_;
+  const std::string recorder_;
+  const dialects::Statements statements_;
+};
+
+// Makes the history of one lock table, with what writes it, or takes both away.
+// Threads: one at a time. Owns: its connection, opened at the first call. Of the options it heeds the names, what bounds
+// time, `dry_run`, `stop` and `observer`.
+// Fails: MigrationError if there is no lock table, another table has the history's name, or it is stopped; Failure for the
+// rest. Every call may be repeated after any failure.
+class LockRecording {
+ public:
+  LockRecording(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
+                MigrateOptions options);
+  ~LockRecording();
+
+  RecordingChange make() { return bring(true); }
+  RecordingChange drop() { return bring(false); }
+
+ private:
+  // What is there.
+  struct Parts {
+    bool table = false, complete = false;
+    std::vector<std::string> drops;  // the statements that take the triggers away
+    bool any() const noexcept { return table || !drops.empty(); }
+  };
+
+  RecordingChange bring(bool made);
+  void open();
+  void check_lock_table();
+  void check_history_table();
+  // Whether there is nothing left to do. Sets parts_.
+  bool settled(bool made);
+  // Keeps others out who do the same, where a transaction does not. False: somebody else is at it.
+  bool enter();
+  void leave() noexcept;
+  void replace(bool made);
+  void give_back(const std::string& sql) noexcept;
+  void pause(unsigned tries) const;
+
+  const dialects::Dialect& dialect_;
+  const std::unique_ptr<dialects::Connector> connector_;
+  const MigrateOptions options_;
+  std::unique_ptr<dialects::Connection> connection_;
+  std::optional<RecordingStatements> statements_;
+  Named table_;
+  Parts parts_;
+};
+
+}  // namespace dlock::migrate
