@@ -206,7 +206,7 @@ class SqlLockTable final : public LockTable {
   }
 
   std::string fence_sql(const LeaseKey& key) const override {
-    return fence_text(dialect_, statements_, home_->installation(), key);
+    return fence_text(dialect_, statements_, home_->installation(), key, FenceSender::another);
   }
 
   std::optional<Holder> inspect(std::string_view name, Deadline deadline) override {

@@ -230,13 +230,14 @@ std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::S
 }
 
 std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements,
-                       const Installation& installation, const LeaseKey& key) {
+                       const Installation& installation, const LeaseKey& key, FenceSender sender) {
   const auto append = [&](std::string& sql, const Argument& argument) { dialect.append_literal(sql, argument); };
   const Argument arguments[] = {key.name, key.owner, number(key.token), key.lease.count(),
                                 std::string_view{installation.identity}};
-  return dialects::with_literals(statements.at(key.mode == Mode::exclusive ? "fence" : "fence_holder",
-                                               {"name", "owner", "token", "lease", "installation"}),
-                                 arguments, append);
+  const bool apart = sender == FenceSender::another && statements.has("fence_holder_text");
+  const auto* name = key.mode == Mode::exclusive ? "fence" : apart ? "fence_holder_text" : "fence_holder";
+  return dialects::with_literals(statements.at(name, {"name", "owner", "token", "lease", "installation"}), arguments,
+                                 append);
 }
 
 }  // namespace dlock::store

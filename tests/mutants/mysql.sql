@@ -30,7 +30,7 @@ expires_at + 1
 -- to:
 
 -- mutant: fence_forgets_entry
--- statement: fence_holder
+-- statement: fence_holder_text
 -- from:
  AND h.owner = :owner
 -- to:

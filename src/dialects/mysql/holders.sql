@@ -244,6 +244,14 @@ UPDATE {{lock}} l STRAIGHT_JOIN {{holder}} h ON h.name = l.name AND h.gate = l.o
        h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
  WHERE l.name = :name AND h.name = :name AND h.owner = :owner AND h.token = :token;
 
+-- name: fence_holder_text(name, owner, token, lease, installation)
+-- The same for other drivers, to which one changed row is the proof: the holder's is locked, after the gate, and not written.
+UPDATE {{lock}} l
+   SET l.expires_at = GREATEST(l.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+ WHERE l.name = :name
+   AND EXISTS (SELECT 1 FROM {{holder}} h
+                WHERE h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner LOCK IN SHARE MODE);
+
 -- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
 -- already. The answer is its token.
