@@ -171,6 +171,7 @@ class Client {
     const auto asked = boottime();
     try {
       if (watch.share().mode == Share::Mode::exclusive) {
+        watch.trust_no_longer();  // whatever comes of it: readers may come in from here on
         lock.downgrade();
         watch.begin(asked, {Share::Mode::shared});
       } else if (lock.try_upgrade()) {

@@ -70,6 +70,8 @@ void Watch::tell() {
   note({boottime(), What::held, lock_.name(), number(lock_.token()), trusted_});
 }
 
+void Watch::trust_no_longer() { claimed_ = trusted_; }
+
 void Watch::work(Duration length) {
   for (const auto end = boottime() + std::chrono::nanoseconds(length).count(); boottime() < end; look()) pause(1ms);
 }

@@ -33,6 +33,8 @@ class Watch {
   bool look();
   // Notes until when it was found to be held.
   void tell();
+  // What is about to be asked for ends its trust, so that nothing that was said before counts.
+  void trust_no_longer();
   void work(Duration length);
   void release();
 
