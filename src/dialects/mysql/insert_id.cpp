@@ -9,7 +9,11 @@ namespace dlock::dialects::mysql {
 void ServerConnection::tell_insert_id(bool wanted, Deadline deadline) {
   const auto affected = answer_.affected;
   if (insert_id_ == 0 && affected > 0) {
-    query("SELECT LAST_INSERT_ID()", deadline);
+    try {
+      query("SELECT LAST_INSERT_ID()", deadline);
+    } catch (const Failure& failure) {  // what was asked before has been done
+      throw Failure(failure.cause(), failure.what(), failure.code(), true);
+    }
     insert_id_ = static_cast<std::uint64_t>(answer_.integer(0, 0));
   }
   answer_.reset(1);
