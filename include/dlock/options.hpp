@@ -89,8 +89,8 @@ struct EngineOptions {
   // Who this is.
   std::string node{};           // stable, human name of this replica; empty: the host name
   bool node_exclusive = false;  // with Reentrance::node: what another engine of the same node holds is replaced, not
-                                // joined: a new token, and its renewals are refused. For one engine a node
-                                // only
+                                // joined: a new token, and its renewals are refused, and what was left of its lease
+                                // or delay keeps nobody out any more. For one engine a node only
   std::string label{};          // for people; empty: host:pid
 
   unsigned connections = 2;  // at most; opened when needed; more where many threads lock at one time

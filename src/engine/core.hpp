@@ -219,6 +219,7 @@ class Core : public std::enable_shared_from_this<Core> {
   bool free_late_grant(const Name& name, const Deadline& deadline);
   bool free_late_grant(const Name& name, const store::Availability& availability, const Deadline& deadline);
   void expect_late_attempts(const engine::Lease& held);
+  void bar_late_attempts(const engine::Lease& held, const Deadline& deadline) noexcept;
   store::AcquireRequest acquire_request(Request& request, Instant sent) const;
   store::Availability look(Request& request, const Deadline& until) const;
   std::optional<std::shared_ptr<engine::Lease>> take_up(Request& request, const store::Granted& answer, Instant sent,

@@ -257,7 +257,7 @@ void Core::prove(store::Visit& visit, const std::shared_ptr<Lease>& held, const 
     proved = in_transaction([&] { return visit.fence(key, wait); });
     if (!proved && !over && !young && catch_up(visit)) proved = in_transaction([&] { return visit.fence(key, wait); });
     if (proved && options_.bound_idle && !planted("with_fence_unbounded"))
-      in_transaction([&] { visit.bound_idle(key.lease); });
+      in_transaction([&] { visit.bound_idle(std::min(key.lease, held->terms().asked())); });
   } catch (...) {
     if (options.doom) visit.spoil();
     throw;

@@ -24,13 +24,13 @@
 -- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
 -- the actor) is in: the others of its node are out.
 START TRANSACTION;
-SET @dlock_gate = '', @dlock_token = 0, @dlock_begun = 0, @dlock_until = 0, @dlock_seen = 0, @dlock_before = NULL;
+SET @dlock_gate = '', @dlock_token = 0, @dlock_begun = 0, @dlock_until = 0, @dlock_seen = 0, @dlock_before = NULL, @dlock_end = 0;
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = :name)
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
-SELECT l.token, l.owner INTO @dlock_seen, @dlock_before FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
+SELECT l.token, l.owner, IF(l.owner IS NULL, 0, l.expires_at) INTO @dlock_seen, @dlock_before, @dlock_end FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name
  WHERE h.name = :name AND (:mode = 'permits' OR l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
    AND CASE WHEN h.gate = '' THEN h.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
@@ -48,13 +48,14 @@ SELECT l.name, :owner, IF(l.joins, l.owner, :gate), IF(l.joins AND :mode = 'node
                b.owner IS NOT NULL AND b.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
                AND (:alone = 0 OR EXISTS (SELECT 1 FROM {{holder}} x
                                            WHERE x.name = b.name AND x.gate = b.owner AND x.token > 0
+                                             AND x.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
                                              AND LEFT(x.actor, 16) = LEFT(:actor, 16))) AS joins
           FROM {{lock}} b WHERE b.name = :name) l JOIN {{lock}} f ON f.name = ''
  WHERE IF(l.live, l.mode = :mode AND (:mode <> 'node' OR l.node = :node),
           l.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) /*M! AND @@in_transaction = 1 */
    AND NOT EXISTS (SELECT 1 FROM {{holder}} x
                     WHERE x.name = :name AND x.owner = :owner
-                      AND (x.gate = '' OR (l.live AND x.gate = l.owner)))
+                      AND (x.gate = '' OR (l.live AND (x.gate = l.owner OR x.token > 0))))
    AND (:mode <> 'permits'
         OR :permits <= :limit - (SELECT COALESCE(SUM(x.permits), 0) FROM {{holder}} x
                                   WHERE l.live AND x.name = :name AND x.gate = l.owner))
@@ -73,7 +74,7 @@ UPDATE {{lock}}
    SET acquired_at = IF(owner <=> @dlock_gate, acquired_at, @dlock_begun),
        lease_us = IF(owner <=> @dlock_gate, GREATEST(lease_us, :lease), :lease),
        expires_at = IF(owner <=> @dlock_gate, GREATEST(expires_at + 1, @dlock_until), @dlock_until),
-       served_ticket = IF(:mode = 'node' AND owner <=> @dlock_gate, served_ticket, GREATEST(served_ticket, :ticket)),
+       served_ticket = IF(:mode = 'node' AND @dlock_end > @dlock_begun, served_ticket, GREATEST(served_ticket, :ticket)),
        mode = :mode, actor = '', owner = @dlock_gate, token = GREATEST(token, @dlock_token),
        next_ticket = GREATEST(next_ticket, :ticket)
  WHERE name = :name AND @dlock_token > 0 /*M! AND @@in_transaction = 1 */

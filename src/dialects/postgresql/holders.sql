@@ -43,7 +43,7 @@ SELECT l.name, :owner::text, CASE WHEN l.joins THEN l.owner ELSE :gate::text END
        CASE WHEN :at_least::bigint = 0 OR :mode::text = 'node' THEN 0 ELSE l.now + :at_least::bigint END, :lease::bigint
   FROM (SELECT g.*, g.live AND (:alone::bigint = 0
                                 OR EXISTS (SELECT FROM {{holder}} AS x
-                                            WHERE x.name = g.name AND x.gate = g.owner AND x.token > 0
+                                            WHERE x.name = g.name AND x.gate = g.owner AND x.token > 0 AND x.expires_at > g.now
                                               AND left(x.actor, 16) = left(:actor::text, 16))) AS joins
           FROM (SELECT b.*, b.xmax, n.now, b.owner IS NOT NULL AND b.expires_at > n.now AS live
                   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS b WHERE b.name = :name::text OFFSET 0) AS g) AS l,
@@ -52,7 +52,8 @@ SELECT l.name, :owner::text, CASE WHEN l.joins THEN l.owner ELSE :gate::text END
    AND CASE WHEN l.live THEN l.mode = :mode::text AND (:mode::text <> 'node' OR l.node = :node::text)
             ELSE l.reopens_at <= l.now END
    AND NOT EXISTS (SELECT FROM {{holder}} AS x
-                    WHERE x.name = l.name AND x.owner = :owner::text AND (x.gate = '' OR (l.live AND x.gate = l.owner)))
+                    WHERE x.name = l.name AND x.owner = :owner::text
+                      AND (x.gate = '' OR (l.live AND (x.gate = l.owner OR x.token > 0))))
    AND (:mode::text <> 'permits'
         OR :permits::bigint <= :limit::bigint - (SELECT coalesce(sum(x.permits), 0) FROM {{holder}} AS x
                                                   WHERE l.live AND x.name = l.name AND x.gate = l.owner))
@@ -78,7 +79,7 @@ UPDATE {{lock}} AS l
        reopens_at = CASE WHEN :mode::text = 'node' AND :at_least::bigint > 0
                            THEN greatest(l.reopens_at, h.acquired_at + :at_least::bigint) ELSE l.reopens_at END,
        next_ticket = greatest(l.next_ticket, :ticket::bigint),
-       served_ticket = CASE WHEN :mode::text = 'node' AND l.owner = h.gate THEN l.served_ticket
+       served_ticket = CASE WHEN :mode::text = 'node' AND l.owner IS NOT NULL AND l.expires_at > h.acquired_at THEN l.served_ticket
                             ELSE greatest(l.served_ticket, :ticket::bigint) END
   FROM {{holder}} AS h
  WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text

@@ -35,14 +35,15 @@ SELECT l.name, :owner, CASE WHEN l.joins THEN l.owner ELSE :gate END,
        :mode, CASE WHEN :mode = 'permits' THEN :permits ELSE 0 END, :limit, :node, :label, :actor, :meta, l.now, l.now + :lease,
        CASE WHEN :at_least = 0 OR :mode = 'node' THEN 0 ELSE l.now + :at_least END, :lease
   FROM (SELECT g.*, g.live AND (:alone = 0 OR EXISTS (SELECT 1 FROM {{holder}} AS x
-                                                       WHERE x.name = g.name AND x.gate = g.owner AND x.token > 0
+                                                       WHERE x.name = g.name AND x.gate = g.owner AND x.token > 0 AND x.expires_at > g.now
                                                          AND substr(x.actor, 1, 16) = substr(:actor, 1, 16))) AS joins
           FROM (SELECT b.*, t.now, b.owner IS NOT NULL AND b.expires_at > t.now AS live
                   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS b WHERE b.name = :name) AS g) AS l, {{lock}} AS f
  WHERE f.name = ''
    AND CASE WHEN l.live THEN l.mode = :mode AND (:mode <> 'node' OR l.node = :node) ELSE l.reopens_at <= l.now END
    AND NOT EXISTS (SELECT 1 FROM {{holder}} AS x
-                    WHERE x.name = l.name AND x.owner = :owner AND (x.gate = '' OR (l.live AND x.gate = l.owner)))
+                    WHERE x.name = l.name AND x.owner = :owner
+                      AND (x.gate = '' OR (l.live AND (x.gate = l.owner OR x.token > 0))))
    AND (:mode <> 'permits'
         OR :permits <= :limit - (SELECT coalesce(sum(x.permits), 0) FROM {{holder}} AS x
                                   WHERE l.live AND x.name = l.name AND x.gate = l.owner))
@@ -67,7 +68,7 @@ UPDATE {{lock}} AS l
        reopens_at = CASE WHEN :mode = 'node' AND :at_least > 0 THEN max(l.reopens_at, h.acquired_at + :at_least)
                          ELSE l.reopens_at END,
        next_ticket = max(l.next_ticket, :ticket),
-       served_ticket = CASE WHEN :mode = 'node' AND l.owner IS h.gate THEN l.served_ticket
+       served_ticket = CASE WHEN :mode = 'node' AND l.owner IS NOT NULL AND l.expires_at > h.acquired_at THEN l.served_ticket
                             ELSE max(l.served_ticket, :ticket) END
   FROM {{holder}} AS h
  WHERE l.name = :name AND h.name = l.name AND h.owner = :owner

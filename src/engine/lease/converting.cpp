@@ -86,6 +86,7 @@ std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to
   } catch (const Error&) {
     if (!(trusted_no_longer || unanswered) || planted("doubted_upgrade_kept")) throw;
     if (held->lose(Loss::unconfirmed)) events_->emit_loss(held, "nobody answered when it was to be converted");
+    if (terms.delay > Duration{}) throw;  // it is lost, and not let go of: the name stays closed
     renewer_.free_later({held->name(), held->owner(), {}, false, held->longest(), held->mode()});
     renewer_.free_later({held->name(), owner, {}, false, held->longest(), to});
     throw;

@@ -3,6 +3,9 @@
 #include "engine/faults.hpp"
 #include "engine/request.hpp"
 #include "engine/retry.hpp"
+#include "types/mutant.hpp"
+
+#include <exception>
 
 namespace dlock {
 inline namespace v0 {
@@ -35,6 +38,15 @@ bool Core::free_late_grant(const Name& name, const store::Availability& availabi
 void Core::expect_late_attempts(const Lease& held) {
   if (held.unanswered)
     renewer_.free_later({held.name(), held.owner(), held.token(), true, held.longest(), held.mode()});
+}
+
+// Of an exclusive grant the row itself remembers who gave it back. Where others hold the name beside it, that has to be said.
+void Core::bar_late_attempts(const Lease& held, const Deadline& deadline) noexcept {
+  if (!held.unanswered || held.mode() == Mode::exclusive || planted("late_holder_let_in")) return;
+  try {
+    table_->withdraw(held.name(), held.owner(), deadline, held.mode());
+  } catch (const std::exception&) {  // the renewer sees to it
+  }
 }
 
 // A hand-over to somebody who has given up may still take effect. Once the row is free of its first holder it cannot;

@@ -60,7 +60,9 @@ class Leftovers {
 
   // One that may hold its name now, to be forgotten.
   std::optional<Leftover> take_unfreed() {
-    const auto found = std::find_if(all_.begin(), all_.end(), [](const Watched& one) { return !one.leftover.freed; });
+    const auto found = std::find_if(all_.begin(), all_.end(), [](const Watched& one) {
+      return !one.leftover.freed || one.leftover.mode != Mode::exclusive;
+    });
     if (found == all_.end()) return std::nullopt;
     auto leftover = std::move(found->leftover);
     all_.erase(found);

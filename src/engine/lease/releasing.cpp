@@ -77,6 +77,7 @@ Released Core::free(Releasing& one, Instant deadline) {
     }
     const auto left =
         retry(deadline, {}, one.in_doubt, [&](Deadline until) { return table_->leave(held->key(), until); });
+    bar_late_attempts(*held, deadline);
     return after_release(held, left, one.was_lost, one.in_doubt && one.was_valid);
   } catch (const Error& error) { return release_later(held, one.was_lost, error); }
 }
