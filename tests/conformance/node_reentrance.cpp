@@ -2,6 +2,7 @@
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/hands.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -39,8 +40,6 @@ struct Process {
     token = Token{std::stoll(*line)};
   }
 };
-
-Deadline soon() { return later(BootClock::now(), 10s); }
 
 struct Scene {
   Database database;
@@ -158,6 +157,69 @@ TEST_CASE("an entry can be asked for and left repeatedly, and counts once; what 
   CHECK(scene.table->extend(of_second, 30s, {}, soon()) == store::Renewed::lost);
   CHECK_FALSE(scene.table->acquire(late, soon()).token);
   CHECK(scene.database.admin().row("job") == row);
+}
+
+TEST_CASE("an attempt of an entry that was replaced takes nothing from who has replaced it, when it arrives late") {
+  Scene scene;
+  auto old = scene.ask("0123456789abcdef0123456789abcdef");
+  old.actor = "00000000000000000000000000000001";
+  const auto granted = scene.table->acquire(old, soon()).token;
+  REQUIRE(granted);
+  auto next = scene.ask("ffffffffffffffffffffffffffffffff");
+  next.actor = "11111111111111111111111111111111";
+  next.alone = true;
+  const auto token = scene.table->acquire(next, soon()).token;
+  REQUIRE(token);
+  CHECK(number(*token) == number(*granted) + 1);
+  const auto row = scene.database.admin().row("job");
+  for (const bool alone : {false, true}) {
+    old.alone = alone;
+    CHECK_FALSE(scene.table->acquire(old, soon()).token);
+    CHECK(scene.database.admin().row("job") == row);
+  }
+  const auto left = scene.table->leave(scene.key(next, *token), soon());
+  CHECK(left.was_there);
+  CHECK_FALSE(left.still_held);
+}
+
+TEST_CASE("an entry that has ended lets nobody of its node be alone beside others") {
+  Scene scene;
+  auto ended = scene.ask("0123456789abcdef0123456789abcdef");
+  ended.actor = "00000000000000000000000000000001";
+  const auto token = scene.table->acquire(ended, soon()).token;
+  REQUIRE(token);
+  scene.database.admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at");
+  auto other = scene.ask("11111111111111111111111111111111");
+  other.actor = "11111111111111111111111111111111";
+  CHECK(scene.table->acquire(other, soon()).token == token);
+  auto again = scene.ask("22222222222222222222222222222222");
+  again.actor = ended.actor;
+  again.alone = true;
+  const auto alone = scene.table->acquire(again, soon()).token;
+  REQUIRE(alone);
+  CHECK(number(*alone) == number(*token) + 1);
+  CHECK_FALSE(scene.table->leave(scene.key(again, *alone), soon()).still_held);
+}
+
+TEST_CASE("who replaces its node under a ticket leaves others theirs") {
+  Scene scene;
+  auto old = scene.ask("0123456789abcdef0123456789abcdef");
+  old.actor = "00000000000000000000000000000001";
+  REQUIRE(scene.table->acquire(old, soon()).token);
+  Hand stranger(*scene.table, 3), heir(*scene.table, 4);
+  const auto before = stranger.draw();
+  auto next = scene.ask(heir.owner());
+  next.actor = heir.actor();
+  next.alone = true;
+  next.ticket = heir.draw();
+  REQUIRE(next.ticket > before);
+  const auto token = scene.table->acquire(next, soon()).token;
+  REQUIRE(token);
+  CHECK(scene.database.admin().number("SELECT served_ticket FROM resource_lock WHERE name = 'job'") < before);
+  CHECK(stranger.lives());
+  CHECK(scene.table->leave(scene.key(next, *token), soon()).was_there);
+  CHECK(stranger.acquire());
+  CHECK(stranger.release());
 }
 
 TEST_CASE("nothing that is sent again, or arrives late, makes an entry or its row end earlier") {

@@ -255,11 +255,15 @@ void ServerConnection::run_prepared(const Statement& statement, std::span<const 
 }
 
 void ServerConnection::run_once(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {
+  const bool tells_id = statement.hinted("insert_id") || statement.hinted("wanted");
   if (statement.hinted("packet"))
     run_packet(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
   else if (prepare_) run_prepared(statement, arguments, deadline);
-  else query(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
-  if (statement.hinted("insert_id") || statement.hinted("wanted")) tell_insert_id(statement.hinted("wanted"), deadline);
+  else
+    query(
+        with_settings(statement, with_literals(statement, arguments, append_literal)) + (tells_id ? insert_id_too : ""),
+        deadline);
+  if (tells_id) tell_insert_id(statement.hinted("wanted"), deadline);
 }
 
 Answer ServerConnection::run_rows_once(const Statement& statement, std::span<const Argument> rows, std::size_t columns,

@@ -91,6 +91,8 @@ class ServerConnection final : public Connection {
   [[noreturn]] void fail(MYSQL_STMT* statement, bool sent);
   Prepared& prepared(const Statement& statement, Deadline deadline);
   void run_prepared(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
+  // What is sent with a statement whose insert id is its answer, where the next one may go to another session.
+  static constexpr const char* insert_id_too = ";SELECT LAST_INSERT_ID()";
   void tell_insert_id(bool wanted, Deadline deadline);
   void run_once(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
   Answer run_rows_once(const Statement& statement, std::span<const Argument> rows, std::size_t columns,

@@ -3,19 +3,21 @@
 
 namespace dlock::dialects::mysql {
 
-// What a trigger on the table does hides the id from the client, and not from the session: then it is asked for. So nothing
-// that changes a row may leave an id of 0 but to say that it was in vain; of a statement that tells whether somebody waits it
-// is 1 or 2.
+// What a trigger on the table does hides the id from the client, and not from the session: then it is asked for, where the
+// session is not this connection's own together with the statement. So nothing that changes a row, or finds it as it is to be,
+// leaves the id of an earlier statement; 0 says that it was in vain, and of one that tells whether somebody waits it is 1 or 2.
 void ServerConnection::tell_insert_id(bool wanted, Deadline deadline) {
   const auto affected = answer_.affected;
-  if (insert_id_ == 0 && affected > 0) {
+  if (affected == 0) {
+    insert_id_ = 0;
+  } else if (prepare_ && insert_id_ == 0) {
     try {
       query("SELECT LAST_INSERT_ID()", deadline);
     } catch (const Failure& failure) {  // what was asked before has been done
       throw Failure(failure.cause(), failure.what(), failure.code(), true);
     }
-    insert_id_ = static_cast<std::uint64_t>(answer_.integer(0, 0));
   }
+  if (affected > 0 && answer_.rows() > 0) insert_id_ = static_cast<std::uint64_t>(answer_.integer(0, 0));
   answer_.reset(1);
   answer_.affected = affected;
   const auto said = wanted && insert_id_ > 0 ? insert_id_ - 1 : insert_id_;

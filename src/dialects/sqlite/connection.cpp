@@ -117,7 +117,8 @@ void FileConnection::step_through(sqlite3_stmt* statement) {
   int code = SQLITE_OK;
   while ((code = sqlite3_step(statement)) == SQLITE_ROW) read_row(statement);
   if (code != SQLITE_DONE) fail(code);
-  answer_.affected += sqlite3_total_changes(db_.get()) - before;
+  // Only of this statement, and none that a trigger has changed.
+  if (sqlite3_total_changes(db_.get()) != before) answer_.affected += sqlite3_changes(db_.get());
 }
 
 const Answer& FileConnection::run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) {

@@ -40,7 +40,8 @@ TextRow ask(sqlite3* database, std::string_view sql) {
     }
   }
   if (code != SQLITE_DONE) throw failure_of(database, code, path_of(database));
-  if (columns == 0) row.emplace_back(std::to_string(sqlite3_total_changes(database) - before));
+  if (columns == 0)
+    row.emplace_back(std::to_string(sqlite3_total_changes(database) != before ? sqlite3_changes(database) : 0));
   return row;
 }
 

@@ -64,6 +64,17 @@ TEST_CASE("an attempt that takes effect after somebody else has had the name hol
   CHECK(reached([&] { return bench.is_free(); }));
 }
 
+TEST_CASE("who has shared a name bars its own late attempts before it says that it has left") {
+  Bench bench;
+  const auto held = bench.take(bench.core);
+  REQUIRE(held);
+  held->in_mode(dlock::Mode::shared);
+  held->unanswered = true;
+  const int before = bench.table->withdrawals;
+  CHECK(bench.core.release(held, 1s) == Released::freed);
+  CHECK(bench.table->withdrawals > before);
+}
+
 TEST_CASE("a process asks for what its own late attempt holds, and has it at once") {
   Bench bench;
   const auto held = bench.take_at_the_second_attempt();
