@@ -34,8 +34,8 @@ using Rows = std::unique_ptr<MYSQL_RES, Free>;
 // One prepared statement. An argument without text is a number.
 class Prepared {
  public:
-  using Texts = std::array<std::string_view, 10>;
-  using Numbers = std::array<std::int64_t, 10>;
+  using Texts = std::array<std::string_view, 9>;
+  using Numbers = std::array<std::int64_t, 9>;
 
   Prepared(MYSQL* connection, dlock::dialects::Statement statement)
       : statement_(std::move(statement)), handle_(mysql_stmt_init(connection)), binds_(statement_.markers.size()) {
@@ -131,7 +131,7 @@ class Peer final : public RawPeer {
   }
 
   std::int64_t acquire(std::string_view name, std::string_view owner) override {
-    const Prepared::Texts texts{name, owner, "bench", "bench", owner, {}, {}, "", "", {}};
+    const Prepared::Texts texts{name, owner, "bench", "bench", owner, {}, {}, "", {}};
     Prepared::Numbers numbers{0, 0, 0, 0, 0, 30'000'000, 0, 0};
     if (first_ != nullptr) {
       first_->execute(texts, numbers);

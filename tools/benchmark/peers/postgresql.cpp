@@ -60,8 +60,8 @@ class Peer final : public RawPeer {
 
   std::int64_t acquire(std::string_view name, std::string_view owner) override {
     const std::string the_name(name), the_owner(owner);
-    const std::array<const char*, 10> values{
-        the_name.c_str(), the_owner.c_str(), "bench", "bench", the_owner.c_str(), "30000000", "0", "", "", "0"};
+    const std::array<const char*, 9> values{
+        the_name.c_str(), the_owner.c_str(), "bench", "bench", the_owner.c_str(), "30000000", "0", "", "0"};
     if (has_first_) {
       const auto granted =
           checked(PQexecPrepared(raw(), "first", 8, values.data(), nullptr, nullptr, 0), PGRES_TUPLES_OK);

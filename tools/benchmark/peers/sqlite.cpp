@@ -121,7 +121,7 @@ class Peer final : public RawPeer {
   }
 
   std::int64_t acquire(std::string_view name, std::string_view owner) override {
-    bind(acquire_, std::array<std::string_view, 10>{name, owner, "bench", "bench", owner, {}, {}, "", "", {}},
+    bind(acquire_, std::array<std::string_view, 9>{name, owner, "bench", "bench", owner, {}, {}, "", {}},
          {0, 0, 0, 0, 0, 30'000'000});
     std::int64_t token = 0;
     int code = sqlite3_step(acquire_.raw());
@@ -177,8 +177,8 @@ class Peer final : public RawPeer {
   }
 
   // An argument without text is a number.
-  static void bind(const Prepared& prepared, const std::array<std::string_view, 10>& texts,
-                   const std::array<std::int64_t, 10>& numbers) {
+  static void bind(const Prepared& prepared, const std::array<std::string_view, 9>& texts,
+                   const std::array<std::int64_t, 9>& numbers) {
     int at = 0;
     for (const auto argument : prepared.statement.markers) {
       ++at;
