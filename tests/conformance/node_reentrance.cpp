@@ -204,7 +204,7 @@ TEST_CASE("an entry that has ended lets nobody of its node be alone beside other
 TEST_CASE("who replaces its node under a ticket leaves others theirs") {
   Scene scene;
   auto old = scene.ask("0123456789abcdef0123456789abcdef");
-  old.actor = "00000000000000000000000000000001";
+  old.actor = "11111111111111111111111111111111";
   REQUIRE(scene.table->acquire(old, soon()).token);
   Hand stranger(*scene.table, 3), heir(*scene.table, 4);
   const auto before = stranger.draw();

@@ -24,7 +24,8 @@ SELECT id, name, mode, token, owner, node, label, acquired_at, ended_at, outcome
 -- name: recording_table()
 -- Only ever appended to and cut off at its old end; with no rule that a row could break, since a row that cannot be written
 -- would keep a grant from ending. No two who append wait for each other: the order is that of time, since AUTO_INCREMENT may
--- lock the table for as long as a statement takes that inserts what it selects.
+-- lock the table for as long as a statement takes that inserts what it selects; and of one statement, whose time stands still,
+-- that of a number in the session.
 CREATE TABLE IF NOT EXISTS {{lock_history}} (
   id BIGINT NOT NULL,
   name VARBINARY(255) NOT NULL,
@@ -67,16 +68,17 @@ BEGIN
         moment = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
         told = NEW.owner IS NULL AND NEW.ended_token = NEW.token AND NEW.token <> OLD.token,
         given_back = NEW.owner IS NULL AND NEW.token = OLD.token;
+    SET @dlock_history = (COALESCE(@dlock_history, CONNECTION_ID()) + 1) & 1023;
     IF OLD.owner IS NOT NULL AND NOT held_by_several THEN
       INSERT INTO {{lock_history}} (id, name, mode, token, owner, node, label, acquired_at, ended_at, outcome, reason)
-      VALUES (moment * 1024 + (CONNECTION_ID() & 1023), OLD.name, 'exclusive', OLD.token, OLD.owner, OLD.node,
+      VALUES (moment * 1024 + @dlock_history, OLD.name, 'exclusive', OLD.token, OLD.owner, OLD.node,
               OLD.label, OLD.acquired_at, IF(told OR given_back, NEW.expires_at, LEAST(OLD.expires_at, moment)),
               CASE WHEN told THEN NEW.outcome WHEN given_back THEN 'released'
                    WHEN OLD.expires_at > moment THEN 'released' ELSE 'taken_over' END,
               IF(told, NEW.reason, ''));
     ELSEIF OLD.owner IS NOT NULL AND (told OR (NEW.owner IS NOT NULL AND shared_now)) THEN
       INSERT INTO {{lock_history}} (id, name, mode, token, owner, node, label, acquired_at, ended_at, outcome, reason)
-      SELECT moment * 1024 + (CONNECTION_ID() & 1023), h.name, h.mode, h.token, h.owner, h.node, h.label, h.acquired_at,
+      SELECT moment * 1024 + @dlock_history, h.name, h.mode, h.token, h.owner, h.node, h.label, h.acquired_at,
              moment, IF(told, NEW.outcome, 'taken_over'), IF(told, NEW.reason, '')
         FROM {{holder}} h
        WHERE h.name = OLD.name AND h.gate = OLD.owner AND h.token > 0 AND h.expires_at > moment
@@ -84,7 +86,7 @@ BEGIN
     END IF;
     IF NEW.owner IS NULL AND NEW.token <> OLD.token AND NOT told THEN
       INSERT INTO {{lock_history}} (id, name, mode, token, owner, node, label, acquired_at, ended_at, outcome, reason)
-      VALUES (moment * 1024 + (CONNECTION_ID() & 1023), NEW.name, 'exclusive', NEW.token, '', NEW.node, NEW.label,
+      VALUES (moment * 1024 + @dlock_history, NEW.name, 'exclusive', NEW.token, '', NEW.node, NEW.label,
               NEW.acquired_at, NEW.expires_at, 'released', '');
     END IF;
   END IF;
@@ -97,8 +99,9 @@ BEGIN
   DECLARE moment BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
   IF OLD.token > 0 AND NOT EXISTS (SELECT 1 FROM {{lock_history}} e FORCE INDEX ({{history_index}})
                                     WHERE e.name = OLD.name AND e.token = OLD.token AND e.owner = OLD.owner) THEN
+    SET @dlock_history = (COALESCE(@dlock_history, CONNECTION_ID()) + 1) & 1023;
     INSERT INTO {{lock_history}} (id, name, mode, token, owner, node, label, acquired_at, ended_at, outcome, reason)
-    VALUES (moment * 1024 + (CONNECTION_ID() & 1023), OLD.name, OLD.mode, OLD.token, OLD.owner, OLD.node, OLD.label, OLD.acquired_at,
+    VALUES (moment * 1024 + @dlock_history, OLD.name, OLD.mode, OLD.token, OLD.owner, OLD.node, OLD.label, OLD.acquired_at,
             LEAST(OLD.expires_at, moment), IF(OLD.expires_at > moment, 'released', 'expired'), '');
   END IF;
 END;
@@ -110,8 +113,9 @@ BEGIN
   IF OLD.token > 0 AND NEW.token <> OLD.token
      AND NOT EXISTS (SELECT 1 FROM {{lock_history}} e FORCE INDEX ({{history_index}})
                       WHERE e.name = OLD.name AND e.token = OLD.token AND e.owner = OLD.owner) THEN
+    SET @dlock_history = (COALESCE(@dlock_history, CONNECTION_ID()) + 1) & 1023;
     INSERT INTO {{lock_history}} (id, name, mode, token, owner, node, label, acquired_at, ended_at, outcome, reason)
-    VALUES (moment * 1024 + (CONNECTION_ID() & 1023), OLD.name, OLD.mode, OLD.token, OLD.owner, OLD.node, OLD.label, OLD.acquired_at,
+    VALUES (moment * 1024 + @dlock_history, OLD.name, OLD.mode, OLD.token, OLD.owner, OLD.node, OLD.label, OLD.acquired_at,
             LEAST(OLD.expires_at, moment), IF(OLD.expires_at > moment, 'released', 'expired'), '');
   END IF;
 END;
