@@ -505,6 +505,6 @@ l.joins AND :mode = 'node'
 -- mutant: entry_ends_queue
 -- statement: add_holder
 -- from:
-IF(:mode = 'node' AND owner <=> @dlock_gate, served_ticket,
+IF(:mode = 'node' AND @dlock_end > @dlock_begun, served_ticket,
 -- to:
 IF(0, served_ticket,

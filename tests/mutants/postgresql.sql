@@ -498,6 +498,6 @@ false
 -- mutant: entry_ends_queue
 -- statement: add_holder
 -- from:
-CASE WHEN :mode::text = 'node' AND l.owner = h.gate THEN l.served_ticket
+CASE WHEN :mode::text = 'node' AND l.owner IS NOT NULL AND l.expires_at > h.acquired_at THEN l.served_ticket
 -- to:
 CASE WHEN false THEN l.served_ticket

@@ -389,6 +389,6 @@ l.joins AND :mode = 'node'
 -- mutant: entry_ends_queue
 -- statement: add_holder
 -- from:
-CASE WHEN :mode = 'node' AND l.owner IS h.gate THEN l.served_ticket
+CASE WHEN :mode = 'node' AND l.owner IS NOT NULL AND l.expires_at > h.acquired_at THEN l.served_ticket
 -- to:
 CASE WHEN 0 THEN l.served_ticket

@@ -64,7 +64,7 @@ void Asking::add_options_to(Command& command) {
   command.add_option("--limit", "M", limit_, "together with others, up to M permits in all");
   command.add_option("--permits", "N", permits_, "how many of the M are taken (1)");
   command.add_option("--at-least", "D", at_least_, "closed so long from the grant on, at least");
-  command.add_option("--delay-after-loss", "D", delay_, "closed so long after a lease that ran out (0)");
+  command.add_option("--delay-after-loss", "D", delay_, "closed so long after a lease that ran out (0)").rare = true;
   command.add_option("--label", "TEXT", label_, "who holds it, for people (host:pid)");
   command.add_option("--meta", "K=V", metadata_, "shown by inspect; may be repeated");
 }

@@ -140,7 +140,7 @@ Run::Run(Command& tool, const Arguments& arguments)
   asking_.add_with_names_to(command_).once = !arguments.cut && !may_have_shell_text(arguments.words);
   command_.add_option("-E,--conflict-exit-code", "N", conflict_code_, "exit code if the lock is busy (75)");
   command_.add_option("--ttl", "D", times_.ttl, "length of the lease, from 1s (30s)");
-  command_.add_option("--renew-every", "D", times_.renew_every, "how often it is renewed (ttl/3)");
+  command_.add_option("--renew-every", "D", times_.renew_every, "how often it is renewed (ttl/3)").rare = true;
   command_.add_option("-k,--kill-after", "D", times_.kill_after, "from the lost-signal to KILL (5s, at most ttl/6)");
   command_.add_option("--lost-signal", "SIG", lost_signal_, "sent to the command if the lock is lost (TERM)").rare =
       true;

@@ -82,7 +82,7 @@ std::string rare_options(const Command& command) {
   return text.empty() ? text : wrapped(text, 0, 0) + "\n";
 }
 
-// The options all commands have: what they are called, a group a paragraph.
+// The options all commands have: what they are called, a group after the other.
 std::string common_options(const Command& tool) {
   std::vector<Row> groups;
   for (const auto& option : tool.options()) {
@@ -94,7 +94,9 @@ std::string common_options(const Command& tool) {
     if (option.takes_value()) names += "\x1f" + option.value;  // no end of line between them
     group->second += names;
   }
-  auto text = in_columns(groups);
+  std::string all;
+  for (const auto& [title, names] : groups) all += (all.empty() ? "" : ", ") + names;
+  auto text = "  " + wrapped(all, 2, 2) + "\n";
   std::replace(text.begin(), text.end(), '\x1f', ' ');
   return text;
 }
