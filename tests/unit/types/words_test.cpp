@@ -77,10 +77,11 @@ TEST_CASE("every enumerator has its own name as its word") {
           WORD(Outcome, released);
           WORD(Outcome, expired);
           WORD(Outcome, forced);
+          WORD(Outcome, taken_over);
         }
         return {};
       },
-      {Outcome::released, Outcome::expired, Outcome::forced});
+      {Outcome::released, Outcome::expired, Outcome::forced, Outcome::taken_over});
   check_words<Removal>(
       [](Removal removal) -> std::string {
         switch (removal) {
