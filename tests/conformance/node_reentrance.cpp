@@ -414,7 +414,7 @@ TEST_CASE(
   auto engine = database.engine(of_node("replica-0", true));
   auto stranger = database.engine(of_node("replica-1", true));
   CHECK_FALSE(stranger.try_lock("job"));
-  auto lock = engine.try_lock("job", {.lease = 30s, .at_least = 2h, .metadata = "of the new one"});
+  auto lock = engine.try_lock_for("job", 2min, {.lease = 30s, .at_least = 2h, .metadata = "of the new one"});
   REQUIRE(lock);
   CHECK(number(lock->token()) == number(old->token()) + 1);
   CHECK(lock->owner() != old->owner());
