@@ -460,16 +460,16 @@ AND @dlock_gate <> '';
 -- mutant: dead_permit_counts
 -- statement: add_holder
 -- from:
-(:mode = 'permits' OR l.owner IS NULL
+(:mode = _binary 'permits' OR l.owner IS NULL
 -- to:
-(:mode = 'nobody' OR l.owner IS NULL
+(:mode = _binary 'nobody' OR l.owner IS NULL
 
 -- mutant: dead_permit_revives
 -- statement: add_holder
 -- from:
-(:mode = 'permits' OR l.owner IS NULL
+(:mode = _binary 'permits' OR l.owner IS NULL
 -- to:
-(:mode = 'nobody' OR l.owner IS NULL
+(:mode = _binary 'nobody' OR l.owner IS NULL
 -- statement: add_holder
 -- from:
 AND x.name = :name AND x.gate = l.owner))
@@ -479,13 +479,13 @@ AND x.name = :name AND x.gate = l.owner AND GREATEST(x.expires_at, x.reopens_at)
 -- mutant: other_node_enters
 -- statement: add_holder
 -- from:
- AND (:mode <> 'node' OR l.node = :node)
+ AND (:mode <> _binary 'node' OR l.node = :node)
 -- to:
 
 -- mutant: entries_with_own_tokens
 -- statement: add_holder
 -- from:
-l.joins AND :mode = 'node'
+l.joins AND :mode = _binary 'node'
 -- to:
 0
 
@@ -499,12 +499,12 @@ l.joins AND :mode = 'node'
 -- mutant: entry_waits_in_line
 -- statement: add_holder
 -- from:
- OR (l.live AND :mode = 'node')
+ OR (l.live AND :mode = _binary 'node')
 -- to:
 
 -- mutant: entry_ends_queue
 -- statement: add_holder
 -- from:
-IF(:mode = 'node' AND @dlock_end > @dlock_begun, served_ticket,
+IF(:mode = _binary 'node' AND @dlock_end > @dlock_begun, served_ticket,
 -- to:
 IF(0, served_ticket,

@@ -32,7 +32,7 @@ ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token, l.owner, IF(l.owner IS NULL, 0, l.expires_at) INTO @dlock_seen, @dlock_before, @dlock_end FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name
- WHERE h.name = :name AND (:mode = 'permits' OR l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+ WHERE h.name = :name AND (:mode = _binary 'permits' OR l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
    AND CASE WHEN h.gate = '' THEN h.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
             WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) OR h.gate <> l.owner THEN 1
             ELSE GREATEST(h.expires_at, h.reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) END /*M! AND @@in_transaction = 1 */;
@@ -41,9 +41,9 @@ UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.token > 0 /*M! AND @@in_transaction = 1 */;
 INSERT INTO {{holder}} (name, owner, gate, token, mode, permits, permit_limit, node, label, actor, meta, acquired_at, expires_at,
                         reopens_at, lease_us)
-SELECT l.name, :owner, IF(l.joins, l.owner, :gate), IF(l.joins AND :mode = 'node', l.token, GREATEST(l.token, f.token) + 1),
-       :mode, IF(:mode = 'permits', :permits, 0), :limit, :node, :label, :actor, :meta, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
-       IF(:at_least = 0 OR :mode = 'node', 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease
+SELECT l.name, :owner, IF(l.joins, l.owner, :gate), IF(l.joins AND :mode = _binary 'node', l.token, GREATEST(l.token, f.token) + 1),
+       :mode, IF(:mode = _binary 'permits', :permits, 0), :limit, :node, :label, :actor, :meta, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
+       IF(:at_least = 0 OR :mode = _binary 'node', 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease
   FROM (SELECT b.*, b.owner IS NOT NULL AND b.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS live,
                b.owner IS NOT NULL AND b.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
                AND (:alone = 0 OR EXISTS (SELECT 1 FROM {{holder}} x
@@ -51,15 +51,15 @@ SELECT l.name, :owner, IF(l.joins, l.owner, :gate), IF(l.joins AND :mode = 'node
                                              AND x.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
                                              AND LEFT(x.actor, 16) = LEFT(:actor, 16))) AS joins
           FROM {{lock}} b WHERE b.name = :name) l JOIN {{lock}} f ON f.name = ''
- WHERE IF(l.live, l.mode = :mode AND (:mode <> 'node' OR l.node = :node),
+ WHERE IF(l.live, l.mode = :mode AND (:mode <> _binary 'node' OR l.node = :node),
           l.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) /*M! AND @@in_transaction = 1 */
    AND NOT EXISTS (SELECT 1 FROM {{holder}} x
                     WHERE x.name = :name AND x.owner = :owner
                       AND (x.gate = '' OR (l.live AND (x.gate = l.owner OR x.token > 0))))
-   AND (:mode <> 'permits'
+   AND (:mode <> _binary 'permits'
         OR :permits <= :limit - (SELECT COALESCE(SUM(x.permits), 0) FROM {{holder}} x
                                   WHERE l.live AND x.name = :name AND x.gate = l.owner))
-   AND (l.next_ticket <= l.served_ticket OR (l.live AND :mode = 'node')
+   AND (l.next_ticket <= l.served_ticket OR (l.live AND :mode = _binary 'node')
         OR NOT EXISTS (SELECT 1 FROM {{waiter}} w
                         WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
                           AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))
@@ -74,15 +74,15 @@ UPDATE {{lock}}
    SET acquired_at = IF(owner <=> @dlock_gate, acquired_at, @dlock_begun),
        lease_us = IF(owner <=> @dlock_gate, GREATEST(lease_us, :lease), :lease),
        expires_at = IF(owner <=> @dlock_gate, GREATEST(expires_at + 1, @dlock_until), @dlock_until),
-       served_ticket = IF(:mode = 'node' AND @dlock_end > @dlock_begun, served_ticket, GREATEST(served_ticket, :ticket)),
+       served_ticket = IF(:mode = _binary 'node' AND @dlock_end > @dlock_begun, served_ticket, GREATEST(served_ticket, :ticket)),
        mode = :mode, actor = '', owner = @dlock_gate, token = GREATEST(token, @dlock_token),
        next_ticket = GREATEST(next_ticket, :ticket)
  WHERE name = :name AND @dlock_token > 0 /*M! AND @@in_transaction = 1 */
    AND (owner = @dlock_gate OR (@dlock_gate = :gate AND @dlock_token > token));
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner AND h.gate = l.owner
    SET l.node = IF(h.token > @dlock_seen, h.node, l.node), l.label = IF(h.token > @dlock_seen, h.label, l.label),
-       l.meta = IF(@dlock_before <=> h.gate, l.meta, IF(:mode = 'node', h.meta, '')),
-       l.reopens_at = IF(:mode = 'node' AND :at_least > 0, GREATEST(l.reopens_at, h.acquired_at + :at_least), l.reopens_at)
+       l.meta = IF(@dlock_before <=> h.gate, l.meta, IF(:mode = _binary 'node', h.meta, '')),
+       l.reopens_at = IF(:mode = _binary 'node' AND :at_least > 0, GREATEST(l.reopens_at, h.acquired_at + :at_least), l.reopens_at)
  WHERE l.name = :name AND h.token > 0 /*M! AND @@in_transaction = 1 */;
 COMMIT;
 SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN l.name IS NULL THEN -1 ELSE 0 END,
@@ -222,8 +222,8 @@ SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-
        s.token, s.live AND s.mode <> ''
   FROM (SELECT l.*, l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS live,
                CASE WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN l.reopens_at
-                    WHEN l.mode <> :mode OR (:mode = 'node' AND l.node <> :node) THEN GREATEST(l.reopens_at, l.expires_at)
-                    WHEN :mode = 'permits'
+                    WHEN l.mode <> :mode OR (:mode = _binary 'node' AND l.node <> :node) THEN GREATEST(l.reopens_at, l.expires_at)
+                    WHEN :mode = _binary 'permits'
                          AND :permits > :limit - (SELECT COALESCE(SUM(x.permits), 0) FROM {{holder}} x
                                                    WHERE x.name = :name AND x.gate = l.owner
                                                      AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
@@ -232,7 +232,7 @@ SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-
                                         AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), l.expires_at)
                     ELSE 0 END AS opens_at,
                IF(l.next_ticket <= l.served_ticket
-                  OR (:mode = 'node' AND l.mode = :mode AND l.node = :node AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0,
+                  OR (:mode = _binary 'node' AND l.mode = :mode AND l.node = :node AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0,
                   COALESCE((SELECT MAX(w.expires_at) FROM {{waiter}} w
                              WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
                                AND (:ticket <= l.served_ticket OR w.ticket < :ticket)), 0)) AS queued_until
