@@ -37,8 +37,13 @@ function(dlock_is_for for result)
   endif()
 endfunction()
 
-# dlock_precompile(<target> [<further headers>…]): what nearly all of its files include is parsed once.
+# dlock_precompile(<target> [<further headers>…]): what nearly all of its files include is parsed once. Only the system's
+# headers: what is precompiled knows a header with #pragma once by the time of its file too, and the compiler's cache
+# hands it to another clone, where that of a header of this tree is another.
 function(dlock_precompile target)
+  if("${ARGN}" MATCHES "<(dlock/[^>]*)>")
+    message(FATAL_ERROR "dlock_precompile takes headers of the system, not <${CMAKE_MATCH_1}> of this tree")
+  endif()
   dlock_is_for("${DLOCK_PRECOMPILE_FOR}" wanted)
   if(wanted)
     target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint>

@@ -76,7 +76,7 @@ add_executable(conformance ${dlock_promises} ${dlock_support})
 set_target_properties(conformance PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 target_link_libraries(conformance PRIVATE dlock_test_main dlock_test_paths dlock_internal dlock_flags dlock_test_flags
   dlock_test_soci nlohmann_json::nlohmann_json Threads::Threads)
-dlock_precompile(conformance <doctest/doctest.h> <dlock/dlock.hpp> <fmt/format.h>)
+dlock_precompile(conformance <doctest/doctest.h> <fmt/format.h>)
 add_dependencies(conformance dlock_worker)
 
 # Upgrades are tested with versions of the table that no dlock has (support/later_versions.hpp): the linker has that file
