@@ -19,6 +19,7 @@
 # What these promise is a time, and nothing about safety: they have the label `timing`. In a crowd they may run as well:
 # like all bounds theirs follow the machine (support/slowness.hpp).
 set(dlock_timing
+  bench
   far_away
   many_leases
   reap_traffic

@@ -252,17 +252,23 @@ TEST_CASE(
 TEST_CASE("each entry of a node is told when it leaves, and when another engine takes its place") {
   Kept database;
   auto engine = database.engine({.reentrance = Reentrance::node, .node = "web3"});
-  auto one = engine.try_lock("job", {.label = "entry"});
-  auto two = engine.try_lock("job", {.label = "another"});
+  const auto enter = [](Engine& by, const LockOptions& options) {
+    return by.try_lock_for("job", far_longer(), options);
+  };
+  auto one = enter(engine, {.label = "entry"});
+  auto two = enter(engine, {.label = "another"});
+  REQUIRE(one);
+  REQUIRE(two);
   one.reset();
   CHECK(database.rows() == 1);
   check(newest(engine), "entry", Outcome::released);
   two.reset();
   CHECK(database.rows() == 2);
   check(newest(engine), "another", Outcome::released);
-  auto left = engine.try_lock("job", {.renew = false, .label = "left behind"});
+  auto left = enter(engine, {.renew = false, .label = "left behind"});
+  REQUIRE(left);
   auto restarted = database.engine({.reentrance = Reentrance::node, .node = "web3", .node_exclusive = true});
-  auto again = restarted.try_lock("job", {.label = "restarted"});
+  auto again = enter(restarted, {.label = "restarted"});
   REQUIRE(again);
   CHECK(database.rows() == 3);
   check(newest(engine), "left behind", Outcome::taken_over);

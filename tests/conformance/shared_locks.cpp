@@ -123,26 +123,25 @@ TEST_CASE("a writer that waits keeps readers out who come later, and they come i
 
 TEST_CASE("all readers come in that waited for a writer") {
   Database database;
-  auto engine = apart(database);
-  std::vector<Engine> others;
-  for (int i = 0; i < 2; ++i) others.push_back(apart(database));
+  std::vector<Engine> engines;  // the writer's own is the first: who lets go there looks for an heir
+  for (int i = 0; i < 3; ++i) engines.push_back(apart(database));
   for (const auto fairness : {Fairness::barging, Fairness::fifo}) {
     auto options = reading;
     options.fairness = fairness;
-    auto writer = engine.lock("a");
+    auto writer = engines[0].lock("a");
     std::atomic<int> inside{0};
     std::atomic<bool> leave{false};
     std::vector<std::jthread> readers;
-    for (std::size_t i = 0; i < 8; ++i)
+    for (std::size_t i = 0; i < 9; ++i)
       readers.emplace_back([&, i] {
-        const auto lock = others[i % 2].lock("a", options);
+        const auto lock = engines[i % 3].lock("a", options);
         ++inside;
         while (!leave) std::this_thread::sleep_for(1ms);
       });
-    std::this_thread::sleep_for(20ms);  // only to make it likelier that they wait: nothing depends on it
+    for (auto& engine : engines) CHECK(eventually([&] { return engine.stats().waiting["a"] == 3; }));
     CHECK(inside == 0);
     writer.release();
-    CHECK(eventually([&] { return inside == 8; }));
+    CHECK(eventually([&] { return inside == 9; }));
     leave = true;
   }
 }

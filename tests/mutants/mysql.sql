@@ -149,6 +149,11 @@ expires_at
 GREATEST(c.expires_at, c.reopens_at)
 -- to:
 c.expires_at
+-- statement: remove_idle
+-- from:
+AND c.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+-- to:
+AND true
 
 -- mutant: settling_opens
 -- statement: settle
@@ -409,11 +414,14 @@ outcome = 'released'
 -- mutant: late_reader_renewed
 -- statement: extend_holder
 -- from:
-JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
-   SET h.lease_us
+l.owner = h.gate
 -- to:
-JOIN {{lock}} l ON l.name = h.name
-   SET h.lease_us
+true
+-- statement: extend_holder
+-- from:
+h.gate = l.owner
+-- to:
+true
 
 -- mutant: dead_permit_stays
 -- statement: add_holder

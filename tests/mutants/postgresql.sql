@@ -144,6 +144,11 @@ c.expires_at
 greatest(c.expires_at, c.reopens_at)
 -- to:
 c.expires_at
+-- statement: remove_idle
+-- from:
+AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+-- to:
+AND true
 
 -- mutant: settling_opens
 -- statement: settle

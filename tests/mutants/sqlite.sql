@@ -100,6 +100,11 @@ expires_at
 max(expires_at, reopens_at)
 -- to:
 expires_at
+-- statement: remove_idle
+-- from:
+AND reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+-- to:
+AND 1
 
 -- mutant: settling_opens
 -- statement: settle
@@ -298,6 +303,20 @@ UPDATE
 -- to:
 ;
 UPDATE
+-- statement: extend_holder
+-- from:
+ AND h.gate = l.owner;
+SELECT
+-- to:
+;
+SELECT
+-- statement: extend_holder
+-- from:
+ AND l.owner = h.gate
+ WHERE
+-- to:
+
+ WHERE
 
 -- mutant: dead_permit_stays
 -- statement: add_holder
