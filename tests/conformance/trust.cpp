@@ -84,7 +84,7 @@ TEST_CASE("a lease that was made shorter is renewed by its new length, and close
 TEST_CASE("a lease too short to be renewed lives on once it is extended, for longer than that") {
   Database database;
   auto engine = database.engine();
-  const auto lease = 600ms * slowness();
+  const auto lease = 1200ms * slowness();
   std::optional<Lock> lock;
   REQUIRE(eventually([&] {  // it may be over before it is extended
     lock.reset();

