@@ -45,7 +45,7 @@ class [[nodiscard]] Awaitable {
   Awaitable(Awaitable&&) noexcept = default;
   Awaitable& operator=(Awaitable&&) = delete;
   ~Awaitable() {
-    if (state_ && state_->phase.exchange(Phase::abandoned) == Phase::waiting) state_->ended.request_stop();
+    if (state_ && state_->phase.exchange(Stage::abandoned) == Stage::waiting) state_->ended.request_stop();
   }
 
   bool await_ready() const noexcept { return false; }
@@ -61,7 +61,7 @@ class [[nodiscard]] Awaitable {
       start(state->ended.get_token(), [state](Answer answer) { state->resume(std::move(answer)); });
       return true;
     } catch (...) {  // it may have begun all the same, and even have answered: then nothing is touched here either
-      if (state->phase.exchange(Phase::abandoned) != Phase::waiting) return true;
+      if (state->phase.exchange(Stage::abandoned) != Stage::waiting) return true;
       state->passed_on.reset();
       state->ended.request_stop();
       state->failure = std::current_exception();
@@ -77,7 +77,7 @@ class [[nodiscard]] Awaitable {
   }
 
  private:
-  enum class Phase { waiting, answered, abandoned };
+  enum class Stage { waiting, answered, abandoned };
   struct PassOn {
     std::stop_source ended;
     void operator()() { ended.request_stop(); }
@@ -86,14 +86,14 @@ class [[nodiscard]] Awaitable {
   struct State {
     void resume(Answer&& given) {
       answer.emplace(std::move(given));
-      if (phase.exchange(Phase::answered) != Phase::waiting) return answer.reset();
+      if (phase.exchange(Stage::answered) != Stage::waiting) return answer.reset();
       passed_on.reset();
       caller.resume();
     }
-    std::atomic<Phase> phase = Phase::waiting;
+    std::atomic<Stage> phase = Stage::waiting;
     std::coroutine_handle<> caller{};
     std::stop_source ended{};                               // by the caller's token, or because nobody waits any more
-    std::optional<std::stop_callback<PassOn>> passed_on{};  // reset by whoever ends Phase::waiting and goes on
+    std::optional<std::stop_callback<PassOn>> passed_on{};  // reset by whoever ends Stage::waiting and goes on
     std::optional<Answer> answer{};
     std::exception_ptr failure{};
   };

@@ -89,12 +89,12 @@ class Engine::Call {
     return std::optional<Lock>(std::in_place, grant(std::move(held)));
   }
   // All of the names; `wait`: none for one attempt.
-  struct Wait {
+  struct WaitTerms {
     std::optional<Duration> length{};
     std::stop_token stop{};
   };
-  std::unique_ptr<LockSet::Handle> lock_all(std::span<const Name> names, const LockOptions& options, const Wait& wait,
-                                            Refusal* refusal) {
+  std::unique_ptr<LockSet::Handle> lock_all(std::span<const Name> names, const LockOptions& options,
+                                            const WaitTerms& wait, Refusal* refusal) {
     const auto& limits = core_->options().timeouts;
     const auto deadline = wait.length ? deadline_of(*wait.length) : later(BootClock::now(), limits.request);
     const bool waits = wait.length.has_value();

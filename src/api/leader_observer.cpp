@@ -42,7 +42,7 @@ struct LeaderObserver::State {
   Engine engine;
   api::Background background{};
   std::optional<std::optional<Holder>> last{};  // what was told; empty: nothing yet
-  std::optional<engine::Polling> soon{};        // while nobody leads
+  std::optional<engine::PollingPauses> soon{};  // while nobody leads
 
   // Who has destroyed it within the callback is told of nothing more.
   void tell(const std::optional<Holder>& leader) const {

@@ -15,7 +15,7 @@ namespace dlock::dialects {
 template <class Prepared>
 class PreparedTexts {
  public:
-  struct Entry {
+  struct PreparedText {
     std::uint64_t number;
     std::string text;
     Prepared prepared;
@@ -32,7 +32,7 @@ class PreparedTexts {
   }
 
   Prepared& add(const Statement& statement, Prepared prepared) {
-    return entries_.emplace_back(Entry{statement.number, statement.sql, std::move(prepared)}).prepared;
+    return entries_.emplace_back(PreparedText{statement.number, statement.sql, std::move(prepared)}).prepared;
   }
 
   std::size_t size() const noexcept { return entries_.size(); }
@@ -40,7 +40,7 @@ class PreparedTexts {
   auto end() noexcept { return entries_.end(); }
 
  private:
-  std::vector<Entry> entries_;
+  std::vector<PreparedText> entries_;
 };
 
 }  // namespace dlock::dialects

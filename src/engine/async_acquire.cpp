@@ -81,17 +81,17 @@ void Core::AsyncAcquire::take(const std::optional<store::Granted>& answer, Insta
     const auto end = core_->take_up(request_, *answer, sent, false, {answered_by(), patience_.stop});
     if (!end) return;
     held_ = *end;
-    answer_ = held_ ? Answer::granted : Answer::refused;
+    answer_ = held_ ? BatchAnswer::granted : BatchAnswer::refused;
   } catch (...) {
     broken_ = std::current_exception();
-    answer_ = Answer::broken;
+    answer_ = BatchAnswer::broken;
   }
 }
 
 bool Core::AsyncAcquire::answered() const noexcept {
-  if (answer_ == Answer::refused)
+  if (answer_ == BatchAnswer::refused)
     return !patience_.waits && !request_.row_locked && !core_->renewer_.has_leftovers(name_.text());
-  return answer_ != Answer::none;
+  return answer_ != BatchAnswer::none;
 }
 
 void Core::AsyncAcquire::wait_at_once(std::shared_ptr<engine::Lease> before) noexcept {
@@ -140,17 +140,18 @@ std::optional<Core::Acquired> Core::AsyncAcquire::first() {
   auto held = std::move(held_);
   const auto& name = name_.text();
   try {
-    if (reentrance_ == Reentrance::thread && answer_ == Answer::none)
+    if (reentrance_ == Reentrance::thread && answer_ == BatchAnswer::none)
       if (auto entered = core_->reenter(name_, *options_, patience_.deadline)) {
         over_ = true;
         return Acquired(std::move(entered));
       }
     core_->ensure_running();
-    const bool in_vain = answer_ == Answer::refused && !request_.row_locked && !core_->renewer_.has_leftovers(name);
-    const bool asked = answer_ == Answer::granted || answer_ == Answer::broken || in_vain;
+    const bool in_vain =
+        answer_ == BatchAnswer::refused && !request_.row_locked && !core_->renewer_.has_leftovers(name);
+    const bool asked = answer_ == BatchAnswer::granted || answer_ == BatchAnswer::broken || in_vain;
     const bool waits = !at_last_ && (in_line_ || (patience_.waits && core_->queues_->anybody(name)));
     if (!asked && !waits) {
-      if (answer_ == Answer::none && !request_.unanswered) request_.first_sent = BootClock::now();
+      if (answer_ == BatchAnswer::none && !request_.unanswered) request_.first_sent = BootClock::now();
       // A step is over when a request is: it goes on in line.
       held = core_->try_first(request_, {std::min(patience_.deadline, core_->soon()), patience_.stop, patience_.waits});
     }

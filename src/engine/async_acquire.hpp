@@ -76,8 +76,8 @@ class Core::AsyncAcquire {
   Request request_;
   std::optional<QueuedAcquire> queued_{};
   engine::Backoff backoff_{std::chrono::seconds{1}};
-  std::optional<Instant> again_at_{};                                           // after what is passing
-  enum class Answer { none, refused, granted, broken } answer_ = Answer::none;  // to try_together
+  std::optional<Instant> again_at_{};                                                     // after what is passing
+  enum class BatchAnswer { none, refused, granted, broken } answer_ = BatchAnswer::none;  // to try_together
   Held held_{};
   std::exception_ptr broken_{};
   std::shared_ptr<engine::Lease> before_{};

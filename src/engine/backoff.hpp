@@ -46,9 +46,9 @@ class Backoff {
 };
 
 // Waits between looks at a busy lock: from `first` growing to `longest`, ±25 %; what is longer than a century is one.
-class Polling {
+class PollingPauses {
  public:
-  Polling(Duration first, Duration longest)
+  PollingPauses(Duration first, Duration longest)
       : longest_(std::min(longest, century)), current_(std::min(first, longest_)) {}
 
   Duration next() {

@@ -14,7 +14,7 @@ namespace dlock::engine {
 
 // Half as long as the batch took, so that a third of the time belongs to others, within these bounds: a long one has mostly
 // waited for others.
-constexpr Duration shortest_breath = std::chrono::milliseconds{2};
+constexpr Duration shortest_breath = std::chrono::milliseconds{1};
 constexpr Duration longest_breath = std::chrono::milliseconds{100};
 
 // After a batch. True: it is time to stop.

@@ -147,7 +147,7 @@ struct Reaper::State {
       const auto begun = BootClock::now();
       const auto gone = ask(stop, [&](Deadline until) { return table->trim_history(terms.history, batch, until); });
       removed += gone;
-      more = gone == batch && !breathe(begun, stop) && still_my_turn(stop);
+      more = gone >= batch && !breathe(begun, stop) && still_my_turn(stop);
     }
     return removed;
   }

@@ -133,7 +133,7 @@ std::shared_ptr<Lease> Core::try_first(Request& request, const Patience& patienc
     } catch (const Failure&) {  // the attempt tells what is wrong, if it still is
     }
   const auto give_up_on_lock = std::min(patience.deadline, later(request.first_sent, within(locked_patience, 2)));
-  engine::Polling pauses(locked_pause, longest_locked_pause);
+  engine::PollingPauses pauses(locked_pause, longest_locked_pause);
   for (;;) {
     if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
     if (free_late_grant(request.name, {answer_by(patience.deadline), patience.stop})) continue;

@@ -28,7 +28,7 @@ std::string key_of(const dialects::TableNames& names) {
   return sha256(names.schema + '\0' + names.lock_history()).substr(0, 40);
 }
 
-enum Kind : std::int64_t { the_table = 0, as_made = 1 };
+enum PartKind : std::int64_t { the_table = 0, as_made = 1 };
 
 }  // namespace
 
@@ -87,10 +87,10 @@ bool LockRecording::settled(bool made) {
   bool others = false;
   for (std::size_t i = 0; i < rows.rows(); ++i) {
     const auto kind = rows.integer(i, 0);
-    parts_.table = parts_.table || kind == Kind::the_table;
+    parts_.table = parts_.table || kind == PartKind::the_table;
     wanted += rows.integer(i, 2);
-    found += kind == Kind::as_made ? 1 : 0;
-    others = others || (kind != Kind::the_table && kind != Kind::as_made);
+    found += kind == PartKind::as_made ? 1 : 0;
+    others = others || (kind != PartKind::the_table && kind != PartKind::as_made);
     if (auto drop = rows.text(i, 1); !drop.empty()) parts_.drops.push_back(std::move(drop));
   }
   parts_.complete = parts_.table && found == wanted && !others;

@@ -9,11 +9,11 @@
 namespace dlock::migrate {
 namespace {
 
-struct Line {
+struct StructureLine {
   std::string_view part, column, what;
 };
 
-Line read(std::string_view line) {
+StructureLine read(std::string_view line) {
   const auto colon = std::min(line.find(": "), line.size());
   const auto subject = line.substr(0, colon);
   const auto dot = std::min(subject.find('.'), subject.size());
@@ -21,7 +21,7 @@ Line read(std::string_view line) {
           line.substr(std::min(colon + 2, line.size()))};
 }
 
-bool makes_a_part(const Line& line) {
+bool makes_a_part(const StructureLine& line) {
   return line.column.empty() && (line.what.starts_with("table") || line.what.starts_with("view"));
 }
 

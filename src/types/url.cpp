@@ -36,7 +36,7 @@ bool has(std::string_view text, std::string_view any_of) {
 }
 
 // scheme://account@hosts/path?query, or scheme:path?query: where the parts are, as written.
-struct Parts {
+struct UrlParts {
   std::string_view scheme;
   bool has_authority = false;
   std::optional<std::string_view> account;
@@ -45,8 +45,8 @@ struct Parts {
 };
 
 // `text` has a scheme.
-Parts parts_of(std::string_view text) {
-  Parts parts;
+UrlParts parts_of(std::string_view text) {
+  UrlParts parts;
   const auto colon = text.find(':');
   parts.scheme = text.substr(0, colon);
   auto rest = text.substr(colon + 1);
@@ -78,7 +78,7 @@ bool is_place(std::string_view place) {
 
 // Whether hosts are what stands where hosts do. A raw /, ? or @ in a password ends the authority early: then its begin
 // stands there, and the rest, with the @ that was to end it, behind.
-bool has_hosts_in_place(const Parts& parts) {
+bool has_hosts_in_place(const UrlParts& parts) {
   if (!parts.has_authority) return true;
   for (auto rest = parts.hosts;;) {
     const auto place = rest.substr(0, rest.find(','));

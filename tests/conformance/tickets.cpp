@@ -174,6 +174,23 @@ TEST_CASE("a holder that asks again ends no ticket that was drawn since") {
   CHECK(waiter.release());
 }
 
+TEST_CASE("an entry of a node that is in already ends no ticket, whatever ticket it has itself") {
+  Database database;
+  const auto table = database.table();
+  Hand first(*table, 1), stranger(*table, 2), second(*table, 3);
+  CHECK(first.entering().barge());
+  stranger.draw();
+  second.draw();
+  CHECK(second.entering().acquire());
+  CHECK(second.token() == first.token());
+  CHECK(column(database, "served_ticket") == 0);
+  CHECK(stranger.lives());
+  CHECK(first.release());
+  CHECK(second.release());
+  CHECK(stranger.acquire());
+  CHECK(stranger.release());
+}
+
 TEST_CASE("who leaves the queue is out of the way at once") {
   Database database;
   const auto table = database.table();

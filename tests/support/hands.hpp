@@ -53,6 +53,11 @@ class Hand {
     actor_ = std::move(actor);
     return *this;
   }
+  // As one of its node's entries.
+  Hand& entering() {
+    mode_ = Mode::node;
+    return *this;
+  }
 
   std::int64_t draw(Duration ttl = std::chrono::hours{1}) {
     return ticket_ = patiently([&] { return table_.waiting().draw(wait(store::Wait::Mode::fifo, ttl), soon()); });
@@ -67,7 +72,7 @@ class Hand {
   bool acquire(Duration at_least = {}) { return acquire_with(ticket_, at_least); }
   bool barge() { return acquire_with(0, {}); }
   bool release() {
-    const store::LeaseKey claim{name_.text(), owner_, token_};
+    const store::LeaseKey claim{name_.text(), owner_, token_, {}, mode_};
     return patiently([&]() -> bool { return table_.release(claim, soon()); });
   }
   bool lives(Duration ttl = std::chrono::hours{1}) {
@@ -114,6 +119,7 @@ class Hand {
   store::AcquireRequest ask(std::int64_t ticket, Duration at_least) const {
     store::AcquireRequest ask{name_, owner_, "node", "label", actor_, std::chrono::hours{1}, at_least, "meta"};
     ask.ticket = ticket;
+    ask.mode = mode_;
     return ask;
   }
   bool acquire_with(std::int64_t ticket, Duration at_least) {
@@ -132,6 +138,7 @@ class Hand {
   std::string owner_, actor_;
   std::int64_t ticket_ = 0;
   Token token_{};
+  Mode mode_ = Mode::exclusive;
 };
 
 }  // namespace dlock::test

@@ -48,7 +48,7 @@ class ServerConnector final : public Connector {
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
 constexpr Duration clock_margin = std::chrono::milliseconds{1};
 constexpr std::size_t removed_rows =
-    400;  // rows are locked one by one: it is the server's time only, and that of one commit
+    220;  // rows are locked one by one: it is the server's time only, and that of one commit
 constexpr IdentifierLimit longest_name{64, 192};
 
 class ServerDialect final : public EmbeddedDialect {

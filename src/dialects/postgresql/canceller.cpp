@@ -10,7 +10,7 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
-struct Free {
+struct FreeCancel {
   void operator()(PGcancel* cancel) const noexcept { PQfreeCancel(cancel); }
 };
 
@@ -26,7 +26,7 @@ class RequestCanceller final : public Canceller {
   }
 
  private:
-  const std::unique_ptr<PGcancel, Free> cancel_;
+  const std::unique_ptr<PGcancel, FreeCancel> cancel_;
 };
 
 }  // namespace

@@ -53,8 +53,8 @@ const std::string& settings_in_transaction() {
 
 }  // namespace
 
-ServerConnection::ServerConnection(const Server& server, Use use, Deadline deadline)
-    : use_(use == Use::own_session && *server.lends_sessions ? Use::lent_session : use),
+ServerConnection::ServerConnection(const Server& server, SessionUse use, Deadline deadline)
+    : use_(use == SessionUse::own_session && *server.lends_sessions ? SessionUse::lent_session : use),
       lends_sessions_(server.lends_sessions),
       connection_(open_connection(server, deadline)),
       user_(PQuser(connection_.get())),
@@ -62,7 +62,7 @@ ServerConnection::ServerConnection(const Server& server, Use use, Deadline deadl
   PQsetNoticeReceiver(
       connection_.get(), [](void* self, const PGresult* notice) { static_cast<ServerConnection*>(self)->heed(notice); },
       this);
-  if (use_ == Use::own_session) make_settings(deadline);
+  if (use_ == SessionUse::own_session) make_settings(deadline);
 }
 
 // In one round trip, and only in the backend that the server has named to this client.
@@ -80,7 +80,7 @@ void ServerConnection::make_settings(Deadline deadline) {
                        " WHERE pg_backend_pid() = {}",
                        lock_patience, in_need_of_raising(), PQbackendPID(connection_.get())),
            deadline);
-    if (answer_.rows() == 0) use_ = Use::lent_session;
+    if (answer_.rows() == 0) use_ = SessionUse::lent_session;
   } catch (const Failure& failure) {
     // Nothing that was asked for has been sent, whatever became of the settings.
     const bool passes = failure.cause() == Cause::disconnected || failure.cause() == Cause::timed_out;
@@ -258,7 +258,7 @@ ServerConnection::Expected ServerConnection::put(const Statement& statement) {
   };
   const auto count = arguments_.count();
   const auto* values = arguments_.values();
-  if (use_ == Use::own_session) {
+  if (use_ == SessionUse::own_session) {
     if (const auto* known = prepared_.find(statement)) {
       accepted(PQsendQueryPrepared(to, known->c_str(), count, values, nullptr, nullptr, 0));
       return {};
@@ -274,7 +274,7 @@ ServerConnection::Expected ServerConnection::put(const Statement& statement) {
     accepted(PQsendQueryParams(to, sql, with, nullptr, what, nullptr, nullptr, 0));
   };
   // In a transaction that script() has begun, the settings are those of who began it.
-  if (use_ == Use::as_it_is || PQtransactionStatus(to) != PQTRANS_IDLE) {
+  if (use_ == SessionUse::as_it_is || PQtransactionStatus(to) != PQTRANS_IDLE) {
     send(statement.sql.c_str(), count, values);
     return {};
   }
@@ -297,7 +297,7 @@ const Answer& ServerConnection::execute(const Statement& statement, Deadline dea
   } catch (const Failure& failure) {
     // 0A000: the table changed, and "cached plan must not change result type". If it is said of a plan that was made
     // just now, it is something else, which preparing again does not help.
-    if (failure.code() != "0A000" || use_ != Use::own_session || !expected.prepared_as.empty()) throw;
+    if (failure.code() != "0A000" || use_ != SessionUse::own_session || !expected.prepared_as.empty()) throw;
     usable_ = false;
     throw Failure(Cause::stale_statement, failure.what(), failure.code());
   }
@@ -327,7 +327,7 @@ const Answer& ServerConnection::run_packet(const Statement& statement, std::span
                                            Deadline deadline) {
   begin_request(deadline);
   auto sql = with_literals(statement, arguments, append_literal);
-  if (use_ == Use::lent_session && PQtransactionStatus(connection_.get()) == PQTRANS_IDLE) {
+  if (use_ == SessionUse::lent_session && PQtransactionStatus(connection_.get()) == PQTRANS_IDLE) {
     began_ = true;
     sql = fmt::format("BEGIN ISOLATION LEVEL READ COMMITTED;{};{};COMMIT", settings_in_transaction(), sql);
   }

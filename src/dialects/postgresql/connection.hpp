@@ -16,7 +16,7 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 
 // How a connection is used.
-enum class Use {
+enum class SessionUse {
   own_session,   // as a session of its own, unless a pooler is found in between, then or by an earlier connection
   lent_session,  // as if there were one: each statement in a transaction of its own that brings its settings along
   as_it_is,      // as lent_session, and without any settings
@@ -26,7 +26,7 @@ class ServerConnection final : public Connection {
  public:
   // Connects. Makes the session's settings where it is a session of its own: a pooler makes up the number of its backend,
   // and what were set through it would be somebody else's setting next. Throws Failure.
-  ServerConnection(const Server& server, Use use, Deadline deadline);
+  ServerConnection(const Server& server, SessionUse use, Deadline deadline);
 
   const Answer& run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;
   const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
@@ -44,7 +44,7 @@ class ServerConnection final : public Connection {
   // For what only this dialect does.
   PGconn* native() const noexcept { return connection_.get(); }
   // Whether nothing lies between this connection and its backend.
-  bool has_own_session() const noexcept { return use_ == Use::own_session; }
+  bool has_own_session() const noexcept { return use_ == SessionUse::own_session; }
 
  private:
   // What becomes of a request that has no answer.
@@ -85,7 +85,7 @@ class ServerConnection final : public Connection {
   [[noreturn]] void broken(Sent sent);
   [[noreturn]] void late(Sent sent);
 
-  Use use_;
+  SessionUse use_;
   const std::shared_ptr<std::atomic<bool>> lends_sessions_;  // the server's
   const Handle connection_;
   const std::string user_;               // as the server knows it

@@ -17,9 +17,9 @@ class ServerConnector final : public Connector {
  public:
   ServerConnector(const Url& url, const ConnectOptions& options)
       : server_(server_of(url, options.application)),
-        use_(options.prepared_statements ? Use::own_session
-             : options.waits_for_locks   ? Use::as_it_is
-                                         : Use::lent_session) {}
+        use_(options.prepared_statements ? SessionUse::own_session
+             : options.waits_for_locks   ? SessionUse::as_it_is
+                                         : SessionUse::lent_session) {}
   std::unique_ptr<Connector> as(const Credentials& credentials) const override {
     auto other = std::make_unique<ServerConnector>(*this);
     if (credentials.user) other->server_.keywords.emplace_back("user", *credentials.user);
@@ -36,18 +36,18 @@ class ServerConnector final : public Connector {
     return make_canceller(static_cast<ServerConnection&>(connection));
   }
   std::unique_ptr<Listener> listener(const TableNames& names, Deadline deadline) const override {
-    return use_ == Use::own_session ? open_listener(server_, names, deadline) : nullptr;
+    return use_ == SessionUse::own_session ? open_listener(server_, names, deadline) : nullptr;
   }
   const std::string& target() const noexcept override { return server_.target; }
 
  private:
   Server server_;
-  Use use_;
+  SessionUse use_;
 };
 
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
 constexpr Duration clock_margin = std::chrono::milliseconds{1};
-constexpr std::size_t removed_rows = 300;  // rows are locked one by one: others feel the log that is written
+constexpr std::size_t removed_rows = 150;  // rows are locked one by one: others feel the log that is written
 
 class ServerDialect final : public EmbeddedDialect {
  public:

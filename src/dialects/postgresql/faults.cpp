@@ -109,14 +109,14 @@ std::string advice(std::string_view sqlstate, Cause cause, std::string_view text
   return {};
 }
 
-struct Told {
+struct ServerMessage {
   std::string text, sqlstate;
 };
 
 // libpq's verbose form is "FATAL:  28P01: password …", followed by a line with the place in the server's source.
-Told told_by(std::string_view verbose) {
+ServerMessage told_by(std::string_view verbose) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  Told told;
+  ServerMessage told;
   while (!verbose.empty()) {
     auto line = verbose.substr(0, verbose.find('\n'));
     verbose.remove_prefix(std::min(line.size() + 1, verbose.size()));

@@ -58,10 +58,10 @@ class ServerListener final : public Listener {
   void interrupt() noexcept override { interrupt_.raise(); }
 
  private:
-  struct Free {
+  struct FreeNotification {
     void operator()(PGnotify* notification) const noexcept { PQfreemem(notification); }
   };
-  using Notify = std::unique_ptr<PGnotify, Free>;
+  using Notify = std::unique_ptr<PGnotify, FreeNotification>;
 
   int socket() const noexcept { return PQsocket(connection_->native()); }
 
@@ -85,7 +85,7 @@ class ServerListener final : public Listener {
 
 // Through a pooler a connection that is lent to others would listen, and this one would hear nothing.
 std::unique_ptr<Listener> open_listener(const Server& server, const TableNames& names, Deadline deadline) {
-  auto connection = std::make_unique<ServerConnection>(watchful(server), Use::own_session, deadline);
+  auto connection = std::make_unique<ServerConnection>(watchful(server), SessionUse::own_session, deadline);
   if (!connection->has_own_session()) return nullptr;
   return std::make_unique<ServerListener>(std::move(connection), names, deadline);
 }

@@ -130,7 +130,7 @@ const Answer& FileConnection::run(const Statement& statement, std::span<const Ar
   auto* const ready = prepared(statement);
   if (sqlite3_stmt_readonly(ready) == 0) before_write();
   answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready)));
-  const Use use(ready);
+  const StatementUse use(ready);
   bind(ready, statement.markers, statement, arguments);
   step_through(ready);
   return answer_;
@@ -185,7 +185,7 @@ const Answer& FileConnection::run_rows(const Statement& statement, std::span<con
   if (own) control(begin_, "BEGIN IMMEDIATE");
   try {
     for (std::size_t at = 0; at < rows.size(); at += columns) {
-      const Use use(ready);
+      const StatementUse use(ready);
       bind(ready, statement.markers, statement, rows.subspan(at, columns));
       step_through(ready);
     }
@@ -199,7 +199,7 @@ const Answer& FileConnection::run_rows(const Statement& statement, std::span<con
 
 void FileConnection::control(Prepared& statement, const char* sql) {
   if (!statement) statement = prepare(sql, SQLITE_PREPARE_PERSISTENT, nullptr);
-  const Use use(statement.get());
+  const StatementUse use(statement.get());
   if (const int code = sqlite3_step(statement.get()); code != SQLITE_DONE) fail(code);
 }
 

@@ -51,7 +51,7 @@ class FileConnection final : public Connection {
   void roll_back() noexcept;
 
   const File file_;
-  Patience patience_;
+  BusyPatience patience_;
   Handle db_;
   PreparedTexts<Prepared> prepared_;
   Prepared begin_, commit_, rollback_;

@@ -17,13 +17,13 @@ using Handle = std::unique_ptr<sqlite3, Close>;
 using Prepared = std::unique_ptr<sqlite3_stmt, Finalize>;
 
 // Ends one use of a statement, whatever became of it: one left half way would hold the file's lock.
-class Use {
+class StatementUse {
  public:
-  explicit Use(sqlite3_stmt* statement) noexcept : statement_(statement) {}
+  explicit StatementUse(sqlite3_stmt* statement) noexcept : statement_(statement) {}
   // What was bound is not used again: every use binds all there is to bind, before the first step.
-  ~Use() { sqlite3_reset(statement_); }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
+  ~StatementUse() { sqlite3_reset(statement_); }
+  StatementUse(const StatementUse&) = delete;
+  StatementUse& operator=(const StatementUse&) = delete;
 
  private:
   sqlite3_stmt* statement_;

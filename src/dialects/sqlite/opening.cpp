@@ -57,7 +57,7 @@ std::string look_up(sqlite3* db, const char* sql, const std::string& path) {
   return text == nullptr ? std::string{} : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(raw, 0)));
 }
 
-Handle open_file(const File& file, bool create, Patience& patience) {
+Handle open_file(const File& file, bool create, BusyPatience& patience) {
   check_library();
   check_path(file.path, create && !file.read_only);
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
@@ -79,7 +79,7 @@ Handle open_file(const File& file, bool create, Patience& patience) {
   return db;
 }
 
-void make_wal(sqlite3* db, const File& file, Patience& patience) {
+void make_wal(sqlite3* db, const File& file, BusyPatience& patience) {
   // The switch needs the file alone for a moment, and SQLite does not wait for that by itself.
   for (int attempt = 0;; ++attempt) {
     try {

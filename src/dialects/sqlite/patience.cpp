@@ -18,14 +18,14 @@ constexpr int steps_between_looks = 200'000;  // of SQLite's machine: some milli
 
 }  // namespace
 
-void Patience::watch(sqlite3* db) {
+void BusyPatience::watch(sqlite3* db) {
   sqlite3_busy_handler(
-      db, [](void* self, int attempts) { return static_cast<Patience*>(self)->wait(attempts) ? 1 : 0; }, this);
+      db, [](void* self, int attempts) { return static_cast<BusyPatience*>(self)->wait(attempts) ? 1 : 0; }, this);
   sqlite3_progress_handler(
-      db, steps_between_looks, [](void* self) { return static_cast<Patience*>(self)->over() ? 1 : 0; }, this);
+      db, steps_between_looks, [](void* self) { return static_cast<BusyPatience*>(self)->over() ? 1 : 0; }, this);
 }
 
-bool Patience::wait(int attempts) {
+bool BusyPatience::wait(int attempts) {
   const auto now = BootClock::now();
   if (over()) return false;
   if (attempts == 0) {

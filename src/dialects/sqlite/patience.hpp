@@ -10,11 +10,11 @@ struct sqlite3;
 namespace dlock::dialects::DLOCK_DIALECT {
 
 // Threads: that of its connection, but any for lose(). Must outlive the connection it watches over, and stay where it is.
-class Patience {
+class BusyPatience {
  public:
-  explicit Patience(Deadline deadline) noexcept : deadline_(deadline) {}
-  Patience(const Patience&) = delete;
-  Patience& operator=(const Patience&) = delete;
+  explicit BusyPatience(Deadline deadline) noexcept : deadline_(deadline) {}
+  BusyPatience(const BusyPatience&) = delete;
+  BusyPatience& operator=(const BusyPatience&) = delete;
 
   // From here on `db` waits for a busy file, and works on one statement, until the deadline. One attempt is always
   // made.

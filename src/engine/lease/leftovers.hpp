@@ -41,7 +41,8 @@ class Leftovers {
       return next;
     }
     if (all_.size() >= most) {
-      const auto oldest = std::find_if(all_.begin(), all_.end(), [](const Watched& one) { return one.leftover.freed; });
+      const auto oldest =
+          std::find_if(all_.begin(), all_.end(), [](const WatchedLeftover& one) { return one.leftover.freed; });
       if (oldest != all_.end()) all_.erase(oldest);
     }
     all_.push_back({std::move(leftover), now, next});
@@ -51,7 +52,8 @@ class Leftovers {
 
   // One that is to be looked for now, and is not again until was_looked_for(). It stays known meanwhile.
   std::optional<Leftover> take_due(Instant now) {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const Watched& one) { return one.next <= now; });
+    const auto found =
+        std::find_if(all_.begin(), all_.end(), [&](const WatchedLeftover& one) { return one.next <= now; });
     if (found == all_.end()) return std::nullopt;
     auto leftover = std::make_optional(found->leftover);
     found->next = Instant::max();
@@ -60,7 +62,7 @@ class Leftovers {
 
   // One that may hold its name now, to be forgotten.
   std::optional<Leftover> take_unfreed() {
-    const auto found = std::find_if(all_.begin(), all_.end(), [](const Watched& one) {
+    const auto found = std::find_if(all_.begin(), all_.end(), [](const WatchedLeftover& one) {
       return !one.leftover.freed || one.leftover.mode != Mode::exclusive;
     });
     if (found == all_.end()) return std::nullopt;
@@ -93,12 +95,12 @@ class Leftovers {
   bool none() const noexcept { return how_many_ == 0; }
 
   bool has(std::string_view name) const {
-    return std::any_of(all_.begin(), all_.end(), [&](const Watched& one) { return one.leftover.name == name; });
+    return std::any_of(all_.begin(), all_.end(), [&](const WatchedLeftover& one) { return one.leftover.name == name; });
   }
 
   // The one that holds a name under this owner and token. Empty: it is held by somebody.
   std::optional<Leftover> holding(std::string_view name, std::string_view owner, Token token) const {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const Watched& one) {
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const WatchedLeftover& one) {
       return one.leftover.name == name && one.leftover.owner == owner && one.leftover.kept != token;
     });
     if (found == all_.end()) return std::nullopt;
@@ -113,18 +115,18 @@ class Leftovers {
   static constexpr Duration shortest = std::chrono::milliseconds{100}, longest = std::chrono::minutes{2};
   static constexpr Duration shortest_after_failure = std::chrono::seconds{1};
 
-  struct Watched {
+  struct WatchedLeftover {
     Leftover leftover;
     Instant since, next;
   };
 
-  std::vector<Watched>::iterator find(const Leftover& leftover) {
-    return std::find_if(all_.begin(), all_.end(), [&](const Watched& one) {
+  std::vector<WatchedLeftover>::iterator find(const Leftover& leftover) {
+    return std::find_if(all_.begin(), all_.end(), [&](const WatchedLeftover& one) {
       return one.leftover.owner == leftover.owner && one.leftover.name == leftover.name;
     });
   }
 
-  std::vector<Watched> all_;
+  std::vector<WatchedLeftover> all_;
   std::atomic<std::size_t> how_many_{0};  // for none()
 };
 

@@ -24,12 +24,12 @@ constexpr Duration until_again = std::chrono::milliseconds{100};
 }  // namespace
 
 struct LossSignals::State : std::enable_shared_from_this<State> {
-  struct Told {
+  struct PendingSignal {
     std::shared_ptr<Lease> held;
     void (Lease::*signal)() noexcept;
     Instant since;
   };
-  struct Worker {
+  struct SignalThread {
     Thread thread{};
     bool over = false;
   };
@@ -37,13 +37,13 @@ struct LossSignals::State : std::enable_shared_from_this<State> {
   std::mutex mutex;
   std::condition_variable changed, ended;
   // Guarded by mutex:
-  std::deque<Told> waiting;
-  std::list<Worker> workers;
+  std::deque<PendingSignal> waiting;
+  std::list<SignalThread> workers;
   std::size_t idle = 0, running = 0;
   bool closing = false;
   std::function<void()> call;
 
-  void work(Worker& me) {
+  void work(SignalThread& me) {
     std::unique_lock guard(mutex);
     for (;;) {
       ++idle;
@@ -82,7 +82,7 @@ struct LossSignals::State : std::enable_shared_from_this<State> {
 
   // Not waited for: what the program keeps for each thread may take its time to go.
   void forget_ended() noexcept {
-    std::erase_if(workers, [](Worker& worker) {
+    std::erase_if(workers, [](SignalThread& worker) {
       if (worker.over) worker.thread.let_be();
       return worker.over;
     });
@@ -146,7 +146,7 @@ void LossSignals::close(Instant until) noexcept {
   std::unique_lock guard(state_->mutex);
   state_->closing = true;
   state_->changed.notify_all();
-  const auto is_other = [](const State::Worker& worker) { return !worker.over && !worker.thread.is_this(); };
+  const auto is_other = [](const State::SignalThread& worker) { return !worker.over && !worker.thread.is_this(); };
   const auto others = [&] { return std::ranges::any_of(state_->workers, is_other); };
   while ((others() || !state_->waiting.empty()) && BootClock::now() < until) {
     if (!state_->waiting.empty() && state_->idle == 0) state_->start_one();
@@ -155,7 +155,7 @@ void LossSignals::close(Instant until) noexcept {
   for (auto& worker : state_->workers)
     if (is_other(worker)) worker.thread.let_be();
   state_->waiting.clear();
-  std::erase_if(state_->workers, [](const State::Worker& worker) { return worker.over; });
+  std::erase_if(state_->workers, [](const State::SignalThread& worker) { return worker.over; });
 }
 
 }  // namespace dlock::engine

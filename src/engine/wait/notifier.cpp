@@ -42,12 +42,12 @@ struct Notifier::State {
   bool closing = false, running = false, called = false;
   Instant ends_by = Instant::max();  // once it is closing
   std::shared_ptr<dialects::Listener> listener;
-  struct Leftover {
+  struct StaleRow {
     std::string name;
     std::optional<std::string> owner;  // of a row; empty: it is the name's mark
     Instant until;                     // it is over by then
   };
-  std::deque<Leftover> leftovers;
+  std::deque<StaleRow> leftovers;
 
   // The thread's own:
   Backoff silence{longest_silence};
@@ -149,7 +149,7 @@ struct Notifier::State {
   // False: some are left, because the database does not answer.
   bool clear_away(Deadline deadline) {
     for (;;) {
-      Leftover leftover;
+      StaleRow leftover;
       {
         const std::lock_guard guard(mutex);
         if (leftovers.empty()) return true;

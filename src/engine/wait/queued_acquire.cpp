@@ -101,14 +101,14 @@ Core::QueuedAcquire::Step Core::QueuedAcquire::attend() {
   core_.notifier_.ensure_running();
   const auto status = core_.queues_->attend(waiter_);
   if (auto held = core_.enter_by_job(request_, patience_.deadline)) return settle_for(std::move(held));
-  if (status.dead) row_ = Row::wanted;
-  if (row_ == Row::none && (in_turn_ || request_.may_hold_something())) row_ = Row::wanted;
-  if (row_ == Row::wanted) {
+  if (status.dead) row_ = RowState::wanted;
+  if (row_ == RowState::none && (in_turn_ || request_.may_hold_something())) row_ = RowState::wanted;
+  if (row_ == RowState::wanted) {
     if (in_turn_ || request_.ticket != 0) draw();
     else enroll();
   }
   // Nothing can be written just now: later, before anything else.
-  if (row_ == Row::wanted) until_ = later(BootClock::now(), polling_.next());
+  if (row_ == RowState::wanted) until_ = later(BootClock::now(), polling_.next());
   if (status.head && !(in_turn_ && request_.ticket == 0))
     if (auto held = lead(status)) return held;
   return std::nullopt;
@@ -159,7 +159,7 @@ void Core::QueuedAcquire::has_row() {
 }
 
 void Core::QueuedAcquire::registered() {
-  row_ = Row::there;
+  row_ = RowState::there;
   core_.queues_->revived(waiter_);
   core_.queues_->registered(waiter_,
                             depended_on() ? WaitQueues::RowKind::depended_on : WaitQueues::RowKind::for_people);
@@ -222,7 +222,7 @@ store::Availability Core::QueuedAcquire::look() {
 std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& status) {
   const auto now = BootClock::now();
   until_ = later(now, polling_.next());
-  if (row_ == Row::none && now - begun_ > shown_after) row_ = Row::wanted;
+  if (row_ == RowState::none && now - begun_ > shown_after) row_ = RowState::wanted;
   if (status.quiet) return nullptr;  // granted in this process just now: its release will be heard of
   // Notification by name: a release, and most likely the row is free. A try in vain writes nothing.
   if (status.notified && !status.yields)

@@ -71,7 +71,7 @@ class Core::QueuedAcquire {
   const Patience& patience_;
   const std::shared_ptr<engine::WaitRequest> wish_;
   const bool in_turn_;
-  engine::Polling polling_;
+  engine::PollingPauses polling_;
   const Instant begun_ = BootClock::now();
   std::function<void()> news_{};
   bool attended_ = false;
@@ -79,7 +79,7 @@ class Core::QueuedAcquire {
   Instant until_{}, rests_until_{};
   Instant step_end_ = Instant::max();  // without a thread: what is asked in this step is answered by then, or broken
   bool has_row_ = false, marked_ = false;  // has_row_: or may have one
-  enum class Row { none, wanted, there } row_ = Row::none;
+  enum class RowState { none, wanted, there } row_ = RowState::none;
   std::string row_owner_{};
   engine::DeadlockDetector detector_{};
   engine::KnownWaiter known_{};

@@ -111,7 +111,7 @@ class Core::ReleaseObserver {
   engine::JobRef job_{};
   std::string actor_{};
   const engine::WaitQueues::WaiterPtr waiter_;
-  engine::Polling polling_;
+  engine::PollingPauses polling_;
   engine::DeadlockDetector detector_{};
   engine::KnownWaiter known_{};
   Instant marked_until_{};

@@ -371,8 +371,8 @@ void WaitQueues::registered(const WaiterPtr& waiter, RowKind kind) {
   waiter->row_ = kind;
 }
 
-std::vector<WaitQueues::Row> WaitQueues::rows(RowKind kind) const {
-  std::vector<Row> rows;
+std::vector<WaitQueues::WaiterRow> WaitQueues::rows(RowKind kind) const {
+  std::vector<WaiterRow> rows;
   const std::lock_guard guard(mutex_);
   for (const auto& [name, line] : queues_)
     for (const auto* places : {&line.queue, &line.observers})

@@ -146,11 +146,11 @@ class WaitQueues {
   // on which others depend.
   enum class RowKind { none, depended_on, for_people };
   void registered(const WaiterPtr& waiter, RowKind kind);
-  struct Row {
+  struct WaiterRow {
     WaiterPtr waiter;
     std::string name, owner;
   };
-  std::vector<Row> rows(RowKind kind) const;
+  std::vector<WaiterRow> rows(RowKind kind) const;
   // The row has expired: its ticket is void. Until it has another one.
   void died(const WaiterPtr& waiter);
   void revived(const WaiterPtr& waiter);

@@ -58,7 +58,6 @@ TEST_CASE("holding back waits for the round that is under way, and no longer tha
   bench.stuck = false;
   CHECK(second.get());
   const auto before = bench.rounds_of("n").size();
-  CHECK(before == 1);
   // Counted: the first resume is not enough. Another lease shows that rounds go on.
   bench.renewer.resume(held);
   const auto other = bench.hold("other", renewed_often());

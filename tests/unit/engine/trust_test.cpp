@@ -38,7 +38,7 @@ TEST_CASE("the first repetition comes at once, later ones wait longer, never lon
 }
 
 TEST_CASE("looks at a busy lock begin every 20 ms and slow down to the floor, give or take a quarter") {
-  Polling polling(20ms, 100ms);
+  PollingPauses polling(20ms, 100ms);
   const auto first = polling.next();
   CHECK(first >= 15ms);
   CHECK(first <= 25ms);
@@ -46,5 +46,5 @@ TEST_CASE("looks at a busy lock begin every 20 ms and slow down to the floor, gi
   const auto late = polling.next();
   CHECK(late >= 75ms);
   CHECK(late <= 125ms);
-  CHECK(Polling(20ms, 4ms).next() <= 5ms);
+  CHECK(PollingPauses(20ms, 4ms).next() <= 5ms);
 }
