@@ -16,10 +16,10 @@ std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::S
                              const dialects::TableNames& names, Home& home, const TransactionRef& transaction);
 
 // Who sends the text of a fence: another driver takes a change of exactly one row for the proof.
-enum class FenceSender { guest, another };
+enum class FenceSender { caller, another };
 
 // The fence as one statement of text.
 std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements,
-                       const Installation& installation, const LeaseKey& key, FenceSender sender = FenceSender::guest);
+                       const Installation& installation, const LeaseKey& key, FenceSender sender = FenceSender::caller);
 
 }  // namespace dlock::store

@@ -47,13 +47,16 @@ TEST_CASE("an engine whose threads never let go of the lock gives another engine
   auto busy = database.engine({.hand_overs = {.in_a_row = 16, .time = 100ms}}), other = database.engine();
   std::atomic<bool> done = false;
   std::vector<std::jthread> threads;
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] {
       while (!done) static_cast<void>(busy.try_lock_for("job", 2min, task()));
     });
   int turns = 0;
-  for (; turns < 5; ++turns)
+  for (; turns < 5; ++turns) {
+    // There is somebody to hand it over to: else it is free for a moment, for whoever comes.
+    CHECK(eventually([&] { return busy.stats().waiting["job"] > 5; }));
     if (!other.try_lock_for("job", 2min, task())) break;
+  }
   done = true;
   threads.clear();
   CHECK(turns == 5);

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 TEST_CASE("a process that was stopped past its lease knows of the loss at its first instruction, and frees nothing") {
   Database database;
   auto engine = database.engine();
-  Child holder(worker({"hold", database.url(), "job", std::to_string(1500 * slowness()), "0"}));
+  Child holder(worker({"hold", database.url(), "job", std::to_string(3000 * slowness()), "0"}));
   const auto token = holder.line();
   REQUIRE(token);
   holder.tell("check");
@@ -39,7 +39,7 @@ TEST_CASE("a process that was stopped past its lease knows of the loss at its fi
 TEST_CASE("the lock of a killed process is taken over when its lease has ended") {
   Database database;
   auto engine = database.engine({.polling = {.longest = 50ms}});
-  const auto lease = 1000ms * slowness();
+  const auto lease = 4000ms * slowness();
   Child holder(worker({"hold", database.url(), "job", std::to_string(lease.count()), "0"}));
   REQUIRE(holder.line());
   const Stopwatch time;

@@ -28,7 +28,7 @@ TEST_CASE(
     "a process that was stopped past its lease is told of the loss at once when it goes on, once, with a reason") {
   Database database;
   auto engine = database.engine();
-  Child holder(worker({"watch", database.url(), "job", std::to_string(1500 * slowness())}));
+  Child holder(worker({"watch", database.url(), "job", std::to_string(3000 * slowness())}));
   REQUIRE(holder.line());
   const auto end = database.admin().expires_at("job");
   REQUIRE(eventually([&] { return database.admin().expires_at("job") > end; }));  // see pause.cpp

@@ -430,6 +430,11 @@ ELSE false END
 (x.gate = '' OR (l.live
 -- to:
 (false OR (l.live
+-- statement: add_holder
+-- from:
+ WHERE h.gate <> '';
+-- to:
+;
 
 -- mutant: gate_closed_longer
 -- statement: drop_holder

@@ -10,7 +10,7 @@ function(dlock_test_server name variable)
   endforeach()
   set_tests_properties(server.${name}.start PROPERTIES FIXTURES_SETUP ${name} SKIP_RETURN_CODE 77)
   set_tests_properties(server.${name}.stop PROPERTIES FIXTURES_CLEANUP ${name})
-  set_tests_properties(server.${name}.start server.${name}.stop PROPERTIES TIMEOUT 180 LABELS server)
+  set_tests_properties(server.${name}.start server.${name}.stop PROPERTIES TIMEOUT 600 LABELS server)
 endfunction()
 
 dlock_test_server(postgresql DLOCK_TEST_PG)

@@ -185,7 +185,7 @@ TEST_CASE("graph names a deadlock through one of several readers") {
   database.admin().run(
       "INSERT INTO resource_lock_waiter (name, owner, node, label, actor, mode, ticket, since, expires_at, "
       "wants_until) "
-      "SELECT 'x', h.owner, h.node, h.label, h.actor, 'barging', 0, w.since + 1000000, w.expires_at, 0 "
+      "SELECT 'x', h.owner, h.node, h.label, h.actor, 'barging', 0, w.since + 1000000, w.expires_at + 600000000, 0 "
       "FROM resource_lock_waiter w, resource_lock_holder h WHERE w.name = 'job' AND h.label = 'r2'");
   const auto text = dlock_tool(database.url(), {"graph"});
   const bool named = text.says("deadlock: writer holds \"x\", waits for \"job\"; r2 holds \"job\", waits for \"x\"") ||

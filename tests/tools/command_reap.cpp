@@ -121,7 +121,7 @@ TEST_CASE("reap waits for another reaper's turn, and a signal ends it") {
 TEST_CASE("on a terminal reap shows that it waits, and a pipe is spared that") {
   Database database;
   add_old_rows(database.admin(), "old/", 2);
-  const std::vector<std::string> command{path::tool("dlock"), "reap", "--grace", "2s"};
+  const std::vector<std::string> command{path::tool("dlock"), "reap", "--grace", words(2s * slowness())};
   Pty terminal(command, {"DLOCK_URL=" + database.url()});
   CHECK(terminal.shows("2 rows can go; waiting out the grace"));
   CHECK(terminal.shows("removed 2 rows"));

@@ -188,7 +188,7 @@ TEST_CASE("^Z stops the table with the terminal as it was, and fg draws it anew,
 TEST_CASE("without a terminal one table is printed after the other, read only") {
   Database database;
   auto engine = database.engine();
-  auto lock = engine.try_lock("nightly");
+  auto lock = engine.try_lock("nightly", {.lease = 1h, .renew = false});
   REQUIRE(lock);
   const auto row = database.admin().row("nightly");
   const auto text = dlock_tool(database.url(), {"top", "-n", "2", "-d", "100ms"});

@@ -127,7 +127,7 @@ TEST_CASE("^Z for longer than the lease: the command is killed where it stands, 
   Database database;
   auto engine = database.engine();
   Shell shell(database);
-  shell.line(dlock_command + " run --ttl " + words(1s * slowness()) + " job -- sh -c 'echo pids $$ $PPID.; exec cat'");
+  shell.line(dlock_command + " run --ttl " + words(3s * slowness()) + " job -- sh -c 'echo pids $$ $PPID.; exec cat'");
   const auto command = shell.pids().first;
   shell.pty.type("\x1a");
   REQUIRE(shell.shows("Stopped"));

@@ -165,6 +165,7 @@ EngineOptions engine_options(const ConnectionOptions& connection) {
   options.table = connection.table();
   options.history_table = connection.history_table();
   options.timeouts.connect = connection.connect_timeout();
+  options.timeouts.release = options.timeouts.request;  // the program ends right after it
   options.application = "dlock";
   options.reentrance = Reentrance::none;  // a command that asks twice means two holders
   return options;

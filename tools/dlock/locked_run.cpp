@@ -204,7 +204,8 @@ class Course {
     if (in_foreground) terminal.give(child_.group());
     const auto outcome = supervise(child_, *locks_, terminal, plan_.rules, signals_.descriptor(), console_);
     unconfirmed_ = outcome.lost || locks_->release() == Released::unconfirmed;
-    if (outcome.lost) locks_.reset();  // there may be nothing to release, and nobody to ask: takes a second at most
+    if (outcome.lost)
+      locks_.reset();  // there may be nothing to release, and nobody to ask: takes the time of one request at most
     else if (unconfirmed_)
       console_.warning(fmt::format("the release of {} could not be confirmed; it ends with its lease", all_names()));
     report_.held = since(started);

@@ -67,6 +67,8 @@ std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to
   const HeldBack held_back(renewer_, held, soon());
   const std::string owner = random_identity();
   const auto terms = held->terms();
+  std::optional<Instant> begun;  // max_hold goes on
+  if (held->ends() != Instant::max()) begun = held->ends() - terms.max_hold;
   Instant sent{};
   bool unanswered = false;
   const bool trusted_no_longer = to == Mode::shared && !planted("writer_trusted_on");
@@ -75,8 +77,10 @@ std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to
   try {
     token = retry(soon(), {}, unanswered, [&](Deadline until) {
       if (!unanswered) sent = BootClock::now();  // a repeat renews nothing
-      return to == Mode::shared ? table_->downgrade(held->key(), owner, until)
-                                : table_->upgrade(held->key(), owner, until);
+      auto key = held->key();
+      key.lease =
+          terms.left_of_lease(begun.value_or(sent), sent);  // what is trusted, whatever others ask for meanwhile
+      return to == Mode::shared ? table_->downgrade(key, owner, until) : table_->upgrade(key, owner, until);
     });
     // An attempt without an answer may still do what this one was refused.
     if (!token && unanswered)
@@ -97,8 +101,6 @@ std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be made shared",
                                          in_quotes(held->name()), number(held->token())));
   }
-  std::optional<Instant> begun;  // max_hold goes on
-  if (held->ends() != Instant::max()) begun = held->ends() - terms.max_hold;
   auto next = std::make_shared<Lease>(Name(held->name()), owner, *token, terms, sent, begun);
   next->in_mode(to);
   next->say(*held);

@@ -31,8 +31,7 @@ Instant Core::answer_by(Instant deadline, Instant called) const noexcept {
 
 // For what is not worth waiting for.
 Instant Core::shortly(Instant deadline) const noexcept {
-  const int trips = planted("marked_near_only") ? 0 : trips_of_a_statement;
-  return std::min(answer_by(deadline), later(BootClock::now(), within(longest_marking, trips)));
+  return std::min(answer_by(deadline), later(BootClock::now(), within(longest_marking, trips_of_a_statement)));
 }
 
 // Once, and not for long: without a mark nobody notifies, and looking at intervals has to do.

@@ -34,7 +34,8 @@ bool retried_for(const EventLog& news, std::string_view words) {
 TEST_CASE("a server that is read-only for a while is waited for, and costs no lease") {
   ServerDatabase database(failing().place());
   EventLog news;
-  Engine engine(database.server().url_of_role({"ALL"}), {.timeouts = {.request = 4min}, .observer = news.observer()});
+  Engine engine(database.server().url_of_role({"ALL"}),
+                {.timeouts = {.request = 4min, .release = 4min}, .observer = news.observer()});
   auto kept = engine.try_lock("kept", {.lease = 10min, .renew_every = 100ms});
   REQUIRE(kept);
   database.server().take_writes(false);

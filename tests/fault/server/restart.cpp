@@ -26,9 +26,9 @@ TEST_CASE("a server that crashes and comes back remembers every grant, and engin
   const auto place = mortal().place();
   EventLog news;
   Engine::install_schema(place->url());
-  Engine engine(
-      place->url(),
-      {.reentrance = Reentrance::none, .timeouts = {.request = 1s * slowness()}, .observer = news.observer()});
+  Engine engine(place->url(), {.reentrance = Reentrance::none,
+                               .timeouts = {.request = 2s * slowness(), .release = 5s * slowness()},
+                               .observer = news.observer()});
   auto kept = engine.try_lock("kept", {.lease = 10min, .renew_every = 100ms});
   auto granted = engine.try_lock("granted a moment before", {.lease = 10min, .renew = false});
   REQUIRE(kept);

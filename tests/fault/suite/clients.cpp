@@ -1,5 +1,6 @@
 // This file knows how clients are started, listened to and ended.
 #include "fault/suite/clients.hpp"
+#include "support/eventually.hpp"
 #include "support/paths.hpp"
 
 #include <unistd.h>
@@ -148,7 +149,7 @@ void Clients::dismiss() {
   }
   for (auto& player : players_) {
     std::jthread watchdog([pid = player->child->pid()](const std::stop_token& stop) {
-      const auto end = boottime() + 30'000'000'000;
+      const auto end = boottime() + std::chrono::nanoseconds(far_longer()).count();
       while (!stop.stop_requested() && boottime() < end) std::this_thread::sleep_for(std::chrono::milliseconds{10});
       if (!stop.stop_requested()) ::kill(pid, SIGKILL);
     });

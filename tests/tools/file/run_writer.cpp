@@ -14,8 +14,10 @@ using namespace std::chrono_literals;
 TEST_CASE("a foreign write transaction that is held past the lease: the command is told, then killed before its end") {
   Database database;
   auto engine = database.engine();
-  auto child = dlock_at(database.url(), {"run", "--ttl", words(2s * slowness()), "job", "--", "sh", "-c",
-                                         "trap 'echo told' TERM; echo $$; while :; do sleep 0.05; done"});
+  const auto ttl = 4s * slowness();
+  auto child = dlock_at(
+      database.url(), {"run", "--ttl", words(ttl), "--renew-every", words(ttl / 10), "-k", words(ttl / 2), "job", "--",
+                       "sh", "-c", "trap 'echo told' TERM; echo $$; while :; do sleep 0.05; done"});
   const auto command = static_cast<pid_t>(std::stol(child.line().value_or("0")));
   REQUIRE(command > 0);
   const auto end = database.admin().expires_at("job");
@@ -36,7 +38,7 @@ TEST_CASE(
   Database database;
   auto engine = database.engine();
   const auto ttl = 4s * slowness();
-  auto child = dlock_at(database.url(), {"run", "--ttl", words(ttl), "job", "--", "sh", "-c",
+  auto child = dlock_at(database.url(), {"run", "--ttl", words(ttl), "-k", "500ms", "job", "--", "sh", "-c",
                                          "trap 'echo told' TERM; echo $$; read line; exit 3"});
   REQUIRE(child.line());
   const auto renewed = [&] {
