@@ -152,7 +152,7 @@ TEST_CASE("who held what somebody has adopted has lost it: it fences nothing, re
   EventLog news;
   auto engine = database.engine({.observer = news.observer()});
   auto other = database.engine({.label = "the other"});
-  auto lock = engine.try_lock("job", {.lease = 3s, .renew_every = 100ms});
+  auto lock = engine.try_lock("job", {.lease = 10min, .renew_every = 100ms});
   REQUIRE(lock);
   auto adopted = other.adopt("job", lock->grant());
   REQUIRE(adopted);

@@ -198,7 +198,7 @@ TEST_CASE("many that want one name get it one after another, each once, and nobo
   std::atomic<int> elsewhere{0};
   std::thread rival([&] {
     while (!over)
-      if (auto lock = other.try_lock_for("job", 50ms)) ++elsewhere;
+      if (auto lock = answered([&] { return other.try_lock_for("job", 50ms); })) ++elsewhere;
   });
   CHECK(here.loop.run_until([&] { return served == all; }));
   over = true;

@@ -35,7 +35,7 @@ void commit_anyway(Caller& caller) {
   }
 }
 
-const auto unrenewed = 400ms * slowness();
+const auto unrenewed = 1000ms * slowness();
 
 }  // namespace
 

@@ -13,7 +13,7 @@ TEST_CASE("a lease with max_hold is renewed, and is over at most that long after
   Database database;
   auto engine = database.engine();
   auto other = database.engine({.polling = {.longest = 50ms}});
-  const auto lease = 900ms * slowness(), most = 2000ms * slowness();
+  const auto lease = 2500ms * slowness(), most = 5000ms * slowness();
   const auto lock = engine.try_lock("job", {.lease = lease, .max_hold = most});
   REQUIRE(lock);
   const auto granted = database.admin().acquired_at("job");
@@ -31,7 +31,7 @@ TEST_CASE("a lease with max_hold is renewed, and is over at most that long after
 TEST_CASE("no renewal makes a lease end later than max_hold allows") {
   Database database;
   auto engine = database.engine();
-  const auto lease = 600ms * slowness(), most = 2000ms * slowness();
+  const auto lease = 2500ms * slowness(), most = 5000ms * slowness();
   auto lock = engine.try_lock("job", {.lease = lease, .max_hold = most, .renew_every = 50ms});
   REQUIRE(lock);
   const auto granted = database.admin().acquired_at("job");

@@ -325,7 +325,7 @@ TEST_CASE("every entry is renewed, beside plain leases and for longer than a lea
   Database database;
   auto one = database.engine(of_node("replica-0"));
   auto two = database.engine(of_node("replica-0"));
-  const auto lease = 900ms * slowness(), longer = 1200ms * slowness();
+  const auto lease = 2500ms * slowness(), longer = 3000ms * slowness();
   const auto first = one.try_lock("job", {.lease = lease});
   const auto second = two.try_lock("job", {.lease = longer});
   const auto plain = one.try_lock("plain", {.lease = lease, .reentrance = Reentrance::none});
@@ -341,7 +341,7 @@ TEST_CASE("a killed process does not keep the lock: its entry ends by its own le
   Database database;
   auto engine = database.engine(of_node("replica-0"));
   auto stranger = database.engine(of_node("replica-1"));
-  const auto lease = 1000ms * slowness();
+  const auto lease = 2500ms * slowness();
   Process process(database, "replica-0", lease);
   auto mine = engine.try_lock("job", {.lease = lease});
   REQUIRE(mine);

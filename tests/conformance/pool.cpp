@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 TEST_CASE("one connection serves many threads, and their renewals") {
   Database database;
   auto engine = database.engine({.connections = 1});
-  const auto kept = engine.try_lock("kept", {.lease = 900ms * slowness()});
+  const auto kept = engine.try_lock("kept", {.lease = 2500ms * slowness()});
   REQUIRE(kept);
   in_parallel(8, [&](int i) {
     for (int round = 0; round < 10; ++round) {

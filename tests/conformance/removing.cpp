@@ -91,7 +91,7 @@ TEST_CASE("a free name that somebody waits for, or has said to, stays") {
 
 TEST_CASE("a name that is taken while the grace runs stays, though it is free again") {
   Database database;
-  auto engine = database.engine({.reaper = {.grace = 1s * slowness()}});
+  auto engine = database.engine({.reaper = {.grace = 3s * slowness()}});
   auto other = database.engine();
   other.try_lock("job").reset();
   auto removal = in_the_grace(database, engine, "job");

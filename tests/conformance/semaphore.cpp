@@ -94,7 +94,7 @@ TEST_CASE("a permit that expires frees itself, and no other one") {
   Database database;
   auto engine = database.engine();
   auto other = database.engine();
-  const auto lease = 1s * slowness();
+  const auto lease = 3s * slowness();
   Semaphore dying(engine, "gpu", 3, {.lease = lease, .renew = false}), gpu(other, "gpu", 3);
   const auto one = gpu.acquire();
   const Stopwatch watch;

@@ -256,7 +256,7 @@ TEST_CASE("a reader that died keeps writers out until its lease is over, and no 
   Database database;
   auto engine = database.engine();
   auto other = database.engine();
-  const auto lease = 1s * slowness();
+  const auto lease = 3s * slowness();
   const Stopwatch watch;
   engine.lock("job", {.mode = Mode::shared, .lease = lease, .renew = false}).detach();
   SharedMutex mutex(other, "job");

@@ -36,7 +36,7 @@ TEST_CASE("who holds a lease until it is released hears that it was released by 
   const auto beside = engine.lock("beside");  // whoever keeps the leases looks at the clock anew
   CHECK(eventually([&] { return lock.lost().stop_requested(); }));
   BootClock::ahead = 0;
-  CHECK(lock.loss() == Loss::forced);
+  CHECK((lock.loss() == Loss::forced || lock.loss() == Loss::refused));  // it knows why for a second
   CHECK_FALSE(lock.valid());
 }
 

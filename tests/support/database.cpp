@@ -64,7 +64,9 @@ Engine Database::engine(const EngineOptions& options) const {
   chosen.combine = combine_unless(options.combine);
   chosen.timeouts.connect = timeout(options.timeouts.connect, standard.timeouts.connect);
   chosen.timeouts.request = timeout(options.timeouts.request, standard.timeouts.request);
-  chosen.timeouts.release = timeout(options.timeouts.release, standard.timeouts.release);
+  // A server that stalls makes no release unconfirmed.
+  if (options.timeouts.release == standard.timeouts.release)
+    chosen.timeouts.release = std::chrono::seconds{5} * slowness();
   chosen.ticket = timeout(options.ticket, standard.ticket);
   return Engine(url(), std::move(chosen));
 }

@@ -36,7 +36,7 @@ dlock::EngineOptions patient() {
   dlock::EngineOptions options;
   options.timeouts.connect *= slowness();
   options.timeouts.request *= slowness();
-  options.timeouts.release *= slowness();
+  options.timeouts.release *= 5 * slowness();
   return options;
 }
 

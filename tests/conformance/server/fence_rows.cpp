@@ -18,7 +18,7 @@ TEST_CASE("a fence held open delays no renewal of another lease, and its own lea
   ServerDatabase database;
   auto engine = database->engine({.bound_idle = false});
   auto other = database->engine();
-  const auto lease = 900ms * slowness();
+  const auto lease = 1500ms * slowness();
   auto fenced = engine.lock("fenced", {.lease = lease});
   auto free = engine.lock("free", {.lease = lease});
   Caller caller(database.server());
@@ -40,7 +40,7 @@ TEST_CASE("a client that stops inside with_fence keeps others out no longer than
   auto other = database->engine();
   database->admin().run("CREATE TABLE app (n bigint)");
   Caller caller(database.server());
-  auto lock = engine.lock("a", {.lease = 1s * slowness(), .renew = false});
+  auto lock = engine.lock("a", {.lease = 2s * slowness(), .renew = false});
   std::promise<void> go_on;
   std::promise<void> inside;
   auto stopped = std::async(std::launch::async, [&] {

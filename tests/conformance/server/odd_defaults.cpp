@@ -53,7 +53,7 @@ TEST_CASE("on a server with odd defaults locks are granted, refused, renewed, ta
   auto engine = database->engine({.reaper = {.retention = 50ms, .grace = 50ms}});
   auto other = database->engine();
   const std::string metadata = "it's \\ \"x\" \xC3\x89 \xF0\x9F\x98\x80 \\' -- ";
-  const auto lease = 600ms * slowness();
+  const auto lease = 1500ms * slowness();
   auto lock = engine.try_lock("job", {.lease = lease, .metadata = metadata});
   REQUIRE(lock);
   Refusal refusal;

@@ -76,13 +76,15 @@ TEST_CASE("a lease whose round fails stays held back") {
   REQUIRE(reached([&] { return bench.under_way == 1; }));
   bench.table->add_mishap(dlock::Cause::disconnected, true, false);
   auto free = std::async(std::launch::async, [&] { return bench.renewer.hold_back(held, dlock::Deadline::max()); });
+  CHECK(free.wait_for(50ms) == std::future_status::timeout);
   bench.stuck = false;
   CHECK(free.get());
+  const auto before = bench.rounds_of("n").size();
   const auto other = bench.hold("other", renewed_often());
   CHECK(reached([&] { return bench.rounds_of("other").size() > 5; }));
-  CHECK(bench.rounds_of("n").size() == 1);
+  CHECK(bench.rounds_of("n").size() == before);
   bench.renewer.resume(held);
-  CHECK(reached([&] { return bench.rounds_of("n").size() > 1; }));
+  CHECK(reached([&] { return bench.rounds_of("n").size() > before; }));
   bench.let_go(held);
   bench.let_go(other);
 }
