@@ -32,6 +32,12 @@ write_to_memory() {
   trap leave_memory EXIT
 }
 
+# A server that works there still, since whoever was to stop it was killed, would go on without its folder.
 leave_memory() {
-  if [[ -n ${memory_folder-} ]]; then rm -rf "$memory_folder"; fi
+  local entry
+  if [[ -z ${memory_folder-} ]]; then return 0; fi
+  for entry in /proc/[0-9]*; do
+    if [[ $(readlink "$entry/cwd" 2>/dev/null) == "$memory_folder"/* ]]; then kill -KILL "${entry#/proc/}" 2>/dev/null || true; fi
+  done
+  rm -rf "$memory_folder"
 }
