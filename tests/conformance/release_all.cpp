@@ -110,7 +110,7 @@ TEST_CASE("a lock that was released with all others never fences, also where nob
 TEST_CASE("what was fenced before is committed under the lock, which is free only after that") {
   Database database;
   database.admin().run("CREATE TABLE app (n bigint)");
-  auto engine = database.engine({.timeouts = {.release = 200ms * slowness()}});
+  auto engine = database.engine({.timeouts = {.release = 300ms * slowness()}});
   auto other = database.engine();
   auto lock = engine.lock("job"), beside = engine.lock("beside", {.renew = false});
   Caller caller(database.place());
@@ -119,7 +119,7 @@ TEST_CASE("what was fenced before is committed under the lock, which is free onl
   caller.run("INSERT INTO app VALUES (1)");
   const Stopwatch time;
   const auto released = engine.release_all();
-  CHECK(time.elapsed() < 200ms * slowness() + 2s * slowness());
+  CHECK(time.elapsed() < 300ms * slowness() + 2s * slowness());
   CHECK(released.unconfirmed >= 1);
   CHECK(released.freed + released.unconfirmed == 2);
   CHECK_FALSE(lock.valid());
