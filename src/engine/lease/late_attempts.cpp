@@ -40,7 +40,8 @@ void Core::expect_late_attempts(const Lease& held) {
     renewer_.free_later({held.name(), held.owner(), held.token(), true, held.longest(), held.mode()});
 }
 
-// Of an exclusive grant the row itself remembers who gave it back. Where others hold the name beside it, that has to be said.
+// Of an exclusive grant the row itself remembers who gave it back. Where others hold the name beside it, that has to be
+// said.
 void Core::bar_late_attempts(const Lease& held, const Deadline& deadline) noexcept {
   if (!held.unanswered || held.mode() == Mode::exclusive || planted("late_holder_let_in")) return;
   try {

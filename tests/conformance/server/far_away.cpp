@@ -19,8 +19,7 @@ namespace {
 
 constexpr std::chrono::milliseconds round_trips[] = {0ms, 60ms, 120ms, 150ms};
 
-// Two to ask, and one to listen. On a busy machine one or another answer comes too late anyway, which costs one; where each
-// wait did, there would be dozens.
+// Two to ask, and one to listen. On a busy machine an answer comes too late now and then anyway, which costs one more.
 bool few_connections(const Proxy& proxy) { return static_cast<int>(proxy.connections()) <= 2 + slowness(); }
 
 // An engine that is this far away from the database. What is measured of the way is measured by the engine itself.
