@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -133,7 +134,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // Keeps the grants itself: the work may let go of the Lock that asks.
   void with_fence(std::vector<std::shared_ptr<engine::Lease>> all, const TransactionRef& transaction,
                   const std::function<void()>& work, const FenceOptions& options);
-  std::string fence_sql(const engine::Lease& held) const { return table_->fence_sql(held.key()); }
+  std::string fence_sql(const engine::Lease& held) const { return table_->fence_sql(held.pinned_key()); }
 
   bool wait_free(const Name& name, const Patience& patience);
   std::vector<Waiter> waiters(const std::string& glob);
@@ -209,6 +210,11 @@ class Core : public std::enable_shared_from_this<Core> {
   std::optional<Released> leave(Releasing& one);
   Released free(Releasing& one, Instant deadline);
   bool hand_over(const std::shared_ptr<engine::Lease>& held, Instant deadline, bool& in_doubt, bool& yields);
+  std::uint32_t reserved_for(const engine::Lease& held, const engine::WaitQueues::WaiterPtr& waiter);
+  bool keeps_history();
+  void settle(const std::shared_ptr<engine::Lease>& held, const engine::WaitQueues::WaiterPtr& waiter,
+              const std::shared_ptr<engine::Lease>& next);
+  bool pass_on(const std::shared_ptr<engine::Lease>& held, const engine::WaitQueues::WaiterPtr& waiter);
   void disown(const engine::Lease& held, const std::string& heir);
   Taken lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until, const LockOptions* lease);
   void tell_deadlock(const Request& request, const Error& error);
@@ -246,6 +252,8 @@ class Core : public std::enable_shared_from_this<Core> {
   engine::ReentranceTable entries_;
   engine::Adoptions adoptions_;
   engine::BusyCache busy_;
+  std::atomic<BootClock::rep> history_asked_{0};
+  std::atomic<bool> history_kept_{true};
   std::atomic<bool> running_{false};  // the threads without which no lease is asked for
   engine::TrustTimer timer_;
   engine::LeaseRenewer renewer_;

@@ -243,9 +243,9 @@ bool Core::catch_up(store::Visit& visit) {
 void Core::prove(store::Visit& visit, const std::shared_ptr<Lease>& held, const FenceOptions& options, bool gone) {
   constexpr Duration least_wait = std::chrono::milliseconds{50};
   // What has ended stays ended, whatever its row says: it is refused as nobody's.
+  auto key = held->pinned_key();
   const auto left = gone ? Duration{} : held->remaining(BootClock::now());
   const bool over = left == Duration{} && !planted("ended_lock_fences");
-  auto key = held->key();
   if (over) key.owner = {};
   const auto wait = std::clamp(left, least_wait, std::max<Duration>(least_wait, options_.timeouts.request));
   // A grant may not have arrived yet on the transaction's server of a cluster. To look for it in vain would have its row

@@ -21,7 +21,9 @@ using engine::Lease;
 
 // A grant begins: it is kept, watched, counted and told of.
 void Core::hold(const std::shared_ptr<Lease>& held, const engine::JobRef& job, Instant called) {
-  held->taken_by(job);
+  const bool unnamed = held->passed.reserved > 0;
+  held->taken_by(job, unnamed ? engine::JobRef{} : job);
+  if (unnamed && job && !planted("passed_on_unnamed")) job->add({weak_from_this(), held});
   watch(held);
   const auto took = since(called);
   events_->counters().waited.add(took);

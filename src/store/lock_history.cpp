@@ -63,14 +63,18 @@ void LockHistory::ask(const dialects::Statement& statement, std::span<const Argu
   });
 }
 
-void LockHistory::check(Deadline deadline) const {
+bool LockHistory::kept(Deadline deadline) const {
   const auto holder = table_.names.holder(), history = table_.names.lock_history(), family = table_.names.recorders();
   bool kept = false;
   const std::array<Argument, 5> arguments{std::string_view{table_.names.schema}, std::string_view{table_.names.lock},
                                           std::string_view{holder}, std::string_view{history},
                                           std::string_view{family}};
   ask(kept_, arguments, deadline, [&](const Answer& answer) { kept = answer.integer(0, 0) != 0; });
-  if (!kept) refuse(table_, fmt::format("no history is kept of the table {}", migrate::shown(table_.names)));
+  return kept;
+}
+
+void LockHistory::check(Deadline deadline) const {
+  if (!kept(deadline)) refuse(table_, fmt::format("no history is kept of the table {}", migrate::shown(table_.names)));
 }
 
 std::vector<HistoryEntry> LockHistory::of(std::string_view name, std::size_t limit, Deadline deadline) const {

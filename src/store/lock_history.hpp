@@ -25,7 +25,9 @@ class LockHistory {
 
   LockHistory(const dialects::Statements& all, migrate::Named table, OnConnection on_connection);
 
-  // Throws unless it is there, with all that writes it.
+  // Whether it is there, with all that writes it.
+  bool kept(Deadline deadline) const;
+  // Throws unless it is.
   void check(Deadline deadline) const;
   // The newest grants of a name first.
   std::vector<HistoryEntry> of(std::string_view name, std::size_t limit, Deadline deadline) const;

@@ -231,6 +231,7 @@ class LockTable {
   virtual Forgotten forget_holders(std::size_t /*limit*/, Deadline) { return {}; }
   // The grants of a name that have ended, the newest first. Throws Failure{schema} where no history is kept.
   virtual std::vector<HistoryEntry> history(std::string_view /*name*/, std::size_t /*limit*/, Deadline) { return {}; }
+  virtual bool keeps_history(Deadline) { return false; }
   // Removes at most `batch` of the rows of history that are more than `keep`, oldest first; answers how many.
   virtual std::size_t trim_history(std::size_t /*keep*/, std::size_t /*batch*/, Deadline) { return 0; }
   // What became of a settling that nobody answered.

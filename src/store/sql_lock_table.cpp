@@ -275,6 +275,7 @@ class SqlLockTable final : public LockTable {
   std::vector<HistoryEntry> history(std::string_view name, std::size_t limit, Deadline deadline) override {
     return history_->of(name, limit, deadline);
   }
+  bool keeps_history(Deadline deadline) override { return history_->kept(deadline); }
   std::size_t trim_history(std::size_t keep, std::size_t batch, Deadline deadline) override {
     return history_->trim(keep, batch, deadline);
   }

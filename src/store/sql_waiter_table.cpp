@@ -34,7 +34,7 @@ SqlWaiterTable::SqlWaiterTable(const dialects::Statements& all, OnConnection on_
       dead_waiters_(all.at("dead_waiters", {"limit"})),
       forget_waiters_(all.at("forget_waiters", {"name", "owner"})),
       hand_over_(all.at("hand_over", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease",
-                                      "at_least", "meta", "ticket"})),
+                                      "at_least", "meta", "ticket", "tokens"})),
       rename_(all.at("rename", {"name", "owner", "token", "actor"})),
       rename_holder_(all.at("rename_holder", {"name", "owner", "token", "actor"})),
       chain_(all.at("chain", {"actor", "owner"})),
@@ -128,14 +128,13 @@ std::size_t SqlWaiterTable::forget_waiters(std::size_t limit, Deadline deadline)
   return forgotten;
 }
 
-std::optional<Token> SqlWaiterTable::hand_over(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) {
+bool SqlWaiterTable::hand_over(const LeaseKey& from, const AcquireRequest& to, std::int64_t tokens, Deadline deadline) {
   bool handed = false;
   ask(hand_over_,
       {from.name, from.owner, number(from.token), to.owner, to.node, to.label, to.actor, to.lease.count(),
-       to.at_least.count(), to.metadata, to.ticket},
+       to.at_least.count(), to.metadata, to.ticket, tokens},
       deadline, [&](const Answer& answer) { handed = answer.affected > 0; });
-  if (!handed) return std::nullopt;
-  return Token{number(from.token) + 1};
+  return handed;
 }
 
 void SqlWaiterTable::rename(const LeaseKey& key, std::string_view actor, Deadline deadline) {

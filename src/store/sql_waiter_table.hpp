@@ -25,7 +25,7 @@ class SqlWaiterTable final : public WaiterTable {
   std::vector<bool> renew_waiters(std::span<const Place> places, Duration ttl, Deadline deadline) override;
   void discard(std::string_view name, std::string_view owner, Deadline deadline) override;
   std::size_t forget_waiters(std::size_t limit, Deadline deadline) override;
-  std::optional<Token> hand_over(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) override;
+  bool hand_over(const LeaseKey& from, const AcquireRequest& to, std::int64_t tokens, Deadline deadline) override;
   void rename(const LeaseKey& key, std::string_view actor, Deadline deadline) override;
   std::vector<WaitEdge> chain(std::string_view actor, std::string_view owner, Deadline deadline) override;
   std::vector<Waiter> waiters(std::string_view prefix, Deadline deadline) override;

@@ -86,12 +86,12 @@ class Hand {
     });
   }
   store::Availability look() { return table_.look(name_.text(), ticket_, soon()); }
-  std::optional<Token> hand_over(Hand& to, Duration at_least = {}) {
+  std::optional<Token> hand_over(Hand& to, Duration at_least = {}, std::int64_t tokens = 1) {
     const store::LeaseKey from{name_.text(), owner_, token_};
-    const auto token =
-        patiently([&] { return table_.waiting().hand_over(from, to.ask(to.ticket_, at_least), soon()); });
-    if (token) to.token_ = *token;
-    return token;
+    if (!patiently([&] { return table_.waiting().hand_over(from, to.ask(to.ticket_, at_least), tokens, soon()); }))
+      return std::nullopt;
+    to.token_ = Token{number(token_) + tokens};
+    return to.token_;
   }
   // From its own wait on, as far as each step has one that comes next; then the others.
   std::vector<store::WaitEdge> chain() {

@@ -134,6 +134,7 @@ std::string as_lines(const Holder& row) {
                                              : fmt::format("owner:     {}\n", row.owner),
                         shown(row.held), length(row, row.lease), left(row), row.entries);
   else if (row.state == State::closed) text += fmt::format("opens in:  {}\n", shown(row.left));
+  if (row.passed_on) text += "passed on: in its process, under tokens up to this one\n";
   if (row.last_run) text += last_run(*row.last_run);
   if (row.waiters > 0) text += fmt::format("waiters:   {}\n", row.waiters);
   if (!row.metadata.empty()) text += fmt::format("metadata:  {}\n", printable(row.metadata));
@@ -152,6 +153,7 @@ Json as_json(const Holder& row) {
                        {"token", number(row.token)},
                        {"held_us", has_holder(row) ? row.held.count() : 0},
                        {"left_us", row.left.count()},
+                       {"passed_on", row.passed_on},
                        {"until_released", has_holder(row) && row.lease >= until_released},
                        {"entries", row.entries},
                        {"waiters", row.waiters},

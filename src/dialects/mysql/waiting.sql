@@ -91,14 +91,14 @@ DELETE FROM {{waiter}}
  WHERE (name, owner) IN (/*rows*/)
    AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 60000000;
 
--- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket) -> matched
+-- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket, tokens) -> matched
 -- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
--- here. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
+-- here. The row has the last of `tokens`: those before it are left to the process that asks. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
 -- nothing. Without a ticket only while none is outstanding: one could be drawn between the reading of the tickets and
 -- the lock on the row. Assignments run from left to right: what still needs the old owner comes before the owner. The
 -- number of matched rows is the answer.
 UPDATE {{lock}} l
-   SET l.token = :token + 1,
+   SET l.token = :token + :tokens,
        l.acquired_at = IF(l.owner = :new_owner, l.acquired_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
        l.lease_us = IF(l.owner = :new_owner, GREATEST(l.lease_us, :lease), :lease),
        l.expires_at = GREATEST(IF(l.owner = :new_owner, l.expires_at, 0),
@@ -107,7 +107,7 @@ UPDATE {{lock}} l
        l.owner = :new_owner, l.node = :node, l.label = :label, l.actor = :actor, l.mode = '', l.meta = :meta,
        l.next_ticket = GREATEST(l.next_ticket, :ticket), l.served_ticket = GREATEST(l.served_ticket, :ticket)
  WHERE l.name = :name
-   AND ((l.owner = :new_owner AND l.token = :token + 1)
+   AND ((l.owner = :new_owner AND l.token = :token + :tokens)
         OR (l.owner = :owner AND l.token = :token AND l.mode = ''
             AND l.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
             AND (l.next_ticket <= l.served_ticket

@@ -74,13 +74,13 @@ SELECT name, owner FROM {{waiter}}
 DELETE FROM {{waiter}} AS w USING unnest(:name::text[], :owner::text[]) AS x (name, owner)
  WHERE w.name = x.name AND w.owner = x.owner AND w.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 60000000;
 
--- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
+-- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket, tokens)
 -- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
--- here. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
+-- here. The row has the last of `tokens`: those before it are left to the process that asks. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
 -- nothing. Without a ticket only while none is outstanding: one could be drawn between the reading of the tickets and
 -- the lock on the row.
 UPDATE {{lock}} AS l
-   SET token = :token::bigint + 1, owner = :new_owner::text, node = :node::text, label = :label::text,
+   SET token = :token::bigint + :tokens::bigint, owner = :new_owner::text, node = :node::text, label = :label::text,
        actor = :actor::text, mode = '', meta = :meta::text,
        lease_us = CASE WHEN l.owner = :new_owner::text THEN greatest(l.lease_us, :lease::bigint) ELSE :lease::bigint END,
        acquired_at = CASE WHEN l.owner = :new_owner::text THEN l.acquired_at ELSE n.now END,
@@ -92,7 +92,7 @@ UPDATE {{lock}} AS l
        served_ticket = greatest(l.served_ticket, :ticket::bigint)
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
  WHERE l.name = :name::text
-   AND ((l.owner = :new_owner::text AND l.token = :token::bigint + 1)
+   AND ((l.owner = :new_owner::text AND l.token = :token::bigint + :tokens::bigint)
         OR (l.owner = :owner::text AND l.token = :token::bigint AND l.mode = '' AND l.reopens_at <= n.now
             AND (l.next_ticket <= l.served_ticket
                  OR (:ticket::bigint > l.served_ticket

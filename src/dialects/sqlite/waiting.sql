@@ -72,12 +72,12 @@ DELETE FROM {{waiter}}
  WHERE name = :name AND owner = :owner
    AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - 60000000;
 
--- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket)
+-- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket, tokens)
 -- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
--- here. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
+-- here. The row has the last of `tokens`: those before it are left to the process that asks. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
 -- nothing.
 UPDATE {{lock}} AS l
-   SET token = :token + 1, owner = :new_owner, node = :node, label = :label, actor = :actor, mode = '', meta = :meta,
+   SET token = :token + :tokens, owner = :new_owner, node = :node, label = :label, actor = :actor, mode = '', meta = :meta,
        lease_us = CASE WHEN l.owner = :new_owner THEN max(l.lease_us, :lease) ELSE :lease END,
        acquired_at = CASE WHEN l.owner = :new_owner THEN l.acquired_at ELSE t.now END,
        expires_at = CASE WHEN l.owner = :new_owner THEN max(l.expires_at, t.now + :lease) ELSE t.now + :lease END,
@@ -85,7 +85,7 @@ UPDATE {{lock}} AS l
        next_ticket = max(l.next_ticket, :ticket), served_ticket = max(l.served_ticket, :ticket)
   FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
  WHERE l.name = :name
-   AND ((l.owner = :new_owner AND l.token = :token + 1)
+   AND ((l.owner = :new_owner AND l.token = :token + :tokens)
         OR (l.owner = :owner AND l.token = :token AND l.mode = '' AND l.reopens_at <= t.now
             AND (l.next_ticket <= l.served_ticket
                  OR (:ticket > l.served_ticket

@@ -77,7 +77,7 @@ std::shared_ptr<Lease> Core::convert(const std::shared_ptr<Lease>& held, Mode to
   try {
     token = retry(soon(), {}, unanswered, [&](Deadline until) {
       if (!unanswered) sent = BootClock::now();  // a repeat renews nothing
-      auto key = held->key();
+      auto key = held->pinned_key();
       key.lease =
           terms.left_of_lease(begun.value_or(sent), sent);  // what is trusted, whatever others ask for meanwhile
       return to == Mode::shared ? table_->downgrade(key, owner, until) : table_->upgrade(key, owner, until);

@@ -35,7 +35,8 @@ void Core::extend(const std::shared_ptr<Lease>& held, const Extension& wish, Ins
   const auto renewed = retry(by, [&](Deadline deadline) {
     sent = BootClock::now();
     const auto room = std::chrono::floor<Duration>(held->ends() - sent);  // an attempt that is repeated has less
-    return table_->extend(held->key(), std::clamp<Duration>(room, Duration{}, terms.lease), wish.closed_for, deadline);
+    return table_->extend(held->pinned_key(), std::clamp<Duration>(room, Duration{}, terms.lease), wish.closed_for,
+                          deadline);
   });
   if (renewed == store::Renewed::lost ||
       !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms, wish.only_longer)) {

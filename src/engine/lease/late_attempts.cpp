@@ -37,7 +37,7 @@ bool Core::free_late_grant(const Name& name, const store::Availability& availabi
 // An attempt at it that got no answer may be granted the name once more, when it is somebody else's turn.
 void Core::expect_late_attempts(const Lease& held) {
   if (held.unanswered)
-    renewer_.free_later({held.name(), held.owner(), held.token(), true, held.longest(), held.mode()});
+    renewer_.free_later({held.name(), held.owner(), held.row_token(), true, held.longest(), held.mode()});
 }
 
 // Of an exclusive grant the row itself remembers who gave it back. Where others hold the name beside it, that has to be

@@ -33,7 +33,7 @@ Mutexes& mutexes() {
 
 Lease::Lease(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent,
              std::optional<Instant> begun)
-    : passed{0, sent},
+    : passed{0, 0, sent},
       name_(std::move(name)),
       owner_(owner),
       token_(token),
@@ -72,7 +72,15 @@ store::LeaseKey Lease::key() const {
   auto lease = terms_.lease;
   if (ends_ != Instant::max())
     lease = std::clamp(std::chrono::floor<Duration>(ends_ - BootClock::now()), Duration{}, lease);
-  return {name_.text(), owner_, token_, lease, mode_};
+  return {name_.text(), owner_, row_token(), lease, mode_};
+}
+
+// Who lets go of it looks at the pin afterwards: either it is seen there, or the end is seen here.
+store::LeaseKey Lease::pinned_key() const {
+  if (!planted("never_pinned")) pin();
+  auto key = this->key();
+  if (end_.load() != holding && !planted("ended_lock_fences")) key.owner = {};
+  return key;
 }
 
 void Lease::trust_no_longer() noexcept {
@@ -153,6 +161,11 @@ Window Lease::window(Share share) const {
   std::optional<Duration> every;
   if (terms_.renew_every > Duration{}) every = terms_.renew_every;
   return renewal_window(sent_, terms_.asked(), every, share);
+}
+
+Instant Lease::last_sent() const {
+  const std::lock_guard guard(mutex());
+  return sent_;
 }
 
 std::stop_token Lease::lost() const noexcept {
@@ -260,7 +273,7 @@ bool Lease::lose(Loss loss) noexcept {
 
 bool Lease::let_go() noexcept {
   int expected = holding;
-  return end_.compare_exchange_strong(expected, gone, std::memory_order_acq_rel);
+  return end_.compare_exchange_strong(expected, gone);  // see pinned_key()
 }
 
 std::optional<Loss> Lease::loss() const noexcept {
@@ -269,11 +282,12 @@ std::optional<Loss> Lease::loss() const noexcept {
   return static_cast<Loss>(end);
 }
 
-void Lease::taken_by(const JobRef& job) noexcept {
+void Lease::taken_by(const JobRef& job, const JobRef& named) noexcept {
   if (!job) return;
   ++job->holds;
   const std::lock_guard guard(mutex());
-  job_ = named_ = job;
+  job_ = job;
+  named_ = named;
 }
 
 // With the mutex held, before and after what it depends on is changed.

@@ -24,6 +24,9 @@
 
 namespace dlock::engine {
 
+// So many tokens at most are left to a process with one grant. A row's token is ahead of its holder's by no more.
+constexpr std::uint32_t most_reserved = 4096;
+
 // What a holder says of itself, for people. No label: it is its engine's.
 struct Said {
   std::optional<std::string_view> label{};
@@ -43,6 +46,8 @@ class Lease {
     bool renew = true;
     Duration delay{};  // LockOptions::delay_after_loss
 
+    friend bool operator==(const Terms&, const Terms&) = default;
+
     Duration asked() const noexcept { return lease - delay; }
 
     // The lease that an attempt may ask for at `now`, where the first one was sent at `begun`.
@@ -61,8 +66,16 @@ class Lease {
   Mode mode() const noexcept { return mode_; }
   // Set before the grant is shared.
   void in_mode(Mode mode) noexcept { mode_ = mode; }
+  // The token that its row has: where it is one of a range that was reserved for this process, the last of them.
+  Token row_token() const noexcept { return Token{number(token_) + passed.reserved}; }
   // With the length that a renewal or a fence may give it now: its lease, within max_hold.
   store::LeaseKey key() const;
+  // The same for whatever is asked about this very grant, beside its renewals and its release: that may take effect late,
+  // so that the grant is pinned to its row. Of a grant that has ended it is nobody's, and refused.
+  store::LeaseKey pinned_key() const;
+  // From now on another owner has to stand in its row before it can be somebody else's.
+  void pin() const noexcept { pinned_.store(true); }
+  bool pinned() const noexcept { return pinned_.load(); }
   // Whether it is to be renewed at all: shorter leases than some are over before a renewal could be confirmed.
   bool renewable() const noexcept { return renewable_.load(std::memory_order_acquire); }
   Terms terms() const;
@@ -88,6 +101,8 @@ class Lease {
   Terms ask_for(Terms terms, bool at_least = false);
   bool extended(Instant sent, const Terms& terms, bool at_least = false);
   Window renewal(Share share) const;
+  // When the request was sent that has confirmed it last.
+  Instant last_sent() const;
 
   // When the lease must be over; Instant::max() without max_hold. Counted from the first request that may have been
   // granted.
@@ -149,7 +164,8 @@ class Lease {
   std::atomic<bool> unanswered{false};
 
  private:
-  std::atomic<bool> adrift_{false};  // moved, and not used since; here it takes no room
+  std::atomic<bool> adrift_{false};          // moved, and not used since; here these take no room
+  mutable std::atomic<bool> pinned_{false};  // see pin()
 
  public:
   // Guarded by the mutex of ReentranceTable: how many Locks share this grant (none: it was let go of without being released;
@@ -170,7 +186,8 @@ class Lease {
   // Whose grant it is, for as long as it is held: that of the thread that took it. Once its Lock was moved nobody can say,
   // until a thread uses it, and then it is that thread's. Nothing of this is for grants that were nobody's from the
   // beginning, or a job's with a name, whose they stay.
-  void taken_by(const JobRef& job) noexcept;
+  // `named`: whom its row names.
+  void taken_by(const JobRef& job, const JobRef& named) noexcept;
   // Answers who held it until now. Empty: nobody, or it was moved before.
   JobRef moved() noexcept;
   // True: its row does not name that job.
@@ -183,8 +200,9 @@ class Lease {
   void row_names(JobRef job) noexcept;
   // How it came from hand to hand in this process without having been free. Set before the grant is shared.
   struct Passed {
-    unsigned times = 0;
-    Instant since{};  // the first of these grants
+    unsigned times = 0;          // by a statement
+    std::uint32_t reserved = 0;  // so many more tokens its row keeps for this process; then it names no job
+    Instant since{};             // the first of these grants
   } passed;
 
  private:

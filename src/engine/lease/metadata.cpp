@@ -14,7 +14,7 @@ inline namespace v0 {
 // arrives late, after this has ended, can still write over what was written since, but only while the grant lasts.
 void Core::update_metadata(const std::shared_ptr<engine::Lease>& held, std::string_view metadata, Keep keep) {
   const bool written =
-      retry(soon(), [&](Deadline until) { return table_->update_metadata(held->key(), metadata, keep, until); });
+      retry(soon(), [&](Deadline until) { return table_->update_metadata(held->pinned_key(), metadata, keep, until); });
   if (written) return;
   if (held->lose(Loss::refused))
     events_->emit_loss(held, "its metadata could not be written: the lease is no longer ours");

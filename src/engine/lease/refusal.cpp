@@ -10,12 +10,12 @@ namespace {
 std::string look_into(store::LockTable& table, const Lease& held, const Deadline& deadline, Loss& loss) {
   const auto row = table.inspect(held.name(), deadline);
   if (!row) return "the row is gone";
-  if (!row->owner.empty() && row->token == held.token())
+  if (!row->owner.empty() && row->token == held.row_token())
     return fmt::format("it was adopted by {} ({})", row->label, row->node);
   if (!row->owner.empty())
     return fmt::format("it is held by {} ({}) under token {}", row->label, row->node, number(row->token));
   const bool forced = row->last_run && row->last_run->outcome == Outcome::forced;
-  if (number(row->token) != number(held.token()) + 1 || !forced)
+  if (number(row->token) != number(held.row_token()) + 1 || !forced)
     return fmt::format("the lock is free under token {}", number(row->token));
   loss = Loss::forced;
   if (row->last_run->reason.empty()) return "it was released by force";

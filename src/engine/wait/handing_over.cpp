@@ -1,9 +1,11 @@
-// Hands what is released to the next in line of this process, without its being free in between.
+// Hands what is released to the next in line of this process, without its being free in between: by a statement, or for a
+// short time after one, which has reserved tokens for that, in memory.
 #include "engine/core.hpp"
 #include "engine/retry.hpp"
 #include "store/waiter_table.hpp"
 #include "types/mutant.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -14,9 +16,83 @@ inline namespace v0 {
 using engine::Lease;
 using engine::WaitQueues;
 
-// Gives what is held to the head of the line in this process, in one statement, so that it is never free in between.
-// False: it is still to be freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have
-// their turn.
+namespace {
+
+// Nobody's half of an actor: what stands in a row whose holders change without its being told.
+constexpr std::string_view no_job = "0000000000000000";
+
+// A history that is made while engines run has the grants that are passed on in memory from so long after.
+constexpr Duration longest_unaware = std::chrono::seconds{1};
+
+// Whether it can be passed on in memory to somebody who wants it like that: a row says of them all the same.
+bool is_plain(const LockOptions& options, const Lease::Terms& terms) {
+  return !options.job && !options.label && options.metadata.empty() && options.at_least <= Duration{} &&
+         terms.max_hold == Duration{};
+}
+
+}  // namespace
+
+// How many tokens the row is to keep for those in this process who may follow. 0: it goes on by statements alone.
+std::uint32_t Core::reserved_for(const Lease& held, const WaitQueues::WaiterPtr& waiter) {
+  if (options_.hand_overs.local <= Duration{}) return 0;
+  const auto& wanted = WaitQueues::wanted(waiter);
+  if (WaitQueues::ticket(waiter) != 0 || wanted.in_doubt || !is_plain(wanted.options, wanted.terms)) return 0;
+  if (held.passed.times == 0 && !WaitQueues::followed(waiter)) return 0;
+  return keeps_history() && !planted("passed_on_unrecorded") ? 0 : engine::most_reserved;
+}
+
+// Asked once in a while: it may be made while this runs. Where nobody answers, as if there were one.
+bool Core::keeps_history() {
+  const auto now = BootClock::now();
+  auto asked = history_asked_.load();
+  if (now - Instant{BootClock::duration{asked}} < longest_unaware) return history_kept_.load();
+  // Those who come meanwhile go by what was known.
+  if (!history_asked_.compare_exchange_strong(asked, now.time_since_epoch().count())) return history_kept_.load();
+  bool kept = true;
+  try {
+    kept = table_->keeps_history(shortly(now));
+  } catch (const Failure&) {  // the hand-over tells what is wrong, if it still is
+  }
+  history_kept_.store(kept);
+  return kept;
+}
+
+// Gives what was let go of to the head of the line without a statement: the same row and owner, the next of the tokens that
+// it keeps for this process, and the trust that its last confirmation has left. Only shortly after the database was asked,
+// so that others get their turn as if it always were. False: a statement has to.
+bool Core::pass_on(const std::shared_ptr<Lease>& held, const WaitQueues::WaiterPtr& waiter) {
+  if (held->passed.reserved <= 1 && !planted("passed_on_past_range"))
+    return false;  // with none left it would name a job
+  // Somebody may know the grant by its row, where nothing would tell it from the next.
+  if (held->pinned() || held->unanswered) return false;
+  const auto& wanted = WaitQueues::wanted(waiter);
+  const auto terms = held->terms();
+  const bool plain = WaitQueues::ticket(waiter) == 0 && !wanted.in_doubt && is_plain(wanted.options, wanted.terms);
+  if (!plain && !planted("passed_on_to_anyone")) return false;
+  if (terms != wanted.terms && !planted("passed_on_other_terms")) return false;
+  const auto now = BootClock::now();
+  const auto asked = held->last_sent();
+  if (now - asked >= options_.hand_overs.local && !planted("passed_on_for_ever")) return false;
+  if (held->trusted_until() - now < (terms.lease - terms.margin) / 2 && !planted("passed_on_worn_out")) return false;
+  auto next = std::make_shared<Lease>(wanted.name, held->owner(), Token{number(held->token()) + 1}, wanted.terms,
+                                      planted("passed_on_trusts_now") ? now : asked);
+  next->passed = {held->passed.times, held->passed.reserved - 1, held->passed.since};
+  settle(held, waiter, next);
+  return true;
+}
+
+// `held` has ended, and `next` is whoever's the place in line is.
+void Core::settle(const std::shared_ptr<Lease>& held, const WaitQueues::WaiterPtr& waiter,
+                  const std::shared_ptr<Lease>& next) {
+  const auto& wanted = WaitQueues::wanted(waiter);
+  events_->emit(Event::Kind::released, *held);
+  hold(next, wanted.job, wanted.since);
+  // Who has given up in the meantime has said no: then it is the next one's, or free.
+  if (!queues_->settle(waiter, next)) release(next, options_.timeouts.release);
+}
+
+// Gives what is held to the head of the line in this process, so that it is never free in between. False: it is still to be
+// freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have their turn.
 bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt, bool& yields) {
   if (held->mode() != Mode::exclusive || !queues_->anybody(held->name())) return false;
   const auto& passed = held->passed;
@@ -25,44 +101,47 @@ bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool&
   if (yields) return false;
   const auto waiter = queues_->reserve(held->name());
   if (!waiter) return false;
+  if (pass_on(held, waiter)) return true;
+  const auto reserved = reserved_for(*held, waiter);
   const auto& wanted = WaitQueues::wanted(waiter);
   const auto owner = wanted.owner;
+  const engine::SessionId nobody(engine_id_, no_job);
   store::AcquireRequest ask{wanted.name,
                             owner,
                             options_.node,
                             wanted.options.label ? std::string_view{*wanted.options.label} : options_.label,
-                            wanted.actor,
+                            reserved > 0 ? nobody.view() : std::string_view{wanted.actor},
                             wanted.terms.lease,
                             wanted.options.at_least,
                             wanted.options.metadata,
                             WaitQueues::ticket(waiter)};
   if (planted("handed_without_at_least")) ask.at_least = {};
   if (planted("handed_without_metadata")) ask.metadata = {};
-  std::optional<Token> token;
+  bool handed = false;
   const auto begun = BootClock::now();
   Instant sent{};
   try {
-    token = retry(deadline, {}, in_doubt, [&](Deadline until) {
+    handed = retry(deadline, {}, in_doubt, [&](Deadline until) {
       sent = BootClock::now();
       ask.lease = wanted.terms.left_of_lease(begun, sent);
-      return table_->waiting().hand_over(held->key(), ask, until);
+      return table_->waiting().hand_over(held->key(), ask, std::int64_t{1} + reserved, until);
     });
   } catch (...) {
     if (!queues_->settle(waiter, nullptr, true)) disown(*held, owner);
     throw;
   }
-  if (!token) {
+  if (!handed) {
     if (!queues_->settle(waiter, nullptr, in_doubt) && in_doubt) disown(*held, owner);
     return false;
   }
   if (planted("hand_over_trusts_answer")) sent = BootClock::now();
-  auto next = std::make_shared<Lease>(wanted.name, owner, *token, wanted.terms, sent, begun);
-  next->passed = {passed.times + 1, passed.since};
+  auto next =
+      std::make_shared<Lease>(wanted.name, owner, Token{number(held->row_token()) + 1}, wanted.terms, sent, begun);
+  next->passed = {passed.times + 1, reserved, passed.since};
+  // A repeat may still take effect, when the row is somebody else's of this process.
+  if (in_doubt) next->pin();
   next->say(wanted.options);
-  events_->emit(Event::Kind::released, *held);
-  hold(next, wanted.job, wanted.since);
-  // Who has given up in the meantime has said no: then it is the next one's, or free.
-  if (!queues_->settle(waiter, next)) release(next, options_.timeouts.release);
+  settle(held, waiter, next);
   return true;
 }
 

@@ -88,7 +88,7 @@ void Core::put_rows_right(const engine::JobRef& job, const Deadline& until) {
       const auto its_core = core.lock();
       if (!wrong || !its_core) continue;
       const engine::SessionId actor(its_core->engine_id_, *wrong ? std::string_view{(*wrong)->id} : held->owner());
-      its_core->table_->waiting().rename(held->key(), actor.view(), until);
+      its_core->table_->waiting().rename(detached ? held->key() : held->pinned_key(), actor.view(), until);
       held->row_names(*wrong);
       // It was moved on meanwhile, or the one who has it now has put the row right before this did it wrong.
       if (const auto now = held->wrong_row(); now && *now) (*now)->add(strays.back());

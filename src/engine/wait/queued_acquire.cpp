@@ -111,6 +111,7 @@ Core::QueuedAcquire::Step Core::QueuedAcquire::attend() {
   if (row_ == RowState::wanted) until_ = later(BootClock::now(), polling_.next());
   if (status.head && !(in_turn_ && request_.ticket == 0))
     if (auto held = lead(status)) return held;
+  wish_->in_doubt = request_.in_doubt || request_.unanswered;
   return std::nullopt;
 }
 
@@ -147,7 +148,7 @@ void Core::QueuedAcquire::sit(bool quiet) {
   const bool takes = request_.mode == Mode::exclusive || planted("reader_handed_on");
   waiter_ = core_.queues_->join(wish_, request_.ticket, takes, news_, quiet);
   if (quiet || !request_.row_locked) core_.queues_->blocked(waiter_, false);
-  core_.notifier_.attend();
+  if (WaitQueues::led_at_once(waiter_)) core_.notifier_.attend();
 }
 
 // A row that may be there is there, for whoever has to take it away.
@@ -298,7 +299,11 @@ std::shared_ptr<Lease> Core::QueuedAcquire::accept(std::shared_ptr<Lease> held) 
   waiter_ = nullptr;
   if (held) held->unanswered = held->unanswered || request_.unanswered;
   if (!held || held->valid(BootClock::now())) return held;
-  if (!held->loss()) return held;  // it was released in the meantime, with all that its engine held
+  if (!held->loss()) return held;         // it was released in the meantime, with all that its engine held
+  if (held->owner() != request_.owner) {  // it came under the owner of those before it, and is asked for as its own
+    core_.release(held, core_.options_.timeouts.release);
+    return nullptr;
+  }
   core_.forget(held);
   request_.in_doubt = true;
   if (held->ends() != Instant::max()) request_.begun = held->ends() - request_.terms.max_hold;

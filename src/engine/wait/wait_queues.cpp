@@ -61,6 +61,7 @@ WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std:
     asked = listening(*waiter);
     ++waiting_;
     place(queues_[waiter->name_], waiter);
+    waiter->led_at_once_ = waiter->status_.head;
     waiter->status_.quiet = quiet;
   }
   for (const auto& held : asked)
@@ -158,11 +159,6 @@ WaitQueues::WaiterState WaitQueues::attend(const WaiterPtr& waiter) {
   return status;
 }
 
-const WaitRequest& WaitQueues::wanted(const WaiterPtr& waiter) { return *waiter->wish_; }
-std::int64_t WaitQueues::ticket(const WaiterPtr& waiter) { return waiter->status_.ticket; }
-
-const std::string& WaitQueues::name_of(const WaiterPtr& waiter) noexcept { return waiter->name_; }
-
 // These with the mutex held.
 bool WaitQueues::has_news(const Waiter& place) noexcept {
   return place.state_ == Waiter::State::handed ||
@@ -251,13 +247,13 @@ WaitQueues::WaiterPtr WaitQueues::reserve(const std::string& name) {
   if (found == queues_.end() || found->second.queue.empty()) return nullptr;
   const auto& head = found->second.queue.front();
   if (!head->takes_ || head->state_ != Waiter::State::asleep || head->status_.dead) return nullptr;
-  head->state_ = Waiter::State::reserved;
-  head->stir();
+  head->followed_ = found->second.queue.size() > 1;
+  head->state_ = Waiter::State::reserved;  // it sleeps on, and learns of it when it wakes up before it is settled
   return head;
 }
 
 bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, bool doubt) {
-  const std::lock_guard guard(mutex_);
+  std::unique_lock guard(mutex_);
   if (waiter->state_ == Waiter::State::left) return false;
   if (grant) {
     const auto quiet = std::min(waiter->wish_->terms.lease, floor_);
@@ -269,7 +265,12 @@ bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, b
     if (!planted("silent_hand_over_failure")) waiter->notified_ = true;
     waiter->status_.ask = doubt;
   }
-  waiter->stir();
+  if (waiter->news_) {
+    waiter->news_();
+  } else {
+    guard.unlock();  // who wakes up needs it
+    waiter->changed_.notify_all();
+  }
   return true;
 }
 

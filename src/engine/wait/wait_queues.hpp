@@ -42,7 +42,8 @@ struct WaitRequest {
   std::string owner, actor;
   JobRef job;  // whose wish it is; empty: nobody's
   Instant since;
-  bool by_job = false;  // it may enter what its job is granted meanwhile
+  bool by_job = false;    // it may enter what its job is granted meanwhile
+  bool in_doubt = false;  // an attempt of its own got no answer; written by who waits, while nobody can reserve it
 };
 
 // A line of waiters for each name. Only the head of a line talks to the database; the others sleep until they are the
@@ -95,6 +96,10 @@ class WaitQueues {
   // What the place wishes, for whom it is reserved.
   static const WaitRequest& wanted(const WaiterPtr& waiter);
   static std::int64_t ticket(const WaiterPtr& waiter);
+  // Whether it was the head of its line from the beginning: else others have seen to it that somebody listens.
+  static bool led_at_once(const WaiterPtr& waiter);
+  // Whether others waited behind it when it was reserved.
+  static bool followed(const WaiterPtr& waiter);
   // Gives the place up; `granted`: since it has its wish. What was handed to it meanwhile, or nothing.
   std::shared_ptr<Lease> leave(const WaiterPtr& waiter, bool granted = false);
 
@@ -194,7 +199,7 @@ class WaitQueues::Waiter {
   std::shared_ptr<WaitRequest> wish_;  // empty: an observer
   WaiterState status_;
   State state_ = State::awake;
-  bool takes_ = false;
+  bool takes_ = false, led_at_once_ = false, followed_ = false;
   bool notified_ = false, promoted_ = false, everything_ = false;
   RowKind row_ = RowKind::none;
   std::string holder_;
@@ -209,5 +214,11 @@ class WaitQueues::Waiter {
     else changed_.notify_all();
   }
 };
+
+inline const WaitRequest& WaitQueues::wanted(const WaiterPtr& waiter) { return *waiter->wish_; }
+inline std::int64_t WaitQueues::ticket(const WaiterPtr& waiter) { return waiter->status_.ticket; }
+inline bool WaitQueues::led_at_once(const WaiterPtr& waiter) { return waiter->led_at_once_; }
+inline bool WaitQueues::followed(const WaiterPtr& waiter) { return waiter->followed_; }
+inline const std::string& WaitQueues::name_of(const WaiterPtr& waiter) noexcept { return waiter->name_; }
 
 }  // namespace dlock::engine

@@ -21,8 +21,8 @@ class FakeWaiterTable final : public store::WaiterTable {
   }
   void discard(std::string_view, std::string_view, Deadline) override {}
   std::size_t forget_waiters(std::size_t, Deadline) override { return 0; }
-  std::optional<Token> hand_over(const store::LeaseKey& from, const store::AcquireRequest& to, Deadline) override {
-    return on_hand_over ? on_hand_over(from, to) : std::nullopt;
+  bool hand_over(const store::LeaseKey& from, const store::AcquireRequest& to, std::int64_t tokens, Deadline) override {
+    return on_hand_over && on_hand_over(from, to, tokens);
   }
   void rename(const store::LeaseKey&, std::string_view, Deadline) override {}
   std::vector<store::WaitEdge> chain(std::string_view, std::string_view, Deadline) override { return edges; }
@@ -30,7 +30,7 @@ class FakeWaiterTable final : public store::WaiterTable {
   std::vector<Sharer> sharers(std::string_view, Deadline) override { return {}; }
 
   // Set before use:
-  std::function<std::optional<Token>(const store::LeaseKey&, const store::AcquireRequest&)> on_hand_over{};
+  std::function<bool(const store::LeaseKey&, const store::AcquireRequest&, std::int64_t tokens)> on_hand_over{};
   std::function<void(std::string_view name)> on_want{};
   std::vector<store::WaitEdge> edges{};  // whoever asks for a chain is answered this one
 };

@@ -32,10 +32,11 @@ TEST_CASE("who is handed the lock has what it asked for: its at-least time, meta
     Duration lease, at_least;
   };
   std::optional<Asked> asked;
-  table->waiting().on_hand_over = [&](const dlock::store::LeaseKey& from, const dlock::store::AcquireRequest& to) {
+  table->waiting().on_hand_over = [&](const dlock::store::LeaseKey& from, const dlock::store::AcquireRequest& to,
+                                      std::int64_t) {
     asked = {std::string(to.node), std::string(to.label), std::string(to.metadata), to.lease, to.at_least};
     CHECK(table->release(from, Deadline::max()));
-    return table->acquire(to, Deadline::max()).token;
+    return table->acquire(to, Deadline::max()).token.has_value();
   };
   const dlock::LockOptions wanted{
       .lease = 7min, .at_least = 1us, .renew = false, .label = "heir", .metadata = "the heir's"};

@@ -106,13 +106,13 @@ TEST_CASE("a renewal that takes long is trusted from its sending") {
 TEST_CASE("a hand-over that takes long is trusted from its sending") {
   Bench bench({.reentrance = Reentrance::none, .polling = {.first = 1h, .longest = 1h}, .listen = false});
   std::optional<Instant> asked;
-  bench.table->waiting().on_hand_over = [&](const dlock::store::LeaseKey& from,
-                                            const dlock::store::AcquireRequest& to) {
+  bench.table->waiting().on_hand_over = [&](const dlock::store::LeaseKey& from, const dlock::store::AcquireRequest& to,
+                                            std::int64_t) {
     asked = BootClock::now();
     REQUIRE(bench.table->release(from, dlock::Deadline::max()));
     const auto granted = bench.table->acquire(to, dlock::Deadline::max());
     takes_long();
-    return granted.token;
+    return granted.token.has_value();
   };
   // Only to who sleeps is anything handed over: who does not yet by then takes what is freed.
   REQUIRE(eventually([&] {
