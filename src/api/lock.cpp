@@ -17,6 +17,8 @@ namespace {
 
 // What a Lock that was moved from answers where it cannot throw.
 const std::string nothing;
+// The owner of a lock that was passed on: in its row is that of who has it now.
+const std::string nobody(32, '0');
 
 std::stop_token stopped() noexcept {
   static const std::stop_source source = [] {
@@ -88,7 +90,8 @@ Grant Lock::detach() {
 
 Grant Lock::grant() const {
   check_not_moved_from();
-  return {token(), owner()};
+  const auto& owner = this->owner();
+  return {grant_->held->row_token(), owner};
 }
 
 Lock::Handle* Lock::used() const noexcept {
@@ -109,8 +112,9 @@ Token Lock::token() const noexcept {
 const std::string& Lock::owner() const noexcept {
   const auto* handle = used();
   if (handle == nullptr) return nothing;
-  if (!planted("named_and_passed_on")) handle->held->pin();  // whoever is told may ask for it by that
-  return handle->held->owner();
+  if (planted("named_and_passed_on")) return handle->held->owner();
+  handle->held->pin();  // whoever is told may ask for it by that
+  return handle->held->was_passed_on() ? nobody : handle->held->owner();
 }
 
 std::stop_token Lock::lost() const noexcept {

@@ -21,7 +21,7 @@ using engine::Lease;
 
 // A grant begins: it is kept, watched, counted and told of.
 void Core::hold(const std::shared_ptr<Lease>& held, const engine::JobRef& job, Instant called) {
-  const bool unnamed = held->passed.reserved > 0;
+  const bool unnamed = held->passed.reserved > 0 || held->unnamed;
   held->taken_by(job, unnamed ? engine::JobRef{} : job);
   if (unnamed && job && !planted("passed_on_unnamed")) job->add({weak_from_this(), held});
   watch(held);

@@ -91,6 +91,7 @@ std::optional<std::shared_ptr<Lease>> Core::take_up(Request& request, const stor
     return std::nullopt;
   request.in_doubt = false;
   held->unanswered = request.unanswered;
+  held->unnamed = request.handed;
   held->in_mode(request.mode);
   held->passed.since = now;
   held->say(request.options);

@@ -43,6 +43,39 @@ TEST_CASE("asked again after a lost answer, the same lease is handed over once")
   CHECK_FALSE(from.hand_over(to));
 }
 
+TEST_CASE("a hand-over that is repeated late takes nothing back of what its row has said since") {
+  Database database;
+  const auto table = database.table();
+  Hand from(*table, 1), to(*table, 2);
+  REQUIRE(from.barge());
+  REQUIRE(from.hand_over(to));
+  const std::string actor(32, 'a');
+  database.admin().run("UPDATE resource_lock SET meta = 'since', actor = '" + actor + "' WHERE name = 'job'");
+  CHECK(from.hand_over(to));
+  CHECK(table->inspect("job", soon())->metadata == "since");
+  CHECK(database.admin().number("SELECT count(*) FROM resource_lock WHERE name = 'job' AND actor = '" + actor + "'") ==
+        1);
+  CHECK(to.release());
+}
+
+TEST_CASE("a hand-over may keep tokens for who is handed the lease: the row has the last of them") {
+  Database database;
+  const auto table = database.table();
+  Hand from(*table, 1), to(*table, 2), next(*table, 3);
+  REQUIRE(from.barge());
+  const auto before = number(from.token());
+  const auto token = from.hand_over(to, {}, 100);
+  REQUIRE(token);
+  CHECK(number(*token) == before + 100);
+  CHECK(table->inspect("job", soon())->token == *token);
+  CHECK(from.hand_over(to, {}, 100) == token);
+  CHECK_FALSE(from.hand_over(to, {}, 99));
+  CHECK(to.release());
+  REQUIRE(next.barge());
+  CHECK(number(next.token()) == before + 101);
+  CHECK(next.release());
+}
+
 TEST_CASE("nothing is handed over after the loss of the lease") {
   Database database;
   const auto table = database.table();

@@ -129,13 +129,17 @@ TEST_CASE("a grant that was named to others ends as theirs, too: nobody adopts i
   CHECK(scene.owner() != grant.owner);
   CHECK_FALSE(other.adopt("job", grant).has_value());
   CHECK_FALSE(other.renew("job", grant));
+  // One that nobody had asked for names nobody.
+  CHECK(scene.before.owner() == std::string(32, '0'));
+  CHECK_FALSE(other.adopt("job", scene.before.grant()).has_value());
   CHECK(last.valid());
 }
 
-TEST_CASE("a grant that was passed on can be renewed and adopted by its token and owner, although its row is ahead") {
+TEST_CASE("a grant that was passed on can be renewed and adopted by what names it, which is the token of its row") {
   Scene scene;
   auto other = scene.database.engine({.label = "another"});
   const auto grant = scene.held.grant();
+  CHECK(grant.token == scene.row.token);
   CHECK(other.renew("job", grant));
   CHECK(other.renew("job", grant, 2min));
   CHECK(other.inspect("job")->lease == 2min);

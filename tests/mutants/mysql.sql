@@ -120,9 +120,16 @@ IF(:at_least >= 0, 0, l.acquired_at)
 -- mutant: hand_over_mute
 -- statement: hand_over
 -- from:
-l.meta = :meta
+l.meta, :meta)
 -- to:
-l.meta = LEFT(:meta, 0)
+l.meta, LEFT(:meta, 0))
+
+-- mutant: late_hand_over_names
+-- statement: hand_over
+-- from:
+IF(l.owner = :new_owner, l.actor, :actor)
+-- to:
+IF(l.owner = :new_owner, :actor, :actor)
 
 -- mutant: taken_opens
 -- statement: taken

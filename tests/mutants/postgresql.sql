@@ -115,9 +115,16 @@ WHEN :at_least::bigint >= 0 THEN 0
 -- mutant: hand_over_mute
 -- statement: hand_over
 -- from:
-meta = :meta::text
+ELSE :meta::text END
 -- to:
-meta = left(:meta::text, 0)
+ELSE left(:meta::text, 0) END
+
+-- mutant: late_hand_over_names
+-- statement: hand_over
+-- from:
+THEN l.actor ELSE :actor::text END
+-- to:
+THEN :actor::text ELSE :actor::text END
 
 -- mutant: taken_opens
 -- statement: taken

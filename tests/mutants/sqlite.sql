@@ -71,9 +71,16 @@ WHEN :at_least >= 0 THEN 0
 -- mutant: hand_over_mute
 -- statement: hand_over
 -- from:
-meta = :meta
+ELSE :meta END
 -- to:
-meta = substr(:meta, 1, 0)
+ELSE substr(:meta, 1, 0) END
+
+-- mutant: late_hand_over_names
+-- statement: hand_over
+-- from:
+THEN l.actor ELSE :actor END
+-- to:
+THEN :actor ELSE :actor END
 
 -- mutant: taken_opens
 -- statement: taken

@@ -104,7 +104,8 @@ UPDATE {{lock}} l
        l.expires_at = GREATEST(IF(l.owner = :new_owner, l.expires_at, 0),
                                TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
        l.reopens_at = IF(l.owner = :new_owner, l.reopens_at, IF(:at_least = 0, 0, l.acquired_at + :at_least)),
-       l.owner = :new_owner, l.node = :node, l.label = :label, l.actor = :actor, l.mode = '', l.meta = :meta,
+       l.actor = IF(l.owner = :new_owner, l.actor, :actor), l.meta = IF(l.owner = :new_owner, l.meta, :meta),
+       l.owner = :new_owner, l.node = :node, l.label = :label, l.mode = '',
        l.next_ticket = GREATEST(l.next_ticket, :ticket), l.served_ticket = GREATEST(l.served_ticket, :ticket)
  WHERE l.name = :name
    AND ((l.owner = :new_owner AND l.token = :token + :tokens)

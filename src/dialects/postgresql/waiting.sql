@@ -81,7 +81,8 @@ DELETE FROM {{waiter}} AS w USING unnest(:name::text[], :owner::text[]) AS x (na
 -- the lock on the row.
 UPDATE {{lock}} AS l
    SET token = :token::bigint + :tokens::bigint, owner = :new_owner::text, node = :node::text, label = :label::text,
-       actor = :actor::text, mode = '', meta = :meta::text,
+       mode = '', actor = CASE WHEN l.owner = :new_owner::text THEN l.actor ELSE :actor::text END,
+       meta = CASE WHEN l.owner = :new_owner::text THEN l.meta ELSE :meta::text END,
        lease_us = CASE WHEN l.owner = :new_owner::text THEN greatest(l.lease_us, :lease::bigint) ELSE :lease::bigint END,
        acquired_at = CASE WHEN l.owner = :new_owner::text THEN l.acquired_at ELSE n.now END,
        expires_at = CASE WHEN l.owner = :new_owner::text THEN greatest(l.expires_at, n.now + :lease::bigint)

@@ -77,7 +77,9 @@ DELETE FROM {{waiter}}
 -- here. The row has the last of `tokens`: those before it are left to the process that asks. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
 -- nothing.
 UPDATE {{lock}} AS l
-   SET token = :token + :tokens, owner = :new_owner, node = :node, label = :label, actor = :actor, mode = '', meta = :meta,
+   SET token = :token + :tokens, owner = :new_owner, node = :node, label = :label, mode = '',
+       actor = CASE WHEN l.owner = :new_owner THEN l.actor ELSE :actor END,
+       meta = CASE WHEN l.owner = :new_owner THEN l.meta ELSE :meta END,
        lease_us = CASE WHEN l.owner = :new_owner THEN max(l.lease_us, :lease) ELSE :lease END,
        acquired_at = CASE WHEN l.owner = :new_owner THEN l.acquired_at ELSE t.now END,
        expires_at = CASE WHEN l.owner = :new_owner THEN max(l.expires_at, t.now + :lease) ELSE t.now + :lease END,

@@ -17,17 +17,6 @@ inline namespace v0 {
 
 using engine::Lease;
 
-namespace {
-
-// Whether a row of the grant's owner is the grant's. It may keep more tokens for the process that has made the grant, of
-// which the grant's is then the last that was given out: what is named to others is passed on by a statement alone.
-bool is_row_of(const Holder& row, const Grant& grant) {
-  const auto ahead = number(row.token) - number(grant.token);
-  return ahead == 0 || (row.passed_on && ahead > 0 && ahead <= engine::most_reserved);
-}
-
-}  // namespace
-
 std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const LockOptions& given) {
   const engine::OnBehalf behalf(given);
   const auto& options = behalf.options();
@@ -36,8 +25,7 @@ std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const L
   if (!row || row->owner.empty()) return nullptr;
   // The row is that of all who hold it; of a node they have its token.
   const bool shared = row->mode == Mode::shared || row->mode == Mode::permits;
-  const auto before = adoptions_.take(name.text(), grant);
-  if (!shared && !is_row_of(*row, grant) && row->owner != before) return nullptr;
+  if (!shared && row->token != grant.token) return nullptr;
   if (row->mode == Mode::node)
     throw Error(Fault::misuse,
                 fmt::format("the lock {} (token {}) is shared by the entries of the node {}: it is not adopted, "
@@ -46,9 +34,10 @@ std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const L
   auto known = options;
   if (!known.lease) known.lease = row->lease;
   const auto terms = terms_of(known);
+  const auto before = adoptions_.take(name.text(), grant);
   auto heir = before.value_or(random_identity());
   if (!shared && row->owner != grant.owner && row->owner != heir) return nullptr;
-  store::LeaseKey from{name.text(), grant.owner, shared ? grant.token : row->token};
+  store::LeaseKey from{name.text(), grant.owner, grant.token};
   from.mode = row->mode;
   const engine::SessionId actor(engine_id_, options.job ? engine::id_of(options.job.name()) : heir);
   store::AcquireRequest to{name,
@@ -77,35 +66,28 @@ std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const L
   if (planted("adopt_trusts_answer")) sent = BootClock::now();
   auto held = std::make_shared<Lease>(name, heir, grant.token, terms, sent, begun);
   held->in_mode(*adopted);
-  if (!shared) held->passed.reserved = static_cast<std::uint32_t>(number(row->token) - number(grant.token));
-  if (!planted("adopted_passed_on")) held->pin();  // its row names whom it is given to
   held->say(options);
   events_->counters().adopted.add();
   watch(held);
   return held;
 }
 
-bool Core::renew(const Name& name, const Grant& grant, std::optional<Duration> given) {
+bool Core::renew(const Name& name, const Grant& grant, std::optional<Duration> lease) {
+  if (lease) {
+    static_cast<void>(with_margin({*lease}));  // nobody could trust less
+  } else {
+    const auto row = inspect(name);
+    if (!row || (row->mode == Mode::exclusive && (row->token != grant.token || row->owner != grant.owner)))
+      return false;
+    lease = row->lease;
+  }
   store::LeaseKey key{name.text(), grant.owner, grant.token};
-  auto lease = given.value_or(Duration{});
   const auto renews = [&](Mode mode) {
     key.mode = mode;
-    return retry(soon(), [&](Deadline until) { return table_->extend(key, lease, {}, until); }) != store::Renewed::lost;
+    return retry(soon(), [&](Deadline until) { return table_->extend(key, *lease, {}, until); }) !=
+           store::Renewed::lost;
   };
-  if (given) {
-    static_cast<void>(with_margin({lease}));  // nobody could trust less
-    if (renews(Mode::exclusive) || renews(Mode::shared)) return true;
-  }
-  const auto row = inspect(name);
-  if (!row) return false;
-  if (row->mode == Mode::exclusive) {
-    if (row->owner != grant.owner || !is_row_of(*row, grant) || (given && row->token == grant.token)) return false;
-    key.token = row->token;
-  } else if (given) {
-    return false;
-  }
-  if (!given) lease = row->lease;
-  return renews(Mode::exclusive) || (!given && renews(Mode::shared));
+  return renews(Mode::exclusive) || renews(Mode::shared);
 }
 
 }  // namespace v0

@@ -76,6 +76,13 @@ class Lease {
   // From now on another owner has to stand in its row before it can be somebody else's.
   void pin() const noexcept { pinned_.store(true); }
   bool pinned() const noexcept { return pinned_.load(); }
+  // It is somebody else's from now on, in the same row. False: it is pinned. Who pins it to name it to others looks whether it
+  // was passed on before: then nothing names it any more.
+  bool pass_on() noexcept {
+    passed_on_.store(true);
+    return !pinned();
+  }
+  bool was_passed_on() const noexcept { return passed_on_.load(); }
   // Whether it is to be renewed at all: shorter leases than some are over before a renewal could be confirmed.
   bool renewable() const noexcept { return renewable_.load(std::memory_order_acquire); }
   Terms terms() const;
@@ -162,10 +169,12 @@ class Lease {
 
   // Some attempt at this grant got no answer, and may still take effect.
   std::atomic<bool> unanswered{false};
+  bool unnamed = false;  // its row may not name its job. Set before the grant is shared.
 
  private:
   std::atomic<bool> adrift_{false};          // moved, and not used since; here these take no room
   mutable std::atomic<bool> pinned_{false};  // see pin()
+  std::atomic<bool> passed_on_{false};       // in memory, or was about to be
 
  public:
   // Guarded by the mutex of ReentranceTable: how many Locks share this grant (none: it was let go of without being released;

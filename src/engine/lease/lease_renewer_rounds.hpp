@@ -226,6 +226,7 @@ struct LeaseRenewer::State {
         try_again(held, next, "the row is locked by another transaction");
         return;
       case store::Renewed::lost:
+        held->pin();  // not passed on either, until its loss is told
         drop(held);
         if (!held->ended()) refused.push_back(held);
         return;

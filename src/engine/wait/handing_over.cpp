@@ -67,7 +67,8 @@ bool Core::pass_on(const std::shared_ptr<Lease>& held, const WaitQueues::WaiterP
   if (held->pinned() || held->unanswered) return false;
   const auto& wanted = WaitQueues::wanted(waiter);
   const auto terms = held->terms();
-  const bool plain = WaitQueues::ticket(waiter) == 0 && !wanted.in_doubt && is_plain(wanted.options, wanted.terms);
+  const bool plain = WaitQueues::ticket(waiter) == 0 && !WaitQueues::enrolled(waiter) && !wanted.in_doubt &&
+                     is_plain(wanted.options, wanted.terms);
   if (!plain && !planted("passed_on_to_anyone")) return false;
   if (terms != wanted.terms && !planted("passed_on_other_terms")) return false;
   const auto now = BootClock::now();
@@ -77,6 +78,7 @@ bool Core::pass_on(const std::shared_ptr<Lease>& held, const WaitQueues::WaiterP
   auto next = std::make_shared<Lease>(wanted.name, held->owner(), Token{number(held->token()) + 1}, wanted.terms,
                                       planted("passed_on_trusts_now") ? now : asked);
   next->passed = {held->passed.times, held->passed.reserved - 1, held->passed.since};
+  if (!held->pass_on()) return false;  // it was named to somebody just now
   settle(held, waiter, next);
   return true;
 }
@@ -101,8 +103,15 @@ bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool&
   if (yields) return false;
   const auto waiter = queues_->reserve(held->name());
   if (!waiter) return false;
-  if (pass_on(held, waiter)) return true;
-  const auto reserved = reserved_for(*held, waiter);
+  std::uint32_t reserved = 0;
+  try {
+    // A release that got no answer may have freed the row, or may yet.
+    if (!in_doubt && pass_on(held, waiter)) return true;
+    reserved = reserved_for(*held, waiter);
+  } catch (...) {  // out of memory
+    queues_->settle(waiter, nullptr);
+    throw;
+  }
   const auto& wanted = WaitQueues::wanted(waiter);
   const auto owner = wanted.owner;
   const engine::SessionId nobody(engine_id_, no_job);

@@ -229,6 +229,7 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
   if (status.notified && !status.yields)
     if (auto held = attempt()) return held;
   if (status.ask) {
+    request_.handed = true;
     request_.unanswered = true;  // and stays so: what was handed over may come late
     if (auto held = attempt()) return held;
   }
@@ -236,6 +237,7 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
   if (request_.row_locked) return nullptr;
   // What is in the way may be an attempt of this request, or of one that is over here, that took effect late.
   if (availability.owner == request_.owner) {
+    request_.handed = true;
     if (auto held = attempt()) return held;
     availability = look();
   } else if (core_.free_late_grant(request_.name, availability,
@@ -305,6 +307,7 @@ std::shared_ptr<Lease> Core::QueuedAcquire::accept(std::shared_ptr<Lease> held) 
     return nullptr;
   }
   core_.forget(held);
+  request_.handed = true;
   request_.in_doubt = true;
   if (held->ends() != Instant::max()) request_.begun = held->ends() - request_.terms.max_hold;
   return core_.try_once(request_, std::min(patience_.deadline, step_end_), patience_.stop);
