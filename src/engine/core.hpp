@@ -210,11 +210,10 @@ class Core : public std::enable_shared_from_this<Core> {
   std::optional<Released> leave(Releasing& one);
   Released free(Releasing& one, Instant deadline);
   bool hand_over(const std::shared_ptr<engine::Lease>& held, Instant deadline, bool& in_doubt, bool& yields);
-  std::uint32_t reserved_for(const engine::Lease& held, const engine::WaitQueues::WaiterPtr& waiter);
-  bool keeps_history();
-  void settle(const std::shared_ptr<engine::Lease>& held, const engine::WaitQueues::WaiterPtr& waiter,
-              const std::shared_ptr<engine::Lease>& next);
-  bool pass_on(const std::shared_ptr<engine::Lease>& held, const engine::WaitQueues::WaiterPtr& waiter);
+  std::uint32_t reserved_for(const engine::Lease& held, const engine::WaitQueues::WaiterPtr& waiter, Instant deadline);
+  bool keeps_history(Instant deadline);
+  std::shared_ptr<engine::Lease> pass_on(const std::shared_ptr<engine::Lease>& held,
+                                         const engine::WaitQueues::WaiterPtr& waiter);
   void disown(const engine::Lease& held, const std::string& heir);
   Taken lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until, const LockOptions* lease);
   void tell_deadlock(const Request& request, const Error& error);

@@ -9,7 +9,9 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,7 +27,10 @@ class Relay {
     std::size_t waiting = engine.stats().waiting["job"];
     for (const auto& wish : wishes) {
       threads_.emplace_back([this, &engine, wish] {
-        auto lock = engine.try_lock_for("job", std::chrono::minutes{2}, wish);
+        std::optional<Lock> lock;
+        try {
+          lock = engine.try_lock_for("job", std::chrono::minutes{2}, wish);
+        } catch (const std::exception& error) { MESSAGE("a thread of the relay: " << error.what()); }
         const std::lock_guard guard(mutex_);
         if (lock) granted_.push_back(std::move(*lock));
         came_.notify_all();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace dlock {
 inline namespace v0 {
@@ -30,27 +31,47 @@ bool is_plain(const LockOptions& options, const Lease::Terms& terms) {
          terms.max_hold == Duration{};
 }
 
+// The head of a line that a releaser has to tell how it ended: at the latest here that nobody knows, so that it asks.
+class Reserved {
+ public:
+  Reserved(WaitQueues& queues, WaitQueues::WaiterPtr waiter) noexcept : queues_(queues), waiter_(std::move(waiter)) {}
+  ~Reserved() { static_cast<void>(settle(nullptr, true)); }
+  Reserved(const Reserved&) = delete;
+  Reserved& operator=(const Reserved&) = delete;
+  // As WaitQueues::settle, for the first time; true after that.
+  bool settle(std::shared_ptr<Lease> grant, bool doubt = false) {
+    const auto waiter = std::exchange(waiter_, nullptr);
+    return !waiter || queues_.settle(waiter, std::move(grant), doubt);
+  }
+
+ private:
+  WaitQueues& queues_;
+  WaitQueues::WaiterPtr waiter_;
+};
+
 }  // namespace
 
 // How many tokens the row is to keep for those in this process who may follow. 0: it goes on by statements alone.
-std::uint32_t Core::reserved_for(const Lease& held, const WaitQueues::WaiterPtr& waiter) {
+std::uint32_t Core::reserved_for(const Lease& held, const WaitQueues::WaiterPtr& waiter, Instant deadline) {
   if (options_.hand_overs.local <= Duration{}) return 0;
   const auto& wanted = WaitQueues::wanted(waiter);
-  if (WaitQueues::ticket(waiter) != 0 || wanted.in_doubt || !is_plain(wanted.options, wanted.terms)) return 0;
+  if (WaitQueues::ticket(waiter) != 0 || wanted.by_statement || !is_plain(wanted.options, wanted.terms)) return 0;
   if (held.passed.times == 0 && !WaitQueues::followed(waiter)) return 0;
-  return keeps_history() && !planted("passed_on_unrecorded") ? 0 : engine::most_reserved;
+  return keeps_history(deadline) && !planted("passed_on_unrecorded") ? 0 : engine::most_reserved;
 }
 
-// Asked once in a while: it may be made while this runs. Where nobody answers, as if there were one.
-bool Core::keeps_history() {
+// Asked once in a while: it may be made while this runs. Where nobody answers, or there is little time, as if there were one.
+bool Core::keeps_history(Instant deadline) {
   const auto now = BootClock::now();
+  const auto until = shortly(now);
   auto asked = history_asked_.load();
   if (now - Instant{BootClock::duration{asked}} < longest_unaware) return history_kept_.load();
-  // Those who come meanwhile go by what was known.
+  if (deadline - now < 2 * (until - now)) return true;
   if (!history_asked_.compare_exchange_strong(asked, now.time_since_epoch().count())) return history_kept_.load();
   bool kept = true;
+  history_kept_.store(kept);  // for those who come meanwhile
   try {
-    kept = table_->keeps_history(shortly(now));
+    kept = table_->keeps_history(until);
   } catch (const Failure&) {  // the hand-over tells what is wrong, if it still is
   }
   history_kept_.store(kept);
@@ -59,38 +80,26 @@ bool Core::keeps_history() {
 
 // Gives what was let go of to the head of the line without a statement: the same row and owner, the next of the tokens that
 // it keeps for this process, and the trust that its last confirmation has left. Only shortly after the database was asked,
-// so that others get their turn as if it always were. False: a statement has to.
-bool Core::pass_on(const std::shared_ptr<Lease>& held, const WaitQueues::WaiterPtr& waiter) {
+// so that others get their turn as if it always were. Empty: a statement has to.
+std::shared_ptr<Lease> Core::pass_on(const std::shared_ptr<Lease>& held, const WaitQueues::WaiterPtr& waiter) {
   if (held->passed.reserved <= 1 && !planted("passed_on_past_range"))
-    return false;  // with none left it would name a job
+    return nullptr;  // with none left it would name a job
   // Somebody may know the grant by its row, where nothing would tell it from the next.
-  if (held->pinned() || held->unanswered) return false;
+  if (held->pinned() || held->unanswered) return nullptr;
   const auto& wanted = WaitQueues::wanted(waiter);
   const auto terms = held->terms();
-  const bool plain = WaitQueues::ticket(waiter) == 0 && !WaitQueues::enrolled(waiter) && !wanted.in_doubt &&
-                     is_plain(wanted.options, wanted.terms);
-  if (!plain && !planted("passed_on_to_anyone")) return false;
-  if (terms != wanted.terms && !planted("passed_on_other_terms")) return false;
+  const bool plain = WaitQueues::ticket(waiter) == 0 && !wanted.by_statement && is_plain(wanted.options, wanted.terms);
+  if (!plain && !planted("passed_on_to_anyone")) return nullptr;
+  if (terms != wanted.terms && !planted("passed_on_other_terms")) return nullptr;
   const auto now = BootClock::now();
   const auto asked = held->last_sent();
-  if (now - asked >= options_.hand_overs.local && !planted("passed_on_for_ever")) return false;
-  if (held->trusted_until() - now < (terms.lease - terms.margin) / 2 && !planted("passed_on_worn_out")) return false;
+  if (now - asked >= options_.hand_overs.local && !planted("passed_on_for_ever")) return nullptr;
+  if (held->trusted_until() - now < (terms.lease - terms.margin) / 2 && !planted("passed_on_worn_out")) return nullptr;
   auto next = std::make_shared<Lease>(wanted.name, held->owner(), Token{number(held->token()) + 1}, wanted.terms,
                                       planted("passed_on_trusts_now") ? now : asked);
   next->passed = {held->passed.times, held->passed.reserved - 1, held->passed.since};
-  if (!held->pass_on()) return false;  // it was named to somebody just now
-  settle(held, waiter, next);
-  return true;
-}
-
-// `held` has ended, and `next` is whoever's the place in line is.
-void Core::settle(const std::shared_ptr<Lease>& held, const WaitQueues::WaiterPtr& waiter,
-                  const std::shared_ptr<Lease>& next) {
-  const auto& wanted = WaitQueues::wanted(waiter);
-  events_->emit(Event::Kind::released, *held);
-  hold(next, wanted.job, wanted.since);
-  // Who has given up in the meantime has said no: then it is the next one's, or free.
-  if (!queues_->settle(waiter, next)) release(next, options_.timeouts.release);
+  if (!held->pass_on()) return nullptr;  // it was named to somebody just now
+  return next;
 }
 
 // Gives what is held to the head of the line in this process, so that it is never free in between. False: it is still to be
@@ -103,54 +112,58 @@ bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool&
   if (yields) return false;
   const auto waiter = queues_->reserve(held->name());
   if (!waiter) return false;
-  std::uint32_t reserved = 0;
-  try {
-    // A release that got no answer may have freed the row, or may yet.
-    if (!in_doubt && pass_on(held, waiter)) return true;
-    reserved = reserved_for(*held, waiter);
-  } catch (...) {  // out of memory
-    queues_->settle(waiter, nullptr);
-    throw;
-  }
+  Reserved place(*queues_, waiter);
   const auto& wanted = WaitQueues::wanted(waiter);
-  const auto owner = wanted.owner;
-  const engine::SessionId nobody(engine_id_, no_job);
-  store::AcquireRequest ask{wanted.name,
-                            owner,
-                            options_.node,
-                            wanted.options.label ? std::string_view{*wanted.options.label} : options_.label,
-                            reserved > 0 ? nobody.view() : std::string_view{wanted.actor},
-                            wanted.terms.lease,
-                            wanted.options.at_least,
-                            wanted.options.metadata,
-                            WaitQueues::ticket(waiter)};
-  if (planted("handed_without_at_least")) ask.at_least = {};
-  if (planted("handed_without_metadata")) ask.metadata = {};
-  bool handed = false;
-  const auto begun = BootClock::now();
-  Instant sent{};
+  // A release that got no answer may have freed the row, or may yet.
+  auto next = in_doubt ? nullptr : pass_on(held, waiter);
+  if (!next) {
+    const auto reserved = reserved_for(*held, waiter, deadline);
+    const auto owner = wanted.owner;
+    const engine::SessionId nobody(engine_id_, no_job);
+    store::AcquireRequest ask{wanted.name,
+                              owner,
+                              options_.node,
+                              wanted.options.label ? std::string_view{*wanted.options.label} : options_.label,
+                              reserved > 0 ? nobody.view() : std::string_view{wanted.actor},
+                              wanted.terms.lease,
+                              wanted.options.at_least,
+                              wanted.options.metadata,
+                              WaitQueues::ticket(waiter)};
+    if (planted("handed_without_at_least")) ask.at_least = {};
+    if (planted("handed_without_metadata")) ask.metadata = {};
+    bool handed = false;
+    const auto begun = BootClock::now();
+    Instant sent{};
+    try {
+      handed = retry(deadline, {}, in_doubt, [&](Deadline until) {
+        sent = BootClock::now();
+        ask.lease = wanted.terms.left_of_lease(begun, sent);
+        return table_->waiting().hand_over(held->key(), ask, std::int64_t{1} + reserved, until);
+      });
+    } catch (...) {
+      if (!place.settle(nullptr, true)) disown(*held, owner);
+      throw;
+    }
+    if (!handed) {
+      if (!place.settle(nullptr, in_doubt) && in_doubt) disown(*held, owner);
+      return false;
+    }
+    if (planted("hand_over_trusts_answer")) sent = BootClock::now();
+    next = std::make_shared<Lease>(wanted.name, owner, Token{number(held->row_token()) + 1}, wanted.terms, sent, begun);
+    next->passed = {passed.times + 1, reserved, passed.since};
+    // A repeat may still take effect, when the row is somebody else's of this process.
+    if (in_doubt) next->pin();
+    next->say(wanted.options);
+  }
+  events_->emit(Event::Kind::released, *held);
   try {
-    handed = retry(deadline, {}, in_doubt, [&](Deadline until) {
-      sent = BootClock::now();
-      ask.lease = wanted.terms.left_of_lease(begun, sent);
-      return table_->waiting().hand_over(held->key(), ask, std::int64_t{1} + reserved, until);
-    });
+    hold(next, wanted.job, wanted.since);
   } catch (...) {
-    if (!queues_->settle(waiter, nullptr, true)) disown(*held, owner);
+    forget(next);
     throw;
   }
-  if (!handed) {
-    if (!queues_->settle(waiter, nullptr, in_doubt) && in_doubt) disown(*held, owner);
-    return false;
-  }
-  if (planted("hand_over_trusts_answer")) sent = BootClock::now();
-  auto next =
-      std::make_shared<Lease>(wanted.name, owner, Token{number(held->row_token()) + 1}, wanted.terms, sent, begun);
-  next->passed = {passed.times + 1, reserved, passed.since};
-  // A repeat may still take effect, when the row is somebody else's of this process.
-  if (in_doubt) next->pin();
-  next->say(wanted.options);
-  settle(held, waiter, next);
+  // Who has given up in the meantime has said no: then it is the next one's, or free.
+  if (!place.settle(next)) release(next, options_.timeouts.release);
   return true;
 }
 

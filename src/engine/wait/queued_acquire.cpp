@@ -100,6 +100,7 @@ Core::QueuedAcquire::Step Core::QueuedAcquire::attend() {
   until_ = patience_.deadline;
   core_.notifier_.ensure_running();
   const auto status = core_.queues_->attend(waiter_);
+  if (status.ask) request_.handed = request_.unanswered = true;  // and stays so: what was handed over may come late
   if (auto held = core_.enter_by_job(request_, patience_.deadline)) return settle_for(std::move(held));
   if (status.dead) row_ = RowState::wanted;
   if (row_ == RowState::none && (in_turn_ || request_.may_hold_something())) row_ = RowState::wanted;
@@ -111,7 +112,7 @@ Core::QueuedAcquire::Step Core::QueuedAcquire::attend() {
   if (row_ == RowState::wanted) until_ = later(BootClock::now(), polling_.next());
   if (status.head && !(in_turn_ && request_.ticket == 0))
     if (auto held = lead(status)) return held;
-  wish_->in_doubt = request_.in_doubt || request_.unanswered;
+  wish_->by_statement = request_.in_doubt || request_.unanswered || has_row_;
   return std::nullopt;
 }
 
@@ -229,8 +230,6 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
   if (status.notified && !status.yields)
     if (auto held = attempt()) return held;
   if (status.ask) {
-    request_.handed = true;
-    request_.unanswered = true;  // and stays so: what was handed over may come late
     if (auto held = attempt()) return held;
   }
   auto availability = look();

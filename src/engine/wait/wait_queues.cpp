@@ -248,7 +248,6 @@ WaitQueues::WaiterPtr WaitQueues::reserve(const std::string& name) {
   const auto& head = found->second.queue.front();
   if (!head->takes_ || head->state_ != Waiter::State::asleep || head->status_.dead) return nullptr;
   head->followed_ = found->second.queue.size() > 1;
-  head->enrolled_ = head->row_ != RowKind::none;
   head->state_ = Waiter::State::reserved;  // it sleeps on, and learns of it when it wakes up before it is settled
   return head;
 }

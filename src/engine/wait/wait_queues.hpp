@@ -42,8 +42,9 @@ struct WaitRequest {
   std::string owner, actor;
   JobRef job;  // whose wish it is; empty: nobody's
   Instant since;
-  bool by_job = false;    // it may enter what its job is granted meanwhile
-  bool in_doubt = false;  // an attempt of its own got no answer; written by who waits, while nobody can reserve it
+  bool by_job = false;  // it may enter what its job is granted meanwhile
+  bool by_statement =
+      false;  // an attempt of its own got no answer, or it has a row; written while nobody can reserve it
 };
 
 // A line of waiters for each name. Only the head of a line talks to the database; the others sleep until they are the
@@ -100,8 +101,6 @@ class WaitQueues {
   static bool led_at_once(const WaiterPtr& waiter);
   // Whether others waited behind it when it was reserved.
   static bool followed(const WaiterPtr& waiter);
-  // Whether it had a row in the waiters' table then, under an owner of its own.
-  static bool enrolled(const WaiterPtr& waiter);
   // Gives the place up; `granted`: since it has its wish. What was handed to it meanwhile, or nothing.
   std::shared_ptr<Lease> leave(const WaiterPtr& waiter, bool granted = false);
 
@@ -201,7 +200,7 @@ class WaitQueues::Waiter {
   std::shared_ptr<WaitRequest> wish_;  // empty: an observer
   WaiterState status_;
   State state_ = State::awake;
-  bool takes_ = false, led_at_once_ = false, followed_ = false, enrolled_ = false;
+  bool takes_ = false, led_at_once_ = false, followed_ = false;
   bool notified_ = false, promoted_ = false, everything_ = false;
   RowKind row_ = RowKind::none;
   std::string holder_;
@@ -220,7 +219,6 @@ class WaitQueues::Waiter {
 inline const WaitRequest& WaitQueues::wanted(const WaiterPtr& waiter) { return *waiter->wish_; }
 inline std::int64_t WaitQueues::ticket(const WaiterPtr& waiter) { return waiter->status_.ticket; }
 inline bool WaitQueues::led_at_once(const WaiterPtr& waiter) { return waiter->led_at_once_; }
-inline bool WaitQueues::enrolled(const WaiterPtr& waiter) { return waiter->enrolled_; }
 inline bool WaitQueues::followed(const WaiterPtr& waiter) { return waiter->followed_; }
 inline const std::string& WaitQueues::name_of(const WaiterPtr& waiter) noexcept { return waiter->name_; }
 
