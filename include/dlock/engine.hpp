@@ -168,8 +168,9 @@ class DLOCK_EXPORT Engine {
   [[nodiscard]] bool wait_free(std::string_view name, SaturatingDuration wait, std::stop_token stop = {});
 
   // Takes charge of a grant made elsewhere (Lock::detach, try_lock_in, another process), and renews it on the way: by
-  // options.lease, or by the length it had. It keeps the token that Lock::grant told and gets another owner, in the same write: of two who
-  // adopt one grant one has it and the other gets an empty answer, and whoever held it under the old owner has lost it.
+  // options.lease, or by the length it had. It keeps the token that Lock::grant told and gets another owner, in the
+  // same write: of two who adopt one grant one has it and the other gets an empty answer, and whoever held it under the
+  // old owner has lost it.
   // Empty: it is not, or not any more, a grant of this name.
   // Whoever gets in_doubt adopts the grant again, through the same engine: nobody else can any more, if it was adopted.
   // Misuse for a grant that is shared by the entries of a node (Reentrance::node): enter it instead.

@@ -73,8 +73,8 @@ struct Holder {
   // last one that came; but the entries of a node have this token and node, and label and metadata are those of the first,
   // or what one of them wrote last.
   Mode mode = Mode::exclusive;
-  // It may go from hand to hand in its process without being written here (EngineOptions::hand_overs.local): the token may
-  // be ahead of its holder's, and it has been held since the first of these grants.
+  // It may go from hand to hand in its process without being written here (EngineOptions::hand_overs.local): the token
+  // may be ahead of its holder's, and it has been held since the first of these grants.
   bool passed_on = false;
   int entries = 0;          // those who share it, or the entries of a node; 1 for an exclusive grant, 0 when not held
   std::size_t waiters = 0;  // those whose waiting is written down: in order of arrival, or while holding something else

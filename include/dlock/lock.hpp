@@ -107,14 +107,14 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // takes at most timeouts.release (all of it in a transaction that has fenced the lock, and then for nothing).
   dlock::Grant detach();
 
-  // What names the lease to others: its owner, and the token of its row, which is larger than token() where the row keeps
-  // tokens for this process (Holder::passed_on). Whoever adopts it takes it away from this Lock.
+  // What names the lease to others: its owner, and the token of its row, which is larger than token() where the row
+  // keeps tokens for this process (Holder::passed_on). Whoever adopts it takes it away from this Lock.
   dlock::Grant grant() const;
 
   const std::string& name() const noexcept;
   Token token() const noexcept;
-  // 32 hexadecimal digits, random. They stand in the row of this grant alone, since a lock that was named to others is not
-  // passed on in memory (EngineOptions::hand_overs.local); of one that was, before anybody asked, they are zeros.
+  // 32 hexadecimal digits, random. They stand in the row of this grant alone, since a lock that was named to others is
+  // not passed on in memory (EngineOptions::hand_overs.local); of one that was, before anybody asked, they are zeros.
   const std::string& owner() const noexcept;
 
   // Set when the lease is lost, by a thread of the engine, at the latest when trust ends; also when Engine::release_all has

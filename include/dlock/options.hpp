@@ -123,11 +123,11 @@ struct EngineOptions {
   struct HandOvers {
     unsigned in_a_row = 16;                                    // 0 where processes are to take turns
     SaturatingDuration time = std::chrono::milliseconds{100};  // longer where the work under a lock takes that long
-    // For so long after the database was asked, a lock goes on in memory, without a statement, under tokens that its row
-    // keeps for this process: the token that others see in the table is ahead of the holder's. Only from one holder to
-    // another with the same lease and nothing else of its own (at_least, max_hold, label, job, metadata, a ticket), and not
-    // after the grant was fenced, extended or named to others (Lock::owner, grant, fence_sql). 0: never. Nor where a history
-    // is kept, which is looked at every second.
+    // For so long after the database was asked, a lock goes on in memory, without a statement, under tokens that its
+    // row keeps for this process: the token that others see in the table is ahead of the holder's. Only from one holder
+    // to another with the same lease and nothing else of its own (at_least, max_hold, label, job, metadata, a ticket),
+    // and not after the grant was fenced, extended or named to others (Lock::owner, grant, fence_sql). 0: never. Nor
+    // where a history is kept, which is looked at every second.
     SaturatingDuration local = std::chrono::milliseconds{10};
   };
   HandOvers hand_overs{};

@@ -66,9 +66,9 @@ class WaiterTable {
   // Takes out at most `limit` of those who have been dead for a minute; answers how many.
   virtual std::size_t forget_waiters(std::size_t limit, Deadline deadline) = 0;
 
-  // Gives a lease to somebody else, under the next token; its row has the last of so many `tokens`, the others of which the
-  // asker may give out as long as it is held. False: not handed over, since it is lost, has entries, is within its at-least
-  // time, or a live ticket comes before that of `to`.
+  // Gives a lease to somebody else, under the next token; its row has the last of so many `tokens`, the others of which
+  // the asker may give out as long as it is held. False: not handed over, since it is lost, has entries, is within its
+  // at-least time, or a live ticket comes before that of `to`.
   virtual bool hand_over(const LeaseKey& from, const AcquireRequest& to, std::int64_t tokens, Deadline deadline) = 0;
 
   // Names another actor in the row of a key that still stands.

@@ -1,4 +1,5 @@
-// This file knows the promise that a lock which goes on inside a process without a statement is the same lock for all others.
+// This file knows the promise that a lock which goes on inside a process without a statement is the same lock for all
+// others.
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

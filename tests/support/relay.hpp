@@ -19,8 +19,8 @@
 
 namespace dlock::test {
 
-// Threads that wait for "job" in this order, one for each wish, while somebody holds it. Each hands out what it is granted,
-// and ends. Threads: one.
+// Threads that wait for "job" in this order, one for each wish, while somebody holds it. Each hands out what it is
+// granted, and ends. Threads: one.
 class Relay {
  public:
   Relay(Engine& engine, const std::vector<LockOptions>& wishes) {

@@ -92,11 +92,12 @@ DELETE FROM {{waiter}}
    AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 60000000;
 
 -- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket, tokens) -> matched
--- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
--- here. The row has the last of `tokens`: those before it are left to the process that asks. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
--- nothing. Without a ticket only while none is outstanding: one could be drawn between the reading of the tickets and
--- the lock on the row. Assignments run from left to right: what still needs the old owner comes before the owner. The
--- number of matched rows is the answer.
+-- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that
+-- ends here. The row has the last of `tokens`: those before it are left to the process that asks. Once more after an
+-- answer that was lost: the row is the new owner's already, under that token, and loses nothing. Without a ticket
+-- only while none is outstanding: one could be drawn between the reading of the tickets and the lock on the row.
+-- Assignments run from left to right: what still needs the old owner comes before the owner. The number of matched
+-- rows is the answer.
 UPDATE {{lock}} l
    SET l.token = :token + :tokens,
        l.acquired_at = IF(l.owner = :new_owner, l.acquired_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),

@@ -75,10 +75,10 @@ DELETE FROM {{waiter}} AS w USING unnest(:name::text[], :owner::text[]) AS x (na
  WHERE w.name = x.name AND w.owner = x.owner AND w.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 60000000;
 
 -- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket, tokens)
--- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
--- here. The row has the last of `tokens`: those before it are left to the process that asks. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
--- nothing. Without a ticket only while none is outstanding: one could be drawn between the reading of the tickets and
--- the lock on the row.
+-- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that
+-- ends here. The row has the last of `tokens`: those before it are left to the process that asks. Once more after an
+-- answer that was lost: the row is the new owner's already, under that token, and loses nothing. Without a ticket
+-- only while none is outstanding: one could be drawn between the reading of the tickets and the lock on the row.
 UPDATE {{lock}} AS l
    SET token = :token::bigint + :tokens::bigint, owner = :new_owner::text, node = :node::text, label = :label::text,
        mode = '', actor = CASE WHEN l.owner = :new_owner::text THEN l.actor ELSE :actor::text END,

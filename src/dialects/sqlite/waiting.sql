@@ -73,9 +73,9 @@ DELETE FROM {{waiter}}
    AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - 60000000;
 
 -- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket, tokens)
--- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that ends
--- here. The row has the last of `tokens`: those before it are left to the process that asks. Once more after an answer that was lost: the row is the new owner's already, under that token, and loses
--- nothing.
+-- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that
+-- ends here. The row has the last of `tokens`: those before it are left to the process that asks. Once more after an
+-- answer that was lost: the row is the new owner's already, under that token, and loses nothing.
 UPDATE {{lock}} AS l
    SET token = :token + :tokens, owner = :new_owner, node = :node, label = :label, mode = '',
        actor = CASE WHEN l.owner = :new_owner THEN l.actor ELSE :actor END,

@@ -70,14 +70,14 @@ class Lease {
   Token row_token() const noexcept { return Token{number(token_) + passed.reserved}; }
   // With the length that a renewal or a fence may give it now: its lease, within max_hold.
   store::LeaseKey key() const;
-  // The same for whatever is asked about this very grant, beside its renewals and its release: that may take effect late,
-  // so that the grant is pinned to its row. Of a grant that has ended it is nobody's, and refused.
+  // The same for whatever is asked about this very grant, beside its renewals and its release: that may take effect
+  // late, so that the grant is pinned to its row. Of a grant that has ended it is nobody's, and refused.
   store::LeaseKey pinned_key() const;
   // From now on another owner has to stand in its row before it can be somebody else's.
   void pin() const noexcept { pinned_.store(true); }
   bool pinned() const noexcept { return pinned_.load(); }
-  // It is somebody else's from now on, in the same row. False: it is pinned. Who pins it to name it to others looks whether it
-  // was passed on before: then nothing names it any more.
+  // It is somebody else's from now on, in the same row. False: it is pinned. Who pins it to name it to others looks
+  // whether it was passed on before: then nothing names it any more.
   bool pass_on() noexcept {
     passed_on_.store(true);
     return !pinned();

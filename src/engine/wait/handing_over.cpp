@@ -1,5 +1,5 @@
-// Hands what is released to the next in line of this process, without its being free in between: by a statement, or for a
-// short time after one, which has reserved tokens for that, in memory.
+// Hands what is released to the next in line of this process, without its being free in between: by a statement, or for
+// a short time after one, which has reserved tokens for that, in memory.
 #include "engine/core.hpp"
 #include "engine/retry.hpp"
 #include "store/waiter_table.hpp"
@@ -60,7 +60,8 @@ std::uint32_t Core::reserved_for(const Lease& held, const WaitQueues::WaiterPtr&
   return keeps_history(deadline) && !planted("passed_on_unrecorded") ? 0 : engine::most_reserved;
 }
 
-// Asked once in a while: it may be made while this runs. Where nobody answers, or there is little time, as if there were one.
+// Asked once in a while: it may be made while this runs. Where nobody answers, or there is little time, as if there
+// were one.
 bool Core::keeps_history(Instant deadline) {
   const auto now = BootClock::now();
   const auto until = shortly(now);
@@ -78,9 +79,9 @@ bool Core::keeps_history(Instant deadline) {
   return kept;
 }
 
-// Gives what was let go of to the head of the line without a statement: the same row and owner, the next of the tokens that
-// it keeps for this process, and the trust that its last confirmation has left. Only shortly after the database was asked,
-// so that others get their turn as if it always were. Empty: a statement has to.
+// Gives what was let go of to the head of the line without a statement: the same row and owner, the next of the tokens
+// that it keeps for this process, and the trust that its last confirmation has left. Only shortly after the database
+// was asked, so that others get their turn as if it always were. Empty: a statement has to.
 std::shared_ptr<Lease> Core::pass_on(const std::shared_ptr<Lease>& held, const WaitQueues::WaiterPtr& waiter) {
   if (held->passed.reserved <= 1 && !planted("passed_on_past_range"))
     return nullptr;  // with none left it would name a job
@@ -102,8 +103,8 @@ std::shared_ptr<Lease> Core::pass_on(const std::shared_ptr<Lease>& held, const W
   return next;
 }
 
-// Gives what is held to the head of the line in this process, so that it is never free in between. False: it is still to be
-// freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have their turn.
+// Gives what is held to the head of the line in this process, so that it is never free in between. False: it is still
+// to be freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have their turn.
 bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt, bool& yields) {
   if (held->mode() != Mode::exclusive || !queues_->anybody(held->name())) return false;
   const auto& passed = held->passed;

@@ -43,8 +43,8 @@ struct WaitRequest {
   JobRef job;  // whose wish it is; empty: nobody's
   Instant since;
   bool by_job = false;  // it may enter what its job is granted meanwhile
-  bool by_statement =
-      false;  // an attempt of its own got no answer, or it has a row; written while nobody can reserve it
+  // An attempt of its own got no answer, or it has a row. Written while nobody can reserve it.
+  bool by_statement = false;
 };
 
 // A line of waiters for each name. Only the head of a line talks to the database; the others sleep until they are the
