@@ -37,7 +37,6 @@ struct Scene {
   explicit Scene(const LockOptions& last = {}, const LockOptions& first = {}, const EngineOptions& options = eager())
       : engine(database.engine(options)) {
     REQUIRE(eventually([&] { return goes_on(first, last); }));
-    CHECK(held.valid());
   }
 
   // Whoever is not asleep yet when it is its turn is granted the lock by a statement: then once more.
@@ -66,6 +65,7 @@ struct Scene {
 
 TEST_CASE("a lock goes on in memory under tokens of its own, all of them below that of its row, which says so") {
   Scene scene;
+  CHECK(scene.held.valid());
   CHECK(number(scene.held.token()) == number(scene.before.token()) + 1);
   CHECK(scene.row.token > scene.held.token());
   CHECK(scene.row.state == State::held);
@@ -207,18 +207,17 @@ TEST_CASE("trust is passed on as it is, and never begins anew") {
   }));
 }
 
-TEST_CASE("what can be trusted for less than half of its time is passed on by a statement, which renews it") {
-  const auto lease = 4s * slowness();
+TEST_CASE("what can be trusted for less than half of its time is passed on by a statement") {
+  // Half of it is over before who waits has a row, of whom it is true anyway. If it is lost, that changes nothing.
+  const auto lease = 1500ms;
   auto options = eager();
   options.lease = lease;
   const LockOptions unrenewed{.renew = false};
   Scene scene(unrenewed, unrenewed, options);
   const auto owner = scene.owner();
   CHECK(eventually([&] { return scene.held.remaining() < lease * 47 / 100; }));
-  const auto left = scene.held.remaining();
   const auto last = scene.next();
   CHECK(scene.owner() != owner);
-  CHECK(last.remaining() > left);
 }
 
 TEST_CASE("the database is asked again when hand_overs.local is over, and always where it is 0") {

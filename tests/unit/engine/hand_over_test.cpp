@@ -5,8 +5,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <future>
 #include <optional>
+#include <vector>
 
 using namespace std::chrono_literals;
 using namespace dlock::test;
@@ -60,4 +63,45 @@ TEST_CASE("who is handed the lock has what it asked for: its at-least time, meta
   CHECK(asked->metadata == "the heir's");
   CHECK(asked->lease == 7min);
   CHECK(asked->at_least == 1us);
+}
+
+TEST_CASE("a lock is handed over no more often in a row than is allowed; then it is free for a moment") {
+  constexpr int allowed = 2;
+  const auto table = std::make_shared<FakeLockTable>();
+  Core core{table,
+            {.reentrance = Reentrance::none,
+             .polling = {.first = 1h, .longest = 1h},
+             .listen = false,
+             .hand_overs = {.in_a_row = allowed, .time = 1h, .local = 0s}}};
+  std::atomic<int> row = 0, longest = 0;  // written by whoever has the lock, or has just let go of it
+  std::atomic<bool> handing = false;
+  table->after_acquiring = [&] {
+    if (!handing) row = 0;
+  };
+  table->waiting().on_hand_over = [&](const dlock::store::LeaseKey& from, const dlock::store::AcquireRequest& to,
+                                      std::int64_t tokens) {
+    CHECK(tokens == 1);
+    longest = std::max<int>(longest, ++row);
+    handing = true;
+    CHECK(table->release(from, Deadline::max()));
+    const bool handed = table->acquire(to, Deadline::max()).token.has_value();
+    handing = false;
+    return handed;
+  };
+  // Only to who sleeps is anything handed over: a line that is not asleep yet is short of what it may do.
+  REQUIRE(eventually([&] {
+    auto held = core.acquire(Name("n"), {.renew = false}, {later(BootClock::now(), 1h), {}, true});
+    std::vector<std::future<void>> line;
+    for (std::size_t i = 0; i < 6; ++i) {
+      line.push_back(std::async(std::launch::async, [&] {
+        const auto mine = core.acquire(Name("n"), {.renew = false}, {later(BootClock::now(), 1h), {}, true});
+        CHECK(core.release(mine, 1min) == Released::freed);
+      }));
+      CHECK(reached([&] { return core.stats().waiting["n"] == i + 1; }));
+    }
+    CHECK(core.release(held, 1min) == Released::freed);
+    for (auto& each : line) each.get();
+    return longest >= allowed;
+  }));
+  CHECK(longest == allowed);
 }
