@@ -83,12 +83,22 @@ TEST_CASE("many requests of one thread run beside the threads") {
   CHECK(json["ratios"]["async3"] > 0);
 }
 
+TEST_CASE("the peers that users compare with take part unless others are named, or none") {
+  const Database database;
+  const auto usual = measured(database.url(), {"pair", "--seconds", "100ms"});
+  for (const char* peer : {"raw", "naive"}) CHECK(usual["ratios"][peer] > 0);
+  const auto alone = measured(database.url(), {"pair", "--against", "none", "--seconds", "100ms"});
+  CHECK(alone["dlock"]["pairs"] >= 3);
+  for (const char* peer : {"raw", "naive"}) CHECK_FALSE(alone.contains(peer));
+}
+
 TEST_CASE("a hot name goes from thread to thread, and a peer that cannot wait is alone with it") {
   const Database database;
-  const auto json = measured(database.url(), {"hot", "--threads", "3", "--against", "raw", "--seconds", "100ms"});
+  const auto json = measured(database.url(), {"hot", "--threads", "3", "--by-statement", "--seconds", "200ms"});
   CHECK(json["dlock"]["clients"] == 3);
-  CHECK(json["raw"]["clients"] == 1);
-  CHECK(json["dlock"]["pairs"] >= 9);
+  CHECK(json["by_statement"]["clients"] == 3);
+  for (const char* peer : {"raw", "naive"}) CHECK(json[peer]["clients"] == 1);
+  for (const char* contender : {"dlock", "by_statement"}) CHECK(json[contender]["pairs"] >= 9);
   CHECK(json["ratio"] > 0);
 }
 
@@ -124,7 +134,7 @@ TEST_CASE("those who wait for permits of one name are timed beside one client th
 
 TEST_CASE("as many pairs begin as the rate says, however slow they are") {
   const Database database;
-  const auto json = measured(database.url(), {"pair", "--rate", "30", "--seconds", "320ms"});
+  const auto json = measured(database.url(), {"pair", "--against", "none", "--rate", "30", "--seconds", "320ms"});
   CHECK(json["rate"] == 30);
   CHECK(json["dlock"]["pairs"] == 12);  // two in each of six turns of 53 ms: at 0 and at 33 ms
 }

@@ -70,6 +70,7 @@ dlock::EngineOptions engine_options(const Field& field) {
   auto options = engine_options(field.target);
   if (field.connections > 0) options.connections = field.connections;
   if (field.combine > 0) options.combine = field.combine;
+  if (field.by_statement) options.hand_overs.local = {};
   return options;
 }
 
@@ -89,6 +90,14 @@ Contender one_client(const Field& field) {
   alone.lock = {};
   auto contender = dlock_contender(alone);
   contender.word = "one";
+  return contender;
+}
+
+Contender by_statement(const Field& field) {
+  Field other = field;
+  other.by_statement = true;
+  auto contender = dlock_contender(other);
+  contender.word = "by_statement";
   return contender;
 }
 

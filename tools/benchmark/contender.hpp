@@ -35,6 +35,7 @@ struct Field {
   std::size_t threads = 1, raw_connections = 32;
   unsigned connections = 0, combine = 0;  // of dlock's engine; 0: its default
   bool one_name = false;                  // the clients want the same lock
+  bool by_statement = false;              // dlock's engine passes no lock on in memory
   dlock::LockOptions lock{};              // how dlock's clients want it
   std::string redis;                      // where the Redis server is
 };
@@ -47,6 +48,9 @@ Contender dlock_contender(const Field& field);
 
 // "one": dlock again, with one client that has a lock for itself alone.
 Contender one_client(const Field& field);
+
+// "by_statement": dlock again, which passes no lock on in memory.
+Contender by_statement(const Field& field);
 
 // Who `word` is. A peer that does not wait takes part in a throughput for one name with one client. Throws UsageError where
 // there is no such peer.

@@ -61,12 +61,14 @@ std::vector<std::string> words_of(std::string_view flag, const std::string& text
 Scenario add_throughput(Command& tool, Throughput throughput, const char* name, const char* description,
                         const char* footer) {
   struct Texts {
-    std::string against, threads = "64", async, raw_connections, connections, combine, rate, redis = "127.0.0.1:6379";
+    std::string against = "raw,naive", threads = "64", async, raw_connections, connections, combine, rate,
+                redis = "127.0.0.1:6379";
+    bool by_statement = false;
   };
   const auto texts = std::make_shared<Texts>();
   auto& command = tool.add_command(name, description);
   command.add_option("--against", "P", texts->against,
-                     "peers that take turns, with commas: raw, naive, advisory, getlock, redis");
+                     "peers that take turns, with commas: raw, naive, advisory, getlock, redis (raw,naive); none");
   if (throughput != Throughput::pair) {
     command.add_option("--threads", "N", texts->threads, "clients of dlock's one engine (64)");
     command.add_option("--connections", "N", texts->connections, "of that engine, at most (its default)");
@@ -79,6 +81,9 @@ Scenario add_throughput(Command& tool, Throughput throughput, const char* name, 
     command.add_option("--raw-connections", "N", texts->raw_connections,
                        "clients of a peer, a connection each (the threads, 32 at most)");
   }
+  if (throughput == Throughput::hot)
+    command.add_flag("--by-statement", texts->by_statement,
+                     "dlock once more, that hands over by a statement each time: EngineOptions::hand_overs.local 0");
   command.add_option("--rate", "R", texts->rate,
                      "pairs to begin per second, all together; the time counts from when one was to begin");
   command.add_option("--redis", "A", texts->redis, "of its server: HOST:PORT or a socket (127.0.0.1:6379)");
@@ -103,7 +108,8 @@ Scenario add_throughput(Command& tool, Throughput throughput, const char* name, 
               options.in_flight.push_back(count("--async", word, 1, 100'000));
             if (options.rate > 0 && !options.in_flight.empty())
               throw UsageError("--rate is for threads, and not possible with --async");
-            options.against = words_of("--against", texts->against, "raw,redis");
+            if (texts->against != "none") options.against = words_of("--against", texts->against, "raw,redis");
+            options.by_statement = texts->by_statement;
             const auto result = run_contest(options);
             tell(order, options, result);
             return number(Exit::ok);

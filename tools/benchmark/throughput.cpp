@@ -160,6 +160,7 @@ Json json_of(const Tally& tally) {
 ContestResult run_contest(const ContestOptions& options) {
   std::vector<Contender> contenders{dlock_contender(options.field)};
   if (options.one) contenders.push_back(one_client(options.field));
+  if (options.by_statement) contenders.push_back(by_statement(options.field));
   for (const auto count : options.in_flight) contenders.push_back({fmt::format("async{}", count), count, {}, true});
   for (const auto& word : options.against) contenders.push_back(peer(options.field, word));
   ContestResult result;
@@ -196,7 +197,7 @@ std::string as_text(const ContestOptions& options, const ContestResult& result) 
   if (!result.redis.empty()) text += fmt::format("  {}\n", result.redis);
   for (const auto& tally : result.contenders)
     text += fmt::format(
-        "{:<11}{:>5} client{} {:>9.0f} pairs/s   acquire {:8.1f} us   release {:8.1f} us   pair p50 {:8.1f} us   p99 "
+        "{:<12}{:>5} client{} {:>9.0f} pairs/s   acquire {:8.1f} us   release {:8.1f} us   pair p50 {:8.1f} us   p99 "
         "{:8.1f} us\n",
         tally.word, tally.clients, tally.clients == 1 ? " " : "s", median(tally.rates), tally.acquire.percentile_us(50),
         tally.release.percentile_us(50), tally.pair.percentile_us(50), tally.pair.percentile_us(99));

@@ -23,7 +23,8 @@ struct ContestOptions {
   double rate = 0;  // pairs a second that all clients together shall begin; 0: each begins when its last one is done
   std::vector<std::size_t> in_flight{};  // dlock once more for each: so many requests of one thread
   std::vector<std::string> against{};
-  bool one = false;  // beside it one client of dlock that has a lock alone: "one"
+  bool by_statement = false;  // dlock once more, which passes nothing on in memory: "by_statement"
+  bool one = false;           // beside it one client of dlock that has a lock alone: "one"
 };
 
 // What one contender did in all of its rounds.
