@@ -33,7 +33,6 @@ TEST_CASE("fenced transfers stay in the order of tokens and keep every sum, whil
   INFO(report.text());
   CHECK(report.violations.empty());
   CHECK(report.troubles.empty());
-  for (const auto what :
-       {What::grant, What::busy, What::loss, What::commit, What::refused, What::read, What::work, What::fault})
-    CHECK_MESSAGE(report.count(what) > 0, to_string(what));
+  for (const auto what : {What::commit, What::fault}) CHECK_MESSAGE(report.count(what) > 0, to_string(what));
+  for (const auto& [what, times] : wanted) CHECK_MESSAGE(report.count(what) >= times, to_string(what));
 }

@@ -150,7 +150,8 @@ class Run {
     // What only chance brings about is waited for.
     const auto seen = [&] {
       count();
-      return std::all_of(std::begin(wanted), std::end(wanted), [&](What what) { return report_.count(what) > 0; });
+      return std::all_of(std::begin(wanted), std::end(wanted),
+                         [&](const Wanted& one) { return report_.count(one.what) >= one.times; });
     };
     for (int i = 0; i < 20 && !seen(); ++i) inflict({"pause", [&] { pause_past_lease(victims_); }});
   }
@@ -162,8 +163,6 @@ class Run {
       if (record.what == What::grant) granted.insert(record.name);
     return read_books(ground_.database->place(), {granted.begin(), granted.end()});
   }
-
-  static constexpr What wanted[]{What::grant, What::busy, What::loss, What::refused, What::read, What::work};
 
   void pause_holders() {
     const auto end = boottime() + std::chrono::nanoseconds(plan_.length).count();
@@ -223,7 +222,8 @@ std::string Report::text() const {
   for (const auto& [kind, times_done] : faults) all += times_done;
   out << "faults " << all;
   for (const auto what : {What::grant, What::busy, What::loss, What::commit, What::refused, What::failed, What::doubt,
-                          What::read, What::work, What::trouble})
+                          What::read, What::work, What::trouble, What::longer, What::shorter, What::adopted,
+                          What::savepoint, What::slow_observer, What::batch, What::ticket, What::handed})
     out << ", " << to_string(what) << ' ' << count(what);
   out << ", violations " << violations.size() << ", memory of a client " << resident / 1024 << " KiB\n ";
   for (const auto& [kind, times_done] : faults) out << ' ' << kind << ": " << times_done << ';';

@@ -35,6 +35,17 @@ struct Report {
   std::string text() const;
 };
 
+// What a run of every fault there is waits for in the end, and how often it has to have happened: a run that lacks one
+// of them then has not shown what it is for. What chance would bring about too rarely clients do in their first turns.
+struct Wanted {
+  What what;
+  std::size_t times;
+};
+inline constexpr Wanted wanted[]{{What::grant, 1},   {What::busy, 1},      {What::loss, 1},          {What::refused, 1},
+                                 {What::read, 1},    {What::work, 1},      {What::longer, 4},        {What::shorter, 4},
+                                 {What::adopted, 4}, {What::savepoint, 4}, {What::slow_observer, 1}, {What::batch, 1},
+                                 {What::ticket, 1}};
+
 struct Plan {
   bool fenced = true;
   std::size_t clients = 4;

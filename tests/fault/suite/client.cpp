@@ -8,9 +8,10 @@
 // comes later: another holder in between is a lost update. A fenced client lets the fence alone decide whether it may
 // write. An unfenced one does what users of other lock libraries do: it asks whether the lock is still valid, then writes.
 // A fenced client has several threads on one engine, whose leases it makes longer and shorter, and hands to itself; it
-// may have an observer that takes its time, begin its fences behind a savepoint, and stand in a queue. It also shares
-// locks, and reads two accounts one after the other, which balance unless somebody wrote between; becomes a reader of what
-// it wrote, and a writer of what it read; and has permits.
+// has an observer that takes its time, may begin its fences behind a savepoint, stand in a queue, and take several
+// locks at once. It also shares locks, and reads two accounts one after the other, which balance unless somebody wrote
+// between; becomes a reader of what it wrote, and a writer of what it read; and has permits. What a short run has to
+// have seen is done in the first turns of a thread, and later by chance.
 #include "fault/suite/application.hpp"
 #include "fault/suite/history.hpp"
 #include "fault/suite/ledger.hpp"
@@ -28,8 +29,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <iostream>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -49,22 +54,46 @@ struct Orders {
   std::vector<std::string> names;
 };
 
+// Takes longer than a lease about some events, and about the first one in any case.
+class SlowObserver {
+ public:
+  explicit SlowObserver(Duration lease) : lease_(lease) {}
+
+  void operator()(const Event&) {
+    if (!(first_->exchange(false) || one_in(4)) || told_to_stop()) return;
+    pause(2 * lease_);
+    note({boottime(), What::slow_observer});
+  }
+
+ private:
+  Duration lease_;
+  std::shared_ptr<std::atomic<bool>> first_ = std::make_shared<std::atomic<bool>>(true);  // of all copies
+};
+
 // The engines of a process: one that locks, and another that adopts what the first has held.
 class Engines {
  public:
   explicit Engines(const Orders& orders) : orders_(orders) {}
 
-  Engine& first() { return opened(first_); }
-  Engine& other() { return opened(other_); }
+  Engine& first() { return opened(first_, true); }
+  Engine& other() { return opened(other_, one_in(2)); }
+
+  // Notes that statements have carried several requests since it was last called.
+  void count_batches() {
+    const auto sent = first().stats().batches.sent;
+    const std::lock_guard guard(mutex_);
+    if (sent > batches_) note({boottime(), What::batch, "-", 0, 0, std::to_string(sent)});
+    batches_ = std::max(batches_, sent);
+  }
 
  private:
-  Engine& opened(std::optional<Engine>& engine) {
+  Engine& opened(std::optional<Engine>& engine, bool observed) {
     const std::lock_guard guard(mutex_);
-    if (!engine) engine.emplace(orders_.url, options());
+    if (!engine) engine.emplace(orders_.url, options(observed));
     return *engine;
   }
 
-  EngineOptions options() const {
+  EngineOptions options(bool observed) const {
     EngineOptions options;
     options.lease = orders_.lease;
     options.label = orders_.id;
@@ -72,23 +101,73 @@ class Engines {
     options.timeouts.request = 1s * slowness();
     options.polling.longest = 40ms;
     options.ticket = 3 * orders_.lease;  // of who was killed while it waited
-    if (one_in(2))
-      options.observer = [lease = orders_.lease](const Event&) {
-        if (one_in(4) && !told_to_stop()) pause(2 * lease);
-      };
+    if (observed) options.observer = SlowObserver(orders_.lease);
     return options;
   }
 
   const Orders& orders_;
   std::mutex mutex_;
+  std::uint64_t batches_ = 0;
   std::optional<Engine> first_, other_;
+};
+
+// What the threads of a process have let go of last, by name.
+class LetGo {
+ public:
+  void add(const std::string& name, long long token, Nanoseconds asked) {
+    const std::lock_guard guard(mutex_);
+    auto& newest = last_[name];
+    if (token > newest.token) newest = {token, asked};
+  }
+
+  // Whether a grant that was asked for at `asked` is the next one, and was waited for until then.
+  bool to(const std::string& name, long long token, Nanoseconds asked) const {
+    const std::lock_guard guard(mutex_);
+    const auto found = last_.find(name);
+    return found != last_.end() && found->second.token + 1 == token && asked < found->second.asked;
+  }
+
+ private:
+  struct Release {
+    long long token = 0;
+    Nanoseconds asked = 0;
+  };
+  mutable std::mutex mutex_;
+  std::map<std::string, Release> last_;
+};
+
+// Looks for whoever waits for a lock under a label until it is there with a ticket.
+class Lookout {
+ public:
+  Lookout(Engine& engine, const std::string& name, const std::string& label)
+      : thread_([this, &engine, name, label](const std::stop_token& stop) {
+          try {
+            for (; !stop.stop_requested() && !seen_; pause(5ms)) {
+              const auto all = engine.waiters(name);
+              seen_ = std::any_of(all.begin(), all.end(),
+                                  [&](const Waiter& waiter) { return waiter.label == label && waiter.ticket != 0; });
+            }
+          } catch (const Error&) {  // then it was not seen
+          }
+        }) {}
+
+  // The last thing that it is asked.
+  bool has_seen_it() {
+    thread_.request_stop();
+    thread_.join();
+    return seen_;
+  }
+
+ private:
+  bool seen_ = false;
+  std::jthread thread_;
 };
 
 // One thread of a process.
 class Client {
  public:
-  Client(const Orders& orders, Ledger ledger, Engines& engines, std::string id)
-      : orders_(orders), engines_(engines), id_(std::move(id)) {
+  Client(const Orders& orders, Ledger ledger, Engines& engines, LetGo& let_go, std::string id)
+      : orders_(orders), engines_(engines), let_go_(let_go), id_(std::move(id)) {
     std::copy_if(orders.names.begin(), orders.names.end(), std::back_inserter(names_),
                  [&](const std::string& name) { return ledger_of(name) == ledger; });
   }
@@ -96,7 +175,11 @@ class Client {
   void run() {
     while (!told_to_stop()) {
       try {
+        ++turns_;
+        const bool all = (first_turns() && !took_all_) || one_in(20);
+        if (orders_.fenced && names_.size() > 1 && all) take_all();
         serve(names_[chance(names_.size())]);
+        if (orders_.fenced) engines_.count_batches();
       } catch (const Error& error) {
         note({boottime(), What::trouble, "-", 0, 0, std::string(to_string(error.fault())) + ": " + error.what()});
         pause(20ms);
@@ -116,28 +199,65 @@ class Client {
   // Half of all work takes no time, so that locks also change hands in quick succession.
   int busyness() { return chance(2) == 0 ? 0 : static_cast<int>(chance(20)); }
 
+  bool first_turns() const noexcept { return turns_ <= 10; }
+
+  // All locks at once, for a moment: they are asked for, and let go of, in a statement each.
+  void take_all() {
+    auto asked = boottime();
+    auto all = engines_.first().try_lock_all_for(names_, orders_.lease / 2);
+    if (!all) {
+      note({boottime(), What::busy, names_.front()});
+      return;
+    }
+    took_all_ = true;
+    for (const auto& lock : *all) note({boottime(), What::grant, lock.name(), number(lock.token()), asked});
+    pause(orders_.lease / 40);
+    for (const auto& lock : *all)
+      if (const auto now = boottime(); lock.valid())
+        note({boottime(), What::held, lock.name(), number(lock.token()), now});
+    std::vector<std::pair<std::string, long long>> held;
+    for (const auto& lock : *all) held.emplace_back(lock.name(), number(lock.token()));
+    asked = boottime();
+    const std::string outcome(to_string(all->release()));
+    for (const auto& [name, token] : held) note({boottime(), What::release, name, token, asked, outcome});
+  }
+
   void serve(const std::string& name) {
     LockOptions options;
     const bool late = chance(8) == 0;  // works past its lease, as a holder does who has forgotten it
     options.renew = !late;
-    if (orders_.fenced && one_in(3)) options.fairness = Fairness::fifo;
+    const bool looked_for = orders_.fenced && first_turns() && !had_ticket_;
+    if (looked_for || (orders_.fenced && one_in(3))) options.fairness = Fairness::fifo;
+    if (looked_for) options.label = id_;
     const auto share = choose_share(ledger_of(name), options);
+    auto& engine = engines_.first();
+    std::optional<Lookout> lookout;
+    if (looked_for) lookout.emplace(engine, name, id_);
     const auto asked = boottime();
-    auto lock = engines_.first().try_lock_for(name, orders_.lease / 2, options);
+    auto lock = engine.try_lock_for(name, orders_.lease / 2, options);
     if (!lock) {
       note({boottime(), What::busy, name});
       return;
     }
     Watch watch(*lock, asked, share);
+    const bool alone = share.mode == Share::Mode::exclusive;
+    if (alone && let_go_.to(name, number(lock->token()), asked)) tell(What::handed, *lock);
+    if (lookout && lookout->has_seen_it()) {
+      had_ticket_ = true;
+      tell(What::ticket, *lock);
+    }
     for (auto jobs = late ? 1 : 1 + chance(3); jobs > 0; --jobs) {
       if (!work(*lock, watch, late ? orders_.lease * 3 / 2 : orders_.lease / 40 * busyness())) break;
       if (!orders_.fenced || late) continue;
       if (ledger_of(name) == Ledger::readers && one_in(3) && !change_share(*lock, watch)) break;
-      if (one_in(4)) extend(*lock);
-      if (one_in(6) && !adopt(*lock, watch)) return;
+      if (extended_ < 2 || one_in(4)) extend(*lock);
+      if ((!adopted_ || one_in(6)) && !adopt(*lock, watch)) return;
     }
+    if (alone && orders_.fenced) let_go_.add(name, number(lock->token()), boottime());
     watch.release();
   }
+
+  static void tell(What what, const Lock& lock) { note({boottime(), what, lock.name(), number(lock.token())}); }
 
   Share choose_share(Ledger ledger, LockOptions& options) {
     if (ledger == Ledger::permits) {
@@ -229,10 +349,13 @@ class Client {
     return reading;
   }
 
-  // Longer, shorter, or as it is.
+  // Shorter, longer, or as it is.
   void extend(Lock& lock) {
+    const auto quarters = extended_ == 0 ? 3 : extended_ == 1 ? 8 : 3 + static_cast<int>(chance(6));
     try {
-      lock.extend(orders_.lease * (3 + static_cast<int>(chance(6))) / 4);
+      lock.extend(orders_.lease * quarters / 4);
+      ++extended_;
+      if (quarters != 4) tell(quarters < 4 ? What::shorter : What::longer, lock);
     } catch (const Error& error) { trouble(lock, error); }
   }
 
@@ -243,11 +366,16 @@ class Client {
     const auto grant = lock.detach();
     if (one_in(4)) pause(2 * orders_.lease);  // it is over, and still theirs unless somebody came between
     std::optional<Lock> here, there;
+    bool answered_here = false, answered_there = false;
     {
-      const std::jthread rival([&] { there = adopted(&Engines::other, name, grant); });
-      here = adopted(&Engines::first, name, grant);
+      const std::jthread rival([&] { there = adopted(&Engines::other, name, grant, answered_there); });
+      here = adopted(&Engines::first, name, grant, answered_here);
     }
     if (here && there) note({boottime(), What::twice, name, number(grant.token)});
+    if (answered_here && answered_there && here.has_value() != there.has_value()) {
+      adopted_ = true;
+      note({boottime(), What::adopted, name, number(grant.token)});
+    }
     if (!here && !there) {
       note({boottime(), What::loss, name, number(grant.token), 0, "adopted by nobody"});
       return false;
@@ -257,9 +385,11 @@ class Client {
   }
 
   template <class Which>
-  std::optional<Lock> adopted(Which which, const std::string& name, const Grant& grant) {
+  std::optional<Lock> adopted(Which which, const std::string& name, const Grant& grant, bool& answered) {
     for (int tries = 3; tries > 0; --tries) try {
-        return (engines_.*which)().adopt(name, grant);
+        auto lock = (engines_.*which)().adopt(name, grant);
+        answered = true;
+        return lock;
       } catch (const Error& error) {
         note({boottime(), What::trouble, name, number(grant.token), 0, error.what()});
         if (error.fault() != Fault::in_doubt) break;
@@ -285,9 +415,10 @@ class Client {
     };
     if (!orders_.fenced && !watch.look()) return false;
     said(What::intent);
-    if (!orders_.fenced) pause(orders_.lease / 4);        // whoever is stopped here believes in what it asked before
-    const bool whole = orders_.fenced && chance(2) == 0;  // the library begins and commits
-    const bool savepoint = chance(2) == 0;
+    if (!orders_.fenced) pause(orders_.lease / 4);  // whoever is stopped here believes in what it asked before
+    const bool first = transfers_ == 1;
+    const bool whole = orders_.fenced && !first && chance(2) == 0;  // the library begins and commits
+    const bool savepoint = first || chance(2) == 0;
     bool sent = false;
     try {
       if (whole) {
@@ -296,6 +427,7 @@ class Client {
         *sql_ << orders_.begin;
         if (savepoint) run("SAVEPOINT before_the_fence");
         if (orders_.fenced) lock.fence(*sql_);
+        if (orders_.fenced && savepoint) tell(What::savepoint, lock);
         watch.look();
         write(lock, id, accounts);
         sent = true;
@@ -367,11 +499,13 @@ class Client {
 
   const Orders& orders_;
   Engines& engines_;
+  LetGo& let_go_;
   const std::string id_;
   std::vector<std::string> names_;
   std::unique_ptr<soci::session> sql_;
   std::mt19937 random_{std::random_device{}()};
-  std::size_t transfers_ = 0;
+  std::size_t turns_ = 0, transfers_ = 0, extended_ = 0;
+  bool took_all_ = false, had_ticket_ = false, adopted_ = false;
 };
 
 // To the superuser no file is read-only, unless this is given up. Others do not have it.
@@ -405,6 +539,7 @@ int main(int argc, char** argv) {
     std::istringstream names(arguments.at(5));
     for (std::string name; std::getline(names, name, ',');) orders.names.push_back(name);
     Engines engines(orders);
+    LetGo let_go;
     std::vector<std::jthread> threads;
     for (const auto& [letter, ledger] : {std::pair{"a", Ledger::bank},
                                          {"b", Ledger::bank},
@@ -412,7 +547,7 @@ int main(int argc, char** argv) {
                                          {"d", Ledger::readers},
                                          {"e", Ledger::permits}}) {
       threads.emplace_back(
-          [&orders, &engines, ledger = ledger, id = orders.id + letter] { Client(orders, ledger, engines, id).run(); });
+          [&, ledger = ledger, id = orders.id + letter] { Client(orders, ledger, engines, let_go, id).run(); });
       if (!orders.fenced) break;
     }
     threads.clear();

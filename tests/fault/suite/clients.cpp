@@ -54,7 +54,8 @@ void Clients::read(Player& player) {
     record->who = player.who;
     const std::lock_guard guard(mutex_);
     ++times_[record->what];
-    if (record->what != What::held) player.last = record->what;
+    // A transfer goes on meanwhile.
+    if (record->what != What::held && record->what != What::slow_observer) player.last = record->what;
     if (record->what == What::commit) {
       ++player.commits;
       auto& newest = newest_commit_[record->name];

@@ -9,25 +9,20 @@
 namespace dlock::test {
 namespace {
 
-constexpr std::array<std::pair<What, std::string_view>, 18> words{{
-    {What::grant, "grant"},
-    {What::busy, "busy"},
-    {What::held, "held"},
-    {What::loss, "loss"},
-    {What::untold, "untold"},
-    {What::twice, "twice"},
-    {What::release, "release"},
-    {What::intent, "intent"},
-    {What::commit, "commit"},
-    {What::refused, "refused"},
-    {What::failed, "failed"},
-    {What::doubt, "doubt"},
-    {What::read, "read"},
-    {What::work, "work"},
-    {What::trouble, "trouble"},
-    {What::step, "step"},
-    {What::force, "force"},
-    {What::fault, "fault"},
+constexpr std::array<std::pair<What, std::string_view>, 26> words{{
+    {What::grant, "grant"},         {What::busy, "busy"},
+    {What::held, "held"},           {What::loss, "loss"},
+    {What::untold, "untold"},       {What::twice, "twice"},
+    {What::release, "release"},     {What::intent, "intent"},
+    {What::commit, "commit"},       {What::refused, "refused"},
+    {What::failed, "failed"},       {What::doubt, "doubt"},
+    {What::read, "read"},           {What::work, "work"},
+    {What::trouble, "trouble"},     {What::longer, "longer"},
+    {What::shorter, "shorter"},     {What::adopted, "adopted"},
+    {What::savepoint, "savepoint"}, {What::slow_observer, "slow_observer"},
+    {What::batch, "batch"},         {What::ticket, "ticket"},
+    {What::handed, "handed"},       {What::step, "step"},
+    {What::force, "force"},         {What::fault, "fault"},
 }};
 
 }  // namespace

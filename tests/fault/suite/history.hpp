@@ -36,6 +36,15 @@ enum class What {
   read,  // two accounts were read under the lock; `text` is the Reading. It was trusted until `time`; 0: it was fenced
   work,  // work that needs permits was done, and they were trusted until it was
   trouble,  // a call failed; `text` says how
+  // What was done to the library by a client, and went as it should.
+  longer,         // the lease was extended
+  shorter,        // likewise, to less than it had
+  adopted,        // two adopted the same grant, and one has it
+  savepoint,      // the fence of a transfer was taken behind a savepoint
+  slow_observer,  // an observer was longer about an event than a lease lasts
+  batch,          // statements carried several requests; `text` says how many have
+  ticket,         // the lock was granted to one who was seen in the queue with a ticket
+  handed,         // the lock was granted next to one who waited for it in the process that let go of it
   // The tormentor's, from `time` to `at`.
   step,   // the database's clock was stepped
   force,  // the lease was released by force
