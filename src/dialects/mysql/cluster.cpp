@@ -20,6 +20,13 @@ std::size_t names_in(const Answer& answer) {
   return names.size();
 }
 
+// Whether what should be there was not found. What a packet has changed does not tell that: its answer does.
+bool found_nothing(const Statement& statement, const Answer& answer) {
+  if (statement.hinted("counted")) return answer.rows() == 0 || answer.integer(0, 0) == 0;
+  if (!statement.hinted("wanted") && !statement.hinted("matched")) return false;
+  return statement.hinted("packet") ? answer.rows() == 0 : answer.affected == 0;
+}
+
 }  // namespace
 
 // Waits until what any server of the cluster had acknowledged is here. It answers no row, and leaves no setting in the
@@ -60,7 +67,8 @@ class ServerConnection::Caught {
 
 // A row that is not there, or is another one's, may be so on this server of a cluster only: then it is asked again. In
 // lock.sql, "fresh" is what has to see everything from the first, "matched" what changes a row that should be there, and
-// "wanted" what does so and answers whether somebody waits for it.
+// "wanted" what does so and answers whether somebody waits for it. A packet that is "matched" answers no row where it
+// found none, and one that is "counted" answers 0 first. All of them may be run twice.
 const Answer& ServerConnection::run(const Statement& statement, std::span<const Argument> arguments,
                                     Deadline deadline) {
   if (statement.hinted("at_once") && !mariadb_) {  // it cannot keep from waiting
@@ -72,7 +80,7 @@ const Answer& ServerConnection::run(const Statement& statement, std::span<const 
   std::optional<Caught> caught;
   if (in_cluster() && statement.hinted("fresh")) caught.emplace(*this, deadline);
   run_once(statement, arguments, deadline);
-  if (in_cluster() && answer_.affected == 0 && (statement.hinted("wanted") || statement.hinted("matched"))) {
+  if (in_cluster() && found_nothing(statement, answer_)) {
     caught.emplace(*this, deadline);
     run_once(statement, arguments, deadline);
   }

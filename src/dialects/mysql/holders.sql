@@ -12,6 +12,9 @@
 -- A gate that is locked elsewhere is waited for a moment on MariaDB, and not at all on MySQL, whose shortest wait is a second.
 -- A cluster may undo the transaction between two statements of a packet, and MariaDB tells nobody: what comes later writes
 -- nothing outside of it, or what is right by itself, and the answer is read behind the COMMIT. See draw.
+--
+-- A server of a cluster that is behind may not know of a holder yet. A packet that finds none is run again when it has
+-- caught up: what is "matched" answers no row then, and what is "counted" answers 0 first. See lock.sql.
 
 -- name: add_holder(name, owner, gate, node, label, actor, lease, at_least, meta, mode, permits, limit, ticket, alone) -> packet
 -- Makes the gate where there is none, locks it, takes out who is counted no more, and adds the holder where it may come in;
@@ -90,7 +93,7 @@ SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN l.name IS 
   FROM {{lock}} f LEFT JOIN {{lock}} l ON l.name = :name LEFT JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner
  WHERE f.name = '';
 
--- name: drop_holder(name, owner, token, refused) -> packet
+-- name: drop_holder(name, owner, token, refused) -> packet counted
 -- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
 -- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, or all but what has this one, negative;
 -- and where :refused is not 0 it is not granted the name any more for so long. Those whose lease is over keep no gate closed.
@@ -166,7 +169,7 @@ SELECT h.owner,
   FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE (h.name, h.owner, h.token) IN (/*rows*/);
 
--- name: extend_holder(name, owner, token, lease, at_least) -> packet
+-- name: extend_holder(name, owner, token, lease, at_least) -> packet matched
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
@@ -191,7 +194,7 @@ UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
        l.meta = IF(l.mode = 'node', :meta, l.meta)
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
--- name: adopt_holder(name, owner, token, new_owner, node, label, actor, lease, meta) -> packet
+-- name: adopt_holder(name, owner, token, new_owner, node, label, actor, lease, meta) -> packet matched
 -- As adopt. The answer is how many permits it has: 0 for a reader.
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
@@ -253,7 +256,7 @@ UPDATE {{lock}} l
    AND EXISTS (SELECT 1 FROM {{holder}} h
                 WHERE h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner LOCK IN SHARE MODE);
 
--- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet
+-- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet matched
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
 -- already. The answer is its token.
 START TRANSACTION;
@@ -272,7 +275,7 @@ COMMIT;
 SELECT h.token FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :new_owner AND h.token = :token + 1;
 
--- name: upgrade(name, owner, token, new_owner, lease) -> packet
+-- name: upgrade(name, owner, token, new_owner, lease) -> packet matched
 -- From the only one who shares it to its one holder, under the next token; others whose lease lasts keep it from that. Once
 -- more after an answer that was lost: it is the holder already. The answer is its token.
 START TRANSACTION;

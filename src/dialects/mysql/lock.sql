@@ -8,7 +8,8 @@
 -- sent twice, or arrives late, takes nothing away.
 --
 -- On a cluster that writes on all of its servers, what one has acknowledged reaches the others a little later. What is
--- marked "matched" or "wanted" and finds no row is asked again when it has; what is marked "fresh" is only asked then.
+-- marked "matched", "wanted" or "counted" and finds no row is asked again when it has; what is marked "fresh" is only
+-- asked then.
 
 -- name: acquire(name, owner, node, label, actor, lease, at_least, meta, ticket) -> insert_id
 -- The answer is the insert id: the token, or 0 for busy. A busy row makes the SELECT empty, so that nothing is written;

@@ -55,6 +55,31 @@ class Behind {
   const std::unique_ptr<soci::session> session_;
 };
 
+// Keeps the other servers busy for a moment with a large transaction, each time: what is committed here after it comes to
+// them later.
+class Lag {
+ public:
+  explicit Lag(ServerDatabase& database)
+      : admin_(database->admin()), there_(database.server().connect_at(other_server(database))) {
+    admin_.run("CREATE TABLE ten (id INT PRIMARY KEY)");
+    admin_.run("INSERT INTO ten VALUES (0),(1),(2),(3),(4),(5),(6),(7),(8),(9)");
+    admin_.run("CREATE TABLE large (id INT AUTO_INCREMENT PRIMARY KEY, n INT)");
+  }
+
+  void begin() { admin_.run("INSERT INTO large (n) SELECT a.id FROM ten a, ten b, ten c, ten d, ten e"); }
+
+  // Whether the other server knows nothing of this name yet.
+  bool lasts(const std::string& name) {
+    int known = 0;
+    *there_ << "SELECT COUNT(*) FROM resource_lock WHERE name = :name", soci::use(name), soci::into(known);
+    return known == 0;
+  }
+
+ private:
+  Admin& admin_;
+  const std::unique_ptr<soci::session> there_;
+};
+
 }  // namespace
 
 TEST_CASE("a lease is fenced on another server as soon as it is granted, whoever is a little behind") {
@@ -115,6 +140,73 @@ TEST_CASE("what is renewed, extended and released through another server just af
   CHECK(renewed == rounds);
   CHECK(extended == rounds);
   CHECK(released == rounds);
+  database->admin().run("UPDATE resource_lock SET owner = NULL");
+}
+
+TEST_CASE(
+    "who holds a name beside others renews, extends, releases and adopts on a server that does not know of it yet") {
+  ServerDatabase database;
+  Lag lag(database);
+  const auto here = open_table(database->url()), there = open_table(database.server().url_at(other_server(database)));
+  const auto soon = [] { return later(BootClock::now(), 1min); };
+  const std::string owner(32, 'a'), actor(32, 'b'), heir(32, 'c');
+  for (const auto mode : {Mode::shared, Mode::permits, Mode::node})
+    for (const std::string kind : {"renewed", "extended", "released", "adopted"}) {
+      if (kind == "adopted" && mode == Mode::node) continue;  // an entry of a node is adopted by nobody
+      CAPTURE(static_cast<int>(mode));
+      CAPTURE(kind);
+      bool behind = false;
+      for (int round = 0; round < rounds && !behind; ++round) {
+        const auto whole = name_of(round) + kind + std::to_string(static_cast<int>(mode));
+        const Name lock_name(whole);
+        store::AcquireRequest ask{lock_name, owner, "node", "label", actor, 10min, {}, {}};
+        ask.mode = mode;
+        ask.limit = mode == Mode::permits ? 5 : 0;
+        lag.begin();
+        const auto granted = asked([&] { return here->acquire(ask, soon()); });
+        REQUIRE(granted.token);
+        const store::LeaseKey claim{whole, owner, *granted.token, 10min, mode};
+        behind = lag.lasts(whole);
+        if (kind == "renewed") {
+          CHECK(asked([&] { return there->renew({&claim, 1}, soon()).front(); }) != store::Renewed::lost);
+        } else if (kind == "extended") {
+          CHECK(asked([&] { return there->extend(claim, 20min, {}, soon()); }) != store::Renewed::lost);
+        } else if (kind == "released") {
+          CHECK(asked([&] { return there->release(claim, soon()); }));
+        } else {
+          auto to = ask;
+          to.owner = heir;
+          CHECK(asked([&] { return there->adopt(claim, to, soon()); }) == mode);
+        }
+      }
+      CHECK(behind);
+    }
+  database->admin().run("UPDATE resource_lock SET owner = NULL");
+}
+
+TEST_CASE(
+    "a lease becomes a shared one on a server that does not know of it yet, and on the first one exclusive again") {
+  ServerDatabase database;
+  Lag lag(database);
+  const auto here = open_table(database->url()), there = open_table(database.server().url_at(other_server(database)));
+  const auto soon = [] { return later(BootClock::now(), 1min); };
+  const std::string owner(32, 'a'), actor(32, 'b'), reader(32, 'c'), writer(32, 'd');
+  bool behind = false;
+  for (int round = 0; round < rounds && !behind; ++round) {
+    const auto whole = name_of(round);
+    const Name lock_name(whole);
+    const store::AcquireRequest ask{lock_name, owner, "node", "label", actor, 10min, {}, {}};
+    lag.begin();
+    const auto granted = asked([&] { return here->acquire(ask, soon()); });
+    REQUIRE(granted.token);
+    const store::LeaseKey exclusive{whole, owner, *granted.token, 10min};
+    behind = lag.lasts(whole);
+    const auto shared = asked([&] { return there->downgrade(exclusive, reader, soon()); });
+    REQUIRE(shared);
+    const store::LeaseKey one_of_several{whole, reader, *shared, 10min, Mode::shared};
+    CHECK(asked([&] { return here->upgrade(one_of_several, writer, soon()); }));
+  }
+  CHECK(behind);
   database->admin().run("UPDATE resource_lock SET owner = NULL");
 }
 
