@@ -189,6 +189,12 @@ Url Url::parse(std::string_view text) {
     refuse(text,
            "has no host, or no port, where one belongs: a /, ? or @ in a user, a password, a path or an option is "
            "written %2F, %3F or %40");
+  // What is shown of a URL later shows its path.
+  if (is_secret(parts.path) && has(parts.path, "="))
+    refuse(
+        text,
+        "seems to have a password where the name of the database belongs; a password stands between the user and the "
+        "@, as in user:password@host, and a = in a name is written %3D");
   Url url;
   url.scheme = parts.scheme;
   url.has_authority = parts.has_authority;

@@ -148,13 +148,19 @@ TEST_CASE("a URL that cannot be right is refused with the rule, and without its 
       scheme + "://app:s3cret@db/orders%00",
       "s3cret@db",
       " " + scheme + "://app:s3cret@db/orders",
+      scheme + "://app:s3/cret@db/orders",
+      scheme + "://db/orders;password=s3cret",
+      scheme + ":Data Source=orders;Password=s3cret",
+      "host=db password=s3cret",
+      "app:s3cret@db/orders",
+      "Server=db;Pwd=s3cret;",
   };
   for (const auto& url : wrong) {
     const Stopwatch time;
     for (const auto& thrown :
          {thrown_by([&] { Engine engine(url); }), thrown_by([&] { Engine::install_schema(url); })}) {
       CHECK_MESSAGE(thrown.fault == Fault::misuse, url, ": ", thrown.text);
-      if (url.find(":s3cret@") != std::string::npos) CHECK_FALSE(thrown.names("s3cret"));
+      if (url != "s3cret@db") CHECK_MESSAGE(!thrown.names("cret"), thrown.text);
       CHECK(thrown.text.find('\n') == std::string::npos);
     }
     CHECK(time.elapsed() < 2s * slowness());  // nobody was asked

@@ -121,6 +121,18 @@ TEST_CASE("no password is shown, however the URL is broken, and as much else as 
   CHECK_FALSE(says(refusal([] { Url::parse("mysql://db/x?s3cret"); }), "s3cret"));
 }
 
+TEST_CASE("a connection string of another kind is not taken for the name of a database, which would be shown") {
+  for (const char* text : {"postgresql://db/x;password=s3cret", "mysql://db/x;Pwd=s3cret",
+                           "sqlite:Data Source=a.db;Password=s3cret", "sqlite:/a/p%61ssword=s3cret"}) {
+    const auto told = refusal([text] { Url::parse(text); });
+    CHECK_MESSAGE(says(told, "%3D"), told);
+    CHECK_FALSE(says(told, "cret"));
+  }
+  CHECK(Url::parse("sqlite:/a/passwords.db").path == "/a/passwords.db");
+  CHECK(Url::parse("sqlite:/a/x=y.db").path == "/a/x=y.db");
+  CHECK(Url::parse("sqlite:/a/password%3Dy.db").path == "/a/password=y.db");
+}
+
 TEST_CASE("a URL whose password has ended it early is refused, whatever else it could mean") {
   for (const char* text :
        {"mysql://app:s3/cret@db/x", "mysql://app:33/cret@db/x", "mysql://app:s3?cret@db", "mysql://app:33?cr=et@db",
