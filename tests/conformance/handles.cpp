@@ -27,6 +27,10 @@ void check_refuses(Lock& lock, Fault fault, Database& database, Caller& applicat
   int worked = 0;
   CHECK(throws(fault, [&] { lock.check(); }));
   CHECK(throws(fault, [&] { lock.extend(1min); }));
+  CHECK(throws(fault, [&] { lock.ensure(1min); }));
+  CHECK(throws(fault, [&] { lock.update_metadata("next: 7"); }));
+  CHECK(throws(fault, [&] { lock.downgrade(); }));
+  CHECK(throws(fault, [&] { lock.try_upgrade(); }));
   application.run(database.place().begin_writing());
   CHECK(throws(fault, [&] { lock.fence(application.runner(), {.doom = false}); }));
   application.run("ROLLBACK");
@@ -34,8 +38,10 @@ void check_refuses(Lock& lock, Fault fault, Database& database, Caller& applicat
   CHECK(throws(fault, [&] { static_cast<void>(lock.fence_sql()); }));
   CHECK(worked == 0);
   CHECK_FALSE(lock.valid());
+  CHECK(!lock);
   CHECK(lock.remaining() == Duration{});
   CHECK(lock.loss() == std::nullopt);
+  CHECK(lock.wanted() == std::nullopt);
 }
 
 }  // namespace

@@ -86,6 +86,7 @@ struct TableLock {
   std::vector<std::string> lock{};
   std::string unlock{};
   bool reads = false;  // the table can be read meanwhile
+  std::string told{};  // what the engine says of it
 };
 
 // A place on a server: a database that is reached over a network, and has a clock and roles of its own.

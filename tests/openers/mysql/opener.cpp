@@ -89,9 +89,10 @@ class DatabasePlace final : public ServerPlace {
   }
   std::vector<TableLock> table_locks(std::string_view table) const override {
     const auto sql = "LOCK TABLES " + std::string(table);
-    return {{"WRITE", {sql + " WRITE"}, "UNLOCK TABLES", false},
-            {"READ", {sql + " READ"}, "UNLOCK TABLES", true},
-            {"FLUSH", {"FLUSH TABLES " + std::string(table) + " WITH READ LOCK"}, "UNLOCK TABLES", true}};
+    const std::string told = "another session has locked ";
+    return {{"WRITE", {sql + " WRITE"}, "UNLOCK TABLES", false, told},
+            {"READ", {sql + " READ"}, "UNLOCK TABLES", true, told},
+            {"FLUSH", {"FLUSH TABLES " + std::string(table) + " WITH READ LOCK"}, "UNLOCK TABLES", true, told}};
   }
   std::string url_with_tls_at(const Address& door) const override {
     return url_preferring_tls_at(door) + "?ssl-mode=REQUIRED";

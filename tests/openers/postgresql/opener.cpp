@@ -127,11 +127,16 @@ class DatabasePlace final : public ServerPlace {
   }
   std::vector<TableLock> table_locks(std::string_view table) const override {
     std::vector<TableLock> locks;
-    for (const std::string mode : {"ACCESS EXCLUSIVE", "EXCLUSIVE", "SHARE ROW EXCLUSIVE", "SHARE"})
+    const std::pair<std::string, std::string> modes[] = {{"ACCESS EXCLUSIVE", "AccessExclusiveLock"},
+                                                         {"EXCLUSIVE", "ExclusiveLock"},
+                                                         {"SHARE ROW EXCLUSIVE", "ShareRowExclusiveLock"},
+                                                         {"SHARE", "ShareLock"}};
+    for (const auto& [mode, as_shown] : modes)
       locks.push_back({mode,
                        {"BEGIN", "LOCK TABLE " + std::string(table) + " IN " + mode + " MODE"},
                        "ROLLBACK",
-                       mode != "ACCESS EXCLUSIVE"});
+                       mode != "ACCESS EXCLUSIVE",
+                       " holds " + as_shown});
     return locks;
   }
   std::string url_with_tls_at(const Address& door) const override {
