@@ -158,6 +158,17 @@ TEST_CASE("the rooms that decide about time read no wall clock and do not sleep"
             .empty());
 }
 
+TEST_CASE("the library's threads are started in one place") {
+  check_none(threads(everything()));
+  CHECK(threads({{"src/engine/reaper.cpp", "std::thread thread([] {});\n"}}).size() == 1);
+  CHECK(threads({{"src/engine/reaper.hpp", "std::jthread thread_;\n"}}).size() == 1);
+  CHECK(threads({{"src/store/pool.cpp", "auto call = std::async(std::launch::async, work);\n"}}).size() == 1);
+  CHECK(threads({{"src/store/pool.cpp", "::pthread_create(&thread, nullptr, run, nullptr);\n"}}).size() == 1);
+  CHECK(threads({{"src/types/thread.hpp", "std::thread thread_;\n"},
+                 {"src/engine/reaper.hpp", "// no std::thread\nstd::thread::id id = std::this_thread::get_id();\n"}})
+            .empty());
+}
+
 TEST_CASE("all dialects answer the same questions") {
   check_none(statements(everything()));
   const Source one{"src/dialects/a/lock.sql", "-- name: look(name)\nSELECT 1;\n-- name: floor()\nSELECT 2;\n"};

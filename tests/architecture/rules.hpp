@@ -24,6 +24,9 @@ Breaches forbidden_calls(const Tree& tree);
 // Where time is decided, only the boot clock is read, and nobody sleeps.
 Breaches clocks(const Tree& tree);
 
+// The library's threads are started in one place, which sees to signals, to what is thrown and to fork().
+Breaches threads(const Tree& tree);
+
 // A name has one meaning and is the field's word: those of the private language that was spoken here once stay away.
 Breaches retired_words(const Tree& tree);
 

@@ -1,4 +1,5 @@
-// This file knows the rules about single words: SQL in C++, calls nobody may make, clocks and sleeps, retired names.
+// This file knows the rules about single words: SQL in C++, calls nobody may make, clocks and sleeps, threads, retired
+// names.
 #include "architecture/rules.hpp"
 
 #include <regex>
@@ -66,6 +67,17 @@ Breaches clocks(const Tree& tree) {
     search(code, clock, source.path, "a wall clock", found);
     search(code, sleep, source.path, "a sleep that nobody can end", found);
   }
+  return found;
+}
+
+Breaches threads(const Tree& tree) {
+  // A thread's number is none.
+  static const std::regex thread(R"(\bstd\s*::\s*(j?thread\b(?!\s*::)|async\b)|\bpthread_create\b)");
+  Breaches found;
+  for (const auto& source : tree)
+    if (cpp(source) && source.in("src/") && source.path != "src/types/thread.hpp")
+      search(parts_of_cpp(source.text).code, thread, source.path, "a thread that types/thread.hpp does not start",
+             found);
   return found;
 }
 

@@ -28,7 +28,8 @@ class Process {
     for (;;) {
       auto answer = child_.line();
       if (!answer) return ended_.emplace("it has ended: " + child_.wait().text());
-      const bool by_itself = answer->starts_with("told ") || answer->starts_with("granted ");
+      const bool by_itself =
+          answer->starts_with("told ") || answer->starts_with("granted ") || answer->starts_with("leads ");
       if (!by_itself) return *answer;
       said_.push_back(*answer);
     }
@@ -62,6 +63,13 @@ bool is_wanted(Database& database) {
   return database.admin().number("SELECT count(*) FROM resource_lock WHERE name = 'job' AND wanted_until > 0") == 1;
 }
 
+// Whether it is told that nothing is available for want of a thread.
+void check_no_thread(Process& process, const std::string& line) {
+  const auto answer = process.ask(line);
+  CHECK_MESSAGE(answer.starts_with("unavailable: "), line << " -> " << answer);
+  CHECK_MESSAGE(answer.find("thread") != std::string::npos, line << " -> " << answer);
+}
+
 bool says(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
 
 }  // namespace
@@ -80,6 +88,53 @@ TEST_CASE("without a thread to keep it a lease is not asked for, and is once the
   process.check("check job", "valid");
   const auto end = database.admin().expires_at("job");
   CHECK(eventually([&] { return database.admin().expires_at("job") > end; }));  // it is kept
+  CHECK(process.ask("release job").starts_with("freed"));
+}
+
+TEST_CASE("without a thread to reap an engine is not opened, and once there is one it opens and reaps") {
+  Database database;
+  {
+    auto other = database.engine();
+    auto left = other.try_lock("left", {.lease = 10min, .renew = false});
+    REQUIRE(left);
+    left->detach();
+  }
+  database.admin().expire("left");
+  Process process(database.url());
+  process.check("threads no", "ok");
+  check_no_thread(process, "open reaping");
+  process.check("threads yes", "ok");
+  process.check("open reaping", "open");
+  CHECK(eventually([&] { return database.admin().owner("left").empty(); }));
+  process.check("try job", "granted");
+  CHECK(process.ask("release job").starts_with("freed"));
+}
+
+TEST_CASE("without a thread to campaign nobody is a candidate, and once there is one the next is elected") {
+  Database database;
+  Process process(database.url());
+  process.check("open", "open");
+  process.check("threads no", "ok");
+  check_no_thread(process, "elect office");
+  process.check("threads yes", "ok");
+  CHECK(database.admin().owner("office").empty());
+  process.check("elect office", "ok");
+  CHECK(process.says("leads office"));
+  CHECK_FALSE(database.admin().owner("office").empty());
+  process.check("resign office", "resigned");
+  CHECK(eventually([&] { return database.admin().owner("office").empty(); }));
+}
+
+TEST_CASE("without a thread for asynchronous calls none is begun, and once there is one they are answered") {
+  Database database;
+  Process process(database.url());
+  process.check("open", "open");
+  process.check("threads no", "ok");
+  check_no_thread(process, "async job");
+  process.check("threads yes", "ok");
+  CHECK(database.admin().owner("job").empty());
+  process.check("async job", "ok");
+  CHECK(process.says("granted job"));
   CHECK(process.ask("release job").starts_with("freed"));
 }
 

@@ -2,12 +2,15 @@
 // is left, names of hosts are looked up for ever.
 //
 //   hampered URL REQUEST_TIMEOUT_MS      obeys lines on stdin, with one line for each:
-//     open                 opens the engine                       "open", or the fault and its text
+//     open [reaping]       opens the engine                       "open", or the fault and its text
 //     threads no|yes       whether a thread can be started        "ok"
 //     close                ends the engine                        "closed"
 //     descriptors no|yes|N whether a descriptor can be had, or N  "ok"
 //     names no|yes         whether a host can be looked up        "ok"
 //     try NAME [long]      one attempt                            "granted", "busy", or the fault and its text
+//     async NAME           one attempt, without a wait for it     "ok", or the fault and its text, and "granted NAME"
+//     elect NAME           a candidate for the name               "ok", or the fault and its text, and "leads NAME"
+//     resign NAME          ends that candidate                    "resigned"
 //     stop NAME            a wait that is stopped once it is under way   "stopped" or "granted", and after how many us
 //     watch NAME           is told of the loss of what it holds   "ok", and "told NAME" once it is
 //     wait NAME            on a thread that is there already      "ok", and "granted NAME" once it is
@@ -156,6 +159,7 @@ class Process {
     if (command == "open") {
       dlock::EngineOptions options;
       options.timeouts.request = timeout_;
+      if (what == "reaping") options.reaper.every = 100ms;
       engine_.emplace(url_, options);
       say("open");
     } else if (command == "close") {
@@ -176,6 +180,22 @@ class Process {
       const bool granted = lock.has_value();
       if (granted) keep(what, std::move(*lock));
       say(granted ? "granted" : "busy");
+    } else if (command == "async") {
+      engine_->async_try_lock(what, {}, [this, what](dlock::Result<dlock::Lock> result) {
+        try {
+          keep(what, std::move(result).value());
+          say("granted " + what);
+        } catch (const dlock::Error& error) { say(error.what()); }
+      });
+      say("ok");
+    } else if (command == "elect") {
+      dlock::ElectionOptions options;
+      options.on_elected = [what](const dlock::Term&) { say("leads " + what); };
+      elections_[what] = std::make_unique<dlock::Election>(*engine_, what, options);
+      say("ok");
+    } else if (command == "resign") {
+      elections_.erase(what);
+      say("resigned");
     } else if (command == "stop") {
       std::chrono::steady_clock::time_point asked{};
       std::stop_source source;
@@ -256,6 +276,7 @@ class Process {
   std::mutex mutex_;
   std::map<std::string, dlock::Lock> locks_;  // guarded by mutex_
   std::map<std::string, std::unique_ptr<Callback>> callbacks_;
+  std::map<std::string, std::unique_ptr<dlock::Election>> elections_;
   Helper helper_;
 };
 

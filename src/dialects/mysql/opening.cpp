@@ -324,7 +324,7 @@ bool ServerConnection::loses_in_failover(Deadline deadline) {
     else if (name.ends_with("_status")) waits = waits || value == "ON";
     else acknowledge = acknowledge || value != "0";
   }
-  if (waits && acknowledge) return false;
+  if ((waits && acknowledge) || planted("replicas_untold")) return false;
   if (mariadb_) return follow;
   try {
     query("SELECT COUNT(*) FROM information_schema.processlist WHERE COMMAND LIKE 'Binlog Dump%'", deadline);

@@ -114,7 +114,7 @@ void ServerConnection::heed(const PGresult* notice) noexcept {
   const char* severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
   const std::string_view weight = severity == nullptr ? "" : severity;
   ended_ = ended_ || weight == "FATAL" || weight == "PANIC";
-  unconfirmed_ = unconfirmed_ || gave_up_on_standby(notice);
+  unconfirmed_ = unconfirmed_ || (gave_up_on_standby(notice) && !planted("standby_warning_unheard"));
 }
 
 // A server may also say that a setting has changed.
@@ -197,7 +197,7 @@ ServerConnection::Received ServerConnection::finish_request(const Expected& expe
   if (!expected.prepared_as.empty() && good > 0) prepared_.add(*statement, expected.prepared_as);
   if (!failure && unconfirmed_) throw unconfirmed_commit();
   if (!failure) return Received::all;
-  if (failure->cause() == Cause::stale_statement) *lends_sessions_ = true;
+  if (failure->cause() == Cause::stale_statement && !planted("pooler_not_remembered")) *lends_sessions_ = true;
   if (failure->cause() == Cause::disconnected || failure->cause() == Cause::stale_statement) usable_ = false;
   leave_transaction(deadline);
   throw Failure(std::move(*failure));

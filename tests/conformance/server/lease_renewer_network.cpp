@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+
 using namespace dlock;
 using namespace dlock::test;
 using namespace std::chrono_literals;
@@ -60,6 +62,33 @@ TEST_CASE("connections that the server ends are no loss") {
   CHECK(lock->valid());
   CHECK_FALSE(lock->loss());
   CHECK_FALSE(network.engine.try_lock("job", {.reentrance = Reentrance::none}));
+}
+
+TEST_CASE("a lease whose connections fall silent behind TLS is kept through new ones, and is no loss") {
+  const auto server = opener().server_offering(Tls::offered);
+  ServerDatabase database(server->place());
+  Proxy proxy(database.server());
+  EventLog news;
+  const auto time = 2s * slowness();
+  Engine engine(database.server().url_with_tls_at(proxy.address()),
+                {.connections = 2,
+                 .timeouts = {.connect = 10s * slowness(), .request = time, .release = 5 * time},
+                 .observer = news.observer()});
+  auto lock = engine.try_lock("job", {.lease = 10min, .renew_every = 50ms});
+  REQUIRE(lock);
+  for (int i = 0; i < 2; ++i) {
+    const auto connections = proxy.connections();
+    proxy.stall();
+    CHECK(eventually([&] { return proxy.connections() > connections; }));
+    const auto end = database->admin().expires_at("job");
+    CHECK(eventually([&] { return database->admin().expires_at("job") > end; }));
+  }
+  CHECK(proxy.sent().find("resource_lock") == std::string::npos);  // all of it was behind TLS
+  CHECK(lock->valid());
+  CHECK_FALSE(lock->loss());
+  CHECK_FALSE(lock->lost().stop_requested());
+  CHECK_FALSE(news.has(Event::Kind::lost));
+  CHECK(lock->release() == Released::freed);
 }
 
 TEST_CASE("a lease whose row a transaction keeps locked does not keep the others from being renewed") {

@@ -1,5 +1,5 @@
-// A lock table in memory, for the engine's unit tests: its clock is BootClock, and it can be told to
-// fail. It answers like the real ones, which the conformance suite checks.
+// A lock table in memory, for the engine's unit tests: its clock is BootClock, and it can be told to fail. It answers
+// what these tests ask, and is no model of the real ones: those the conformance suite checks.
 #pragma once
 
 #include "engine/fake_waiter_table.hpp"
