@@ -71,6 +71,7 @@ UrlParts parts_of(std::string_view text) {
 
 // host, host:port, [address], [address]:port. What is no number behind a colon is likely to be the begin of a password.
 bool is_place(std::string_view place) {
+  if (has(place, "=;")) return false;  // a connection string of another kind
   if (place.starts_with('[')) place.remove_prefix(std::min(place.find(']'), place.size()));
   const auto colon = place.find(':');
   return colon == std::string_view::npos || place.find_first_not_of("0123456789", colon + 1) == std::string_view::npos;
@@ -189,12 +190,15 @@ Url Url::parse(std::string_view text) {
     refuse(text,
            "has no host, or no port, where one belongs: a /, ? or @ in a user, a password, a path or an option is "
            "written %2F, %3F or %40");
-  // What is shown of a URL later shows its path.
-  if (is_secret(parts.path) && has(parts.path, "="))
+  // What is shown of a URL later shows its user and its path.
+  const auto tells = [](std::string_view part) { return is_secret(part) && has(part, "="); };
+  if (tells(parts.path))
     refuse(
         text,
         "seems to have a password where the name of the database belongs; a password stands between the user and the "
         "@, as in user:password@host, and a = in a name is written %3D");
+  if (parts.account && tells(parts.account->substr(0, parts.account->find(':'))))
+    refuse(text, "seems to have a password in the name of the user; a = in a name is written %3D");
   Url url;
   url.scheme = parts.scheme;
   url.has_authority = parts.has_authority;

@@ -11,6 +11,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
+// What a URL calls the database: a file by its whole path.
+std::string database_of(const std::string& url) {
+  const auto whole = url.substr(0, url.find('?'));
+  return whole.substr(whole.find("://") == std::string::npos ? whole.find(':') + 1 : whole.rfind('/') + 1);
+}
+
 std::string identity(Admin& admin) { return admin.text("SELECT meta FROM resource_lock WHERE name = ''"); }
 
 // A lock table in `there` is somebody else's, with a lock of the same name; or there is none.
@@ -29,12 +35,17 @@ void check_that_it_is_told(Database& database, const Place& there, bool with_tab
     row = admin.row("a");
     their_identity = identity(admin);
   }
-  const auto our_identity = identity(database.admin());
+  const auto our_identity = identity(database.admin()), their_database = database_of(there.url());
   const auto told = [&](const Thrown& thrown) {
     CHECK(thrown.fault == Fault::misuse);
     CHECK_MESSAGE(thrown.names("another database"), thrown.text);
     CHECK_MESSAGE(thrown.names("resource_lock of "), thrown.text);
     CHECK_MESSAGE(thrown.names(our_identity), thrown.text);
+    // Theirs, before it goes on to ours: by its identity where its table could be read, else by its name.
+    const Thrown theirs_named{thrown.fault, thrown.text.substr(0, thrown.text.find("; the lock table is "))};
+    CHECK_FALSE(theirs_named.names(our_identity));
+    CHECK_MESSAGE(((with_table && theirs_named.names(their_identity)) || theirs_named.names(their_database)),
+                  thrown.text);
   };
   for (const bool native : {true, false}) {
     INFO((native ? "native" : "runner") << ", with a table: " << with_table);

@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <future>
 #include <memory>
+#include <string>
 #include <vector>
 
 using namespace dlock;
@@ -45,6 +47,38 @@ class Sessions {
   std::vector<std::unique_ptr<Caller>> callers_;
 };
 
+LockOptions permits(std::int64_t many, std::int64_t limit) {
+  LockOptions options;
+  options.mode = Mode::permits;
+  options.permits = many;
+  options.limit = limit;
+  return options;
+}
+
+void share(Engine& engine, Engine& other) {
+  const auto reader = other.try_lock("read", {.mode = Mode::shared});
+  CHECK(reader);
+  CHECK_FALSE(engine.try_lock("read"));
+  CHECK(engine.try_lock("read", {.mode = Mode::shared}));
+  const auto most = engine.try_lock("gpu", permits(2, 3));
+  CHECK(most);
+  CHECK_FALSE(engine.try_lock("gpu", permits(2, 3)));
+  CHECK(engine.try_lock("gpu", permits(1, 3)));
+}
+
+void take_over(Engine& engine, Engine& other) {
+  auto given = other.try_lock("given", {.lease = 10min});
+  REQUIRE(given);
+  auto adopted = engine.adopt("given", given->detach());
+  REQUIRE(adopted);
+  CHECK(adopted->release() == Released::freed);
+  const auto stuck = other.try_lock("stuck", {.lease = 10min});
+  REQUIRE(stuck);
+  CHECK_FALSE(answered([&] { return engine.wait_free("stuck", 300ms); }));
+  CHECK(engine.force_release("stuck", stuck->token()));
+  CHECK(engine.wait_free("stuck", 1min));
+}
+
 void use_everything(ServerDatabase& database, const Address& pooler, Engine& engine) {
   auto other = database->engine();
   engine.try_lock("job").reset();
@@ -67,6 +101,11 @@ void use_everything(ServerDatabase& database, const Address& pooler, Engine& eng
   held->fence(caller.native());
   CHECK(engine.try_lock_in(caller.native(), "in a transaction").has_value());
   caller.run("COMMIT");
+  int worked = 0;
+  held->with_fence(caller.native(), [&] { ++worked; });
+  CHECK(worked > 0);
+  share(engine, other);
+  take_over(engine, other);
   CHECK(engine.reap().removed == 0);
   CHECK(held->release() != Released::was_lost);
 }
@@ -84,6 +123,36 @@ TEST_CASE("nothing that the engine does through a pooler stays in the sessions t
     Engine engine(database.server().url_at(*pooler), {.timeouts = {.request = 30s}, .prepared_statements = prepared});
     use_everything(database, *pooler, engine);
     CHECK(application.state(database.server()) == before);
+  }
+}
+
+TEST_CASE("through a pooler no more is opened or asked again than there are connections, and nothing later on") {
+  ServerDatabase database;
+  const auto pooler = database.server().pooler();
+  if (!pooler) return;
+  for (const bool prepared : {true, false}) {
+    CAPTURE(prepared);
+    Engine engine(database.server().url_at(*pooler), {.timeouts = {.request = 30s}, .prepared_statements = prepared});
+    // At one time, so that no connection is lent the same session every time.
+    const auto use = [&] {
+      in_parallel(3, [&](int i) {
+        const auto name = "job " + std::to_string(i);
+        for (int round = 0; round < 20; ++round) {
+          auto lock = engine.lock(name, {.lease = 10min});
+          lock.extend(20min);
+          CHECK(engine.inspect(name).has_value());
+          CHECK(lock.release() == Released::freed);
+        }
+      });
+    };
+    use();
+    const auto first = engine.stats();
+    CHECK(first.reconnected <= first.connections.limit);
+    CHECK(first.retried.at(RetryCause::stale_statement) <= first.connections.limit);
+    use();
+    const auto second = engine.stats();
+    CHECK(second.reconnected == first.reconnected);
+    CHECK(second.retried.at(RetryCause::stale_statement) == first.retried.at(RetryCause::stale_statement));
   }
 }
 

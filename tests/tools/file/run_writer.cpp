@@ -1,4 +1,5 @@
-// This file knows the promise that a command is dead before its lease is over, though somebody else writes all the time.
+// This file knows the promises of dlock while somebody else writes: a command is dead before its lease is over, and a
+// name that nobody holds is not called busy.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/slowness.hpp"
@@ -55,4 +56,24 @@ TEST_CASE(
   const auto ran = finish(child);
   CHECK(ran.code == 3);
   CHECK_MESSAGE(!ran.says("told"), ran.out);
+}
+
+TEST_CASE("while somebody else writes acquire -n is exit code 8 and run -n 125, never busy, and both say who it is") {
+  Database database;
+  const auto url = database.url();
+  database.engine().try_lock("job").reset();
+  Admin writer(database.place());
+  writer.run(database.place().begin_writing());
+  // At one time: each tries for as long as a request may take.
+  auto acquire = dlock_at(url, {"acquire", "-n", "job", "--ttl", "1m"});
+  auto run = dlock_at(url, {"run", "-n", "job", "--", "true"});
+  const auto check = [](const Ran& ran, int code) {
+    CHECK_MESSAGE(ran.code == code, ran.out);
+    CHECK_MESSAGE(ran.says("\"job\""), ran.out);
+    CHECK_MESSAGE(ran.says("another connection is writing the file"), ran.out);
+  };
+  check(finish(acquire), 8);
+  check(finish(run), 125);
+  writer.run("ROLLBACK");
+  CHECK(dlock_tool(url, {"run", "-n", "job", "--", "true"}).code == 0);
 }

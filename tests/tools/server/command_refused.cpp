@@ -1,5 +1,6 @@
 // This file knows the exit codes of every command when the server is away, or says no.
 #include "support/database.hpp"
+#include "support/eventually.hpp"
 #include "support/json.hpp"
 #include "tools/command.hpp"
 
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace dlock;
@@ -34,16 +36,25 @@ const std::vector<Row> rows{
     {{"run", "-n", "other", "--", "true"}, true},
 };
 
-void check(const std::string& url, const Row& row, int code, const std::string& word) {
-  const bool run = row.command.front() == "run";
-  auto command = row.command;
+Child start(const std::string& url, std::vector<std::string> command) {
   command.insert(command.begin() + 1, {"--format", "json"});
-  const auto ran = dlock_tool(url, command, "2>&1 >/dev/null </dev/null");
-  CHECK_MESSAGE(ran.code == (run ? 125 : code), command[0] << ": " << ran.out);
+  return dlock_at(url, std::move(command), "2>&1 >/dev/null </dev/null");
+}
+
+// Waits for its end, and answers its message.
+std::string refusal_of(Child& child, const std::string& command, int code, const std::string& word) {
+  const auto ran = finish(child);
+  CHECK_MESSAGE(ran.code == (command == "run" ? 125 : code), command << ": " << ran.out);
   const auto object = ran.out.find('{');  // a note may stand before it
   const auto error = Json::parse(object == std::string::npos ? "" : ran.out.substr(object));
-  REQUIRE_MESSAGE(error.contains("error"), command[0] << ": " << ran.out);
-  CHECK_MESSAGE(error["error"]["code"] == word, command[0] << ": " << ran.out);
+  REQUIRE_MESSAGE(error.contains("error"), command << ": " << ran.out);
+  CHECK_MESSAGE(error["error"]["code"] == word, command << ": " << ran.out);
+  return error["error"]["message"].text();
+}
+
+void check(const std::string& url, const Row& row, int code, const std::string& word) {
+  auto child = start(url, row.command);
+  refusal_of(child, row.command.front(), code, word);
 }
 
 }  // namespace
@@ -64,6 +75,38 @@ TEST_CASE("a right that is missing is exit code 9 of every command that needs it
     if (row.writes) check(reader, row, 9, "permission");
     else CHECK(dlock_tool(reader, row.command).code == 0);
   }
+}
+
+TEST_CASE(
+    "while the table is locked acquire -n is exit code 8 and run -n 125, never busy, and both say what is in the way") {
+  ServerDatabase database;
+  const auto url = database->url();
+  database->engine().try_lock("job").reset();
+  for (const auto& how : database.server().table_locks("resource_lock")) {
+    CAPTURE(how.name);
+    Admin other(database.server());
+    for (const auto& sql : how.lock) other.run(sql);
+    // One after the other: who looks for what is in the way locks the row for a moment, which is busy to the other.
+    for (const auto& [command, code] : {std::pair(std::vector<std::string>{"acquire", "-n", "job", "--ttl", "1m"}, 8),
+                                        std::pair(std::vector<std::string>{"run", "-n", "job", "--", "true"}, 125)}) {
+      std::string text;
+      const auto asked = [&] {
+        auto child = start(url, command);
+        text = refusal_of(child, command.front(), code, "unreachable");
+        return text.find(how.told) != std::string::npos;
+      };
+      // Who cannot even read the table comes no further than to open it, and has the server's words.
+      if (!how.reads) {
+        asked();
+        CHECK_MESSAGE(text.find("time") != std::string::npos, text);
+        continue;
+      }
+      CHECK_MESSAGE(eventually(asked), text);  // in a crowd the answer to a look may be late
+      CHECK_MESSAGE(text.find("\"job\"") != std::string::npos, text);
+    }
+    other.run(how.unlock);
+  }
+  CHECK(dlock_tool(url, {"run", "-n", "job", "--", "true"}).code == 0);
 }
 
 TEST_CASE("check --role names every right that is missing, and a view that a role may not see is not missing") {

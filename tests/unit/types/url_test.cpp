@@ -122,8 +122,9 @@ TEST_CASE("no password is shown, however the URL is broken, and as much else as 
 }
 
 TEST_CASE("a connection string of another kind is not taken for the name of a database, which would be shown") {
-  for (const char* text : {"postgresql://db/x;password=s3cret", "mysql://db/x;Pwd=s3cret",
-                           "sqlite:Data Source=a.db;Password=s3cret", "sqlite:/a/p%61ssword=s3cret"}) {
+  for (const char* text :
+       {"postgresql://db/x;password=s3cret", "mysql://db/x;Pwd=s3cret", "sqlite:Data Source=a.db;Password=s3cret",
+        "mysql://Server=db;Pwd=s3cret@db/x", "sqlite:/a/p%61ssword=s3cret"}) {
     const auto told = refusal([text] { Url::parse(text); });
     CHECK_MESSAGE(says(told, "%3D"), told);
     CHECK_FALSE(says(told, "cret"));
@@ -136,7 +137,8 @@ TEST_CASE("a connection string of another kind is not taken for the name of a da
 TEST_CASE("a URL whose password has ended it early is refused, whatever else it could mean") {
   for (const char* text :
        {"mysql://app:s3/cret@db/x", "mysql://app:33/cret@db/x", "mysql://app:s3?cret@db", "mysql://app:33?cr=et@db",
-        "mysql://app:a@b/s3cret@db", "mysql://app:a@b?s3=cret@db", "mysql://app:s3cret", "mysql://app/s3cret@db"}) {
+        "mysql://app:a@b/s3cret@db", "mysql://app:a@b?s3=cret@db", "mysql://app:s3cret", "mysql://app/s3cret@db",
+        "mysql://host=db;pwd=s3cret", "mysql://db,host;pwd=s3cret/x"}) {
     const auto told = refusal([text] { Url::parse(text); });
     CHECK_MESSAGE(says(told, "%2F"), told);
     CHECK_FALSE(says(told, "cret"));
