@@ -191,7 +191,7 @@ Url Url::parse(std::string_view text) {
            "has no host, or no port, where one belongs: a /, ? or @ in a user, a password, a path or an option is "
            "written %2F, %3F or %40");
   // What is shown of a URL later shows its user and its path.
-  const auto tells = [](std::string_view part) { return is_secret(part) && has(part, "="); };
+  const auto tells = [](std::string_view part) { return has(part, "=") && (has(part, ";") || is_secret(part)); };
   if (tells(parts.path))
     refuse(
         text,

@@ -66,8 +66,8 @@ class Behind {
   const std::unique_ptr<soci::session> session_;
 };
 
-// Keeps the other servers busy for a moment with a large transaction, each time: what is committed here after it comes to
-// them later.
+// Keeps the other servers busy for a moment with a large transaction, each time: what is committed here after it comes
+// to them later.
 class Lag {
  public:
   explicit Lag(ServerDatabase& database)

@@ -124,7 +124,7 @@ TEST_CASE("no password is shown, however the URL is broken, and as much else as 
 TEST_CASE("a connection string of another kind is not taken for the name of a database, which would be shown") {
   for (const char* text :
        {"postgresql://db/x;password=s3cret", "mysql://db/x;Pwd=s3cret", "sqlite:Data Source=a.db;Password=s3cret",
-        "mysql://Server=db;Pwd=s3cret@db/x", "sqlite:/a/p%61ssword=s3cret"}) {
+        "mysql://Server=db;Pwd=s3cret@db/x", "mysql://db/x;pw=s3cret", "sqlite:/a/p%61ssword=s3cret"}) {
     const auto told = refusal([text] { Url::parse(text); });
     CHECK_MESSAGE(says(told, "%3D"), told);
     CHECK_FALSE(says(told, "cret"));
