@@ -6,7 +6,8 @@
 #   process_name               of the server, as the kernel shows it: a pattern
 #   system_user                who runs the server when root starts it
 #   stop_signal                how the server is asked to stop in order
-#   clock_cache                libfaketime's setting for how long it goes without a look at the clock; none: it always looks
+#   clock_cache                libfaketime's setting for how long it goes without a look at the clock; none: it always looks.
+#                              With it there is await_clock OFFSET, which returns when the server goes by its new clock
 # and defines
 #   find_programs              which programs it runs; calls `missing PACKAGE` where there are none
 #   create                     makes $data, with a role `dlock`, its password as in $dir/password.new, and a database `dlock`
@@ -378,6 +379,7 @@ main() {
     clock:3)
       [[ -e $dir/faketime ]] || die "the server in $dir was started without DLOCK_FAKETIME" 2
       write_clock "$3"
+      if [[ -n ${clock_cache:-} ]]; then await_clock "$3"; fi
       ;;
     *) usage ;;
   esac
