@@ -189,7 +189,8 @@ free_port() {
 }
 
 # With DLOCK_SERVER_TLS when the folder is new: a certificate of its own authority for the name localhost, in
-# $dir/tls.crt and $dir/tls.key; DLOCK_SERVER_TLS=expired: of long ago.
+# $dir/tls.crt and $dir/tls.key; DLOCK_SERVER_TLS=expired: of long ago. RSA: its signatures are all of one length, so that
+# a server says as much each time, and a test can count that.
 make_certificate() {
   local -a long_ago=()
   [[ -n ${DLOCK_SERVER_TLS:-} && ! -e $dir/tls.crt ]] || return 0
@@ -198,7 +199,7 @@ make_certificate() {
     find_faketime_library
     long_ago=(env "LD_PRELOAD=$faketime_library" FAKETIME=-9000d)
   fi
-  "${long_ago[@]}" openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj /CN=localhost \
+  "${long_ago[@]}" openssl req -x509 -newkey rsa:2048 -nodes -days 3650 -subj /CN=localhost \
     -addext 'subjectAltName=DNS:localhost' -keyout "$dir/tls.key" -out "$dir/tls.crt.new" \
     >>"$dir/log" 2>&1 || show_log_and_die 0
   chmod 600 "$dir/tls.key"

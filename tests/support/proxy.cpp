@@ -28,6 +28,8 @@ enum class Mode { pass, black_hole, refuse, refuse_new, swallow_answers };
 
 using Clock = std::chrono::steady_clock;
 
+constexpr auto unbounded = std::numeric_limits<std::size_t>::max();
+
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 sockaddr_in socket_address(const Address& address) {
@@ -70,8 +72,10 @@ struct Late {
 struct Pair {
   int client, server;
   std::unique_ptr<RequestCounter> counter;
-  std::size_t left;  // of what the server may say
-  std::size_t received = 0;
+  std::size_t number;  // of all connections
+  std::size_t left;    // of what the server may say
+  std::vector<std::size_t> bursts{};
+  bool client_spoke = false;
   bool losing = false, refuse_then = false, told_the_end = false, stalled = false;
   std::deque<Late> late{};
   enum class Held { no, yes, let_go } held = Held::no;
@@ -91,8 +95,9 @@ struct Proxy::State {
   bool cutting = false, closing = false, lose_next = false, refuse_then = false, lose_request = false, halving = false;
   bool stalling = false, hold_next = false, holds_one = false, letting_go = false, answered = false;
   std::chrono::milliseconds delay{};
-  std::size_t requests = 0, connections = 0, open = 0, ended = 0, spared = 0, most_received = 0;
-  std::size_t allowance = std::numeric_limits<std::size_t>::max();  // of new connections
+  std::size_t requests = 0, connections = 0, open = 0, ended = 0, spared = 0, silenced = 0;
+  std::size_t allowance = unbounded;  // of new connections
+  std::vector<std::size_t> last_bursts;
   std::string sent;
   // The thread's own:
   std::list<Pair> pairs;
@@ -117,6 +122,7 @@ struct Proxy::State {
     ::setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const std::lock_guard guard(mutex);
     ++connections;
+    last_bursts.clear();
     const int server = mode == Mode::refuse || mode == Mode::refuse_new ? -1 : new_socket();
     if (server < 0 || ::connect(server, plain(target), sizeof target) != 0) {
       if (server >= 0) ::close(server);
@@ -124,7 +130,7 @@ struct Proxy::State {
       ++ended;
       return;
     }
-    pairs.push_back({client, server, place.request_counter(), allowance});
+    pairs.push_back({client, server, place.request_counter(), connections, allowance});
   }
 
   // False: this connection is over.
@@ -158,6 +164,7 @@ struct Proxy::State {
 
   bool deliver(Pair& pair, bool from_client, std::string_view bytes) {
     if (!from_client) return answer(pair, bytes);
+    pair.client_spoke = true;
     {
       const std::lock_guard guard(mutex);
       if (keep_sent) sent.append(bytes);
@@ -190,11 +197,15 @@ struct Proxy::State {
   bool answer(Pair& pair, std::string_view bytes) {
     const auto some = bytes.substr(0, pair.left);
     pair.left -= some.size();
-    pair.received += some.size();
+    const auto received = (pair.bursts.empty() ? 0 : pair.bursts.back()) + some.size();
+    if (pair.client_spoke || pair.bursts.empty()) pair.bursts.push_back(0);
+    pair.client_spoke = false;
+    pair.bursts.back() = received;
     pair.stalled = pair.stalled || some.size() < bytes.size();
     {
       const std::lock_guard guard(mutex);
-      most_received = std::max(most_received, pair.received);
+      silenced += some.size() < bytes.size() ? 1 : 0;
+      if (pair.number == connections) last_bursts = pair.bursts;
     }
     return send_all(pair.client, some);
   }
@@ -349,15 +360,20 @@ std::size_t Proxy::ended() const {
   return state_->ended;
 }
 
-std::size_t Proxy::most_received() const {
+std::size_t Proxy::silenced() const {
   const std::lock_guard guard(state_->mutex);
-  return state_->most_received;
+  return state_->silenced;
+}
+
+std::vector<std::size_t> Proxy::bursts() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->last_bursts;
 }
 
 void Proxy::pass() {
   state_->change([&] {
     state_->mode = Mode::pass;
-    state_->allowance = std::numeric_limits<std::size_t>::max();
+    state_->allowance = unbounded;
     state_->delay = {};
   });
 }

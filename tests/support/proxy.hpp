@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace dlock::test {
 
@@ -42,8 +43,11 @@ class Proxy {
   void refuse();
   // New connections are served until that many bytes of the server have reached their client; then they are stalled.
   void stall_after(std::size_t bytes);
-  // How many bytes of the server have reached the client that got the most of them on one connection.
-  std::size_t most_received() const;
+  // How many connections have been stalled so.
+  std::size_t silenced() const;
+  // How many bytes of the server have reached the client of the connection that was made last, each time that the client
+  // spoke again, and by now.
+  std::vector<std::size_t> bursts() const;
   // New connections end at once.
   void refuse_new();
   // Connections end once; new ones are served.
