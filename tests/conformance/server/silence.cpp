@@ -98,12 +98,12 @@ struct Outcome {
   std::string text{};
 };
 
-// Several at once, since each of them mostly waits. What they tell is told of the place of each.
+// Several at once, since each of them mostly waits.
 template <class Attempt>
-std::vector<Outcome> attempted(const std::vector<std::size_t>& places, Attempt attempt) {
+std::vector<Outcome> attempted(const std::vector<std::size_t>& places, int at_once, Attempt attempt) {
   std::vector<Outcome> outcomes(places.size());
   std::atomic<std::size_t> next{0};
-  in_parallel(6, [&](int) {
+  in_parallel(at_once, [&](int) {
     for (auto i = next++; i < places.size(); i = next++) outcomes[i] = attempt(places[i], job(i));
   });
   return outcomes;
@@ -127,12 +127,12 @@ Outcome call_in_silence(const ServerPlace& server, const Url& url, std::size_t p
   return outcome;
 }
 
-std::size_t ends_in_every_silence(const ServerPlace& server, const Url& url) {
+std::size_t ends_in_every_silence(const ServerPlace& server, const Url& url, int at_once) {
   const auto heard = listen(server, url);
   // One that is told nothing of a lock by its first connection may be told by the next, which has less to say before.
   const auto granted = std::min(heard.until_granted.back(), heard.until_granted_again.back());
   const auto places = silences_in(heard.until_released);
-  const auto outcomes = attempted(places, [&](std::size_t place, const std::string& name) {
+  const auto outcomes = attempted(places, at_once, [&](std::size_t place, const std::string& name) {
     Outcome outcome;
     // On a crowded machine the limit can be over before the server has fallen silent.
     for (auto limit = 300ms; limit <= 5s; limit *= 2) {
@@ -175,7 +175,7 @@ Outcome stop_in_silence(const ServerPlace& server, const Url& url, std::size_t p
 std::size_t stops_in_every_silence(const ServerPlace& server, const Url& url) {
   const auto places = silences_in(listen(server, url).until_granted_again);
   const auto outcomes = attempted(
-      places, [&](std::size_t place, const std::string& name) { return stop_in_silence(server, url, place, name); });
+      places, 6, [&](std::size_t place, const std::string& name) { return stop_in_silence(server, url, place, name); });
   for (std::size_t i = 0; i < places.size(); ++i) {
     CAPTURE(places[i]);
     CHECK(outcomes[i].silenced > 0);
@@ -200,12 +200,14 @@ struct InTheClear {
 
 TEST_CASE("a call ends in its time wherever the server falls silent") {
   InTheClear clear;
-  free_what_is_left(clear.database, ends_in_every_silence(clear.database.server(), clear.url));
+  free_what_is_left(clear.database, ends_in_every_silence(clear.database.server(), clear.url, 6));
 }
 
 TEST_CASE("a call ends in its time wherever the server falls silent behind TLS") {
   WithTls tls;
-  free_what_is_left(tls.database, ends_in_every_silence(tls.database.server(), tls.url));
+  // MariaDB's client library sets TLS up for one connection of a process after the other, and a silent one takes the
+  // time of those behind it.
+  free_what_is_left(tls.database, ends_in_every_silence(tls.database.server(), tls.url, 2));
 }
 
 TEST_CASE("a stop ends a call wherever the server falls silent") {
