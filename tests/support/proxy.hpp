@@ -45,8 +45,8 @@ class Proxy {
   void stall_after(std::size_t bytes);
   // How many connections have been stalled so.
   std::size_t silenced() const;
-  // How many bytes of the server have reached the client of the connection that was made last, each time that the client
-  // spoke again, and by now.
+  // How many bytes of the server have reached the client of the connection that was made last, each time that the
+  // client spoke again, and by now.
   std::vector<std::size_t> bursts() const;
   // New connections end at once.
   void refuse_new();

@@ -1,6 +1,6 @@
 // The promise that a call ends in its time wherever the server falls silent: before it has greeted, while TLS is set
-// up, while it lets the client in, before and in the middle of an answer. A conversation that was listened to says where
-// that is: the server falls silent before each of its bursts, in the middle of it, and a byte before its end.
+// up, while it lets the client in, before and in the middle of an answer. A conversation that was listened to says
+// where that is: the server falls silent before each of its bursts, in the middle of it, and a byte before its end.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"
