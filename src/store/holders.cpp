@@ -19,6 +19,12 @@ namespace {
 // As long as the engine reckons with a late attempt.
 constexpr Duration refused_for = std::chrono::hours{1};
 
+// What an answer says that is to be repeated.
+std::int64_t proved(std::int64_t answer) {
+  if (answer < 0) throw Failure(Cause::serialization, "a cluster has undone the transaction of a holder");
+  return answer;
+}
+
 }  // namespace
 
 Holders::Holders(const dialects::Statements& all, OnConnection on_connection, Notify notify)
@@ -83,9 +89,7 @@ Left Holders::drop(std::string_view name, std::string_view owner, std::int64_t t
   const std::array<Argument, 4> arguments{name, owner, token, refused.count()};
   ask(drop_holder_, arguments, deadline, [&](const Answer& answer) {
     if (answer.rows() == 0) return;  // there is no such name
-    if (answer.integer(0, 0) < 0)
-      throw Failure(Cause::serialization, "a holder was not dropped: a cluster has undone the transaction");
-    left = {answer.integer(0, 0) != 0, answer.integer(0, 2) != 0};
+    left = {proved(answer.integer(0, 0)) != 0, answer.integer(0, 2) != 0};
     if (answer.integer(0, 1) != 0) notify_();
   });
   return left;
@@ -112,7 +116,7 @@ Renewed Holders::extend(const LeaseKey& key, Duration lease, Duration at_least, 
   auto renewed = Renewed::lost;
   const std::array<Argument, 5> arguments{key.name, key.owner, number(key.token), lease.count(), at_least.count()};
   ask(extend_holder_, arguments, deadline, [&](const Answer& answer) {
-    if (answer.rows() > 0) renewed = answer.integer(0, 0) != 0 ? Renewed::wanted : Renewed::yes;
+    if (answer.rows() > 0) renewed = proved(answer.integer(0, 0)) != 0 ? Renewed::wanted : Renewed::yes;
   });
   return renewed;
 }
@@ -130,7 +134,7 @@ std::optional<Mode> Holders::adopt(const LeaseKey& from, const AcquireRequest& t
   const std::array<Argument, 9> arguments{from.name, from.owner, number(from.token), to.owner,   to.node,
                                           to.label,  to.actor,   to.lease.count(),   to.metadata};
   ask(adopt_holder_, arguments, deadline, [&](const Answer& answer) {
-    if (answer.rows() > 0) mode = answer.integer(0, 0) > 0 ? Mode::permits : Mode::shared;
+    if (answer.rows() > 0) mode = proved(answer.integer(0, 0)) > 0 ? Mode::permits : Mode::shared;
   });
   return mode;
 }
@@ -151,7 +155,7 @@ std::optional<Token> Holders::downgrade(const LeaseKey& from, std::string_view n
   const std::array<Argument, 6> arguments{
       from.name, from.owner, number(from.token), new_owner, std::string_view{gate}, from.lease.count()};
   ask(downgrade_, arguments, deadline, [&](const Answer& answer) {
-    if (answer.rows() > 0) token = Token{answer.integer(0, 0)};
+    if (answer.rows() > 0) token = Token{proved(answer.integer(0, 0))};
   });
   if (token) notify_();
   return token;
@@ -161,7 +165,7 @@ std::optional<Token> Holders::upgrade(const LeaseKey& from, std::string_view new
   std::optional<Token> token;
   const std::array<Argument, 5> arguments{from.name, from.owner, number(from.token), new_owner, from.lease.count()};
   ask(upgrade_, arguments, deadline, [&](const Answer& answer) {
-    if (answer.rows() > 0) token = Token{answer.integer(0, 0)};
+    if (answer.rows() > 0) token = Token{proved(answer.integer(0, 0))};
   });
   return token;
 }

@@ -11,7 +11,8 @@
 --
 -- A gate that is locked elsewhere is waited for a moment on MariaDB, and not at all on MySQL, whose shortest wait is a second.
 -- A cluster may undo the transaction between two statements of a packet, and MariaDB tells nobody: what comes later writes
--- nothing outside of it, or what is right by itself, and the answer is read behind the COMMIT. See draw.
+-- nothing outside of it, or what is right by itself, and the answer is read behind the COMMIT, where it is told from what
+-- could not be done: -1 is to be repeated. A lease that was there before proves nothing: it has to end late enough. See draw.
 --
 -- A server of a cluster that is behind may not know of a holder yet. A packet that finds none is run again when it has
 -- caught up: what is "matched" answers no row then, and what is "counted" answers 0 first. See lock.sql.
@@ -20,14 +21,16 @@
 -- Makes the gate where there is none, locks it, takes out who is counted no more, and adds the holder where it may come in;
 -- then the gate says so, if it is still as it was seen: the holder's token is larger than the gate's. Only after that it names
 -- the newest holder: until then, what a trigger sees of a row that is taken over is who had it. The answer is the token;
--- 0: busy; -1: the gate was removed meanwhile; and no row without the floor row. Once more by the same owner, or late: it has
--- the same token, and its lease ends no sooner; who has given it back (a row without a gate) is refused.
+-- 0: busy; -1: the gate was removed meanwhile, or what was written has been undone; and no row without the floor row. Once
+-- more by the same owner, or late: it has the same token, and its lease ends no sooner; who has given it back (a row
+-- without a gate) is refused.
 -- A permit that is over is taken out when others are counted, so that it cannot be renewed after that; others are counted by
 -- nobody, and only go with the others of their gate. Tickets are as in acquire, but for who comes in where its node is
 -- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
 -- the actor) is in: the others of its node are out.
 START TRANSACTION;
-SET @dlock_gate = '', @dlock_token = 0, @dlock_begun = 0, @dlock_until = 0, @dlock_seen = 0, @dlock_before = NULL, @dlock_end = 0;
+SET @dlock_gate = '', @dlock_token = 0, @dlock_begun = 0, @dlock_until = 0, @dlock_seen = 0, @dlock_before = NULL, @dlock_end = 0,
+    @dlock_came = 0, @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 INSERT INTO {{lock}} (name, token, expires_at)
 SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = :name)
@@ -82,13 +85,15 @@ UPDATE {{lock}}
        next_ticket = GREATEST(next_ticket, :ticket)
  WHERE name = :name AND @dlock_token > 0 /*M! AND @@in_transaction = 1 */
    AND (owner = @dlock_gate OR (@dlock_gate = :gate AND @dlock_token > token));
+SET @dlock_came = ROW_COUNT() > 0 /*M! OR @@in_transaction = 0 */;
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner AND h.gate = l.owner
    SET l.node = IF(h.token > @dlock_seen, h.node, l.node), l.label = IF(h.token > @dlock_seen, h.label, l.label),
        l.meta = IF(@dlock_before <=> h.gate, l.meta, IF(:mode = _binary 'node', h.meta, '')),
        l.reopens_at = IF(:mode = _binary 'node' AND :at_least > 0, GREATEST(l.reopens_at, h.acquired_at + :at_least), l.reopens_at)
  WHERE l.name = :name AND h.token > 0 /*M! AND @@in_transaction = 1 */;
 COMMIT;
-SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN l.name IS NULL THEN -1 ELSE 0 END,
+SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN IF(h.expires_at >= @dlock_now + :lease, h.token, -1)
+            WHEN l.name IS NULL OR @dlock_came THEN -1 ELSE 0 END,
        COALESCE(h.gate <=> l.owner AND h.token > 0 AND :ticket > 0 AND l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
   FROM {{lock}} f LEFT JOIN {{lock}} l ON l.name = :name LEFT JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner
  WHERE f.name = '';
@@ -97,8 +102,8 @@ SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN h.token WHEN l.name IS 
 -- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
 -- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, or all but what has this one, negative;
 -- and where :refused is not 0 it is not granted the name any more for so long. Those whose lease is over keep no gate closed.
--- The answer: whether it was there, whether somebody waits, who listens to one of the holders at a time, and whether others
--- of its node hold the name.
+-- The answer: whether it was there, or that it is refused from now on; whether somebody waits, who listens to one of the
+-- holders at a time, and whether others of its node hold the name.
 START TRANSACTION;
 SET @dlock_gate = NULL, @dlock_until = NULL, @dlock_left = 0;
 INSERT INTO {{lock}} (name, token, expires_at)
@@ -140,9 +145,13 @@ DELETE FROM {{holder}}
    AND IF(:token <= 0, token > 0 AND token <> (0 - :token), token = :token) /*M! AND @@in_transaction = 1 */;
 SET @dlock_left = @dlock_left + ROW_COUNT();
 COMMIT;
-SELECT IF(:refused > 0, 1, IF(EXISTS (SELECT 1 FROM {{holder}} h
-                                       WHERE h.name = :name AND h.owner = :owner AND h.token > 0
-                                         AND IF(:token <= 0, h.token <> (0 - :token), h.token = :token)), -1, @dlock_left > 0)),
+SELECT CASE WHEN :refused > 0 AND NOT EXISTS (SELECT 1 FROM {{lock}} f WHERE f.name = '') THEN 1
+            WHEN EXISTS (SELECT 1 FROM {{holder}} h
+                          WHERE h.name = :name AND h.owner = :owner AND h.token > 0
+                            AND IF(:token <= 0, h.token <> (0 - :token), h.token = :token)) THEN -1
+            WHEN :refused = 0 THEN @dlock_left > 0
+            WHEN EXISTS (SELECT 1 FROM {{holder}} k WHERE k.name = :name AND k.owner = :owner) THEN 1
+            ELSE -1 END,
        COALESCE((SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} l WHERE l.name = :name), 0),
        COALESCE((SELECT l.mode = 'node' AND l.token = :token FROM {{lock}} l WHERE l.name = :name), 0);
 
@@ -153,7 +162,8 @@ SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 START TRANSACTION;
 INSERT INTO {{holder}}
 SELECT h.* FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
- WHERE (h.name, h.owner, h.token) IN (/*rows*/) ORDER BY h.name, h.owner FOR UPDATE SKIP LOCKED
+ WHERE (h.name, h.owner, h.token) IN (/*rows*/) /*M! AND @@in_transaction = 1 */
+ ORDER BY h.name, h.owner FOR UPDATE SKIP LOCKED
 ON DUPLICATE KEY UPDATE expires_at = GREATEST({{holder}}.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease);
 UPDATE {{lock}} l
        JOIN (SELECT h.name, h.gate, MAX(GREATEST(h.expires_at, h.reopens_at)) AS until FROM {{holder}} h
@@ -162,7 +172,7 @@ UPDATE {{lock}} l
    SET l.expires_at = GREATEST(l.expires_at + 1, r.until) WHERE true /*M! AND @@in_transaction = 1 */;
 COMMIT;
 SELECT h.owner,
-       IF(h.expires_at >= @dlock_now + :lease,
+       IF(h.expires_at >= @dlock_now + :lease AND l.expires_at >= h.expires_at,
           1 + EXISTS (SELECT 1 FROM {{waiter}} w
                        WHERE w.name = h.name AND w.owner <> h.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
                          AND w.expires_at > @dlock_now), 0)
@@ -170,6 +180,7 @@ SELECT h.owner,
  WHERE (h.name, h.owner, h.token) IN (/*rows*/);
 
 -- name: extend_holder(name, owner, token, lease, at_least) -> packet matched
+SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
@@ -182,11 +193,13 @@ UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
        l.reopens_at = IF(:at_least = 0 OR l.mode <> 'node', l.reopens_at, GREATEST(l.reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least))
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token /*M! AND @@in_transaction = 1 */;
 COMMIT;
-SELECT EXISTS (SELECT 1 FROM {{waiter}} w
+SELECT IF(l.expires_at >= h.expires_at AND h.expires_at >= @dlock_now + :lease AND h.lease_us = :lease
+          AND (:at_least = 0 OR IF(l.mode = 'node', l.reopens_at, h.reopens_at) >= @dlock_now + :at_least),
+          EXISTS (SELECT 1 FROM {{waiter}} w
                 WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
-                  AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+                  AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), -1)
   FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
- WHERE h.name = :name AND h.owner = :owner AND h.token = :token AND l.expires_at >= h.expires_at AND h.lease_us = :lease;
+ WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
 -- name: update_holder_metadata(name, owner, token, meta, keep) -> matched
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
@@ -196,6 +209,7 @@ UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
 
 -- name: adopt_holder(name, owner, token, new_owner, node, label, actor, lease, meta) -> packet matched
 -- As adopt. The answer is how many permits it has: 0 for a reader.
+SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
@@ -207,8 +221,9 @@ UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
    SET l.expires_at = GREATEST(l.expires_at + 1, h.expires_at, h.reopens_at)
  WHERE h.name = :name AND h.owner = :new_owner AND h.token = :token /*M! AND @@in_transaction = 1 */;
 COMMIT;
-SELECT h.permits FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
- WHERE h.name = :name AND h.owner = :new_owner AND h.token = :token AND l.expires_at >= h.expires_at;
+SELECT IF(h.owner = :new_owner AND l.expires_at >= h.expires_at AND h.expires_at >= @dlock_now + :lease, h.permits, -1)
+  FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+ WHERE h.name = :name AND h.owner IN (:owner, :new_owner) AND h.token = :token AND h.token > 0;
 
 -- name: rename_holder(name, owner, token, actor)
 UPDATE {{holder}} SET actor = :actor WHERE name = :name AND owner = :owner AND token = :token;
@@ -272,8 +287,9 @@ UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :new_owner 
        l.token = :token + 1
  WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '' /*M! AND @@in_transaction = 1 */;
 COMMIT;
-SELECT h.token FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
- WHERE h.name = :name AND h.owner = :new_owner AND h.token = :token + 1;
+SELECT COALESCE(h.token, -1) FROM {{lock}} l LEFT JOIN {{holder}} h ON h.name = l.name AND h.owner = :new_owner
+ WHERE l.name = :name AND IF(h.name IS NULL, l.owner = :owner AND l.token = :token AND l.mode = '',
+                             h.gate = l.owner AND h.token = :token + 1);
 
 -- name: upgrade(name, owner, token, new_owner, lease) -> packet matched
 -- From the only one who shares it to its one holder, under the next token; others whose lease lasts keep it from that. Once
@@ -292,7 +308,15 @@ UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
 DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = :new_owner
  WHERE h.name = :name AND h.owner = :owner;
 COMMIT;
-SELECT l.token FROM {{lock}} l WHERE l.name = :name AND l.owner = :new_owner;
+SELECT IF(l.owner = :new_owner, l.token, -1) FROM {{lock}} l
+ WHERE l.name = :name
+   AND (l.owner = :new_owner
+        OR (l.mode = 'shared'
+            AND EXISTS (SELECT 1 FROM {{holder}} h
+                         WHERE h.name = l.name AND h.gate = l.owner AND h.owner = :owner AND h.token = :token)
+            AND NOT EXISTS (SELECT 1 FROM {{holder}} x
+                             WHERE x.name = l.name AND x.gate = l.owner AND x.owner <> :owner
+                               AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))));
 
 -- name: dead_holders(limit)
 -- Those whose lease was over for a minute, and what was left by those who gave it back. Who has a token never did.
