@@ -80,6 +80,22 @@ class RequestCounter {
   virtual std::size_t feed(std::string_view sent) = 0;
 };
 
+// Undoes a transaction in the middle of one request of several statements, as a server of a cluster does without
+// telling anybody: what came before in it is gone, what comes later runs. One object a connection.
+class Undoer {
+ public:
+  // Between which two of its statements the next such request is undone, counted from the one that begins the
+  // transaction; and then how many such places it had.
+  struct Order {
+    std::optional<std::size_t> gap{};
+    std::size_t gaps = 0;
+  };
+
+  virtual ~Undoer() = default;
+  // What the server is to get instead, now.
+  virtual std::string feed(std::string_view sent, Order& order) = 0;
+};
+
 // A way in which another session keeps a whole table from being written, while none of its rows is locked.
 struct TableLock {
   std::string name{};
@@ -94,6 +110,8 @@ class ServerPlace : public Place {
  public:
   virtual Address address() const = 0;
   virtual std::unique_ptr<RequestCounter> request_counter() const = 0;
+  // Null: a transaction that this server undoes is always told of.
+  virtual std::unique_ptr<Undoer> undoer() const { return nullptr; }
 
   // The same database through another door, in the clear, whatever the server offers: who stands in the door can count
   // what is asked.

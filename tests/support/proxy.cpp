@@ -72,6 +72,7 @@ struct Late {
 struct Pair {
   int client, server;
   std::unique_ptr<RequestCounter> counter;
+  std::unique_ptr<Undoer> undoer;
   std::size_t number;  // of all connections
   std::size_t left;    // of what the server may say
   std::vector<std::size_t> bursts{};
@@ -99,6 +100,8 @@ struct Proxy::State {
   std::size_t allowance = unbounded;  // of new connections
   std::vector<std::size_t> last_bursts;
   std::string sent;
+  Undoer::Order undo;
+  std::size_t undo_gap = 0, undo_again = 0;
   // The thread's own:
   std::list<Pair> pairs;
   std::jthread thread;
@@ -130,7 +133,7 @@ struct Proxy::State {
       ++ended;
       return;
     }
-    pairs.push_back({client, server, place.request_counter(), connections, allowance});
+    pairs.push_back({client, server, place.request_counter(), place.undoer(), connections, allowance});
   }
 
   // False: this connection is over.
@@ -165,6 +168,7 @@ struct Proxy::State {
   bool deliver(Pair& pair, bool from_client, std::string_view bytes) {
     if (!from_client) return answer(pair, bytes);
     pair.client_spoke = true;
+    std::string altered;
     {
       const std::lock_guard guard(mutex);
       if (keep_sent) sent.append(bytes);
@@ -189,6 +193,11 @@ struct Proxy::State {
         pair.losing = true;
         pair.refuse_then = refuse_then;
         refuse_then = false;
+      }
+      if (pair.undoer) bytes = altered = pair.undoer->feed(bytes, undo);
+      if (!undo.gap && undo_again > 0) {
+        --undo_again;
+        undo.gap = undo_gap;
       }
     }
     return send_all(pair.server, bytes);
@@ -432,6 +441,17 @@ void Proxy::let_held_go() {
 bool Proxy::held_was_answered() const {
   const std::lock_guard guard(state_->mutex);
   return state_->answered;
+}
+void Proxy::undo_next_transaction(std::size_t gap, std::size_t times) {
+  state_->change([&] {
+    state_->undo = {gap, 0};
+    state_->undo_gap = gap;
+    state_->undo_again = times - 1;
+  });
+}
+std::size_t Proxy::gaps_of_undone() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->undo.gaps;
 }
 bool Proxy::lost_it() const {
   const std::lock_guard guard(state_->mutex);

@@ -68,6 +68,11 @@ class Proxy {
   // The next request never reaches the server, and its connection ends.
   void lose_next_request();
   bool lost_it() const;  // since then
+  // The next request that is a transaction of several statements is undone in that place: see Undoer. `times`: and the
+  // next ones of this kind, in the same place.
+  void undo_next_transaction(std::size_t gap, std::size_t times = 1);
+  // How many such places the one that was undone last had. 0: there was none since then.
+  std::size_t gaps_of_undone() const;
   // The next request, and whatever else its connection sends, is held until let_held_go(): whether or not its client
   // still waits for the answer then.
   void hold_next_request();

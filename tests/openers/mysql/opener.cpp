@@ -58,6 +58,9 @@ class DatabasePlace final : public ServerPlace {
     auto sql = server_.connect("mysql");
     *sql << "CREATE DATABASE " + name_ + " CHARACTER SET utf8mb4";
     watching_ = connect();
+    std::string version;
+    *watching_ << "SELECT version()", soci::into(version);
+    mariadb_ = version.find("MariaDB") != std::string::npos;
   }
 
   ~DatabasePlace() override {
@@ -104,6 +107,8 @@ class DatabasePlace final : public ServerPlace {
   Address address() const override { return server_.address; }
   std::vector<Address> peers() const override { return peers_; }
   std::unique_ptr<RequestCounter> request_counter() const override { return std::make_unique<Counter>(); }
+  // MySQL tells of it.
+  std::unique_ptr<Undoer> undoer() const override { return is_mariadb() ? std::make_unique<Rollback>() : nullptr; }
   std::string client() const override {
     return "mariadb --no-defaults --protocol=tcp -h" + server_.address.host + " -P" +
            std::to_string(server_.address.port) + " -u" + server_.user +
@@ -358,11 +363,7 @@ class DatabasePlace final : public ServerPlace {
   }
 
  private:
-  bool is_mariadb() const {
-    std::string version;
-    *watching_ << "SELECT version()", soci::into(version);
-    return version.find("MariaDB") != std::string::npos;
-  }
+  bool is_mariadb() const { return mariadb_; }
   void set_globally(std::initializer_list<const char*> settings) {
     for (const char* setting : settings) try {
         *watching_ << std::string("SET GLOBAL ") + setting;
@@ -383,7 +384,7 @@ class DatabasePlace final : public ServerPlace {
   mutable std::mutex mutex_;  // of administrative_
   mutable std::string administrative_;
   std::vector<std::string> roles_;
-  bool zone_changed_ = false;
+  bool mariadb_ = false, zone_changed_ = false;
 };
 
 // With DLOCK_TEST_CLUSTERED in the environment every place is in a cluster, on its first server.
