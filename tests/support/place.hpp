@@ -160,6 +160,10 @@ class ServerPlace : public Place {
   // From now on whoever writes the lock table finds nothing in its session that it had prepared, as if a pooler had
   // lent it another one. False: here that would hurt nobody.
   virtual bool forget_prepared() { return false; }
+  // The same, but it finds there what others have prepared under the names that it is going to use next.
+  virtual bool take_prepared_names() { return false; }
+  // Whether a client that has sent this had a statement prepared.
+  virtual bool has_prepared(std::string_view sent) const = 0;
   // A query, to be asked in a transaction, for how long that may be idle before the server ends it. Empty where that is
   // not bounded, or not for a caller's own transaction.
   virtual std::string idle_bound() const { return {}; }
@@ -199,7 +203,8 @@ class ServerPlace : public Place {
   virtual long long commits_waiting() { return 0; }
   virtual void cancel_waiting_commits() {}
 
-  // Has this server follow another as its standby; both are Opener::replicating_server's. Answers when it does.
+  // Has this server follow another as its standby; both are Opener::replicating_server's. Answers when it does. What was
+  // in it may be gone then.
   virtual void follow(ServerPlace& /*primary*/) {}
   // Its commits wait from now on until a standby has them: with whoever follows it after that.
   virtual void wait_for_followers() {}

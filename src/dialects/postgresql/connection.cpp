@@ -107,6 +107,7 @@ void ServerConnection::begin_request(Deadline deadline) {
   if (deadline.passed()) throw Failure(Cause::timed_out, "PostgreSQL: there was no time left to ask");
   if (unanswered_) catch_up_on_answers(deadline);
   else look_for_end();
+  if (use_ == SessionUse::own_session && *lends_sessions_) use_ = SessionUse::lent_session;  // as another one found out
   began_ = unconfirmed_ = false;
 }
 

@@ -1,9 +1,11 @@
 // Promises behind a pooler that lends its connections for one transaction each: nothing that the engine needs stays in
 // the sessions that the application is lent, and what is locked is answered as fast as on a connection of one's own.
+#include "api/open.hpp"
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"
+#include "support/lent_sessions.hpp"
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
@@ -12,40 +14,16 @@
 #include <atomic>
 #include <cstdint>
 #include <future>
+#include <limits>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 using namespace dlock;
 using namespace dlock::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-// The application's own connections through the same pooler. While each has a transaction open, it has a session for
-// itself: together they are all that the pooler lends.
-class Sessions {
- public:
-  Sessions(const ServerPlace& place, const Address& pooler) {
-    for (int i = 0; i < lent_at_most; ++i) callers_.push_back(std::make_unique<Caller>(place, pooler));
-  }
-
-  // One line a session.
-  std::string state(const ServerPlace& place) {
-    std::string states;
-    for (const auto& caller : callers_) caller->run("BEGIN");
-    for (const auto& caller : callers_) {
-      for (const auto& trace : place.session_traces()) states += caller->text(trace) + " ";
-      states += '\n';
-    }
-    for (const auto& caller : callers_) caller->run("ROLLBACK");
-    return states;
-  }
-
- private:
-  static constexpr int lent_at_most = 3;  // as the pooler is set up
-  std::vector<std::unique_ptr<Caller>> callers_;
-};
 
 LockOptions permits(std::int64_t many, std::int64_t limit) {
   LockOptions options;
@@ -118,7 +96,7 @@ TEST_CASE("nothing that the engine does through a pooler stays in the sessions t
   if (!pooler) return;  // nothing is lent here
   for (const bool prepared : {true, false}) {
     CAPTURE(prepared);
-    Sessions application(database.server(), *pooler);
+    LentSessions application(database.server(), *pooler);
     const auto before = application.state(database.server());
     Engine engine(database.server().url_at(*pooler), {.timeouts = {.request = 30s}, .prepared_statements = prepared});
     use_everything(database, *pooler, engine);
@@ -192,20 +170,47 @@ TEST_CASE("through a pooler one holds at a time, and a waiter gets what is relea
   CHECK(most == 1);
 }
 
-TEST_CASE("a pooler that is not recognised costs each connection that was open one statement, and is told of") {
+TEST_CASE(
+    "a pooler that is not recognised is found out by what is gone of that which was prepared, or there already: that "
+    "is "
+    "told once, and nothing is prepared from then on") {
+  for (const auto& [surprise, words] : {std::pair(&ServerPlace::forget_prepared, "does not exist"),
+                                        std::pair(&ServerPlace::take_prepared_names, "already exists")}) {
+    CAPTURE(words);
+    ServerDatabase database;
+    if (!(database.server().*surprise)()) return;
+    EventLog news;
+    auto engine = database->engine({.observer = news.observer()});
+    for (int round = 0; round < 20; ++round) {
+      auto lock = engine.try_lock("job");
+      REQUIRE(lock);
+      CHECK(lock->release() == Released::freed);
+      CHECK(engine.inspect("job").has_value());
+    }
+    const auto told = news.of(Event::Kind::retried);
+    REQUIRE(told.size() == 1);
+    CHECK_MESSAGE(told.front().text.find(words) != std::string::npos, told.front().text);
+    CHECK(told.front().text.find("prepared=off") != std::string::npos);
+  }
+}
+
+TEST_CASE("what one connection has found out of a pooler, those that were open before need not find out as well") {
   ServerDatabase database;
   if (!database.server().forget_prepared()) return;
-  EventLog news;
-  auto engine = database->engine({.observer = news.observer()});
-  for (int round = 0; round < 20; ++round) {
-    auto lock = engine.try_lock("job");
-    REQUIRE(lock);
-    CHECK(lock->release() == Released::freed);
+  const auto at = api::resolve(database->url(), {});
+  const Deadline soon(later(BootClock::now(), 5min));
+  dialects::Statement ask;
+  ask.sql = "SELECT 4711";
+  ask.number = std::numeric_limits<std::uint64_t>::max();
+  const auto first = at.connector->connect(soon), second = at.connector->connect(soon);
+  for (auto* connection : {first.get(), second.get()}) {
+    connection->run(ask, {}, soon);
+    connection->script("DEALLOCATE ALL", soon);
   }
-  const auto told = news.of(Event::Kind::retried);
-  REQUIRE_FALSE(told.empty());
-  CHECK(told.front().text.find("prepared=off") != std::string::npos);
-  CHECK(told.size() <= EngineOptions{}.connections);
+  CHECK_THROWS_AS(first->run(ask, {}, soon), Failure);
+  CHECK_FALSE(first->usable());
+  CHECK_NOTHROW(second->run(ask, {}, soon));
+  CHECK(second->usable());
 }
 
 TEST_CASE("prepared=off in the URL has nothing prepared") {

@@ -346,6 +346,7 @@ class DatabasePlace final : public ServerPlace {
   }
   bool ends_silent_work() const override { return is_mariadb(); }
   std::optional<Address> pooler() override { return std::nullopt; }
+  bool has_prepared(std::string_view sent) const override { return prepares(sent); }
   long long locks_held() override { throw std::logic_error("metadata_lock_info is a plugin"); }
   bool somebody_waits() override {
     long long waiting = 0;

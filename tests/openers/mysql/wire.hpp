@@ -74,4 +74,14 @@ class Rollback final : public Undoer {
   std::string unsent_;
 };
 
+// Whether there is a packet with the number 0 in it that has a statement prepared.
+inline bool prepares(std::string_view sent) {
+  constexpr char prepare_statement = 0x16;
+  const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
+  for (std::size_t at = 0; at + 5 < sent.size(); ++at)
+    if (sent[at + 2] == 0 && sent[at + 3] == 0 && sent[at + 4] == prepare_statement && letter(sent[at + 5]))
+      return true;
+  return false;
+}
+
 }  // namespace dlock::test::DLOCK_DIALECT

@@ -2,7 +2,9 @@
 #include "pooler.hpp"
 #include "wire.hpp"
 
+#include "support/eventually.hpp"
 #include "support/main.hpp"
+#include "support/paths.hpp"
 #include "support/scripted_server.hpp"
 #include "support/server_url.hpp"
 #include "types/url.hpp"
@@ -13,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <mutex>
 #include <utility>
@@ -297,6 +300,25 @@ class DatabasePlace final : public ServerPlace {
                   "AND wait_event = 'SyncRep'; END $$";
   }
 
+  // From a copy of the other one's data, by the script that runs it.
+  void follow(ServerPlace& primary) override {
+    const auto there = Server::at(primary.url()).connect("postgres");
+    const auto follows = [&] {
+      long long streaming = 0;
+      *there << "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND application_name = "
+                "'walreceiver'",
+          soci::into(streaming);
+      return streaming > 0;
+    };
+    if (!follows()) run_anew("DLOCK_SERVER_FOLLOWS=" + primary.url());
+    if (!eventually(follows)) throw std::runtime_error("the standby does not follow");
+  }
+  void wait_for_followers() override {
+    *watching_ << "ALTER SYSTEM SET synchronous_standby_names = '*'";
+    *watching_ << "DO $$ BEGIN PERFORM pg_reload_conf(); END $$";
+    for (std::string now; now != "*";) *server_.connect(name_) << "SHOW synchronous_standby_names", soci::into(now);
+  }
+
   std::string make_forgetful() override {
     *watching_ << "ALTER SYSTEM SET fsync = off";
     *watching_ << "DO $$ BEGIN PERFORM pg_reload_conf(); END $$";
@@ -338,6 +360,19 @@ class DatabasePlace final : public ServerPlace {
                   "EXECUTE FUNCTION dlock_test_forget()";
     return true;
   }
+  bool take_prepared_names() override {
+    *watching_ << "CREATE FUNCTION dlock_test_take() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE mine record; BEGIN "
+                  "SELECT substring(name FROM '^(.*_)[0-9]+$') AS prefix, "
+                  "max(CAST(substring(name FROM '_([0-9]+)$') AS integer)) AS used INTO mine "
+                  "FROM pg_prepared_statements WHERE name LIKE 'dlock\\_%' GROUP BY 1; "
+                  "IF mine.used IS NOT NULL THEN FOR n IN mine.used + 1 .. mine.used + 5 LOOP "
+                  "EXECUTE format('PREPARE %I AS SELECT 1', mine.prefix || n); END LOOP; END IF; "
+                  "RETURN NULL; END $$";
+    *watching_ << "CREATE TRIGGER dlock_test_take AFTER INSERT OR UPDATE ON resource_lock FOR EACH STATEMENT "
+                  "EXECUTE FUNCTION dlock_test_take()";
+    return true;
+  }
+  bool has_prepared(std::string_view sent) const override { return prepares(sent); }
   long long locks_held() override {
     long long count = 0;
     *watching_
@@ -362,6 +397,23 @@ class DatabasePlace final : public ServerPlace {
   }
 
  private:
+  // With new data, at the same address.
+  void run_anew(const std::string& environment) {
+    std::string data;
+    *watching_ << "SHOW data_directory", soci::into(data);
+    const auto folder = std::filesystem::path(data).parent_path();
+    const auto script = path::servers() + "/postgresql";
+    const auto run = [&](const std::string& command) {
+      Child child({script, command, folder.string()}, {environment});
+      while (child.line()) continue;
+      if (const auto ended = child.wait(); ended != 0)
+        throw std::runtime_error(script + " " + command + " ended with " + ended.text());
+    };
+    run("stop");
+    std::filesystem::remove(folder / "password");
+    run("start");
+  }
+
   void empty() {
     *watching_ << "SET client_min_messages = error";
     *watching_ << "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() "
@@ -410,6 +462,7 @@ std::unique_ptr<PrivateServer> server_with(const std::string& arguments) {
   return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at,
                                           std::vector<std::string>{"DLOCK_SERVER_ARGS=" + arguments});
 }
+std::unique_ptr<PrivateServer> replicating_server() { return private_server(); }
 std::vector<WeakServer> weak_servers() {
   return {{"-c fsync=off", {}, "fsync"}, {"-c full_page_writes=off", {}, "full_page_writes"}};
 }
@@ -420,7 +473,7 @@ std::unique_ptr<Place> quiet_place() {
 }
 
 const Opener opener{DLOCK_DIALECT_NAME,     &missing,         &place,       &quiet_place,  &server_place,
-                    &private_server,        &server_offering, &server_with, &weak_servers, nullptr,
+                    &private_server,        &server_offering, &server_with, &weak_servers, &replicating_server,
                     "-c listen_addresses=*"};
 
 }  // namespace

@@ -39,4 +39,13 @@ class Counter final : public RequestCounter {
   bool started_ = false;
 };
 
+// Whether there is a Parse message in it that gives its statement a name.
+inline bool prepares(std::string_view sent) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  for (std::size_t at = 0; at + 6 < sent.size(); ++at)
+    if (sent[at] == 'P' && sent[at + 1] == 0 && sent[at + 2] == 0 && letter(sent[at + 5]))
+      if (const auto end = sent.find('\0', at + 5); end != std::string_view::npos && end < at + 5 + 64) return true;
+  return false;
+}
+
 }  // namespace dlock::test::DLOCK_DIALECT
