@@ -1,5 +1,5 @@
-// Promises of a cluster whose servers all take writes, to who waits and to who wants to know what is durable: a release on
-// one server is seen on the others by looking, and none of them is a standby that a failover would go to.
+// Promises of a cluster whose servers all take writes, to who waits and to who wants to know what is durable: a release
+// on one server is seen on the others by looking, and none of them is a standby that a failover would go to.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

@@ -1,5 +1,5 @@
-// Promises of prepared=off in the URL, which every command takes: nothing is prepared then, and through a pooler each does
-// its work and leaves nothing behind.
+// Promises of prepared=off in the URL, which every command takes: nothing is prepared then, and through a pooler each
+// does its work and leaves nothing behind.
 #include "support/database.hpp"
 #include "support/lent_sessions.hpp"
 #include "support/proxy.hpp"
@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
