@@ -22,6 +22,9 @@ class InTheWay {
   Blocked blocked(std::string_view name, const std::function<bool()>& looks_free, Deadline deadline) const;
 
  private:
+  // Whether another transaction has the row locked; `shared`: as far as that can be told without keeping others who look
+  // from it.
+  bool locked(std::string_view name, bool shared, Deadline deadline) const;
   // `waited`: a read of the table was in vain.
   std::string words(bool waited, Deadline deadline) const;
 

@@ -171,11 +171,12 @@ SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits,
    AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
  ORDER BY h.name, h.token;
 
--- name: locked(name) -> packet
--- A row if the name has one that another transaction keeps locked.
+-- name: locked(name, shared) -> packet
+-- A row if the name has one that another transaction keeps locked. Who asks this of a table that is locked as a whole waits
+-- for it before any row (:shared).
 SELECT 1 FROM {{lock}} l LEFT JOIN (SELECT t.name FROM {{lock}} t WHERE t.name = :name FOR UPDATE SKIP LOCKED) taken
                                 ON taken.name = l.name
- WHERE l.name = :name AND taken.name IS NULL;
+ WHERE l.name = :name AND taken.name IS NULL AND :shared >= 0;
 
 -- name: in_the_way(schema, table, waited)
 -- What keeps the table from being written, in words, if a read of it that locks was in vain (:waited); else NULL. Nobody

@@ -155,10 +155,15 @@ SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits, n.now - h.
    AND h.expires_at > n.now
  ORDER BY h.name, h.token;
 
--- name: locked(name)
--- A row if the name has one that another transaction keeps locked.
-WITH taken AS MATERIALIZED (SELECT l.name FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE SKIP LOCKED)
-SELECT 1::bigint FROM {{lock}} AS l WHERE l.name = :name::text AND NOT EXISTS (SELECT FROM taken);
+-- name: locked(name, shared)
+-- A row if the name has one that another transaction keeps locked; with :shared only if it is locked against readers, so
+-- that those who ask this at the same moment are not in each other's way.
+WITH read AS MATERIALIZED
+       (SELECT l.name FROM {{lock}} AS l WHERE l.name = :name::text AND :shared::bigint = 1 FOR SHARE SKIP LOCKED),
+     taken AS MATERIALIZED
+       (SELECT l.name FROM {{lock}} AS l WHERE l.name = :name::text AND :shared::bigint = 0 FOR UPDATE SKIP LOCKED)
+SELECT 1::bigint FROM {{lock}} AS l
+ WHERE l.name = :name::text AND NOT EXISTS (SELECT FROM read) AND NOT EXISTS (SELECT FROM taken);
 
 -- name: in_the_way(schema, table, waited)
 -- What keeps the table from being written, in words, without waiting for it; NULL where nothing is seen. :waited: a read

@@ -110,6 +110,27 @@ TEST_CASE("none of many who ask at the same time is told that a locked table is 
   CHECK(told.load() == 8);
 }
 
+TEST_CASE(
+    "engines that look at the same moment why a name of a locked table cannot be had are not in each other's way") {
+  ServerDatabase database;
+  constexpr int engines = 8, rounds = 4;
+  std::vector<Engine> all;
+  for (int i = 0; i < engines; ++i)
+    all.push_back(database->engine({.connections = 1, .timeouts = {.request = patience}}));
+  all.front().try_lock("old").reset();
+  for (const auto& how : database.server().table_locks("resource_lock")) {
+    if (!how.reads) continue;
+    CAPTURE(how.name);
+    LockedTable locked(*database, how);
+    for (int round = 0; round < rounds; ++round)
+      in_parallel(engines, [&](int i) {
+        auto& engine = all[static_cast<std::size_t>(i)];
+        const auto thrown = told_by([&] { engine.try_lock_for("old", 100ms); });
+        check_says_what_is_in_the_way(how, "old", thrown, "try_lock_for");
+      });
+  }
+}
+
 TEST_CASE("who waits gets the lock when the table is unlocked, and who only tries as well if that is soon") {
   ServerDatabase database;
   auto engine = database->engine({.timeouts = {.request = 20s}});
