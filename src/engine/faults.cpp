@@ -3,6 +3,8 @@
 
 #include "types/mutant.hpp"
 
+#include <fmt/format.h>
+
 namespace dlock::engine {
 
 bool is_transient(Cause cause) noexcept {
@@ -24,6 +26,14 @@ bool is_transient(Cause cause) noexcept {
 
 bool is_transient(Fault fault) noexcept {
   return fault == Fault::unavailable || fault == Fault::timeout || fault == Fault::in_doubt;
+}
+
+bool is_telling(const Failure& failure) noexcept {
+  return failure.cause() != Cause::timed_out || failure.may_have_run() || !failure.code().empty();
+}
+
+Failure after_telling(const Failure& earlier, const Failure& last) {
+  return {earlier.cause(), fmt::format("{}; when asked again: {}", earlier.what(), last.what()), earlier.code()};
 }
 
 Error to_error(const Failure& failure, bool in_doubt) {

@@ -5,37 +5,48 @@
 #include "engine/core.hpp"
 #include "engine/faults.hpp"
 #include "engine/pause.hpp"
+#include "types/mutant.hpp"
 #include "types/name.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 namespace dlock {
 inline namespace v0 {
 
 // Puts a question until it is answered, the deadline has passed, a stop is asked for, or asking again is useless. One
-// attempt takes at most timeouts.request, so that a connection that hangs does not use up a long wait.
+// attempt takes at most timeouts.request, so that a connection that hangs does not use up a long wait. What is thrown names
+// the cause if any attempt was told it, though the last was not even sent.
 template <class Ask>
 auto Core::retry(Instant deadline, const std::stop_token& stop, bool& in_doubt, Ask ask)
     -> decltype(ask(Deadline::max())) {
   constexpr Duration last_look = std::chrono::milliseconds{50};
   engine::Backoff backoff(std::chrono::seconds{1});
+  std::optional<Failure> telling;
+  const auto error_of = [&](const Failure& last) {
+    const bool told = telling && !engine::is_telling(last) && !planted("last_look_told");
+    return engine::to_error(told ? engine::after_telling(*telling, last) : last, in_doubt);
+  };
   for (;;) {
     try {
       return ask(Deadline(std::min(deadline, soon()), stop));
     } catch (const Failure& failure) {
       in_doubt = in_doubt || failure.may_have_run();
       if (!engine::is_transient(failure.cause())) throw engine::to_error(failure, in_doubt);
+      // In words of its own: those of an exception may be shared with another thread.
+      if (engine::is_telling(failure)) telling.emplace(failure.cause(), std::string(failure.what()), failure.code());
       const auto now = BootClock::now();
       auto again = later(now, backoff.next());
       // Once more shortly before time is up, so that nobody gives up much sooner than that.
       if (again >= deadline) {
         again = now < deadline ? deadline - within(last_look, 2) : now;
-        if (again <= now) throw engine::to_error(failure, in_doubt);
+        if (again <= now) throw error_of(failure);
       }
       events_->emit_retry(failure);
-      if (engine::pause_until(again, stop)) throw engine::to_error(failure, in_doubt);
+      if (engine::pause_until(again, stop)) throw error_of(failure);
     }
   }
 }

@@ -4,6 +4,8 @@
 #include "types/failure.hpp"
 #include "types/mutant.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <stop_token>
@@ -15,6 +17,13 @@ namespace {
 
 // A request that is under way is answered in one, mostly.
 constexpr int trips_to_come_back = 2;
+
+// With words of its own: those of an exception are shared with whoever still handles it.
+std::optional<Failure> copy_of(const Failure& failure) noexcept {
+  try {
+    return Failure(failure.cause(), std::string(failure.what()), failure.code(), failure.may_have_run());
+  } catch (const std::exception&) { return std::nullopt; }  // out of memory
+}
 
 }  // namespace
 
@@ -67,7 +76,7 @@ void Pool::Loan::open(Deadline deadline) {
 void Pool::Loan::end() noexcept {
   auto* const pool = std::exchange(pool_, nullptr);
   if (pool == nullptr) return;
-  if (connection_) pool->give_back(std::move(connection_), state_);
+  if (connection_) pool->give_back(std::move(connection_), state_, std::move(failure_));
   else pool->not_opened(std::nullopt);
 }
 
@@ -100,7 +109,7 @@ Pool::Loan Pool::turn(Deadline deadline, Opening opening) {
   if (auto loan = free_now(opening)) return std::move(*loan);
   // Whoever gives a connection back may want it again at once: without an order it would win every time.
   waiters_.push_back(&waiter);
-  const auto lendings_before = lendings_;
+  const auto lendings_before = lendings_, answers_before = answers_;
   const bool others_at_work = lent_ > 0;
   const auto called = [&] { return waiter.turn || deadline.stopped(); };
   if (opening == Opening::if_need_be && open_ < limit_) {
@@ -117,7 +126,7 @@ Pool::Loan Pool::turn(Deadline deadline, Opening opening) {
   if (!waiter.turn) {
     std::erase(waiters_, &waiter);
     if (deadline.stopped()) throw Failure(Cause::timed_out, "it was stopped while it waited for a connection");
-    throw none_came(others_at_work || lendings_ != lendings_before);
+    throw none_came(others_at_work || lendings_ != lendings_before, answers_ != answers_before);
   }
   return {*this, std::move(waiter.connection)};
 }
@@ -139,21 +148,22 @@ void Pool::not_opened(const std::optional<Failure>& why) noexcept {
   --open_;
   if (why) {
     failed_ = true;
-    try {  // words of its own: those of an exception are shared with whoever still handles it
-      not_opened_.emplace(why->cause(), std::string(why->what()), why->code());
-    } catch (const std::exception&) {  // out of memory
-      not_opened_.reset();
-    }
+    not_opened_ = copy_of(*why);
   }
   admit();
 }
 
 // Where none was at work all the time, it is no lack of connections. One that is opened anew at the very end is.
-Failure Pool::none_came(bool others_worked) const {
+Failure Pool::none_came(bool others_worked, bool answered) const {
   if (not_opened_ && lent_ == 0) return {not_opened_->cause(), not_opened_->what(), not_opened_->code()};
   if (!others_worked && lent_ == 0 && open_ > idle_.size())
     return {Cause::refused, "no connection could be opened in time: the database, or the way to it, is silent"};
-  return {Cause::timed_out, "no connection of the pool became free in time (EngineOptions::connections)"};
+  const std::string none = "no connection of the pool became free in time";
+  if (unanswered_ && !planted("cause_hidden_by_pool"))
+    return {unanswered_->cause(), fmt::format("{}; {}", unanswered_->what(), none), unanswered_->code()};
+  if (!answered)
+    return {Cause::timed_out, none + ", and no request on one was answered meanwhile (EngineOptions::connections)"};
+  return {Cause::timed_out, none + " (EngineOptions::connections)"};
 }
 
 void Pool::adopt(std::unique_ptr<dialects::Connection> connection, BootClock::duration round_trip) {
@@ -201,9 +211,23 @@ void Pool::Loan::failed(const Failure& failure, const Deadline& deadline) noexce
       (late && !deadline.stopped() && connection_->usable() && !planted("late_answer_breaks")))
     sound();
   else if (deadline.stopped()) state_ = State::given_up;
+  if (!harmless(failure.cause()) && !deadline.stopped()) failure_ = copy_of(failure);
 }
 
-void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::State state) {
+void Pool::note(Loan::State state, std::optional<Failure> failure) noexcept {
+  // Where nothing was sent for want of time, it is as if nothing had been asked.
+  const bool nothing_sent = failure && failure->cause() == Cause::timed_out && !failure->may_have_run();
+  if (nothing_sent) return;
+  if (failure) {
+    unanswered_ = std::move(failure);
+  } else if (state == Loan::State::sound) {
+    unanswered_.reset();
+    ++answers_;
+  }
+}
+
+void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::State state,
+                     std::optional<Failure> failure) {
   if (fork_guard_.forked()) {
     static_cast<void>(connection.release());
     return;
@@ -211,6 +235,7 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
   std::vector<std::unique_ptr<dialects::Connection>> dropped;  // closed after the mutex is free
   const std::lock_guard guard(mutex_);
   --lent_;
+  note(state, std::move(failure));
   if (state == Loan::State::given_up) {
     dropped.push_back(std::move(connection));
     --open_;

@@ -47,14 +47,18 @@ class Pool {
         : pool_(std::exchange(other.pool_, nullptr)),
           connection_(std::move(other.connection_)),
           before_(other.before_),
-          state_(other.state_) {}
+          state_(other.state_),
+          failure_(std::move(other.failure_)) {}
     Loan& operator=(Loan&&) = delete;
     ~Loan() { end(); }
     // Opens the connection, where that is still to be done. Throws Failure.
     void open(Deadline deadline);
     bool is_open() const noexcept { return connection_ != nullptr; }
     dialects::Connection* operator->() const noexcept { return connection_.get(); }
-    void sound() noexcept { state_ = State::sound; }
+    void sound() noexcept {
+      state_ = State::sound;
+      failure_.reset();
+    }
     void failed(const Failure& failure, const Deadline& deadline) noexcept;
     // Until when a short request may take on this connection: so that there is time to ask again on another one.
     Deadline promptly(const Deadline& deadline) const;
@@ -84,6 +88,7 @@ class Pool {
     std::unique_ptr<dialects::Connection> connection_;
     const Before before_;
     State state_ = State::broken;
+    std::optional<Failure> failure_{};  // what the last request on it failed with, unless that was an answer
   };
 
   // Opening one takes several times as long as a request.
@@ -126,12 +131,15 @@ class Pool {
  private:
   struct Waiter;
 
-  void give_back(std::unique_ptr<dialects::Connection> connection, Loan::State state);
+  void give_back(std::unique_ptr<dialects::Connection> connection, Loan::State state, std::optional<Failure> failure);
+  // With mutex_ held: what came of the last request.
+  void note(Loan::State state, std::optional<Failure> failure) noexcept;
   void opened(dialects::Connection& connection, const Deadline& deadline);
   // `why`: what the opening failed with; empty: it was not tried.
   void not_opened(const std::optional<Failure>& why) noexcept;
-  // With mutex_ held: why nobody's connection came in time. `others_worked`: on one, while this one waited.
-  Failure none_came(bool others_worked) const;
+  // With mutex_ held: why nobody's connection came in time. `others_worked`: on one, while this one waited; `answered`:
+  // and one of them had an answer.
+  Failure none_came(bool others_worked, bool answered) const;
   void lend() noexcept;                           // with mutex_ held
   std::optional<Loan> free_now(Opening opening);  // with mutex_ held
   // With mutex_ held: lets as many of those who wait open a connection as there is room for.
@@ -149,8 +157,10 @@ class Pool {
   unsigned open_ = 0;                    // idle, lent or being opened
   unsigned lent_ = 0;                    // but for those that are still to be opened
   std::uint64_t lendings_ = 0;           // so far
+  std::uint64_t answers_ = 0;            // that requests on them had, so far
   bool failed_ = false;                  // a connection, or the opening of one, since the last that was opened
   std::optional<Failure> not_opened_{};  // what the last opening failed with, unless one has been opened since
+  std::optional<Failure> unanswered_{};  // what the last request failed with, unless one has been answered since
 };
 
 }  // namespace dlock::store

@@ -129,6 +129,31 @@ TEST_CASE("a deadlock or a serialization failure of the engine's own statement n
   CHECK(bench.core->release(held, 1min) == dlock::Released::freed);
 }
 
+TEST_CASE("the cause is told though the last attempts were not even sent, and together with what they failed with") {
+  const auto thrown = [](Bench& bench) -> std::optional<dlock::Error> {
+    try {
+      static_cast<void>(bench.try_lock({}, 200ms));
+    } catch (const dlock::Error& error) { return error; }
+    return std::nullopt;
+  };
+  Bench bench;
+  bench.table->add_mishap(Cause::read_only, false, false);
+  for (int i = 0; i < 1000; ++i) bench.table->add_mishap(Cause::timed_out, false, false);
+  const auto told = thrown(bench);
+  REQUIRE(told);
+  CHECK(told->fault() == dlock::Fault::unavailable);
+  CHECK(std::string(told->what()) == "a mishap; when asked again: a mishap");
+
+  // The last one has something to tell of its own, and none has where nothing was told before.
+  Bench away;
+  away.table->add_mishap(Cause::read_only, false, false);
+  away.table->away_after_mishaps = true;
+  CHECK(std::string(thrown(away).value().what()) == "nobody listens");
+  Bench scarce;
+  for (int i = 0; i < 1000; ++i) scarce.table->add_mishap(Cause::timed_out, false, false);
+  CHECK(thrown(scarce).value().fault() == dlock::Fault::timeout);
+}
+
 TEST_CASE("a missing right or table is told at once") {
   Bench bench;
   bench.table->add_mishap(Cause::permission, false, false);

@@ -6,6 +6,7 @@
 #include <future>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 
 using namespace dlock;
@@ -46,7 +47,7 @@ struct Bench {
   Counts counts{};
   Pool pool;
   explicit Bench(unsigned limit) : pool([this](Deadline) { return std::make_unique<Idle>(counts); }, limit) {}
-  Pool::Loan take() { return pool.take(later(BootClock::now(), 20s)); }
+  Pool::Loan take(Duration patience = 20s) { return pool.take(later(BootClock::now(), patience)); }
 };
 
 std::string number(const Pool::Loan& loan) { return loan->default_schema(Deadline::max()); }
@@ -271,4 +272,76 @@ TEST_CASE("who waits for a connection that another opens is told why there is no
   turn.open(Deadline::max());
   CHECK(refusal().cause() == Cause::timed_out);
   CHECK(std::string(refusal().what()).find("became free") != std::string::npos);
+}
+
+TEST_CASE("who waits in vain for a connection is told what the last request failed with, until one is answered again") {
+  Bench bench(1);
+  const auto refusal = [&] {
+    try {
+      bench.pool.take(later(BootClock::now(), 20ms));
+    } catch (const Failure& failure) { return failure; }
+    return Failure(Cause::rejected, "there was one");
+  };
+  const auto fail = [&](const Failure& failure) {
+    auto loan = bench.take();
+    const auto failing = [&](dialects::Connection&, const Deadline&) -> bool { throw failure; };
+    CHECK_THROWS_AS(loan.use(Deadline::max(), failing), Failure);
+  };
+  const auto says = [](const Failure& failure, const char* words) {
+    return std::string(failure.what()).find(words) != std::string::npos;
+  };
+  fail(Failure(Cause::read_only, "the server is read-only", "25006"));
+  // Nor does it matter that a connection can be opened, or that somebody had no time left to ask.
+  fail(Failure(Cause::timed_out, "there was no time left to ask"));
+  {
+    const auto loan = bench.take();
+    const auto told = refusal();
+    CHECK(told.cause() == Cause::read_only);
+    CHECK(told.code() == "25006");
+    CHECK(says(told, "the server is read-only; no connection of the pool became free"));
+  }
+  fail(Failure(Cause::timed_out, "no answer in time", {}, true));
+  {
+    auto loan = bench.take();
+    CHECK(refusal().cause() == Cause::timed_out);
+    CHECK(says(refusal(), "no answer in time; no connection"));
+    CHECK_FALSE(refusal().may_have_run());
+    loan.use(Deadline::max(), [](dialects::Connection&, const Deadline&) { return true; });
+  }
+  // A row that is locked is an answer, too.
+  fail(Failure(Cause::locked, "the row is locked"));
+  const auto loan = bench.take();
+  CHECK(refusal().cause() == Cause::timed_out);
+  CHECK_FALSE(says(refusal(), "no answer in time"));
+  CHECK(says(refusal(), "became free in time, and no request on one was answered meanwhile"));
+}
+
+TEST_CASE("who waits in vain while others are answered is told that connections are too few, and no more") {
+  Bench bench(1);
+  for (auto patience = 200ms;; patience *= 2) {
+    REQUIRE(patience < 1h);
+    auto loan = bench.take();
+    std::promise<void> over;
+    auto first = std::async(std::launch::async, [&] {
+      auto next = bench.take();
+      over.get_future().wait();
+      next.sound();
+    });
+    while (bench.pool.use().waiting < 1) std::this_thread::yield();
+    auto second = std::async(std::launch::async, [&] {
+      try {
+        bench.take(patience);
+      } catch (const Failure& failure) { return std::string(failure.what()); }
+      return std::string("there was one");
+    });
+    bool both = false;
+    while (second.wait_for(0s) == std::future_status::timeout && !both) both = bench.pool.use().waiting == 2;
+    loan.sound();
+    loan.end();
+    const auto told = second.get();
+    over.set_value();
+    first.get();
+    // Else the second was not there early enough, or the answer came too late for it.
+    if (both && told == "no connection of the pool became free in time (EngineOptions::connections)") return;
+  }
 }
