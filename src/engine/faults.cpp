@@ -29,11 +29,13 @@ bool is_transient(Fault fault) noexcept {
 }
 
 bool is_telling(const Failure& failure) noexcept {
+  if (failure.cause() == Cause::refused) return false;
   return failure.cause() != Cause::timed_out || failure.may_have_run() || !failure.code().empty();
 }
 
 Failure after_telling(const Failure& earlier, const Failure& last) {
-  return {earlier.cause(), fmt::format("{}; when asked again: {}", earlier.what(), last.what()), earlier.code()};
+  const auto& known = last.cause() == Cause::refused ? last : earlier;
+  return {known.cause(), fmt::format("{}; when asked again: {}", earlier.what(), last.what()), earlier.code()};
 }
 
 Error to_error(const Failure& failure, bool in_doubt) {

@@ -25,6 +25,14 @@ std::optional<Failure> copy_of(const Failure& failure) noexcept {
   } catch (const std::exception&) { return std::nullopt; }  // out of memory
 }
 
+// Why there is no connection, and before that what the last request on one failed with, if that is known.
+Failure after(const std::optional<Failure>& unanswered, const Failure& why) {
+  const bool untimely = why.cause() == Cause::timed_out || why.cause() == Cause::refused;
+  if (!unanswered || !untimely || planted("cause_hidden_by_pool")) return why;
+  const auto& known = why.cause() == Cause::refused ? why : *unanswered;
+  return {known.cause(), fmt::format("{}; {}", unanswered->what(), why.what()), unanswered->code()};
+}
+
 }  // namespace
 
 bool harmless(Cause cause) noexcept {
@@ -64,7 +72,8 @@ void Pool::Loan::open(Deadline deadline) {
   } catch (const Failure& failure) {
     pool_ = nullptr;
     pool->not_opened(failure);
-    throw;
+    const std::lock_guard guard(pool->mutex_);
+    throw after(pool->unanswered_, failure);
   } catch (...) {
     pool_ = nullptr;
     pool->not_opened(std::nullopt);
@@ -126,7 +135,7 @@ Pool::Loan Pool::turn(Deadline deadline, Opening opening) {
   if (!waiter.turn) {
     std::erase(waiters_, &waiter);
     if (deadline.stopped()) throw Failure(Cause::timed_out, "it was stopped while it waited for a connection");
-    throw none_came(others_at_work || lendings_ != lendings_before, answers_ != answers_before);
+    throw after(unanswered_, none_came(others_at_work || lendings_ != lendings_before, answers_ != answers_before));
   }
   return {*this, std::move(waiter.connection)};
 }
@@ -159,8 +168,6 @@ Failure Pool::none_came(bool others_worked, bool answered) const {
   if (!others_worked && lent_ == 0 && open_ > idle_.size())
     return {Cause::refused, "no connection could be opened in time: the database, or the way to it, is silent"};
   const std::string none = "no connection of the pool became free in time";
-  if (unanswered_ && !planted("cause_hidden_by_pool"))
-    return {unanswered_->cause(), fmt::format("{}; {}", unanswered_->what(), none), unanswered_->code()};
   if (!answered)
     return {Cause::timed_out, none + ", and no request on one was answered meanwhile (EngineOptions::connections)"};
   return {Cause::timed_out, none + " (EngineOptions::connections)"};

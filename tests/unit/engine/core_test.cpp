@@ -144,11 +144,11 @@ TEST_CASE("the cause is told though the last attempts were not even sent, and to
   CHECK(told->fault() == dlock::Fault::unavailable);
   CHECK(std::string(told->what()) == "a mishap; when asked again: a mishap");
 
-  // The last one has something to tell of its own, and none has where nothing was told before.
+  // Where there is no connection any more, that is told, too; and nothing but the last where nothing was told before.
   Bench away;
   away.table->add_mishap(Cause::read_only, false, false);
   away.table->away_after_mishaps = true;
-  CHECK(std::string(thrown(away).value().what()) == "nobody listens");
+  CHECK(std::string(thrown(away).value().what()) == "a mishap; when asked again: nobody listens");
   Bench scarce;
   for (int i = 0; i < 1000; ++i) scarce.table->add_mishap(Cause::timed_out, false, false);
   CHECK(thrown(scarce).value().fault() == dlock::Fault::timeout);
