@@ -192,7 +192,8 @@ TEST_CASE("no descriptor of an engine is inherited by programs that this process
   for (const int descriptor : descriptors()) {
     if (before.contains(descriptor)) continue;
     ++looked_at;
-    // A library reads the authorities that a system knows for each connection: what it has open for a moment is no secret.
+    // A library reads the authorities that a system knows for each connection, and opens sockets, for a moment: what a
+    // program can inherit of that is looked at where TLS is.
     const auto target = target_of(descriptor);
     const bool kept = !eventually([&] { return closed_on_exec(descriptor) || target_of(descriptor) != target; });
     CHECK_MESSAGE(!kept, descriptor << " -> " << target);

@@ -155,9 +155,12 @@ void ServerConnection::open_at(const Server& server, const std::string& host, co
   const TimeForLibrary time(deadline);
   bool greeted = false;
   MYSQL* connected = nullptr;
+  // What the library opens is not for programs that this process starts: a fork() waits until that is said.
   const auto proceed = [&](int happened) {
     const ForkLock lock;
-    return mysql_real_connect_cont(&connected, connection_, happened);
+    const int next = mysql_real_connect_cont(&connected, connection_, happened);
+    tame(mysql_get_socket(connection_));
+    return next;
   };
   const auto heed = [&](int happened) {
     SocketAside aside(mysql_get_socket(connection_));
@@ -176,11 +179,10 @@ void ServerConnection::open_at(const Server& server, const std::string& host, co
     status = mysql_real_connect_start(&connected, connection_, host.empty() ? nullptr : place.c_str(),
                                       or_null(server.user), or_null(server.password), or_null(server.database),
                                       server.port, or_null(server.socket), CLIENT_FOUND_ROWS | CLIENT_MULTI_STATEMENTS);
+    tame(mysql_get_socket(connection_));
   }
-  tame(mysql_get_socket(connection_));
   try {
     finish(status, deadline, false, [&](int happened) {
-      tame(mysql_get_socket(connection_));
       if (greeted || !is_connected_by_network(mysql_get_socket(connection_))) return proceed(happened);
       usable_ = false;  // what is thrown from here leaves a call of the library half done
       const int next = heed(happened);

@@ -185,6 +185,31 @@ TEST_CASE("a row that a transaction has locked is busy, whoever asks and however
 }
 
 TEST_CASE(
+    "a row that a transaction only keeps from being written is busy, though others may read it with a lock of that "
+    "kind") {
+  ServerDatabase database;
+  auto engine = database->engine();
+  engine.try_lock("job").reset();
+  Admin other(database.server());
+  const auto keep = [&](const char* how) {  // each database knows one of the words at least
+    other.run("BEGIN");
+    try {
+      return other.number("SELECT token FROM resource_lock WHERE name = 'job' " + std::string(how)) > 0;
+    } catch (const std::exception&) {
+      other.run("ROLLBACK");
+      return false;
+    }
+  };
+  REQUIRE((keep("FOR SHARE") || keep("LOCK IN SHARE MODE")));
+  const Stopwatch time;
+  CHECK_FALSE(engine.try_lock("job"));
+  CHECK_FALSE(engine.try_lock_for("job", 200ms));
+  CHECK(time.elapsed() < 5s * slowness());
+  other.run("ROLLBACK");
+  CHECK(engine.try_lock("job").has_value());
+}
+
+TEST_CASE(
     "a name whose row another transaction has inserted, and not committed, is a timeout: nobody is seen to hold it") {
   ServerDatabase database;
   auto engine = database->engine();
