@@ -69,17 +69,17 @@ std::vector<std::optional<std::int64_t>> numbers_of(std::span<const View> views,
   return numbers;
 }
 
-// What is asked before an acquire, where the database has a cheaper way to what is free.
-const Statement* first(const dialects::Statements& all, std::string_view name) {
-  return all.has(name) ? &all.at(name, {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"})
-                       : nullptr;
+// What is asked before the careful statement, where the database has a cheaper way to what is usual.
+const Statement* first(const dialects::Statements& all, std::string_view name,
+                       std::initializer_list<std::string_view> arguments) {
+  return all.has(name) ? &all.at(name, arguments) : nullptr;
 }
 
 }  // namespace
 
 // What both kinds travel on.
 struct Combining::Lane {
-  const Statement *acquire_free, *acquire_free_many;  // null: an acquire costs no more
+  const Statement *acquire_free, *acquire_free_many, *release_at_once;  // null: the careful one costs no more
   const Statement &acquire, &acquire_many, &release, &release_many, &busy_many;
   Pool& pool;
   ReleaseNotice& notice;
@@ -255,6 +255,7 @@ struct Combining::Releases {
       for (const Argument& argument : std::initializer_list<Argument>{key.name, key.owner, number(key.token)})
         rows.push_back(argument);
     const auto freed = lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+      if (auto all = free_at_once(connection, keys, rows, until)) return std::move(*all);
       return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
     });
     std::vector<std::optional<bool>> all(keys.size());
@@ -265,11 +266,32 @@ struct Combining::Releases {
     if (std::find(freed.begin(), freed.end(), 2) != freed.end()) lane->notice.ask();
     return all;
   }
+
+ private:
+  // Empty: nothing is known of any.
+  std::optional<std::vector<std::optional<std::int64_t>>> free_at_once(dialects::Connection& connection,
+                                                                       std::span<const LeaseKey> keys,
+                                                                       const std::vector<Argument>& rows,
+                                                                       Deadline until) const {
+    if (lane->release_at_once == nullptr) return std::nullopt;
+    try {
+      const Answer& answer = connection.run_rows(*lane->release_at_once, rows, 3, until);
+      if (answer.affected != static_cast<std::int64_t>(keys.size())) return std::nullopt;
+      auto freed = numbers_of(keys, answer, &Releases::name);
+      for (auto& each : freed) each = each.value_or(1);
+      return freed;
+    } catch (const Failure& failure) {  // a row is locked elsewhere
+      if (failure.cause() != Cause::locked || failure.may_have_run() || !connection.usable()) throw;
+    }
+    return std::nullopt;
+  }
 };
 
 Combining::Combining(const dialects::Statements& all, Pool& pool, ReleaseNotice& notice, std::size_t most)
     : lane_(new Lane{
-          first(all, "acquire_free"), first(all, "acquire_free_many"),
+          first(all, "acquire_free", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
+          first(all, "acquire_free_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
+          first(all, "release_many_at_once", {"name", "owner", "token"}),
           all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "ticket"}),
           all.at("acquire_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
           all.at("release", {"name", "owner", "token"}), all.at("release_many", {"name", "owner", "token"}),

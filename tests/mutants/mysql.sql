@@ -76,6 +76,11 @@ SELECT 0 FROM
 1 + (r.wanted_until > @dlock_now)
 -- to:
 1 + 0
+-- statement: release_many_at_once
+-- from:
+r.name, 2
+-- to:
+r.name, 1
 
 -- mutant: barger_passes_queue
 -- statement: acquire

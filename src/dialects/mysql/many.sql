@@ -81,6 +81,16 @@ SELECT name, 1 FROM {{lock}}
  WHERE name IN (/*rows*/)
    AND GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at)) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
+-- name: release_many_at_once(name, owner, token) -> at_once
+-- Asked first, on MariaDB, since it costs a third: where it changes a row for each key, each was freed; then the SELECT names
+-- those that somebody waits for. Where it does not, or a row is locked elsewhere, it says nothing of any: all are asked for
+-- once more as below, which tells what is freed already.
+UPDATE {{lock}} SET actor = owner, owner = NULL, mode = '', meta = '',
+       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE name IN (/*rows 1*/) AND (name, owner, token) IN (/*rows*/);
+SELECT r.name, 2 FROM {{lock}} r
+ WHERE r.name IN (/*rows 1*/) AND r.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+
 -- name: release_many(name, owner, token) -> matched
 -- No name twice. As in renew, rows that are locked elsewhere are skipped. What the SELECT answers is to be believed once
 -- the COMMIT has succeeded: 1 for what was freed (by this, or before: the token is of this key alone), 2 if somebody
