@@ -131,6 +131,12 @@ struct EngineOptions {
     SaturatingDuration local = std::chrono::milliseconds{10};
   };
   HandOvers hand_overs{};
+  // What was released stays in its row for so long, so that this engine's threads are granted it again without a statement:
+  // for a name that one process takes over and over. Another process that wants it is noticed within milliseconds, and
+  // then gets it; who only tries waits up to 50 ms for that. Meanwhile the name counts as held, also by a process that
+  // has crashed, until its lease is over. For no longer than a quarter of the lease, and for what can be passed on in
+  // memory (see hand_overs.local). 0: never.
+  SaturatingDuration linger{};
   // While all connections are busy, acquires of other threads wait and leave together in the next statement, at most so
   // many, each with an answer and a deadline of its own; releases likewise. 1 to 1000; 1 = each leaves alone.
   unsigned combine = 64;

@@ -73,6 +73,7 @@ void check(const EngineOptions& options) {
   check_range("EngineOptions::ticket", options.ticket, shortest_ticket, longest_time);
   check_range("EngineOptions::hand_overs.time", options.hand_overs.time, Duration{}, longest_time);
   check_range("EngineOptions::hand_overs.local", options.hand_overs.local, Duration{}, std::chrono::minutes{1});
+  check_range("EngineOptions::linger", options.linger, Duration{}, longest_time);
   if (options.reaper.every != Duration{})
     check_range("EngineOptions::reaper.every", options.reaper.every, shortest_interval, longest_time);
   if (options.reaper.retention < options.reaper.grace)

@@ -58,11 +58,14 @@ class Core::AcquireOfAll {
   AcquireOfAll& operator=(const AcquireOfAll&) = delete;
 
   AcquiredAll operator()() {
+    for (const auto& name : names_) core_.let_linger_no_more(name.text());
+    auto lingered = names_.size();  // so many may, somewhere else
     for (bool first = true;; first = false) {
       if (attempt(first)) return {keep()};
       const bool in_vain = gives_back();
       give_back();
       if (!patience_.lasts()) {
+        if (!row_locked_ && lingered-- > 0 && core_.await_lingering(names_[in_the_way_], patience_)) continue;
         if (!patience_.stop.stop_requested())
           core_.tell_end(names_[in_the_way_], called_, patience_.waits, said_by(options_));
         break;

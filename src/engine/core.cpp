@@ -60,7 +60,10 @@ Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::
       reaper_(table_, events_,
               {options_.reaper.every, options_.reaper.retention, options_.reaper.grace, options_.timeouts.request,
                options_.label, options_.history}),
-      notifier_(table_, events_, queues_, {options_.listen, options_.ticket, options_.timeouts.request}) {
+      notifier_(table_, events_, queues_, {options_.listen, options_.ticket, options_.timeouts.request}),
+      lingering_(options_.linger > Duration{} ? std::make_unique<engine::LingeringLeases>(
+                                                    table_, queues_, options_.linger, options_.timeouts.request)
+                                              : nullptr) {
   queues_->on_wait([events = events_](const auto& held) { events->ask(held); });
   const auto weaknesses = std::make_shared<Weaknesses>();
   table_->on_reconnect([events = events_, weaknesses](const auto& look) {
@@ -69,11 +72,13 @@ Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::
     if (const auto found = look()) weaknesses->tell(*events, *found);
   });
   weaknesses->tell(*events_, table_->weaknesses(later(BootClock::now(), options_.timeouts.connect)));
+  look_for_lingering();
 }
 
 Core::~Core() {
   // One time for all that ends, and not one for each after the other.
   const auto until = std::min(soon(), end_by_);
+  if (lingering_) lingering_->close(until);
   renewer_.close(until);
   reaper_.close(until);
   notifier_.close(until);
@@ -151,6 +156,16 @@ Core::Acquired Core::acquire(const Name& name, const LockOptions& given, const P
   if (reentrance == Reentrance::thread)
     if (auto held = reenter(name, options, patience.deadline)) return {std::move(held), false, true};
   ensure_running();
+  // What lingers here is granted before anything else is thought of; not to who would pass others in line.
+  if (lingering_ && reentrance != Reentrance::node && options.mode == Mode::exclusive &&
+      (!patience.waits || !queues_->anybody(name.text()))) {
+    const bool threads = reentrance == Reentrance::thread;
+    const auto job = threads && !options.job ? engine::job_of_this_thread() : engine::JobRef{};
+    if (auto held = take_lingering(name, &options, terms_of(options), job, BootClock::now())) {
+      if (threads) open_to_job(held);
+      return {std::move(held)};
+    }
+  }
   Request request(*this, name, options, reentrance);
   auto held = wait_for_grant(request, patience);
   if (held && reentrance == Reentrance::thread && !request.entered) open_to_job(held);
@@ -227,6 +242,7 @@ std::vector<Sharer> Core::sharers(const std::string& glob) {
 }
 
 bool Core::force_release(const Name& name, Token seen, std::string_view reason) {
+  if (lingering_ && lingering_->take(name.text()).lease) lingering_->forget(name.text());
   bool in_doubt = false;
   const bool moved = retry(soon(), {}, in_doubt, [&](Deadline deadline) {
     return table_->force_release(name.text(), seen, reason, deadline);

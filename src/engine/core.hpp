@@ -6,6 +6,7 @@
 #include "engine/lease/adoptions.hpp"
 #include "engine/lease/lease.hpp"
 #include "engine/lease/lease_renewer.hpp"
+#include "engine/lease/lingering_leases.hpp"
 #include "engine/lease/reentrance_table.hpp"
 #include "engine/lease/trust_timer.hpp"
 #include "engine/reaper.hpp"
@@ -215,6 +216,20 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<engine::Lease> pass_on(const std::shared_ptr<engine::Lease>& held,
                                          const engine::WaitQueues::WaiterPtr& waiter);
   void disown(const engine::Lease& held, const std::string& heir);
+  static bool may_go_on_in_memory(const LockOptions& options, const engine::Lease::Terms& terms) noexcept;
+  bool linger(const std::shared_ptr<engine::Lease>& held, Instant deadline, bool& in_doubt);
+  std::shared_ptr<engine::Lease> next_in_memory(engine::Lease& held, const engine::Lease::Terms& terms);
+  std::shared_ptr<engine::Lease> next_by_statement(const engine::Lease& held, const engine::Lease::Terms& terms,
+                                                   Instant deadline, bool& in_doubt);
+  std::shared_ptr<engine::Lease> take_lingering(Request& request);
+  std::shared_ptr<engine::Lease> take_lingering(const Name& name, const LockOptions* options,
+                                                const engine::Lease::Terms& terms, const engine::JobRef& job,
+                                                Instant called);
+  void let_go(const engine::Lease& lingering, Instant deadline) noexcept;
+  void look_for_lingering();
+  void let_linger_no_more(const std::string& name) noexcept;
+  void let_nothing_linger(Instant deadline) noexcept;
+  bool await_lingering(const Name& name, const Patience& patience);
   Taken lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until, const LockOptions* lease);
   void tell_deadlock(const Request& request, const Error& error);
   void tell_end(const Name& name, Instant begun, bool waited, const engine::Said& said);
@@ -259,6 +274,8 @@ class Core : public std::enable_shared_from_this<Core> {
   engine::Reaper reaper_;
   const std::shared_ptr<engine::WaitQueues> queues_ = std::make_shared<engine::WaitQueues>(options_.polling.longest);
   engine::Notifier notifier_;
+  const std::unique_ptr<engine::LingeringLeases> lingering_;  // null: nothing lingers here
+  std::atomic<bool> lingers_somewhere_{false};                // as far as is known: in any engine on this table
 };
 
 }  // namespace v0

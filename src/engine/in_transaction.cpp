@@ -152,13 +152,16 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
     if (!planted("lock_in_without_at_least")) ask.at_least = lease->at_least;
     ask.metadata = lease->metadata;
   }
+  const Patience patience{deadline, stop, true};
+  await_lingering(name,
+                  patience);  // before the transaction may be the only one who writes, so that it can be asked for
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
   in_transaction([&] { visit->check(); });
 
-  const Patience patience{deadline, stop, true};
   std::optional<ReleaseObserver> observer;
   for (bool attempted = false, caught_up = false;;) {
     if (observer) observer->attend();
+    let_linger_no_more(name.text());
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
     const auto asked_at = BootClock::now();
     // The transaction that is under way is worth more than a moment: a look may have to open a connection.

@@ -49,6 +49,7 @@ store::AcquireRequest Core::acquire_request(Request& request, Instant sent) cons
 
 // Asks once, until there is an answer. Empty: busy.
 std::shared_ptr<Lease> Core::try_once(Request& request, Instant deadline, std::stop_token stop) {
+  if (auto held = take_lingering(request)) return held;
   const Deadline bound(answer_by(deadline, request.called), stop);
   for (bool again = false;; again = true) {
     Instant sent{};
@@ -124,9 +125,17 @@ bool Core::above_floor(Token token, const Deadline& deadline) {
 std::shared_ptr<Lease> Core::try_first(Request& request, const Patience& patience) {
   const bool only_tries = !patience.waits;
   const auto& name = request.name.text();
+  if (auto held = take_lingering(request)) return held;
+  bool lingered = false;  // somewhere else, and was waited for
   if (only_tries && !renewer_.has_leftovers(name) && busy_.lately(name, request.first_sent)) try {
       const Deadline until(std::min(answer_by(patience.deadline), soon()), patience.stop);
-      if (request.mode == Mode::exclusive ? table_->busy(name, until) : !look(request, until).free) {
+      const bool exclusive = request.mode == Mode::exclusive;
+      auto busy = store::Busy::no;
+      if (exclusive) busy = table_->busy(name, until);
+      else if (!look(request, until).free) busy = store::Busy::yes;
+      if (busy == store::Busy::lingers) lingers_somewhere_ = true;
+      lingered = busy == store::Busy::lingers || (busy == store::Busy::yes && !exclusive);
+      if (busy != store::Busy::no && !(lingered && await_lingering(request.name, patience))) {
         request.row_locked = false;
         busy_.note(request.name.text(), BootClock::now());
         return nullptr;
@@ -138,6 +147,8 @@ std::shared_ptr<Lease> Core::try_first(Request& request, const Patience& patienc
   for (;;) {
     if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
     if (free_late_grant(request.name, {answer_by(patience.deadline), patience.stop})) continue;
+    if (only_tries && !request.row_locked && !std::exchange(lingered, true) && await_lingering(request.name, patience))
+      continue;
     const auto now = BootClock::now();
     if (only_tries && !request.row_locked) busy_.note(request.name.text(), now);
     // Where an attempt of its own got no answer, it may be that one that has locked the row.

@@ -80,7 +80,7 @@ const Statement* first(const dialects::Statements& all, std::string_view name,
 // What both kinds travel on.
 struct Combining::Lane {
   const Statement *acquire_free, *acquire_free_many, *release_at_once;  // null: the careful one costs no more
-  const Statement &acquire, &acquire_many, &release, &release_many, &busy_many;
+  const Statement &acquire, &acquire_many, &release, &release_many, &busy_many, &unwanted_many;
   Pool& pool;
   ReleaseNotice& notice;
   FreeNames free{};
@@ -103,6 +103,7 @@ struct Combining::Acquires {
   static std::string_view name(const AcquireRequest& ask) { return ask.name.text(); }
   Turn turn(Deadline deadline) const { return lane->pool.turn(deadline); }
   static bool is_open(const Turn& turn) { return turn.is_open(); }
+  Failure no_turn() const { return lane->pool.no_turn(); }
 
   Granted alone(const AcquireRequest& ask, Turn turn, Deadline deadline) const {
     const std::array<Argument, 9> arguments{std::string_view{ask.name.text()},
@@ -225,6 +226,15 @@ struct Combining::Acquires {
   }
 };
 
+std::vector<Argument> rows_of(std::span<const LeaseKey> keys) {
+  std::vector<Argument> rows;
+  rows.reserve(keys.size() * 3);
+  for (const auto& key : keys)
+    for (const Argument& argument : std::initializer_list<Argument>{key.name, key.owner, number(key.token)})
+      rows.push_back(argument);
+  return rows;
+}
+
 struct Combining::Releases {
   using View = LeaseKey;
   using Kept = KeptLeaseKey;
@@ -235,6 +245,7 @@ struct Combining::Releases {
   static std::string_view name(const LeaseKey& key) { return key.name; }
   Turn turn(Deadline deadline) const { return lane->pool.turn(deadline); }
   static bool is_open(const Turn& turn) { return turn.is_open(); }
+  Failure no_turn() const { return lane->pool.no_turn(); }
 
   bool alone(const LeaseKey& key, Turn turn, Deadline deadline) const {
     const std::array<Argument, 3> arguments{key.name, key.owner, number(key.token)};
@@ -249,11 +260,7 @@ struct Combining::Releases {
   // A name is answered with 1 if it was freed, with 2 if somebody waits for that, with 0 if it was not though it still is
   // the key's (its row is locked); or not at all, when it is not the key's any more.
   std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Turn turn, Deadline deadline) const {
-    std::vector<Argument> rows;
-    rows.reserve(keys.size() * 3);
-    for (const auto& key : keys)
-      for (const Argument& argument : std::initializer_list<Argument>{key.name, key.owner, number(key.token)})
-        rows.push_back(argument);
+    const auto rows = rows_of(keys);
     const auto freed = lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
       if (auto all = free_at_once(connection, keys, rows, until)) return std::move(*all);
       return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
@@ -295,7 +302,7 @@ Combining::Combining(const dialects::Statements& all, Pool& pool, ReleaseNotice&
           all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "ticket"}),
           all.at("acquire_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
           all.at("release", {"name", "owner", "token"}), all.at("release_many", {"name", "owner", "token"}),
-          all.at("busy_many", {"name"}), pool, notice}),
+          all.at("busy_many", {"name"}), all.at("unwanted_many", {"name", "owner", "token"}), pool, notice}),
       most_(most),
       acquires_(std::make_unique<RequestBatcher<Acquires>>(Acquires{lane_.get()}, most)),
       releases_(std::make_unique<RequestBatcher<Releases>>(Releases{lane_.get()}, most)) {}
@@ -343,6 +350,17 @@ std::optional<std::size_t> Combining::first_busy(std::span<const std::string_vie
         numbers_of(names, connection.run_rows(lane_->busy_many, rows, 1, until), [](auto name) { return name; });
     const auto first = std::ranges::find_if(busy, [](const auto& one) { return one.has_value(); });
     return first == busy.end() ? std::nullopt : std::optional(static_cast<std::size_t>(first - busy.begin()));
+  });
+}
+
+std::vector<bool> Combining::unwanted(std::span<const LeaseKey> keys, Deadline deadline) {
+  const auto rows = rows_of(keys);
+  return lane_->on(lane_->pool.turn(deadline), deadline, [&](dialects::Connection& connection, Deadline until) {
+    const auto said = numbers_of(keys, connection.run_rows(lane_->unwanted_many, rows, 3, until), &Releases::name);
+    std::vector<bool> unwanted;
+    unwanted.reserve(said.size());
+    for (const auto& each : said) unwanted.push_back(each.value_or(0) != 0);
+    return unwanted;
   });
 }
 

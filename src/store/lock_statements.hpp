@@ -15,6 +15,8 @@ struct LockStatements {
         adopt(all.at("adopt", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease", "meta"})),
         force_release(all.at("force_release", {"name", "token", "reason"})),
         busy(all.at("busy", {"name"})),
+        lingering(all.at("lingering", {})),
+        tell_lingering(all.at("tell_lingering", {})),
         look(all.at("look", {"name", "ticket"})),
         inspect(all.at("inspect", {"name"})),
         list(all.at("list", {"prefix"})),
@@ -31,9 +33,9 @@ struct LockStatements {
         end_reaping(all.at("end_reaping", {"reaper", "pause"})),
         peek(all.at("peek", {"name"})),
         make(all.at("make", {"name"})) {}
-  const dialects::Statement &withdraw, &renew, &extend, &update_metadata, &adopt, &force_release, &busy, &look,
-      &inspect, &list, &floor, &raise_floor, &idle, &idle_row, &raise_floor_to, &remove_idle, &abandoned, &settle,
-      &settled, &begin_reaping, &end_reaping, &peek, &make;
+  const dialects::Statement &withdraw, &renew, &extend, &update_metadata, &adopt, &force_release, &busy, &lingering,
+      &tell_lingering, &look, &inspect, &list, &floor, &raise_floor, &idle, &idle_row, &raise_floor_to, &remove_idle,
+      &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
 };
 
 }  // namespace dlock::store

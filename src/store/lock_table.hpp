@@ -91,6 +91,13 @@ struct Blocked {
   bool locked = false;   // if rightly: nobody was seen to hold it, another transaction has its row
 };
 
+// What a read tells of who would acquire a name.
+enum class Busy {
+  no,       // it may be granted it, or not
+  yes,      // it would be in vain
+  lingers,  // so it would, though perhaps nobody holds it: the process that has it lets go when somebody else wants it
+};
+
 class Visit;        // store/visit.hpp
 class WaiterTable;  // store/waiter_table.hpp
 
@@ -153,6 +160,12 @@ class LockTable {
   virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline, Mode mode = Mode::exclusive,
                         Token kept = {}) = 0;
   virtual std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) = 0;
+  // Whether leases linger in this table: those of some engine do, or did. `tell`: those of the asker will.
+  virtual bool lingering(bool /*tell*/, Deadline) { return false; }
+  // Whether each row is still the key's, and nobody waits for it. Writes nothing.
+  virtual std::vector<bool> unwanted(std::span<const LeaseKey> keys, Deadline) {
+    return std::vector<bool>(keys.size(), true);
+  }
   // Gives a lease a new length: it ends that long from now at the earliest, and unless `at_least` is 0 nobody else has the
   // name for so long from now. Never not_known_yet.
   virtual Renewed extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) = 0;
@@ -170,12 +183,11 @@ class LockTable {
   // Frees a name whose token is still `seen`, moves its token on, and leaves the reason. False: it was free or had moved on.
   virtual bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) = 0;
 
-  // True: an acquire would be in vain now. False: it may be, or not.
-  virtual bool busy(std::string_view name, Deadline deadline) = 0;
-  // The first of these names, which are in order, of which that is true. Empty: of none.
+  virtual Busy busy(std::string_view name, Deadline deadline) = 0;
+  // The first of these names, which are in order, that is not to be had now. Empty: none.
   virtual std::optional<std::size_t> first_busy(std::span<const std::string_view> names, Deadline deadline) {
     for (std::size_t i = 0; i < names.size(); ++i)
-      if (busy(names[i], deadline)) return i;
+      if (busy(names[i], deadline) != Busy::no) return i;
     return std::nullopt;
   }
   // For one who has that ticket, or none (0), and wants it exclusively.

@@ -162,6 +162,13 @@ void Pool::not_opened(const std::optional<Failure>& why) noexcept {
   admit();
 }
 
+Failure Pool::no_turn() const {
+  const std::lock_guard guard(mutex_);
+  return after(unanswered_, {Cause::timed_out,
+                             "no connection of the pool could be had in time, for the requests before this one "
+                             "(EngineOptions::connections)"});
+}
+
 // Where none was at work all the time, it is no lack of connections. One that is opened anew at the very end is.
 Failure Pool::none_came(bool others_worked, bool answered) const {
   if (not_opened_ && lent_ == 0) return {not_opened_->cause(), not_opened_->what(), not_opened_->code()};

@@ -105,6 +105,8 @@ class Pool {
   }
   // Waits for a free one, or for the room to open one. Throws Failure.
   Loan turn(Deadline deadline, Opening opening = Opening::at_once);
+  // For who has waited in vain behind others for a turn.
+  Failure no_turn() const;
   // What turn() answers, if it need not wait.
   std::optional<Loan> at_once();
 

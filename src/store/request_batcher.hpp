@@ -35,6 +35,7 @@ namespace dlock::store {
 //   View     a request, as its caller has it;  Kept  a copy of one, with view();  Result  its answer;  Turn  a turn
 //   std::string_view name(const View&)
 //   Turn turn(Deadline)                                         waits for it; throws Failure
+//   Failure no_turn()                                           that none came in time, and why
 //   bool is_open(const Turn&)                                   false: what comes with it is best sent alone
 //   Result alone(const View&, Turn, Deadline)                   throws Failure
 //   std::vector<std::optional<Result>> together(std::span<const View>, Turn, Deadline)
@@ -134,9 +135,7 @@ class RequestBatcher {
       case State::queued: break;
     }
     std::erase_if(queue_, [&](const auto& other) { return other.get() == &request; });
-    throw Failure(Cause::timed_out,
-                  "no connection of the pool could be had in time, for the requests before this one "
-                  "(EngineOptions::connections)");
+    throw trip_.no_turn();
   }
 
   // Hands the lead to the first in the queue, however the leader ends.

@@ -165,8 +165,18 @@ class SqlLockTable final : public LockTable {
     return freed(ask_->force_release, {name, number(seen), reason}, deadline);
   }
 
-  bool busy(std::string_view name, Deadline deadline) override {
-    return asked(ask_->busy, {name}, deadline, [](const Answer& answer) { return answer.rows() != 0; });
+  Busy busy(std::string_view name, Deadline deadline) override {
+    return asked(ask_->busy, {name}, deadline, [](const Answer& answer) {
+      if (answer.rows() == 0) return Busy::no;
+      return answer.integer(0, 0) == 2 ? Busy::lingers : Busy::yes;
+    });
+  }
+  bool lingering(bool tell, Deadline deadline) override {
+    if (tell) affected(ask_->tell_lingering, {}, deadline);
+    return tell || asked(ask_->lingering, {}, deadline, [](const Answer& answer) { return answer.rows() != 0; });
+  }
+  std::vector<bool> unwanted(std::span<const LeaseKey> keys, Deadline deadline) override {
+    return combining_->unwanted(keys, deadline);
   }
 
   std::optional<std::size_t> first_busy(std::span<const std::string_view> names, Deadline deadline) override {

@@ -71,6 +71,7 @@ dlock::EngineOptions engine_options(const Field& field) {
   if (field.connections > 0) options.connections = field.connections;
   if (field.combine > 0) options.combine = field.combine;
   if (field.by_statement) options.hand_overs.local = {};
+  options.linger = field.linger;
   return options;
 }
 
@@ -98,6 +99,14 @@ Contender by_statement(const Field& field) {
   other.by_statement = true;
   auto contender = dlock_contender(other);
   contender.word = "by_statement";
+  return contender;
+}
+
+Contender lingering(const Field& field, dlock::Duration linger) {
+  Field other = field;
+  other.linger = linger;
+  auto contender = dlock_contender(other);
+  contender.word = "linger";
   return contender;
 }
 

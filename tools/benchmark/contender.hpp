@@ -36,6 +36,7 @@ struct Field {
   unsigned connections = 0, combine = 0;  // of dlock's engine; 0: its default
   bool one_name = false;                  // the clients want the same lock
   bool by_statement = false;              // dlock's engine passes no lock on in memory
+  dlock::Duration linger{};               // EngineOptions::linger of dlock's engine
   dlock::LockOptions lock{};              // how dlock's clients want it
   std::string redis;                      // where the Redis server is
 };
@@ -51,6 +52,9 @@ Contender one_client(const Field& field);
 
 // "by_statement": dlock again, which passes no lock on in memory.
 Contender by_statement(const Field& field);
+
+// "linger": dlock again, whose locks linger for so long.
+Contender lingering(const Field& field, dlock::Duration linger);
 
 // Who `word` is. A peer that does not wait takes part in a throughput for one name with one client. Throws UsageError where
 // there is no such peer.

@@ -61,7 +61,7 @@ std::vector<std::string> words_of(std::string_view flag, const std::string& text
 Scenario add_throughput(Command& tool, Throughput throughput, const char* name, const char* description,
                         const char* footer) {
   struct Texts {
-    std::string against = "raw,naive", threads = "64", async, raw_connections, connections, combine, rate,
+    std::string against = "raw,naive", threads = "64", async, raw_connections, connections, combine, rate, linger,
                 redis = "127.0.0.1:6379";
     bool by_statement = false;
   };
@@ -84,6 +84,9 @@ Scenario add_throughput(Command& tool, Throughput throughput, const char* name, 
   if (throughput == Throughput::hot)
     command.add_flag("--by-statement", texts->by_statement,
                      "dlock once more, that hands over by a statement each time: EngineOptions::hand_overs.local 0");
+  if (throughput == Throughput::pair)
+    command.add_option("--linger", "D", texts->linger,
+                       "dlock once more, whose locks linger for so long: EngineOptions::linger");
   command.add_option("--rate", "R", texts->rate,
                      "pairs to begin per second, all together; the time counts from when one was to begin");
   command.add_option("--redis", "A", texts->redis, "of its server: HOST:PORT or a socket (127.0.0.1:6379)");
@@ -110,6 +113,7 @@ Scenario add_throughput(Command& tool, Throughput throughput, const char* name, 
               throw UsageError("--rate is for threads, and not possible with --async");
             if (texts->against != "none") options.against = words_of("--against", texts->against, "raw,redis");
             options.by_statement = texts->by_statement;
+            if (!texts->linger.empty()) options.linger = parse_positive_duration("--linger", texts->linger);
             const auto result = run_contest(options);
             tell(order, options, result);
             return number(Exit::ok);

@@ -161,6 +161,7 @@ ContestResult run_contest(const ContestOptions& options) {
   std::vector<Contender> contenders{dlock_contender(options.field)};
   if (options.one) contenders.push_back(one_client(options.field));
   if (options.by_statement) contenders.push_back(by_statement(options.field));
+  if (options.linger > dlock::Duration{}) contenders.push_back(lingering(options.field, options.linger));
   for (const auto count : options.in_flight) contenders.push_back({fmt::format("async{}", count), count, {}, true});
   for (const auto& word : options.against) contenders.push_back(peer(options.field, word));
   ContestResult result;

@@ -24,6 +24,7 @@ struct ContestOptions {
   std::vector<std::size_t> in_flight{};  // dlock once more for each: so many requests of one thread
   std::vector<std::string> against{};
   bool by_statement = false;  // dlock once more, which passes nothing on in memory: "by_statement"
+  dlock::Duration linger{};   // dlock once more, whose locks linger for so long: "linger"; 0: not
   bool one = false;           // beside it one client of dlock that has a lock alone: "one"
 };
 

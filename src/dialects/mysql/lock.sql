@@ -188,10 +188,18 @@ UPDATE {{lock}} SET actor = owner, owner = NULL, token = token + 1, served_ticke
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
 -- name: busy(name)
--- A row if nobody can take the name now: as of a read, at less cost than an acquire that is in vain.
-SELECT 1 FROM {{lock}}
+-- A row if nobody can take the name now: as of a read, at less cost than an acquire that is in vain. 2: perhaps nobody
+-- holds it, and it lingers in a process that lets go of it when somebody else wants it (see lease/lingering.cpp).
+SELECT IF(owner IS NOT NULL AND actor LIKE '%ffffffffffffffff', 2, 1) FROM {{lock}}
  WHERE name = :name
    AND GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at)) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+
+-- name: lingering()
+-- A row if some engine on this table lets locks linger, or ever did: the floor row says so in the place of a node.
+SELECT 1 FROM {{lock}} WHERE name = '' AND node = 'lingering';
+
+-- name: tell_lingering()
+UPDATE {{lock}} SET node = 'lingering' WHERE name = '' AND node <> 'lingering';
 
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is

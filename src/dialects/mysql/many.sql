@@ -81,6 +81,11 @@ SELECT name, 1 FROM {{lock}}
  WHERE name IN (/*rows*/)
    AND GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at)) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
 
+-- name: unwanted_many(name, owner, token)
+-- An answer for each of the keys at /*rows*/ that still stands: 1 if nobody waits for its name.
+SELECT r.name, r.wanted_until <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND r.next_ticket <= r.served_ticket
+  FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/);
+
 -- name: release_many_at_once(name, owner, token) -> at_once
 -- Asked first, on MariaDB, since it costs a third: where it changes a row for each key, each was freed; then the SELECT names
 -- those that somebody waits for. Where it does not, or a row is locked elsewhere, it says nothing of any: all are asked for

@@ -176,11 +176,19 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
             ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
 
 -- name: busy(name)
--- A row if nobody can take the name now: as of a read, at less cost than an acquire that is in vain.
-SELECT 1::bigint FROM {{lock}} AS l
+-- A row if nobody can take the name now: as of a read, at less cost than an acquire that is in vain. 2: perhaps nobody
+-- holds it, and it lingers in a process that lets go of it when somebody else wants it (see lease/lingering.cpp).
+SELECT CASE WHEN l.owner IS NOT NULL AND l.actor LIKE '%ffffffffffffffff' THEN 2 ELSE 1 END::bigint FROM {{lock}} AS l
  WHERE l.name = :name::text
    AND greatest(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END)
        > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+
+-- name: lingering()
+-- A row if some engine on this table lets locks linger, or ever did: the floor row says so in the place of a node.
+SELECT 1::bigint FROM {{lock}} AS l WHERE l.name = '' AND l.node = 'lingering';
+
+-- name: tell_lingering()
+UPDATE {{lock}} SET node = 'lingering' WHERE name = '' AND node <> 'lingering';
 
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is

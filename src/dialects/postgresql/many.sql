@@ -82,6 +82,13 @@ SELECT l.name, 1::bigint FROM {{lock}} AS l
    AND greatest(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END)
        > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
+-- name: unwanted_many(name, owner, token)
+-- Every argument is an array, an element a key. An answer for each that still stands: 1 if nobody waits for its name.
+SELECT l.name, CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+                     AND l.next_ticket <= l.served_ticket THEN 1 ELSE 0 END::bigint
+  FROM unnest(:name::text[], :owner::text[], :token::bigint[]) AS w (name, owner, token)
+       JOIN {{lock}} AS l ON l.name = w.name AND l.owner = w.owner AND l.token = w.token;
+
 -- name: release_many(name, owner, token)
 -- Every argument is an array, an element a key; no name twice. An answer for each that is the key's: 1 freed, 2 freed
 -- and notified of as by release, 0 not freed, since its row is locked elsewhere or has moved: it has to be released alone.

@@ -114,11 +114,19 @@ UPDATE {{lock}}
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
 -- name: busy(name)
--- A row if nobody can take the name now: as of a read, at less cost than an acquire that is in vain.
-SELECT 1 FROM {{lock}}
+-- A row if nobody can take the name now: as of a read, at less cost than an acquire that is in vain. 2: perhaps nobody
+-- holds it, and it lingers in a process that lets go of it when somebody else wants it (see lease/lingering.cpp).
+SELECT CASE WHEN owner IS NOT NULL AND actor LIKE '%ffffffffffffffff' THEN 2 ELSE 1 END FROM {{lock}}
  WHERE name = :name
    AND max(reopens_at, CASE WHEN owner IS NULL THEN 0 ELSE expires_at END)
        > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
+
+-- name: lingering()
+-- A row if some engine on this table lets locks linger, or ever did: the floor row says so in the place of a node.
+SELECT 1 FROM {{lock}} WHERE name = '' AND node = 'lingering';
+
+-- name: tell_lingering()
+UPDATE {{lock}} SET node = 'lingering' WHERE name = '' AND node <> 'lingering';
 
 -- name: look(name, ticket)
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is

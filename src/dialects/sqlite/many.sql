@@ -41,6 +41,12 @@ SELECT name, 1 FROM {{lock}}
    AND max(reopens_at, CASE WHEN owner IS NULL THEN 0 ELSE expires_at END)
        > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
 
+-- name: unwanted_many(name, owner, token)
+-- Once a row: an answer for each key that still stands, 1 if nobody waits for its name.
+SELECT name, wanted_until <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+             AND next_ticket <= served_ticket
+  FROM {{lock}} WHERE name = :name AND owner = :owner AND token = :token;
+
 -- name: release_many(name, owner, token)
 -- Once a row, all rows in one transaction. No name twice. An answer for each that was freed.
 UPDATE {{lock}}

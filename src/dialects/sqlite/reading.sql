@@ -12,7 +12,7 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
          WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
        kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason,
        CASE WHEN owner IS NOT NULL AND mode <> '' THEN mode ELSE 'exclusive' END,
-       owner IS NOT NULL AND actor LIKE '%0000000000000000'
+       owner IS NOT NULL AND (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff')
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
@@ -32,7 +32,7 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
          WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
        kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason,
        CASE WHEN owner IS NOT NULL AND mode <> '' THEN mode ELSE 'exclusive' END,
-       owner IS NOT NULL AND actor LIKE '%0000000000000000'
+       owner IS NOT NULL AND (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff')
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'

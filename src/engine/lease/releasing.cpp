@@ -75,6 +75,7 @@ Released Core::free(Releasing& one, Instant deadline) {
       wake.keep_silent();  // the name was not free for a moment: whoever were woken would look in vain
       return Released::freed;
     }
+    if (!one.was_lost && linger(held, deadline, one.in_doubt)) return Released::freed;
     const auto left =
         retry(deadline, {}, one.in_doubt, [&](Deadline until) { return table_->leave(held->key(), until); });
     bar_late_attempts(*held, deadline);

@@ -34,6 +34,7 @@ class Core::ReleaseOfAll {
     take();
     send_together();
     send_alone();
+    core_.let_nothing_linger(until_);
     return released_;
   }
 

@@ -25,12 +25,6 @@ constexpr std::string_view no_job = "0000000000000000";
 // A history that is made while engines run has the grants that are passed on in memory from so long after.
 constexpr Duration longest_unaware = std::chrono::seconds{1};
 
-// Whether it can be passed on in memory to somebody who wants it like that: a row says of them all the same.
-bool is_plain(const LockOptions& options, const Lease::Terms& terms) {
-  return !options.job && !options.label && options.metadata.empty() && options.at_least <= Duration{} &&
-         terms.max_hold == Duration{};
-}
-
 // The head of a line that a releaser has to tell how it ended: at the latest here that nobody knows, so that it asks.
 class Reserved {
  public:
@@ -55,7 +49,8 @@ class Reserved {
 std::uint32_t Core::reserved_for(const Lease& held, const WaitQueues::WaiterPtr& waiter, Instant deadline) {
   if (options_.hand_overs.local <= Duration{}) return 0;
   const auto& wanted = WaitQueues::wanted(waiter);
-  if (WaitQueues::ticket(waiter) != 0 || wanted.by_statement || !is_plain(wanted.options, wanted.terms)) return 0;
+  if (WaitQueues::ticket(waiter) != 0 || wanted.by_statement || !may_go_on_in_memory(wanted.options, wanted.terms))
+    return 0;
   if (held.passed.times == 0 && !WaitQueues::followed(waiter)) return 0;
   return keeps_history(deadline) && !planted("passed_on_unrecorded") ? 0 : engine::most_reserved;
 }
@@ -89,7 +84,8 @@ std::shared_ptr<Lease> Core::pass_on(const std::shared_ptr<Lease>& held, const W
   if (held->pinned() || held->unanswered) return nullptr;
   const auto& wanted = WaitQueues::wanted(waiter);
   const auto terms = held->terms();
-  const bool plain = WaitQueues::ticket(waiter) == 0 && !wanted.by_statement && is_plain(wanted.options, wanted.terms);
+  const bool plain =
+      WaitQueues::ticket(waiter) == 0 && !wanted.by_statement && may_go_on_in_memory(wanted.options, wanted.terms);
   if (!plain && !planted("passed_on_to_anyone")) return nullptr;
   if (terms != wanted.terms && !planted("passed_on_other_terms")) return nullptr;
   const auto now = BootClock::now();

@@ -48,6 +48,7 @@ bool Core::wait_free(const Name& name, const Patience& patience) {
   Instant busy_at{};
   while (!patience.stop.stop_requested()) {
     observer.attend();
+    let_linger_no_more(name.text());
     store::Availability availability;
     try {
       const Deadline deadline(answer_by(patience.deadline, called), patience.stop);

@@ -225,6 +225,8 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
   const auto now = BootClock::now();
   until_ = later(now, polling_.next());
   if (row_ == RowState::none && now - begun_ > shown_after) row_ = RowState::wanted;
+  if (core_.lingering_ && core_.lingering_->lingers(request_.name.text()))
+    if (auto held = attempt()) return held;
   if (status.quiet) return nullptr;  // granted in this process just now: its release will be heard of
   // Notification by name: a release, and most likely the row is free. A try in vain writes nothing.
   if (status.notified && !status.yields)

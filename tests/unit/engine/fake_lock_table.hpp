@@ -174,7 +174,9 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  bool busy(std::string_view name, Deadline deadline) override { return !look(name, 0, deadline).free; }
+  store::Busy busy(std::string_view name, Deadline deadline) override {
+    return look(name, 0, deadline).free ? store::Busy::no : store::Busy::yes;
+  }
 
   store::Availability look(std::string_view name, std::int64_t, Deadline) override {
     return with_mishaps([&] {

@@ -80,6 +80,7 @@ struct Trip {
 
   static std::string_view name(const std::string& view) { return view; }
   static bool is_open(const Turn& turn) { return turn.is_open; }
+  static Failure no_turn() { return {Cause::timed_out, "no turn in time"}; }
   Turn turn(Deadline deadline) const {
     std::unique_lock guard(gate->mutex);
     if (!gate->changed.wait_until(guard, deadline.at(), [&] { return !gate->taken; }))
