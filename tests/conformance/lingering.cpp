@@ -169,7 +169,9 @@ TEST_CASE("trust in what lingered is counted from when the database was asked la
     scene.engine.lock("job").release();
     const Stopwatch time;  // its row was written before
     scene.row = scene.other.inspect("job").value();
+    scene.engine.lock("job").release();
     eventually([&] { return time.elapsed() > 100ms; });
+    scene.engine.lock("job").release();
     const auto lock = scene.engine.try_lock_for("job", 1min);
     REQUIRE(lock);
     if (!scene.in_memory(*lock)) return false;
