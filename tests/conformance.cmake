@@ -1,9 +1,7 @@
 # This file knows how the promises are tested on every database: one program, started once a promise and database.
 #
 # A database is a folder under openers/ named like its dialect. Its opener.cmake calls
-#   dlock_opener(KIND file|server LIBRARIES <targets…> [FIXTURE <the servers' ctest fixture>] [CLUSTER <a cluster's>]
-#     [EACH <promises…>])
-# EACH: where several servers speak one dialect, what .ci/run asks each of them and not only the usual one; label each_server.
+#   dlock_opener(KIND file|server LIBRARIES <targets…> [FIXTURE <the servers' ctest fixture>] [CLUSTER <a cluster's>])
 # and its code lives in namespace dlock::test::<folder>, which it writes as DLOCK_DIALECT.
 #
 #   conformance/*.cpp         promises of every database      ctest conformance.<database>.<promise>
@@ -109,12 +107,11 @@ endif()
 dlock_unite(conformance)
 
 function(dlock_opener)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "KIND;FIXTURE;CLUSTER" "LIBRARIES;EACH")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "KIND;FIXTURE;CLUSTER" "LIBRARIES")
   set(dlock_opener_kind ${arg_KIND} PARENT_SCOPE)
   set(dlock_opener_fixture "${arg_FIXTURE}" PARENT_SCOPE)
   set(dlock_opener_cluster "${arg_CLUSTER}" PARENT_SCOPE)
   set(dlock_opener_libraries ${arg_LIBRARIES} PARENT_SCOPE)
-  set(dlock_opener_each ${arg_EACH} PARENT_SCOPE)
 endfunction()
 
 # Which promises are asked for in which form. The release form asks for all; sanitizers look at the code, and one database
@@ -153,8 +150,8 @@ function(dlock_add_promise database promise)
     list(APPEND labels quick)
   endif()
   set_tests_properties(${test} PROPERTIES
-    ENVIRONMENT "DLOCK_TEST_DATABASE=${database};DLOCK_TEST_NAME=${test};DLOCK_TEST_TIMEOUT=600;${ARGN}"
-    SKIP_RETURN_CODE 77 TIMEOUT 600 LABELS "${labels}")
+    ENVIRONMENT "DLOCK_TEST_DATABASE=${database};DLOCK_TEST_NAME=${test};DLOCK_TEST_TIMEOUT=900;${ARGN}"
+    SKIP_RETURN_CODE 77 TIMEOUT 900 LABELS "${labels}")
   if(promise MATCHES "/cluster/")
     set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT DLOCK_TEST_CLUSTERED=1)
     # One at a time: some hold a server of it back.
@@ -164,9 +161,6 @@ function(dlock_add_promise database promise)
   endif()
   if(word IN_LIST dlock_timing)
     set_property(TEST ${test} APPEND PROPERTY LABELS timing)
-  endif()
-  if(test MATCHES "^conformance\\." AND NOT manner AND word IN_LIST dlock_opener_each)
-    set_property(TEST ${test} APPEND PROPERTY LABELS each_server)
   endif()
   if(word IN_LIST dlock_wide)
     set_tests_properties(${test} PROPERTIES PROCESSORS 2 COST 500)  # who needs two places begins while there are some
@@ -191,12 +185,6 @@ foreach(database IN LISTS DLOCK_DIALECTS)
   if(TARGET dlock_bank_client)
     dlock_teller_of(${database} LIBRARIES ${dlock_opener_libraries})
   endif()
-  foreach(word IN LISTS dlock_opener_each)
-    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/conformance/${word}.cpp AND
-       NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/conformance/server/${word}.cpp)
-      message(FATAL_ERROR "${folder}/opener.cmake names a promise that there is not: ${word}")
-    endif()
-  endforeach()
   foreach(promise IN LISTS dlock_promises)
     if(promise MATCHES "/cluster/")
       if(dlock_opener_cluster)
