@@ -58,7 +58,8 @@ class Core::AcquireOfAll {
   AcquireOfAll& operator=(const AcquireOfAll&) = delete;
 
   AcquiredAll operator()() {
-    for (const auto& name : names_) core_.let_linger_no_more(name.text());
+    const Deadline free_by(std::min(core_.answer_by(patience_.deadline), core_.soon()), patience_.stop);
+    for (const auto& name : names_) core_.let_linger_no_more(name.text(), free_by);
     auto lingered = names_.size();  // so many may, somewhere else
     for (bool first = true;; first = false) {
       if (attempt(first)) return {keep()};

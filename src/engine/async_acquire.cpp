@@ -52,6 +52,8 @@ void Core::AsyncAcquire::try_together(std::span<AsyncAcquire* const> all) {
   for (auto* one : all) {
     one->asked_ = true;
     // Who is in line in this process comes first, but for those who do not wait.
+    // So does who takes what lingers here, which is no question to the table.
+    if (core.lingering_ && core.lingering_->lingers(one->name_.text())) continue;
     if (!one->patience_.waits || !core.queues_->anybody(one->name_.text())) asking.push_back(one);
   }
   if (asking.size() < 2) return;
@@ -88,9 +90,13 @@ void Core::AsyncAcquire::take(const std::optional<store::Granted>& answer, Insta
   }
 }
 
+// To ask once more what was refused: it is not this engine's own doing, nor may it linger somewhere.
+bool Core::AsyncAcquire::is_in_vain() const noexcept {
+  return !request_.row_locked && !core_->renewer_.has_leftovers(name_.text()) && !core_->lingers_somewhere_.load();
+}
+
 bool Core::AsyncAcquire::answered() const noexcept {
-  if (answer_ == BatchAnswer::refused)
-    return !patience_.waits && !request_.row_locked && !core_->renewer_.has_leftovers(name_.text());
+  if (answer_ == BatchAnswer::refused) return !patience_.waits && is_in_vain();
   return answer_ != BatchAnswer::none;
 }
 
@@ -146,8 +152,7 @@ std::optional<Core::Acquired> Core::AsyncAcquire::first() {
         return Acquired(std::move(entered));
       }
     core_->ensure_running();
-    const bool in_vain =
-        answer_ == BatchAnswer::refused && !request_.row_locked && !core_->renewer_.has_leftovers(name);
+    const bool in_vain = answer_ == BatchAnswer::refused && is_in_vain();
     const bool asked = answer_ == BatchAnswer::granted || answer_ == BatchAnswer::broken || in_vain;
     const bool waits = !at_last_ && (in_line_ || (patience_.waits && core_->queues_->anybody(name)));
     if (!asked && !waits) {

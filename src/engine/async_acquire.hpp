@@ -61,6 +61,7 @@ class Core::AsyncAcquire {
   const Name& name() const noexcept { return name_; }
 
  private:
+  bool is_in_vain() const noexcept;
   using Held = std::shared_ptr<engine::Lease>;
 
   void take(const std::optional<store::Granted>& answer, Instant sent) noexcept;

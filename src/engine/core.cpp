@@ -72,7 +72,7 @@ Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::
     if (const auto found = look()) weaknesses->tell(*events, *found);
   });
   weaknesses->tell(*events_, table_->weaknesses(later(BootClock::now(), options_.timeouts.connect)));
-  look_for_lingering();
+  look_for_lingering(options_.timeouts.connect);
 }
 
 Core::~Core() {
@@ -161,7 +161,8 @@ Core::Acquired Core::acquire(const Name& name, const LockOptions& given, const P
       (!patience.waits || !queues_->anybody(name.text()))) {
     const bool threads = reentrance == Reentrance::thread;
     const auto job = threads && !options.job ? engine::job_of_this_thread() : engine::JobRef{};
-    if (auto held = take_lingering(name, &options, terms_of(options), job, BootClock::now())) {
+    const Deadline until(std::min(answer_by(patience.deadline), soon()), patience.stop);
+    if (auto held = take_lingering(name, &options, terms_of(options), job, BootClock::now(), until)) {
       if (threads) open_to_job(held);
       return {std::move(held)};
     }
@@ -242,11 +243,17 @@ std::vector<Sharer> Core::sharers(const std::string& glob) {
 }
 
 bool Core::force_release(const Name& name, Token seen, std::string_view reason) {
-  if (lingering_ && lingering_->take(name.text()).lease) lingering_->forget(name.text());
-  bool in_doubt = false;
-  const bool moved = retry(soon(), {}, in_doubt, [&](Deadline deadline) {
-    return table_->force_release(name.text(), seen, reason, deadline);
-  });
+  // What lingers here is granted to nobody any more, whatever comes of this.
+  const auto lingering = lingering_ ? lingering_->take(name.text()).lease : nullptr;
+  bool in_doubt = false, moved = false;
+  try {
+    moved = retry(soon(), {}, in_doubt,
+                  [&](Deadline deadline) { return table_->force_release(name.text(), seen, reason, deadline); });
+  } catch (...) {
+    if (lingering) let_go(*lingering, shortly(BootClock::now()));
+    throw;
+  }
+  if (lingering) let_go(*lingering, soon());
   if (moved || !in_doubt) return moved;
   const auto row = inspect(name);  // an attempt without an answer may have done it
   return row && row->last_run && row->last_run->outcome == Outcome::forced && number(row->token) == number(seen) + 1;

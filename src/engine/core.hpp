@@ -217,17 +217,18 @@ class Core : public std::enable_shared_from_this<Core> {
                                          const engine::WaitQueues::WaiterPtr& waiter);
   void disown(const engine::Lease& held, const std::string& heir);
   static bool may_go_on_in_memory(const LockOptions& options, const engine::Lease::Terms& terms) noexcept;
-  bool linger(const std::shared_ptr<engine::Lease>& held, Instant deadline, bool& in_doubt);
-  std::shared_ptr<engine::Lease> next_in_memory(engine::Lease& held, const engine::Lease::Terms& terms);
+  std::optional<Released> linger(const std::shared_ptr<engine::Lease>& held, Instant deadline, bool& in_doubt);
+  std::shared_ptr<engine::Lease> next_in_memory(engine::Lease& held, const engine::Lease::Terms& terms,
+                                                Instant deadline);
   std::shared_ptr<engine::Lease> next_by_statement(const engine::Lease& held, const engine::Lease::Terms& terms,
                                                    Instant deadline, bool& in_doubt);
-  std::shared_ptr<engine::Lease> take_lingering(Request& request);
+  std::shared_ptr<engine::Lease> take_lingering(Request& request, const Deadline& deadline);
   std::shared_ptr<engine::Lease> take_lingering(const Name& name, const LockOptions* options,
                                                 const engine::Lease::Terms& terms, const engine::JobRef& job,
-                                                Instant called);
-  void let_go(const engine::Lease& lingering, Instant deadline) noexcept;
-  void look_for_lingering();
-  void let_linger_no_more(const std::string& name) noexcept;
+                                                Instant called, const Deadline& deadline);
+  bool let_go(const engine::Lease& lingering, const Deadline& deadline) noexcept;
+  void look_for_lingering(Duration time);
+  void let_linger_no_more(const std::string& name, const Deadline& deadline) noexcept;
   void let_nothing_linger(Instant deadline) noexcept;
   bool await_lingering(const Name& name, const Patience& patience);
   Taken lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until, const LockOptions* lease);
@@ -249,6 +250,8 @@ class Core : public std::enable_shared_from_this<Core> {
   bool granted_here(const store::Availability& availability) const {
     return availability.holder.starts_with(engine_id_);
   }
+  // A mark is for a release that notifies, and for who lets a lock linger.
+  bool marks() const noexcept { return options_.listen || lingers_somewhere_.load(); }
   void mark(const Name& name, Deadline deadline);
   bool above_floor(Token token, const Deadline& deadline);
   bool catch_up(store::Visit& visit);
@@ -276,6 +279,7 @@ class Core : public std::enable_shared_from_this<Core> {
   engine::Notifier notifier_;
   const std::unique_ptr<engine::LingeringLeases> lingering_;  // null: nothing lingers here
   std::atomic<bool> lingers_somewhere_{false};                // as far as is known: in any engine on this table
+  std::atomic<BootClock::rep> looked_for_lingering_{0};       // when it was asked last
 };
 
 }  // namespace v0

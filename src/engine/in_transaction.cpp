@@ -153,15 +153,15 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
     ask.metadata = lease->metadata;
   }
   const Patience patience{deadline, stop, true};
-  await_lingering(name,
-                  patience);  // before the transaction may be the only one who writes, so that it can be asked for
+  // Before the transaction may be the only one who writes. Where it is already, that is not possible, and not waited for.
+  let_linger_no_more(name.text(), {shortly(BootClock::now()), stop});
+  await_lingering(name, patience);
   const auto visit = in_transaction([&] { return table_->visit(transaction); });
   in_transaction([&] { visit->check(); });
 
   std::optional<ReleaseObserver> observer;
   for (bool attempted = false, caught_up = false;;) {
     if (observer) observer->attend();
-    let_linger_no_more(name.text());
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
     const auto asked_at = BootClock::now();
     // The transaction that is under way is worth more than a moment: a look may have to open a connection.

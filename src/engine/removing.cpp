@@ -25,7 +25,7 @@ std::optional<Removal> reason_to_stay(const std::optional<Holder>& row) {
 // the statement that removes reads the floor again. So nothing has to be undone if this ends anywhere in the middle: a
 // floor that was raised for nothing only makes the next new tokens larger.
 Removal Core::remove(const Name& name, Holder* row, const std::stop_token& stop) {
-  let_linger_no_more(name.text());
+  let_linger_no_more(name.text(), {soon(), stop});
   const auto told = [&](Removal removal, std::optional<Holder> found) {
     if (row != nullptr && found) *row = std::move(*found);
     return removal;

@@ -49,8 +49,8 @@ store::AcquireRequest Core::acquire_request(Request& request, Instant sent) cons
 
 // Asks once, until there is an answer. Empty: busy.
 std::shared_ptr<Lease> Core::try_once(Request& request, Instant deadline, std::stop_token stop) {
-  if (auto held = take_lingering(request)) return held;
   const Deadline bound(answer_by(deadline, request.called), stop);
+  if (auto held = take_lingering(request, bound.no_later_than(soon()))) return held;
   for (bool again = false;; again = true) {
     Instant sent{};
     const auto answer = retry(bound.at(), stop, request.unanswered, [&](Deadline until) {
@@ -125,7 +125,7 @@ bool Core::above_floor(Token token, const Deadline& deadline) {
 std::shared_ptr<Lease> Core::try_first(Request& request, const Patience& patience) {
   const bool only_tries = !patience.waits;
   const auto& name = request.name.text();
-  if (auto held = take_lingering(request)) return held;
+  if (auto held = take_lingering(request, {std::min(answer_by(patience.deadline), soon()), patience.stop})) return held;
   bool lingered = false;  // somewhere else, and was waited for
   if (only_tries && !renewer_.has_leftovers(name) && busy_.lately(name, request.first_sent)) try {
       const Deadline until(std::min(answer_by(patience.deadline), soon()), patience.stop);

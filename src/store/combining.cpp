@@ -353,14 +353,17 @@ std::optional<std::size_t> Combining::first_busy(std::span<const std::string_vie
   });
 }
 
-std::vector<bool> Combining::unwanted(std::span<const LeaseKey> keys, Deadline deadline) {
+std::vector<Standing> Combining::standing(std::span<const LeaseKey> keys, Deadline deadline) {
   const auto rows = rows_of(keys);
   return lane_->on(lane_->pool.turn(deadline), deadline, [&](dialects::Connection& connection, Deadline until) {
-    const auto said = numbers_of(keys, connection.run_rows(lane_->unwanted_many, rows, 3, until), &Releases::name);
-    std::vector<bool> unwanted;
-    unwanted.reserve(said.size());
-    for (const auto& each : said) unwanted.push_back(each.value_or(0) != 0);
-    return unwanted;
+    std::vector<Standing> all;
+    all.reserve(keys.size());
+    for (const auto& said :
+         numbers_of(keys, connection.run_rows(lane_->unwanted_many, rows, 3, until), &Releases::name)) {
+      if (!said) all.push_back(Standing::gone);
+      else all.push_back(*said == 0 ? Standing::wanted : Standing::unwanted);
+    }
+    return all;
   });
 }
 

@@ -98,6 +98,9 @@ enum class Busy {
   lingers,  // so it would, though perhaps nobody holds it: the process that has it lets go when somebody else wants it
 };
 
+// What a read tells of a row that was written for a key.
+enum class Standing { unwanted, wanted, gone };
+
 class Visit;        // store/visit.hpp
 class WaiterTable;  // store/waiter_table.hpp
 
@@ -162,9 +165,9 @@ class LockTable {
   virtual std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) = 0;
   // Whether leases linger in this table: those of some engine do, or did. `tell`: those of the asker will.
   virtual bool lingering(bool /*tell*/, Deadline) { return false; }
-  // Whether each row is still the key's, and nobody waits for it. Writes nothing.
-  virtual std::vector<bool> unwanted(std::span<const LeaseKey> keys, Deadline) {
-    return std::vector<bool>(keys.size(), true);
+  // Whether each row is still the key's, and whether somebody waits for it. The keys are in the order of names. Writes nothing.
+  virtual std::vector<Standing> standing(std::span<const LeaseKey> keys, Deadline) {
+    return std::vector<Standing>(keys.size(), Standing::unwanted);
   }
   // Gives a lease a new length: it ends that long from now at the earliest, and unless `at_least` is 0 nobody else has the
   // name for so long from now. Never not_known_yet.

@@ -175,8 +175,8 @@ class SqlLockTable final : public LockTable {
     if (tell) affected(ask_->tell_lingering, {}, deadline);
     return tell || asked(ask_->lingering, {}, deadline, [](const Answer& answer) { return answer.rows() != 0; });
   }
-  std::vector<bool> unwanted(std::span<const LeaseKey> keys, Deadline deadline) override {
-    return combining_->unwanted(keys, deadline);
+  std::vector<Standing> standing(std::span<const LeaseKey> keys, Deadline deadline) override {
+    return combining_->standing(keys, deadline);
   }
 
   std::optional<std::size_t> first_busy(std::span<const std::string_view> names, Deadline deadline) override {

@@ -28,6 +28,8 @@ constexpr std::string_view lingering_job = "ffffffffffffffff";
 constexpr Duration patience_for_lingering = std::chrono::milliseconds{50};
 constexpr Duration pause_for_lingering = std::chrono::milliseconds{5};
 constexpr int trips_for_lingering = 6;
+// An engine that was opened before anything lingered learns of it so late, when it is refused a name.
+constexpr Duration unaware_of_lingering = std::chrono::minutes{1};
 // Its mark need not last for longer.
 constexpr Duration mark_of_a_try = std::chrono::milliseconds{200};
 
@@ -38,24 +40,30 @@ bool Core::may_go_on_in_memory(const LockOptions& options, const Lease::Terms& t
          terms.max_hold == Duration{};
 }
 
-// What was let go of stays in its row under the next token, which nobody has yet. False: it is still to be freed.
-bool Core::linger(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt) {
-  if (!lingering_ || held->mode() != Mode::exclusive || in_doubt || held->unanswered) return false;
+// What was let go of stays in its row under the next token, which nobody has yet. Empty: it is still to be freed.
+std::optional<Released> Core::linger(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt) {
+  if (!lingering_ || held->mode() != Mode::exclusive || in_doubt || held->unanswered) return std::nullopt;
   const auto said = held->said();
   const auto terms = held->terms();
-  if (said.label || !said.job.empty() || terms.max_hold > Duration{}) return false;
-  auto next = next_in_memory(*held, terms);
+  if (said.label || !said.job.empty() || terms.max_hold > Duration{}) return std::nullopt;
+  if (terms.lease >= until_released) return std::nullopt;  // a crash would leave it held by nobody for that long
+  auto next = next_in_memory(*held, terms, deadline);
   const bool written = !next;
   if (written) next = next_by_statement(*held, terms, deadline, in_doubt);
-  if (!next) return false;
+  if (!next) return std::nullopt;
   events_->emit(Event::Kind::released, *held);
-  if (!lingering_->keep(next, written)) let_go(*next, deadline);
-  return true;
+  bool kept = false;
+  try {
+    kept = lingering_->keep(next, written);
+  } catch (const std::exception&) {  // out of memory
+  }
+  return kept || let_go(*next, deadline) ? Released::freed : Released::unconfirmed;
 }
 
-std::shared_ptr<Lease> Core::next_in_memory(Lease& held, const Lease::Terms& terms) {
+std::shared_ptr<Lease> Core::next_in_memory(Lease& held, const Lease::Terms& terms, Instant deadline) {
   if (held.passed.reserved <= 1 && !planted("lingers_past_range")) return nullptr;
   if ((held.pinned() && !planted("lingers_pinned")) || !lingering_->goes_on(held)) return nullptr;
+  if (keeps_history(deadline)) return nullptr;
   auto next = std::make_shared<Lease>(Name(held.name()), held.owner(), Token{number(held.token()) + 1}, terms,
                                       planted("lingers_trusted_anew") ? BootClock::now() : held.last_sent());
   next->passed = {0, held.passed.reserved - 1, {}};
@@ -64,7 +72,7 @@ std::shared_ptr<Lease> Core::next_in_memory(Lease& held, const Lease::Terms& ter
 
 std::shared_ptr<Lease> Core::next_by_statement(const Lease& held, const Lease::Terms& terms, Instant deadline,
                                                bool& in_doubt) {
-  if (!lingering_->welcome(held.name()) || keeps_history(deadline)) return nullptr;
+  if (keeps_history(deadline) || !lingering_->welcome(held.name())) return nullptr;
   const Name name(held.name());
   const auto owner = random_identity();
   const engine::SessionId nobody(engine_id_, lingering_job);
@@ -89,24 +97,24 @@ std::shared_ptr<Lease> Core::next_by_statement(const Lease& held, const Lease::T
 }
 
 // Empty: nothing lingers here any more that this request could be granted.
-std::shared_ptr<Lease> Core::take_lingering(Request& request) {
+std::shared_ptr<Lease> Core::take_lingering(Request& request, const Deadline& deadline) {
   if (!lingering_) return nullptr;
   const bool plain = request.mode == Mode::exclusive && request.ticket == 0 && !request.in_doubt && !request.unanswered;
-  auto held =
-      take_lingering(request.name, plain ? &request.options : nullptr, request.terms, request.job, request.called);
+  auto held = take_lingering(request.name, plain ? &request.options : nullptr, request.terms, request.job,
+                             request.called, deadline);
   if (held) request.refused_at = {};
   return held;
 }
 
 // `options`: null where what lingers can only be freed.
 std::shared_ptr<Lease> Core::take_lingering(const Name& name, const LockOptions* options, const Lease::Terms& terms,
-                                            const engine::JobRef& job, Instant called) {
+                                            const engine::JobRef& job, Instant called, const Deadline& deadline) {
   auto [lease, fresh] = lingering_->take(name.text());
   if (!lease) return nullptr;
   const bool fits = options != nullptr && (may_go_on_in_memory(*options, terms) || planted("lingering_for_anyone")) &&
                     (lease->terms() == terms || planted("lingering_on_other_terms"));
-  if (!fresh || !fits) {
-    let_go(*lease, soon());
+  if (!fresh || !fits || keeps_history(deadline.at())) {
+    let_go(*lease, deadline);
     return nullptr;
   }
   lease->passed.since = called;
@@ -114,31 +122,32 @@ std::shared_ptr<Lease> Core::take_lingering(const Name& name, const LockOptions*
     hold(lease, job, called);
   } catch (...) {
     forget(lease);
-    let_go(*lease, soon());
+    let_go(*lease, deadline);
     throw;
   }
   return lease;
 }
 
-// Frees a row in which nobody holds anything; later, if that is not possible now.
-void Core::let_go(const Lease& lingering, Instant deadline) noexcept {
+// Frees a row in which nobody holds anything; later, if that is not possible now: then it is false.
+bool Core::let_go(const Lease& lingering, const Deadline& deadline) noexcept {
   lingering_->forget(lingering.name());
   try {
-    bool in_doubt = false;
-    retry(deadline, {}, in_doubt, [&](Deadline until) { return table_->release(lingering.key(), until); });
+    retry(deadline, [&](Deadline until) { return table_->release(lingering.key(), until); });
     queues_->wake_head(lingering.name());
+    return true;
   } catch (const std::exception&) {
     try {
       renewer_.free_later({lingering.name(), lingering.owner(), {}, false, lingering.longest()});
     } catch (const std::exception&) {  // out of memory: it ends with its lease
     }
+    return false;
   }
 }
 
 // For what is asked of the table by its name, whoever holds it.
-void Core::let_linger_no_more(const std::string& name) noexcept {
+void Core::let_linger_no_more(const std::string& name, const Deadline& deadline) noexcept {
   if (!lingering_) return;
-  if (const auto taken = lingering_->take(name); taken.lease) let_go(*taken.lease, soon());
+  if (const auto taken = lingering_->take(name); taken.lease) let_go(*taken.lease, deadline);
 }
 
 void Core::let_nothing_linger(Instant deadline) noexcept {
@@ -149,17 +158,22 @@ void Core::let_nothing_linger(Instant deadline) noexcept {
   }
 }
 
-// Whether a refusal is worth a second look. Who was opened before anything lingered learns it from the next look at a name
-// that was refused a moment ago.
-void Core::look_for_lingering() {
+// Whether a refusal is worth a second look.
+void Core::look_for_lingering(Duration time) {
+  if (lingering_) lingers_somewhere_ = true;
+  const auto now = BootClock::now();
+  looked_for_lingering_ = now.time_since_epoch().count();
   try {
-    lingers_somewhere_ = table_->lingering(lingering_ != nullptr, later(BootClock::now(), options_.timeouts.connect));
-  } catch (const Failure&) {  // it is only asked for the benefit of others
+    if (table_->lingering(lingering_ != nullptr, later(now, time))) lingers_somewhere_ = true;
+  } catch (const Failure&) {  // it is asked again
+    looked_for_lingering_ = 0;
   }
 }
 
 // A name that was refused to one who does not wait may linger somewhere else. True: it is worth another attempt.
 bool Core::await_lingering(const Name& name, const Patience& patience) {
+  if (BootClock::now() - Instant{BootClock::duration{looked_for_lingering_.load()}} >= unaware_of_lingering)
+    look_for_lingering(within(patience_for_lingering, trips_for_lingering));
   if (!lingers_somewhere_.load()) return false;
   const auto ask = [&] {
     bool in_doubt = false;

@@ -26,6 +26,11 @@ constexpr Duration in_use = std::chrono::milliseconds{100};
 constexpr Duration unwelcome = std::chrono::seconds{1};
 // So many names at most: each of them is asked about.
 constexpr std::size_t most = 256;
+// Its thread stays for so long after something was welcome: a statement is on its way by which it comes.
+constexpr Duration awake = std::chrono::seconds{1};
+// Where a statement takes long, a look does as well.
+constexpr int trips_of_a_look = 3, trips_of_freeing = 8;
+constexpr Duration longest_freeing = std::chrono::milliseconds{250};
 // What could not be freed is tried again after so long.
 constexpr Duration until_again = std::chrono::milliseconds{100};
 
@@ -56,6 +61,7 @@ struct LingeringLeases::State {
   std::vector<std::shared_ptr<Lease>> to_free;
   Instant free_again = Instant::min();  // not before
   bool running = false, closing = false;
+  Instant awake_until = Instant::min();
   Instant ends_by = Instant::max();
 
   static Instant worn_at(const Lease& lease) { return later(lease.last_sent(), longest(lease.terms())); }
@@ -104,18 +110,18 @@ struct LingeringLeases::State {
     keys.reserve(asked.size());
     for (const auto& [name, entry] : asked) keys.push_back({name, entry.owner, entry.row_token});
     const auto sent = BootClock::now();
-    const auto unwanted = table->unwanted(keys, later(sent, request_timeout));
+    const auto standing = table->standing(keys, later(sent, request_timeout));
     const std::lock_guard guard(mutex);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       const auto& [name, was] = asked[i];
       const auto entry = entries.find(name);
       if (entry == entries.end() || entry->second.owner != was.owner || entry->second.row_token != was.row_token)
         continue;
-      if (unwanted[i] || planted("lingering_deaf")) {
+      if (standing[i] == store::Standing::unwanted || planted("lingering_deaf")) {
         entry->second.looked = sent;
         continue;
       }
-      unwelcome_until.insert_or_assign(name, later(sent, unwelcome));
+      if (standing[i] == store::Standing::wanted) unwelcome_until.insert_or_assign(name, later(sent, unwelcome));
       end_of(entry);
     }
   }
@@ -134,10 +140,12 @@ struct LingeringLeases::State {
     std::vector<std::optional<bool>> freed(keys.size());
     try {
       if (keys.size() > 1 && !twice) freed = table->release_together(keys, until);
-      for (std::size_t i = 0; i < keys.size(); ++i)
-        if (!freed[i]) freed[i] = table->release(keys[i], until);
-    } catch (const std::exception&) {  // what was not freed ends with its lease at the latest
+    } catch (const std::exception&) {  // each is asked for alone
     }
+    for (std::size_t i = 0; i < keys.size(); ++i) try {
+        if (!freed[i]) freed[i] = table->release(keys[i], until);
+      } catch (const std::exception&) {  // what is not freed ends with its lease at the latest
+      }
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (freed[i]) {
         queues->wake_head(leases[i]->name());
@@ -154,7 +162,7 @@ struct LingeringLeases::State {
     std::vector<std::pair<std::string, Entry>> asked;
     const auto now = BootClock::now();
     auto leases = sort_out(now, asked);
-    free(std::move(leases), later(now, request_timeout));
+    free(std::move(leases), later(now, a_moment()));
     try {
       look(asked);
     } catch (const Failure&) {  // what is not looked at is believed no more
@@ -164,10 +172,11 @@ struct LingeringLeases::State {
       const std::lock_guard guard(mutex);
       leases = take_to_free(BootClock::now());
     }
-    free(std::move(leases), later(BootClock::now(), request_timeout));
+    free(std::move(leases), later(BootClock::now(), a_moment()));
     std::unique_lock guard(mutex);
-    changed.wait_for(guard, every, [&] { return closing; });
-    if (!closing && (!entries.empty() || !to_free.empty())) return true;
+    const bool idle = entries.empty();
+    changed.wait_for(guard, idle ? until_again : every, [&] { return closing || (idle && !entries.empty()); });
+    if (!closing && (!entries.empty() || !to_free.empty() || BootClock::now() < awake_until)) return true;
     if (!closing) running = false;
     return false;
   }
@@ -182,6 +191,15 @@ struct LingeringLeases::State {
     std::vector<std::pair<std::string, Entry>> none;
     const auto now = BootClock::now();
     free(sort_out(now, none), std::min(end(), later(now, request_timeout)));
+  }
+
+  // A row that is locked must not keep the others from being looked at.
+  Duration a_moment() const {
+    return std::min(request_timeout, std::max<Duration>(longest_freeing, trips_of_freeing * table->round_trip()));
+  }
+
+  bool fresh(const Entry& entry, Instant now) const {
+    return now - entry.looked < std::max<Duration>(stale, every + trips_of_a_look * table->round_trip());
   }
 
   bool closed() {
@@ -207,7 +225,9 @@ bool LingeringLeases::welcome(const std::string& name) noexcept {
     const std::lock_guard guard(state_->mutex);
     if (state_->closing || state_->entries.size() >= most) return false;
     const auto wanted = state_->unwelcome_until.find(name);
-    if (wanted != state_->unwelcome_until.end() && BootClock::now() < wanted->second) return false;
+    const auto now = BootClock::now();
+    if (wanted != state_->unwelcome_until.end() && now < wanted->second) return false;
+    state_->awake_until = later(now, awake);
     if (std::exchange(state_->running, true)) return true;
   }
   try {
@@ -227,7 +247,7 @@ bool LingeringLeases::goes_on(const Lease& held) noexcept {
   if (now >= State::worn_at(held)) return false;
   const std::lock_guard guard(state_->mutex);
   const auto entry = state_->find(held);
-  return !state_->closing && entry != state_->entries.end() && now - entry->second.looked < stale;
+  return !state_->closing && entry != state_->entries.end() && state_->fresh(entry->second, now);
 }
 
 bool LingeringLeases::keep(const std::shared_ptr<Lease>& idle, bool written) {
@@ -236,8 +256,9 @@ bool LingeringLeases::keep(const std::shared_ptr<Lease>& idle, bool written) {
   const std::lock_guard guard(state_->mutex);
   if (state_->closing || !state_->running) return false;
   if (written) {
-    state_->entries.insert_or_assign(idle->name(),
-                                     State::Entry{idle->owner(), idle->row_token(), idle, now, now, until});
+    state_->entries.insert_or_assign(
+        idle->name(), State::Entry{idle->owner(), idle->row_token(), idle, now, idle->last_sent(), until});
+    state_->changed.notify_all();
     return true;
   }
   const auto entry = state_->find(*idle);
@@ -262,7 +283,7 @@ LingeringLeases::Taken LingeringLeases::take(const std::string& name) noexcept {
   const auto now = BootClock::now();
   auto& one = entry->second;
   one.touched = now;
-  const bool fresh = now - one.looked < stale && now < State::worn_at(*one.idle);
+  const bool fresh = state_->fresh(one, now) && now < State::worn_at(*one.idle);
   return {std::exchange(one.idle, nullptr), fresh};
 }
 

@@ -75,7 +75,8 @@ Released Core::free(Releasing& one, Instant deadline) {
       wake.keep_silent();  // the name was not free for a moment: whoever were woken would look in vain
       return Released::freed;
     }
-    if (!one.was_lost && linger(held, deadline, one.in_doubt)) return Released::freed;
+    if (!one.was_lost && !yields)
+      if (const auto end = linger(held, deadline, one.in_doubt)) return *end;
     const auto left =
         retry(deadline, {}, one.in_doubt, [&](Deadline until) { return table_->leave(held->key(), until); });
     bar_late_attempts(*held, deadline);

@@ -48,7 +48,7 @@ bool Core::wait_free(const Name& name, const Patience& patience) {
   Instant busy_at{};
   while (!patience.stop.stop_requested()) {
     observer.attend();
-    let_linger_no_more(name.text());
+    let_linger_no_more(name.text(), {std::min(answer_by(patience.deadline), soon()), patience.stop});
     store::Availability availability;
     try {
       const Deadline deadline(answer_by(patience.deadline, called), patience.stop);

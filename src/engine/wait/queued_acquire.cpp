@@ -264,7 +264,7 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
       if (auto held = attempt()) return held;
       if (request_.row_locked) return nullptr;
       availability = look();  // somebody was quicker
-    } else if (core_.options_.listen && !availability.free && !marked &&
+    } else if (core_.marks() && !availability.free && !marked &&
                (availability.shared || !core_.granted_here(availability)) &&
                availability.wanted_for < mark_length / 4) {
       // The mark is on the row before the look that decides to sleep: a release after that look notifies.

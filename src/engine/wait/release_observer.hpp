@@ -49,10 +49,10 @@ class Core::ReleaseObserver {
     if (has_row_ && (dead || !seen_) && BootClock::now() < patience_.deadline) enroll();
   }
 
-  // Marks the name as wanted, if it listens and does not know that it is. True: it did, and another look is due.
+  // Marks the name as wanted, if that is of use and it does not know that it is. True: it did, and another look is due.
   bool marks() {
     const auto now = BootClock::now();
-    if (!core_.options_.listen || now < marked_until_) return false;
+    if (!core_.marks() || now < marked_until_) return false;
     marked_until_ = later(now, mark_length / 2);
     core_.mark(name_, {core_.shortly(patience_.deadline), patience_.stop});
     return true;
