@@ -165,7 +165,8 @@ class LockTable {
   virtual std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) = 0;
   // Whether leases linger in this table: those of some engine do, or did. `tell`: those of the asker will.
   virtual bool lingering(bool /*tell*/, Deadline) { return false; }
-  // Whether each row is still the key's, and whether somebody waits for it. The keys are in the order of names. Writes nothing.
+  // Whether each row is still the key's, and whether somebody waits for it. The keys are in the order of names. Writes
+  // nothing.
   virtual std::vector<Standing> standing(std::span<const LeaseKey> keys, Deadline) {
     return std::vector<Standing>(keys.size(), Standing::unwanted);
   }

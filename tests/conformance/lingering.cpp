@@ -256,6 +256,21 @@ TEST_CASE("what was taken away by force is not granted again from memory") {
   CHECK(scene.engine.try_lock_for("own", 1min));
 }
 
+TEST_CASE(
+    "what lingers for longer than a second is granted without another grant being written, to one who only tries as "
+    "well") {
+  Scene scene;
+  CHECK(eventually([&] {
+    scene.engine.lock("job").release();
+    scene.row = scene.other.inspect("job").value();
+    const Stopwatch time;
+    eventually([&] { return time.elapsed() > 1200ms; });
+    const auto lock = scene.engine.try_lock("job");
+    REQUIRE(lock);
+    return scene.in_memory(*lock);
+  }));
+}
+
 TEST_CASE("a release by force that names another token leaves nothing held") {
   Scene scene;
   CHECK_FALSE(scene.engine.force_release("job", Token{1}));

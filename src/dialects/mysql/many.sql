@@ -83,7 +83,8 @@ SELECT name, 1 FROM {{lock}}
 
 -- name: unwanted_many(name, owner, token)
 -- An answer for each of the keys at /*rows*/ that still stands: 1 if nobody waits for its name.
-SELECT r.name, r.wanted_until <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND r.next_ticket <= r.served_ticket
+SELECT r.name,
+       r.wanted_until <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND r.next_ticket <= r.served_ticket
   FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/);
 
 -- name: release_many_at_once(name, owner, token) -> at_once

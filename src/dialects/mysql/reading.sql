@@ -22,7 +22,8 @@ SELECT name, node, owner, label, meta, token,
          WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
            AND (w.ticket = 0 OR w.ticket > l.served_ticket)),
        kept, acquired_at, expires_at, IF(ended_token = token, outcome, ''), reason,
-       IF(owner IS NOT NULL AND mode <> '', mode, 'exclusive'), owner IS NOT NULL AND (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff')
+       IF(owner IS NOT NULL AND mode <> '', mode, 'exclusive'), owner IS NOT NULL AND
+         (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff')
   FROM {{lock}} l WHERE name = :name AND name <> '';
 
 -- name: list(prefix) -> fresh
@@ -46,6 +47,7 @@ SELECT name, node, owner, label, meta, token,
          WHERE w.name = l.name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
            AND (w.ticket = 0 OR w.ticket > l.served_ticket)),
        kept, acquired_at, expires_at, IF(ended_token = token, outcome, ''), reason,
-       IF(owner IS NOT NULL AND mode <> '', mode, 'exclusive'), owner IS NOT NULL AND (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff')
+       IF(owner IS NOT NULL AND mode <> '', mode, 'exclusive'), owner IS NOT NULL AND
+         (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff')
   FROM {{lock}} l WHERE name <> '' AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix
  ORDER BY name;

@@ -17,7 +17,8 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
            AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
        s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason,
        CASE WHEN s.owner IS NOT NULL AND s.mode <> '' THEN s.mode ELSE 'exclusive' END,
-       CASE WHEN s.owner IS NOT NULL AND (s.actor LIKE '%0000000000000000' OR s.actor LIKE '%ffffffffffffffff') THEN 1 ELSE 0 END::bigint
+       CASE WHEN s.owner IS NOT NULL AND
+         (s.actor LIKE '%0000000000000000' OR s.actor LIKE '%ffffffffffffffff') THEN 1 ELSE 0 END::bigint
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name = :name::text AND l.name <> '' OFFSET 0) AS s;
 
@@ -37,7 +38,8 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
            AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
        s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason,
        CASE WHEN s.owner IS NOT NULL AND s.mode <> '' THEN s.mode ELSE 'exclusive' END,
-       CASE WHEN s.owner IS NOT NULL AND (s.actor LIKE '%0000000000000000' OR s.actor LIKE '%ffffffffffffffff') THEN 1 ELSE 0 END::bigint
+       CASE WHEN s.owner IS NOT NULL AND
+         (s.actor LIKE '%0000000000000000' OR s.actor LIKE '%ffffffffffffffff') THEN 1 ELSE 0 END::bigint
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name <> '' AND starts_with(l.name, :prefix::text) OFFSET 0) AS s
  ORDER BY s.name;

@@ -113,7 +113,8 @@ std::shared_ptr<Lease> Core::take_lingering(const Name& name, const LockOptions*
   if (!lease) return nullptr;
   const bool fits = options != nullptr && (may_go_on_in_memory(*options, terms) || planted("lingering_for_anyone")) &&
                     (lease->terms() == terms || planted("lingering_on_other_terms"));
-  if (!fresh || !fits || keeps_history(deadline.at())) {
+  // Asked with a time of its own: who only tries has too little, and a history that nobody could ask for counts as one.
+  if (!fresh || !fits || keeps_history(soon())) {
     let_go(*lease, deadline);
     return nullptr;
   }
