@@ -72,14 +72,15 @@ TEST_CASE("a server that stays read-only is said to be unavailable when the call
 
 TEST_CASE("of many who share one connection to a server that stays read-only, each is told that it is") {
   ServerDatabase database(failing().place());
-  Engine engine(database.server().url_of_role({"ALL"}), {.connections = 1, .timeouts = {.request = 3s * slowness()}});
+  Engine engine(database.server().url_of_role({"ALL"}), {.connections = 1, .timeouts = {.request = 6s * slowness()}});
   database.server().take_writes(false);
   REQUIRE(eventually([&] { return thrown_by([&] { engine.try_lock("job"); }).names("read-only"); }));
   in_parallel(12, [&](int i) {
     const auto name = "job " + std::to_string(i);
     const auto thrown =
-        thrown_by([&] { i % 3 == 0 ? engine.try_lock(name) : engine.try_lock_for(name, 1s * slowness()); });
-    CHECK_MESSAGE(thrown.fault == Fault::unavailable, i << ": " << thrown.text);
+        thrown_by([&] { i % 3 == 0 ? engine.try_lock(name) : engine.try_lock_for(name, 3s * slowness()); });
+    // In doubt if the time was over before the last request was answered: what an earlier one was told is named as well.
+    CHECK_MESSAGE((thrown.fault == Fault::unavailable || thrown.fault == Fault::in_doubt), i << ": " << thrown.text);
     CHECK_MESSAGE(thrown.names("read-only"), i << ": " << thrown.text);
   });
   database.server().take_writes(true);

@@ -221,9 +221,10 @@ std::string Report::text() const {
   std::size_t all = 0;
   for (const auto& [kind, times_done] : faults) all += times_done;
   out << "faults " << all;
-  for (const auto what : {What::grant, What::busy, What::loss, What::commit, What::refused, What::failed, What::doubt,
-                          What::read, What::work, What::trouble, What::longer, What::shorter, What::adopted,
-                          What::savepoint, What::slow_observer, What::batch, What::ticket, What::handed})
+  for (const auto what :
+       {What::grant, What::busy, What::loss, What::commit, What::refused, What::failed, What::doubt, What::read,
+        What::work, What::trouble, What::longer, What::shorter, What::adopted, What::savepoint, What::slow_observer,
+        What::batch, What::ticket, What::handed, What::lingered})
     out << ", " << to_string(what) << ' ' << count(what);
   out << ", violations " << violations.size() << ", memory of a client " << resident / 1024 << " KiB\n ";
   for (const auto& [kind, times_done] : faults) out << ' ' << kind << ": " << times_done << ';';

@@ -1,8 +1,9 @@
 // This file knows what a client does: transfer money under a lock, and write down everything before it counts on it.
 //
-//   client URL BEGIN ID LEASE_MS fenced|unfenced NAMES     until a line comes on stdin; its history goes to stdout
+//   client URL BEGIN ID PLACE LEASE_MS fenced|unfenced NAMES     until a line comes on stdin; its history goes to stdout
 //
-// BEGIN is the statement that opens a writing transaction; the locks are NAMES, separated by commas: see Ledger.
+// BEGIN is the statement that opens a writing transaction, PLACE the client's among those of the run; the locks are NAMES,
+// separated by commas: see Ledger.
 //
 // Balances are read when the lock has been granted, and written, as they were computed from that, in a transaction that
 // comes later: another holder in between is a lost update. A fenced client lets the fence alone decide whether it may
@@ -13,10 +14,11 @@
 // between; becomes a reader of what it wrote, and a writer of what it read; and has permits. What a short run has to
 // have seen is done in the first turns of a thread, and later by chance.
 #include "fault/suite/application.hpp"
+#include "fault/suite/engines.hpp"
 #include "fault/suite/history.hpp"
 #include "fault/suite/ledger.hpp"
+#include "fault/suite/neighbours.hpp"
 #include "fault/suite/watch.hpp"
-#include "support/slowness.hpp"
 
 #include <dlock/dlock.hpp>
 #include <dlock/soci.hpp>
@@ -29,13 +31,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <iostream>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <sstream>
@@ -47,129 +46,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Orders {
-  std::string url, begin, id;
-  Duration lease{};
-  bool fenced = true;
-  std::vector<std::string> names;
-};
-
-// Takes longer than a lease about some events, and about the first one in any case.
-class SlowObserver {
- public:
-  explicit SlowObserver(Duration lease) : lease_(lease) {}
-
-  void operator()(const Event&) {
-    if (!(first_->exchange(false) || one_in(4)) || told_to_stop()) return;
-    pause(2 * lease_);
-    note({boottime(), What::slow_observer});
-  }
-
- private:
-  Duration lease_;
-  std::shared_ptr<std::atomic<bool>> first_ = std::make_shared<std::atomic<bool>>(true);  // of all copies
-};
-
-// The engines of a process: one that locks, and another that adopts what the first has held.
-class Engines {
- public:
-  explicit Engines(const Orders& orders) : orders_(orders) {}
-
-  Engine& first() { return opened(first_, true); }
-  Engine& other() { return opened(other_, one_in(2)); }
-
-  // Notes that statements have carried several requests since it was last called.
-  void count_batches() {
-    const auto sent = first().stats().batches.sent;
-    const std::lock_guard guard(mutex_);
-    if (sent > batches_) note({boottime(), What::batch, "-", 0, 0, std::to_string(sent)});
-    batches_ = std::max(batches_, sent);
-  }
-
- private:
-  Engine& opened(std::optional<Engine>& engine, bool observed) {
-    const std::lock_guard guard(mutex_);
-    if (!engine) engine.emplace(orders_.url, options(observed));
-    return *engine;
-  }
-
-  EngineOptions options(bool observed) const {
-    EngineOptions options;
-    options.lease = orders_.lease;
-    options.label = orders_.id;
-    options.timeouts.connect = 2s * slowness();
-    options.timeouts.request = 1s * slowness();
-    options.polling.longest = 40ms;
-    options.ticket = 3 * orders_.lease;  // of who was killed while it waited
-    if (observed) options.observer = SlowObserver(orders_.lease);
-    return options;
-  }
-
-  const Orders& orders_;
-  std::mutex mutex_;
-  std::uint64_t batches_ = 0;
-  std::optional<Engine> first_, other_;
-};
-
-// What the threads of a process have let go of last, by name.
-class LetGo {
- public:
-  void add(const std::string& name, long long token, Nanoseconds asked) {
-    const std::lock_guard guard(mutex_);
-    auto& newest = last_[name];
-    if (token > newest.token) newest = {token, asked};
-  }
-
-  // Whether a grant that was asked for at `asked` is the next one, and was waited for until then.
-  bool to(const std::string& name, long long token, Nanoseconds asked) const {
-    const std::lock_guard guard(mutex_);
-    const auto found = last_.find(name);
-    return found != last_.end() && found->second.token + 1 == token && asked < found->second.asked;
-  }
-
- private:
-  struct Release {
-    long long token = 0;
-    Nanoseconds asked = 0;
-  };
-  mutable std::mutex mutex_;
-  std::map<std::string, Release> last_;
-};
-
-// Looks for whoever waits for a lock under a label until it is there with a ticket.
-class Lookout {
- public:
-  Lookout(Engine& engine, const std::string& name, const std::string& label)
-      : thread_([this, &engine, name, label](const std::stop_token& stop) {
-          try {
-            for (; !stop.stop_requested() && !seen_; pause(5ms)) {
-              const auto all = engine.waiters(name);
-              seen_ = std::any_of(all.begin(), all.end(),
-                                  [&](const Waiter& waiter) { return waiter.label == label && waiter.ticket != 0; });
-            }
-          } catch (const Error&) {  // then it was not seen
-          }
-        }) {}
-
-  // The last thing that it is asked.
-  bool has_seen_it() {
-    thread_.request_stop();
-    thread_.join();
-    return seen_;
-  }
-
- private:
-  bool seen_ = false;
-  std::jthread thread_;
-};
-
 // One thread of a process.
 class Client {
  public:
   Client(const Orders& orders, Ledger ledger, Engines& engines, LetGo& let_go, std::string id)
       : orders_(orders), engines_(engines), let_go_(let_go), id_(std::move(id)) {
     std::copy_if(orders.names.begin(), orders.names.end(), std::back_inserter(names_),
-                 [&](const std::string& name) { return ledger_of(name) == ledger; });
+                 [&](const std::string& name) { return ledger_of(name) == ledger && name != lone_till; });
+    has_lone_till_ = ledger == Ledger::bank && orders.fenced;
   }
 
   void run() {
@@ -178,6 +62,8 @@ class Client {
         ++turns_;
         const bool all = (first_turns() && !took_all_) || one_in(20);
         if (orders_.fenced && names_.size() > 1 && all) take_all();
+        const bool lone = has_lone_till_ && (engines_.likes_lone_till() ? first_turns() || one_in(2) : one_in(200));
+        if (lone) serve_lone_till();
         serve(names_[chance(names_.size())]);
         if (orders_.fenced) engines_.count_batches();
       } catch (const Error& error) {
@@ -201,6 +87,13 @@ class Client {
 
   bool first_turns() const noexcept { return turns_ <= 10; }
 
+  // Again and again, as a process does for which its row is kept.
+  void serve_lone_till() {
+    const bool hurried = engines_.likes_lone_till() && chance(3) != 0;
+    for (auto times = hurried ? 4 + chance(20) : 1; times > 0 && !told_to_stop(); --times)
+      serve(std::string(lone_till), hurried);
+  }
+
   // All locks at once, for a moment: they are asked for, and let go of, in a statement each.
   void take_all() {
     auto asked = boottime();
@@ -222,12 +115,12 @@ class Client {
     for (const auto& [name, token] : held) note({boottime(), What::release, name, token, asked, outcome});
   }
 
-  void serve(const std::string& name) {
+  void serve(const std::string& name, bool hurried = false) {
     LockOptions options;
-    const bool late = chance(8) == 0;  // works past its lease, as a holder does who has forgotten it
+    const bool late = !hurried && chance(8) == 0;  // works past its lease, as a holder does who has forgotten it
     options.renew = !late;
-    const bool looked_for = orders_.fenced && first_turns() && !had_ticket_;
-    if (looked_for || (orders_.fenced && one_in(3))) options.fairness = Fairness::fifo;
+    const bool looked_for = !hurried && orders_.fenced && first_turns() && !had_ticket_;
+    if (looked_for || (!hurried && orders_.fenced && one_in(3))) options.fairness = Fairness::fifo;
     if (looked_for) options.label = id_;
     const auto share = choose_share(ledger_of(name), options);
     auto& engine = engines_.first();
@@ -241,20 +134,32 @@ class Client {
     }
     Watch watch(*lock, asked, share);
     const bool alone = share.mode == Share::Mode::exclusive;
-    if (alone && let_go_.to(name, number(lock->token()), asked)) tell(What::handed, *lock);
+    if (alone) tell_of_predecessor(*lock, asked);
     if (lookout && lookout->has_seen_it()) {
       had_ticket_ = true;
       tell(What::ticket, *lock);
     }
-    for (auto jobs = late ? 1 : 1 + chance(3); jobs > 0; --jobs) {
-      if (!work(*lock, watch, late ? orders_.lease * 3 / 2 : orders_.lease / 40 * busyness())) break;
-      if (!orders_.fenced || late) continue;
+    for (auto jobs = late || hurried ? 1 : 1 + chance(3); jobs > 0; --jobs) {
+      const auto length = late ? orders_.lease * 3 / 2 : hurried ? Duration{} : orders_.lease / 40 * busyness();
+      if (!work(*lock, watch, length)) break;
+      if (!orders_.fenced || late || hurried) continue;
       if (ledger_of(name) == Ledger::readers && one_in(3) && !change_share(*lock, watch)) break;
       if (extended_ < 2 || one_in(4)) extend(*lock);
       if ((!adopted_ || one_in(6)) && !adopt(*lock, watch)) return;
     }
     if (alone && orders_.fenced) let_go_.add(name, number(lock->token()), boottime());
     watch.release();
+  }
+
+  // Who of this process has let go of it before, as it seems: waited for, or in a row that was kept meanwhile.
+  void tell_of_predecessor(const Lock& lock, Nanoseconds asked) {
+    switch (let_go_.came_to(lock.name(), number(lock.token()), asked)) {
+      case LetGo::Way::handed: tell(What::handed, lock); break;
+      case LetGo::Way::later:
+        if (engines_.keeps_row_of(lock)) tell(What::lingered, lock);
+        break;
+      case LetGo::Way::elsewhere: break;
+    }
   }
 
   static void tell(What what, const Lock& lock) { note({boottime(), what, lock.name(), number(lock.token())}); }
@@ -505,7 +410,7 @@ class Client {
   std::unique_ptr<soci::session> sql_;
   std::mt19937 random_{std::random_device{}()};
   std::size_t turns_ = 0, transfers_ = 0, extended_ = 0;
-  bool took_all_ = false, had_ticket_ = false, adopted_ = false;
+  bool has_lone_till_ = false, took_all_ = false, had_ticket_ = false, adopted_ = false;
 };
 
 // To the superuser no file is read-only, unless this is given up. Others do not have it.
@@ -533,10 +438,11 @@ int main(int argc, char** argv) {
     Orders orders{arguments.at(0),
                   arguments.at(1),
                   arguments.at(2),
-                  std::chrono::milliseconds{std::stoll(arguments.at(3))},
-                  arguments.at(4) == "fenced",
+                  std::stoul(arguments.at(3)),
+                  std::chrono::milliseconds{std::stoll(arguments.at(4))},
+                  arguments.at(5) == "fenced",
                   {}};
-    std::istringstream names(arguments.at(5));
+    std::istringstream names(arguments.at(6));
     for (std::string name; std::getline(names, name, ',');) orders.names.push_back(name);
     Engines engines(orders);
     LetGo let_go;

@@ -39,8 +39,8 @@ void Clients::start(std::size_t client) {
   auto player = std::make_unique<Player>();
   player->who = "client" + std::to_string(client) + '.' + std::to_string(++started_);
   player->child = std::make_unique<Child>(std::vector<std::string>{
-      path::client(), orders_.urls[client], orders_.begin, player->who, std::to_string(orders_.lease_ms),
-      orders_.fenced ? "fenced" : "unfenced", joined(orders_.names)});
+      path::client(), orders_.urls[client], orders_.begin, player->who, std::to_string(client),
+      std::to_string(orders_.lease_ms), orders_.fenced ? "fenced" : "unfenced", joined(orders_.names)});
   player->reader = std::jthread([this, one = player.get()] { read(*one); });
   players_[client] = std::move(player);
 }

@@ -9,7 +9,7 @@
 namespace dlock::test {
 namespace {
 
-constexpr std::array<std::pair<What, std::string_view>, 26> words{{
+constexpr std::array<std::pair<What, std::string_view>, 27> words{{
     {What::grant, "grant"},         {What::busy, "busy"},
     {What::held, "held"},           {What::loss, "loss"},
     {What::untold, "untold"},       {What::twice, "twice"},
@@ -21,8 +21,9 @@ constexpr std::array<std::pair<What, std::string_view>, 26> words{{
     {What::shorter, "shorter"},     {What::adopted, "adopted"},
     {What::savepoint, "savepoint"}, {What::slow_observer, "slow_observer"},
     {What::batch, "batch"},         {What::ticket, "ticket"},
-    {What::handed, "handed"},       {What::step, "step"},
-    {What::force, "force"},         {What::fault, "fault"},
+    {What::handed, "handed"},       {What::lingered, "lingered"},
+    {What::step, "step"},           {What::force, "force"},
+    {What::fault, "fault"},
 }};
 
 }  // namespace

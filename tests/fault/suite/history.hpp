@@ -45,6 +45,7 @@ enum class What {
   batch,          // statements carried several requests; `text` says how many have
   ticket,         // the lock was granted to one who was seen in the queue with a ticket
   handed,         // the lock was granted next to one who waited for it in the process that let go of it
+  lingered,       // the lock was granted from its row that the process had kept when it let go of it
   // The tormentor's, from `time` to `at`.
   step,   // the database's clock was stepped
   force,  // the lease was released by force

@@ -6,8 +6,8 @@
 
 function(dlock_bank_client)
   set(suite ${CMAKE_CURRENT_SOURCE_DIR}/fault/suite)
-  add_executable(dlock_bank_client ${suite}/client.cpp ${suite}/watch.cpp ${suite}/application.cpp
-    ${suite}/history.cpp)
+  add_executable(dlock_bank_client ${suite}/client.cpp ${suite}/engines.cpp ${suite}/neighbours.cpp
+    ${suite}/watch.cpp ${suite}/application.cpp ${suite}/history.cpp)
   set_target_properties(dlock_bank_client PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_include_directories(dlock_bank_client PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(dlock_bank_client PRIVATE dlock_internal dlock_flags dlock_test_flags dlock_test_soci Threads::Threads)

@@ -376,8 +376,8 @@ class DatabasePlace final : public ServerPlace {
   long long locks_held() override {
     long long count = 0;
     *watching_
-        << "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database WHERE datname = current_database() "
-           "AND pid <> pg_backend_pid()",
+        << "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database JOIN pg_stat_activity a USING (pid) "
+           "WHERE d.datname = current_database() AND a.backend_type = 'client backend' AND pid <> pg_backend_pid()",
         soci::into(count);
     return count;
   }
