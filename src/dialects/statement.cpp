@@ -173,6 +173,25 @@ std::string with_literals(const Statement& statement, std::span<const Argument> 
   return result;
 }
 
+std::vector<std::string_view> pieces_of(std::string_view sql) {
+  std::vector<std::string_view> pieces;
+  std::size_t begin = 0;
+  const auto end_at = [&](std::size_t end) {
+    if (const auto piece = trimmed(sql.substr(begin, end - begin)); !piece.empty()) pieces.push_back(piece);
+    begin = end + 1;
+  };
+  for (std::size_t i = 0; i < sql.size();) {
+    if (const auto past = past_quoted(sql, i); past != i) {
+      i = past;
+      continue;
+    }
+    if (sql[i] == ';') end_at(i);
+    ++i;
+  }
+  end_at(sql.size());
+  return pieces;
+}
+
 Statements::Statements(std::string_view text, Marker marker, const WordFiller& filler) {
   auto at = text.find(header);
   while (at != std::string_view::npos) {

@@ -76,6 +76,9 @@ std::string fill_in(std::string_view sql, const TableNames& names, const Quote& 
 using AppendLiteral = std::function<void(std::string& sql, const Argument& argument)>;
 std::string with_literals(const Statement& statement, std::span<const Argument> arguments, const AppendLiteral& append);
 
+// The statements of a text of several, one after the other.
+std::vector<std::string_view> pieces_of(std::string_view sql);
+
 // The statements of one .sql file.
 class Statements {
  public:

@@ -6,11 +6,13 @@
 #   process_name               of the server, as the kernel shows it: a pattern
 #   system_user                who runs the server when root starts it
 #   stop_signal                how the server is asked to stop in order
+#   password_in_data           set where what create makes knows the password: a copy of it has the same
 #   clock_cache                libfaketime's setting for how long it goes without a look at the clock; none: it always looks.
 #                              With it there is await_clock OFFSET, which returns when the server goes by its new clock
 # and defines
 #   find_programs              which programs it runs; calls `missing PACKAGE` where there are none
 #   create                     makes $data, with a role `dlock`, its password as in $dir/password.new, and a database `dlock`
+#   configure                  what else is written before a new server's first start; it may be nothing
 #   server_command             sets the array `command`: the server on $data, $port and the socket in $dir
 #   answers                    true when a client with the password gets an answer
 #   socket                     prints what a client names to use the unix socket
@@ -36,7 +38,8 @@ usage: ${0##*/} start DIR          start a private server in DIR, an empty folde
        ${0##*/} stop DIR           stop it; its data stay in DIR
        ${0##*/} signal DIR NAME    send a signal to all its processes (KILL: a crash, STOP and CONT: a freeze)
        ${0##*/} clock DIR OFFSET   step its clock to OFFSET from the true time; it must have been started with one
-environment of start: DLOCK_SERVER_OWNER_PID, DLOCK_FAKETIME, DLOCK_SERVER_ARGS, DLOCK_SERVER_TLS (see README.md beside this file)
+environment of start: DLOCK_SERVER_OWNER_PID, DLOCK_FAKETIME, DLOCK_SERVER_ARGS, DLOCK_SERVER_TLS, DLOCK_SERVER_TEMPLATES
+(see README.md beside this file)
 END
   exit 2
 }
@@ -263,12 +266,34 @@ launch_on_a_port() {
   return 1
 }
 
+# What a server is made of is made once for all that are started with the same DLOCK_SERVER_TEMPLATES: it takes seconds.
 create_with_password() {
+  local template=''
+  if [[ -n ${DLOCK_SERVER_TEMPLATES:-} && -z ${DLOCK_SERVER_FOLLOWS:-} ]]; then
+    template=$DLOCK_SERVER_TEMPLATES/${0##*/}
+  fi
   password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
-  echo "$password" >"$dir/password.new"
   rm -rf "$data"
-  create >>"$dir/log" 2>&1 || show_log_and_die 0
+  if [[ -n $template && -e $template && ${1-} != anew ]]; then
+    cp -a "$template/data" "$data" || die "cannot copy $template"
+    if [[ -n ${password_in_data:-} ]]; then password=$(<"$template/password"); fi
+    echo "$password" >"$dir/password.new"
+  else
+    echo "$password" >"$dir/password.new"
+    create >>"$dir/log" 2>&1 || show_log_and_die 0
+    if [[ -n $template && ! -e $template ]]; then keep_template "$template"; fi
+  fi
+  configure
   mv "$dir/password.new" "$dir/password"  # now $data is whole
+}
+
+# The first one that is whole stays. Two servers that are to know each other must not have one identity: MySQL's auto.cnf.
+keep_template() {
+  local new
+  new=$(mktemp -d "$1.XXXXXX") || return 0
+  if cp -a "$data" "$dir/password.new" "$new" && mv "$new/password.new" "$new/password" && rm -f "$new/data/auto.cnf" &&
+    mv -T "$new" "$1" 2>/dev/null; then return 0; fi
+  rm -rf "$new"
 }
 
 write_env() {
@@ -309,7 +334,7 @@ start() {
     [[ $new == yes ]] || show_log_and_die "$seen"
     echo "${0##*/}: what was just made does not start, and is made once more" >>"$dir/log"
     kill_all
-    create_with_password
+    create_with_password anew
     launch_on_a_port || show_log_and_die 0
   fi
   write_env

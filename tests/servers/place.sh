@@ -32,6 +32,13 @@ write_to_memory() {
   trap leave_memory EXIT
 }
 
+# Servers of this run are copies of the first of their kind, where there is room for that: in the folder that goes with it.
+make_place_for_templates() {
+  if [[ -z ${memory_folder-} ]]; then return 0; fi
+  mkdir "$memory_folder/templates"
+  export DLOCK_SERVER_TEMPLATES=$memory_folder/templates
+}
+
 # A server that works there still, since whoever was to stop it was killed, would go on without its folder.
 leave_memory() {
   local entry

@@ -29,7 +29,6 @@ std::string_view in_need_of_raising() noexcept { return planted("sync_commit_not
 // An answer that takes longer than this to come never comes.
 constexpr std::chrono::seconds longest_unanswered{2};
 constexpr int unwanted = -1;
-
 bool changes_rows(std::string_view command) {
   return command.starts_with("INSERT") || command.starts_with("UPDATE") || command.starts_with("DELETE");
 }
@@ -179,7 +178,7 @@ ServerConnection::Received ServerConnection::receive(const Expected& expected, S
     if (status == PGRES_PIPELINE_ABORTED) continue;
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_EMPTY_QUERY) {
       if (!failure) good = command + 1;
-      if (command == expected.result) read(result.get());
+      if (command >= expected.result && command <= expected.result + expected.more) read(result.get());
     } else if (!failure) {
       // The server answers in order: what it refuses before the statement's turn, or ends with, kept that from running.
       const bool before = command < expected.result && PQresultErrorField(result.get(), PG_DIAG_SQLSTATE) != nullptr;
@@ -293,6 +292,11 @@ const Answer& ServerConnection::execute(const Statement& statement, Deadline dea
   begin_request(deadline);
   const auto expected = put(statement);
   flush(1, Sent::statement, deadline);
+  return finish_prepared(expected, statement, deadline);
+}
+
+const Answer& ServerConnection::finish_prepared(const Expected& expected, const Statement& statement,
+                                                Deadline deadline) {
   try {
     if (finish_request(expected, &statement, Sent::statement, deadline) == Received::late) late(Sent::statement);
   } catch (const Failure& failure) {
@@ -322,11 +326,9 @@ const Answer& ServerConnection::run(const Statement& statement, std::span<const 
   return execute(statement, deadline);
 }
 
-// Several statements as one text, which is one transaction unless it says otherwise; each sees what was committed before it
-// began. The answer is of the last one that has rows.
-const Answer& ServerConnection::run_packet(const Statement& statement, std::span<const Argument> arguments,
-                                           Deadline deadline) {
-  begin_request(deadline);
+// One transaction, unless it says otherwise; the answer is of the last that has rows.
+const Answer& ServerConnection::run_text(const Statement& statement, std::span<const Argument> arguments,
+                                         Deadline deadline) {
   auto sql = with_literals(statement, arguments, append_literal);
   if (use_ == SessionUse::lent_session && PQtransactionStatus(connection_.get()) == PQTRANS_IDLE) {
     began_ = true;

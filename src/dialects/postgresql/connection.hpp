@@ -54,13 +54,19 @@ class ServerConnection final : public Connection {
   struct Expected {
     int result = 0;             // the result of this one of its commands; the others only have to be good
     std::string prepared_as{};  // what its first command prepares the statement as; empty: nothing
+    int more = 0;               // so many after it count as well: the last that has rows
   };
   enum class Received { all, late };
 
   void make_settings(Deadline deadline);
   // Sends the statement with arguments_, in one round trip.
-  const Answer& run_packet(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
   const Answer& execute(const Statement& statement, Deadline deadline);
+  const Answer& finish_prepared(const Expected& expected, const Statement& statement, Deadline deadline);
+  // Several statements, likewise, but for the first time in this session.
+  const Answer& run_packet(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
+  const Answer& run_text(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
+  using Names = std::vector<std::string>;  // of what is prepared
+  const Names& packet(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
   // Puts the statement with arguments_ into what is to be sent.
   Expected put(const Statement& statement);
   // Before a request: throws if the deadline has passed or nothing can be sent any more. Nothing ran then.
@@ -91,6 +97,7 @@ class ServerConnection final : public Connection {
   const std::string user_;               // as the server knows it
   const std::string prefix_;             // behind a pooler a name of ours never means another client's statement
   PreparedTexts<std::string> prepared_;  // their names
+  PreparedTexts<Names> packets_;         // and of those that are parts of a packet
   std::size_t names_ = 0;                // how many were ever given
   std::optional<Instant> unanswered_{};  // since then the answer to a post() is awaited
   Arguments arguments_;

@@ -157,16 +157,28 @@ void FileConnection::run_packet(const Statement& statement, std::span<const Argu
 }
 
 void FileConnection::run_pieces(const Statement& statement, std::span<const Argument> arguments) {
-  std::span<const std::size_t> markers = statement.markers;
-  for (std::string_view sql = statement.sql; !sql.empty();) {
-    const auto ready = prepare(sql, 0, &sql);
-    if (!ready) break;  // blanks at the end
-    const auto used = static_cast<std::size_t>(sqlite3_bind_parameter_count(ready.get()));
-    answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready.get())));
-    bind(ready.get(), markers.first(used), statement, arguments);
-    markers = markers.subspan(used);
-    step_through(ready.get());
+  const std::span<const std::size_t> markers = statement.markers;
+  for (const auto& piece : pieces(statement)) {
+    auto* const ready = piece.prepared.get();
+    answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready)));
+    const StatementUse use(ready);
+    bind(ready, markers.subspan(piece.first_marker, piece.markers), statement, arguments);
+    step_through(ready);
   }
+}
+
+const std::vector<FileConnection::Piece>& FileConnection::pieces(const Statement& statement) {
+  if (const auto* known = packets_.find(statement)) return *known;
+  std::vector<Piece> pieces;
+  std::size_t markers = 0;
+  for (std::string_view sql = statement.sql; !sql.empty();) {
+    auto ready = prepare(sql, SQLITE_PREPARE_PERSISTENT, &sql);
+    if (!ready) break;  // blanks at the end
+    const auto count = static_cast<std::size_t>(sqlite3_bind_parameter_count(ready.get()));
+    pieces.push_back({std::move(ready), markers, count});
+    markers += count;
+  }
+  return packets_.add(statement, std::move(pieces));
 }
 
 const Answer& FileConnection::run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,

@@ -42,6 +42,12 @@ class FileConnection final : public Connection {
             std::span<const Argument> arguments);
   void run_packet(const Statement& statement, std::span<const Argument> rows, std::size_t columns);
   void run_pieces(const Statement& statement, std::span<const Argument> arguments);
+  // A statement of several, and which of all their markers are its.
+  struct Piece {
+    Prepared prepared;
+    std::size_t first_marker = 0, markers = 0;
+  };
+  const std::vector<Piece>& pieces(const Statement& statement);
   // Steps to the end: a statement whose rows are not all read is not committed.
   void step_through(sqlite3_stmt* statement);
   void read_row(sqlite3_stmt* statement);
@@ -54,6 +60,7 @@ class FileConnection final : public Connection {
   BusyPatience patience_;
   Handle db_;
   PreparedTexts<Prepared> prepared_;
+  PreparedTexts<std::vector<Piece>> packets_;
   Prepared begin_, commit_, rollback_;
   Answer answer_;
   Instant next_look_ = Instant::min();  // whether the file is still where it was
