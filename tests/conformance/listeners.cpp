@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <thread>
 
 using namespace dlock;
@@ -31,6 +32,10 @@ TEST_CASE("whatever frees a name rings, not only its release") {
     const char* name;
     Mode mode;
     std::function<void(store::LockTable& table, const store::LeaseKey& claim)> free;
+    std::int64_t permits = 1;  // but for one, somebody has them all the time
+  };
+  const auto freed = [](store::LockTable& table, const store::LeaseKey& claim) {
+    CHECK(patiently([&] { return table.release(claim, soon()); }));
   };
   const Way ways[] = {
       {"force", Mode::exclusive,
@@ -44,8 +49,10 @@ TEST_CASE("whatever frees a name rings, not only its release") {
          database.admin().expire(claim.name);
          CHECK(patiently([&] { return table.settle(claim.name, claim.token, "a reaper", soon()); }));
        }},
-      {"last entry of a node", Mode::node,
-       [](auto& table, auto& claim) { CHECK(patiently([&] { return table.release(claim, soon()); })); }},
+      {"last entry of a node", Mode::node, freed},
+      {"last reader", Mode::shared, freed},
+      {"last permit", Mode::permits, freed},
+      {"one of two permits", Mode::permits, freed, 2},
   };
   for (const auto& way : ways) {
     INFO(way.name);
@@ -56,18 +63,26 @@ TEST_CASE("whatever frees a name rings, not only its release") {
     const Watched watched[] = {{way.name, actor}};
     const auto listener = listener_of(database);
     REQUIRE(listener);
+    const Name name(way.name);
+    const auto granted_to = [&](const std::string& owner) {
+      store::AcquireRequest ask{name, owner, "node", "label", actor, 1h, {}, ""};
+      ask.mode = way.mode;
+      ask.limit = way.permits;
+      return patiently([&] { return holder.table().acquire(ask, soon()); });
+    };
+    const auto resident = random_identity();
+    std::optional<Token> its;
+    if (way.permits > 1) REQUIRE((its = granted_to(resident).token));
     CHECK(eventually(
         [&] {
-          const Name name(way.name);
           const auto owner = random_identity();
-          store::AcquireRequest ask{name, owner, "node", "label", actor, 1h, {}, ""};
-          ask.mode = way.mode;
-          const auto granted = patiently([&] { return holder.table().acquire(ask, soon()); });
+          const auto granted = granted_to(owner);
           REQUIRE(granted.token);
           way.free(holder.table(), {name.text(), owner, *granted.token, 1h, way.mode});
           return heard(listener->wait(watched, soon(100ms)), way.name);
         },
         10s * std::min(slowness(), 3)));
+    if (its) freed(holder.table(), store::LeaseKey{way.name, resident, *its, 1h, way.mode});
   }
 }
 

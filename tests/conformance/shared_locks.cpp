@@ -3,7 +3,9 @@
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"
+#include "support/hands.hpp"
 #include "support/slowness.hpp"
+#include "types/owner.hpp"
 
 #include <doctest/doctest.h>
 
@@ -198,6 +200,54 @@ TEST_CASE("a reader whose lease was over is not renewed once a writer was there"
   const auto newcomer = other.lock("b", reading);
   CHECK(thrown_by([&] { again.extend(1h); }).fault == Fault::lost);
   CHECK(newcomer.valid());
+}
+
+TEST_CASE("what renews all of an engine's leases refuses a reader once a writer was there") {
+  Database database;
+  const auto table = open_table(database.url());
+  auto other = apart(database);
+  const Name name("a");
+  const auto owner = random_identity();
+  store::AcquireRequest ask{name, owner, "node", "label", "0123456789abcdef0123456789abcdef", 1h, {}, ""};
+  ask.mode = Mode::shared;
+  const auto granted = patiently([&] { return table->acquire(ask, soon()); });
+  REQUIRE(granted.token);
+  const store::LeaseKey key{"a", owner, *granted.token, 1h, Mode::shared};
+  const auto renewed = [&] { return patiently([&] { return table->renew({&key, 1}, soon()); }).at(0); };
+  CHECK(renewed() == store::Renewed::yes);
+  database.admin().expire("a");
+  auto writer = other.try_lock("a", {.lease = 1h});
+  REQUIRE(writer);
+  const auto until = database.admin().expires_at("a");
+  CHECK(renewed() == store::Renewed::lost);
+  CHECK(database.admin().owner("a") == writer->owner());
+  CHECK(database.admin().expires_at("a") == until);
+  // Nor under the gate of readers who came after the writer.
+  writer->release();
+  const auto newcomer = other.lock("a", {.mode = Mode::shared, .lease = 1h});
+  CHECK(renewed() == store::Renewed::lost);
+  CHECK(newcomer.valid());
+}
+
+TEST_CASE("nobody comes in while a writer becomes a reader, and the only reader a writer") {
+  Database database;
+  auto engine = apart(database), other = apart(database);
+  auto lock = engine.lock("a", {.lease = 1h});
+  std::atomic<bool> done{false};
+  std::atomic<int> tries{0}, entered{0};
+  const std::jthread rival([&] {
+    while (!done) {
+      if (answered([&] { return other.try_lock("a"); })) ++entered;
+      ++tries;
+    }
+  });
+  for (int round = 0; round < 50 || tries < 50; ++round) {
+    lock.downgrade();
+    CHECK(eventually([&] { return lock.try_upgrade(); }));
+  }
+  done = true;
+  CHECK(entered == 0);
+  CHECK(lock.valid());
 }
 
 TEST_CASE("a reader whose lease was over holds on where nobody wrote") {

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -130,6 +131,23 @@ TEST_CASE("each entry of a node is one round trip, and so is leaving it") {
   CHECK(counted.round_trips([&] { CHECK(first->release() == Released::freed); }) == 1);
 }
 
+TEST_CASE("to come in where others are is one round trip, as a reader and with permits, and so is leaving") {
+  Counted counted;
+  for (const LockOptions& options :
+       {LockOptions{.mode = Mode::shared}, LockOptions{.mode = Mode::permits, .permits = 1, .limit = 3}}) {
+    counted.engine.try_lock("warm", options)->release();  // prepares all that is asked on the way
+    const auto name = std::string(to_string(options.mode));
+    auto other = counted.database->engine();
+    const auto there = other.lock(name, options);
+    std::optional<Lock> lock;
+    for (int i = 0; i < 3; ++i) {
+      CHECK(counted.round_trips([&] { lock = counted.engine.try_lock(name, options); }) == 1);
+      REQUIRE(lock);
+      CHECK(counted.round_trips([&] { CHECK(lock->release() == Released::freed); }) == 1);
+    }
+  }
+}
+
 TEST_CASE("a takeover of an expired lease is one round trip") {
   Counted counted;
   counted.engine.try_lock("job", {.renew = false})->detach();
@@ -163,6 +181,24 @@ TEST_CASE("a renewal is one round trip, of one lease or of fifty") {
     const auto deadline = later(BootClock::now(), 1min);
     CHECK(table->renew(claims, deadline) == all);
     CHECK(counted.round_trips([&] { CHECK(table->renew(claims, deadline) == all); }) == 1);
+  }
+}
+
+TEST_CASE("a renewal is one round trip of fifty readers, too") {
+  Counted counted;
+  std::vector<Lock> locks;
+  std::vector<store::LeaseKey> keys;
+  for (int i = 0; i < 50; ++i) locks.push_back(counted.engine.lock("read", {.mode = Mode::shared, .renew = false}));
+  std::vector<std::string> owners;
+  for (const auto& lock : locks) owners.push_back(lock.owner());
+  for (std::size_t i = 0; i < locks.size(); ++i)
+    keys.push_back({"read", owners[i], locks[i].token(), 1h, Mode::shared});
+  const auto table = open_table(counted.database.server().url_at(counted.proxy.address()), 1);
+  for (int i = 0; i < 3; ++i) {
+    std::vector<store::Renewed> renewed;
+    const auto trips = counted.round_trips([&] { renewed = table->renew(keys, soon()); });
+    CHECK(std::count(renewed.begin(), renewed.end(), store::Renewed::yes) == 50);
+    if (i > 0) CHECK(trips == 1);  // at first it connects
   }
 }
 
