@@ -9,14 +9,14 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
-constexpr Oid text_type = 25, int8_type = 20;
+constexpr Oid oid_of_text = 25, oid_of_bigint = 20;
 
 // What each argument is: not every statement of a packet uses all of them, and so tells their types.
 std::vector<Oid> types_of(std::span<const Argument> arguments) {
   std::vector<Oid> types;
   types.reserve(arguments.size());
   for (const auto& argument : arguments)
-    types.push_back(std::holds_alternative<std::int64_t>(argument) ? int8_type : text_type);
+    types.push_back(std::holds_alternative<std::int64_t>(argument) ? oid_of_bigint : oid_of_text);
   return types;
 }
 
