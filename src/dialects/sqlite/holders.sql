@@ -21,7 +21,8 @@ SELECT :name, f.token + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name);
 DELETE FROM {{holder}}
  WHERE name = (SELECT l.name FROM {{lock}} AS l
-                WHERE l.name = :name AND (:mode = 'permits' OR l.owner IS NULL OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000))
+                WHERE l.name = :name AND (:mode = 'permits' OR l.owner IS NULL
+                   OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000))
    AND EXISTS (SELECT 1 FROM {{lock}} AS l
                 WHERE l.name = :name
                   AND CASE WHEN {{holder}}.gate = '' THEN {{holder}}.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000

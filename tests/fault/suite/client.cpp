@@ -1,9 +1,9 @@
 // This file knows what a client does: transfer money under a lock, and write down everything before it counts on it.
 //
-//   client URL BEGIN ID PLACE LEASE_MS fenced|unfenced NAMES     until a line comes on stdin; its history goes to stdout
+//   client URL BEGIN ID PLACE LEASE_MS fenced|unfenced NAMES    until a line comes on stdin; its history goes to stdout
 //
-// BEGIN is the statement that opens a writing transaction, PLACE the client's among those of the run; the locks are NAMES,
-// separated by commas: see Ledger.
+// BEGIN is the statement that opens a writing transaction, PLACE the client's among those of the run; the locks are
+// NAMES, separated by commas: see Ledger.
 //
 // Balances are read when the lock has been granted, and written, as they were computed from that, in a transaction that
 // comes later: another holder in between is a lost update. A fenced client lets the fence alone decide whether it may

@@ -21,8 +21,8 @@ struct Orders {
   std::vector<std::string> names;
 };
 
-// The engines of a process: one that locks, and another that adopts what the first has held. Every other process of a run
-// lets what it releases linger. Threads: any.
+// The engines of a process: one that locks, and another that adopts what the first has held. Every other process of a
+// run lets what it releases linger. Threads: any.
 class Engines {
  public:
   explicit Engines(const Orders& orders) : orders_(orders) {}
