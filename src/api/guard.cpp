@@ -18,20 +18,7 @@ GuardReport reported_of(std::string_view url, const GuardedColumn& column, const
   auto migrate = migrate_options(options);
   auto resolved = resolve(url, options, false);
   migrate::TableGuard guard(resolved.dialect, std::move(resolved.connector), column_of(column), std::move(migrate));
-  GuardReport result;
-  auto report = reported([&] {
-    auto guarded = call(guard);
-    result.changed = guarded.changed;
-    result.sql = std::move(guarded.script);
-    Report good;
-    good.message = std::move(guarded.message);
-    return good;
-  });
-  result.verdict = report.verdict;
-  result.message = std::move(report.message);
-  result.hint = std::move(report.hint);
-  result.code = std::move(report.code);
-  return result;
+  return reported_change([&] { return call(guard); });
 }
 
 }  // namespace

@@ -17,20 +17,7 @@ HistoryReport reported_of(std::string_view url, const Options& options, Call cal
   migrate.names = names_of(options);
   auto resolved = resolve(url, options, false);
   migrate::LockRecording recording(resolved.dialect, std::move(resolved.connector), std::move(migrate));
-  HistoryReport result;
-  auto report = reported([&] {
-    auto change = call(recording);
-    result.changed = change.changed;
-    result.sql = std::move(change.script);
-    Report good;
-    good.message = std::move(change.message);
-    return good;
-  });
-  result.verdict = report.verdict;
-  result.message = std::move(report.message);
-  result.hint = std::move(report.hint);
-  result.code = std::move(report.code);
-  return result;
+  return reported_change([&] { return call(recording); });
 }
 
 }  // namespace

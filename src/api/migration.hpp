@@ -4,11 +4,14 @@
 #include "api/open.hpp"
 #include "engine/faults.hpp"
 #include "migrate/migrator.hpp"
+#include "migrate/trigger_change.hpp"
 
+#include <dlock/guard.hpp>
 #include <dlock/schema.hpp>
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace dlock {
 inline namespace v0 {
@@ -62,6 +65,25 @@ Report reported(Work work) {
     report.code = failure.code();
     return report;
   }
+}
+
+// The same for what makes triggers and takes them away: `work` answers a migrate::Change.
+template <class Work>
+GuardReport reported_change(Work work) {
+  GuardReport result;
+  auto report = reported([&] {
+    migrate::Change change = work();
+    result.changed = change.changed;
+    result.sql = std::move(change.script);
+    Report good;
+    good.message = std::move(change.message);
+    return good;
+  });
+  result.verdict = report.verdict;
+  result.message = std::move(report.message);
+  result.hint = std::move(report.hint);
+  result.code = std::move(report.code);
+  return result;
 }
 
 }  // namespace schema

@@ -1,8 +1,8 @@
 // This file knows what a database must be able to do to carry dlock. Each folder beside this file is one database.
 #pragma once
 
+#include "dialects/caller_connection.hpp"
 #include "dialects/canceller.hpp"
-#include "dialects/guest.hpp"
 #include "dialects/listener.hpp"
 #include "dialects/statement.hpp"
 #include "types/clock.hpp"
@@ -58,11 +58,11 @@ class Connection {
   // costs. Throws Failure{rejected} if the set-up is wrong for a lock engine, with the remedy.
   virtual std::vector<std::string> weaknesses(Deadline deadline) = 0;
 
-  // Ends another session of the server, as a guest has called it (EndSession).
+  // Ends another session of the server, as a CallerConnection has called it (EndSession).
   virtual void end_session(std::string_view /*session*/, Deadline) {}
 
   // How far a cluster that takes writes on all of its servers has come: whatever any of them has acknowledged before this
-  // was asked lies behind it. Guest::catch_up knows what to do with it. Empty: there is one server.
+  // was asked lies behind it. CallerConnection::catch_up knows what to do with it. Empty: there is one server.
   virtual std::string position(Deadline) { return {}; }
 
   // How long a statement may take to find out that what it needs is locked, beside its way there and back.
@@ -140,7 +140,8 @@ class Dialect {
   virtual std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const = 0;
 
   // A caller's own transaction, of this dialect.
-  virtual std::unique_ptr<Guest> guest(const TransactionRef& transaction, const QuotedTable& table) const = 0;
+  virtual std::unique_ptr<CallerConnection> caller_connection(const TransactionRef& transaction,
+                                                              const QuotedTable& table) const = 0;
 
   virtual Marker marker() const noexcept = 0;
   // Writes an argument into the text of a statement, so that it means the same under every setting of a session.

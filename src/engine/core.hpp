@@ -205,8 +205,8 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<engine::Lease> try_first(Request& request, const Patience& patience);
   std::shared_ptr<engine::Lease> look_into_lock(Request& request, const Patience& patience);
   store::Blocked blocked(const Name& name, const std::stop_token& stop, Instant deadline = Instant::max());
-  template <class Ask>
-  auto ask_unless_locked(const Name& name, Instant deadline, const std::stop_token& stop, Ask ask)
+  template <class Call>
+  auto ask_unless_locked(const Name& name, Instant deadline, const std::stop_token& stop, Call ask)
       -> decltype(ask(Deadline::max()));
   std::optional<Released> leave(Releasing& one);
   Released free(Releasing& one, Instant deadline);
@@ -254,12 +254,13 @@ class Core : public std::enable_shared_from_this<Core> {
   bool marks() const noexcept { return options_.listen || lingers_somewhere_.load(); }
   void mark(const Name& name, Deadline deadline);
   bool above_floor(Token token, const Deadline& deadline);
-  bool catch_up(store::Visit& visit);
-  void prove(store::Visit& visit, const std::shared_ptr<engine::Lease>& held, const FenceOptions& options, bool gone);
-  template <class Ask>
-  auto retry(Instant deadline, const std::stop_token& stop, bool& in_doubt, Ask ask) -> decltype(ask(Deadline::max()));
-  template <class Ask>
-  auto retry(const Deadline& deadline, Ask ask) -> decltype(ask(Deadline::max()));
+  bool catch_up(store::CallerTransaction& caller);
+  void prove(store::CallerTransaction& caller, const std::shared_ptr<engine::Lease>& held, const FenceOptions& options,
+             bool gone);
+  template <class Call>
+  auto retry(Instant deadline, const std::stop_token& stop, bool& in_doubt, Call ask) -> decltype(ask(Deadline::max()));
+  template <class Call>
+  auto retry(const Deadline& deadline, Call ask) -> decltype(ask(Deadline::max()));
 
   Instant end_by_ = Instant::max();
   const EngineOptions options_;

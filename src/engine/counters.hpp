@@ -54,9 +54,9 @@ class CounterOfEach {
 
   Counter& of(Enum each) noexcept { return counts_[static_cast<std::size_t>(each)]; }
   std::uint64_t read(Enum each) const noexcept { return counts_[static_cast<std::size_t>(each)].read(); }
-  template <class Visit>
-  void visit(Visit visit) const {
-    for (std::size_t i = 0; i < size; ++i) visit(static_cast<Enum>(i), counts_[i].read());
+  template <class See>
+  void for_each(See see) const {
+    for (std::size_t i = 0; i < size; ++i) see(static_cast<Enum>(i), counts_[i].read());
   }
 
  private:

@@ -4,7 +4,7 @@
 #include "engine/retry.hpp"
 #include "engine/session_id.hpp"
 #include "engine/wait/release_observer.hpp"
-#include "store/visit.hpp"
+#include "store/caller_transaction.hpp"
 #include "types/mutant.hpp"
 #include "types/owner.hpp"
 
@@ -67,9 +67,9 @@ class Announced {
   const std::span<const std::shared_ptr<Lease>> all_;
 };
 
-void commit(store::Visit& visit) {
+void commit(store::CallerTransaction& caller) {
   try {
-    visit.commit();
+    caller.commit();
   } catch (const Failure& failure) {
     if (failure.may_have_run()) throw engine::to_error(failure, true);
     throw told_in_transaction(failure);
@@ -132,7 +132,7 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
                           const LockOptions* lease) {
   const auto deadline = until.at();
   const auto& stop = until.stop();
-  store::TakeAsk ask{name.text(), Token{}};
+  store::TakeRequest ask{name.text(), Token{}};
   std::string owner = random_identity();
   const auto job = lease != nullptr && lease->job ? lease->job : Job::current();
   const auto thread = job ? engine::JobRef{} : engine::job_of_this_thread();
@@ -156,8 +156,8 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
   // Before the transaction may be the only one who writes. Where it is already, that is not possible, and not waited for.
   let_linger_no_more(name.text(), {shortly(BootClock::now()), stop});
   await_lingering(name, patience);
-  const auto visit = in_transaction([&] { return table_->visit(transaction); });
-  in_transaction([&] { visit->check(); });
+  const auto caller = in_transaction([&] { return table_->caller_transaction(transaction); });
+  in_transaction([&] { caller->check(); });
 
   std::optional<ReleaseObserver> observer;
   for (bool attempted = false, caught_up = false;;) {
@@ -171,10 +171,10 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
     if (row.free) {
       if (!row.there) {
         ask_unless_locked(name, answered_by, stop, [&](Deadline answer) { table_->make(name.text(), answer); });
-        catch_up(*visit);
+        catch_up(*caller);
       }
       ask.floor = row.floor;
-      if (const auto token = in_transaction([&] { return visit->take(ask); })) {
+      if (const auto token = in_transaction([&] { return caller->take(ask); })) {
         // As in an acquire: the floor may have been raised since, if this took very long.
         if (BootClock::now() - asked_at > options_.reaper.grace / 2 && !above_floor(*token, answered_by))
           throw Error(Fault::conflict,
@@ -182,10 +182,10 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
                                   "transaction back and run it again",
                                   in_quotes(name.text())));
         if (options_.bound_idle && !planted("lock_in_unbounded"))
-          in_transaction([&] { visit->bound_idle(idle_bound); });
+          in_transaction([&] { caller->bound_idle(idle_bound); });
         return {Grant{*token, lease != nullptr ? owner : std::string{}}};
       }
-      if (!in_transaction([&] { return visit->sees(name.text()); }))
+      if (!in_transaction([&] { return caller->sees(name.text()); }))
         throw Error(
             Fault::conflict,
             fmt::format("the row of {} was made after the transaction's snapshot; roll the transaction back and "
@@ -195,26 +195,26 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
         attempted = true;
         continue;  // look at once whether it was taken, or is only locked
       }
-    } else if (attempted || visit->writes_alone()) {
+    } else if (attempted || caller->writes_alone()) {
       // Taken between the look and the attempt, which may have left its row locked here; or nobody can release it while
       // this transaction writes. Waiting on would make its holder lose it.
-      in_transaction([&] { visit->confirm(); });
+      in_transaction([&] { caller->confirm(); });
       return {};
     }
     if (stop.stop_requested()) {
-      in_transaction([&] { visit->confirm(); });
+      in_transaction([&] { caller->confirm(); });
       return {};
     }
     attempted = false;
     const auto now = BootClock::now();
     if (now >= deadline) {
       // Free by the engine's server; the caller's may not have heard of the release.
-      if (row.free && !caught_up && catch_up(*visit)) {
+      if (row.free && !caught_up && catch_up(*caller)) {
         caught_up = true;
         continue;
       }
-      in_transaction([&] { visit->confirm(); });
-      if (!row.free || !visit->table_locked()) return {std::nullopt, row.free};
+      in_transaction([&] { caller->confirm(); });
+      if (!row.free || !caller->table_locked()) return {std::nullopt, row.free};
       const auto found = blocked(name, {});
       if (found.rightly || found.text.empty()) return {std::nullopt, found.locked};
       throw Error(Fault::timeout, fmt::format("{} could not be locked in time, though nobody holds it: {}",
@@ -231,10 +231,10 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
 
 // The transaction may be on another server of a cluster than the engine's connections, which is a little behind. False:
 // there is no cluster. Throws conflict if that server stays behind: nothing that it does not find is believed then.
-bool Core::catch_up(store::Visit& visit) {
+bool Core::catch_up(store::CallerTransaction& caller) {
   const auto position = retry(soon(), [&](Deadline until) { return table_->position(until); });
   if (position.empty()) return false;
-  if (!in_transaction([&] { return visit.catch_up(position, options_.timeouts.request); }))
+  if (!in_transaction([&] { return caller.catch_up(position, options_.timeouts.request); }))
     throw Error(Fault::conflict,
                 "the transaction's server of the cluster is too far behind the others; roll the transaction "
                 "back and run it again");
@@ -243,7 +243,8 @@ bool Core::catch_up(store::Visit& visit) {
 
 // Runs the fence's statement. Throws lost if it is refused, and whatever went wrong: the transaction must not be
 // committed then, and where the options say so, cannot.
-void Core::prove(store::Visit& visit, const std::shared_ptr<Lease>& held, const FenceOptions& options, bool gone) {
+void Core::prove(store::CallerTransaction& caller, const std::shared_ptr<Lease>& held, const FenceOptions& options,
+                 bool gone) {
   constexpr Duration least_wait = std::chrono::milliseconds{50};
   // What has ended stays ended, whatever its row says: it is refused as nobody's.
   auto key = held->pinned_key();
@@ -256,17 +257,18 @@ void Core::prove(store::Visit& visit, const std::shared_ptr<Lease>& held, const 
   const bool young = !over && BootClock::now() - held->passed.since < longest_way;
   bool proved = false;
   try {
-    if (young) catch_up(visit);
-    proved = in_transaction([&] { return visit.fence(key, wait); });
-    if (!proved && !over && !young && catch_up(visit)) proved = in_transaction([&] { return visit.fence(key, wait); });
+    if (young) catch_up(caller);
+    proved = in_transaction([&] { return caller.fence(key, wait); });
+    if (!proved && !over && !young && catch_up(caller))
+      proved = in_transaction([&] { return caller.fence(key, wait); });
     if (proved && options_.bound_idle && !planted("with_fence_unbounded"))
-      in_transaction([&] { visit.bound_idle(std::min(key.lease, held->terms().asked())); });
+      in_transaction([&] { caller.bound_idle(std::min(key.lease, held->terms().asked())); });
   } catch (...) {
-    if (options.doom) visit.spoil();
+    if (options.doom) caller.spoil();
     throw;
   }
   if (proved) return;
-  if (options.doom && !planted("refused_not_doomed")) visit.doom();
+  if (options.doom && !planted("refused_not_doomed")) caller.doom();
   if (!over && held->lose(Loss::refused)) events_->emit_loss(held, "a fence was refused: the lease is no longer ours");
   throw Error(Fault::lost, fmt::format("the lock {} (token {}) is {}: its fence was refused; roll the transaction back",
                                        in_quotes(held->name()), number(held->token()),
@@ -275,18 +277,18 @@ void Core::prove(store::Visit& visit, const std::shared_ptr<Lease>& held, const 
 
 void Core::fence(std::span<const std::shared_ptr<Lease>> all, const TransactionRef& transaction,
                  const FenceOptions& options, bool gone) {
-  const auto visit = in_transaction([&] { return table_->visit(transaction); });
+  const auto caller = in_transaction([&] { return table_->caller_transaction(transaction); });
   const Announced announced(renewer_, all, options_.timeouts.request);
-  in_transaction([&] { visit->check(); });
+  in_transaction([&] { caller->check(); });
   auto* const begun = Begun::find(transaction);
   try {
     // Where the transaction ends here, an attempt that failed needs nothing more.
     auto here = options;
     here.doom = options.doom && begun == nullptr;
-    for (const auto& held : all) prove(*visit, held, here, gone);
+    for (const auto& held : all) prove(*caller, held, here, gone);
   } catch (const Error& error) {
     if (begun != nullptr && options.doom) {
-      if (error.fault() == Fault::lost) visit->doom();
+      if (error.fault() == Fault::lost) caller->doom();
       begun->spoil(std::current_exception());
     }
     throw;
@@ -299,7 +301,7 @@ void Core::fence(std::span<const std::shared_ptr<Lease>> all, const TransactionR
 void Core::with_fence(std::vector<std::shared_ptr<Lease>> all, const TransactionRef& transaction,
                       const std::function<void()>& work, const FenceOptions& options) {
   const auto& first = *all.front();
-  const auto visit = in_transaction([&] { return table_->visit(transaction); });
+  const auto caller = in_transaction([&] { return table_->caller_transaction(transaction); });
   FenceOptions ended_here = options;
   ended_here.doom = false;
   engine::Backoff backoff(std::chrono::milliseconds{200});
@@ -307,12 +309,12 @@ void Core::with_fence(std::vector<std::shared_ptr<Lease>> all, const Transaction
     bool working = false;
     try {
       std::optional<Announced> announced(std::in_place, renewer_, all, options_.timeouts.request);
-      in_transaction([&] { visit->begin(options_.timeouts.request); });
+      in_transaction([&] { caller->begin(options_.timeouts.request); });
       try {
         std::vector<std::pair<Instant, Duration>> renewed;  // when each was asked for, and for how long
         for (const auto& held : all) {
           renewed.emplace_back(BootClock::now(), held->key().lease);
-          prove(*visit, held, ended_here, false);
+          prove(*caller, held, ended_here, false);
         }
         announced.reset();
         {
@@ -322,7 +324,7 @@ void Core::with_fence(std::vector<std::shared_ptr<Lease>> all, const Transaction
           if (!planted("sleeping_savepoint")) begun.throw_if_spoiled();
           working = false;
         }
-        commit(*visit);
+        commit(*caller);
         // Committed, and with it the renewals in the fences.
         for (std::size_t i = 0; i < all.size(); ++i) {
           const auto& [asked, lease] = renewed[i];
@@ -332,8 +334,8 @@ void Core::with_fence(std::vector<std::shared_ptr<Lease>> all, const Transaction
         return;
       } catch (...) {
         // Before it is rolled back, what is open tells whether it is still what was begun.
-        const bool undone = !working || visit->undo();
-        if (!visit->roll_back() && options.doom) visit->doom();
+        const bool undone = !working || caller->undo();
+        if (!caller->roll_back() && options.doom) caller->doom();
         if (undone) throw;
         try {
           throw;

@@ -58,8 +58,8 @@ struct Reaper::State {
   std::vector<store::Abandoned> doubtful;  // perhaps settled by this reaper: nobody answered
 
   // Asks until there is an answer, request_timeout is over, or asking again is useless.
-  template <class Ask>
-  auto ask(const std::stop_token& stop, Ask question) -> decltype(question(Deadline::max())) {
+  template <class Call>
+  auto ask(const std::stop_token& stop, Call question) -> decltype(question(Deadline::max())) {
     const auto deadline = std::min(later(BootClock::now(), terms.request_timeout), ends_by.load());
     Backoff backoff(std::chrono::seconds{1});
     for (;;) {

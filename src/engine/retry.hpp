@@ -20,8 +20,8 @@ inline namespace v0 {
 // Puts a question until it is answered, the deadline has passed, a stop is asked for, or asking again is useless. One
 // attempt takes at most timeouts.request, so that a connection that hangs does not use up a long wait. What is thrown names
 // the cause if any attempt was told it, though the last was not even sent.
-template <class Ask>
-auto Core::retry(Instant deadline, const std::stop_token& stop, bool& in_doubt, Ask ask)
+template <class Call>
+auto Core::retry(Instant deadline, const std::stop_token& stop, bool& in_doubt, Call ask)
     -> decltype(ask(Deadline::max())) {
   constexpr Duration last_look = std::chrono::milliseconds{50};
   engine::Backoff backoff(std::chrono::seconds{1});
@@ -53,8 +53,8 @@ auto Core::retry(Instant deadline, const std::stop_token& stop, bool& in_doubt, 
 
 // Likewise for what changes nothing. Where it cannot be asked because of what others have locked: throws Error{timeout},
 // which says what that is.
-template <class Ask>
-auto Core::ask_unless_locked(const Name& name, Instant deadline, const std::stop_token& stop, Ask ask)
+template <class Call>
+auto Core::ask_unless_locked(const Name& name, Instant deadline, const std::stop_token& stop, Call ask)
     -> decltype(ask(Deadline::max())) {
   bool in_doubt = false, locked = false;
   try {
@@ -76,8 +76,8 @@ auto Core::ask_unless_locked(const Name& name, Instant deadline, const std::stop
   }
 }
 
-template <class Ask>
-auto Core::retry(const Deadline& deadline, Ask ask) -> decltype(ask(Deadline::max())) {
+template <class Call>
+auto Core::retry(const Deadline& deadline, Call ask) -> decltype(ask(Deadline::max())) {
   bool in_doubt = false;
   return retry(deadline.at(), deadline.stop(), in_doubt, std::move(ask));
 }

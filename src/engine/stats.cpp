@@ -85,8 +85,8 @@ Stats Core::stats() const {
   stats.abandoned = events.read(Event::Kind::abandoned);
   stats.reconnected = events.read(Event::Kind::reconnected);
   stats.events_dropped = counters.events_dropped.read();
-  counters.lost.visit([&](Loss loss, std::uint64_t count) { stats.lost.emplace(loss, count); });
-  counters.retried.visit([&](RetryCause cause, std::uint64_t count) { stats.retried.emplace(cause, count); });
+  counters.lost.for_each([&](Loss loss, std::uint64_t count) { stats.lost.emplace(loss, count); });
+  counters.retried.for_each([&](RetryCause cause, std::uint64_t count) { stats.retried.emplace(cause, count); });
   stats.rounds = counters.rounds.read();
   stats.waited = counters.waited.read();
   const auto begun = stats.granted() + stats.adopted;

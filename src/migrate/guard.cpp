@@ -1,7 +1,6 @@
 // The order of things when a guard is made or taken away: look, send, look again where it failed.
 #include "migrate/guard.hpp"
 
-#include "migrate/migration_lock.hpp"
 #include "types/mutant.hpp"
 #include "types/name.hpp"
 
@@ -10,21 +9,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 namespace dlock::migrate {
 namespace {
-
-// PostgreSQL keeps milliseconds in 32 bits.
-constexpr Duration longest_setting = std::chrono::days{20};
-
-std::int64_t milliseconds(Duration duration) {
-  return std::int64_t{std::chrono::ceil<std::chrono::milliseconds>(std::min(duration, longest_setting)).count()};
-}
 
 struct Column {
   std::string name, type;
@@ -96,14 +85,11 @@ void check_column(const Table& table, const std::string& wanted) {
 
 TableGuard::TableGuard(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
                        GuardedColumn column, MigrateOptions options)
-    : dialect_(dialect), connector_(std::move(connector)), column_(std::move(column)), options_(std::move(options)) {}
-
-TableGuard::~TableGuard() = default;
+    : TriggerChange(dialect, std::move(connector), std::move(options)), column_(std::move(column)) {}
 
 void TableGuard::open() {
-  if (connection_ && connection_->usable()) return;
-  static_cast<void>(GuardStatements(dialect_, column_));  // a wrong name is told without a database
-  connection_ = connector_->connect(later(BootClock::now(), options_.connect_timeout));
+  if (!connected()) static_cast<void>(GuardStatements(dialect_, column_));  // a wrong name is told without a database
+  if (!connect()) return;
   if (column_.schema.empty()) column_.schema = connection_->default_schema(soon());
   if (column_.schema.empty())
     refuse("no schema is selected on this connection; name a database in the URL, or the table with its schema");
@@ -127,14 +113,13 @@ bool TableGuard::settled(bool made) {
   return state_ == (made ? State::as_made : State::absent) && !planted("guard_made_again");
 }
 
-Guarded TableGuard::bring(bool made) {
+Change TableGuard::bring(bool made) {
   bool replacing = false;
   for (unsigned tries = 0;; ++tries) {
-    if (options_.stop.stop_requested()) throw MigrationError(MigrationError::Kind::stopped, "stopped as asked");
     open();
     check_table(made);
     const auto script = statements_->script(made);
-    const Guarded already{
+    const Change already{
         false, fmt::format("{} {}", statements_->shown(), made ? "is guarded already" : "has no guard"), script};
     if (settled(made)) return already;
     if (options_.dry_run) return {true, {}, script};
@@ -144,7 +129,7 @@ Guarded TableGuard::bring(bool made) {
       return {true, fmt::format("{} {}", statements_->shown(), made ? "is guarded" : "is not guarded any more"),
               script};
     } catch (const Failure& failure) {
-      const bool looked = connection_ && connection_->usable();
+      const bool looked = connected();
       if (looked && settled(made)) return already;  // somebody else was faster
       const auto left = replacing ? gap(looked) : std::string();
       const auto text = failure.what() + left;
@@ -167,45 +152,14 @@ std::string TableGuard::gap(bool looked) const {
 }
 
 void TableGuard::replace(bool made) {
-  const auto deadline = later(later(BootClock::now(), options_.ddl_lock_timeout), std::chrono::seconds{30});
-  const auto send = [&](const std::string& sql) { connection_->script(sql, deadline); };
-  // An open transaction and a table that is held end with the connection, if not before.
-  std::string undo;
-  try {
-    if (statements_->has("begin")) {
-      connection_->script(statements_->text("begin"), later(BootClock::now(), options_.ddl_lock_timeout));
-      undo = statements_->text("rollback");
-    }
-    if (statements_->has("set_timeouts"))
-      connection_->run(statements_->at("set_timeouts", {"lock_ms", "statement_ms"}),
-                       std::initializer_list<Argument>{milliseconds(options_.ddl_lock_timeout),
-                                                       milliseconds(options_.statement_timeout)},
-                       soon());
+  in_transaction(*statements_, [&](const Send& send, std::string& undo) {
     if (made && state_ == State::different && statements_->has("guard_hold")) {
       send(statements_->text("guard_hold"));
       undo = statements_->text("guard_let_go");
     }
     if (state_ != State::absent) send(statements_->text("guard_drop"));
     if (made) send(statements_->make());
-    if (statements_->has("commit")) send(statements_->text("commit"));
-    else if (!undo.empty()) send(undo);
-  } catch (const Failure&) {
-    if (!undo.empty() && connection_->usable()) give_back(undo);
-    throw;
-  }
-}
-
-void TableGuard::give_back(const std::string& sql) noexcept {
-  try {
-    connection_->script(sql, soon());
-  } catch (const std::exception&) { connection_.reset(); }
-}
-
-void TableGuard::pause(unsigned tries) const {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock lock(mutex);
-  never.wait_for(lock, options_.stop, std::chrono::milliseconds{100} * std::min(tries + 1, 20U), [] { return false; });
+  });
 }
 
 }  // namespace dlock::migrate

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "dialects/dialect.hpp"
-#include "migrate/migrator.hpp"
-#include "types/clock.hpp"
+#include "migrate/trigger_change.hpp"
 
 #include <memory>
 #include <optional>
@@ -16,13 +15,6 @@ namespace dlock::migrate {
 // spells them, without quotes; an empty schema is the connection's default.
 struct GuardedColumn {
   std::string schema, table, column;
-};
-
-// What a call has done, or would do.
-struct Guarded {
-  bool changed = false;
-  std::string message;  // one sentence
-  std::string script;   // the statements, for the database's own client
 };
 
 // The statements on the guard of one column.
@@ -62,19 +54,18 @@ class GuardStatements {
 // `dry_run`, `stop` and `observer`.
 // Fails: Error{misuse} if the table or the column is not there, or cannot have a guard; MigrationError when it is stopped;
 // Failure for the rest. Every call may be repeated after any failure.
-class TableGuard {
+class TableGuard : private TriggerChange {
  public:
   TableGuard(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector, GuardedColumn column,
              MigrateOptions options);
-  ~TableGuard();
 
-  Guarded make() { return bring(true); }
-  Guarded drop() { return bring(false); }
+  Change make() { return bring(true); }
+  Change drop() { return bring(false); }
 
  private:
   enum class State { absent, as_made, different };
 
-  Guarded bring(bool made);
+  Change bring(bool made);
   void open();
   // Throws Error{misuse}. A guard may be left over from a column that is gone.
   void check_table(bool with_column);
@@ -83,14 +74,8 @@ class TableGuard {
   void replace(bool made);
   // What is said of a guard that was to be replaced; `looked`: state_ is that behind the failure.
   std::string gap(bool looked) const;
-  void give_back(const std::string& sql) noexcept;
-  void pause(unsigned tries) const;
 
-  const dialects::Dialect& dialect_;
-  const std::unique_ptr<dialects::Connector> connector_;
   GuardedColumn column_;
-  const MigrateOptions options_;
-  std::unique_ptr<dialects::Connection> connection_;
   std::optional<GuardStatements> statements_;
   State state_ = State::absent;
 };

@@ -6,16 +6,6 @@
 #include <fmt/format.h>
 
 namespace dlock::migrate {
-namespace {
-
-// PostgreSQL keeps milliseconds in 32 bits.
-constexpr Duration longest_setting = std::chrono::days{20};
-
-std::int64_t milliseconds(Duration duration) {
-  return std::int64_t{std::chrono::ceil<std::chrono::milliseconds>(std::min(duration, longest_setting)).count()};
-}
-
-}  // namespace
 
 MigrationLock::~MigrationLock() {
   try {
@@ -54,8 +44,8 @@ bool MigrationLock::enter(Duration lock_timeout, Duration statement_timeout) {
   const bool fresh = !begun_;
   if (history_.has("begin") && fresh && !begin()) return false;
   if (history_.has("set_timeouts") && fresh)
-    history_.run("set_timeouts", {"lock_ms", "statement_ms"},
-                 {milliseconds(lock_timeout), milliseconds(statement_timeout)}, soon());
+    history_.run("set_timeouts", {"lock_ms", "statement_ms"}, {setting_of(lock_timeout), setting_of(statement_timeout)},
+                 soon());
   if (!locks_ || planted("migrators_unlocked")) return entered_ = true;
   const auto& answer = history_.run("try_lock", {"key"}, {key_}, soon());
   if (answer.is_null(0, 0)) throw Failure(Cause::rejected, "the server refused the migrator's lock (it answered NULL)");

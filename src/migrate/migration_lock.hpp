@@ -5,12 +5,21 @@
 #include "types/clock.hpp"
 #include "types/digest.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 
 namespace dlock::migrate {
 
 inline Deadline soon() noexcept { return later(BootClock::now(), std::chrono::seconds{30}); }
+
+// As a setting of a session. PostgreSQL keeps milliseconds in 32 bits.
+inline std::int64_t setting_of(Duration duration) {
+  constexpr Duration longest = std::chrono::days{20};
+  return std::int64_t{std::chrono::ceil<std::chrono::milliseconds>(std::min(duration, longest)).count()};
+}
 
 // A failure of a statement that may not fail when it is sent again.
 inline bool is_transient(Cause cause) noexcept {

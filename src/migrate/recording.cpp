@@ -9,20 +9,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 namespace dlock::migrate {
 namespace {
-
-// PostgreSQL keeps milliseconds in 32 bits.
-constexpr Duration longest_setting = std::chrono::days{20};
-
-std::int64_t milliseconds(Duration duration) {
-  return std::int64_t{std::chrono::ceil<std::chrono::milliseconds>(std::min(duration, longest_setting)).count()};
-}
 
 std::string key_of(const dialects::TableNames& names) {
   return sha256(names.schema + '\0' + names.lock_history()).substr(0, 40);
@@ -34,13 +24,10 @@ enum PartKind : std::int64_t { the_table = 0, as_made = 1 };
 
 LockRecording::LockRecording(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
                              MigrateOptions options)
-    : dialect_(dialect), connector_(std::move(connector)), options_(std::move(options)) {}
-
-LockRecording::~LockRecording() = default;
+    : TriggerChange(dialect, std::move(connector), std::move(options)) {}
 
 void LockRecording::open() {
-  if (connection_ && connection_->usable()) return;
-  connection_ = connector_->connect(later(BootClock::now(), options_.connect_timeout));
+  if (!connect()) return;
   auto names = options_.names;
   const auto default_schema = connection_->default_schema(soon());
   if (names.schema.empty()) names.schema = default_schema;
@@ -97,13 +84,12 @@ bool LockRecording::settled(bool made) {
   return made ? parts_.complete : !parts_.any();
 }
 
-RecordingChange LockRecording::bring(bool made) {
+Change LockRecording::bring(bool made) {
   for (unsigned tries = 0;; ++tries) {
-    if (options_.stop.stop_requested()) throw MigrationError(MigrationError::Kind::stopped, "stopped as asked");
     open();
     const auto table = shown(statements_->names());
     const auto script = statements_->script(made);
-    const RecordingChange already{
+    const Change already{
         false, fmt::format("the table {} {}", table, made ? "has its history already" : "has no history"), script};
     if (made) check_lock_table();
     if (settled(made)) return already;
@@ -134,7 +120,7 @@ RecordingChange LockRecording::bring(bool made) {
       throw;
     } catch (const Failure& failure) {
       leave();
-      if (connection_ && connection_->usable() && settled(made)) return already;  // somebody else was faster
+      if (connected() && settled(made)) return already;  // somebody else was faster
       if (failure.cause() == Cause::permission)
         throw Failure(Cause::permission, failure.what() + statements_->needed(), failure.code());
       if (!is_transient(failure.cause()) || tries >= options_.ddl_retries) throw;
@@ -154,36 +140,20 @@ bool LockRecording::enter() {
 // Ends with the connection, if not before.
 void LockRecording::leave() noexcept {
   try {
-    if (!statements_->has("unlock") || !connection_ || !connection_->usable()) return;
+    if (!statements_->has("unlock") || !connected()) return;
     const auto key = key_of(statements_->names());
     connection_->run(statements_->at("unlock", {"key"}), std::initializer_list<Argument>{key}, soon());
   } catch (const std::exception&) { connection_.reset(); }
 }
 
 void LockRecording::replace(bool made) {
-  const auto deadline = later(later(BootClock::now(), options_.ddl_lock_timeout), std::chrono::seconds{30});
-  const auto send = [&](const std::string& sql) { connection_->script(sql, deadline); };
-  const auto send_if_there = [&](std::string_view name) {
-    if (statements_->has(name)) send(statements_->text(name));
-  };
-  // An open transaction and tables that are held end with the connection, if not before.
-  std::string undo;
-  try {
-    if (statements_->has("begin")) {
-      connection_->script(statements_->text("begin"), later(BootClock::now(), options_.ddl_lock_timeout));
-      undo = statements_->text("rollback");
-    }
-    if (statements_->has("set_timeouts"))
-      connection_->run(statements_->at("set_timeouts", {"lock_ms", "statement_ms"}),
-                       std::initializer_list<Argument>{milliseconds(options_.ddl_lock_timeout),
-                                                       milliseconds(options_.statement_timeout)},
-                       soon());
+  in_transaction(*statements_, [&](const Send& send, std::string& undo) {
     if (made) {
       if (parts_.table) check_history_table();
       send(statements_->text("recording_table"));
     }
     // From here on it is not said to be complete until it is.
-    if (parts_.table) send_if_there("recording_undone");
+    if (parts_.table && statements_->has("recording_undone")) send(statements_->text("recording_undone"));
     if (made && !parts_.drops.empty() && statements_->has("recording_hold")) {
       send(statements_->text("recording_hold"));
       undo = statements_->text("recording_let_go");
@@ -192,27 +162,9 @@ void LockRecording::replace(bool made) {
     if (made)
       for (const auto& trigger : statements_->triggers()) send(trigger);
     else if (parts_.table) send(statements_->text("recording_drop"));
-    if (statements_->has("commit")) send(statements_->text("commit"));
-    else if (!undo.empty()) send(undo);
-    undo.clear();
-    if (made) send_if_there("recording_done");
-  } catch (const Failure&) {
-    if (!undo.empty() && connection_->usable()) give_back(undo);
-    throw;
-  }
-}
-
-void LockRecording::give_back(const std::string& sql) noexcept {
-  try {
-    connection_->script(sql, soon());
-  } catch (const std::exception&) { connection_.reset(); }
-}
-
-void LockRecording::pause(unsigned tries) const {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock lock(mutex);
-  never.wait_for(lock, options_.stop, std::chrono::milliseconds{100} * std::min(tries + 1, 20U), [] { return false; });
+  });
+  if (made && statements_->has("recording_done"))
+    connection_->script(statements_->text("recording_done"), ddl_deadline());
 }
 
 }  // namespace dlock::migrate

@@ -3,8 +3,7 @@
 
 #include "dialects/dialect.hpp"
 #include "migrate/assessment.hpp"
-#include "migrate/migrator.hpp"
-#include "types/clock.hpp"
+#include "migrate/trigger_change.hpp"
 
 #include <memory>
 #include <optional>
@@ -13,13 +12,6 @@
 #include <vector>
 
 namespace dlock::migrate {
-
-// What a call has done, or would do.
-struct RecordingChange {
-  bool changed = false;
-  std::string message;  // one sentence
-  std::string script;   // the statements, for the database's own client
-};
 
 // The statements on the history of one lock table.
 // Threads: any. Fails: Error{misuse} where they need the name of a schema that is not known.
@@ -55,14 +47,13 @@ class RecordingStatements {
 // time, `dry_run`, `stop` and `observer`.
 // Fails: MigrationError if there is no lock table, another table has the history's name, or it is stopped; Failure for the
 // rest. Every call may be repeated after any failure.
-class LockRecording {
+class LockRecording : private TriggerChange {
  public:
   LockRecording(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
                 MigrateOptions options);
-  ~LockRecording();
 
-  RecordingChange make() { return bring(true); }
-  RecordingChange drop() { return bring(false); }
+  Change make() { return bring(true); }
+  Change drop() { return bring(false); }
 
  private:
   // What is there.
@@ -72,7 +63,7 @@ class LockRecording {
     bool any() const noexcept { return table || !drops.empty(); }
   };
 
-  RecordingChange bring(bool made);
+  Change bring(bool made);
   void open();
   void check_lock_table();
   void check_history_table();
@@ -82,13 +73,7 @@ class LockRecording {
   bool enter();
   void leave() noexcept;
   void replace(bool made);
-  void give_back(const std::string& sql) noexcept;
-  void pause(unsigned tries) const;
 
-  const dialects::Dialect& dialect_;
-  const std::unique_ptr<dialects::Connector> connector_;
-  const MigrateOptions options_;
-  std::unique_ptr<dialects::Connection> connection_;
   std::optional<RecordingStatements> statements_;
   Named table_;
   Parts parts_;

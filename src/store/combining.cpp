@@ -353,15 +353,15 @@ std::optional<std::size_t> Combining::first_busy(std::span<const std::string_vie
   });
 }
 
-std::vector<Standing> Combining::standing(std::span<const LeaseKey> keys, Deadline deadline) {
+std::vector<LeaseStatus> Combining::lease_status(std::span<const LeaseKey> keys, Deadline deadline) {
   const auto rows = rows_of(keys);
   return lane_->on(lane_->pool.turn(deadline), deadline, [&](dialects::Connection& connection, Deadline until) {
-    std::vector<Standing> all;
+    std::vector<LeaseStatus> all;
     all.reserve(keys.size());
     for (const auto& said :
          numbers_of(keys, connection.run_rows(lane_->unwanted_many, rows, 3, until), &Releases::name)) {
-      if (!said) all.push_back(Standing::gone);
-      else all.push_back(*said == 0 ? Standing::wanted : Standing::unwanted);
+      if (!said) all.push_back(LeaseStatus::gone);
+      else all.push_back(*said == 0 ? LeaseStatus::wanted : LeaseStatus::unwanted);
     }
     return all;
   });

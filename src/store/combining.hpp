@@ -32,7 +32,7 @@ class Combining {
   // See LockTable.
   std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks, Deadline deadline);
   std::vector<std::optional<bool>> release_together(std::span<const LeaseKey> keys, Deadline deadline);
-  std::vector<Standing> standing(std::span<const LeaseKey> keys, Deadline deadline);
+  std::vector<LeaseStatus> lease_status(std::span<const LeaseKey> keys, Deadline deadline);
   std::optional<std::size_t> first_busy(std::span<const std::string_view> names, Deadline deadline);
 
   // Of all that uses the pool.

@@ -99,10 +99,10 @@ enum class Busy {
 };
 
 // What a read tells of a row that was written for a key.
-enum class Standing { unwanted, wanted, gone };
+enum class LeaseStatus { unwanted, wanted, gone };
 
-class Visit;        // store/visit.hpp
-class WaiterTable;  // store/waiter_table.hpp
+class CallerTransaction;  // store/caller_transaction.hpp
+class WaiterTable;        // store/waiter_table.hpp
 
 // A lease that has expired without release, and who held it.
 struct Abandoned {
@@ -167,8 +167,8 @@ class LockTable {
   virtual bool lingering(bool /*tell*/, Deadline) { return false; }
   // Whether each row is still the key's, and whether somebody waits for it. The keys are in the order of names. Writes
   // nothing.
-  virtual std::vector<Standing> standing(std::span<const LeaseKey> keys, Deadline) {
-    return std::vector<Standing>(keys.size(), Standing::unwanted);
+  virtual std::vector<LeaseStatus> lease_status(std::span<const LeaseKey> keys, Deadline) {
+    return std::vector<LeaseStatus>(keys.size(), LeaseStatus::unwanted);
   }
   // Gives a lease a new length: it ends that long from now at the earliest, and unless `at_least` is 0 nobody else has the
   // name for so long from now. Never not_known_yet.
@@ -206,8 +206,8 @@ class LockTable {
   // Makes a free row, where one must be there before a transaction can lock it.
   virtual void make(std::string_view name, Deadline deadline) = 0;
   // A caller's own transaction, for the time of one call. Throws Failure{rejected} if it is another database's.
-  virtual std::unique_ptr<Visit> visit(const TransactionRef& transaction) = 0;
-  // What a visit's fence sends, as text.
+  virtual std::unique_ptr<CallerTransaction> caller_transaction(const TransactionRef& transaction) = 0;
+  // What a fence in a transaction of a caller sends, as text.
   virtual std::string fence_sql(const LeaseKey& key) const = 0;
   // See dialects::Connection::position.
   virtual std::string position(Deadline) { return {}; }

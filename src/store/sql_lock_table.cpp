@@ -15,7 +15,7 @@
 #include "store/reaper_rows.hpp"
 #include "store/release_notice.hpp"
 #include "store/renewals.hpp"
-#include "store/sql_visit.hpp"
+#include "store/sql_caller_transaction.hpp"
 #include "store/sql_waiter_table.hpp"
 
 #include <fmt/format.h>
@@ -175,8 +175,8 @@ class SqlLockTable final : public LockTable {
     if (tell) affected(ask_->tell_lingering, {}, deadline);
     return tell || asked(ask_->lingering, {}, deadline, [](const Answer& answer) { return answer.rows() != 0; });
   }
-  std::vector<Standing> standing(std::span<const LeaseKey> keys, Deadline deadline) override {
-    return combining_->standing(keys, deadline);
+  std::vector<LeaseStatus> lease_status(std::span<const LeaseKey> keys, Deadline deadline) override {
+    return combining_->lease_status(keys, deadline);
   }
 
   std::optional<std::size_t> first_busy(std::span<const std::string_view> names, Deadline deadline) override {
@@ -211,8 +211,8 @@ class SqlLockTable final : public LockTable {
         deadline, [](dialects::Connection& connection, const Deadline& until) { return connection.position(until); });
   }
 
-  std::unique_ptr<Visit> visit(const TransactionRef& transaction) override {
-    return store::visit(dialect_, statements_, names_, *home_, transaction);
+  std::unique_ptr<CallerTransaction> caller_transaction(const TransactionRef& transaction) override {
+    return store::caller_transaction(dialect_, statements_, names_, *home_, transaction);
   }
 
   std::string fence_sql(const LeaseKey& key) const override {

@@ -87,12 +87,16 @@ Breaches retired_words(const Tree& tree) {
       R"(\b(keepers?|agendas?|ushers?|bells?|ringers?|vigils?|convoys?|riders?|outlook|birthplace|torments?|troupe|)"
       R"(waiting_?room|busy_?names|actor_?name|peeked|obstacle)\b)",
       std::regex::icase | std::regex::optimize);
+  // Ordinary words, but for types.
+  static const std::regex type(R"(\b((Sql)?Visit|(Transaction)?Guest|(Take)?Ask|Claim|Standing)\b)",
+                               std::regex::optimize);
   Breaches found;
   for (const auto& source : tree) {
     if (!(cpp(source) || source.ends({".sql", ".md", ".cmake", ".txt"})) || source.in("tests/architecture/")) continue;
     if (source.path == "CONTRIBUTING.md") continue;
     search(source.path, word, source.path, "a retired word", found);
     search(source.text, word, source.path, "a retired word", found);
+    if (cpp(source)) search(parts_of_cpp(source.text).code, type, source.path, "a retired word", found);
   }
   return found;
 }

@@ -22,8 +22,8 @@ namespace {
 int rows(Admin& admin) { return static_cast<int>(admin.number("SELECT count(*) FROM resource_lock WHERE name <> ''")); }
 
 // As the engine does it: what another has locked just now is asked for again.
-template <class Ask>
-void until_not_locked(Ask ask) {
+template <class Call>
+void until_not_locked(Call ask) {
   for (bool asked = false; !asked;) try {
       ask();
       asked = true;

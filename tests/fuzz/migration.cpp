@@ -17,7 +17,7 @@ struct Roadworks final : dialects::Dialect {
   explicit Roadworks(std::vector<dialects::Migration> migrations_of_input) : list(std::move(migrations_of_input)) {}
   std::string_view name() const noexcept override { return "fuzzed"; }
   std::span<const std::string_view> schemes() const noexcept override { return {}; }
-  std::unique_ptr<dialects::Guest> guest(const TransactionRef&, const dialects::QuotedTable&) const override {
+  std::unique_ptr<dialects::CallerConnection> caller_connection(const TransactionRef&, const dialects::QuotedTable&) const override {
     return nullptr;
   }
   void append_literal(std::string&, const Argument&) const override {}

@@ -158,9 +158,9 @@ class LaterDialect final : public Dialect {
                                                  const dialects::ConnectOptions& options) const override {
     return base_.connector(url, options);
   }
-  std::unique_ptr<dialects::Guest> guest(const TransactionRef& transaction,
-                                         const dialects::QuotedTable& table) const override {
-    return base_.guest(transaction, table);
+  std::unique_ptr<dialects::CallerConnection> caller_connection(const TransactionRef& transaction,
+                                                                const dialects::QuotedTable& table) const override {
+    return base_.caller_connection(transaction, table);
   }
   dialects::Marker marker() const noexcept override { return base_.marker(); }
   void append_literal(std::string& sql, const Argument& argument) const override {

@@ -47,10 +47,10 @@ class Place {
   // Every way a caller's transaction can be begun; the first is the recommended one.
   virtual std::vector<Beginning> beginnings() const = 0;
 
-  // A query whose answer is everything in a session that a guest must leave alone, in one text.
+  // A query whose answer is everything in a session that whoever is let in must leave alone, in one text.
   virtual std::string session_state() const = 0;
 
-  // Settings an application may have made in its session, which a careless guest would trip over.
+  // Settings an application may have made in its session, which a careless one would trip over.
   virtual std::vector<std::string> odd_session() const = 0;
 
   // A name that a careless statement would trip over, for a column that can be guarded.

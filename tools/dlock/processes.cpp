@@ -48,15 +48,15 @@ Process read_process(pid_t pid) {
   return process;
 }
 
-template <class Visit>
-void for_each_process(Visit visit) {
+template <class See>
+void for_each_process(See see) {
   DIR* folder = ::opendir("/proc");
   if (folder == nullptr) return;
   while (const dirent* entry = ::readdir(folder)) {
     char* end = nullptr;
     const long pid = std::strtol(entry->d_name, &end, 10);
     if (pid <= 0 || *end != '\0') continue;
-    if (const auto process = read_process(static_cast<pid_t>(pid)); process.pid != 0 && process.alive) visit(process);
+    if (const auto process = read_process(static_cast<pid_t>(pid)); process.pid != 0 && process.alive) see(process);
   }
   ::closedir(folder);
 }

@@ -8,4 +8,4 @@ if(NOT DLOCK_MARIADB_FOUND)
 endif()
 dlock_dialect(FOUND ${DLOCK_MARIADB_FOUND} LIBRARIES PkgConfig::DLOCK_MARIADB MISSING libmariadb-dev SCHEMES mariadb
   PACKAGE "dlock_find_module(DLOCK_MARIADB libmariadb)" PKG_CONFIG libmariadb
-  ALONE faults.cpp greeting.cpp guest.cpp)
+  ALONE faults.cpp greeting.cpp caller_connection.cpp)

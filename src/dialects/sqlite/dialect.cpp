@@ -1,8 +1,8 @@
 // This file knows what makes SQLite a dialect.
+#include "caller_connection.hpp"
 #include "connection.hpp"
 #include "dialects/embedded.hpp"
 #include "file.hpp"
-#include "guest.hpp"
 #include "listener.hpp"
 
 namespace dlock::dialects::DLOCK_DIALECT {
@@ -59,9 +59,10 @@ class FileDialect final : public EmbeddedDialect {
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<FileConnector>(url, options);
   }
-  std::unique_ptr<Guest> guest(const TransactionRef& transaction, const QuotedTable& table) const override {
-    if (const auto* runner = transaction.runner()) return std::make_unique<TransactionGuest>(runner->run, table);
-    return std::make_unique<TransactionGuest>(static_cast<sqlite3*>(transaction.native()), table);
+  std::unique_ptr<CallerConnection> caller_connection(const TransactionRef& transaction,
+                                                      const QuotedTable& table) const override {
+    if (const auto* runner = transaction.runner()) return std::make_unique<TransactionConnection>(runner->run, table);
+    return std::make_unique<TransactionConnection>(static_cast<sqlite3*>(transaction.native()), table);
   }
   void append_literal(std::string& sql, const Argument& argument) const override {
     DLOCK_DIALECT::append_literal(sql, argument);

@@ -110,18 +110,18 @@ struct LingeringLeases::State {
     keys.reserve(asked.size());
     for (const auto& [name, entry] : asked) keys.push_back({name, entry.owner, entry.row_token});
     const auto sent = BootClock::now();
-    const auto standing = table->standing(keys, later(sent, request_timeout));
+    const auto statuses = table->lease_status(keys, later(sent, request_timeout));
     const std::lock_guard guard(mutex);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       const auto& [name, was] = asked[i];
       const auto entry = entries.find(name);
       if (entry == entries.end() || entry->second.owner != was.owner || entry->second.row_token != was.row_token)
         continue;
-      if (standing[i] == store::Standing::unwanted || planted("lingering_deaf")) {
+      if (statuses[i] == store::LeaseStatus::unwanted || planted("lingering_deaf")) {
         entry->second.looked = sent;
         continue;
       }
-      if (standing[i] == store::Standing::wanted) unwelcome_until.insert_or_assign(name, later(sent, unwelcome));
+      if (statuses[i] == store::LeaseStatus::wanted) unwelcome_until.insert_or_assign(name, later(sent, unwelcome));
       end_of(entry);
     }
   }

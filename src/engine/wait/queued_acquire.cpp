@@ -28,8 +28,8 @@ constexpr int most_turns = 4;
 
 }  // namespace
 
-template <class Ask>
-auto Core::QueuedAcquire::retry(Ask ask) {
+template <class Call>
+auto Core::QueuedAcquire::retry(Call ask) {
   bool ignored = false;
   const auto bound = std::min(core_.answer_by(patience_.deadline, request_.called), step_end_);
   return core_.retry(bound, patience_.stop, ignored, std::move(ask));

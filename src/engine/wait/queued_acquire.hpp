@@ -48,8 +48,8 @@ class Core::QueuedAcquire {
   Step woken(engine::WaitQueues::WakeReason reason);
   Instant next_look() const noexcept { return std::min(until_, detector_.next()); }
 
-  template <class Ask>
-  auto retry(Ask ask);
+  template <class Call>
+  auto retry(Call ask);
   store::Wait wait_as(store::Wait::Mode mode) const;
   // Whether others wait behind its ticket, or may be told of a deadlock with it in it.
   bool depended_on() const { return request_.ticket != 0 || request_.may_hold_something(); }

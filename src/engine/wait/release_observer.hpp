@@ -14,8 +14,8 @@ inline namespace v0 {
 
 // Threads: one. `owner` and `actor`: as whom it waits, where others are to see it.
 class Core::ReleaseObserver {
-  template <class Ask>
-  auto ask(Ask question) {
+  template <class Call>
+  auto ask(Call question) {
     bool ignored = false;
     return core_.retry(core_.answer_by(patience_.deadline), patience_.stop, ignored, std::move(question));
   }

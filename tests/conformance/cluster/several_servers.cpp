@@ -31,8 +31,8 @@ Address other_server(ServerDatabase& database) {
 std::string name_of(int round) { return "job " + std::to_string(round); }
 
 // In a cluster anything may meet a conflict, which says nothing of who holds what.
-template <class Ask>
-auto asked(Ask ask) {
+template <class Call>
+auto asked(Call ask) {
   for (;;) try {
       return ask();
     } catch (const Failure& failure) {

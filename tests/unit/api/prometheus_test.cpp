@@ -35,8 +35,8 @@ Stats busy_engine() {
   stats.requests_in_flight = 5;
   stats.busy = 12;
   stats.batches = {4, 10};
-  counters.lost.visit([&](auto each, auto count) { stats.lost.emplace(each, count + 1); });
-  counters.retried.visit([&](auto each, auto) { stats.retried.emplace(each, static_cast<std::uint64_t>(each)); });
+  counters.lost.for_each([&](auto each, auto count) { stats.lost.emplace(each, count + 1); });
+  counters.retried.for_each([&](auto each, auto) { stats.retried.emplace(each, static_cast<std::uint64_t>(each)); });
   stats.waited = counters.waited.read();
   stats.rounds = counters.rounds.read();
   return stats;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "engine/fake_waiter_table.hpp"
+#include "store/caller_transaction.hpp"
 #include "store/lock_table.hpp"
-#include "store/visit.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -208,7 +208,7 @@ class FakeLockTable final : public store::LockTable {
     throw Failure(Cause::rejected, "no transactions here");
   }
   void make(std::string_view, Deadline) override {}
-  std::unique_ptr<store::Visit> visit(const TransactionRef&) override {
+  std::unique_ptr<store::CallerTransaction> caller_transaction(const TransactionRef&) override {
     throw Failure(Cause::rejected, "no transactions here");
   }
   std::string fence_sql(const store::LeaseKey&) const override { return {}; }

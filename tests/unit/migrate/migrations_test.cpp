@@ -18,7 +18,8 @@ struct Roadworks final : dialects::Dialect {
   explicit Roadworks(std::vector<dialects::Migration> migrations_of_test) : list(std::move(migrations_of_test)) {}
   std::string_view name() const noexcept override { return "roadworks"; }
   std::span<const std::string_view> schemes() const noexcept override { return {}; }
-  std::unique_ptr<dialects::Guest> guest(const TransactionRef&, const dialects::QuotedTable&) const override {
+  std::unique_ptr<dialects::CallerConnection> caller_connection(const TransactionRef&,
+                                                                const dialects::QuotedTable&) const override {
     return nullptr;
   }
   void append_literal(std::string&, const Argument&) const override {}

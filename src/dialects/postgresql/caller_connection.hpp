@@ -1,7 +1,7 @@
 // A caller's transaction on a PostgreSQL server.
 #pragma once
 
-#include "dialects/guest.hpp"
+#include "dialects/caller_connection.hpp"
 #include "types/row.hpp"
 
 #include <libpq-fe.h>
@@ -10,11 +10,11 @@
 
 namespace dlock::dialects::DLOCK_DIALECT {
 
-class TransactionGuest final : public Guest {
+class TransactionConnection final : public CallerConnection {
  public:
-  TransactionGuest(PGconn* connection, const QuotedTable& table);
+  TransactionConnection(PGconn* connection, const QuotedTable& table);
   // A runner of the caller's: it tells neither the state of its connection nor the code of an error.
-  TransactionGuest(Send send, const QuotedTable& table);
+  TransactionConnection(Send send, const QuotedTable& table);
 
   void check() override;
   TextRow run(std::string_view sql) override { return send_(sql); }

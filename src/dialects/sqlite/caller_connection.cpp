@@ -1,5 +1,5 @@
 // What may be asked in a caller's transaction on SQLite, where the writer of a file is alone.
-#include "guest.hpp"
+#include "caller_connection.hpp"
 
 #include "commit_refusal.hpp"
 #include "dialects/hex.hpp"
@@ -68,11 +68,11 @@ class BusyTimeout {
 
 }  // namespace
 
-TransactionGuest::TransactionGuest(sqlite3* database, const QuotedTable& table)
+TransactionConnection::TransactionConnection(sqlite3* database, const QuotedTable& table)
     : database_(database), send_([database](std::string_view sql) { return ask(database, sql); }), table_(table) {}
 
 // Within a transaction none can be begun: that is all a runner can be asked.
-bool TransactionGuest::in_transaction() {
+bool TransactionConnection::in_transaction() {
   if (database_ != nullptr) return sqlite3_get_autocommit(database_) == 0;
   try {
     run("BEGIN");
@@ -81,23 +81,23 @@ bool TransactionGuest::in_transaction() {
   return false;
 }
 
-void TransactionGuest::check() {
+void TransactionConnection::check() {
   if (!in_transaction()) throw Failure(Cause::rejected, fmt::format("{}, best by BEGIN IMMEDIATE", no_transaction));
 }
 
-bool TransactionGuest::writes_alone() {
+bool TransactionConnection::writes_alone() {
   return database_ == nullptr || sqlite3_txn_state(database_, nullptr) == SQLITE_TXN_WRITE;
 }
 
-TextRow TransactionGuest::run_waiting(std::string_view sql, Duration wait) {
+TextRow TransactionConnection::run_waiting(std::string_view sql, Duration wait) {
   if (database_ == nullptr) return run(sql);
   const BusyTimeout timeout(database_, wait);
   return run(sql);
 }
 
-TextRow TransactionGuest::attempt(std::string_view sql) { return run_waiting(sql, Duration{}); }
+TextRow TransactionConnection::attempt(std::string_view sql) { return run_waiting(sql, Duration{}); }
 
-bool TransactionGuest::fence(std::string_view sql, Duration wait) {
+bool TransactionConnection::fence(std::string_view sql, Duration wait) {
   const auto row = run_waiting(sql, wait);
   if (row.empty() || row.front() != "1") return false;
   if (!mark_.empty()) run("SAVEPOINT " + mark_);
@@ -105,7 +105,7 @@ bool TransactionGuest::fence(std::string_view sql, Duration wait) {
 }
 
 // By what the files are: one can be reached by several names.
-std::optional<bool> TransactionGuest::is_at(std::string_view place) {
+std::optional<bool> TransactionConnection::is_at(std::string_view place) {
   if (database_ == nullptr || place.empty()) return std::nullopt;
   const char* path = sqlite3_db_filename(database_, "main");
   struct stat ours {
@@ -115,7 +115,7 @@ std::optional<bool> TransactionGuest::is_at(std::string_view place) {
   return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-bool TransactionGuest::lacks_table() noexcept {
+bool TransactionConnection::lacks_table() noexcept {
   try {
     return run(fmt::format("PRAGMA {}.table_info({})", table_.schema, table_.lock)).empty();
   } catch (...) {  // it does not answer
@@ -123,7 +123,7 @@ bool TransactionGuest::lacks_table() noexcept {
   }
 }
 
-std::string TransactionGuest::where() noexcept {
+std::string TransactionConnection::where() noexcept {
   try {
     if (database_ != nullptr) return path_of(database_);
     const auto row = run("PRAGMA database_list");  // the first one is main
@@ -132,7 +132,7 @@ std::string TransactionGuest::where() noexcept {
 }
 
 // With a runner there is no hold on the connection but SQL: it takes no writes from here on, until its owner says so.
-void TransactionGuest::doom(const EndSession&) noexcept {
+void TransactionConnection::doom(const EndSession&) noexcept {
   if (database_ != nullptr && (!in_transaction() || refuse_commit(database_))) return;
   roll_back();
   try {
@@ -140,11 +140,11 @@ void TransactionGuest::doom(const EndSession&) noexcept {
   } catch (...) {}
 }
 
-void TransactionGuest::spoil() noexcept {
+void TransactionConnection::spoil() noexcept {
   if (database_ != nullptr && in_transaction()) refuse_commit(database_);
 }
 
-void TransactionGuest::begin(Duration wait) {
+void TransactionConnection::begin(Duration wait) {
   if (database_ != nullptr && in_transaction()) throw Failure(Cause::rejected, open_already);
   try {
     run_waiting("BEGIN IMMEDIATE", wait);
@@ -156,7 +156,7 @@ void TransactionGuest::begin(Duration wait) {
 }
 
 // Behind the fence there is a savepoint that only the fenced transaction has.
-void TransactionGuest::commit() {
+void TransactionConnection::commit() {
   if (database_ != nullptr && !in_transaction()) throw Failure(Cause::rejected, ended_early);
   try {
     run("RELEASE " + mark_);
@@ -164,14 +164,14 @@ void TransactionGuest::commit() {
   run("COMMIT");
 }
 
-bool TransactionGuest::undo() noexcept {
+bool TransactionConnection::undo() noexcept {
   try {
     run("ROLLBACK TO " + mark_);
     return true;
   } catch (...) { return false; }
 }
 
-bool TransactionGuest::roll_back() noexcept {
+bool TransactionConnection::roll_back() noexcept {
   try {
     if (database_ == nullptr || in_transaction()) run("ROLLBACK");
     return true;

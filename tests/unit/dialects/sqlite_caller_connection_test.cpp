@@ -1,6 +1,6 @@
 // What is done to a connection of SQLite's that belongs to somebody else: nothing but what is promised.
+#include "caller_connection.hpp"
 #include "commit_refusal.hpp"
-#include "guest.hpp"
 
 #include <doctest/doctest.h>
 #include <sqlite3.h>
@@ -15,7 +15,7 @@ using namespace dlock;
 using dlock::dialects::OtherDatabase;
 using dlock::dialects::TextRow;
 using dlock::dialects::DLOCK_DIALECT::refuse_commit;
-using dlock::dialects::DLOCK_DIALECT::TransactionGuest;
+using dlock::dialects::DLOCK_DIALECT::TransactionConnection;
 
 namespace {
 
@@ -124,29 +124,29 @@ TEST_CASE("the application's own hooks stay, and hooks that it sets after the re
 
 TEST_CASE("a file is the same one under every name, and another one under none") {
   Application app, other;
-  TransactionGuest guest(app.db, {"\"main\"", "\"resource_lock\""});
-  CHECK(guest.is_at(app.path) == true);
+  TransactionConnection connection(app.db, {"\"main\"", "\"resource_lock\""});
+  CHECK(connection.is_at(app.path) == true);
   const std::string link = app.folder / "link.db";
   REQUIRE(::symlink(app.path.c_str(), link.c_str()) == 0);
-  CHECK(guest.is_at(link) == true);
-  CHECK(guest.is_at(other.path) == false);
-  CHECK_FALSE(guest.is_at("").has_value());
-  CHECK_FALSE(guest.is_at((app.folder / "nothing.db").string()).has_value());
+  CHECK(connection.is_at(link) == true);
+  CHECK(connection.is_at(other.path) == false);
+  CHECK_FALSE(connection.is_at("").has_value());
+  CHECK_FALSE(connection.is_at((app.folder / "nothing.db").string()).has_value());
   sqlite3* memory = nullptr;
   REQUIRE(sqlite3_open(":memory:", &memory) == SQLITE_OK);
-  CHECK(TransactionGuest(memory, {"\"main\"", "\"resource_lock\""}).is_at(app.path) == false);
+  CHECK(TransactionConnection(memory, {"\"main\"", "\"resource_lock\""}).is_at(app.path) == false);
   CHECK(sqlite3_close(memory) == SQLITE_OK);
 }
 
 TEST_CASE(
     "through a runner a refused transaction is rolled back, and its connection takes no writes until it is told to") {
   std::vector<std::string> sent;
-  TransactionGuest guest(
+  TransactionConnection connection(
       [&](std::string_view sql) {
         sent.emplace_back(sql);
         return TextRow{"0"};
       },
       {"\"main\"", "\"resource_lock\""});
-  guest.doom({});
+  connection.doom({});
   CHECK(sent == std::vector<std::string>{"ROLLBACK", "PRAGMA query_only = ON"});
 }

@@ -1,5 +1,5 @@
 // What may be asked in a caller's transaction on PostgreSQL without leaving a trace in its session.
-#include "guest.hpp"
+#include "caller_connection.hpp"
 
 #include "dialects/hex.hpp"
 #include "faults.hpp"
@@ -84,17 +84,17 @@ std::int64_t milliseconds(Duration duration) {
 
 }  // namespace
 
-TransactionGuest::TransactionGuest(PGconn* connection, const QuotedTable& table)
-    : TransactionGuest([connection](std::string_view sql) { return ask(connection, sql); }, table) {
+TransactionConnection::TransactionConnection(PGconn* connection, const QuotedTable& table)
+    : TransactionConnection([connection](std::string_view sql) { return ask(connection, sql); }, table) {
   connection_ = connection;
 }
 
-TransactionGuest::TransactionGuest(Send send, const QuotedTable& table)
+TransactionConnection::TransactionConnection(Send send, const QuotedTable& table)
     : send_(std::move(send)),
       table_(literal_of(table.schema + "." + table.lock)),
       lock_table_(fmt::format("LOCK TABLE {}.{} IN ROW EXCLUSIVE MODE NOWAIT", table.schema, table.lock)) {}
 
-void TransactionGuest::check() {
+void TransactionConnection::check() {
   if (connection_ == nullptr) {
     try {
       run("SAVEPOINT dlock_check");
@@ -122,14 +122,14 @@ void TransactionGuest::check() {
   throw Failure(Cause::disconnected, broken);
 }
 
-std::string TransactionGuest::one(std::string_view sql) {
+std::string TransactionConnection::one(std::string_view sql) {
   const auto row = run(sql);
   return row.empty() ? std::string{} : row.front().value_or("");
 }
 
 // A row can be locked in vain: when it was changed after the statement's snapshot, and cannot be had any more. Only the
 // end of a savepoint lets go of it.
-TextRow TransactionGuest::attempt(std::string_view sql) {
+TextRow TransactionConnection::attempt(std::string_view sql) {
   constexpr std::string_view savepoint = "SAVEPOINT dlock_attempt";
   if (connection_ == nullptr) run(savepoint);
   TextRow row;
@@ -153,7 +153,7 @@ TextRow TransactionGuest::attempt(std::string_view sql) {
 
 // With a runner it is also asked, in the same statement, what cannot be asked any more once the fence has failed: which
 // session and which database this is, and whether there is a lock table in it.
-std::string TransactionGuest::lock_timeout() {
+std::string TransactionConnection::lock_timeout() {
   if (connection_ != nullptr) return one("SHOW lock_timeout");
   const auto row =
       run(fmt::format("SELECT current_setting('lock_timeout'), pg_backend_pid(), "
@@ -167,7 +167,7 @@ std::string TransactionGuest::lock_timeout() {
   return row[0].value_or("");
 }
 
-bool TransactionGuest::fence(std::string_view sql, Duration wait) {
+bool TransactionConnection::fence(std::string_view sql, Duration wait) {
   const std::string_view set = planted("lock_timeout_for_good") ? "SET" : "SET LOCAL";
   const auto before = fmt::format("{} lock_timeout = '{}ms'", set, milliseconds(wait));
   const auto right = fmt::format("{} lock_timeout = '{}'", set, lock_timeout());
@@ -193,14 +193,14 @@ bool TransactionGuest::fence(std::string_view sql, Duration wait) {
 }
 
 // A snapshot that is taken here would be too old for a lock that is waited for.
-std::optional<TextRow> TransactionGuest::look(std::string_view sql) {
+std::optional<TextRow> TransactionConnection::look(std::string_view sql) {
   if (blind_to_new_rows()) return std::nullopt;
   // A runner's failure would not tell, and what it has failed in cannot be asked any more.
   if (connection_ == nullptr && lacks_table()) throw OtherDatabase(fmt::format("{}, which has no such table", where()));
   return run(sql);
 }
 
-bool TransactionGuest::lacks_table() noexcept {
+bool TransactionConnection::lacks_table() noexcept {
   try {
     return one(fmt::format("SELECT (to_regclass({}) IS NULL)::int", table_)) == "1";
   } catch (...) {  // the transaction has failed, or the connection is broken
@@ -208,7 +208,7 @@ bool TransactionGuest::lacks_table() noexcept {
   }
 }
 
-std::string TransactionGuest::where() noexcept {
+std::string TransactionConnection::where() noexcept {
   try {
     if (connection_ != nullptr) {
       const char *name = PQdb(connection_), *host = PQhost(connection_), *port = PQport(connection_);
@@ -220,12 +220,12 @@ std::string TransactionGuest::where() noexcept {
   } catch (...) { return "a database that does not answer"; }
 }
 
-bool TransactionGuest::blind_to_new_rows() {
+bool TransactionConnection::blind_to_new_rows() {
   const auto isolation = one("SHOW transaction_isolation");
   return isolation == "repeatable read" || isolation == "serializable";
 }
 
-void TransactionGuest::bound_idle(Duration bound) {
+void TransactionConnection::bound_idle(Duration bound) {
   if (planted("fence_unbounded") && mark_.empty()) return;
   constexpr std::string_view setting = "idle_in_transaction_session_timeout";
   run(
@@ -237,7 +237,7 @@ void TransactionGuest::bound_idle(Duration bound) {
 // The statement that failed has aborted the transaction; but a savepoint from before the fence would bring it back. So it
 // is rolled back, and until the caller's own ROLLBACK another one stands in its place: empty, failed, and read-only for
 // drivers that take back what fails.
-bool TransactionGuest::replaced() noexcept {
+bool TransactionConnection::replaced() noexcept {
   constexpr std::string_view fails = "SELECT 'dlock: the transaction was not fenced; roll it back'::int";
   try {
     if (connection_ != nullptr) {
@@ -254,7 +254,7 @@ bool TransactionGuest::replaced() noexcept {
   return true;
 }
 
-void TransactionGuest::doom(const EndSession& end_session) noexcept {
+void TransactionConnection::doom(const EndSession& end_session) noexcept {
   if (replaced() || session_.empty()) return;
   try {
     end_session(session_);
@@ -262,9 +262,9 @@ void TransactionGuest::doom(const EndSession& end_session) noexcept {
   }
 }
 
-void TransactionGuest::spoil() noexcept { replaced(); }
+void TransactionConnection::spoil() noexcept { replaced(); }
 
-void TransactionGuest::begin(Duration) {
+void TransactionConnection::begin(Duration) {
   if (connection_ == nullptr) {
     // Two statements that began at the same time are in one transaction.
     const auto began = one("SELECT now()::text");
@@ -280,7 +280,7 @@ void TransactionGuest::begin(Duration) {
 
 // Behind the fence there is a savepoint that only the fenced transaction has. The commit of a failed transaction would be
 // a rollback, and no error.
-void TransactionGuest::commit() {
+void TransactionConnection::commit() {
   const auto release = "RELEASE SAVEPOINT " + mark_;
   if (connection_ == nullptr) {
     try {
@@ -312,7 +312,7 @@ void TransactionGuest::commit() {
   if (standby.gave_up()) throw unconfirmed_commit();
 }
 
-bool TransactionGuest::undo() noexcept {
+bool TransactionConnection::undo() noexcept {
   try {
     if (connection_ != nullptr && PQtransactionStatus(connection_) == PQTRANS_IDLE) return false;
     run("ROLLBACK TO SAVEPOINT " + mark_);
@@ -320,7 +320,7 @@ bool TransactionGuest::undo() noexcept {
   } catch (...) { return false; }
 }
 
-bool TransactionGuest::roll_back() noexcept {
+bool TransactionConnection::roll_back() noexcept {
   try {
     if (connection_ == nullptr || PQtransactionStatus(connection_) != PQTRANS_IDLE) run("ROLLBACK");
     return true;

@@ -1,7 +1,7 @@
 // A caller's transaction on a SQLite database.
 #pragma once
 
-#include "dialects/guest.hpp"
+#include "dialects/caller_connection.hpp"
 #include "types/row.hpp"
 
 #include <string>
@@ -10,11 +10,11 @@ struct sqlite3;
 
 namespace dlock::dialects::DLOCK_DIALECT {
 
-class TransactionGuest final : public Guest {
+class TransactionConnection final : public CallerConnection {
  public:
-  TransactionGuest(sqlite3* database, const QuotedTable& table);
+  TransactionConnection(sqlite3* database, const QuotedTable& table);
   // A runner of the caller's: it does not tell the state of its connection.
-  TransactionGuest(Send send, QuotedTable table) : send_(std::move(send)), table_(std::move(table)) {}
+  TransactionConnection(Send send, QuotedTable table) : send_(std::move(send)), table_(std::move(table)) {}
 
   void check() override;
   TextRow run(std::string_view sql) override { return send_(sql); }

@@ -13,7 +13,7 @@ namespace dlock::store {
 
 // How a row is taken inside a transaction. Without an owner it is held for as long as the transaction lasts; with one,
 // a lease begins with its commit.
-struct TakeAsk {
+struct TakeRequest {
   std::string_view name;
   Token floor;
   std::optional<std::string_view> owner{};
@@ -25,20 +25,20 @@ struct TakeAsk {
 // One transaction of a caller's. Threads: the caller's. Owns: nothing. Commits nothing, except by commit().
 // Fails: members throw Failure; what a caller's own runner throws goes through. Failure{rejected} where the caller's
 // connection leads to another database than the lock table is in: both are named, and nothing was done there.
-class Visit {
+class CallerTransaction {
  public:
-  virtual ~Visit() = default;
+  virtual ~CallerTransaction() = default;
 
   // Throws Failure{rejected} unless a transaction is open and can be used.
   virtual void check() = 0;
 
   // Takes the row if it is free and nobody has it locked. Empty: not now.
-  virtual std::optional<Token> take(const TakeAsk& ask) = 0;
+  virtual std::optional<Token> take(const TakeRequest& ask) = 0;
   // Whether the last take() was in vain because another session has locked more than that row, and so saw nothing of it.
   virtual bool table_locked() const = 0;
   // Whether the transaction sees a row of that name at all.
   virtual bool sees(std::string_view name) = 0;
-  // See dialects::Guest.
+  // See dialects::CallerConnection.
   virtual bool catch_up(std::string_view position, Duration wait) = 0;
   virtual bool writes_alone() = 0;
   // Throws Failure{rejected} if it can be told at no cost to the transaction that its database is another one.
@@ -47,7 +47,7 @@ class Visit {
   // Writes the key's row, waiting at most about `wait` for it. False: the lease is not this key's any more.
   virtual bool fence(const LeaseKey& key, Duration wait) = 0;
 
-  // See dialects::Guest.
+  // See dialects::CallerConnection.
   virtual void bound_idle(Duration bound) = 0;
   virtual void doom() noexcept = 0;
   virtual void spoil() noexcept = 0;

@@ -22,7 +22,7 @@ using TextRow = std::vector<std::optional<std::string>>;
 using Send = std::function<TextRow(std::string_view sql)>;
 
 // Ends a session of the server that the lock table is on, from a connection of the engine's own: `session` is what the
-// guest has called it. Throws Failure.
+// CallerConnection has called it. Throws Failure.
 using EndSession = std::function<void(std::string_view session)>;
 
 // The caller's connection leads to another database than the engine's own ones: what() says to which, as far as it is
@@ -49,9 +49,9 @@ inline constexpr const char* ended_early =
 // Threads: the caller's. Owns: nothing. Whatever happens, the caller's transaction is not committed here, is not left,
 // and its connection keeps its settings, unless a member says otherwise.
 // Fails: members throw Failure. There are no deadlines: the connection waits as its owner has set it up to.
-class Guest {
+class CallerConnection {
  public:
-  virtual ~Guest() = default;
+  virtual ~CallerConnection() = default;
 
   // Throws Failure{rejected} unless a transaction is open in which statements can be run.
   virtual void check() = 0;

@@ -1,7 +1,7 @@
 // A caller's transaction on a MySQL or MariaDB server.
 #pragma once
 
-#include "dialects/guest.hpp"
+#include "dialects/caller_connection.hpp"
 
 #include <mysql.h>
 
@@ -10,11 +10,11 @@
 
 namespace dlock::dialects::DLOCK_DIALECT {
 
-class TransactionGuest final : public Guest {
+class TransactionConnection final : public CallerConnection {
  public:
-  TransactionGuest(MYSQL* connection, const QuotedTable& table);
+  TransactionConnection(MYSQL* connection, const QuotedTable& table);
   // A runner of the caller's: it tells neither the state of its connection nor the number of an error.
-  TransactionGuest(Send send, QuotedTable table) : send_(std::move(send)), table_(std::move(table)) {}
+  TransactionConnection(Send send, QuotedTable table) : send_(std::move(send)), table_(std::move(table)) {}
 
   void check() override;
   TextRow run(std::string_view sql) override { return send_(sql); }

@@ -1,5 +1,5 @@
 // This file knows which sessions of MySQL and MariaDB a transaction must not be trusted to.
-#include "guest.hpp"
+#include "caller_connection.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 using namespace dlock;
 using dlock::dialects::Send;
 using dlock::dialects::TextRow;
-using dlock::dialects::DLOCK_DIALECT::TransactionGuest;
+using dlock::dialects::DLOCK_DIALECT::TransactionConnection;
 
 TEST_CASE("a server that undoes whole transactions when a wait is over is refused before anything is locked") {
   std::vector<std::string> sent;
@@ -20,16 +20,16 @@ TEST_CASE("a server that undoes whole transactions when a wait is over is refuse
     sent.emplace_back(sql);
     return answer;
   };
-  TransactionGuest guest(send, {});
+  TransactionConnection connection(send, {});
   try {
-    guest.check();
+    connection.check();
     FAIL("it was accepted");
   } catch (const Failure& failure) {
     CHECK(failure.cause() == Cause::rejected);
     CHECK(std::string_view(failure.what()).find("innodb_rollback_on_timeout") != std::string_view::npos);
   }
   answer[0] = "0";
-  CHECK_NOTHROW(guest.check());
+  CHECK_NOTHROW(connection.check());
   CHECK(sent.size() == 2);
   for (const auto& sql : sent) CHECK(sql.starts_with("SELECT @@innodb_rollback_on_timeout"));
 }
@@ -54,11 +54,11 @@ TEST_CASE(
       if (sql.starts_with("RELEASE") && !lasts) throw std::runtime_error("SAVEPOINT dlock_check does not exist");
       return sql.starts_with("SELECT") ? answer : TextRow{"0"};
     };
-    TransactionGuest guest(send, {});
+    TransactionConnection connection(send, {});
     if (open) {
-      CHECK_NOTHROW(guest.check());
+      CHECK_NOTHROW(connection.check());
     } else {
-      CHECK_THROWS_AS(guest.check(), Failure);
+      CHECK_THROWS_AS(connection.check(), Failure);
     }
     CHECK(sent == statements);
   }
@@ -73,11 +73,11 @@ TEST_CASE(
       if (open && sql.starts_with("SET")) throw std::runtime_error("a transaction is in progress");
       return sql.starts_with("SELECT @@") ? TextRow{"0", "here", "9.1.0", "1", "0"} : TextRow{"1"};
     };
-    TransactionGuest guest(send, {});
+    TransactionConnection connection(send, {});
     if (open) {
-      CHECK_NOTHROW(guest.check());
+      CHECK_NOTHROW(connection.check());
     } else {
-      CHECK_THROWS_AS(guest.check(), Failure);
+      CHECK_THROWS_AS(connection.check(), Failure);
     }
   }
 }
@@ -87,8 +87,8 @@ TEST_CASE("what a runner throws when its connection is gone goes through, and is
     if (sql.starts_with("SELECT @@")) return {"0", "here", "9.1.0", "1", "0"};
     throw std::runtime_error("gone");
   };
-  TransactionGuest guest(send, {});
-  CHECK_THROWS_WITH_AS(guest.check(), "gone", std::runtime_error);
+  TransactionConnection connection(send, {});
+  CHECK_THROWS_WITH_AS(connection.check(), "gone", std::runtime_error);
 }
 
 TEST_CASE("the idle bound is taken back in the statement that ends the transaction, and nothing is set behind it") {
@@ -100,18 +100,18 @@ TEST_CASE("the idle bound is taken back in the statement that ends the transacti
       if (sql.find("VERSION()") != std::string_view::npos) return {"10.11.1-MariaDB"};
       return {"77"};  // what the session had before, among others
     };
-    TransactionGuest guest(send, {});
-    guest.begin({});
-    guest.bound_idle(std::chrono::seconds{5});
+    TransactionConnection connection(send, {});
+    connection.begin({});
+    connection.bound_idle(std::chrono::seconds{5});
     CHECK(sent.back() == "SET SESSION idle_write_transaction_timeout = 5");
-    if (commits) guest.commit();
-    else CHECK(guest.roll_back());
+    if (commits) connection.commit();
+    else CHECK(connection.roll_back());
     const std::string end = commits ? "COMMIT" : "ROLLBACK";
     CHECK(sent.back() == "BEGIN NOT ATOMIC SET SESSION idle_write_transaction_timeout = 77; " + end + "; END");
     // The next one leaves nothing to take back.
-    guest.begin({});
-    if (commits) guest.commit();
-    else CHECK(guest.roll_back());
+    connection.begin({});
+    if (commits) connection.commit();
+    else CHECK(connection.roll_back());
     CHECK(sent.back() == end);
   }
 }

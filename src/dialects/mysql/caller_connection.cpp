@@ -1,6 +1,6 @@
 // What may be asked in a caller's transaction on MySQL and MariaDB, where a statement that fails can take the whole
 // transaction with it.
-#include "guest.hpp"
+#include "caller_connection.hpp"
 
 #include "faults.hpp"
 #include "literals.hpp"
@@ -69,18 +69,18 @@ std::int64_t seconds(Duration duration) {
 
 }  // namespace
 
-TransactionGuest::TransactionGuest(MYSQL* connection, const QuotedTable& table)
+TransactionConnection::TransactionConnection(MYSQL* connection, const QuotedTable& table)
     : connection_(connection),
       send_([connection](std::string_view sql) { return ask(connection, sql); }),
       table_(table) {}
 
 // What the client library remembers of a connection that is gone is of no use.
-void TransactionGuest::check_alive() const {
+void TransactionConnection::check_alive() const {
   if (connection_ != nullptr && connection_->net.pvio == nullptr && !planted("dead_connection_trusted"))
     throw Failure(Cause::disconnected, "MySQL: the connection that was handed over is broken");
 }
 
-void TransactionGuest::check() {
+void TransactionConnection::check() {
   check_alive();
   if (connection_ != nullptr) {
     if (connection_->status != MYSQL_STATUS_READY || mysql_more_results(connection_) != 0)
@@ -109,7 +109,7 @@ void TransactionGuest::check() {
 
 // Outside of a transaction a savepoint is gone with its statement. MySQL prepares no such statement: a runner that
 // prepares what it is given cannot make one anywhere.
-bool TransactionGuest::proves_transaction() {
+bool TransactionConnection::proves_transaction() {
   bool made = false;
   try {
     run("SAVEPOINT dlock_check");
@@ -124,7 +124,7 @@ bool TransactionGuest::proves_transaction() {
 }
 
 // An open transaction can no longer be made another kind of one.
-bool TransactionGuest::keeps_its_kind() {
+bool TransactionConnection::keeps_its_kind() {
   try {
     run("SET TRANSACTION READ WRITE");
     return false;
@@ -135,25 +135,25 @@ bool TransactionGuest::keeps_its_kind() {
   }
 }
 
-bool TransactionGuest::answers() noexcept {
+bool TransactionConnection::answers() noexcept {
   try {
     return one("SELECT 1") == "1";
   } catch (...) { return false; }
 }
 
-std::string TransactionGuest::one(std::string_view sql) {
+std::string TransactionConnection::one(std::string_view sql) {
   const auto row = run(sql);
   return row.empty() ? std::string{} : row.front().value_or("");
 }
 
-bool TransactionGuest::is_mariadb() {
+bool TransactionConnection::is_mariadb() {
   if (!mariadb_)
     mariadb_ = connection_ != nullptr ? mariadb_connection(connection_) != 0
                                       : one("SELECT VERSION()").find("MariaDB") != std::string::npos;
   return *mariadb_;
 }
 
-TextRow TransactionGuest::run_waiting(std::string_view sql, Duration wait) {
+TextRow TransactionConnection::run_waiting(std::string_view sql, Duration wait) {
   return run(is_mariadb() ? fmt::format("SET STATEMENT innodb_lock_wait_timeout={0}, lock_wait_timeout={0} FOR {1}",
                                         seconds(wait), sql)
                           : std::string(sql));
@@ -161,12 +161,12 @@ TextRow TransactionGuest::run_waiting(std::string_view sql, Duration wait) {
 
 // A session of MariaDB that never waits cannot skip locked rows: error 1180, and it undoes what the transaction wrote. One
 // that waits for a locked table does so for a day.
-TextRow TransactionGuest::attempt(std::string_view sql) {
+TextRow TransactionConnection::attempt(std::string_view sql) {
   return run(is_mariadb() ? fmt::format("SET STATEMENT innodb_lock_wait_timeout=1, lock_wait_timeout=0 FOR {}", sql)
                           : std::string(sql));
 }
 
-bool TransactionGuest::fence(std::string_view sql, Duration wait) {
+bool TransactionConnection::fence(std::string_view sql, Duration wait) {
   const auto row = run_waiting(sql, wait);
   if (row.empty() || (row.front() != "1" && row.front() != "2")) return false;  // 2: a gate and its holder
   if (!mark_.empty()) run("SAVEPOINT " + mark_);
@@ -175,24 +175,24 @@ bool TransactionGuest::fence(std::string_view sql, Duration wait) {
 
 // Equal: the table of that name is the same one, as long as both are on this server. Else it may still be, on another
 // server of its cluster.
-std::optional<bool> TransactionGuest::is_at(std::string_view other) {
+std::optional<bool> TransactionConnection::is_at(std::string_view other) {
   if (!place_) place_ = one(fmt::format("SELECT {}", place));
   return *place_ == other ? std::optional(true) : std::nullopt;
 }
 
 // A read that locks takes no snapshot.
-std::optional<TextRow> TransactionGuest::look(std::string_view sql) {
+std::optional<TextRow> TransactionConnection::look(std::string_view sql) {
   return run_waiting(fmt::format("{} LOCK IN SHARE MODE", sql), std::chrono::seconds{1});
 }
 
-bool TransactionGuest::lacks_table() noexcept {
+bool TransactionConnection::lacks_table() noexcept {
   try {
     run(fmt::format("DESCRIBE {}.{}", table_.schema, table_.lock));
     return false;
   } catch (...) { return answers(); }
 }
 
-std::string TransactionGuest::where() noexcept {
+std::string TransactionConnection::where() noexcept {
   try {
     return one("SELECT CONCAT(@@hostname, ':', @@port, '/', COALESCE(DATABASE(), ''))");
   } catch (...) { return "a server that does not answer"; }
@@ -201,7 +201,7 @@ std::string TransactionGuest::where() noexcept {
 // Nothing is read of a table, so that the transaction has no snapshot yet that would be too old; and nothing is locked,
 // since what arrives from another server ends whatever transaction has it locked. Inside of a transaction Galera does not
 // wait by itself, whatever wsrep_sync_wait says.
-bool TransactionGuest::catch_up(std::string_view position, Duration wait) {
+bool TransactionConnection::catch_up(std::string_view position, Duration wait) {
   if (position.find(':') != std::string_view::npos) {
     std::string set;
     append_literal(set, Argument{position});
@@ -223,7 +223,7 @@ bool TransactionGuest::catch_up(std::string_view position, Duration wait) {
 }
 
 // There is no such setting of a transaction, only of the session: it is made where it can be taken back.
-void TransactionGuest::bound_idle(Duration bound) {
+void TransactionConnection::bound_idle(Duration bound) {
   if (mark_.empty() || !is_mariadb()) return;
   const auto before = one("SELECT @@idle_write_transaction_timeout");
   if (before != "0" && std::stoll(before) <= seconds(bound)) return;
@@ -233,7 +233,7 @@ void TransactionGuest::bound_idle(Duration bound) {
 
 // Takes the setting back and ends the transaction, in one statement: behind its end the session may be another one (a
 // pooler's), and in front of it the bound must hold for as long as the client can stop.
-void TransactionGuest::end_with(std::string_view how) {
+void TransactionConnection::end_with(std::string_view how) {
   if (!idle_before_ || planted("idle_bound_left")) {
     run(how);
     return;
@@ -243,7 +243,7 @@ void TransactionGuest::end_with(std::string_view how) {
 }
 
 // The connection goes, and the transaction with it. Killing oneself needs no right.
-void TransactionGuest::doom(const EndSession&) noexcept {
+void TransactionConnection::doom(const EndSession&) noexcept {
   try {
     run("KILL CONNECTION_ID()");
   } catch (...) {  // 1927, as it should be
@@ -253,7 +253,7 @@ void TransactionGuest::doom(const EndSession&) noexcept {
 }
 
 // Until the caller's own ROLLBACK an empty transaction stands in the place of this one, in which nothing can be written.
-void TransactionGuest::spoil() noexcept {
+void TransactionConnection::spoil() noexcept {
   try {
     run("ROLLBACK");
     run("START TRANSACTION READ ONLY");
@@ -264,7 +264,7 @@ void TransactionGuest::spoil() noexcept {
   }
 }
 
-void TransactionGuest::begin(Duration) {
+void TransactionConnection::begin(Duration) {
   check_alive();
   // Beginning one would commit another that is open.
   if (connection_ != nullptr ? in_transaction(connection_) : keeps_its_kind())
@@ -275,7 +275,7 @@ void TransactionGuest::begin(Duration) {
 
 // Behind the fence there is a savepoint that only the fenced transaction has. After a deadlock the server has rolled
 // everything back, and a commit would say nothing of it.
-void TransactionGuest::commit() {
+void TransactionConnection::commit() {
   try {
     if (connection_ == nullptr || in_transaction(connection_)) run("RELEASE SAVEPOINT " + mark_);
     else run("DO 1");
@@ -300,7 +300,7 @@ void TransactionGuest::commit() {
 
 // After a deadlock, and where a row has changed since the snapshot, the server undoes the whole transaction. It says so
 // until the next statement.
-bool TransactionGuest::undo() noexcept {
+bool TransactionConnection::undo() noexcept {
   bool undone = false;
   try {
     const auto error = run("SHOW ERRORS LIMIT 1");
@@ -314,7 +314,7 @@ bool TransactionGuest::undo() noexcept {
   } catch (...) { return undone && (connection_ == nullptr || !in_transaction(connection_)); }
 }
 
-bool TransactionGuest::roll_back() noexcept {
+bool TransactionConnection::roll_back() noexcept {
   bool over = true;
   try {
     end_with("ROLLBACK");

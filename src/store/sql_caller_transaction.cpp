@@ -1,5 +1,5 @@
 // This file knows what is asked in a caller's transaction, how the answers read, and that it leads to this installation.
-#include "store/sql_visit.hpp"
+#include "store/sql_caller_transaction.hpp"
 
 #include "types/name.hpp"
 
@@ -31,25 +31,26 @@ class Elsewhere : public Failure {
   explicit Elsewhere(const std::string& text) : Failure(Cause::rejected, text) {}
 };
 
-class SqlVisit final : public Visit {
+class SqlCallerTransaction final : public CallerTransaction {
  public:
-  SqlVisit(const dialects::Dialect& dialect, const dialects::Statements& statements, Home& home,
-           std::unique_ptr<dialects::Guest> guest)
-      : dialect_(dialect), statements_(statements), home_(home), guest_(std::move(guest)) {}
+  SqlCallerTransaction(const dialects::Dialect& dialect, const dialects::Statements& statements, Home& home,
+                       std::unique_ptr<dialects::CallerConnection> connection)
+      : dialect_(dialect), statements_(statements), home_(home), connection_(std::move(connection)) {}
 
   void check() override {
-    guest_->check();
-    if (guest_->is_at(home_.installation().place) == false) compare(false);
+    connection_->check();
+    if (connection_->is_at(home_.installation().place) == false) compare(false);
   }
 
-  std::optional<Token> take(const TakeAsk& ask) override {
-    if (!guest_->asks_by_itself()) compare(false);
+  std::optional<Token> take(const TakeRequest& ask) override {
+    if (!connection_->asks_by_itself()) compare(false);
     TextRow row;
     table_locked_ = false;
     try {
       row = here([&] {
-        return guest_->attempt(text(statements_.at("take", {"name", "floor", "installation"}),
-                                    {ask.name, number(ask.floor), std::string_view{home_.installation().identity}}));
+        return connection_->attempt(
+            text(statements_.at("take", {"name", "floor", "installation"}),
+                 {ask.name, number(ask.floor), std::string_view{home_.installation().identity}}));
       });
     } catch (const Failure& failure) {
       if (failure.cause() != Cause::locked) throw;
@@ -63,7 +64,7 @@ class SqlVisit final : public Visit {
     here_ = true;
     const auto token = token_in(row);
     const Argument owner = ask.owner ? Argument{*ask.owner} : Argument{nullptr};
-    guest_->run(
+    connection_->run(
         text(statements_.at("taken", {"name", "token", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
              {ask.name, number(token), owner, ask.node, ask.label, ask.actor, ask.lease.count(), ask.at_least.count(),
               ask.metadata}));
@@ -73,36 +74,36 @@ class SqlVisit final : public Visit {
   bool table_locked() const override { return table_locked_; }
 
   bool sees(std::string_view name) override {
-    if (table_locked_ || !guest_->blind_to_new_rows()) return true;
-    return !guest_->run(text(statements_.at("sees", {"name"}), {name})).empty();
+    if (table_locked_ || !connection_->blind_to_new_rows()) return true;
+    return !connection_->run(text(statements_.at("sees", {"name"}), {name})).empty();
   }
 
   bool catch_up(std::string_view position, Duration wait) override {
-    if (guest_->catch_up(position, wait)) return true;
+    if (connection_->catch_up(position, wait)) return true;
     compare(false);  // what is no server of the cluster never gets there
     return false;
   }
-  bool writes_alone() override { return guest_->writes_alone(); }
+  bool writes_alone() override { return connection_->writes_alone(); }
   void confirm() override { compare(false); }
 
   bool fence(const LeaseKey& key, Duration wait) override {
     const auto installation = home_.installation();
-    if (here([&] { return guest_->fence(fence_text(dialect_, statements_, installation, key), wait); }))
+    if (here([&] { return connection_->fence(fence_text(dialect_, statements_, installation, key), wait); }))
       return key.mode == Mode::exclusive || fence_row(key);
     throw_if_elsewhere();
     if (home_.installation().identity != installation.identity) throw made_anew();
     return false;
   }
 
-  void bound_idle(Duration bound) override { guest_->bound_idle(bound); }
+  void bound_idle(Duration bound) override { connection_->bound_idle(bound); }
   void doom() noexcept override {
-    guest_->doom([this](std::string_view session) { home_.end_session(session); });
+    connection_->doom([this](std::string_view session) { home_.end_session(session); });
   }
-  void spoil() noexcept override { guest_->spoil(); }
-  void begin(Duration wait) override { guest_->begin(wait); }
-  void commit() override { guest_->commit(); }
-  bool undo() noexcept override { return guest_->undo(); }
-  bool roll_back() noexcept override { return guest_->roll_back(); }
+  void spoil() noexcept override { connection_->spoil(); }
+  void begin(Duration wait) override { connection_->begin(wait); }
+  void commit() override { connection_->commit(); }
+  bool undo() noexcept override { return connection_->undo(); }
+  bool roll_back() noexcept override { return connection_->roll_back(); }
 
  private:
   std::string text(const Statement& statement, std::initializer_list<Argument> arguments) const {
@@ -114,8 +115,8 @@ class SqlVisit final : public Visit {
   // Where one statement cannot write both, the gate was proved, and nobody comes in or goes until the transaction ends.
   bool fence_row(const LeaseKey& key) {
     if (!statements_.has("fence_holder_row")) return true;
-    const auto row = guest_->run(text(statements_.at("fence_holder_row", {"name", "owner", "token", "lease"}),
-                                      {key.name, key.owner, number(key.token), key.lease.count()}));
+    const auto row = connection_->run(text(statements_.at("fence_holder_row", {"name", "owner", "token", "lease"}),
+                                           {key.name, key.owner, number(key.token), key.lease.count()}));
     return !row.empty() && row.front() == "1";
   }
 
@@ -134,20 +135,20 @@ class SqlVisit final : public Visit {
   void compare(bool reads) {
     for (bool again = false; !here_; again = true) {
       const auto ours = home_.installation();
-      const auto at = guest_->is_at(ours.place);
-      if (at == true && !(reads && guest_->asks_by_itself())) {
+      const auto at = connection_->is_at(ours.place);
+      if (at == true && !(reads && connection_->asks_by_itself())) {
         here_ = true;
         return;
       }
       // What we know of it may be from before the server was started again, or the file moved.
-      if (!again && at != true && (at == false || !guest_->asks_by_itself())) {
+      if (!again && at != true && (at == false || !connection_->asks_by_itself())) {
         home_.read();
         continue;
       }
-      if (at == false) elsewhere(guest_->where());
+      if (at == false) elsewhere(connection_->where());
       const auto row = asked(reads);
       if (!row) return;
-      if (row->size() < 3) elsewhere(fmt::format("{}, which has no floor row", guest_->where()));
+      if (row->size() < 3) elsewhere(fmt::format("{}, which has no floor row", connection_->where()));
       here_ = at == true || (*row)[0] == ours.identity;
       if ((*row)[0] == ours.identity) return;
       if (again && !here_)
@@ -159,16 +160,17 @@ class SqlVisit final : public Visit {
   std::optional<TextRow> asked(bool reads) {
     const auto& sql = statements_.at("installation", {}).sql;
     try {
-      return reads ? guest_->attempt(sql) : guest_->look(sql);
+      return reads ? connection_->attempt(sql) : connection_->look(sql);
     } catch (const dialects::OtherDatabase& other) {
       home_.read();  // or the table is missing for us too
       elsewhere(other.what());
     } catch (const Failure& failure) {
-      if (failure.cause() == Cause::schema || (failure.cause() == Cause::permission && !guest_->asks_by_itself()))
-        elsewhere(fmt::format("{}, whose lock table cannot be read ({})", guest_->where(), failure.what()));
+      if (failure.cause() == Cause::schema || (failure.cause() == Cause::permission && !connection_->asks_by_itself()))
+        elsewhere(fmt::format("{}, whose lock table cannot be read ({})", connection_->where(), failure.what()));
       throw;
     } catch (...) {
-      if (guest_->lacks_table()) elsewhere(fmt::format("{}, whose lock table cannot be read", guest_->where()));
+      if (connection_->lacks_table())
+        elsewhere(fmt::format("{}, whose lock table cannot be read", connection_->where()));
       throw;
     }
   }
@@ -194,7 +196,7 @@ class SqlVisit final : public Visit {
     } catch (const Failure& failure) {
       if (failure.cause() == Cause::schema && !here_) {
         home_.read();  // or the table is missing for us too
-        elsewhere(fmt::format("{} ({})", guest_->where(), failure.what()));
+        elsewhere(fmt::format("{} ({})", connection_->where(), failure.what()));
       }
       if (failure.cause() == Cause::permission) throw_if_elsewhere();
       throw;
@@ -207,15 +209,17 @@ class SqlVisit final : public Visit {
   const dialects::Dialect& dialect_;
   const dialects::Statements& statements_;
   Home& home_;
-  const std::unique_ptr<dialects::Guest> guest_;
+  const std::unique_ptr<dialects::CallerConnection> connection_;
   bool here_ = false;          // known to be in the right database
   bool table_locked_ = false;  // the last attempt found the whole table locked by another session
 };
 
 }  // namespace
 
-std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::Statements& statements,
-                             const dialects::TableNames& names, Home& home, const TransactionRef& transaction) {
+std::unique_ptr<CallerTransaction> caller_transaction(const dialects::Dialect& dialect,
+                                                      const dialects::Statements& statements,
+                                                      const dialects::TableNames& names, Home& home,
+                                                      const TransactionRef& transaction) {
   const auto schemes = dialect.schemes();
   if (transaction.dialect() != dialect.name() &&
       std::find(schemes.begin(), schemes.end(), transaction.dialect()) == schemes.end())
@@ -225,8 +229,9 @@ std::unique_ptr<Visit> visit(const dialects::Dialect& dialect, const dialects::S
                               in_quotes(transaction.dialect()), in_quotes(dialect.name())));
   if (transaction.native() == nullptr && (transaction.runner() == nullptr || !transaction.runner()->run))
     throw Failure(Cause::rejected, "the transaction that was handed over has no connection");
-  return std::make_unique<SqlVisit>(
-      dialect, statements, home, dialect.guest(transaction, {dialect.quote(names.schema), dialect.quote(names.lock)}));
+  return std::make_unique<SqlCallerTransaction>(
+      dialect, statements, home,
+      dialect.caller_connection(transaction, {dialect.quote(names.schema), dialect.quote(names.lock)}));
 }
 
 std::string fence_text(const dialects::Dialect& dialect, const dialects::Statements& statements,
