@@ -104,6 +104,7 @@ TEST_CASE("while the reaper works, permits that are taken, renewed, given back a
     while (!stop.stop_requested()) {
       for (const auto& owner : dead.over()) admin.run(long_dead(owner));
       static_cast<void>(reaper.reap());
+      std::this_thread::sleep_for(10ms);  // where one writes at a time the others are to come in
     }
   });
   std::vector<Engine> engines;
