@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,7 +77,10 @@ struct Holder {
   // It may go from hand to hand in its process without being written here (EngineOptions::hand_overs.local): the token
   // may be ahead of its holder's, and it has been held since the first of these grants.
   bool passed_on = false;
-  int entries = 0;          // those who share it, or the entries of a node; 1 for an exclusive grant, 0 when not held
+  int entries = 0;  // those who share it, or the entries of a node; 1 for an exclusive grant, 0 when not held
+  // With Mode::permits: how many are taken now, also by who gave back within its at-least time; and how many there are,
+  // as the last one that came has said. 0: it is held otherwise, or by nobody.
+  std::int64_t permits = 0, limit = 0;
   std::size_t waiters = 0;  // those whose waiting is written down: in order of arrival, or while holding something else
 };
 

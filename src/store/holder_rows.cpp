@@ -56,6 +56,8 @@ Holder holder_of(const Answer& answer, std::size_t row) {
   for (const Mode mode : {Mode::shared, Mode::permits, Mode::node})
     if (answer.text(row, 17) == to_string(mode)) holder.mode = mode;
   holder.passed_on = answer.integer(row, 18) != 0;
+  holder.permits = answer.integer(row, 19);
+  holder.limit = answer.integer(row, 20);
   // Every grant has a node; what has none was locked by a transaction.
   const bool told = !answer.text(row, 1).empty() || !answer.text(row, 15).empty();
   if (holder.state != State::held && answer.integer(row, 13) != 0 && told)

@@ -1,4 +1,5 @@
-// This file knows the promise that never more permits of a name are held than there are, and that one that is over comes free.
+// This file knows the promise that never more permits of a name are held than there are, and that one that is over
+// comes free.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/slowness.hpp"
@@ -7,8 +8,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace dlock;
@@ -155,6 +159,48 @@ TEST_CASE("of many who want a permit never more are inside than there are") {
   });
   CHECK(most <= 3);
   CHECK(rounds == 40);
+}
+
+TEST_CASE("a row tells how many permits are taken, and of how many, by the one that came last") {
+  Database database;
+  auto engine = database.engine(), other = database.engine();
+  const auto told = [&](std::string_view name) {
+    const auto row = engine.inspect(name);
+    REQUIRE(row);
+    const auto listed = engine.list(name);
+    REQUIRE(listed.size() == 1);
+    CHECK(listed.front().permits == row->permits);
+    CHECK(listed.front().limit == row->limit);
+    return std::pair{row->permits, row->limit};
+  };
+  auto options = permits(4, 2);
+  options.lease = 1h;
+  auto dies = engine.lock("gpu", options);
+  CHECK(told("gpu") == std::pair<std::int64_t, std::int64_t>{2, 4});
+  auto last = other.lock("gpu", permits(5));
+  CHECK(told("gpu") == std::pair<std::int64_t, std::int64_t>{3, 5});
+  Refusal refusal;
+  CHECK_FALSE(engine.try_lock("gpu", permits(5, 3), &refusal));
+  CHECK(refusal.holder.permits == 3);
+  CHECK(refusal.holder.limit == 5);
+  // What is over is not taken, whether it was counted out or not.
+  expire_one(database, dies);
+  CHECK(told("gpu") == std::pair<std::int64_t, std::int64_t>{1, 5});
+  dies.extend(1h);
+  CHECK(told("gpu") == std::pair<std::int64_t, std::int64_t>{3, 5});
+  CHECK(last.release() == Released::freed);
+  CHECK(told("gpu") == std::pair<std::int64_t, std::int64_t>{2, 4});
+  CHECK(dies.release() == Released::freed);
+  CHECK(told("gpu") == std::pair<std::int64_t, std::int64_t>{0, 0});
+  // Within its at-least time a permit is taken, though it was given back.
+  options = permits(2);
+  options.at_least = 1h;
+  engine.lock("api", options).release();
+  CHECK(told("api") == std::pair<std::int64_t, std::int64_t>{1, 2});
+  free_by_force(engine, "api");
+  const auto reader = engine.lock("book", {.mode = Mode::shared}), writer = engine.lock("pen");
+  CHECK(told("book") == std::pair<std::int64_t, std::int64_t>{0, 0});
+  CHECK(told("pen") == std::pair<std::int64_t, std::int64_t>{0, 0});
 }
 
 TEST_CASE("what cannot be granted is refused before anything is asked") {

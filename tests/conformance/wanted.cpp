@@ -277,3 +277,86 @@ TEST_CASE("a Lock that has ended is not wanted; who adopts its lease is asked an
   adopted->release();
   CHECK_FALSE(adopted->wanted());
 }
+
+TEST_CASE("each reader, and each who has a permit, is told of those who wait, and of nobody else's wait") {
+  Database database;
+  auto engine = database.engine(), other = database.engine();
+  for (const auto mode : {Mode::shared, Mode::permits}) {
+    INFO(to_string(mode));
+    auto options = renewed_often();
+    options.reentrance = Reentrance::none;
+    options.mode = mode;
+    if (mode == Mode::permits) options.limit = 2;
+    auto one = engine.try_lock("job", options), two = other.try_lock("job", options);
+    auto elsewhere = engine.try_lock("quiet", options);
+    REQUIRE((one && two && elsewhere));
+    for (const auto* name : {"job", "quiet"}) some_rounds_later(database, name);
+    for (const auto* lock : {&*one, &*two, &*elsewhere}) {
+      CHECK_FALSE(lock->wanted());
+      CHECK_FALSE(lock->asked().stop_requested());
+    }
+    {
+      // In line behind both: for a permit as well, of which there is none left.
+      const auto waiting = waiter(other, mode == Mode::permits ? options : LockOptions{});
+      REQUIRE(eventually([&] { return !engine.waiters("job").empty(); }));
+      for (const auto* lock : {&*one, &*two}) {
+        CHECK(eventually([&] { return lock->wanted().has_value(); }));
+        CHECK(eventually([&] { return lock->asked().stop_requested(); }));
+        CHECK(lock->valid());
+      }
+      CHECK_FALSE(elsewhere->wanted());
+      CHECK_FALSE(elsewhere->asked().stop_requested());
+    }
+    for (const auto* lock : {&*one, &*two}) CHECK(eventually([&] { return !lock->wanted(); }));
+    one->release();
+    CHECK_FALSE(one->wanted());
+    two->release();
+  }
+}
+
+TEST_CASE("a reader, or who has a permit, lets go when it is asked to, and who waited comes in") {
+  Database database;
+  auto engine = database.engine(), other = database.engine();
+  for (const auto mode : {Mode::shared, Mode::permits}) {
+    INFO(to_string(mode));
+    auto options = renewed_often();
+    options.reentrance = Reentrance::none;
+    options.mode = mode;
+    if (mode == Mode::permits) options.limit = 1;
+    auto lock = engine.try_lock("job", options);
+    REQUIRE(lock);
+    std::optional<Lock> next;
+    std::jthread waiting([&] { next = other.lock("job", mode == Mode::permits ? options : LockOptions{}); });
+    const auto asked = lock->asked();
+    CHECK(eventually([&] { return asked.stop_requested(); }));
+    CHECK(lock->release() == Released::freed);
+    waiting.join();
+    REQUIRE(next);
+    CHECK(next->token() > lock->token());
+    CHECK_FALSE(next->wanted());
+    next->release();
+  }
+}
+
+TEST_CASE("a lease that several share and that is not renewed hears of others when it is extended") {
+  Database database;
+  auto engine = database.engine();
+  const auto table = database.table();
+  for (const auto mode : {Mode::shared, Mode::permits}) {
+    INFO(to_string(mode));
+    LockOptions options{.mode = mode, .lease = 1h, .renew = false};
+    if (mode == Mode::permits) options.limit = 1;
+    auto lock = engine.try_lock("job", options);
+    REQUIRE(lock);
+    Hand hand(*table, 1);
+    hand.draw();
+    CHECK_FALSE(lock->wanted());
+    lock->extend(1h);
+    CHECK(lock->wanted());
+    CHECK(lock->asked().stop_requested());
+    hand.discard();
+    lock->extend(1h);
+    CHECK_FALSE(lock->wanted());
+    CHECK(lock->release() == Released::freed);
+  }
+}

@@ -29,6 +29,16 @@ expires_at + 1
  AND owner = :owner
 -- to:
 
+-- mutant: fence_forgets_gate
+-- statement: fence_holder
+-- from:
+ AND h.gate = l.owner
+-- to:
+-- statement: fence_holder_text
+-- from:
+ AND h.gate = l.owner
+-- to:
+
 -- mutant: fence_forgets_entry
 -- statement: fence_holder_text
 -- from:
@@ -69,6 +79,13 @@ LAST_INSERT_ID(1)
 SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM
 -- to:
 SELECT 0 FROM
+
+-- mutant: silent_permit
+-- statement: drop_holder
+-- from:
+SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM
+-- to:
+SELECT l.owner IS NULL AND l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM
 
 -- mutant: silent_release_many
 -- statement: release_many
@@ -434,6 +451,16 @@ true
 h.gate = l.owner
 -- to:
 true
+
+-- mutant: late_reader_renewed_by_round
+-- statement: renew_holders
+-- from:
+ AND l.owner = h.gate
+-- to:
+-- statement: renew_holders
+-- from:
+ AND r.gate = l.owner
+-- to:
 
 -- mutant: dead_permit_stays
 -- statement: add_holder

@@ -29,6 +29,16 @@ l.expires_at + 1
  AND l.owner = :owner::text
 -- to:
 
+-- mutant: fence_forgets_gate
+-- statement: fence_holder
+-- from:
+ AND h.gate = l.owner
+-- to:
+-- statement: fence_holder
+-- from:
+ AND h.gate = g.owner
+-- to:
+
 -- mutant: fence_forgets_entry
 -- statement: fence_holder
 -- from:
@@ -69,6 +79,13 @@ l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR t
 (l.owner IS NULL OR l.mode = 'permits') AS wanted
 -- to:
 false AS wanted
+
+-- mutant: silent_permit
+-- statement: drop_holder
+-- from:
+(l.owner IS NULL OR l.mode = 'permits') AS wanted
+-- to:
+l.owner IS NULL AS wanted
 
 -- mutant: silent_release_many
 -- statement: release_many
@@ -416,6 +433,12 @@ outcome = 'released'
 h.token = :token::bigint AND h.gate = g.owner
 -- to:
 h.token = :token::bigint
+
+-- mutant: late_reader_renewed_by_round
+-- statement: renew_holders
+-- from:
+ AND h.gate = g.owner
+-- to:
 
 -- mutant: dead_permit_stays
 -- statement: add_holder

@@ -24,6 +24,17 @@ expires_at + 1
  AND owner = :owner
 -- to:
 
+-- mutant: fence_forgets_gate
+-- statement: fence_holder
+-- from:
+AND owner = (SELECT h.gate FROM
+-- to:
+AND EXISTS (SELECT h.gate FROM
+-- statement: fence_holder_row
+-- from:
+ AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name)
+-- to:
+
 -- mutant: fence_forgets_entry
 -- statement: fence_holder
 -- from:
@@ -324,6 +335,20 @@ SELECT
 -- to:
 
  WHERE
+
+-- mutant: late_reader_renewed_by_round
+-- statement: renew_holders
+-- from:
+ AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name)
+-- to:
+-- statement: renew_holders
+-- from:
+ AND h.gate = l.owner
+-- to:
+-- statement: renew_holders
+-- from:
+ AND l.owner = h.gate
+-- to:
 
 -- mutant: dead_permit_stays
 -- statement: add_holder

@@ -8,6 +8,10 @@
 //   worker watch URL NAME LEASE_MS                         as hold, and says "lost TIME REASON TIMES" when told of the
 //                                                          loss: CLOCK_BOOTTIME in microseconds, and how often by then
 //   worker enter URL NAME NODE LEASE_MS                    likewise, as a process of that node
+//   worker lead URL NAME LEASE_MS LEDGER                   campaign under its process id as label, and say so; add a
+//                                                          line "PID TOKEN BEFORE AFTER" to the file when it leads at a
+//                                                          moment between two times of CLOCK_BOOTTIME in microseconds;
+//                                                          "check" says leads or follows, "end" ends it
 //   worker want URL NAME                                   wait for a lock as the job in DLOCK_JOB, and say how it ended
 //   worker exit URL NAME THREADS                           wait with so many threads on a global engine, for "NAME 0" and
 //                                                          so on, say so, and leave by exit() at the next line on stdin
@@ -117,6 +121,37 @@ int watch(const std::string& url, const std::string& name, dlock::Duration lease
   return 0;
 }
 
+long long boot_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
+}
+
+// Each line is one call, so that a kill leaves no half of it.
+int lead(const std::string& url, const std::string& name, dlock::Duration lease, const std::string& path) {
+  auto options = patient();
+  options.label = std::to_string(::getpid());
+  dlock::Engine engine(url, options);
+  dlock::ElectionOptions campaign;
+  campaign.lock.lease = lease;
+  const int ledger = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  dlock::Election election(engine, name, campaign);
+  std::cout << "campaigns" << std::endl;
+  std::jthread writer([&](const std::stop_token& stop) {
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(2ms)) {
+      const auto term = election.term();
+      const auto before = boot_time();
+      if (!term || !term->valid()) continue;
+      const auto line = options.label + ' ' + std::to_string(dlock::number(term->token())) + ' ' +
+                        std::to_string(before) + ' ' + std::to_string(boot_time()) + '\n';
+      if (::write(ledger, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::_Exit(3);
+    }
+  });
+  for (std::string line; std::getline(std::cin, line) && line != "end";)
+    if (line == "check") std::cout << (election.is_leader() ? "leads" : "follows") << std::endl;
+  return 0;
+}
+
 int want(const std::string& url, const std::string& name) {
   const dlock::Job::Scope here(dlock::Job::from_environment());
   dlock::Engine engine(url, patient());
@@ -160,6 +195,7 @@ int main(int argc, char** argv) {
       return hold(arguments.at(1), arguments.at(2), ms(3), ms(4), patient(), arguments.size() > 5 ? ms(5) : 0ms);
     if (arguments.at(0) == "want") return want(arguments.at(1), arguments.at(2));
     if (arguments.at(0) == "watch") return watch(arguments.at(1), arguments.at(2), ms(3));
+    if (arguments.at(0) == "lead") return lead(arguments.at(1), arguments.at(2), ms(3), arguments.at(4));
     if (arguments.at(0) == "exit")
       return exit_while_waiting(arguments.at(1), arguments.at(2), std::stoi(arguments.at(3)));
     if (arguments.at(0) == "enter") {

@@ -126,6 +126,39 @@ TEST_CASE("list and inspect say how many hold a lock, and in which mode") {
   CHECK_MESSAGE((busy.code == 75 && busy.says("is held by second and 1 more")), busy.out);
 }
 
+TEST_CASE(
+    "list and inspect say how many permits of a name are taken, and of how many, and nothing of the kind of others") {
+  Database database;
+  auto engine = database.engine({.reentrance = Reentrance::none});
+  const auto tool = [&](std::vector<std::string> arguments) {
+    return dlock_tool(database.url(), std::move(arguments)).out;
+  };
+  const auto alone = engine.try_lock("alone");
+  CHECK_MESSAGE(tool({"list"}).find("PERMITS") == std::string::npos, tool({"list"}));
+  CHECK(tool({"inspect", "alone"}).find("permits") == std::string::npos);
+  auto two = engine.try_lock("gpu", {.mode = Mode::permits, .permits = 2, .limit = 3});
+  REQUIRE((alone && two));
+  const auto list = tool({"list"});
+  CHECK_MESSAGE(list.substr(0, list.find('\n')).ends_with("WAITERS  PERMITS"), list);
+  CHECK_MESSAGE(list.find("  2 of 3\n") != std::string::npos, list);
+  CHECK_MESSAGE(list.find("  -\n") != std::string::npos, list);
+  const auto text = tool({"inspect", "gpu"});
+  CHECK_MESSAGE(text.find("permits:   2 of 3\n") != std::string::npos, text);
+  const auto json = Json::parse(tool({"inspect", "gpu", "--format", "json"}));
+  CHECK(json["permits"] == 2);
+  CHECK(json["limit"] == 3);
+  const auto other = Json::parse(tool({"inspect", "alone", "--format", "json"}));
+  CHECK(other["permits"] == 0);
+  CHECK(other["limit"] == 0);
+  CHECK(Json::parse(tool({"list", "gpu", "--format", "json"}))["locks"][0]["limit"] == 3);
+  // The limit is that of the last one that came.
+  const auto one = engine.try_lock("gpu", {.mode = Mode::permits, .limit = 5});
+  REQUIRE(one);
+  CHECK(tool({"list"}).find("  3 of 5\n") != std::string::npos);
+  two->release();
+  CHECK(tool({"inspect", "gpu"}).find("permits:   1 of 5\n") != std::string::npos);
+}
+
 TEST_CASE("what does not go together, or can never be granted, is refused with the values and the rule") {
   Database database;
   const auto check_refused = [&](const std::vector<std::string>& options, const std::string& text) {

@@ -255,3 +255,59 @@ TEST_CASE("the status file settles what the exit code leaves open") {
   CHECK(status()["child_status"].is_null());
   lock->release();
 }
+
+TEST_CASE("after a run that was killed the name stays closed for the delay, and after one that has ended it is open") {
+  Database database;
+  const auto url = database.url();
+  const auto try_run = [&] { return dlock_tool(url, {"run", "-n", "job", "--", "true"}); };
+  CHECK(dlock_tool(url, {"run", "--ttl", "30s", "--delay-after-loss", "1h", "job", "--", "false"}).code == 1);
+  CHECK(try_run().code == 0);
+  auto killed = dlock_at(
+      url, {"run", "--ttl", "30s", "--delay-after-loss", "1h", "job", "--", "sh", "-c", "echo $$; exec sleep 60"});
+  const auto pid = first_pid(killed);
+  REQUIRE(pid > 0);
+  killed.signal(SIGKILL);
+  CHECK(killed.wait() == killed_by(SIGKILL));
+  CHECK(eventually([&] { return !alive(pid); }));
+  database.admin().age("job", 31s);
+  const auto closed = try_run();
+  CHECK(closed.code == 75);
+  CHECK_MESSAGE(closed.says("\"job\" is held by"), closed.out);
+  database.admin().age("job", 55min);
+  CHECK(try_run().code == 75);
+  database.admin().age("job", 5min);
+  CHECK(try_run().code == 0);
+}
+
+TEST_CASE("what was acquired with a delay and ran out is closed for it, and opened by a late release") {
+  Database database;
+  const auto url = database.url();
+  const auto acquire = [&](const char* name) {
+    return dlock_tool(url, {"acquire", "-n", name, "--ttl", "30s", "--delay-after-loss", "1h"});
+  };
+  const auto taken = acquire("job");
+  REQUIRE_MESSAGE(taken.code == 0, taken.out);
+  database.admin().age("job", 31s);
+  CHECK(dlock_tool(url, {"run", "-n", "job", "--", "true"}).code == 75);
+  const auto grant = taken.out.substr(0, taken.out.find('\n'));
+  CHECK(dlock_tool(url, {"release", "job", "--token", grant}).code == 0);
+  CHECK(dlock_tool(url, {"run", "-n", "job", "--", "true"}).code == 0);
+  REQUIRE(acquire("left").code == 0);
+  database.admin().age("left", 1h + 31s);
+  CHECK(dlock_tool(url, {"run", "-n", "left", "--", "true"}).code == 0);
+}
+
+TEST_CASE("a delay that is no length, or cannot be kept, is refused with its value") {
+  Database database;
+  for (const std::string delay : {"soon", "-1s", "4000d"}) {
+    const auto ran = dlock_tool(database.url(), {"run", "--delay-after-loss", delay, "job", "--", "true"});
+    CHECK_MESSAGE(ran.code == 125, ran.out);
+    CHECK_MESSAGE(ran.lines() == 1, ran.out);
+    CHECK_MESSAGE((ran.says("--delay-after-loss") && ran.says("\"" + delay + "\"")), ran.out);
+  }
+  const auto endless =
+      dlock_tool(database.url(), {"acquire", "-n", "job", "--ttl", "until-released", "--delay-after-loss", "15s"});
+  CHECK_MESSAGE(endless.code == 2, endless.out);
+  CHECK_MESSAGE(endless.says("delay"), endless.out);
+  CHECK_FALSE(database.admin().exists("job"));
+}

@@ -52,7 +52,17 @@ std::string last_run(const LastRun& last) {
                      shown(last.ended - last.begun));
 }
 
-// Three columns more, where there is something to be said in them.
+// Of a name that is held as permits.
+std::string permits(const Holder& row) { return fmt::format("{} of {}", row.permits, row.limit); }
+
+// One column more, where there is something to be said in it.
+void add_permits(const std::vector<Holder>& rows, std::vector<std::vector<std::string>>& lines) {
+  if (std::none_of(rows.begin(), rows.end(), [](const Holder& row) { return row.limit > 0; })) return;
+  lines.front().emplace_back("PERMITS");
+  for (std::size_t i = 0; i < rows.size(); ++i) lines[i + 1].push_back(rows[i].limit > 0 ? permits(rows[i]) : "-");
+}
+
+// Three columns more, likewise.
 void add_last_runs(const std::vector<Holder>& rows, std::vector<std::vector<std::string>>& lines) {
   if (std::none_of(rows.begin(), rows.end(), [](const Holder& row) { return row.last_run.has_value(); })) return;
   for (const char* title : {"LAST", "ENDED", "OUTCOME"}) lines.front().emplace_back(title);
@@ -109,6 +119,7 @@ std::string as_table(const std::vector<Holder>& rows) {
     lines.push_back({printable(row.name), printable(who(row)), std::to_string(number(row.token)),
                      has_holder(row) ? shown(row.held) : "-", left(row), std::string(to_string(row.state)),
                      std::to_string(row.waiters)});
+  add_permits(rows, lines);
   add_last_runs(rows, lines);
   return in_columns(lines);
 }
@@ -134,6 +145,7 @@ std::string as_lines(const Holder& row) {
                                              : fmt::format("owner:     {}\n", row.owner),
                         shown(row.held), length(row, row.lease), left(row), row.entries);
   else if (row.state == State::closed) text += fmt::format("opens in:  {}\n", shown(row.left));
+  if (row.limit > 0) text += fmt::format("permits:   {}\n", permits(row));
   if (row.passed_on) text += "passed on: in its process, under tokens up to this one\n";
   if (row.last_run) text += last_run(*row.last_run);
   if (row.waiters > 0) text += fmt::format("waiters:   {}\n", row.waiters);
@@ -156,6 +168,8 @@ Json as_json(const Holder& row) {
                        {"passed_on", row.passed_on},
                        {"until_released", has_holder(row) && row.lease >= until_released},
                        {"entries", row.entries},
+                       {"permits", row.permits},
+                       {"limit", row.limit},
                        {"waiters", row.waiters},
                        {"metadata", row.metadata},
                        {"kept", row.kept},

@@ -17,7 +17,8 @@ std::string who(const Holder& row);
 // For how much longer it is held or closed; "-": neither.
 std::string left(const Holder& row);
 
-// NAME OWNER TOKEN HELD LEFT STATE WAITERS, in columns; and LAST ENDED OUTCOME, where a row tells of its last run.
+// NAME OWNER TOKEN HELD LEFT STATE WAITERS, in columns; PERMITS, where a row has some; and LAST ENDED OUTCOME, where a
+// row tells of its last run.
 std::string as_table(const std::vector<Holder>& rows);
 
 // BEGUN ENDED HELD TOKEN MODE WHO OUTCOME, in columns.

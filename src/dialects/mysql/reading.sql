@@ -23,7 +23,15 @@ SELECT name, node, owner, label, meta, token,
            AND (w.ticket = 0 OR w.ticket > l.served_ticket)),
        kept, acquired_at, expires_at, IF(ended_token = token, outcome, ''), reason,
        IF(owner IS NOT NULL AND mode <> '', mode, 'exclusive'), owner IS NOT NULL AND
-         (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff')
+         (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff'),
+       CAST(COALESCE((SELECT SUM(h.permits) FROM {{holder}} h
+                       WHERE l.mode = 'permits' AND h.name = l.name AND h.gate = l.owner
+                         AND GREATEST(h.expires_at, h.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0)
+            AS SIGNED),
+       COALESCE((SELECT h.permit_limit FROM {{holder}} h
+                  WHERE l.mode = 'permits' AND h.name = l.name AND h.gate = l.owner
+                    AND GREATEST(h.expires_at, h.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                  ORDER BY h.acquired_at DESC, h.token DESC LIMIT 1), 0)
   FROM {{lock}} l WHERE name = :name AND name <> '';
 
 -- name: list(prefix) -> fresh
@@ -48,6 +56,14 @@ SELECT name, node, owner, label, meta, token,
            AND (w.ticket = 0 OR w.ticket > l.served_ticket)),
        kept, acquired_at, expires_at, IF(ended_token = token, outcome, ''), reason,
        IF(owner IS NOT NULL AND mode <> '', mode, 'exclusive'), owner IS NOT NULL AND
-         (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff')
+         (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff'),
+       CAST(COALESCE((SELECT SUM(h.permits) FROM {{holder}} h
+                       WHERE l.mode = 'permits' AND h.name = l.name AND h.gate = l.owner
+                         AND GREATEST(h.expires_at, h.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0)
+            AS SIGNED),
+       COALESCE((SELECT h.permit_limit FROM {{holder}} h
+                  WHERE l.mode = 'permits' AND h.name = l.name AND h.gate = l.owner
+                    AND GREATEST(h.expires_at, h.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                  ORDER BY h.acquired_at DESC, h.token DESC LIMIT 1), 0)
   FROM {{lock}} l WHERE name <> '' AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix
  ORDER BY name;

@@ -18,7 +18,14 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
        s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason,
        CASE WHEN s.owner IS NOT NULL AND s.mode <> '' THEN s.mode ELSE 'exclusive' END,
        CASE WHEN s.owner IS NOT NULL AND
-         (s.actor LIKE '%0000000000000000' OR s.actor LIKE '%ffffffffffffffff') THEN 1 ELSE 0 END::bigint
+         (s.actor LIKE '%0000000000000000' OR s.actor LIKE '%ffffffffffffffff') THEN 1 ELSE 0 END::bigint,
+       coalesce((SELECT sum(h.permits) FROM {{holder}} AS h
+                  WHERE s.mode = 'permits' AND h.name = s.name AND h.gate = s.owner
+                    AND greatest(h.expires_at, h.reopens_at) > s.now), 0)::bigint,
+       coalesce((SELECT h.permit_limit FROM {{holder}} AS h
+                  WHERE s.mode = 'permits' AND h.name = s.name AND h.gate = s.owner
+                    AND greatest(h.expires_at, h.reopens_at) > s.now
+                  ORDER BY h.acquired_at DESC, h.token DESC LIMIT 1), 0)
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name = :name::text AND l.name <> '' OFFSET 0) AS s;
 
@@ -39,7 +46,14 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
        s.kept, s.acquired_at, s.expires_at, CASE WHEN s.ended_token = s.token THEN s.outcome ELSE '' END, s.reason,
        CASE WHEN s.owner IS NOT NULL AND s.mode <> '' THEN s.mode ELSE 'exclusive' END,
        CASE WHEN s.owner IS NOT NULL AND
-         (s.actor LIKE '%0000000000000000' OR s.actor LIKE '%ffffffffffffffff') THEN 1 ELSE 0 END::bigint
+         (s.actor LIKE '%0000000000000000' OR s.actor LIKE '%ffffffffffffffff') THEN 1 ELSE 0 END::bigint,
+       coalesce((SELECT sum(h.permits) FROM {{holder}} AS h
+                  WHERE s.mode = 'permits' AND h.name = s.name AND h.gate = s.owner
+                    AND greatest(h.expires_at, h.reopens_at) > s.now), 0)::bigint,
+       coalesce((SELECT h.permit_limit FROM {{holder}} AS h
+                  WHERE s.mode = 'permits' AND h.name = s.name AND h.gate = s.owner
+                    AND greatest(h.expires_at, h.reopens_at) > s.now
+                  ORDER BY h.acquired_at DESC, h.token DESC LIMIT 1), 0)
   FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
           FROM {{lock}} AS l WHERE l.name <> '' AND starts_with(l.name, :prefix::text) OFFSET 0) AS s
  ORDER BY s.name;

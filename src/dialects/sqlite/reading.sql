@@ -12,7 +12,14 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
          WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
        kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason,
        CASE WHEN owner IS NOT NULL AND mode <> '' THEN mode ELSE 'exclusive' END,
-       owner IS NOT NULL AND (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff')
+       owner IS NOT NULL AND (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff'),
+       coalesce((SELECT sum(h.permits) FROM {{holder}} AS h
+                  WHERE s.mode = 'permits' AND h.name = s.name AND h.gate = s.owner
+                    AND max(h.expires_at, h.reopens_at) > s.now), 0),
+       coalesce((SELECT h.permit_limit FROM {{holder}} AS h
+                  WHERE s.mode = 'permits' AND h.name = s.name AND h.gate = s.owner
+                    AND max(h.expires_at, h.reopens_at) > s.now
+                  ORDER BY h.acquired_at DESC, h.token DESC LIMIT 1), 0)
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
@@ -32,7 +39,14 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
          WHERE w.name = s.name AND w.expires_at > s.now AND (w.ticket = 0 OR w.ticket > s.served_ticket)),
        kept, acquired_at, expires_at, CASE WHEN ended_token = token THEN outcome ELSE '' END, reason,
        CASE WHEN owner IS NOT NULL AND mode <> '' THEN mode ELSE 'exclusive' END,
-       owner IS NOT NULL AND (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff')
+       owner IS NOT NULL AND (actor LIKE '%0000000000000000' OR actor LIKE '%ffffffffffffffff'),
+       coalesce((SELECT sum(h.permits) FROM {{holder}} AS h
+                  WHERE s.mode = 'permits' AND h.name = s.name AND h.gate = s.owner
+                    AND max(h.expires_at, h.reopens_at) > s.now), 0),
+       coalesce((SELECT h.permit_limit FROM {{holder}} AS h
+                  WHERE s.mode = 'permits' AND h.name = s.name AND h.gate = s.owner
+                    AND max(h.expires_at, h.reopens_at) > s.now
+                  ORDER BY h.acquired_at DESC, h.token DESC LIMIT 1), 0)
   FROM (SELECT r.*, CASE WHEN r.owner IS NOT NULL AND r.expires_at > r.now THEN 'held'
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'

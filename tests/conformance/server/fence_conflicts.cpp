@@ -6,8 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <exception>
 #include <future>
+#include <optional>
 #include <string>
 
 using namespace dlock;
@@ -169,5 +171,47 @@ TEST_CASE("a second lock whose row is locked is a conflict of all of the work, w
     CHECK(runs == 2);
     CHECK(scene.stored() == 1);
     check_same_session(caller);
+  }
+}
+
+TEST_CASE("a fence that meets its name locked while its place is taken by somebody else stores nothing") {
+  Scene scene;
+  auto patient = scene.database->engine({.reentrance = Reentrance::none, .timeouts = {.request = far_longer()}});
+  auto other = scene.database->engine({.reentrance = Reentrance::none});
+  auto& admin = scene.database->admin();
+  const LockOptions permit{.mode = Mode::permits, .limit = 2, .lease = 1h, .renew = false};
+  for (const auto& beginning : scene.database.server().beginnings()) {
+    for (const bool native : {true, false}) {
+      INFO((native ? "native" : "runner") << ", " << beginning.name);
+      const auto beside = other.lock("gpu", permit);
+      auto dies = patient.lock("gpu", permit);
+      Caller caller(scene.database.server());
+      caller.begin(beginning);
+      caller.run("INSERT INTO app VALUES (1, 1)");
+      // As one that comes counts it out: with the name locked, which stays held by the other one.
+      admin.block("gpu");
+      admin.run("DELETE FROM resource_lock_holder WHERE owner = '" + dies.owner() + "'");
+      std::atomic<bool> asked{false}, fenced{false};
+      auto fence = std::async(std::launch::async, [&] {
+        asked = true;
+        try {
+          native ? dies.fence(caller.native()) : dies.fence(caller.runner());
+          fenced = true;
+        } catch (const Error& error) { return std::optional(error.fault()); } catch (const std::exception&) {
+        }  // a runner passes on what its driver throws
+        return std::optional<Fault>();
+      });
+      CHECK(eventually([&] { return asked.load(); }));
+      // Where the server can tell, it waits by now. Where it does not, it has to find the same.
+      static_cast<void>(eventually([&] { return scene.database.server().somebody_waits(); }, 200ms));
+      admin.run("COMMIT");
+      const auto refused = fence.get();
+      CHECK_FALSE(fenced);
+      if (!beginning.early_snapshot) CHECK(refused == Fault::lost);
+      run_anyway(caller, "COMMIT");
+      CHECK(scene.stored() == 0);
+      CHECK(beside.valid());
+      CHECK(dies.release() == Released::was_lost);
+    }
   }
 }
