@@ -541,3 +541,15 @@ false
 CASE WHEN :mode::text = 'node' AND l.owner IS NOT NULL AND l.expires_at > h.acquired_at THEN l.served_ticket
 -- to:
 CASE WHEN false THEN l.served_ticket
+
+-- mutant: counted_without_gate
+-- statement: add_holder
+-- from:
+OR l.node = :node::text))) FOR UPDATE;
+-- to:
+OR l.node = :node::text)));
+-- statement: add_holder
+-- from:
+l.xmax::text = (txid_current_if_assigned() & 4294967295)::text
+-- to:
+(true OR l.name = '')

@@ -59,6 +59,19 @@ class Hand {
     return *this;
   }
 
+  // As one of those who read.
+  Hand& reading() {
+    mode_ = Mode::shared;
+    return *this;
+  }
+  // As one that wants so many permits of as many as there are.
+  Hand& wanting(std::int64_t permits, std::int64_t limit) {
+    mode_ = Mode::permits;
+    permits_ = permits;
+    limit_ = limit;
+    return *this;
+  }
+
   std::int64_t draw(Duration ttl = std::chrono::hours{1}) {
     return ticket_ = patiently([&] { return table_.waiting().draw(wait(store::Wait::Mode::fifo, ttl), soon()); });
   }
@@ -86,6 +99,8 @@ class Hand {
     });
   }
   store::Availability look() { return table_.look(name_.text(), ticket_, soon()); }
+  // In the mode in which it wants the name.
+  store::Availability look_in_mode() { return table_.look_for(ask(ticket_, {}), soon()); }
   std::optional<Token> hand_over(Hand& to, Duration at_least = {}, std::int64_t tokens = 1) {
     const store::LeaseKey from{name_.text(), owner_, token_};
     if (!patiently([&] { return table_.waiting().hand_over(from, to.ask(to.ticket_, at_least), tokens, soon()); }))
@@ -120,6 +135,8 @@ class Hand {
     store::AcquireRequest ask{name_, owner_, "node", "label", actor_, std::chrono::hours{1}, at_least, "meta"};
     ask.ticket = ticket;
     ask.mode = mode_;
+    ask.permits = permits_;
+    ask.limit = limit_;
     return ask;
   }
   bool acquire_with(std::int64_t ticket, Duration at_least) {
@@ -136,7 +153,7 @@ class Hand {
   store::LockTable& table_;
   const Name name_;
   std::string owner_, actor_;
-  std::int64_t ticket_ = 0;
+  std::int64_t ticket_ = 0, permits_ = 1, limit_ = 0;
   Token token_{};
   Mode mode_ = Mode::exclusive;
 };

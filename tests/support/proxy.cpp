@@ -17,6 +17,7 @@
 #include <limits>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -81,6 +82,7 @@ struct Pair {
   std::deque<Late> late{};
   enum class Held { no, yes, let_go } held = Held::no;
   std::string kept{};
+  std::optional<std::size_t> bytes_to_cut{};
 };
 
 }  // namespace
@@ -100,6 +102,8 @@ struct Proxy::State {
   std::size_t allowance = unbounded;  // of new connections
   std::vector<std::size_t> last_bursts;
   std::string sent;
+  std::optional<std::size_t> cut_after;
+  bool cut_noticed = false;
   Undoer::Order undo;
   std::size_t undo_gap = 0, undo_again = 0;
   // The thread's own:
@@ -140,6 +144,11 @@ struct Proxy::State {
   bool forward(Pair& pair, bool from_client) {
     std::array<char, 65536> buffer;
     const auto count = ::recv(from_client ? pair.client : pair.server, buffer.data(), buffer.size(), 0);
+    if (pair.client < 0 && count > 0) return true;  // it was cut off: nobody hears that any more
+    if (count <= 0 && pair.client < 0) {
+      const std::lock_guard guard(mutex);
+      cut_noticed = true;
+    }
     if (count <= 0) return false;
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(count));
     if (pair.held == Pair::Held::let_go) {
@@ -182,6 +191,10 @@ struct Proxy::State {
         pair.kept = bytes;
         return true;
       }
+      if (cut_after) {
+        pair.bytes_to_cut = *cut_after;
+        cut_after.reset();
+      }
       if (begun > 0 && lose_request) {
         lose_request = false;
         return false;
@@ -200,7 +213,19 @@ struct Proxy::State {
         undo.gap = undo_gap;
       }
     }
+    if (pair.bytes_to_cut) return deliver_until_cut(pair, bytes);
     return send_all(pair.server, bytes);
+  }
+
+  bool deliver_until_cut(Pair& pair, std::string_view bytes) {
+    const auto some = bytes.substr(0, *pair.bytes_to_cut);
+    *pair.bytes_to_cut -= some.size();
+    send_all(pair.server, some);
+    if (*pair.bytes_to_cut > 0) return true;
+    ::shutdown(pair.server, SHUT_WR);
+    ::close(pair.client);
+    pair.client = -1;
+    return true;
   }
 
   bool answer(Pair& pair, std::string_view bytes) {
@@ -430,6 +455,16 @@ void Proxy::lose_next_request() {
 }
 void Proxy::hold_next_request() {
   state_->change([&] { state_->hold_next = true; });
+}
+void Proxy::cut_next_after(std::size_t bytes) {
+  state_->change([&] {
+    state_->cut_after = bytes;
+    state_->cut_noticed = false;
+  });
+}
+bool Proxy::cut_was_noticed() const {
+  const std::lock_guard guard(state_->mutex);
+  return state_->cut_noticed;
 }
 bool Proxy::holds() const {
   const std::lock_guard guard(state_->mutex);

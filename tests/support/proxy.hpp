@@ -68,6 +68,10 @@ class Proxy {
   // The next request never reaches the server, and its connection ends.
   void lose_next_request();
   bool lost_it() const;  // since then
+  // Of what the next client says that says anything, so many bytes reach the server; then it is cut off, and the server
+  // is told that nothing more comes.
+  void cut_next_after(std::size_t bytes);
+  bool cut_was_noticed() const;  // since then: the server has ended that connection
   // The next request that is a transaction of several statements is undone in that place: see Undoer. `times`: and the
   // next ones of this kind, in the same place.
   void undo_next_transaction(std::size_t gap, std::size_t times = 1);

@@ -330,12 +330,21 @@ class DatabasePlace final : public ServerPlace {
                       ".resource_lock WHERE get_lock(" + gate + ", 60) + release_lock(" + gate + ") > 0";
     return server_.url(server_.address, views, server_.user, server_.password);
   }
-  void hold_back() override {
-    gate_ = server_.connect(name_);
+  void hold_back() override { hold_back_by(server_.connect(name_)); }
+  void hold_back_by(std::unique_ptr<soci::session> gate) {
+    gate_ = std::move(gate);
     long long taken = 0;
     *gate_ << "SELECT get_lock('" + name_ + "', 10)", soci::into(taken);
   }
   void let_go() override { gate_.reset(); }
+  std::string url_to_hold_writes() override { return url_of_role({"ALL"}); }
+  void hold_writes(const std::string& table, const std::string& way) override {
+    const auto gate = "'" + name_ + "'", role = roles_.back().substr(0, roles_.back().find('@'));
+    *watching_ << "CREATE TRIGGER dlock_test_hold BEFORE " + way + " ON " + table +
+                      " FOR EACH ROW DO IF(SUBSTRING_INDEX(user(), '@', 1) = " + role + ", get_lock(" + gate +
+                      ", 60) + release_lock(" + gate + "), 0)";
+    hold_back_by(connect());
+  }
   std::string wait_for_locks() const override {
     return "SET SESSION innodb_lock_wait_timeout = 77, lock_wait_timeout = 78";
   }

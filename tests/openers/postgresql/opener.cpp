@@ -337,6 +337,18 @@ class DatabasePlace final : public ServerPlace {
     *watching_ << "CREATE TRIGGER dlock_test_wait BEFORE INSERT ON resource_lock FOR EACH ROW "
                   "EXECUTE FUNCTION dlock_test_wait()";
   }
+  std::string url_to_hold_writes() override { return url_of_role({"ALL"}); }
+  void hold_writes(const std::string& table, const std::string& way) override {
+    *watching_ << "CREATE TABLE dlock_test_gate (open boolean)";
+    *watching_ << "GRANT SELECT ON dlock_test_gate TO " + roles_.back();
+    *watching_ << "CREATE FUNCTION dlock_test_hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN LOOP EXIT WHEN "
+                  "session_user <> '" +
+                      roles_.back() +
+                      "' OR EXISTS (SELECT FROM dlock_test_gate); PERFORM pg_sleep(0.005); END LOOP; "
+                      "IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END $$";
+    *watching_ << "CREATE TRIGGER dlock_test_hold BEFORE " + way + " ON " + table +
+                      " FOR EACH ROW EXECUTE FUNCTION dlock_test_hold()";
+  }
   std::vector<std::string> session_traces() const override {
     // The name of the application is the pooler's doing, and the digits are this client library's.
     return {

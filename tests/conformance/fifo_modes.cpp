@@ -1,0 +1,235 @@
+// This file knows the promise that a line of those who wait in turn keeps its order whatever they want the name for:
+// readers, writers and permits of any weight.
+#include "support/database.hpp"
+#include "support/eventually.hpp"
+#include "support/hands.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <thread>
+#include <vector>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+LockOptions in_turn(Mode mode = Mode::exclusive, std::int64_t permits = 1, std::int64_t limit = 0) {
+  LockOptions options;
+  options.mode = mode;
+  options.permits = permits;
+  options.limit = limit;
+  options.fairness = Fairness::fifo;
+  options.reentrance = Reentrance::none;
+  return options;
+}
+
+LockOptions reader() { return in_turn(Mode::shared); }
+LockOptions writer() { return in_turn(); }
+LockOptions permits(std::int64_t many) { return in_turn(Mode::permits, many, 3); }
+
+// One in the line: is let in, stays until it is told to leave, and keeps the token under which it was in.
+struct Guest {
+  std::atomic<long long> token{0};
+  std::atomic<bool> leave{false}, left{false};
+  std::jthread thread{};
+
+  bool inside() const { return token != 0 && !left; }
+  void let_go() {
+    leave = true;
+    leave.notify_all();
+    CHECK(eventually([&] { return left.load(); }));
+  }
+};
+
+// Those who wait for "job" on several engines, in the order in which they came.
+class Line {
+ public:
+  explicit Line(std::vector<Engine>& engines) : engines_(engines) {}
+  ~Line() {
+    for (auto& guest : guests_) {
+      guest.leave = true;
+      guest.leave.notify_all();
+    }
+  }
+
+  void join(const LockOptions& wish) {
+    auto& engine = engines_[guests_.size() % engines_.size()];
+    const auto tickets = waiting();
+    auto& guest = guests_.emplace_back();
+    guest.thread = std::jthread([&engine, &guest, wish] {
+      auto lock = engine.try_lock_for("job", 4min, wish);
+      if (!lock) return;
+      guest.token = number(lock->token());
+      guest.leave.wait(false);
+      lock->release();
+      guest.left = true;
+    });
+    REQUIRE(eventually([&] { return waiting() == tickets + 1; }));
+  }
+
+  std::size_t waiting() {
+    std::size_t tickets = 0;
+    for (const auto& one : engines_.front().waiters("job")) tickets += one.ticket != 0 ? 1 : 0;
+    return tickets;
+  }
+  Guest& operator[](std::size_t i) { return guests_[i]; }
+  std::size_t inside() const {
+    return static_cast<std::size_t>(
+        std::count_if(guests_.begin(), guests_.end(), [](const Guest& guest) { return guest.inside(); }));
+  }
+  // Whether each was let in after all who had come before it: tokens grow with every grant.
+  bool kept_its_order() const {
+    return std::is_sorted(guests_.begin(), guests_.end(),
+                          [](const Guest& one, const Guest& other) { return one.token < other.token; });
+  }
+
+ private:
+  std::vector<Engine>& engines_;
+  std::deque<Guest> guests_;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a line of readers, writers and permits is let in in its order, those together who may be beside each other") {
+  for (const std::size_t processes : {1U, 3U}) {
+    INFO(processes << " engines");
+    Database database;
+    std::vector<Engine> engines;
+    for (std::size_t i = 0; i < processes; ++i)
+      engines.push_back(database.engine({.reentrance = Reentrance::none, .polling = {.longest = 50ms}}));
+    auto stranger = database.engine({.reentrance = Reentrance::none});
+    auto first = stranger.try_lock("job");
+    REQUIRE(first);
+    Line line(engines);
+    const std::vector<std::vector<LockOptions>> groups{{reader(), reader(), reader()},
+                                                       {writer()},
+                                                       {reader()},
+                                                       {permits(2), permits(1)},
+                                                       {permits(3)},
+                                                       {permits(1), permits(1)},
+                                                       {permits(3)},
+                                                       {writer()},
+                                                       {writer()},
+                                                       {reader(), reader()}};
+    for (const auto& group : groups)
+      for (const auto& wish : group) line.join(wish);
+    first->release();
+    std::size_t next = 0, waiting = line.waiting();
+    for (const auto& group : groups) {
+      const auto begin = next;
+      next += group.size();
+      const auto together = [&] {
+        for (auto i = begin; i < next; ++i)
+          if (!line[i].inside()) return false;
+        return true;
+      };
+      REQUIRE(eventually(together));
+      CHECK(line.inside() == group.size());
+      waiting -= group.size();
+      // Each leaves by itself: what comes free with it is not for somebody further back, nor for who does not queue.
+      for (auto i = begin; i < next; ++i) {
+        if (waiting > 0)
+          for (const auto& wish : {reader(), writer(), permits(1)}) CHECK_FALSE(stranger.try_lock("job", wish));
+        CHECK(line.inside() == next - i);
+        line[i].let_go();
+      }
+    }
+    CHECK(line.kept_its_order());
+    CHECK(eventually([&] { return line.waiting() == 0; }));
+  }
+}
+
+TEST_CASE("who wants several permits and is the first in line is not passed by who wants one, although that is free") {
+  Database database;
+  const auto table = database.table();
+  Hand holder(*table, 1), heavy(*table, 2), light(*table, 3), last(*table, 4);
+  for (auto* one : {&holder, &light, &last}) one->wanting(1, 3);
+  heavy.wanting(3, 3);
+  REQUIRE(holder.acquire());
+  heavy.draw();
+  light.draw();
+  CHECK_FALSE(light.look_in_mode().free);
+  CHECK_FALSE(light.acquire());  // two are free
+  CHECK_FALSE(last.barge());
+  CHECK_FALSE(heavy.acquire());
+  CHECK(holder.release());
+  CHECK_FALSE(light.acquire());  // all of them
+  CHECK(heavy.look_in_mode().free);
+  CHECK(heavy.acquire());
+  last.draw();
+  CHECK_FALSE(light.acquire());
+  CHECK(heavy.release());
+  CHECK_FALSE(last.acquire());
+  CHECK(light.acquire());
+  CHECK(last.acquire());
+  CHECK(light.release());
+  CHECK(last.release());
+}
+
+TEST_CASE("a reader does not pass a writer that is before it in line, nor a writer a reader, at any look of theirs") {
+  Database database;
+  const auto table = database.table();
+  Hand inside(*table, 1), one(*table, 2), writer(*table, 3), behind(*table, 4), other_writer(*table, 5);
+  for (auto* reader : {&inside, &one, &behind}) reader->reading();
+  REQUIRE(inside.acquire());
+  one.draw();
+  writer.draw();
+  behind.draw();
+  other_writer.draw();
+  CHECK_FALSE(behind.look_in_mode().free);
+  CHECK_FALSE(behind.acquire());  // though it is readers who are inside
+  CHECK(one.look_in_mode().free);
+  CHECK(one.acquire());
+  CHECK_FALSE(behind.acquire());
+  CHECK_FALSE(writer.acquire());
+  CHECK(inside.release());
+  CHECK(one.release());
+  CHECK_FALSE(behind.acquire());
+  CHECK_FALSE(other_writer.acquire());
+  CHECK(writer.acquire());
+  CHECK(writer.release());
+  CHECK_FALSE(other_writer.acquire());
+  CHECK(behind.acquire());
+  CHECK_FALSE(other_writer.acquire());
+  CHECK(behind.release());
+  CHECK(other_writer.acquire());
+  CHECK(other_writer.release());
+}
+
+TEST_CASE("when the first in line gives up, those come in whom only its place kept out, each of them") {
+  Database database;
+  std::vector<Engine> engines;
+  for (int i = 0; i < 2; ++i)
+    engines.push_back(database.engine({.reentrance = Reentrance::none, .polling = {.longest = 50ms}}));
+  auto other = database.engine({.reentrance = Reentrance::none});
+  struct Case {
+    LockOptions held, impatient, patient;
+  };
+  for (const auto& wishes : {Case{permits(1), permits(3), permits(1)}, Case{reader(), writer(), reader()}}) {
+    auto held = other.try_lock("job", wishes.held);
+    REQUIRE(held);
+    std::stop_source stop;
+    std::optional<Lock> granted;
+    std::jthread impatient([&] { granted = other.lock(stop.get_token(), "job", wishes.impatient); });
+    Line line(engines);
+    REQUIRE(eventually([&] { return line.waiting() == 1; }));
+    line.join(wishes.patient);
+    line.join(wishes.patient);
+    CHECK(line.inside() == 0);
+    stop.request_stop();
+    CHECK(eventually([&] { return line.inside() == 2; }));
+    impatient.join();
+    CHECK_FALSE(granted);
+    CHECK(held->valid());
+    line[0].let_go();
+    line[1].let_go();
+    CHECK(line.kept_its_order());
+    held->release();
+  }
+}
