@@ -1,4 +1,4 @@
-# This file knows how every target of this project is compiled.
+# How every target of this project is compiled.
 
 # ccache where it is there: the same sources are built in several forms.
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -1,4 +1,4 @@
-# This file knows how a folder under src/dialects becomes a database this library speaks.
+# How a folder under src/dialects becomes a database this library speaks.
 #
 # A folder's dialect.cmake calls
 #   dlock_dialect(FOUND <bool> LIBRARIES <targets…> MISSING <what to install>

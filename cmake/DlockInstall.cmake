@@ -1,4 +1,4 @@
-# This file knows what is installed, and how the installed package finds what it needs. Everything in the installed tree
+# What is installed, and how the installed package finds what it needs. Everything in the installed tree
 # is found relative to where it stands, so the tree may be moved.
 #
 # All headers are installed, also the adapters of databases that were not built: each includes its own vendor only.

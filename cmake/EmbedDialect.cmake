@@ -1,4 +1,4 @@
-# This file knows how the .sql texts of one dialect become C++ constants. Run as a script with NAME, ROOT and OUT.
+# How the .sql texts of one dialect become C++ constants. Run as a script with NAME, ROOT and OUT.
 # Migrations are files NNNN_name.up.sql with NNNN_name.down.sql and NNNN_name.structure beside them.
 
 function(literal out path)
@@ -42,7 +42,7 @@ foreach(up IN LISTS ups)
   string(APPEND rows "    {${version}, \"${label}\",\n${up_text},\n${down_text},\n${structure_text}},\n")
 endforeach()
 
-file(WRITE ${OUT}.new "// This file knows the .sql texts of one dialect. Generated from them.
+file(WRITE ${OUT}.new "// The .sql texts of one dialect. Generated from them.
 #include \"dialects/embedded.hpp\"
 
 namespace dlock::dialects::${NAME} {

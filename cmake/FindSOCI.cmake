@@ -1,4 +1,4 @@
-# This file knows how to find SOCI where it comes without a CMake package (Debian's 4.0.3 has none).
+# How to find SOCI where it comes without a CMake package (Debian's 4.0.3 has none).
 #
 # Targets: SOCI::core, and SOCI::<component> for postgresql, mysql and sqlite3. A component that is not there is not
 # found; SOCI itself is found when the core is. If the installed header does not compile by itself (it asks for Boost,

@@ -1,4 +1,4 @@
-# This file knows how the promises are tested on every database: one program, started once a promise and database.
+# How the promises are tested on every database: one program, started once a promise and database.
 #
 # A database is a folder under openers/ named like its dialect. Its opener.cmake calls
 #   dlock_opener(KIND file|server LIBRARIES <targets…> [FIXTURE <the servers' ctest fixture>] [CLUSTER <a cluster's>])

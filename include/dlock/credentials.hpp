@@ -1,4 +1,4 @@
-// This file knows what a program may say before a connection is opened.
+// What a program may say before a connection is opened.
 #pragma once
 
 #include <optional>

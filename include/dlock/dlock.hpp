@@ -1,4 +1,4 @@
-// This file knows the whole engine; start reading at <dlock/engine.hpp>.
+// The whole engine; start reading at <dlock/engine.hpp>.
 #pragma once
 
 #include <dlock/credentials.hpp>

@@ -1,4 +1,4 @@
-// This file knows how locks are asked for.
+// How locks are asked for.
 #pragma once
 
 #include <dlock/export.hpp>

@@ -1,4 +1,4 @@
-// This file knows how dlock says that something is broken. A busy lock is no error: it is an empty optional.
+// How dlock says that something is broken. A busy lock is no error: it is an empty optional.
 #pragma once
 
 #include <dlock/export.hpp>

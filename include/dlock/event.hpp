@@ -1,4 +1,4 @@
-// This file knows what an engine tells its observer.
+// What an engine tells its observer.
 #pragma once
 
 #include <dlock/duration.hpp>

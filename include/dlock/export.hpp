@@ -1,4 +1,4 @@
-// This file knows which names the library exports: everything else is hidden.
+// Which names the library exports: everything else is hidden.
 #pragma once
 
 #define DLOCK_EXPORT [[gnu::visibility("default")]]

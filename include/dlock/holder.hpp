@@ -1,4 +1,4 @@
-// This file knows what can be read about one name in the lock table.
+// What can be read about one name in the lock table.
 #pragma once
 
 #include <dlock/duration.hpp>

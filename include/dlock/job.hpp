@@ -1,4 +1,4 @@
-// This file knows on whose behalf locks are held and waited for, whatever threads that takes.
+// On whose behalf locks are held and waited for, whatever threads that takes.
 #pragma once
 
 #include <dlock/export.hpp>

@@ -1,4 +1,4 @@
-// This file knows how libpq's connection is handed over as a transaction.
+// How libpq's connection is handed over as a transaction.
 #pragma once
 
 #include <dlock/transaction.hpp>

@@ -1,4 +1,4 @@
-// This file knows what can be done with a granted lease.
+// What can be done with a granted lease.
 #pragma once
 
 #include <dlock/duration.hpp>

@@ -1,4 +1,4 @@
-// This file knows what can be done with several granted leases as one.
+// What can be done with several granted leases as one.
 #pragma once
 
 #include <dlock/duration.hpp>

@@ -1,4 +1,4 @@
-// This file knows a lock as the standard library's guards want it.
+// A lock as the standard library's guards want it.
 #pragma once
 
 #include <dlock/duration.hpp>

@@ -1,4 +1,4 @@
-// This file knows how a connection of the MySQL client library is handed over as a transaction.
+// How a connection of the MySQL client library is handed over as a transaction.
 #pragma once
 
 #include <dlock/transaction.hpp>

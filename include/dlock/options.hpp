@@ -1,4 +1,4 @@
-// This file knows what can be chosen: per lock, and per engine.
+// What can be chosen: per lock, and per engine.
 #pragma once
 
 #include <dlock/credentials.hpp>

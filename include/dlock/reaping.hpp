@@ -1,4 +1,4 @@
-// This file knows what a whole pass of the reaper is asked for, and how far it is.
+// What a whole pass of the reaper is asked for, and how far it is.
 #pragma once
 
 #include <dlock/duration.hpp>

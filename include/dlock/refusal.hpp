@@ -1,4 +1,4 @@
-// This file knows why a call was granted nothing, although nothing is broken.
+// Why a call was granted nothing, although nothing is broken.
 #pragma once
 
 #include <dlock/export.hpp>

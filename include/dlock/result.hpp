@@ -1,4 +1,4 @@
-// This file knows how the answer to an asynchronous request is handed over.
+// How the answer to an asynchronous request is handed over.
 #pragma once
 
 #include <dlock/error.hpp>

@@ -1,4 +1,4 @@
-// This file knows how the lock table is made, upgraded, taken back and looked at: what dlock-migrate does, as calls.
+// How the lock table is made, upgraded, taken back and looked at: what dlock-migrate does, as calls.
 #pragma once
 
 #include <dlock/credentials.hpp>

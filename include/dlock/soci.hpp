@@ -1,4 +1,4 @@
-// This file knows how a soci::session is handed over as a transaction: by the connection of its backend.
+// How a soci::session is handed over as a transaction: by the connection of its backend.
 //
 // A backend can be used where its client library's header is found at compile time (<libpq-fe.h>, <mysql.h>,
 // <sqlite3.h>); handing over a session of another one throws misuse.

@@ -1,4 +1,4 @@
-// This file knows how an open SQLite database is handed over as a transaction.
+// How an open SQLite database is handed over as a transaction.
 #pragma once
 
 #include <dlock/transaction.hpp>

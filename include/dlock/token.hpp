@@ -1,4 +1,4 @@
-// This file knows the fencing token.
+// The fencing token.
 #pragma once
 
 #include <cstdint>

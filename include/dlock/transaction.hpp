@@ -1,4 +1,4 @@
-// This file knows how a caller's own open transaction is handed over.
+// How a caller's own open transaction is handed over.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// This file knows what can be read about somebody who waits for a name, and about those who hold it together.
+// What can be read about somebody who waits for a name, and about those who hold it together.
 #pragma once
 
 #include <dlock/duration.hpp>

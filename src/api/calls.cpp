@@ -1,4 +1,4 @@
-// This file knows how a call is counted, and how the end of its engine reaches it.
+// How a call is counted, and how the end of its engine reaches it.
 #include "api/calls.hpp"
 
 #include "types/mutant.hpp"

@@ -1,4 +1,4 @@
-// This file knows how EngineOptions::credentials comes before each connect.
+// How EngineOptions::credentials comes before each connect.
 #pragma once
 
 #include "dialects/dialect.hpp"

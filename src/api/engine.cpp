@@ -1,4 +1,4 @@
-// This file knows what each call on an Engine means to the core: arguments are checked here, before any SQL.
+// What each call on an Engine means to the core: arguments are checked here, before any SQL.
 #include "api/async.hpp"
 #include "api/calls.hpp"
 #include "api/lock_handle.hpp"

@@ -1,4 +1,4 @@
-// This file knows where the handlers of asynchronous calls run.
+// Where the handlers of asynchronous calls run.
 #pragma once
 
 #include "types/clock.hpp"

@@ -1,4 +1,4 @@
-// This file knows that installing the table is migrating it.
+// Installing the table is migrating it.
 #include "api/open.hpp"
 
 #include <dlock/engine.hpp>

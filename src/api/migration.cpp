@@ -1,4 +1,4 @@
-// This file knows which options of a migration are valid, and what a refusal means to a caller.
+// Which options of a migration are valid, and what a refusal means to a caller.
 #include "api/migration.hpp"
 
 #include "types/name.hpp"

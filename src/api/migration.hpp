@@ -1,4 +1,4 @@
-// This file knows how a call of dlock::schema becomes a migrator, and how a migrator's refusals become verdicts.
+// How a call of dlock::schema becomes a migrator, and how a migrator's refusals become verdicts.
 #pragma once
 
 #include "api/open.hpp"

@@ -1,4 +1,4 @@
-// This file knows the way from a URL and options to an engine, and which options are refused.
+// The way from a URL and options to an engine, and which options are refused.
 #include "api/open.hpp"
 
 #include "engine/faults.hpp"

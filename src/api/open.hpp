@@ -1,4 +1,4 @@
-// This file knows how the house is put together: url -> dialect -> store -> engine.
+// How the house is put together: url -> dialect -> store -> engine.
 #pragma once
 
 #include "api/credentials_connector.hpp"

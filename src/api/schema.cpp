@@ -1,4 +1,4 @@
-// This file knows the calls of dlock::schema that change a database.
+// The calls of dlock::schema that change a database.
 #include "api/migration.hpp"
 
 #include <dlock/schema.hpp>

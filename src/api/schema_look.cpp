@@ -1,4 +1,4 @@
-// This file knows the calls of dlock::schema that look at a database, or need none.
+// The calls of dlock::schema that look at a database, or need none.
 #include "api/migration.hpp"
 #include "types/name.hpp"
 

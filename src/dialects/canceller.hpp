@@ -1,4 +1,4 @@
-// This file knows how a statement that runs on one thread is ended from another.
+// How a statement that runs on one thread is ended from another.
 #pragma once
 
 #include "types/clock.hpp"

@@ -1,4 +1,4 @@
-// This file knows what a database must be able to do to carry dlock. Each folder beside this file is one database.
+// What a database must be able to do to carry dlock. Each folder beside this file is one database.
 #pragma once
 
 #include "dialects/caller_connection.hpp"

@@ -1,4 +1,4 @@
-// This file knows which texts the build embeds for each dialect, and what follows from them for all dialects alike.
+// Which texts the build embeds for each dialect, and what follows from them for all dialects alike.
 #pragma once
 
 #include "dialects/dialect.hpp"

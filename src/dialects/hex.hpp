@@ -1,4 +1,4 @@
-// This file knows hexadecimal digits: the form of bytes that no setting of a session can make mean something else.
+// Hexadecimal digits: the form of bytes that no setting of a session can make mean something else.
 #pragma once
 
 #include <string>

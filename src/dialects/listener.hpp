@@ -1,4 +1,4 @@
-// This file knows how those who wait hear of a release in another process.
+// How those who wait hear of a release in another process.
 #pragma once
 
 #include "types/clock.hpp"

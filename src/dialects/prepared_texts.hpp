@@ -1,4 +1,4 @@
-// This file knows how a connection finds what it has prepared for a statement.
+// How a connection finds what it has prepared for a statement.
 #pragma once
 
 #include "dialects/statement.hpp"

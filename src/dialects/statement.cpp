@@ -1,4 +1,4 @@
-// This file knows how a .sql file is read: headers, markers, and the names of tables.
+// How a .sql file is read: headers, markers, and the names of tables.
 #include "dialects/statement.hpp"
 
 #include <fmt/format.h>

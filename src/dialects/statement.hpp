@@ -1,4 +1,4 @@
-// This file knows how the named statements of a dialect's .sql file become statements that can be sent.
+// How the named statements of a dialect's .sql file become statements that can be sent.
 //
 // Form of a file:
 //

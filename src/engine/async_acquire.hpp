@@ -1,4 +1,4 @@
-// This file knows how an acquire goes on without a thread of its own.
+// How an acquire goes on without a thread of its own.
 #pragma once
 
 #include "engine/core.hpp"

@@ -1,4 +1,4 @@
-// This file knows how long to wait between two attempts.
+// How long to wait between two attempts.
 #pragma once
 
 #include "types/clock.hpp"

@@ -1,4 +1,4 @@
-// This file knows which names were asked for in vain a moment ago.
+// Which names were asked for in vain a moment ago.
 #pragma once
 
 #include "types/clock.hpp"

@@ -1,4 +1,4 @@
-// This file knows the order of things in one call: ask, look again, wait, hand out, give back.
+// The order of things in one call: ask, look again, wait, hand out, give back.
 #include "engine/core.hpp"
 
 #include "engine/backoff.hpp"

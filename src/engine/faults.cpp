@@ -1,4 +1,4 @@
-// This file knows the way from a cause to a fault.
+// The way from a cause to a fault.
 #include "engine/faults.hpp"
 
 #include "types/mutant.hpp"

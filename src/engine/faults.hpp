@@ -1,4 +1,4 @@
-// This file knows what the engine makes of a failed statement: try again, or tell the caller, and how.
+// What the engine makes of a failed statement: try again, or tell the caller, and how.
 #pragma once
 
 #include "types/failure.hpp"

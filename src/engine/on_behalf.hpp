@@ -1,4 +1,4 @@
-// This file knows whose work a call is that does not say so.
+// Whose work a call is that does not say so.
 #pragma once
 
 #include <dlock/job.hpp>

@@ -1,4 +1,4 @@
-// This file knows how to wait for an instant without missing a request to stop.
+// How to wait for an instant without missing a request to stop.
 #pragma once
 
 #include "types/clock.hpp"

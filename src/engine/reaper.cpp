@@ -1,4 +1,4 @@
-// This file knows the rounds of the reaper, and how an abandoned lease is reported exactly once.
+// The rounds of the reaper, and how an abandoned lease is reported exactly once.
 #include "engine/reaper.hpp"
 
 #include "engine/backoff.hpp"

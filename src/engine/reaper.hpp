@@ -1,4 +1,4 @@
-// This file knows how the table is kept clean: abandoned leases are settled, and rows that nobody uses are removed.
+// How the table is kept clean: abandoned leases are settled, and rows that nobody uses are removed.
 //
 // Removing takes two steps, so that tokens never fall: the floor is raised to the largest token of what is to go, and
 // not before the grace has passed, by this process's own clock, rows whose token is not above that floor are removed.

@@ -1,4 +1,4 @@
-// This file knows what belongs to one wish for a grant while it is asked for.
+// What belongs to one wish for a grant while it is asked for.
 #pragma once
 
 #include "engine/core.hpp"

@@ -1,4 +1,4 @@
-// This file knows the rules by which a history is judged. No SQL, no clock.
+// The rules by which a history is judged. No SQL, no clock.
 #include "migrate/assessment.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// This file knows what a history means: what is applied, what stands in the way, and what to do about it.
+// What a history means: what is applied, what stands in the way, and what to do about it.
 #pragma once
 
 #include "migrate/history.hpp"

@@ -1,4 +1,4 @@
-// This file knows that cancelling is asked for on a thread that must not wait, and done on one of its own.
+// Cancelling is asked for on a thread that must not wait, and done on one of its own.
 #include "migrate/cancel_guard.hpp"
 
 #include "types/failure.hpp"

@@ -1,4 +1,4 @@
-// This file knows for how long the statements of a migrator may be cut off, and that one which is missed is asked again.
+// For how long the statements of a migrator may be cut off, and that one which is missed is asked again.
 #pragma once
 
 #include "dialects/canceller.hpp"

@@ -1,4 +1,4 @@
-// This file knows how an engine finds out, at open, whether it can work with the table it was pointed at.
+// How an engine finds out, at open, whether it can work with the table it was pointed at.
 #include "migrate/compatibility.hpp"
 
 #include "migrate/assessment.hpp"

@@ -1,4 +1,4 @@
-// This file knows what must be true of the tables before an engine may use them.
+// What must be true of the tables before an engine may use them.
 #pragma once
 
 #include "dialects/dialect.hpp"

@@ -1,4 +1,4 @@
-// This file knows how the history is read and written through the statements of a dialect.
+// How the history is read and written through the statements of a dialect.
 #include "migrate/history.hpp"
 
 #include "dialects/mutants.hpp"

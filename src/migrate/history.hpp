@@ -1,4 +1,4 @@
-// This file knows the history of the lock table: which versions were applied, when, by whom, and which are half done.
+// The history of the lock table: which versions were applied, when, by whom, and which are half done.
 #pragma once
 
 #include "dialects/dialect.hpp"

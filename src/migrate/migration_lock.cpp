@@ -1,4 +1,4 @@
-// This file knows the ways in and out of a round.
+// The ways in and out of a round.
 #include "migrate/migration_lock.hpp"
 
 #include "types/mutant.hpp"

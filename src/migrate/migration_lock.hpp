@@ -1,4 +1,4 @@
-// This file knows how migrators keep out of each other's way: one round is one version under the lock of the table.
+// How migrators keep out of each other's way: one round is one version under the lock of the table.
 #pragma once
 
 #include "migrate/history.hpp"

@@ -1,4 +1,4 @@
-// This file knows how the text of a migration is read.
+// How the text of a migration is read.
 #include "migrate/migrations.hpp"
 
 #include "migrate/structure.hpp"

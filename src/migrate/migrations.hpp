@@ -1,4 +1,4 @@
-// This file knows the form of a migration: a text cut into steps, each with the question whether it is done.
+// The form of a migration: a text cut into steps, each with the question whether it is done.
 //
 //   -- min_client: 0.1.0             the oldest dlock that can work with this version of the table
 //   -- step: create the lock table   up to the next marker: one statement of DDL

@@ -1,4 +1,4 @@
-// This file knows the course of a migration: look, lock, look again, take the steps that are left, write it down.
+// The course of a migration: look, lock, look again, take the steps that are left, write it down.
 #include "migrate/migrator.hpp"
 
 #include "migrate/cancel_guard.hpp"

@@ -1,4 +1,4 @@
-// This file knows how the lock table is brought from one version to another.
+// How the lock table is brought from one version to another.
 #pragma once
 
 #include "dialects/dialect.hpp"

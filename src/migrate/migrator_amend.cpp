@@ -1,4 +1,4 @@
-// This file knows how the history is put right where it does not tell what is there: adopt, mark as applied, discard.
+// How the history is put right where it does not tell what is there: adopt, mark as applied, discard.
 #include "migrate/cancel_guard.hpp"
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"

@@ -1,4 +1,4 @@
-// This file knows what the migrator tells about a database that it only looks at.
+// What the migrator tells about a database that it only looks at.
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
 #include "migrate/structure.hpp"

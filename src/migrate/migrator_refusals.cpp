@@ -1,4 +1,4 @@
-// This file knows when the migrator refuses or gives up, and what it tells a person then.
+// When the migrator refuses or gives up, and what it tells a person then.
 #include "migrate/cancel_guard.hpp"
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"

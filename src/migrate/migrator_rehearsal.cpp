@@ -1,4 +1,4 @@
-// This file knows how a migration is rehearsed: the same course, with every statement written down instead of sent.
+// How a migration is rehearsed: the same course, with every statement written down instead of sent.
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows how a migration looks as a script that a person can read, review and run.
+// How a migration looks as a script that a person can read, review and run.
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
 #include "migrate/script_recorder.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a statement with its arguments looks as text.
+// How a statement with its arguments looks as text.
 #include "migrate/script_recorder.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// This file knows how statements are written down, for people to read and clients to run, instead of being sent.
+// How statements are written down, for people to read and clients to run, instead of being sent.
 #pragma once
 
 #include "dialects/dialect.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a description of the tables is read line by line.
+// How a description of the tables is read line by line.
 #include "migrate/structure.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// This file knows how two descriptions of the tables are compared, and how a difference is told.
+// How two descriptions of the tables are compared, and how a difference is told.
 #pragma once
 
 #include "dialects/statement.hpp"

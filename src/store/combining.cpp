@@ -1,4 +1,4 @@
-// This file knows which statements acquire and release, one or many, and how their answers read.
+// Which statements acquire and release, one or many, and how their answers read.
 #include "store/combining.hpp"
 
 #include "store/free_names.hpp"

@@ -1,4 +1,4 @@
-// This file knows how acquires and releases are sent: alone where a connection is free, many in one statement where they
+// How acquires and releases are sent: alone where a connection is free, many in one statement where they
 // have to wait for one, or come together.
 #pragma once
 

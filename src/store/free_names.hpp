@@ -1,4 +1,4 @@
-// This file knows which names are likely to be there and free when they are asked for.
+// Which names are likely to be there and free when they are asked for.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// This file knows the order of the columns that describe a holder.
+// The order of the columns that describe a holder.
 #include "store/holder_rows.hpp"
 
 #include <stdexcept>

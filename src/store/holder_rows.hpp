@@ -1,4 +1,4 @@
-// This file knows how a row of the table reads as what is known of a name.
+// How a row of the table reads as what is known of a name.
 #pragma once
 
 #include "store/lock_table.hpp"

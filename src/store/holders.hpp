@@ -1,4 +1,4 @@
-// This file knows how a name is held by several: each has a row of its own, and the lock's row is their gate.
+// How a name is held by several: each has a row of its own, and the lock's row is their gate.
 #pragma once
 
 #include "dialects/statement.hpp"

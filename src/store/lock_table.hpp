@@ -1,4 +1,4 @@
-// This file knows which questions can be put to the lock table, and what the answers mean.
+// Which questions can be put to the lock table, and what the answers mean.
 #pragma once
 
 #include "dialects/listener.hpp"

@@ -1,4 +1,4 @@
-// This file knows the thread that notifies: what it does for a notification, and how long it keeps its connection for the next.
+// The thread that notifies: what it does for a notification, and how long it keeps its connection for the next.
 #include "store/release_notice.hpp"
 
 #include "types/clock.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a table notifies without anybody waiting for it: on a thread of its own, which begins with the first
+// How a table notifies without anybody waiting for it: on a thread of its own, which begins with the first
 // release that somebody waits for.
 #pragma once
 

@@ -1,4 +1,4 @@
-// This file knows how requests of many threads travel together: who would have to wait for a connection anyway goes along
+// How requests of many threads travel together: who would have to wait for a connection anyway goes along
 // with the next one that gets it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// This file knows what is asked in a caller's transaction, how the answers read, and that it leads to this installation.
+// What is asked in a caller's transaction, how the answers read, and that it leads to this installation.
 #include "store/sql_caller_transaction.hpp"
 
 #include "types/name.hpp"

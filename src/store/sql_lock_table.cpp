@@ -1,4 +1,4 @@
-// This file knows which named statement answers which question, and how its answer reads.
+// Which named statement answers which question, and how its answer reads.
 #include "store/sql_lock_table.hpp"
 
 #include "dialects/mutants.hpp"

@@ -1,4 +1,4 @@
-// This file knows the lock table of a real database.
+// The lock table of a real database.
 #pragma once
 
 #include "dialects/dialect.hpp"

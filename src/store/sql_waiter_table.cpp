@@ -1,4 +1,4 @@
-// This file knows which named statement answers which question about those who wait, and how its answer reads.
+// Which named statement answers which question about those who wait, and how its answer reads.
 #include "store/sql_waiter_table.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// This file knows how the questions about those who wait reach the database: as statements on a connection of the pool.
+// How the questions about those who wait reach the database: as statements on a connection of the pool.
 #pragma once
 
 #include "dialects/dialect.hpp"

@@ -1,4 +1,4 @@
-// This file knows which questions can be put about those who wait for a lock.
+// Which questions can be put about those who wait for a lock.
 #pragma once
 
 #include "store/lock_table.hpp"

@@ -1,4 +1,4 @@
-// This file knows how to wait for what may hang: it runs on a thread of its own, which is left to itself by those who
+// How to wait for what may hang: it runs on a thread of its own, which is left to itself by those who
 // can wait no longer.
 #pragma once
 

@@ -1,4 +1,4 @@
-// This file knows SHA-256 through libnettle, and how a text is made the same on every machine.
+// SHA-256 through libnettle, and how a text is made the same on every machine.
 #include "types/digest.hpp"
 
 #include <nettle/sha2.h>

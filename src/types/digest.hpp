@@ -1,4 +1,4 @@
-// This file knows how texts are hashed.
+// How texts are hashed.
 #pragma once
 
 #include <string>

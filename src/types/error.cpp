@@ -1,4 +1,4 @@
-// This file knows what an Error carries beside its text.
+// What an Error carries beside its text.
 #include <dlock/error.hpp>
 
 namespace dlock {

@@ -1,4 +1,4 @@
-// This file knows how a statement can fail, in words that no database uses: the dialects translate into them,
+// How a statement can fail, in words that no database uses: the dialects translate into them,
 // the engine decides what to do.
 #pragma once
 

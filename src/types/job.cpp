@@ -1,4 +1,4 @@
-// This file knows how a job is named, and which one is current for a thread.
+// How a job is named, and which one is current for a thread.
 #include "types/mutant.hpp"
 #include "types/name.hpp"
 #include "types/owner.hpp"

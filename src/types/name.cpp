@@ -1,4 +1,4 @@
-// This file knows the rules for names, texts and identifiers, and how a refused one is shown.
+// The rules for names, texts and identifiers, and how a refused one is shown.
 #include "types/name.hpp"
 
 #include <dlock/error.hpp>

@@ -1,4 +1,4 @@
-// This file knows which texts may enter the table: names, labels, metadata, identifiers.
+// Which texts may enter the table: names, labels, metadata, identifiers.
 #pragma once
 
 #include <string>

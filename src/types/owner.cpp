@@ -1,4 +1,4 @@
-// This file knows where 128 random bits come from.
+// Where 128 random bits come from.
 #include "types/owner.hpp"
 
 #include <sys/random.h>

@@ -1,4 +1,4 @@
-// This file knows how identities are made: from the operating system's entropy, and from nothing else.
+// How identities are made: from the operating system's entropy, and from nothing else.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// This file knows how a fork() is noticed, and what it waits for: the child's side of it counts.
+// How a fork() is noticed, and what it waits for: the child's side of it counts.
 #include "types/process.hpp"
 
 #include "types/clock.hpp"

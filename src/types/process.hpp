@@ -1,4 +1,4 @@
-// This file knows whether this process is still the one an object was made in.
+// Whether this process is still the one an object was made in.
 #pragma once
 
 #include <mutex>

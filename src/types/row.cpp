@@ -1,4 +1,4 @@
-// This file knows how a field is read as text.
+// How a field is read as text.
 #include "types/row.hpp"
 
 namespace dlock {

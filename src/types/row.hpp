@@ -1,4 +1,4 @@
-// This file knows the values that go into a statement and come out of it.
+// The values that go into a statement and come out of it.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// This file knows how a database URL is taken apart (RFC 3986, as far as databases use it).
+// How a database URL is taken apart (RFC 3986, as far as databases use it).
 #include "types/url.hpp"
 
 #include "types/name.hpp"

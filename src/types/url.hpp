@@ -1,4 +1,4 @@
-// This file knows the form of a database URL, not what any database makes of it.
+// The form of a database URL, not what any database makes of it.
 #pragma once
 
 #include <optional>

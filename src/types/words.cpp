@@ -1,4 +1,4 @@
-// This file knows the words for the enumerations at dlock's face.
+// The words for the enumerations at dlock's face.
 #include <dlock/event.hpp>
 #include <dlock/holder.hpp>
 #include <dlock/lock.hpp>

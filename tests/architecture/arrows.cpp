@@ -1,4 +1,4 @@
-// This file knows the rule of arrows: who may include whom.
+// The rule of arrows: who may include whom.
 #include "architecture/rules.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-# This file knows the proof that a database is a folder: src/dialects/<FOLDER>, with its migrations, its schema and the
+# The proof that a database is a folder: src/dialects/<FOLDER>, with its migrations, its schema and the
 # tests' opener, copied under another name, is a database of that name, although no text was changed. Run as a script
 # with ROOT (the source tree), FOLDER, PLACE (where to build), GENERATOR, COMPILER and BUILD_TYPE.
 

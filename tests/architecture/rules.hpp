@@ -1,4 +1,4 @@
-// This file knows which rules there are. Each looks at a tree and answers what breaks it.
+// Which rules there are. Each looks at a tree and answers what breaks it.
 #pragma once
 
 #include "architecture/tree.hpp"

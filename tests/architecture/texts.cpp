@@ -1,4 +1,4 @@
-// This file knows the rules about whole files: named statements, first comments, lengths.
+// The rules about whole files: named statements, first comments, lengths.
 #include "architecture/rules.hpp"
 
 #include <algorithm>

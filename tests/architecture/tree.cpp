@@ -1,4 +1,4 @@
-// This file knows how much of C++, CMake and SQL has to be understood to tell code from comments and literals.
+// How much of C++, CMake and SQL has to be understood to tell code from comments and literals.
 #include "architecture/tree.hpp"
 
 #include <algorithm>

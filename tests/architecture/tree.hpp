@@ -1,4 +1,4 @@
-// This file knows the source tree as the laws see it: texts with paths, with comments and literals told apart.
+// The source tree as the laws see it: texts with paths, with comments and literals told apart.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// This file knows the rule of vendors: where the names of databases and of their client libraries may stand.
+// The rule of vendors: where the names of databases and of their client libraries may stand.
 #include "architecture/rules.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// This file knows the promise that each shell reads its completion and answers with what the parser knows.
+// The promise that each shell reads its completion and answers with what the parser knows.
 #include "command_line/tool.hpp"
 #include "support/paths.hpp"
 #include "support/pty.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that every page of help fits a screen.
+// The promise that every page of help fits a screen.
 #include "command_line/tool.hpp"
 
 #include <algorithm>

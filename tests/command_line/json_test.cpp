@@ -1,4 +1,4 @@
-// This file knows the promises of the JSON that the tools print.
+// The promises of the JSON that the tools print.
 #include "support/json.hpp"
 #include "tools/shared/json.hpp"
 

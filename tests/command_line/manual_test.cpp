@@ -1,4 +1,4 @@
-// This file knows the promise that the manual pages are all there, and that man has nothing to complain about.
+// The promise that the manual pages are all there, and that man has nothing to complain about.
 #include "command_line/tool.hpp"
 #include "support/paths.hpp"
 

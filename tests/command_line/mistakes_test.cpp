@@ -1,4 +1,4 @@
-// This file knows the promise that who mistypes a command or an option is told what was probably meant.
+// The promise that who mistypes a command or an option is told what was probably meant.
 #include "command_line/tool.hpp"
 #include "tools/command.hpp"
 

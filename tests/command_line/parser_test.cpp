@@ -1,4 +1,4 @@
-// This file knows the promises of a command line that is put together and parsed.
+// The promises of a command line that is put together and parsed.
 #include "tools/shared/parser.hpp"
 #include "tools/shared/command_line.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows how a test runs a tool that needs no database, and reads what it says of itself.
+// How a test runs a tool that needs no database, and reads what it says of itself.
 #pragma once
 
 #include "support/json.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promises of single words: near ones, durations, ages, names, and what is kept out of messages.
+// The promises of single words: near ones, durations, ages, names, and what is kept out of messages.
 #include "tools/shared/suggestion.hpp"
 #include "tools/shared/usage.hpp"
 

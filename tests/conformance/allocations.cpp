@@ -1,4 +1,4 @@
-// This file knows the promise that an uncontended acquire takes no memory but what the Lock owns, and a release none.
+// The promise that an uncontended acquire takes no memory but what the Lock owns, and a release none.
 #include "support/allocations.hpp"
 #include "support/database.hpp"
 

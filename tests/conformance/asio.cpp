@@ -1,4 +1,4 @@
-// This file knows the promise that Asio's completion tokens wait for locks: handlers, futures and coroutines.
+// The promise that Asio's completion tokens wait for locks: handlers, futures and coroutines.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows the promise that a lock taken with `at_least` stays closed that long, whatever its holder does.
+// The promise that a lock taken with `at_least` stays closed that long, whatever its holder does.
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that wrong arguments are refused in one line with the value and the rule, before anything
+// The promise that wrong arguments are refused in one line with the value and the rule, before anything
 // is sent, and that no message shows a password.
 #include "support/database.hpp"
 #include "support/eventually.hpp"

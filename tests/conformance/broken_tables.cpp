@@ -1,4 +1,4 @@
-// This file knows the promise that a table which cannot be used is refused with the command that mends it.
+// The promise that a table which cannot be used is refused with the command that mends it.
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that who tries a busy lock again and again is told the truth each time, as cheaply as he is.
+// The promise that who tries a busy lock again and again is told the truth each time, as cheaply as he is.
 #include "support/database.hpp"
 
 #include <doctest/doctest.h>

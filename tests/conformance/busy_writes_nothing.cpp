@@ -1,4 +1,4 @@
-// This file knows the promise that looking writes nothing, at a busy lock or at the schema: no page, no log, no number.
+// The promise that looking writes nothing, at a busy lock or at the schema: no page, no log, no number.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/hands.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that requests which travel together are answered as if each had gone alone.
+// The promise that requests which travel together are answered as if each had gone alone.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/hands.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that coroutines wait for locks as threads do, and that none of them needs a thread.
+// The promise that coroutines wait for locks as threads do, and that none of them needs a thread.
 #include "support/coroutine.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a deadlock between waiters is found, named and broken, and that none is imagined.
+// The promise that a deadlock between waiters is found, named and broken, and that none is imagined.
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a name whose lock was lost stays closed for as long as its holder asked for, and that
+// The promise that a name whose lock was lost stays closed for as long as its holder asked for, and that
 // one which was let go of is open at once.
 #include "support/caller.hpp"
 #include "support/child.hpp"

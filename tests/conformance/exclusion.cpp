@@ -1,4 +1,4 @@
-// This file knows the promise that a lock is held by one owner at a time.
+// The promise that a lock is held by one owner at a time.
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise of the fence: what is committed behind it was written under the lock, and a lost lock
+// The promise of the fence: what is committed behind it was written under the lock, and a lost lock
 // cannot commit.
 #include "support/caller.hpp"
 #include "support/database.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that those who wait in turn are granted in the order in which they came.
+// The promise that those who wait in turn are granted in the order in which they came.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/slowness.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a line of those who wait in turn keeps its order whatever they want the name for:
+// The promise that a line of those who wait in turn keeps its order whatever they want the name for:
 // readers, writers and permits of any weight.
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a free row which was locked before, the common case, is granted by the same rules as any
+// The promise that a free row which was locked before, the common case, is granted by the same rules as any
 // other, though databases have a shorter way to it.
 #include "support/database.hpp"
 #include "support/eventually.hpp"

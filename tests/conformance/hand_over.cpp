@@ -1,4 +1,4 @@
-// This file knows the promise that a lease goes from hand to hand under the next token, and only where nobody comes first.
+// The promise that a lease goes from hand to hand under the next token, and only where nobody comes first.
 #include "support/hands.hpp"
 
 #include <doctest/doctest.h>

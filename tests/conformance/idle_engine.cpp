@@ -1,4 +1,4 @@
-// This file knows the promise that an engine that holds locks and does nothing else has two threads.
+// The promise that an engine that holds locks and does nothing else has two threads.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/process.hpp"

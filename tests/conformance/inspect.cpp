@@ -1,4 +1,4 @@
-// This file knows the promise that one can ask who holds a lock, since when and for how long.
+// The promise that one can ask who holds a lock, since when and for how long.
 #include "support/database.hpp"
 
 #include <doctest/doctest.h>

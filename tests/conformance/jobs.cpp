@@ -1,4 +1,4 @@
-// This file knows the promise that locks are a job's where one is given, whatever threads and processes it runs on.
+// The promise that locks are a job's where one is given, whatever threads and processes it runs on.
 #include "support/caller.hpp"
 #include "support/child.hpp"
 #include "support/database.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that who comes late frees nothing of the next holder's.
+// The promise that who comes late frees nothing of the next holder's.
 #include "support/database.hpp"
 
 #include <doctest/doctest.h>

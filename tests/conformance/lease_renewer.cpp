@@ -1,4 +1,4 @@
-// This file knows the promise that a held lease is renewed, and that its holder learns of a loss in time.
+// The promise that a held lease is renewed, and that its holder learns of a loss in time.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that engines and locks may end in any order, anywhere, and leave nothing behind.
+// The promise that engines and locks may end in any order, anywhere, and leave nothing behind.
 #include "support/caller.hpp"
 #include "support/child.hpp"
 #include "support/database.hpp"

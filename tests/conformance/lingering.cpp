@@ -1,4 +1,4 @@
-// This file knows the promise of EngineOptions::linger: what was released is granted again in the same process without a
+// The promise of EngineOptions::linger: what was released is granted again in the same process without a
 // statement, and whoever else wants it gets it as if it were free.
 #include "support/caller.hpp"
 #include "support/database.hpp"

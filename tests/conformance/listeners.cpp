@@ -1,4 +1,4 @@
-// This file knows the promise that a release which somebody waits for is heard by whoever listens, in any process.
+// The promise that a release which somebody waits for is heard by whoever listens, in any process.
 #include "support/listeners.hpp"
 #include "support/process.hpp"
 

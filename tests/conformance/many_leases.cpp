@@ -1,4 +1,4 @@
-// This file knows the promise that thousands of held leases cost one statement a round, and next to nothing in between.
+// The promise that thousands of held leases cost one statement a round, and next to nothing in between.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

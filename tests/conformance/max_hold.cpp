@@ -1,4 +1,4 @@
-// This file knows the promise that a lease with max_hold is over in time, by the database's clock.
+// The promise that a lease with max_hold is over in time, by the database's clock.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/slowness.hpp"

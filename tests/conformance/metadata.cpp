@@ -1,4 +1,4 @@
-// This file knows the promise that metadata and labels come back as they were given.
+// The promise that metadata and labels come back as they were given.
 #include "support/database.hpp"
 
 #include <doctest/doctest.h>

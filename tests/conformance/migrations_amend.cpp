@@ -1,4 +1,4 @@
-// This file knows the promise that a history which does not tell what is there can be put right, and only then.
+// The promise that a history which does not tell what is there can be put right, and only then.
 #include "support/database.hpp"
 #include "support/later_versions.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows the promise that a caller can have a migration cut off, wherever it waits.
+// The promise that a caller can have a migration cut off, wherever it waits.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/later_versions.hpp"

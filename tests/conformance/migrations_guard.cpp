@@ -1,4 +1,4 @@
-// This file knows the promise that a guarded table refuses what was written with an old fencing token.
+// The promise that a guarded table refuses what was written with an old fencing token.
 #include "dialects/dialect.hpp"
 #include "support/database.hpp"
 

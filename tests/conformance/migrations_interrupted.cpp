@@ -1,4 +1,4 @@
-// This file knows the promise that a migration which was cut off, at any place, is finished by running it again.
+// The promise that a migration which was cut off, at any place, is finished by running it again.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/exit_status.hpp"

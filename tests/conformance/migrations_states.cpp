@@ -1,4 +1,4 @@
-// This file knows the promise that whatever is wrong with a table or its history is told apart, and told how to mend.
+// The promise that whatever is wrong with a table or its history is told apart, and told how to mend.
 #include "support/database.hpp"
 #include "support/later_versions.hpp"
 

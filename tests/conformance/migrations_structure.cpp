@@ -1,4 +1,4 @@
-// This file knows the promise that the migrations lead exactly to the table that schema/ shows.
+// The promise that the migrations lead exactly to the table that schema/ shows.
 #include "migrate/history.hpp"
 #include "support/database.hpp"
 #include "support/later_versions.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that the table is made once, by whoever comes first, and taken back only when nobody minds.
+// The promise that the table is made once, by whoever comes first, and taken back only when nobody minds.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/later_versions.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a lock can be used wherever the standard library wants a mutex.
+// The promise that a lock can be used wherever the standard library wants a mutex.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a name is 1 to 255 bytes of UTF-8, compared as bytes, never changed or cut.
+// The promise that a name is 1 to 255 bytes of UTF-8, compared as bytes, never changed or cut.
 #include "support/database.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// This file knows the promise that a renewal brings nothing back that was released, taken over or removed.
+// The promise that a renewal brings nothing back that was released, taken over or removed.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows the promise that the processes of one node share a lock, and that a dead one does not keep it.
+// The promise that the processes of one node share a lock, and that a dead one does not keep it.
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

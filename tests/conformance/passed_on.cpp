@@ -1,4 +1,4 @@
-// This file knows the promise that a lock which goes on inside a process without a statement is the same lock for all
+// The promise that a lock which goes on inside a process without a statement is the same lock for all
 // others.
 #include "support/caller.hpp"
 #include "support/database.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a lock goes from thread to thread inside an engine, and that others get their turn.
+// The promise that a lock goes from thread to thread inside an engine, and that others get their turn.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows the promise that never more permits of a name are held than there are, and that one that is over
+// The promise that never more permits of a name are held than there are, and that one that is over
 // comes free.
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that an engine keeps to its number of connections, and that waiting for one ends in time.
+// The promise that an engine keeps to its number of connections, and that waiting for one ends in time.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/slowness.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that the reaper is in nobody's way: a hundred thousand rows go under live traffic.
+// The promise that the reaper is in nobody's way: a hundred thousand rows go under live traffic.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

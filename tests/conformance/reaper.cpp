@@ -1,4 +1,4 @@
-// This file knows the promises of the reaper: it works by itself when asked to, one at a time, and tells once.
+// The promises of the reaper: it works by itself when asked to, one at a time, and tells once.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

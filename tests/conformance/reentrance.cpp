@@ -1,4 +1,4 @@
-// This file knows the promise that a thread enters again what it holds, and that nobody else does.
+// The promise that a thread enters again what it holds, and that nobody else does.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

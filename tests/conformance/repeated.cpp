@@ -1,4 +1,4 @@
-// This file knows the promise that a statement whose answer was lost can be sent again and changes nothing more.
+// The promise that a statement whose answer was lost can be sent again and changes nothing more.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/hands.hpp"

@@ -222,9 +222,9 @@ TEST_CASE("who has given back its share of a name never fences, nor does its fen
     const auto proved = [&](const std::string& sql) {
       Caller caller(scene.database.place());
       caller.begin(scene.beginnings().front());
-      const bool proved = proves(caller, sql);
+      const bool proven = proves(caller, sql);
       caller.run("ROLLBACK");
-      return proved;
+      return proven;
     };
     CHECK(proved(mine));
     CHECK(lock.release() == Released::freed);

@@ -1,4 +1,4 @@
-// This file knows the promise that many may read while nobody writes, and that a lost reader cannot commit.
+// The promise that many may read while nobody writes, and that a lost reader cannot commit.
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/event_log.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that an expired lease can be taken over, once.
+// The promise that an expired lease can be taken over, once.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows the promise that tickets are numbered as they are drawn, and that a lock goes to the smallest live one.
+// The promise that tickets are numbered as they are drawn, and that a lock goes to the smallest live one.
 #include "support/eventually.hpp"
 #include "support/hands.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows the promise that times are UTC, whatever the zone of the process.
+// The promise that times are UTC, whatever the zone of the process.
 #include "support/child.hpp"
 #include "support/database.hpp"
 

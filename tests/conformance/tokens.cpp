@@ -1,4 +1,4 @@
-// This file knows the promise that the tokens of a name only grow, whatever happens to its row.
+// The promise that the tokens of a name only grow, whatever happens to its row.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 

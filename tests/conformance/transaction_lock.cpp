@@ -1,4 +1,4 @@
-// This file knows the promise of the transaction lock: held for as long as the caller's transaction, excluding leases
+// The promise of the transaction lock: held for as long as the caller's transaction, excluding leases
 // and excluded by them.
 #include "support/caller.hpp"
 #include "support/database.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that the chain of who waits for whom is read as it is: a cycle comes back, others end.
+// The promise that the chain of who waits for whom is read as it is: a cycle comes back, others end.
 #include "support/hands.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// This file knows the promise that a wait ends on its deadline, on a stop, or with the lock.
+// The promise that a wait ends on its deadline, on a stop, or with the lock.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/slowness.hpp"

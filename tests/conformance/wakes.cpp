@@ -1,4 +1,4 @@
-// This file knows the promise that a waiter wakes when the lock is released, not when it next looks.
+// The promise that a waiter wakes when the lock is released, not when it next looks.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/slowness.hpp"

@@ -1,4 +1,4 @@
-// This file knows what becomes of a lock whose holder is stopped, or killed.
+// What becomes of a lock whose holder is stopped, or killed.
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows how soon a process that was stopped past its lease is told of the loss, and how often.
+// How soon a process that was stopped past its lease is told of the loss, and how often.
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

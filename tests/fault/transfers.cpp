@@ -1,4 +1,4 @@
-// This file knows the promise that a lost lock cannot write, whatever happens to processes, networks and servers.
+// The promise that a lost lock cannot write, whatever happens to processes, networks and servers.
 //
 // DLOCK_SOAK_SECONDS makes the run longer, and tells how it gets on: tools/dev/soak.
 #include "fault/suite/campaign.hpp"

@@ -1,4 +1,4 @@
-// This file knows that the fault suite finds what it is there to find: with the fence taken out, lost locks do write.
+// The fault suite finds what it is there to find: with the fence taken out, lost locks do write.
 #include "fault/suite/campaign.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// This file knows how libFuzzer hands over its inputs: to the target that DLOCK_FUZZ names.
+// How libFuzzer hands over its inputs: to the target that DLOCK_FUZZ names.
 #include "fuzz/targets.hpp"
 
 #include <cstddef>

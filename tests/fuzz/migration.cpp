@@ -1,4 +1,4 @@
-// This file knows what is promised for every text of a migration: its steps, or a defect that is named.
+// What is promised for every text of a migration: its steps, or a defect that is named.
 #include "fuzz/targets.hpp"
 
 #include "dialects/dialect.hpp"
@@ -17,7 +17,8 @@ struct Roadworks final : dialects::Dialect {
   explicit Roadworks(std::vector<dialects::Migration> migrations_of_input) : list(std::move(migrations_of_input)) {}
   std::string_view name() const noexcept override { return "fuzzed"; }
   std::span<const std::string_view> schemes() const noexcept override { return {}; }
-  std::unique_ptr<dialects::CallerConnection> caller_connection(const TransactionRef&, const dialects::QuotedTable&) const override {
+  std::unique_ptr<dialects::CallerConnection> caller_connection(const TransactionRef&,
+                                                                const dialects::QuotedTable&) const override {
     return nullptr;
   }
   void append_literal(std::string&, const Argument&) const override {}

@@ -1,4 +1,4 @@
-// This file knows the parsers that are fed with anything.
+// The parsers that are fed with anything.
 #pragma once
 
 #include <string_view>

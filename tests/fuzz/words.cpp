@@ -1,4 +1,4 @@
-// This file knows what is promised for every word of a command line: a value, or one line that says what is wrong.
+// What is promised for every word of a command line: a value, or one line that says what is wrong.
 #include "fuzz/targets.hpp"
 
 #include "tools/shared/suggestion.hpp"

@@ -1,4 +1,4 @@
-# This file knows that the suite notices a wrong statement: in the build of architecture.copied_folder one release and one renewal
+# The suite notices a wrong statement: in the build of architecture.copied_folder one release and one renewal
 # lose their guard, and the promises that rest on it are broken. Run as a script with PLACE, where that build is.
 set(statements ${PLACE}/source/src/dialects/copied/lock.sql)
 set(guard "owner = :owner AND token = :token")

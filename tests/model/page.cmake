@@ -1,4 +1,4 @@
-# This file knows that README.md beside it speaks of statements and functions that there are. Run as a script with ROOT.
+# README.md beside it speaks of statements and functions that there are. Run as a script with ROOT.
 file(READ ${ROOT}/tests/model/README.md page)
 string(REGEX MATCHALL "`[a-z_]+\\.(sql|cpp|hpp):[a-z_]+`" names "${page}")
 list(REMOVE_DUPLICATES names)

@@ -1,4 +1,4 @@
-/* This file knows those who wait for one name: their marks, looks and rings, the lines in their processes, hand-over, and
+/* Those who wait for one name: their marks, looks and rings, the lines in their processes, hand-over, and
  * tickets. README.md beside it says which line stands for which statement, and what was left out and why. What a lost or
  * late request does to a grant is in lock.pml.
  *

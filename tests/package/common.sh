@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# This file knows what the scripts of this folder share. They are started by ctest with ROOT (the source tree), WORK (a
+# What the scripts of this folder share. They are started by ctest with ROOT (the source tree), WORK (a
 # folder of the build tree), GENERATOR, CXX, LAUNCHER (before the compiler, may be empty), BUILD_TYPE (may be empty),
 # DATABASES (those built), EXAMPLES (of the docs) and PROGRAMS (of examples/; those that are run), with blanks between.
 

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# This file knows how a private test server lives in a folder of its own, whichever database it is.
+# How a private test server lives in a folder of its own, whichever database it is.
 #
 # Sourced by the script of each database, which then calls `main "$@"` and before that sets
 #   url_variable, url_scheme   what the tests read, DLOCK_TEST_PG=postgresql://…

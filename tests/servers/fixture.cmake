@@ -1,4 +1,4 @@
-# This file knows which private servers a ctest run starts: one a database, for the tests that require its fixture.
+# Which private servers a ctest run starts: one a database, for the tests that require its fixture.
 #
 # A test finds the server's URL in its environment variable or, failing that, in DLOCK_TEST_SERVERS_RUN/<name>.env.
 # Where neither is there (the server is not installed), it ends with 77: skipped.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# This file knows where tests and their servers write: into memory, where there is room for it. Who waits for a disk is held
+# Where tests and their servers write: into memory, where there is room for it. Who waits for a disk is held
 # up by all others who write to it, for seconds at times; what a killed server has written is there in memory as well.
 
 # Prints a new folder in memory. What a run left there that was killed is taken away.

@@ -1,4 +1,4 @@
-// This file knows the statements with which a test looks at the lock table, and changes it.
+// The statements with which a test looks at the lock table, and changes it.
 // SOCI's rules here: the whole text first, only lvalues bound, nothing kept after an error.
 #include "support/admin.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows how a test looks at the lock table, and changes it, behind the engine's back.
+// How a test looks at the lock table, and changes it, behind the engine's back.
 #pragma once
 
 #include "support/place.hpp"

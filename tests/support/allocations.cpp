@@ -1,4 +1,4 @@
-// This file knows the program's operator new, which counts.
+// The program's operator new, which counts.
 #include "support/allocations.hpp"
 
 #include <malloc.h>

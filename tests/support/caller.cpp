@@ -1,4 +1,4 @@
-// This file knows how a session of SOCI becomes what an application hands over.
+// How a session of SOCI becomes what an application hands over.
 #include "support/caller.hpp"
 
 #include <dlock/soci.hpp>

@@ -1,4 +1,4 @@
-// This file knows an application's own connection, which it hands over for its transactions.
+// An application's own connection, which it hands over for its transactions.
 #pragma once
 
 #include "support/exit_status.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a process is started with its standard input and output as pipes.
+// How a process is started with its standard input and output as pipes.
 #include "support/child.hpp"
 #include "support/paths.hpp"
 

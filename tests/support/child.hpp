@@ -1,4 +1,4 @@
-// This file knows how a test starts another process, talks to it and ends it.
+// How a test starts another process, talks to it and ends it.
 #pragma once
 
 #include "support/exit_status.hpp"

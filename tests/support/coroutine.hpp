@@ -1,4 +1,4 @@
-// This file knows the barest coroutine there is, for tests.
+// The barest coroutine there is, for tests.
 #pragma once
 
 #include <atomic>

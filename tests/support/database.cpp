@@ -1,4 +1,4 @@
-// This file knows how the database of a test case is set up and looked at in the end.
+// How the database of a test case is set up and looked at in the end.
 #include "support/database.hpp"
 
 #include "api/open.hpp"

@@ -1,4 +1,4 @@
-// This file knows what a test case stands on: a database with the table in it, and nothing held when the case ends.
+// What a test case stands on: a database with the table in it, and nothing held when the case ends.
 #pragma once
 
 #include "store/lock_table.hpp"

@@ -1,4 +1,4 @@
-// This file knows what an engine told its observer.
+// What an engine told its observer.
 #pragma once
 
 #include "support/eventually.hpp"

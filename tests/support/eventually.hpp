@@ -1,4 +1,4 @@
-// This file knows how a test waits: for a state, never for a time.
+// How a test waits: for a state, never for a time.
 #pragma once
 
 #include "support/slowness.hpp"

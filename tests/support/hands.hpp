@@ -1,4 +1,4 @@
-// This file knows how a test asks the store for one name on behalf of several who want it.
+// How a test asks the store for one name on behalf of several who want it.
 #pragma once
 
 #include "store/waiter_table.hpp"

@@ -1,4 +1,4 @@
-// This file knows how JSON is read, by nlohmann's library.
+// How JSON is read, by nlohmann's library.
 #include "support/json.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// This file knows how a test reads the JSON that a tool has printed.
+// How a test reads the JSON that a tool has printed.
 #pragma once
 
 #include <compare>

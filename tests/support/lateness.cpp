@@ -1,4 +1,4 @@
-// This file knows which failure of a test says only that an answer was late: an error of dlock that the test did not
+// Which failure of a test says only that an answer was late: an error of dlock that the test did not
 // expect, and that speaks of time or of the way to the database. The runner asks such a test three times more,
 // alone.
 #include "support/main.hpp"

@@ -1,4 +1,4 @@
-// This file knows what is left in the sessions that a pooler lends.
+// What is left in the sessions that a pooler lends.
 #pragma once
 
 #include "support/caller.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a test makes a lock wanted, frees it, and listens for that.
+// How a test makes a lock wanted, frees it, and listens for that.
 #pragma once
 
 #include "support/database.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a test runs handlers on its own thread: as the loop of a program does.
+// How a test runs handlers on its own thread: as the loop of a program does.
 #pragma once
 
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a test program starts. All of them share it, because the test framework is slow to compile.
+// How a test program starts. All of them share it, because the test framework is slow to compile.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "support/main.hpp"
 

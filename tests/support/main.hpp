@@ -1,4 +1,4 @@
-// This file knows what a test program can ask for before and after its tests run.
+// What a test program can ask for before and after its tests run.
 #pragma once
 
 namespace dlock::test {

@@ -1,4 +1,4 @@
-// This file knows how a test measures what it bounds: a few times as a rule, and DLOCK_TEST_TRIES times, with the figures
+// How a test measures what it bounds: a few times as a rule, and DLOCK_TEST_TRIES times, with the figures
 // printed, where that is in the environment.
 #pragma once
 

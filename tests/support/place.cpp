@@ -1,4 +1,4 @@
-// This file knows which databases can be opened, and which one this run is about.
+// Which databases can be opened, and which one this run is about.
 #include "support/place.hpp"
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// This file knows what a test may ask of a database: a place of its own, and means to look behind the engine's back.
+// What a test may ask of a database: a place of its own, and means to look behind the engine's back.
 // Each folder under tests/openers is one database; nothing else in the tests knows which there are.
 #pragma once
 

@@ -1,4 +1,4 @@
-// This file knows what the kernel says of this process: its descriptors, its threads, its memory.
+// What the kernel says of this process: its descriptors, its threads, its memory.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// This file knows how bytes get from a client to a server and back, as long as they are let through.
+// How bytes get from a client to a server and back, as long as they are let through.
 #include "support/proxy.hpp"
 
 #include <arpa/inet.h>

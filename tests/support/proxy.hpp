@@ -1,4 +1,4 @@
-// This file knows how to stand between a client and its server: it counts, delays, cuts and swallows.
+// How to stand between a client and its server: it counts, delays, cuts and swallows.
 #pragma once
 
 #include "support/place.hpp"

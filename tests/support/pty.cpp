@@ -1,4 +1,4 @@
-// This file knows the system calls for a terminal without a person.
+// The system calls for a terminal without a person.
 #include "support/pty.hpp"
 
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a test sits at a terminal.
+// How a test sits at a terminal.
 #pragma once
 
 #include "support/exit_status.hpp"

@@ -1,4 +1,4 @@
-// This file knows all that can be asked about a table without changing it, dry runs included.
+// All that can be asked about a table without changing it, dry runs included.
 #pragma once
 
 #include "support/admin.hpp"

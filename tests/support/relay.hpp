@@ -1,4 +1,4 @@
-// This file knows how a lock goes from hand to hand along a line of threads of one engine.
+// How a lock goes from hand to hand along a line of threads of one engine.
 #pragma once
 
 #include "support/eventually.hpp"

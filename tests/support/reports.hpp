@@ -1,4 +1,4 @@
-// This file knows that each abandoned lease is to be reported once.
+// Each abandoned lease is to be reported once.
 #pragma once
 
 #include "support/event_log.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a test fills the lock table with rows that nobody uses.
+// How a test fills the lock table with rows that nobody uses.
 #pragma once
 
 #include "support/admin.hpp"

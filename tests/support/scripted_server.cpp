@@ -1,4 +1,4 @@
-// This file knows the commands of the scripts under tests/servers.
+// The commands of the scripts under tests/servers.
 #include "support/scripted_server.hpp"
 #include "support/paths.hpp"
 

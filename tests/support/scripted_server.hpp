@@ -1,4 +1,4 @@
-// This file knows how a private server is run by its script under tests/servers.
+// How a private server is run by its script under tests/servers.
 #pragma once
 
 #include "support/child.hpp"

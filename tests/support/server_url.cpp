@@ -1,4 +1,4 @@
-// This file knows the environment and the files that say where the servers of a test run are.
+// The environment and the files that say where the servers of a test run are.
 #include "support/server_url.hpp"
 #include "support/paths.hpp"
 

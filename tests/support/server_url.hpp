@@ -1,4 +1,4 @@
-// This file knows where the servers of a test run are.
+// Where the servers of a test run are.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// This file knows how much longer things may take in this run than on an idle machine, for bounds and leases of tests.
+// How much longer things may take in this run than on an idle machine, for bounds and leases of tests.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// This file knows what stands on the screen of a VT52, the simplest terminal that full-screen programs still know.
+// What stands on the screen of a VT52, the simplest terminal that full-screen programs still know.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// This file knows what is true of a name that several hold, at every moment and whatever was interrupted.
+// What is true of a name that several hold, at every moment and whatever was interrupted.
 #pragma once
 
 #include "support/admin.hpp"

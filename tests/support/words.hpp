@@ -1,4 +1,4 @@
-// This file knows how dlock's values are shown when a check fails.
+// How dlock's values are shown when a check fails.
 #pragma once
 
 #include "store/lock_table.hpp"

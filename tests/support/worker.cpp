@@ -1,4 +1,4 @@
-// This file knows what another process does in the tests: it uses the public face of the library and nothing else.
+// What another process does in the tests: it uses the public face of the library and nothing else.
 //
 //   worker count URL NAME FOLDER THREADS ROUNDS LEASE_MS DIES_AT
 //                                                          raise the number in FOLDER/counter, ROUNDS times a thread;

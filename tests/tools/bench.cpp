@@ -1,4 +1,4 @@
-// This file knows that dlock-bench measures what it says, not how fast anything is.
+// `dlock-bench` measures what it says, not how fast anything is.
 #include "migrate.hpp"
 #include "support/database.hpp"
 #include "support/json.hpp"

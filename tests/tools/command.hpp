@@ -1,4 +1,4 @@
-// This file knows how a test runs the dlock command as a person would.
+// How a test runs the dlock command as a person would.
 #pragma once
 
 #include "migrate.hpp"

@@ -1,4 +1,4 @@
-// This file knows the exit codes of the single commands, row by row.
+// The exit codes of the single commands, row by row.
 #include "command.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows what wait, graph, run --fifo, and the waiters in list and inspect promise.
+// What wait, graph, run --fifo, and the waiters in list and inspect promise.
 #include "command.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows what `dlock reap` promises to people and to cron.
+// What `dlock reap` promises to people and to cron.
 #include "command.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

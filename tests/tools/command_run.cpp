@@ -1,4 +1,4 @@
-// This file knows what `dlock run` promises: the command's own status, its signals, and its end when the lock is lost.
+// What `dlock run` promises: the command's own status, its signals, and its end when the lock is lost.
 #include "command.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

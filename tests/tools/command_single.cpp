@@ -1,4 +1,4 @@
-// This file knows what list, inspect, acquire, renew and release promise to scripts.
+// What list, inspect, acquire, renew and release promise to scripts.
 #include "command.hpp"
 #include "support/caller.hpp"
 #include "support/database.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that the table of locks stays true on a screen, and leaves the terminal as it was.
+// The promise that the table of locks stays true on a screen, and leaves the terminal as it was.
 #include "command.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

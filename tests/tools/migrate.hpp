@@ -1,4 +1,4 @@
-// This file knows how a test runs dlock-migrate as a person would.
+// How a test runs dlock-migrate as a person would.
 #pragma once
 
 #include "support/child.hpp"

@@ -1,4 +1,4 @@
-// This file knows what dlock-migrate promises to scripts: exit codes, streams, JSON.
+// What dlock-migrate promises to scripts: exit codes, streams, JSON.
 #include "migrate.hpp"
 #include "support/database.hpp"
 #include "support/json.hpp"

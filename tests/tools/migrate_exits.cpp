@@ -1,4 +1,4 @@
-// This file knows the table of exit codes of dlock-migrate, row by row.
+// The table of exit codes of dlock-migrate, row by row.
 #include "migrate.hpp"
 #include "support/database.hpp"
 #include "support/json.hpp"

@@ -1,4 +1,4 @@
-// This file knows what dlock-migrate guard promises to scripts: printed statements, exit codes, JSON.
+// What dlock-migrate guard promises to scripts: printed statements, exit codes, JSON.
 #include "migrate.hpp"
 #include "support/database.hpp"
 #include "support/json.hpp"

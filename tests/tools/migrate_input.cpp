@@ -1,4 +1,4 @@
-// This file knows what dlock-migrate does with wrong input, and that it keeps secrets.
+// What dlock-migrate does with wrong input, and that it keeps secrets.
 #include "migrate.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows what plan and --dry-run promise: the statements that would be run, and nothing else.
+// What plan and --dry-run promise: the statements that would be run, and nothing else.
 #include "migrate.hpp"
 #include "support/database.hpp"
 

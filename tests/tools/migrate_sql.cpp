@@ -1,4 +1,4 @@
-// This file knows the promise that printed statements can be applied by the database's own client, and then pass check.
+// The promise that printed statements can be applied by the database's own client, and then pass check.
 #include "migrate.hpp"
 #include "support/database.hpp"
 

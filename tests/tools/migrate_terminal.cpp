@@ -1,4 +1,4 @@
-// This file knows what dlock-migrate shows on a terminal, and only there: colours, and that it is still at it.
+// What dlock-migrate shows on a terminal, and only there: colours, and that it is still at it.
 #include "migrate.hpp"
 #include "support/database.hpp"
 #include "support/pty.hpp"

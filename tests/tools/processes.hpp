@@ -1,4 +1,4 @@
-// This file knows how a test looks at the processes of a run.
+// How a test looks at the processes of a run.
 #pragma once
 
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows that reapers in engines and commands share the work.
+// Reapers in engines and commands share the work.
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a full-screen program under a lock is used as it would be without one.
+// The promise that a full-screen program under a lock is used as it would be without one.
 #include "command.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

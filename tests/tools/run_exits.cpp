@@ -1,4 +1,4 @@
-// This file knows how a run ends, row by row: what was asked for, what the command did, what was done to it.
+// How a run ends, row by row: what was asked for, what the command did, what was done to it.
 #include "command.hpp"
 #include "processes.hpp"
 #include "support/database.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that no command outlives its lease, though its run is killed or stopped.
+// The promise that no command outlives its lease, though its run is killed or stopped.
 #include "command.hpp"
 #include "processes.hpp"
 #include "support/database.hpp"

@@ -1,4 +1,4 @@
-// This file knows what `dlock run` promises of several names: all of them or none, and the loss of one is that of the run.
+// What `dlock run` promises of several names: all of them or none, and the loss of one is that of the run.
 #include "command.hpp"
 #include "processes.hpp"
 #include "support/database.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a command at a terminal behaves as it would without a lock.
+// The promise that a command at a terminal behaves as it would without a lock.
 #include "command.hpp"
 #include "processes.hpp"
 #include "support/database.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a test asks what a refused argument was told.
+// How a test asks what a refused argument was told.
 #pragma once
 
 #include <dlock/error.hpp>

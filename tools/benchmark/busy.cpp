@@ -1,4 +1,4 @@
-// This file knows how a try in vain is timed, and told.
+// How a try in vain is timed, and told.
 #include "busy.hpp"
 
 #include "progress.hpp"

@@ -1,4 +1,4 @@
-// This file knows the scenario "busy": a try on a lock that somebody holds, beside a select of its row.
+// The scenario "busy": a try on a lock that somebody holds, beside a select of its row.
 #pragma once
 
 #include "plot.hpp"

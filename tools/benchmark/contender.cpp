@@ -1,4 +1,4 @@
-// This file knows how the contenders are driven.
+// How the contenders are driven.
 #include "contender.hpp"
 
 #include "redis.hpp"

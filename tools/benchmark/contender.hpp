@@ -1,4 +1,4 @@
-// This file knows who can be measured: dlock, and those named after --against.
+// Who can be measured: dlock, and those named after --against.
 #pragma once
 
 #include "target.hpp"

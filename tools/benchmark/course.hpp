@@ -1,4 +1,4 @@
-// This file knows a turn of a throughput, and what is timed in it.
+// A turn of a throughput, and what is timed in it.
 #pragma once
 
 #include "record.hpp"

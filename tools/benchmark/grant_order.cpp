@@ -1,4 +1,4 @@
-// This file knows how the grants of a herd are put in order and looked through.
+// How the grants of a herd are put in order and looked through.
 #include "grant_order.hpp"
 
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-// This file knows what must be true of the grants of a herd.
+// What must be true of the grants of a herd.
 #pragma once
 
 #include "herd.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a handoff is timed.
+// How a handoff is timed.
 #include "handoff.hpp"
 
 #include "helper.hpp"

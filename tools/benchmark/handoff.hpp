@@ -1,4 +1,4 @@
-// This file knows the scenario "handoff": how soon after a release a waiter in another process has the lock, and how
+// The scenario "handoff": how soon after a release a waiter in another process has the lock, and how
 // soon a wait ends that is no longer wanted.
 #pragma once
 

@@ -1,4 +1,4 @@
-// This file knows how the result of "handoff" is told.
+// How the result of "handoff" is told.
 #include "handoff.hpp"
 
 #include "report.hpp"

@@ -1,4 +1,4 @@
-// This file knows fork, and words on a pair of sockets.
+// Fork, and words on a pair of sockets.
 #include "helper.hpp"
 
 #include <fmt/core.h>

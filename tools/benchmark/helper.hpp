@@ -1,4 +1,4 @@
-// This file knows the processes that a benchmark starts for itself, and how it talks with them.
+// The processes that a benchmark starts for itself, and how it talks with them.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// This file knows how a herd is driven.
+// How a herd is driven.
 #include "herd.hpp"
 
 #include "grant_order.hpp"

@@ -1,4 +1,4 @@
-// This file knows the scenario "herd": a thousand threads of one process and fifty processes wait for one name.
+// The scenario "herd": a thousand threads of one process and fifty processes wait for one name.
 #pragma once
 
 #include "plot.hpp"

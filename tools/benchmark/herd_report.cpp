@@ -1,4 +1,4 @@
-// This file knows how the result of "herd" is told.
+// How the result of "herd" is told.
 #include "herd.hpp"
 
 #include "report.hpp"

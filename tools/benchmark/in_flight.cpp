@@ -1,4 +1,4 @@
-// This file knows how a request that was answered begins the next one.
+// How a request that was answered begins the next one.
 #include "in_flight.hpp"
 
 #include <stdexcept>

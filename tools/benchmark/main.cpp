@@ -1,4 +1,4 @@
-// This file knows the command line of dlock-bench.
+// The command line of dlock-bench.
 #include "plot.hpp"
 #include "scenarios.hpp"
 

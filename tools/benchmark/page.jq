@@ -1,4 +1,4 @@
-# This file knows the tables of docs/performance.md, made of what tools/dev/bench has measured.
+# The tables of docs/performance.md, made of what tools/dev/bench has measured.
 
 def databases: ["PostgreSQL", "MariaDB", "MySQL", "SQLite"];
 def kind: .database | split(" ")[0];

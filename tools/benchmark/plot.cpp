@@ -1,4 +1,4 @@
-// This file knows what gnuplot is told.
+// What gnuplot is told.
 #include "plot.hpp"
 
 #include "tools/shared/usage.hpp"

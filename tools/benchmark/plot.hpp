@@ -1,4 +1,4 @@
-// This file knows how a result is drawn.
+// How a result is drawn.
 #pragma once
 
 #include "record.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a line of a terminal is written over.
+// How a line of a terminal is written over.
 #include "progress.hpp"
 
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-// This file knows how a benchmark shows people that it is still at it.
+// How a benchmark shows people that it is still at it.
 #pragma once
 
 #include <string>

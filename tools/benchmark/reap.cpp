@@ -1,4 +1,4 @@
-// This file knows how the reaper is timed beside a client, and told.
+// How the reaper is timed beside a client, and told.
 #include "reap.hpp"
 
 #include "progress.hpp"

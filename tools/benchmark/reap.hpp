@@ -1,4 +1,4 @@
-// This file knows the scenario "reap": how fast idle rows are removed, and what that costs those who lock meanwhile.
+// The scenario "reap": how fast idle rows are removed, and what that costs those who lock meanwhile.
 #pragma once
 
 #include "plot.hpp"

@@ -1,4 +1,4 @@
-// This file knows log-linear buckets: every power of two is cut into equally many.
+// Log-linear buckets: every power of two is cut into equally many.
 #include "record.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// This file knows how many measured times are kept in little room.
+// How many measured times are kept in little room.
 #pragma once
 
 #include <cstddef>

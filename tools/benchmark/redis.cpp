@@ -1,4 +1,4 @@
-// This file knows the recommended lock of Redis, as its clients send it.
+// The recommended lock of Redis, as its clients send it.
 #include "redis.hpp"
 
 #include "tools/shared/usage.hpp"

@@ -1,4 +1,4 @@
-// This file knows that a Redis server can take part, where dlock-bench was built with hiredis.
+// A Redis server can take part, where dlock-bench was built with hiredis.
 #pragma once
 
 #include "contender.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a round of renewals is seen from outside: trust in a lease is counted from the moment at which its
+// How a round of renewals is seen from outside: trust in a lease is counted from the moment at which its
 // renewal was sent, so that the end of trust tells when that was.
 #include "renew.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows the scenario "renew": how long it takes an engine to renew all the leases that it holds.
+// The scenario "renew": how long it takes an engine to renew all the leases that it holds.
 #pragma once
 
 #include "plot.hpp"

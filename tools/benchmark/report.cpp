@@ -1,4 +1,4 @@
-// This file knows the words for a set-up.
+// The words for a set-up.
 #include "report.hpp"
 
 #include <fmt/core.h>

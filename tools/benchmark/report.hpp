@@ -1,4 +1,4 @@
-// This file knows what the results of all scenarios are told with.
+// What the results of all scenarios are told with.
 #pragma once
 
 #include "record.hpp"

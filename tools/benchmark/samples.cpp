@@ -1,4 +1,4 @@
-// This file knows percentiles.
+// Percentiles.
 #include "samples.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// This file knows what is made of a row of measured times.
+// What is made of a row of measured times.
 #pragma once
 
 #include "record.hpp"

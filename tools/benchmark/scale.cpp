@@ -1,4 +1,4 @@
-// This file knows how two tables are measured in turns, and told.
+// How two tables are measured in turns, and told.
 #include "scale.hpp"
 
 #include "helper.hpp"

@@ -1,4 +1,4 @@
-// This file knows the scenario "scale": what an acquire costs in a table of many rows, beside one of few.
+// The scenario "scale": what an acquire costs in a table of many rows, beside one of few.
 #pragma once
 
 #include "plot.hpp"

@@ -1,4 +1,4 @@
-// This file knows the words on the command line of each scenario.
+// The words on the command line of each scenario.
 #include "scenarios.hpp"
 
 #include "busy.hpp"

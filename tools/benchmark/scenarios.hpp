@@ -1,4 +1,4 @@
-// This file knows the scenarios as commands: their options, and what is done with them.
+// The scenarios as commands: their options, and what is done with them.
 #pragma once
 
 #include "target.hpp"

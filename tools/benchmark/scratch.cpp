@@ -1,4 +1,4 @@
-// This file knows how such a table is made and filled.
+// How such a table is made and filled.
 #include "scratch.hpp"
 
 #include <dlock/schema.hpp>

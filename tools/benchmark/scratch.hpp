@@ -1,4 +1,4 @@
-// This file knows lock tables that are made for a measurement and taken away after it.
+// Lock tables that are made for a measurement and taken away after it.
 #pragma once
 
 #include "progress.hpp"

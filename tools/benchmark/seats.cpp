@@ -1,4 +1,4 @@
-// This file knows shared memory without a name.
+// Shared memory without a name.
 #include "seats.hpp"
 
 #include <fmt/core.h>

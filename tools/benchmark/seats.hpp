@@ -1,4 +1,4 @@
-// This file knows the memory in which waiters of several processes write down what they saw.
+// The memory in which waiters of several processes write down what they saw.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// This file knows how the two halves of what is measured of readers are told together.
+// How the two halves of what is measured of readers are told together.
 #include "shared.hpp"
 
 #include "report.hpp"

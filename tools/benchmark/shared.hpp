@@ -1,4 +1,4 @@
-// This file knows the scenario "shared": readers of one name, how fast they come and go, and how those who stay are renewed.
+// The scenario "shared": readers of one name, how fast they come and go, and how those who stay are renewed.
 #pragma once
 
 #include "plot.hpp"

@@ -1,4 +1,4 @@
-// This file knows how many locks are taken in a short time: by several threads.
+// How many locks are taken in a short time: by several threads.
 #pragma once
 
 #include <dlock/lock.hpp>

@@ -1,4 +1,4 @@
-// This file knows how a benchmark asks for its own locks.
+// How a benchmark asks for its own locks.
 #include "target.hpp"
 
 #include <fmt/core.h>

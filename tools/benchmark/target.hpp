@@ -1,4 +1,4 @@
-// This file knows the database that is measured, and what all scenarios ask of it.
+// The database that is measured, and what all scenarios ask of it.
 #pragma once
 
 #include "tools/benchmark/peers/raw_peer.hpp"

@@ -1,4 +1,4 @@
-// This file knows the turns of a throughput, and how a client's pairs are timed.
+// The turns of a throughput, and how a client's pairs are timed.
 #include "throughput.hpp"
 
 #include "course.hpp"

@@ -1,4 +1,4 @@
-// This file knows the scenarios "pair" (one client), "many" (N threads, N names), "hot" (N threads, one name), and "shared"
+// The scenarios "pair" (one client), "many" (N threads, N names), "hot" (N threads, one name), and "shared"
 // and "semaphore" (the same, as readers, and with permits): who takes and gives back locks how fast.
 #pragma once
 

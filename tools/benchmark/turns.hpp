@@ -1,4 +1,4 @@
-// This file knows how the time of a measurement is divided into turns.
+// How the time of a measurement is divided into turns.
 #pragma once
 
 #include <algorithm>

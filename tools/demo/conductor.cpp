@@ -1,4 +1,4 @@
-// This file knows the story the demo tells: who is killed, who is frozen, and what the ledger says in the end.
+// The story the demo tells: who is killed, who is frozen, and what the ledger says in the end.
 #include "ledger.hpp"
 #include "roles.hpp"
 

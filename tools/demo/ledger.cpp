@@ -1,4 +1,4 @@
-// This file knows the ledger's SQL, and how a URL is said to SOCI.
+// The ledger's SQL, and how a URL is said to SOCI.
 #include "ledger.hpp"
 
 #include <fmt/core.h>

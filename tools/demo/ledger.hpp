@@ -1,4 +1,4 @@
-// This file knows the ledger of the demo: which tick was run, by whom, under which token.
+// The ledger of the demo: which tick was run, by whom, under which token.
 #pragma once
 
 #include <dlock/token.hpp>

@@ -1,4 +1,4 @@
-// This file knows the command line of the demo.
+// The command line of the demo.
 #include "roles.hpp"
 
 #include <dlock/dlock.hpp>

@@ -1,4 +1,4 @@
-// This file knows what one replica of the service does: what an application of dlock looks like.
+// What one replica of the service does: what an application of dlock looks like.
 #include "ledger.hpp"
 #include "roles.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows the two roles of the demo, and the timetable they share.
+// The two roles of the demo, and the timetable they share.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// This file knows what is wrong with a name, with -n, -w, --meta and the like.
+// What is wrong with a name, with -n, -w, --meta and the like.
 #include "acquire_options.hpp"
 
 #include "tools/shared/json.hpp"

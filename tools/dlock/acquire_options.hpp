@@ -1,4 +1,4 @@
-// This file knows the options with which a lock is asked for, by `run` and by `acquire`, and the rules for their values.
+// The options with which a lock is asked for, by `run` and by `acquire`, and the rules for their values.
 #pragma once
 
 #include "tools/shared/command_line.hpp"

@@ -1,4 +1,4 @@
-// This file knows the clock that trust is counted on, the one that counts suspend, and its timer.
+// The clock that trust is counted on, the one that counts suspend, and its timer.
 #pragma once
 
 #include <dlock/duration.hpp>

@@ -1,4 +1,4 @@
-// This file knows how a run talks to its guardian, and does without one that was killed.
+// How a run talks to its guardian, and does without one that was killed.
 #include "child.hpp"
 
 #include "boot_clock.hpp"

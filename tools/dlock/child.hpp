@@ -1,4 +1,4 @@
-// This file knows the run's side of its command: started and guarded by the guardian, signalled from here.
+// The run's side of its command: started and guarded by the guardian, signalled from here.
 #pragma once
 
 #include "command.hpp"

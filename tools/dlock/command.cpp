@@ -1,4 +1,4 @@
-// This file knows what happens between fork and exec.
+// What happens between fork and exec.
 #include "command.hpp"
 
 #include <fcntl.h>

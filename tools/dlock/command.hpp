@@ -1,4 +1,4 @@
-// This file knows how the command of a run is started: fork, exec, a process group of its own.
+// How the command of a run is started: fork, exec, a process group of its own.
 #pragma once
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// This file knows which times of a run fit together.
+// Which times of a run fit together.
 #include "deadlines.hpp"
 
 #include "acquire_options.hpp"

@@ -1,4 +1,4 @@
-// This file knows the arithmetic of the lock-loss contract: the command is dead before its lease can be somebody else's.
+// The arithmetic of the lock-loss contract: the command is dead before its lease can be somebody else's.
 #pragma once
 
 #include <dlock/duration.hpp>

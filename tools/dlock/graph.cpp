@@ -1,4 +1,4 @@
-// This file knows the words and the lines of the graph.
+// The words and the lines of the graph.
 #include "graph.hpp"
 
 #include "tools/shared/json.hpp"

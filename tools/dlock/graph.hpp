@@ -1,4 +1,4 @@
-// This file knows how the graph of those who wait is drawn.
+// How the graph of those who wait is drawn.
 #pragma once
 
 #include <dlock/waiter.hpp>

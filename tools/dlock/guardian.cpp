@@ -1,4 +1,4 @@
-// This file knows the guardian: kill at the deadline, kill at the end of the run, pass on how the command ended.
+// The guardian: kill at the deadline, kill at the end of the run, pass on how the command ended.
 #include "guardian.hpp"
 
 #include "boot_clock.hpp"

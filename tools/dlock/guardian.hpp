@@ -1,4 +1,4 @@
-// This file knows what a run and its guardian tell each other.
+// What a run and its guardian tell each other.
 //
 // The guardian is a small process between a run and its command. It ends the command where the run cannot: when the run
 // is killed, and when it is stopped past the deadline. It is made while the run has one thread and no connection, so that

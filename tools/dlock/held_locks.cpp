@@ -1,4 +1,4 @@
-// This file knows how one lock and several are held alike.
+// How one lock and several are held alike.
 #include "held_locks.hpp"
 
 #include "acquire_options.hpp"

@@ -1,4 +1,4 @@
-// This file knows what a run holds: one lock, or several that were granted together.
+// What a run holds: one lock, or several that were granted together.
 #pragma once
 
 #include <dlock/engine.hpp>

@@ -1,4 +1,4 @@
-// This file knows what the single commands take, and what they do.
+// What the single commands take, and what they do.
 #include "lock_commands.hpp"
 
 #include "graph.hpp"

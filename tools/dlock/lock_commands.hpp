@@ -1,4 +1,4 @@
-// This file knows the options of the commands that ask the table once: list, inspect, acquire, renew, release.
+// The options of the commands that ask the table once: list, inspect, acquire, renew, release.
 #pragma once
 
 #include "acquire_options.hpp"

@@ -1,4 +1,4 @@
-// This file knows the course of a run, from the question for its lock to its release, and with what code it exits.
+// The course of a run, from the question for its lock to its release, and with what code it exits.
 #include "locked_run.hpp"
 
 #include "acquire_options.hpp"

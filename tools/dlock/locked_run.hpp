@@ -1,4 +1,4 @@
-// This file knows the course of a run: ask, start, watch over, release; and its exit codes.
+// The course of a run: ask, start, watch over, release; and its exit codes.
 #pragma once
 
 #include "child.hpp"

@@ -1,4 +1,4 @@
-// This file knows how dlock begins and ends.
+// How dlock begins and ends.
 #include "history.hpp"
 #include "lock_commands.hpp"
 #include "queue.hpp"

@@ -1,4 +1,4 @@
-// This file knows /proc/PID/stat.
+// /proc/PID/stat.
 #include "processes.hpp"
 
 #include <dirent.h>

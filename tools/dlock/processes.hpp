@@ -1,4 +1,4 @@
-// This file knows which processes there are, from /proc.
+// Which processes there are, from /proc.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// This file knows what `dlock wait` and `dlock graph` do.
+// What `dlock wait` and `dlock graph` do.
 #include "queue.hpp"
 
 #include "acquire_options.hpp"

@@ -1,4 +1,4 @@
-// This file knows the options of the commands about those who wait: wait, graph.
+// The options of the commands about those who wait: wait, graph.
 #pragma once
 
 #include "tools/shared/command_line.hpp"

@@ -1,4 +1,4 @@
-// This file knows what `dlock reap` does.
+// What `dlock reap` does.
 #include "reap.hpp"
 
 #include "acquire_options.hpp"

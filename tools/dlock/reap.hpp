@@ -1,4 +1,4 @@
-// This file knows the options of `dlock reap`.
+// The options of `dlock reap`.
 #pragma once
 
 #include "tools/shared/command_line.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a run is told to scripts: one JSON object in a file.
+// How a run is told to scripts: one JSON object in a file.
 #include "report.hpp"
 
 #include "tools/shared/json.hpp"

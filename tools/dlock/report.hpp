@@ -1,4 +1,4 @@
-// This file knows what --status-file says.
+// What --status-file says.
 #pragma once
 
 #include "tools/shared/console.hpp"

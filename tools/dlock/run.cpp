@@ -1,4 +1,4 @@
-// This file knows what can be said on the command line of a run, and what is wrong with it.
+// What can be said on the command line of a run, and what is wrong with it.
 #include "run.hpp"
 
 #include "tools/shared/usage.hpp"

@@ -1,4 +1,4 @@
-// This file knows the options of `dlock run`: a command that runs only under a lock.
+// The options of `dlock run`: a command that runs only under a lock.
 #pragma once
 
 #include "acquire_options.hpp"

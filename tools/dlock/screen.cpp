@@ -1,4 +1,4 @@
-// This file knows curses.
+// Curses.
 #include "screen.hpp"
 
 #include "tools/shared/usage.hpp"

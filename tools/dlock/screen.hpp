@@ -1,4 +1,4 @@
-// This file knows what a screen full of rows is made of.
+// What a screen full of rows is made of.
 #pragma once
 
 #include "top_rows.hpp"

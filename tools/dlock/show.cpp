@@ -1,4 +1,4 @@
-// This file knows the words for a lock's state.
+// The words for a lock's state.
 #include "show.hpp"
 
 #include "tools/shared/json.hpp"

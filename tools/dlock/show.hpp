@@ -1,4 +1,4 @@
-// This file knows how rows of the lock table are shown to people and to scripts.
+// How rows of the lock table are shown to people and to scripts.
 #pragma once
 
 #include "tools/shared/console.hpp"

@@ -1,4 +1,4 @@
-// This file knows the order in which a lost lock ends its command: told at the soft deadline, killed at the hard one.
+// The order in which a lost lock ends its command: told at the soft deadline, killed at the hard one.
 #include "supervise.hpp"
 
 #include "boot_clock.hpp"

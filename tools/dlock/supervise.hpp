@@ -1,4 +1,4 @@
-// This file knows how a command is watched over while it holds a lock, or several.
+// How a command is watched over while it holds a lock, or several.
 #pragma once
 
 #include "child.hpp"

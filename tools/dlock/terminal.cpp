@@ -1,4 +1,4 @@
-// This file knows the system calls for the foreground of a terminal.
+// The system calls for the foreground of a terminal.
 #include "terminal.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// This file knows who has the terminal, and what ^Z means.
+// Who has the terminal, and what ^Z means.
 #pragma once
 
 #include <termios.h>

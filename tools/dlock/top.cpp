@@ -1,4 +1,4 @@
-// This file knows what `dlock top` takes, and how it prints one table after the other where there is no screen.
+// What `dlock top` takes, and how it prints one table after the other where there is no screen.
 #include "top.hpp"
 
 #include "acquire_options.hpp"

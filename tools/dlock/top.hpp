@@ -1,4 +1,4 @@
-// This file knows the options of `dlock top`: the locks that are held, again and again.
+// The options of `dlock top`: the locks that are held, again and again.
 #pragma once
 
 #include "top_rows.hpp"

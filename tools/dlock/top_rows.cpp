@@ -1,4 +1,4 @@
-// This file knows how the rows of `dlock top` are sorted, counted and laid out.
+// How the rows of `dlock top` are sorted, counted and laid out.
 #include "top_rows.hpp"
 
 #include "show.hpp"

@@ -1,4 +1,4 @@
-// This file knows the table of `dlock top`: which rows, in which order, in which words.
+// The table of `dlock top`: which rows, in which order, in which words.
 #pragma once
 
 #include <dlock/holder.hpp>

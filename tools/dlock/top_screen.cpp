@@ -1,4 +1,4 @@
-// This file knows what the keys of `dlock top` do, and that it goes on while the database is away.
+// What the keys of `dlock top` do, and that it goes on while the database is away.
 #include "top_screen.hpp"
 
 #include "screen.hpp"

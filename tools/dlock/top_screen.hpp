@@ -1,4 +1,4 @@
-// This file knows that `dlock top` looks at the table in one thread and at the keyboard in another.
+// `dlock top` looks at the table in one thread and at the keyboard in another.
 #pragma once
 
 #include "top_rows.hpp"

@@ -1,4 +1,4 @@
-// This file knows the race between a grant and a signal: the signal wins, and the grant is given back.
+// The race between a grant and a signal: the signal wins, and the grant is given back.
 #include "waiting.hpp"
 
 #include "terminal.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a tool waits for a lock without being deaf to signals.
+// How a tool waits for a lock without being deaf to signals.
 #pragma once
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// This file knows the completion of bash: a function that looks at the words of the line.
+// The completion of bash: a function that looks at the words of the line.
 #include "docgen.hpp"
 
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-// This file knows how the description of a command line is read.
+// How the description of a command line is read.
 #include "docgen.hpp"
 
 #include <nlohmann/json.hpp>

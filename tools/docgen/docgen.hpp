@@ -1,4 +1,4 @@
-// This file knows what is made from the description of a command line: manual pages and completions.
+// What is made from the description of a command line: manual pages and completions.
 #pragma once
 
 #include <iosfwd>

@@ -1,4 +1,4 @@
-// This file knows the completion of fish: one line for each option of each command.
+// The completion of fish: one line for each option of each command.
 #include "docgen.hpp"
 
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-// This file knows how the documents of a tool are written: dlock-docgen FOLDER <DESCRIPTION.
+// How the documents of a tool are written: dlock-docgen FOLDER <DESCRIPTION.
 #include "docgen.hpp"
 
 #include <exception>

@@ -1,4 +1,4 @@
-// This file knows the manual pages: troff with the macros of man(7).
+// The manual pages: troff with the macros of man(7).
 #include "docgen.hpp"
 
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-// This file knows the completion of zsh: specifications for _arguments.
+// The completion of zsh: specifications for _arguments.
 #include "docgen.hpp"
 
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-// This file knows the options that all commands of dlock-migrate share, and which command was given.
+// The options that all commands of dlock-migrate share, and which command was given.
 #include "tools/migrate/commands.hpp"
 
 #include "tools/shared/usage.hpp"

@@ -1,4 +1,4 @@
-// This file knows the commands of dlock-migrate, from their options to their exit codes.
+// The commands of dlock-migrate, from their options to their exit codes.
 #pragma once
 
 #include "tools/shared/command_line.hpp"

@@ -1,4 +1,4 @@
-// This file knows how dlock-migrate begins and ends.
+// How dlock-migrate begins and ends.
 #include "tools/migrate/commands.hpp"
 #include "tools/shared/arguments.hpp"
 #include "tools/shared/command_line.hpp"

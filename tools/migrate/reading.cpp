@@ -1,4 +1,4 @@
-// This file knows the commands that only look, or print what a database was not asked for.
+// The commands that only look, or print what a database was not asked for.
 #include "tools/migrate/commands.hpp"
 #include "tools/migrate/report.hpp"
 #include "tools/migrate/signals.hpp"

@@ -1,4 +1,4 @@
-// This file knows the words, columns and fields that dlock-migrate prints.
+// The words, columns and fields that dlock-migrate prints.
 #include "tools/migrate/report.hpp"
 
 #include "tools/migrate/signals.hpp"

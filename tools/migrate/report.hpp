@@ -1,4 +1,4 @@
-// This file knows how reports and states look, as text and as JSON, and with which code they leave.
+// How reports and states look, as text and as JSON, and with which code they leave.
 #pragma once
 
 #include "tools/shared/console.hpp"

@@ -1,4 +1,4 @@
-// This file knows how signals are waited for.
+// How signals are waited for.
 #include "tools/migrate/signals.hpp"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// This file knows what SIGINT and SIGTERM mean to a migration: finish or roll back the step under way, then leave; at the
+// What SIGINT and SIGTERM mean to a migration: finish or roll back the step under way, then leave; at the
 // second one, cut it off.
 #pragma once
 

@@ -1,4 +1,4 @@
-// This file knows the commands that change the database.
+// The commands that change the database.
 #include "tools/migrate/commands.hpp"
 #include "tools/migrate/report.hpp"
 #include "tools/migrate/signals.hpp"

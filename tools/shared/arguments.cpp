@@ -1,4 +1,4 @@
-// This file knows which words of argv may hold a password.
+// Which words of argv may hold a password.
 #include "tools/shared/arguments.hpp"
 
 #include <algorithm>

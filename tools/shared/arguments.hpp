@@ -1,4 +1,4 @@
-// This file knows how the words of a command line are taken out of the process title before anything else happens.
+// How the words of a command line are taken out of the process title before anything else happens.
 #pragma once
 
 #include <string>

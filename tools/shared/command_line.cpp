@@ -1,4 +1,4 @@
-// This file knows how a command line is put together.
+// How a command line is put together.
 #include "tools/shared/command_line.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// This file knows a command line: the commands of a tool, their options and arguments, and what their pages say.
+// A command line: the commands of a tool, their options and arguments, and what their pages say.
 #pragma once
 
 #include <list>

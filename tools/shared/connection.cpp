@@ -1,4 +1,4 @@
-// This file knows where the URL and the password come from, and what may be said about them.
+// Where the URL and the password come from, and what may be said about them.
 #include "tools/shared/connection.hpp"
 
 #include "tools/shared/command_line.hpp"

@@ -1,4 +1,4 @@
-// This file knows the options that say which database and which table a command works on.
+// The options that say which database and which table a command works on.
 #pragma once
 
 #include <dlock/duration.hpp>

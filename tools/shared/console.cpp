@@ -1,4 +1,4 @@
-// This file knows how lines, objects, errors and colours are printed.
+// How lines, objects, errors and colours are printed.
 #include "tools/shared/console.hpp"
 
 #include "tools/shared/command_line.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a command speaks: results on standard output, everything else on standard error.
+// How a command speaks: results on standard output, everything else on standard error.
 #pragma once
 
 #include "tools/shared/exit_code.hpp"

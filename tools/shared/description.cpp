@@ -1,4 +1,4 @@
-// This file knows how a command line is read out.
+// How a command line is read out.
 #include "tools/shared/description.hpp"
 
 #include "tools/shared/command_line.hpp"

@@ -1,4 +1,4 @@
-// This file knows the hidden command that describes the command line, for the manual pages and the completions.
+// The hidden command that describes the command line, for the manual pages and the completions.
 #pragma once
 
 namespace dlock::tools {

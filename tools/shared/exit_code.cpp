@@ -1,4 +1,4 @@
-// This file knows the words for the exit codes, and which fault leads to which.
+// The words for the exit codes, and which fault leads to which.
 #include "tools/shared/exit_code.hpp"
 
 namespace dlock::tools {

@@ -1,4 +1,4 @@
-// This file knows the exit codes that dlock and dlock-migrate share.
+// The exit codes that dlock and dlock-migrate share.
 #pragma once
 
 #include <dlock/error.hpp>

@@ -1,4 +1,4 @@
-// This file knows how options and commands are put into columns.
+// How options and commands are put into columns.
 #include "tools/shared/help.hpp"
 
 #include "tools/shared/command_line.hpp"

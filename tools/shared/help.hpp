@@ -1,4 +1,4 @@
-// This file knows how --help looks: a page that fits a terminal of 80 columns and 24 lines.
+// How --help looks: a page that fits a terminal of 80 columns and 24 lines.
 #pragma once
 
 #include <string>

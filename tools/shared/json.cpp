@@ -1,4 +1,4 @@
-// This file knows how a JSON value is put into words, by nlohmann's library.
+// How a JSON value is put into words, by nlohmann's library.
 #include "tools/shared/json.hpp"
 
 #include <nlohmann/json.hpp>

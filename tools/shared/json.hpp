@@ -1,4 +1,4 @@
-// This file knows a JSON value as the tools print it. The library for JSON is behind it, and nowhere else in a command.
+// A JSON value as the tools print it. The library for JSON is behind it, and nowhere else in a command.
 #pragma once
 
 #include <concepts>

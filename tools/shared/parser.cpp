@@ -1,4 +1,4 @@
-// This file knows how CLI11 is asked.
+// How CLI11 is asked.
 #include "tools/shared/parser.hpp"
 
 #include "tools/shared/command_line.hpp"

@@ -1,4 +1,4 @@
-// This file knows what becomes of the words of a command line. CLI11 is behind it, and nowhere else.
+// What becomes of the words of a command line. CLI11 is behind it, and nowhere else.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// This file knows how a line on a terminal is written over.
+// How a line on a terminal is written over.
 #include "tools/shared/progress.hpp"
 
 #include "tools/shared/usage.hpp"

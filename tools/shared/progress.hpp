@@ -1,4 +1,4 @@
-// This file knows how a command that takes longer than a second shows that it is still at it.
+// How a command that takes longer than a second shows that it is still at it.
 #pragma once
 
 #include "tools/shared/console.hpp"

@@ -1,4 +1,4 @@
-// This file knows how far apart two words are, and how far is too far.
+// How far apart two words are, and how far is too far.
 #include "tools/shared/suggestion.hpp"
 
 #include "tools/shared/command_line.hpp"

@@ -1,4 +1,4 @@
-// This file knows which known word somebody meant who has mistyped it.
+// Which known word somebody meant who has mistyped it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// This file knows what is done with a line that was understood, and said of one that was not.
+// What is done with a line that was understood, and said of one that was not.
 #include "tools/shared/tool.hpp"
 
 #include "tools/shared/command_line.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a tool runs: from the words of its command line to its exit code.
+// How a tool runs: from the words of its command line to its exit code.
 #pragma once
 
 #include "tools/shared/exit_code.hpp"

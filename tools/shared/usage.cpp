@@ -1,4 +1,4 @@
-// This file knows how durations and numbers are written on a command line.
+// How durations and numbers are written on a command line.
 #include "tools/shared/usage.hpp"
 
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-// This file knows how a command refuses its arguments: one line that names the value and the rule.
+// How a command refuses its arguments: one line that names the value and the rule.
 #pragma once
 
 #include <dlock/duration.hpp>

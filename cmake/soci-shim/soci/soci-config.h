@@ -1,4 +1,4 @@
-// This file knows what SOCI was built with, without Boost: the installed one switches Boost on although the package
+// What SOCI was built with, without Boost: the installed one switches Boost on although the package
 // that carries it does not bring Boost along. The switch is used only in SOCI's templates, so the ABI is the same.
 #ifndef SOCICONFIG_H_INCLUDED
 #define SOCICONFIG_H_INCLUDED

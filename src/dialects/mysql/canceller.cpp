@@ -1,4 +1,4 @@
-// This file knows KILL QUERY, and that the number it takes means another session on another server.
+// KILL QUERY, and that the number it takes means another session on another server.
 #include "canceller.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// This file knows that a statement on MySQL and MariaDB is killed from a second connection.
+// A statement on MySQL and MariaDB is killed from a second connection.
 #pragma once
 
 #include "connection.hpp"

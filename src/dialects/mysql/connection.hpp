@@ -1,4 +1,4 @@
-// This file knows one connection to a MySQL or MariaDB server.
+// One connection to a MySQL or MariaDB server.
 #pragma once
 
 #include "dialects/dialect.hpp"

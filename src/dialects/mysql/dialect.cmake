@@ -1,4 +1,4 @@
-# This file knows what the MySQL and MariaDB dialect is built with: MariaDB Connector/C, for its non-blocking calls.
+# What the MySQL and MariaDB dialect is built with: MariaDB Connector/C, for its non-blocking calls.
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
   pkg_check_modules(DLOCK_MARIADB QUIET IMPORTED_TARGET GLOBAL libmariadb>=3.3)

@@ -1,4 +1,4 @@
-// This file knows what makes MySQL and MariaDB a dialect.
+// What makes MySQL and MariaDB a dialect.
 #include "caller_connection.hpp"
 #include "canceller.hpp"
 #include "connection.hpp"

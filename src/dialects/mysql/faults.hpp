@@ -1,4 +1,4 @@
-// This file knows that MySQL's and MariaDB's error numbers have causes.
+// MySQL's and MariaDB's error numbers have causes.
 #pragma once
 
 #include "types/failure.hpp"

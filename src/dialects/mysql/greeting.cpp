@@ -1,4 +1,4 @@
-// This file knows the first packet of the protocol.
+// The first packet of the protocol.
 #include "greeting.hpp"
 
 #include "dialects/readiness.hpp"

@@ -1,4 +1,4 @@
-// This file knows what a server says of itself before anything is sent to it.
+// What a server says of itself before anything is sent to it.
 #pragma once
 
 #include "types/clock.hpp"

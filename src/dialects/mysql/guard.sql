@@ -1,4 +1,4 @@
--- This file knows how MySQL and MariaDB keep writes with an old fencing token out of a table that is not dlock's.
+-- How MySQL and MariaDB keep writes with an old fencing token out of a table that is not dlock's.
 -- The names filled in here are: {{guarded}} the table, {{column}} its column with the token, {{guard}} the trigger.
 
 -- name: guard_columns(schema, table)

@@ -1,4 +1,4 @@
--- This file knows how several hold one name on MySQL and MariaDB: readers, those who have permits, the entries of a node.
+-- How several hold one name on MySQL and MariaDB: readers, those who have permits, the entries of a node.
 -- schema/README.md says what the columns mean; lock.sql beside this one how now is read. Nothing here may need MariaDB: no
 -- RETURNING.
 --

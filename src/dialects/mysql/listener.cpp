@@ -1,4 +1,4 @@
-// This file knows how to wait for a holder's signal without ever missing one, and for one engine at a time: the one
+// How to wait for a holder's signal without ever missing one, and for one engine at a time: the one
 // that holds the most of what is waited for.
 #include "listener.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows how releases are heard on MySQL and MariaDB: by waiting for a named lock of the holder's engine.
+// How releases are heard on MySQL and MariaDB: by waiting for a named lock of the holder's engine.
 #pragma once
 
 #include "dialects/listener.hpp"

@@ -1,4 +1,4 @@
-// This file knows the literals of MySQL and MariaDB that mean the same in every sql_mode and character set.
+// The literals of MySQL and MariaDB that mean the same in every sql_mode and character set.
 #include "literals.hpp"
 
 #include "dialects/hex.hpp"

@@ -1,4 +1,4 @@
-// This file knows how arguments are written into the text of a statement where they cannot be bound: as hexadecimal
+// How arguments are written into the text of a statement where they cannot be bound: as hexadecimal
 // digits and plain numbers, which need no quotes, so that nothing can break out of them.
 #pragma once
 

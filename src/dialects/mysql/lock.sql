@@ -1,4 +1,4 @@
--- This file knows what is asked of the lock table on MySQL and MariaDB. schema/README.md says what the columns mean.
+-- What is asked of the lock table on MySQL and MariaDB. schema/README.md says what the columns mean.
 -- Nothing here may need MariaDB: no RETURNING, no SET STATEMENT. Session settings do what differs.
 --
 -- Now, in microseconds since the epoch: TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(6)), the statement's start,

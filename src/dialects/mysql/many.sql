@@ -1,4 +1,4 @@
--- This file knows how many leases are acquired, looked for and released by one packet on MySQL and MariaDB: what lock.sql
+-- How many leases are acquired, looked for and released by one packet on MySQL and MariaDB: what lock.sql
 -- does for one. The packets are of several statements, with the rows written into them (literals.hpp). A moment read once,
 -- before anything is locked, errs on the safe side.
 

@@ -1,4 +1,4 @@
--- This file knows what the migrator asks of MySQL and MariaDB. Each DDL commits by itself here: a version is walked
+-- What the migrator asks of MySQL and MariaDB. Each DDL commits by itself here: a version is walked
 -- step by step, every step probed first, and the history keeps the place. Hence no begin and no commit.
 -- Times are microseconds since the epoch, by the database's clock.
 

@@ -1,4 +1,4 @@
-// This file knows how a connection to MySQL or MariaDB is opened, set up and looked over.
+// How a connection to MySQL or MariaDB is opened, set up and looked over.
 #include "connection.hpp"
 
 #include "broken_pipe.hpp"

@@ -1,4 +1,4 @@
--- This file knows how MySQL and MariaDB write a row of history for each grant that ends, by triggers, in the transaction that
+-- How MySQL and MariaDB write a row of history for each grant that ends, by triggers, in the transaction that
 -- ends it. schema/README.md says what the columns mean. The names filled in here, beside those of tables: {{part_…}} a
 -- trigger, {{history_index}} the index, {{recorder}} what the names of all triggers begin with. Whoever ends a grant needs no
 -- right on the history: a trigger runs with the rights of who has made it. What LAST_INSERT_ID() says in a session, and how

@@ -1,4 +1,4 @@
-// This file knows that to notify is to take the next signal and to free the last one, in one statement.
+// To notify is to take the next signal and to free the last one, in one statement.
 #include "release_signal.hpp"
 
 #include "signal.hpp"

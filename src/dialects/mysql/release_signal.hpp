@@ -1,4 +1,4 @@
-// This file knows how an engine notifies on MySQL and MariaDB.
+// How an engine notifies on MySQL and MariaDB.
 #pragma once
 
 #include "dialects/listener.hpp"

@@ -1,4 +1,4 @@
-// This file knows the URLs of MySQL and MariaDB, and their options.
+// The URLs of MySQL and MariaDB, and their options.
 #include "server.hpp"
 
 #include "types/mutant.hpp"

@@ -1,4 +1,4 @@
-// This file knows how the signals' names are made, and what a session needs that holds one or waits for one.
+// How the signals' names are made, and what a session needs that holds one or waits for one.
 #include "signal.hpp"
 
 #include <fmt/format.h>

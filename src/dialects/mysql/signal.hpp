@@ -1,4 +1,4 @@
-// This file knows the named locks of the server that an engine notifies with.
+// The named locks of the server that an engine notifies with.
 #pragma once
 
 #include "connection.hpp"

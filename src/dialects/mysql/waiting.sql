@@ -1,4 +1,4 @@
--- This file knows what is asked about those who wait on MySQL and MariaDB. schema/README.md says what the columns mean; lock.sql
+-- What is asked about those who wait on MySQL and MariaDB. schema/README.md says what the columns mean; lock.sql
 -- beside this one how now is read. A ticket is live while it is larger than served_ticket and its row has not expired.
 -- Nothing here may need MariaDB: no RETURNING, no SET STATEMENT.
 

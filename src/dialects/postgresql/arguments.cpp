@@ -1,4 +1,4 @@
-// This file knows the text forms of PostgreSQL's values.
+// The text forms of PostgreSQL's values.
 #include "arguments.hpp"
 
 #include "types/failure.hpp"

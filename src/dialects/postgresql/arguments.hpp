@@ -1,4 +1,4 @@
-// This file knows how arguments are written for libpq: as text, many rows of them as one array a column.
+// How arguments are written for libpq: as text, many rows of them as one array a column.
 #pragma once
 
 #include "types/row.hpp"

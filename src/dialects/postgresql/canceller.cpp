@@ -1,4 +1,4 @@
-// This file knows libpq's request to cancel: a connection for nothing else, which poolers pass on.
+// The request of libpq to cancel: a connection for nothing else, which poolers pass on.
 #include "canceller.hpp"
 
 #include "faults.hpp"

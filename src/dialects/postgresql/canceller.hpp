@@ -1,4 +1,4 @@
-// This file knows that a statement on PostgreSQL is cancelled by a request of its own.
+// A statement on PostgreSQL is cancelled by a request of its own.
 #pragma once
 
 #include "connection.hpp"

@@ -1,4 +1,4 @@
-// This file knows how statements run on PostgreSQL: libpq's calls that do not block, and a deadline on each.
+// How statements run on PostgreSQL: libpq's calls that do not block, and a deadline on each.
 #include "connection.hpp"
 
 #include "caller_connection.hpp"

@@ -1,4 +1,4 @@
-// This file knows one connection to a PostgreSQL server.
+// One connection to a PostgreSQL server.
 #pragma once
 
 #include "arguments.hpp"

@@ -1,4 +1,4 @@
-// This file knows what makes PostgreSQL a dialect.
+// What makes PostgreSQL a dialect.
 #include "caller_connection.hpp"
 #include "canceller.hpp"
 #include "connection.hpp"

@@ -1,4 +1,4 @@
-// This file knows which SQLSTATE is which cause (PostgreSQL manual, appendix A).
+// Which SQLSTATE is which cause (PostgreSQL manual, appendix A).
 #include "faults.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// This file knows that PostgreSQL's SQLSTATEs have causes.
+// PostgreSQL's SQLSTATEs have causes.
 #pragma once
 
 #include "types/failure.hpp"

@@ -1,4 +1,4 @@
--- This file knows how PostgreSQL keeps writes with an old fencing token out of a table that is not dlock's.
+-- How PostgreSQL keeps writes with an old fencing token out of a table that is not dlock's.
 -- The names filled in here are: {{guarded}} the table, {{column}} its column with the token, {{guard}} the trigger's
 -- function, {{trigger}} the trigger, whose name belongs to its table and has no schema.
 

@@ -1,4 +1,4 @@
-// This file knows who frees what libpq makes, and what of libpq a fork() has to wait for: opening and closing go through
+// Who frees what libpq makes, and what of libpq a fork() has to wait for: opening and closing go through
 // libraries (OpenSSL, Kerberos) that have mutexes of their own.
 #pragma once
 

@@ -1,4 +1,4 @@
--- This file knows how several hold one name on PostgreSQL: readers, those who have permits, the entries of a node.
+-- How several hold one name on PostgreSQL: readers, those who have permits, the entries of a node.
 -- schema/README.md says what the columns mean; lock.sql beside this one how now is read.
 --
 -- Each holder has a row of its own, and the lock's row is the gate: its owner is none of theirs but the gate that their

@@ -1,4 +1,4 @@
-// This file knows what is sent to listen, and how a notification reads: the owner of the ticket that is next, or 32
+// What is sent to listen, and how a notification reads: the owner of the ticket that is next, or 32
 // dashes, and then the name.
 #include "listener.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows how releases are heard on PostgreSQL: LISTEN, on a connection of its own.
+// How releases are heard on PostgreSQL: LISTEN, on a connection of its own.
 #pragma once
 
 #include "dialects/listener.hpp"

@@ -1,4 +1,4 @@
--- This file knows what is asked of the lock table on PostgreSQL. schema/README.md says what the columns mean.
+-- What is asked of the lock table on PostgreSQL. schema/README.md says what the columns mean.
 --
 -- Now, in microseconds since the epoch: (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, read while the
 -- statement runs, never the beginning of a transaction. A row can be taken when it is the asker's own, or when

@@ -1,4 +1,4 @@
--- This file knows what the migrator asks of PostgreSQL. DDL is transactional here: one transaction a version.
+-- What the migrator asks of PostgreSQL. DDL is transactional here: one transaction a version.
 -- Times are microseconds since the epoch, by the database's clock.
 
 -- name: relations(schema, lock, status, history)

@@ -1,4 +1,4 @@
-// This file knows how a connection to a server is opened.
+// How a connection to a server is opened.
 #pragma once
 
 #include "handle.hpp"

@@ -1,4 +1,4 @@
--- This file knows how PostgreSQL writes a row of history for each grant that ends, by triggers, in the transaction that ends
+-- How PostgreSQL writes a row of history for each grant that ends, by triggers, in the transaction that ends
 -- it. schema/README.md says what the columns mean. The names filled in here, beside those of tables: {{trigger_…}} a trigger,
 -- {{routine_…}} its function, {{history_index}} the index. Whoever ends a grant needs no right on the history: the functions
 -- run with the rights of who has made them.

@@ -1,4 +1,4 @@
-// This file knows how statements run on SQLite: to the end, reset always, waiting for the file until the deadline.
+// How statements run on SQLite: to the end, reset always, waiting for the file until the deadline.
 #include "connection.hpp"
 
 #include "faults.hpp"

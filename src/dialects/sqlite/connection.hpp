@@ -1,4 +1,4 @@
-// This file knows one open SQLite database.
+// One open SQLite database.
 #pragma once
 
 #include "dialects/dialect.hpp"

@@ -1,4 +1,4 @@
-// This file knows what makes SQLite a dialect.
+// What makes SQLite a dialect.
 #include "caller_connection.hpp"
 #include "connection.hpp"
 #include "dialects/embedded.hpp"

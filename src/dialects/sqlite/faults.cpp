@@ -1,4 +1,4 @@
-// This file knows which code of SQLite is which cause (https://www.sqlite.org/rescode.html).
+// Which code of SQLite is which cause (https://www.sqlite.org/rescode.html).
 #include "faults.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// This file knows that SQLite's result codes have causes.
+// SQLite's result codes have causes.
 #pragma once
 
 #include "types/failure.hpp"

@@ -1,4 +1,4 @@
-// This file knows the URLs of SQLite: sqlite:PATH and sqlite:///absolute/path.
+// The URLs of SQLite: sqlite:PATH and sqlite:///absolute/path.
 #include "file.hpp"
 
 #include "types/name.hpp"

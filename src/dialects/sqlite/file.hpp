@@ -1,4 +1,4 @@
-// This file knows which file a URL means, and how it is to be opened.
+// Which file a URL means, and how it is to be opened.
 #pragma once
 
 #include "types/url.hpp"

@@ -1,4 +1,4 @@
--- This file knows how SQLite keeps writes with an old fencing token out of a table that is not dlock's.
+-- How SQLite keeps writes with an old fencing token out of a table that is not dlock's.
 -- The names filled in here are: {{table_name}} the table, {{column}} its column with the token, {{guard}} the trigger,
 -- {{trigger}} the same without the schema, since a file may be attached by any name; {{refusal}} and {{no_token}} what is
 -- said of a write that is refused.

@@ -1,4 +1,4 @@
-// This file knows who frees what SQLite's C interface hands out.
+// Who frees what SQLite's C interface hands out.
 #pragma once
 
 #include <sqlite3.h>

@@ -1,4 +1,4 @@
--- This file knows what is asked of the history of the locks on SQLite, where one is kept. schema/README.md says what the columns
+-- What is asked of the history of the locks on SQLite, where one is kept. schema/README.md says what the columns
 -- mean; recording.sql beside this one how its rows come about.
 
 -- name: history_kept(schema, lock, holder, lock_history, family)

@@ -1,4 +1,4 @@
-// This file knows that a write is told before its commit can be seen, and how long it is looked for.
+// How a write is told before its commit can be seen, and how long it is looked for.
 #include "listener.hpp"
 
 #include "connection.hpp"

@@ -1,4 +1,4 @@
-// This file knows how commits of others to a file are heard: the kernel tells of writes, and the file of commits.
+// How commits of others to a file are heard: the kernel tells of writes, and the file of commits.
 #pragma once
 
 #include "dialects/listener.hpp"

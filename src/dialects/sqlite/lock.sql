@@ -1,4 +1,4 @@
--- This file knows what is asked of the lock table on SQLite. schema/README.md says what the columns mean.
+-- What is asked of the lock table on SQLite. schema/README.md says what the columns mean.
 --
 -- Now, in microseconds since the epoch and in steps of 1 ms, is
 --   strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000

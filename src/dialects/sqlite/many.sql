@@ -1,4 +1,4 @@
--- This file knows how many leases are acquired, looked for and released by one statement on SQLite: what lock.sql does
+-- How many leases are acquired, looked for and released by one statement on SQLite: what lock.sql does
 -- for one.
 
 -- name: acquire_many(name, owner, node, label, actor, lease, at_least, meta)

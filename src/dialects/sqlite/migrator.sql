@@ -1,4 +1,4 @@
--- This file knows what the migrator asks of SQLite. DDL is transactional here, and BEGIN IMMEDIATE is the lock.
+-- What the migrator asks of SQLite. DDL is transactional here, and BEGIN IMMEDIATE is the lock.
 -- Times are microseconds since the epoch, by the host's clock.
 
 -- name: relations(schema, lock, status, history)

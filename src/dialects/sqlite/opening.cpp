@@ -1,4 +1,4 @@
-// This file knows how SQLite opens a file, and where it has to be told twice.
+// How SQLite opens a file, and where it has to be told twice.
 #include "opening.hpp"
 
 #include "faults.hpp"

@@ -1,4 +1,4 @@
-// This file knows what must be true before a file is opened as a database, and what is set up once it is.
+// What must be true before a file is opened as a database, and what is set up once it is.
 #pragma once
 
 #include "file.hpp"

@@ -1,4 +1,4 @@
-// This file knows how to wait for the one writer of a file: briefly at first, since most are done in a millisecond. One
+// How to wait for the one writer of a file: briefly at first, since most are done in a millisecond. One
 // that writes all the time leaves gaps of some microseconds, which are not found by looking now and then: after each
 // pause it is looked for closely, for as long as a commit takes.
 #include "patience.hpp"

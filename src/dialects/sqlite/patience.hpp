@@ -1,4 +1,4 @@
-// This file knows how long one call may wait for the file, and that it ends in time.
+// How long one call may wait for the file, and that it ends in time.
 #pragma once
 
 #include "types/clock.hpp"

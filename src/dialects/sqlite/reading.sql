@@ -1,4 +1,4 @@
--- This file knows how a row of the lock table is read for people on SQLite. schema/README.md says what the columns mean;
+-- How a row of the lock table is read for people on SQLite. schema/README.md says what the columns mean;
 -- lock.sql beside this one how now is read.
 
 -- name: inspect(name)

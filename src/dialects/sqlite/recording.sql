@@ -1,4 +1,4 @@
--- This file knows how SQLite writes a row of history for each grant that ends, by triggers, in the transaction that ends it.
+-- How SQLite writes a row of history for each grant that ends, by triggers, in the transaction that ends it.
 -- schema/README.md says what the columns mean. The names filled in here, beside those of tables: {{lock_name}}, {{holder_name}}
 -- and {{lock_history_name}} the tables without the schema, since a file may be attached by any name; {{trigger_…}} a trigger,
 -- {{part_…}} the same with the schema, {{history_index}} the index. Neither changes() nor RETURNING tells of what a trigger writes.

@@ -1,4 +1,4 @@
-// This file knows the timerfd(CLOCK_BOOTTIME) behind every sleep of the engine's own threads.
+// The timerfd(CLOCK_BOOTTIME) behind every sleep of the engine's own threads.
 #include "engine/lease/boot_timer.hpp"
 
 #include "types/process.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a thread of the engine sleeps until an instant: by a timer that counts suspend.
+// How a thread of the engine sleeps until an instant: by a timer that counts suspend.
 #pragma once
 
 #include "types/clock.hpp"

@@ -1,4 +1,4 @@
-// This file knows how the heap of a deadline queue is kept in order.
+// How the heap of a deadline queue is kept in order.
 #include "engine/lease/deadline_queue.hpp"
 
 #include "engine/lease/lease.hpp"

@@ -1,4 +1,4 @@
-// This file knows which grant comes next by some instant, and how one that is gone leaves the middle of the queue.
+// Which grant comes next by some instant, and how one that is gone leaves the middle of the queue.
 #pragma once
 
 #include "types/clock.hpp"

@@ -1,4 +1,4 @@
-// This file knows how much longer a lease has to be made for work that takes so long.
+// How much longer a lease has to be made for work that takes so long.
 #include "engine/core.hpp"
 #include "types/mutant.hpp"
 

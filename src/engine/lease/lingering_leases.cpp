@@ -1,4 +1,4 @@
-// This file knows when a lease that lingers is freed.
+// When a lease that lingers is freed.
 #include "engine/lease/lingering_leases.hpp"
 
 #include "engine/pause.hpp"

@@ -1,4 +1,4 @@
-// This file knows the leases that nobody holds any more, and that stay in their rows for a while for who comes next in this
+// The leases that nobody holds any more, and that stay in their rows for a while for who comes next in this
 // process.
 #pragma once
 

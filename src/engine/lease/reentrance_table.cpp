@@ -1,4 +1,4 @@
-// This file knows how entries are counted.
+// How entries are counted.
 #include "engine/lease/reentrance_table.hpp"
 
 #include "types/mutant.hpp"

@@ -1,4 +1,4 @@
-// This file knows which grants of this engine may be entered again, and how often each is entered.
+// Which grants of this engine may be entered again, and how often each is entered.
 #pragma once
 
 #include "engine/lease/lease.hpp"

@@ -1,4 +1,4 @@
-// This file knows what it takes for a thread or a job to enter what it holds: no round trip while there is enough trust.
+// What it takes for a thread or a job to enter what it holds: no round trip while there is enough trust.
 #include "engine/core.hpp"
 #include "engine/request.hpp"
 #include "types/mutant.hpp"

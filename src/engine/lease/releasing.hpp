@@ -1,4 +1,4 @@
-// This file knows what is noted of a lease while it is given back.
+// What is noted of a lease while it is given back.
 #pragma once
 
 #include "engine/core.hpp"

@@ -1,4 +1,4 @@
-// This file knows when a lease is to be renewed. Pure arithmetic on given instants.
+// When a lease is to be renewed. Pure arithmetic on given instants.
 #pragma once
 
 #include "types/clock.hpp"

@@ -1,4 +1,4 @@
-// This file knows how long a holder may believe in its lease. Pure arithmetic on given instants.
+// How long a holder may believe in its lease. Pure arithmetic on given instants.
 #pragma once
 
 #include "types/clock.hpp"

@@ -1,4 +1,4 @@
-// This file knows when trust ends, by a timer that counts suspend and does not depend on any connection.
+// When trust ends, by a timer that counts suspend and does not depend on any connection.
 #pragma once
 
 #include "engine/event_queue.hpp"

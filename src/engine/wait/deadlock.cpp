@@ -1,4 +1,4 @@
-// This file knows how a chain of waits is read.
+// How a chain of waits is read.
 #include "engine/wait/deadlock.hpp"
 
 #include "engine/session_id.hpp"

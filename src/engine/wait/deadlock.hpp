@@ -1,4 +1,4 @@
-// This file knows what a deadlock between waiters looks like, and who of them gives way.
+// What a deadlock between waiters looks like, and who of them gives way.
 #pragma once
 
 #include "store/waiter_table.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a waiter finds out that it waits in vain.
+// How a waiter finds out that it waits in vain.
 #pragma once
 
 #include "engine/backoff.hpp"

@@ -1,4 +1,4 @@
-// This file knows how those who wait in this process are found again by their owners.
+// How those who wait in this process are found again by their owners.
 #include "engine/wait/known_waiters.hpp"
 
 #include "engine/session_id.hpp"

@@ -1,4 +1,4 @@
-// This file knows how an acquire waits in line: what it does between two rests.
+// How an acquire waits in line: what it does between two rests.
 #pragma once
 
 #include "engine/backoff.hpp"

@@ -1,4 +1,4 @@
-// This file knows how the queues of waiters move.
+// How the queues of waiters move.
 #include "engine/wait/wait_queues.hpp"
 
 #include "types/mutant.hpp"

@@ -1,4 +1,4 @@
-// This file knows who in this process waits for which name, and in what order.
+// Who in this process waits for which name, and in what order.
 #pragma once
 
 #include "dialects/listener.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that credentials for a database without users are refused.
+// The promise that credentials for a database without users are refused.
 #include "support/database.hpp"
 
 #include <doctest/doctest.h>

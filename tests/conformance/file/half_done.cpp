@@ -1,4 +1,4 @@
-// This file knows the promise that who comes in beside others, or lets go, does so as a whole or not at all, at whatever
+// The promise that who comes in beside others, or lets go, does so as a whole or not at all, at whatever
 // of its writes its process is killed, and that others come in at once.
 #include "support/caller.hpp"
 #include "support/database.hpp"

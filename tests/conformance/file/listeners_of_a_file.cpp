@@ -1,4 +1,4 @@
-// This file knows what is promised of listeners where the database is a file: whoever commits is heard, in any process and
+// What is promised of listeners where the database is a file: whoever commits is heard, in any process and
 // any mode, and a file that is away is said to be.
 #include "support/child.hpp"
 #include "support/listeners.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a held lease takes little memory in the engine.
+// The promise that a held lease takes little memory in the engine.
 #include "support/allocations.hpp"
 #include "support/database.hpp"
 

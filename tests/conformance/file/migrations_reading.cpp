@@ -1,4 +1,4 @@
-// This file knows the promise that a file which may only be read can be looked at, and stays as it is, byte for byte.
+// The promise that a file which may only be read can be looked at, and stays as it is, byte for byte.
 #include "support/database.hpp"
 #include "support/later_versions.hpp"
 #include "support/read_only_calls.hpp"

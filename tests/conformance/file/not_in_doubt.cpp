@@ -1,4 +1,4 @@
-// This file knows the promise that a file that somebody else writes to leaves nothing in doubt: what did not get in has
+// The promise that a file that somebody else writes to leaves nothing in doubt: what did not get in has
 // not happened.
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows what a database of one file with one writer promises in the place of a server: no second acquire
+// What a database of one file with one writer promises in the place of a server: no second acquire
 // comes between the reading of a token and the insert, and the file may be away, or no database, or told to forget.
 #include "support/caller.hpp"
 #include "support/database.hpp"

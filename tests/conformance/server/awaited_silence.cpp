@@ -1,4 +1,4 @@
-// This file knows the promise that coroutines are told of a server that is away, and leave one that is silent at once.
+// The promise that coroutines are told of a server that is away, and leave one that is silent at once.
 #include "support/coroutine.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

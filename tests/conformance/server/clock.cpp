@@ -1,4 +1,4 @@
-// This file knows the promise that the database's clock alone decides: it may be a day away from the clients', and may
+// The promise that the database's clock alone decides: it may be a day away from the clients', and may
 // be stepped while locks are held. Where the database is a file, the host's clock is the clock, for all alike.
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that requests which have to wait for a connection are fewer than those who asked, that a
+// The promise that requests which have to wait for a connection are fewer than those who asked, that a
 // locked row or a broken connection on the way harms nobody, and that each caller's deadline is its own.
 #include "support/database.hpp"
 #include "support/eventually.hpp"

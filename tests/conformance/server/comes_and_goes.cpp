@@ -1,4 +1,4 @@
-// This file knows the promise that an engine lives through a database that is away, goes away and comes back.
+// The promise that an engine lives through a database that is away, goes away and comes back.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

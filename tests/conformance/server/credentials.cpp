@@ -1,4 +1,4 @@
-// This file knows the promise that EngineOptions::credentials says who logs in, before each connect, and that one that
+// The promise that EngineOptions::credentials says who logs in, before each connect, and that one that
 // throws, hangs or makes no sense does no harm.
 #include "support/database.hpp"
 #include "support/eventually.hpp"

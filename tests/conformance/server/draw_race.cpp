@@ -1,4 +1,4 @@
-// This file knows the promise that tokens grow although one acquire stops between reading its token and inserting its
+// The promise that tokens grow although one acquire stops between reading its token and inserting its
 // row, for so long that others take, release and reap the name meanwhile.
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows what a fenced transaction means for others where rows are locked one by one.
+// What a fenced transaction means for others where rows are locked one by one.
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that who may hold a name beside others is counted under the name's lock: whatever stops
+// The promise that who may hold a name beside others is counted under the name's lock: whatever stops
 // between the counting and the writing, never more come in than may.
 #include "support/database.hpp"
 #include "support/eventually.hpp"

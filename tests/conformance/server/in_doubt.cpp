@@ -1,4 +1,4 @@
-// This file knows the promise that a lost request is asked again, and that what cannot be resolved is called in doubt:
+// The promise that a lost request is asked again, and that what cannot be resolved is called in doubt:
 // then nothing is held that is not reported, or not for longer than its lease, and nothing is reported that is not held.
 #include "support/database.hpp"
 #include "support/event_log.hpp"

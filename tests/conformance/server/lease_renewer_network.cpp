@@ -1,4 +1,4 @@
-// This file knows the promise that a disturbed network is no loss while trust lasts, and a loss when it has run out.
+// The promise that a disturbed network is no loss while trust lasts, and a loss when it has run out.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that locks and engines end in time when nothing comes through to the database any more,
+// The promise that locks and engines end in time when nothing comes through to the database any more,
 // and that the reaper outlives that.
 #include "support/database.hpp"
 #include "support/event_log.hpp"

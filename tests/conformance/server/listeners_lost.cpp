@@ -1,4 +1,4 @@
-// This file knows what is promised of listeners where there is a server: only what is wanted is told, a listener says when it is
+// What is promised of listeners where there is a server: only what is wanted is told, a listener says when it is
 // cut off, and whoever rings and dies is heard.
 #include "api/open.hpp"
 #include "support/caller.hpp"

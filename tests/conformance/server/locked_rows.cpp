@@ -1,4 +1,4 @@
-// This file knows the promise that a row which some transaction keeps locked delays nobody but those who want it.
+// The promise that a row which some transaction keeps locked delays nobody but those who want it.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/slowness.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a lost answer is resolved, not guessed: one grant, one release, no false loss.
+// The promise that a lost answer is resolved, not guessed: one grant, one release, no false loss.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a wake-up that was lost costs time, and never the lock.
+// The promise that a wake-up that was lost costs time, and never the lock.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"

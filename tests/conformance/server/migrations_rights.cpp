@@ -1,4 +1,4 @@
-// This file knows the promise that the printed grants are enough: for a migrator, for an engine, and for who only looks.
+// The promise that the printed grants are enough: for a migrator, for an engine, and for who only looks.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/later_versions.hpp"

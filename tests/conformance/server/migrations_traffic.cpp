@@ -1,4 +1,4 @@
-// This file knows the promise that an upgrade which has to wait for somebody lets the traffic on the table pass meanwhile.
+// The promise that an upgrade which has to wait for somebody lets the traffic on the table pass meanwhile.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/later_versions.hpp"

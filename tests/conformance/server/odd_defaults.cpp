@@ -1,4 +1,4 @@
-// This file knows the promise that whatever defaults a server gives its connections change nothing.
+// The promise that whatever defaults a server gives its connections change nothing.
 #include "api/open.hpp"
 #include "support/caller.hpp"
 #include "support/database.hpp"

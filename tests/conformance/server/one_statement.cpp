@@ -1,4 +1,4 @@
-// This file knows the promise that any number of leases is renewed in one round trip, counted in the protocol.
+// The promise that any number of leases is renewed in one round trip, counted in the protocol.
 #include "support/database.hpp"
 #include "support/proxy.hpp"
 

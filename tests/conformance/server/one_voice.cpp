@@ -1,4 +1,4 @@
-// This file knows the promise that a thousand threads that wait for one name are one voice to the database.
+// The promise that a thousand threads that wait for one name are one voice to the database.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that deadlocks, serialization failures and lock waits of the engine's own statements
+// The promise that deadlocks, serialization failures and lock waits of the engine's own statements
 // never reach its caller. The engine waits for no row for long, so the server is made to answer so by a trigger.
 #include "support/database.hpp"
 #include "support/event_log.hpp"

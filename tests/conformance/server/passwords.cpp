@@ -1,4 +1,4 @@
-// This file knows the promise that every way to a server leads there: each way to log in, the unix socket, IPv6, and with
+// The promise that every way to a server leads there: each way to log in, the unix socket, IPv6, and with
 // passwords of any characters, that may change while an engine is at work.
 #include "support/database.hpp"
 #include "support/eventually.hpp"

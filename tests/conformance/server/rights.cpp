@@ -1,4 +1,4 @@
-// This file knows the promise that a role without a right learns which one it lacks.
+// The promise that a role without a right learns which one it lacks.
 #include "support/database.hpp"
 
 #include <doctest/doctest.h>

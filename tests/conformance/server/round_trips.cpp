@@ -1,4 +1,4 @@
-// This file knows the promise that an uncontended acquire, renewal and release are one round trip each, counted in the
+// The promise that an uncontended acquire, renewal and release are one round trip each, counted in the
 // protocol between client and server.
 #include "support/caller.hpp"
 #include "support/database.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that times are UTC, whatever the zone of the server.
+// The promise that times are UTC, whatever the zone of the server.
 #include "support/database.hpp"
 
 #include <doctest/doctest.h>

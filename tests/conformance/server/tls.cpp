@@ -1,4 +1,4 @@
-// This file knows the promise that who asks for TLS gets TLS or an error, and nothing is sent in the clear.
+// The promise that who asks for TLS gets TLS or an error, and nothing is sent in the clear.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/exit_status.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that an engine opens a connection when it needs one, and two at most.
+// The promise that an engine opens a connection when it needs one, and two at most.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"

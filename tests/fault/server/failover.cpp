@@ -1,4 +1,4 @@
-// This file knows that a server that takes no writes for a while, or is restarted, is waited for inside the caller's time.
+// A server that takes no writes for a while, or is restarted, is waited for inside the caller's time.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

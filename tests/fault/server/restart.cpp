@@ -1,4 +1,4 @@
-// This file knows what becomes of locks when the server dies and comes back.
+// What becomes of locks when the server dies and comes back.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows that a loss is told in time although the renewer's connection hangs.
+// A loss is told in time although the renewer's connection hangs.
 #include "support/child.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows which databases an application can be connected to.
+// Which databases an application can be connected to.
 #include "fault/suite/application.hpp"
 
 #include <cstdlib>

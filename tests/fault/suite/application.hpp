@@ -1,4 +1,4 @@
-// This file knows how an application that has a database already is connected to it: with a session of its own, that
+// How an application that has a database already is connected to it: with a session of its own, that
 // knows nothing of locks. Each folder under tests/openers says it for one database, in its application.cpp.
 #pragma once
 

@@ -1,4 +1,4 @@
-// This file knows how the clients' tables are made and read.
+// How the clients' tables are made and read.
 #include "fault/suite/bank.hpp"
 
 #include "fault/suite/ledger.hpp"

@@ -1,4 +1,4 @@
-// This file knows the tables that clients transfer money in: accounts, transfers, and a till for each lock.
+// The tables that clients transfer money in: accounts, transfers, and a till for each lock.
 #pragma once
 
 #include "fault/suite/checker.hpp"

@@ -1,4 +1,4 @@
-// This file knows the order of a run: set up, let the nemesis loose, let recover, stop, check.
+// The order of a run: set up, let the nemesis loose, let recover, stop, check.
 #include "fault/suite/campaign.hpp"
 
 #include "fault/suite/bank.hpp"

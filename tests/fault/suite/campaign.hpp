@@ -1,4 +1,4 @@
-// This file knows a whole run: clients, a nemesis, and what is proved in the end.
+// A whole run: clients, a nemesis, and what is proved in the end.
 #pragma once
 
 #include "fault/suite/checker.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a history is proved right, or wrong.
+// How a history is proved right, or wrong.
 #include "fault/suite/checker.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// This file knows what must be true of a history and of the books that the database has in the end.
+// What must be true of a history and of the books that the database has in the end.
 #pragma once
 
 #include "fault/suite/history.hpp"

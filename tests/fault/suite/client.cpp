@@ -1,4 +1,4 @@
-// This file knows what a client does: transfer money under a lock, and write down everything before it counts on it.
+// What a client does: transfer money under a lock, and write down everything before it counts on it.
 //
 //   client URL BEGIN ID PLACE LEASE_MS fenced|unfenced NAMES    until a line comes on stdin; its history goes to stdout
 //

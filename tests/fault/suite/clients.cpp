@@ -1,4 +1,4 @@
-// This file knows how clients are started, listened to and ended.
+// How clients are started, listened to and ended.
 #include "fault/suite/clients.hpp"
 #include "support/eventually.hpp"
 #include "support/paths.hpp"

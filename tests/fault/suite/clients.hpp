@@ -1,4 +1,4 @@
-// This file knows the clients of a run: their processes, and their histories as they come in.
+// The clients of a run: their processes, and their histories as they come in.
 #pragma once
 
 #include "fault/suite/history.hpp"

@@ -1,4 +1,4 @@
-// This file knows what a client is told to do, and the engines that its threads share.
+// What a client is told to do, and the engines that its threads share.
 #pragma once
 
 #include <dlock/engine.hpp>

@@ -1,4 +1,4 @@
-// This file knows the words and fields of a line of a history.
+// The words and fields of a line of a history.
 #include "fault/suite/history.hpp"
 
 #include <array>

@@ -1,4 +1,4 @@
-// This file knows how what happened in a run of the fault suite is written down, a line for each event.
+// How what happened in a run of the fault suite is written down, a line for each event.
 #pragma once
 
 #include <cstdint>

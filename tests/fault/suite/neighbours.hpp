@@ -1,4 +1,4 @@
-// This file knows what a thread of a client sees of the others: what they have let go of, and who waits.
+// What a thread of a client sees of the others: what they have let go of, and who waits.
 #pragma once
 
 #include "fault/suite/history.hpp"

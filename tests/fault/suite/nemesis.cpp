@@ -1,4 +1,4 @@
-// This file knows how each fault is brought about, and ended.
+// How each fault is brought about, and ended.
 #include "fault/suite/nemesis.hpp"
 
 #include "support/admin.hpp"

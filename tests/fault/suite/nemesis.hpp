@@ -1,4 +1,4 @@
-// This file knows what can be done to clients and their database.
+// What can be done to clients and their database.
 #pragma once
 
 #include "fault/suite/clients.hpp"

@@ -1,4 +1,4 @@
-// This file knows the commands of a cluster's script.
+// The commands of a cluster's script.
 #include "fault/suite/nodes.hpp"
 
 #include "support/child.hpp"

@@ -1,4 +1,4 @@
-// This file knows a cluster whose nodes all take writes: where they are, and how one is killed and started again.
+// A cluster whose nodes all take writes: where they are, and how one is killed and started again.
 #pragma once
 
 #include "support/place.hpp"

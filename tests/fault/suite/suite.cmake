@@ -1,4 +1,4 @@
-# This file knows how the clients of the fault suite are built: a program that uses the library as an application does,
+# How the clients of the fault suite are built: a program that uses the library as an application does,
 # with a session of its own for each database (openers/<database>/application.cpp).
 #
 #   dlock_bank_client()                          before the databases

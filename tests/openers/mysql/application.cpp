@@ -1,4 +1,4 @@
-// This file knows how an application is connected to MariaDB or MySQL.
+// How an application is connected to MariaDB or MySQL.
 #include "fault/suite/application.hpp"
 
 #include "types/url.hpp"

@@ -1,2 +1,2 @@
-# This file knows what is needed to open MariaDB or MySQL for a test.
+# What is needed to open MariaDB or MySQL for a test.
 dlock_opener(KIND server FIXTURE mariadb CLUSTER galera LIBRARIES SOCI::mysql)

@@ -1,4 +1,4 @@
-// This file knows how to open a fresh MariaDB or MySQL database, and how to look at one from outside.
+// How to open a fresh MariaDB or MySQL database, and how to look at one from outside.
 #include "wire.hpp"
 
 #include "support/eventually.hpp"

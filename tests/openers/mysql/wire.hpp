@@ -1,4 +1,4 @@
-// This file knows where requests begin in MySQL's protocol, and how one of several statements is altered on its way.
+// Where requests begin in MySQL's protocol, and how one of several statements is altered on its way.
 #pragma once
 
 #include "support/place.hpp"

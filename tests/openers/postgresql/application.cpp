@@ -1,4 +1,4 @@
-// This file knows how an application is connected to PostgreSQL.
+// How an application is connected to PostgreSQL.
 #include "fault/suite/application.hpp"
 
 #include <soci/postgresql/soci-postgresql.h>

@@ -1,2 +1,2 @@
-# This file knows what is needed to open PostgreSQL for a test.
+# What is needed to open PostgreSQL for a test.
 dlock_opener(KIND server FIXTURE postgresql LIBRARIES SOCI::postgresql)

@@ -1,4 +1,4 @@
-// This file knows how to open a fresh PostgreSQL database, and how to look at one from outside.
+// How to open a fresh PostgreSQL database, and how to look at one from outside.
 #include "pooler.hpp"
 #include "wire.hpp"
 

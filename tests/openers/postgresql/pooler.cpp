@@ -1,4 +1,4 @@
-// This file knows PgBouncer's settings, and that a port which was free may not be so any more.
+// PgBouncer's settings, and that a port which was free may not be so any more.
 #include "pooler.hpp"
 
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a test puts PgBouncer in front of a PostgreSQL server.
+// How a test puts PgBouncer in front of a PostgreSQL server.
 #pragma once
 
 #include "support/child.hpp"

@@ -1,4 +1,4 @@
-// This file knows where requests begin in PostgreSQL's protocol.
+// Where requests begin in PostgreSQL's protocol.
 #pragma once
 
 #include "support/place.hpp"

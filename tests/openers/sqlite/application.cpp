@@ -1,4 +1,4 @@
-// This file knows how an application is connected to SQLite.
+// How an application is connected to SQLite.
 #include "fault/suite/application.hpp"
 
 #include <soci/soci.h>

@@ -1,4 +1,4 @@
-// This file knows how to open a fresh SQLite database, and how to look at one from outside.
+// How to open a fresh SQLite database, and how to look at one from outside.
 #include "support/child.hpp"
 #include "support/place.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows what is said of a file that is something else than a database.
+// What is said of a file that is something else than a database.
 #include "support/database.hpp"
 #include "tools/command.hpp"
 #include "types/url.hpp"

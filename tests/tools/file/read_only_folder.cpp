@@ -1,4 +1,4 @@
-// This file knows what a user is told who may read a database's file, but may write neither it nor its folder.
+// What a user is told who may read a database's file, but may write neither it nor its folder.
 #include "support/database.hpp"
 #include "support/paths.hpp"
 #include "tools/command.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promises of dlock while somebody else writes: a command is dead before its lease is over, and a
+// The promises of dlock while somebody else writes: a command is dead before its lease is over, and a
 // name that nobody holds is not called busy.
 #include "support/database.hpp"
 #include "support/eventually.hpp"

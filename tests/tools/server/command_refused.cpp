@@ -1,4 +1,4 @@
-// This file knows the exit codes of every command when the server is away, or says no.
+// The exit codes of every command when the server is away, or says no.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/json.hpp"

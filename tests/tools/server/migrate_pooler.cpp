@@ -1,4 +1,4 @@
-// This file knows the promise that a migrator behind a pooler of transactions leaves no lock in a connection that it was lent.
+// The promise that a migrator behind a pooler of transactions leaves no lock in a connection that it was lent.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "tools/migrate.hpp"

@@ -1,4 +1,4 @@
-// This file knows what a second signal does to a migration that another session's lock holds up.
+// What a second signal does to a migration that another session's lock holds up.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a command is dead before its lease is over, whatever became of the network.
+// The promise that a command is dead before its lease is over, whatever became of the network.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"

@@ -1,4 +1,4 @@
-// This file knows the promise that a password can come in by every door but the command line, and goes out by none.
+// The promise that a password can come in by every door but the command line, and goes out by none.
 #include "support/database.hpp"
 #include "support/paths.hpp"
 #include "support/pty.hpp"

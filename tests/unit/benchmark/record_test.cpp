@@ -1,4 +1,4 @@
-// This file knows that the record of a benchmark answers as a sorted list of all of its times would.
+// The record of a benchmark answers as a sorted list of all of its times would.
 #include "tools/benchmark/record.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// This file knows what ends a wait for a descriptor.
+// What ends a wait for a descriptor.
 #include "dialects/interrupt.hpp"
 
 #include <doctest/doctest.h>

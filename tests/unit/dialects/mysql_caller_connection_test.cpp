@@ -1,4 +1,4 @@
-// This file knows which sessions of MySQL and MariaDB a transaction must not be trusted to.
+// Which sessions of MySQL and MariaDB a transaction must not be trusted to.
 #include "caller_connection.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// This file knows what each of MySQL's and MariaDB's error numbers must become.
+// What each of MySQL's and MariaDB's error numbers must become.
 #include "faults.hpp"
 
 #include <doctest/doctest.h>

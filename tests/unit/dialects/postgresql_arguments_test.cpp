@@ -1,4 +1,4 @@
-// This file knows how arguments must look to PostgreSQL.
+// How arguments must look to PostgreSQL.
 #include "arguments.hpp"
 
 #include "types/failure.hpp"

@@ -1,4 +1,4 @@
-// This file knows that every row of PostgreSQL's table of failures is meant.
+// Every row of PostgreSQL's table of failures is meant.
 #include "faults.hpp"
 
 #include <doctest/doctest.h>

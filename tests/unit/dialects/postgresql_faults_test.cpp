@@ -1,4 +1,4 @@
-// This file knows what PostgreSQL's words for a failure must become.
+// What PostgreSQL's words for a failure must become.
 #include "faults.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// This file knows which URLs of PostgreSQL are right, and what they mean to libpq.
+// Which URLs of PostgreSQL are right, and what they mean to libpq.
 #include "refusal.hpp"
 #include "server.hpp"
 

@@ -1,4 +1,4 @@
-// This file knows what only SQLite's connections can get wrong: URLs, waiting for the file, and what is left behind.
+// What only SQLite's connections can get wrong: URLs, waiting for the file, and what is left behind.
 #include "dialects/dialect.hpp"
 #include "dialects/embedded.hpp"
 #include "refusal.hpp"

@@ -1,4 +1,4 @@
-// This file knows what each of SQLite's result codes must become.
+// What each of SQLite's result codes must become.
 #include "faults.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// This file knows how a .sql file is read: headers, arguments, names of tables, and which files are defects.
+// How a .sql file is read: headers, arguments, names of tables, and which files are defects.
 #include "dialects/statement.hpp"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ Statement one(const std::string& body, Marker marker = Marker::dollar) {
 
 TEST_CASE("a file is a list of named statements") {
   const auto statements = read(
-      "-- This file knows nothing.\n\n"
+      "-- Nothing is known here.\n\n"
       "-- name: first(a)\n-- For people: don't stop here.\nSELECT :a;\n\n"
       "-- name:second( ) -> word\nSELECT 2\n  FROM t;\n");
   CHECK(statements.size() == 2);

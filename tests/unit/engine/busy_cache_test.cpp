@@ -1,4 +1,4 @@
-// This file knows that busy names are remembered for a second, and that another name is not taken for one of them for long.
+// Busy names are remembered for a second, and another name is not taken for one of them for long.
 #include "engine/busy_cache.hpp"
 
 #include <doctest/doctest.h>

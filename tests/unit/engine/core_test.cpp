@@ -1,4 +1,4 @@
-// This file knows what the engine promises whatever the database does: doubt, loss, patience.
+// What the engine promises whatever the database does: doubt, loss, patience.
 #include "engine/core.hpp"
 #include "engine/fake_lock_table.hpp"
 #include "engine/lease/trust.hpp"

@@ -1,4 +1,4 @@
-// This file knows that a deadline queue answers like a sorted list, whatever enters and leaves it in whatever order.
+// A deadline queue answers like a sorted list, whatever enters and leaves it in whatever order.
 #include "engine/lease/deadline_queue.hpp"
 
 #include "engine/lease/lease.hpp"

@@ -1,4 +1,4 @@
-// This file knows when a chain of waits is a deadlock, and who gives way.
+// When a chain of waits is a deadlock, and who gives way.
 #include "engine/wait/deadlock.hpp"
 
 #include "engine/wait/known_waiters.hpp"

@@ -1,4 +1,4 @@
-// This file knows how the renewal of one lease is held back while all others go on.
+// How the renewal of one lease is held back while all others go on.
 #include "engine/lease_renewer_bench.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// This file knows a renewer and a trust timer on a table in memory, with the rounds that left and what was told.
+// A renewer and a trust timer on a table in memory, with the rounds that left and what was told.
 #pragma once
 
 #include "engine/fake_lock_table.hpp"

@@ -1,4 +1,4 @@
-// This file knows how a lease ends that may not be held for longer than LockOptions::max_hold.
+// How a lease ends that may not be held for longer than LockOptions::max_hold.
 #include "engine/core.hpp"
 #include "engine/lease_renewer_bench.hpp"
 

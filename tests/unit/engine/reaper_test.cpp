@@ -1,4 +1,4 @@
-// This file knows what the reaper makes of answers that are lost, and of a database that is away.
+// What the reaper makes of answers that are lost, and of a database that is away.
 #include "engine/reaper.hpp"
 #include "engine/fake_lock_table.hpp"
 #include "support/eventually.hpp"

@@ -1,4 +1,4 @@
-// This file knows which grants can be entered again, by whom, when there are many.
+// Which grants can be entered again, by whom, when there are many.
 #include "engine/lease/reentrance_table.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// This file knows what re-entering promises whatever the database does.
+// What re-entering promises whatever the database does.
 #include "engine/core.hpp"
 #include "engine/fake_lock_table.hpp"
 #include "support/eventually.hpp"

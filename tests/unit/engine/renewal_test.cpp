@@ -1,4 +1,4 @@
-// This file knows when leases are renewed: each past a third of its own length, together, and not in step with others.
+// When leases are renewed: each past a third of its own length, together, and not in step with others.
 #include "engine/lease_renewer_bench.hpp"
 
 #include <doctest/doctest.h>

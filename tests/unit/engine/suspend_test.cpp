@@ -1,4 +1,4 @@
-// This file knows what a suspend of the machine means to trust, to renewals and to waits: the clock has jumped, and
+// What a suspend of the machine means to trust, to renewals and to waits: the clock has jumped, and
 // nothing has run meanwhile.
 #include "engine/core.hpp"
 #include "engine/lease/boot_timer.hpp"

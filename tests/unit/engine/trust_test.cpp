@@ -1,4 +1,4 @@
-// This file knows how long a lease is trusted, and how waits between attempts grow.
+// How long a lease is trusted, and how waits between attempts grow.
 #include "engine/lease/trust.hpp"
 
 #include "engine/backoff.hpp"

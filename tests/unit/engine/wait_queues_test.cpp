@@ -1,4 +1,4 @@
-// This file knows what the lines of those who wait promise: one head, an order, and no wake-up lost.
+// What the lines of those who wait promise: one head, an order, and no wake-up lost.
 #include "engine/wait/wait_queues.hpp"
 #include "support/eventually.hpp"
 

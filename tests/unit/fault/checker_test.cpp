@@ -1,4 +1,4 @@
-// This file knows that the checker of the fault suite finds every breach of a rule, and nothing where there is none.
+// The checker of the fault suite finds every breach of a rule, and nothing where there is none.
 #include "fault/suite/checker.hpp"
 
 #include <doctest/doctest.h>

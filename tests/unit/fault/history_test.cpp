@@ -1,4 +1,4 @@
-// This file knows that a line of a history says what was written, and that half a line says nothing.
+// A line of a history says what was written, and half a line says nothing.
 #include "fault/suite/history.hpp"
 #include "fault/suite/kept_run.hpp"
 #include "support/temporary_folder.hpp"

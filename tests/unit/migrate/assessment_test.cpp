@@ -1,4 +1,4 @@
-// This file knows how a history is judged.
+// How a history is judged.
 #include "migrate/assessment.hpp"
 
 #include <doctest/doctest.h>

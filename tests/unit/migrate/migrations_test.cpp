@@ -1,4 +1,4 @@
-// This file knows how migrations are cut into steps, and that those which are shipped keep the form.
+// How migrations are cut into steps, and that those which are shipped keep the form.
 #include "migrate/migrations.hpp"
 #include "dialects/dialect.hpp"
 

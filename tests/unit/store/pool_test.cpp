@@ -1,4 +1,4 @@
-// This file knows that connections are shared, bounded, and thrown away when in doubt.
+// Connections are shared, bounded, and thrown away when in doubt.
 #include "store/pool.hpp"
 
 #include <doctest/doctest.h>

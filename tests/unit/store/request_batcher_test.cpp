@@ -1,4 +1,4 @@
-// This file knows that those who wait for their turn travel together, that each gets its own answer, and goes by its own
+// Those who wait for their turn travel together; each gets its own answer, and goes by its own
 // deadline.
 #include "store/request_batcher.hpp"
 

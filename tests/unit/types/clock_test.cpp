@@ -1,4 +1,4 @@
-// This file knows that sums of times saturate, and that the clock goes forward.
+// Sums of times saturate, and the clock goes forward.
 #include "types/clock.hpp"
 
 #include <dlock/duration.hpp>

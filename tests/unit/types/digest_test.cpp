@@ -1,4 +1,4 @@
-// This file knows that a checksum does not depend on the machine a text was checked out on, and never changes.
+// A checksum does not depend on the machine a text was checked out on, and never changes.
 #include "types/digest.hpp"
 
 #include <doctest/doctest.h>

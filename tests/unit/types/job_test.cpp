@@ -1,4 +1,4 @@
-// This file knows how jobs are named and compared, and which one is current.
+// How jobs are named and compared, and which one is current.
 #include "refusal.hpp"
 
 #include <dlock/job.hpp>

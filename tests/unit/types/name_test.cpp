@@ -1,4 +1,4 @@
-// This file knows which names, texts and identifiers are legal, and how a refused one is shown.
+// Which names, texts and identifiers are legal, and how a refused one is shown.
 #include "types/name.hpp"
 
 #include "refusal.hpp"

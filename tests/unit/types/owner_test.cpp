@@ -1,4 +1,4 @@
-// This file knows what an identity looks like, that none comes twice, and that a fork is noticed.
+// What an identity looks like, that none comes twice, and that a fork is noticed.
 #include "types/owner.hpp"
 
 #include "support/exit_status.hpp"

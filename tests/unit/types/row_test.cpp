@@ -1,4 +1,4 @@
-// This file knows how answers are read, and that one is used again without traces of what it was.
+// How answers are read, and that one is used again without traces of what it was.
 #include "types/row.hpp"
 
 #include <doctest/doctest.h>

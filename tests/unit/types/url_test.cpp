@@ -1,4 +1,4 @@
-// This file knows what a database URL is taken apart into, and that no password is ever shown.
+// What a database URL is taken apart into, and that no password is ever shown.
 #include "types/url.hpp"
 
 #include "refusal.hpp"

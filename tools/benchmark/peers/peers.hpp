@@ -1,4 +1,4 @@
-// This file knows what each database's peers offer to the list of them.
+// What each database's peers offer to the list of them.
 #pragma once
 
 #include "raw_peer.hpp"

@@ -1,4 +1,4 @@
-// This file knows the plain use of libpq that dlock-bench compares with.
+// The plain use of libpq that dlock-bench compares with.
 #include "raw_peer.hpp"
 
 #include "dialects/dialect.hpp"

@@ -1,4 +1,4 @@
-// This file knows which two statements each kind of raw peer is made of.
+// Which two statements each kind of raw peer is made of.
 #pragma once
 
 #include "dialects/statement.hpp"

@@ -1,4 +1,4 @@
-// This file knows what dlock-bench compares the engine with: other locks of the same database, each of statements that
+// What dlock-bench compares the engine with: other locks of the same database, each of statements that
 // are prepared once on one connection and sent by the plain blocking calls of the client library, with nothing around
 // them; and what it asks a database about itself. It is no part of the library.
 #pragma once

@@ -1,4 +1,4 @@
--- This file knows what dlock-bench sends to SQLite beside the engine's own statements.
+-- What dlock-bench sends to SQLite beside the engine's own statements.
 
 -- name: naive_acquire(name, owner, node, label, actor, lease)
 -- A free row, or one whose lease is over, is taken; there are no tickets, no floor, no at-least time, and the
