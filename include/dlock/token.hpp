@@ -1,4 +1,4 @@
-// The fencing token.
+// The fencing token, which grows with each grant.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ LockOptions writer() { return in_turn(); }
 LockOptions permits(std::int64_t many) { return in_turn(Mode::permits, many, 3); }
 
 // One in the line: is let in, stays until it is told to leave, and keeps the token under which it was in.
-struct Guest {
+struct Queued {
   std::atomic<long long> token{0};
   std::atomic<bool> leave{false}, left{false};
   std::jthread thread{};
@@ -51,23 +51,23 @@ class Line {
  public:
   explicit Line(std::vector<Engine>& engines) : engines_(engines) {}
   ~Line() {
-    for (auto& guest : guests_) {
-      guest.leave = true;
-      guest.leave.notify_all();
+    for (auto& queued : queued_) {
+      queued.leave = true;
+      queued.leave.notify_all();
     }
   }
 
   void join(const LockOptions& wish) {
-    auto& engine = engines_[guests_.size() % engines_.size()];
+    auto& engine = engines_[queued_.size() % engines_.size()];
     const auto tickets = waiting();
-    auto& guest = guests_.emplace_back();
-    guest.thread = std::jthread([&engine, &guest, wish] {
+    auto& queued = queued_.emplace_back();
+    queued.thread = std::jthread([&engine, &queued, wish] {
       auto lock = engine.try_lock_for("job", 4min, wish);
       if (!lock) return;
-      guest.token = number(lock->token());
-      guest.leave.wait(false);
+      queued.token = number(lock->token());
+      queued.leave.wait(false);
       lock->release();
-      guest.left = true;
+      queued.left = true;
     });
     REQUIRE(eventually([&] { return waiting() == tickets + 1; }));
   }
@@ -77,20 +77,20 @@ class Line {
     for (const auto& one : engines_.front().waiters("job")) tickets += one.ticket != 0 ? 1 : 0;
     return tickets;
   }
-  Guest& operator[](std::size_t i) { return guests_[i]; }
+  Queued& operator[](std::size_t i) { return queued_[i]; }
   std::size_t inside() const {
     return static_cast<std::size_t>(
-        std::count_if(guests_.begin(), guests_.end(), [](const Guest& guest) { return guest.inside(); }));
+        std::count_if(queued_.begin(), queued_.end(), [](const Queued& queued) { return queued.inside(); }));
   }
   // Whether each was let in after all who had come before it: tokens grow with every grant.
   bool kept_its_order() const {
-    return std::is_sorted(guests_.begin(), guests_.end(),
-                          [](const Guest& one, const Guest& other) { return one.token < other.token; });
+    return std::is_sorted(queued_.begin(), queued_.end(),
+                          [](const Queued& one, const Queued& other) { return one.token < other.token; });
   }
 
  private:
   std::vector<Engine>& engines_;
-  std::deque<Guest> guests_;
+  std::deque<Queued> queued_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Percentiles.
+// Percentiles of many measured times.
 #include "samples.hpp"
 
 #include <algorithm>

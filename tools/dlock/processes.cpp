@@ -1,4 +1,4 @@
-// /proc/PID/stat.
+// What a process is, by /proc/PID/stat.
 #include "processes.hpp"
 
 #include <dirent.h>

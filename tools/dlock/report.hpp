@@ -1,4 +1,4 @@
-// What --status-file says.
+// What a --status-file says of a command.
 #pragma once
 
 #include "tools/shared/console.hpp"

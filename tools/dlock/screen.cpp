@@ -1,4 +1,4 @@
-// Curses.
+// A screen of a terminal, by curses.
 #include "screen.hpp"
 
 #include "tools/shared/usage.hpp"
