@@ -94,7 +94,7 @@ void Core::ensure_running() {
     renewer_.start();
   } catch (const std::system_error& error) {
     if (planted("no_thread_is_no_error")) throw;
-    if (planted("keepers_tried_once")) running_ = true;
+    if (planted("renewer_tried_once")) running_ = true;
     throw Error(Fault::unavailable,
                 fmt::format("no thread could be started to keep a lease: {}", error.code().message()));
   }

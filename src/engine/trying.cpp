@@ -1,4 +1,4 @@
-// Tries to be granted a name without status in line, and tells what is in the way where nobody holds it.
+// Tries to be granted a name without standing in line, and tells what is in the way where nobody holds it.
 #include "engine/core.hpp"
 #include "engine/pause.hpp"
 #include "engine/request.hpp"

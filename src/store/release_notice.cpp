@@ -17,7 +17,7 @@ constexpr std::chrono::seconds send_time{2};
 }  // namespace
 
 struct ReleaseNotice::Bench {
-  explicit Bench(std::unique_ptr<dialects::ReleaseSignal> its_ringer) : release_signal(std::move(its_ringer)) {}
+  explicit Bench(std::unique_ptr<dialects::ReleaseSignal> its_signal) : release_signal(std::move(its_signal)) {}
 
   void run() {
     std::unique_lock guard(mutex);

@@ -58,7 +58,7 @@ class SqlLockTable final : public LockTable {
   // Of a statement that frees a row.
   bool freed(const Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline) {
     return asked(statement, arguments, deadline, [this](const Answer& answer) {
-      ringing_->heed(answer);
+      release_notice_->heed(answer);
       return answer.affected > 0;
     });
   }
@@ -95,9 +95,9 @@ class SqlLockTable final : public LockTable {
     history_.emplace(statements_, migrate::named(names_, default_schema), on_one);
     in_the_way_.emplace(statements_, names_,
                         [this](Deadline until, const auto& work) { return on_connection(until, work); });
-    ringing_.emplace(connector_->release_signal(names_, options.engine));
-    holders_.emplace(statements_, on_one, [this] { ringing_->ask(); });
-    combining_.emplace(statements_, pool_, *ringing_, options.combine);
+    release_notice_.emplace(connector_->release_signal(names_, options.engine));
+    holders_.emplace(statements_, on_one, [this] { release_notice_->ask(); });
+    combining_.emplace(statements_, pool_, *release_notice_, options.combine);
     pool_.adopt(std::move(connection), round_trip);
     home_.emplace(statements_, on_one, fmt::format("{} of {}", migrate::shown(names_), connector_->target()),
                   options.connect_timeout);
@@ -365,7 +365,7 @@ class SqlLockTable final : public LockTable {
   std::optional<InTheWay> in_the_way_;
   std::optional<SqlWaiterTable> waiting_;
   std::optional<const LockHistory> history_;
-  std::optional<ReleaseNotice> ringing_;
+  std::optional<ReleaseNotice> release_notice_;
   std::optional<Home> home_;
   Pool pool_;  // its connections go before what they are used by
   std::optional<Combining> combining_;

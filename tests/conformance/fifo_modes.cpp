@@ -119,8 +119,8 @@ TEST_CASE(
                                                        {reader(), reader()}};
     for (const auto& group : groups)
       for (const auto& wish : group) line.join(wish);
-    first->release();
     std::size_t next = 0, waiting = line.waiting();
+    first->release();
     for (const auto& group : groups) {
       const auto begin = next;
       next += group.size();

@@ -130,6 +130,42 @@ TEST_CASE("however a row is given back, it tells of its last run") {
     engine.try_lock("job", {.reentrance = Reentrance::node, .label = "entry"}).reset();
     check(last_run(engine), "entry", Outcome::released);
   }
+  SUBCASE("by the last of several readers, or of those who have permits") {
+    auto apart = database.engine({.reentrance = Reentrance::none, .node = "web3"});
+    for (const auto mode : {Mode::shared, Mode::permits}) {
+      LockOptions options{.mode = mode, .limit = mode == Mode::permits ? 2 : 0};
+      options.label = "first";
+      auto first = apart.try_lock("job", options);
+      const auto begun = database.admin().acquired_at("job");
+      options.label = "second";
+      auto second = apart.try_lock("job", options);
+      REQUIRE((first && second));
+      second->release();
+      CHECK_FALSE(last_run(apart));  // one is there still
+      first->release();
+      check(last_run(apart), "first", Outcome::released);
+      CHECK(last_run(apart)->begun == at(begun));
+    }
+  }
+  SUBCASE("by the end of the last reader's lease") {
+    auto apart = database.engine({.reentrance = Reentrance::none, .node = "web3"});
+    auto gone = apart.try_lock("job", {.mode = Mode::shared, .label = "gone"});
+    apart.try_lock("job", {.mode = Mode::shared, .renew = false, .label = "abandoned"})->detach();
+    gone->release();
+    database.admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at");
+    database.admin().expire("job");
+    for (const bool settled : {false, true}) {
+      if (settled) CHECK(apart.reap().abandoned == 1);
+      check(last_run(apart), "abandoned", Outcome::expired);
+    }
+  }
+  SUBCASE("by force, of a reader") {
+    auto apart = database.engine({.reentrance = Reentrance::none, .node = "web3"});
+    auto stuck = apart.try_lock("job", {.mode = Mode::shared, .renew = false, .label = "stuck"});
+    REQUIRE(stuck);
+    CHECK(apart.force_release("job", stuck->token(), "by hand"));
+    check(last_run(apart), "stuck", Outcome::forced, "by hand");
+  }
   SUBCASE("by one that gave up not knowing whether it had it") {
     auto lock = engine.try_lock("job", {.renew = false, .label = "given up"});
     REQUIRE(lock);

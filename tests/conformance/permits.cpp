@@ -140,6 +140,26 @@ TEST_CASE("with an at-least time no more begin in it than there are permits, how
   free_by_force(engine, "api");
 }
 
+TEST_CASE("who waits since enough have begun comes in when the first of them makes room, and no sooner") {
+  Database database;
+  auto engine = database.engine(), other = database.engine();
+  auto options = permits(2);
+  options.at_least = 1s;
+  const auto begin = [&] {
+    auto lock = engine.lock("api", options);
+    const auto owner = lock.owner();
+    CHECK(lock.release() == Released::freed);
+    return database.admin().number("SELECT reopens_at FROM resource_lock_holder WHERE owner = '" + owner + "'");
+  };
+  const auto room = begin();
+  begin();
+  const auto next = answered([&] { return other.try_lock_for("api", far_longer(), permits(2)); });
+  REQUIRE(next);
+  CHECK(database.admin().number("SELECT acquired_at FROM resource_lock_holder WHERE owner = '" + next->owner() + "'") >=
+        room);
+  free_by_force(engine, "api");
+}
+
 TEST_CASE("of many who want a permit never more are inside than there are") {
   Database database;
   std::vector<Engine> engines;

@@ -4,6 +4,7 @@
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"
 #include "support/hands.hpp"
+#include "support/readers.hpp"
 #include "support/slowness.hpp"
 #include "types/owner.hpp"
 
@@ -17,30 +18,8 @@
 
 using namespace dlock;
 using namespace dlock::test;
+using namespace dlock::test::readers;
 using namespace std::chrono_literals;
-
-namespace {
-
-const LockOptions reading{.mode = Mode::shared};
-
-// Who asks is nobody's thread.
-Engine apart(Database& database) {
-  return database.engine({.reentrance = Reentrance::none, .polling = {.longest = 50ms}});
-}
-
-long long holders(Database& database, std::string_view name = "a") {
-  return database.admin().number("SELECT count(*) FROM resource_lock_holder WHERE name = '" + std::string(name) + "'");
-}
-
-void expire_one(Database& database, const Lock& lock) {
-  database.admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at WHERE owner = '" + lock.owner() + "'");
-}
-
-std::optional<Lock> read_in(Engine& engine) {
-  return answered([&] { return engine.try_lock_for("a", far_longer(), reading); });
-}
-
-}  // namespace
 
 TEST_CASE("any number of readers share a name, and a writer has it for itself") {
   Database database;
@@ -229,27 +208,6 @@ TEST_CASE("what renews all of an engine's leases refuses a reader once a writer 
   CHECK(newcomer.valid());
 }
 
-TEST_CASE("nobody comes in while a writer becomes a reader, and the only reader a writer") {
-  Database database;
-  auto engine = apart(database), other = apart(database);
-  auto lock = engine.lock("a", {.lease = 1h});
-  std::atomic<bool> done{false};
-  std::atomic<int> tries{0}, entered{0};
-  const std::jthread rival([&] {
-    while (!done) {
-      if (answered([&] { return other.try_lock("a"); })) ++entered;
-      ++tries;
-    }
-  });
-  for (int round = 0; round < 50 || tries < 50; ++round) {
-    lock.downgrade();
-    CHECK(eventually([&] { return lock.try_upgrade(); }));
-  }
-  done = true;
-  CHECK(entered == 0);
-  CHECK(lock.valid());
-}
-
 TEST_CASE("a reader whose lease was over holds on where nobody wrote") {
   Database database;
   auto engine = apart(database);
@@ -298,44 +256,6 @@ TEST_CASE("of readers and writers at once nobody reads while somebody writes") {
     }
   });
   CHECK(wrong == 0);
-}
-
-TEST_CASE("what a writer holds becomes a reader's without a gap, and the only reader a writer") {
-  Database database;
-  auto engine = database.engine();
-  auto other = apart(database);
-  auto lock = engine.lock("a", {.label = "who", .metadata = "why"});
-  const auto written = lock.token();
-  lock.downgrade();
-  CHECK(lock.valid());
-  CHECK(lock.token() > written);
-  CHECK_FALSE(other.try_lock("a"));
-  auto beside = other.try_lock("a", reading);
-  REQUIRE(beside);
-  CHECK_FALSE(lock.try_upgrade());
-  CHECK(lock.valid());
-  const auto read = beside->token();
-  beside->release();
-  CHECK(lock.try_upgrade());
-  CHECK(lock.token() > read);
-  CHECK_FALSE(other.try_lock("a", reading));
-  CHECK(engine.inspect("a")->metadata == "why");
-  CHECK(engine.inspect("a")->label == "who");
-  lock.extend(1h);
-  CHECK(lock.release() == Released::freed);
-  CHECK(holders(database) == 0);
-  CHECK(thrown_by([&] { lock.downgrade(); }).fault == Fault::lost);
-}
-
-TEST_CASE("who waits for a writer that becomes a reader comes in") {
-  Database database;
-  auto engine = apart(database), other = apart(database);
-  auto lock = engine.lock("a");
-  auto waiting = std::async(std::launch::async, [&] { return read_in(other); });
-  auto here = std::async(std::launch::async, [&] { return read_in(engine); });
-  lock.downgrade();
-  CHECK(waiting.get());
-  CHECK(here.get());
 }
 
 TEST_CASE("who holds a name enters it in the same mode; as a reader it cannot ask to write") {

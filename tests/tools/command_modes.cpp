@@ -1,11 +1,14 @@
 // What acquire and run promise of a lock that several may hold: --shared, --limit and --permits.
 #include "command.hpp"
 #include "support/database.hpp"
+#include "support/eventually.hpp"
 #include "support/json.hpp"
 #include "support/paths.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -23,6 +26,13 @@ std::string taken(const Database& database, std::vector<std::string> options) {
   const auto ran = dlock_tool(database.url(), std::move(options));
   CHECK_MESSAGE((ran.code == 0 || ran.code == 75), ran.out);
   return ran.code == 0 ? first_line(ran) : std::string();
+}
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
 }
 
 ExitStatus code_of(const Database& database, const std::vector<std::string>& arguments) {
@@ -92,6 +102,35 @@ TEST_CASE("runs share a lock as readers, or as many as the limit says") {
   CHECK(run({"--shared"}) == 75);
   permit->release();
   CHECK(run({}) == 0);
+}
+
+TEST_CASE("of ten runs at one time no more than the limit says are inside, and each has its turn") {
+  Database database;
+  const TemporaryFolder folder;
+  // Each counts those who are inside while it is.
+  const std::string work = "cd '" + folder.path() +
+                           "' && : >in.$$ && ls in.* | wc -l >>counted && sleep 0.2 && ls in.* | wc -l >>counted && "
+                           "rm in.$$ && echo done >>ended";
+  in_parallel(10, [&](int) {
+    const auto ran = dlock_tool(database.url(), {"run", "--limit", "3", "job", "--", "sh", "-c", work});
+    CHECK_MESSAGE(ran.code == 0, ran.out);
+  });
+  const auto counted = lines_of(folder.path() + "/counted");
+  CHECK(counted.size() == 20);
+  for (const auto& count : counted) CHECK_MESSAGE(std::stoi(count) <= 3, count);
+  CHECK(lines_of(folder.path() + "/ended").size() == 10);
+}
+
+TEST_CASE("no more runs begin within the at-least time than the limit says") {
+  Database database;
+  const auto run = [&] {
+    return code_of(database, {"run", "-n", "--limit", "2", "--at-least", "1h", "job", "--", "true"});
+  };
+  CHECK(run() == 0);
+  CHECK(run() == 0);
+  CHECK(run() == 75);
+  auto engine = database.engine();
+  free_by_force(engine, "job");
 }
 
 TEST_CASE("a run inside a run that shares the same name is refused, as it is inside of one that is alone") {

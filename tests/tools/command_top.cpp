@@ -75,6 +75,23 @@ TEST_CASE("the table follows what is taken and given back; q ends it") {
   screen.ends(0);
 }
 
+TEST_CASE("a name that several hold is one row: who came last and how many more, and of permits how many are taken") {
+  Database database;
+  auto engine = database.engine({.reentrance = Reentrance::none});
+  Screen screen(database);
+  auto first = engine.try_lock("books", {.mode = Mode::shared, .lease = 1h, .label = "ada"});
+  auto second = engine.try_lock("books", {.mode = Mode::shared, .lease = 1h, .label = "bob"});
+  auto permit = engine.try_lock("gpu", {.mode = Mode::permits, .permits = 2, .limit = 3, .lease = 1h, .label = "eve"});
+  REQUIRE((first && second && permit));
+  CHECK(screen.shows("2 held"));
+  CHECK(screen.shows("bob and 1 more"));
+  CHECK(screen.shows("2 of 3: eve"));
+  CHECK(second->release() == Released::freed);
+  CHECK(screen.shows([](const Vt52& now) { return !now.has("and 1 more") && now.has("books"); }));
+  screen.pty.type("q");
+  screen.ends(0);
+}
+
 TEST_CASE("rows are sorted by the keys, and filtered as one types") {
   Database database;
   auto engine = database.engine();

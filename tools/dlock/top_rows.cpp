@@ -26,6 +26,11 @@ std::optional<std::int64_t> waiters_of(const Row& row) {
   else return std::nullopt;
 }
 
+// With permits how many are taken comes first, since a long cell loses its end.
+std::string holder_of(const Holder& row) {
+  return row.limit > 0 ? fmt::format("{} of {}: {}", row.permits, row.limit, who(row)) : who(row);
+}
+
 bool less(const Holder& one, const Holder& other, Column by) {
   switch (by) {
     case Column::name: return one.name < other.name;
@@ -72,8 +77,12 @@ std::vector<Holder> arranged(std::vector<Holder> rows, const TopView& view) {
 
 Cells cells_of(const Holder& row) {
   const auto waiters = waiters_of(row);
-  return {printable(row.name), printable(who(row)), std::to_string(number(row.token)),
-          shown(row.held),     left(row),           waiters ? std::to_string(*waiters) : "-"};
+  return {printable(row.name),
+          printable(holder_of(row)),
+          std::to_string(number(row.token)),
+          shown(row.held),
+          left(row),
+          waiters ? std::to_string(*waiters) : "-"};
 }
 
 std::string summary(const std::vector<Holder>& rows) {

@@ -38,7 +38,7 @@ void LeaseRenewer::watch(const std::shared_ptr<Lease>& held) {
   state_->unschedule(*held);
   if (held->upkeep.watched) state_->schedule(held, held->renewal(state_->share));
   held->upkeep.in_round = false;  // a round under way finds it gone, and lets it be
-  if (held->upkeep.watched && !planted("keepers_tried_once")) ensure_running();
+  if (held->upkeep.watched && !planted("renewer_tried_once")) ensure_running();
 }
 
 void LeaseRenewer::forget(const std::shared_ptr<Lease>& held) {

@@ -101,7 +101,7 @@ TrustTimer::~TrustTimer() {
 void TrustTimer::watch(const std::shared_ptr<Lease>& held) {
   const std::lock_guard guard(state_->mutex);
   state_->place(held);
-  if (!planted("keepers_tried_once")) ensure_running();
+  if (!planted("renewer_tried_once")) ensure_running();
 }
 
 void TrustTimer::ensure_running() {

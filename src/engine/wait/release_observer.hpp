@@ -1,4 +1,4 @@
-// Waits for news of a name without status in line for it.
+// Waits for news of a name without standing in line for it.
 #pragma once
 
 #include "engine/backoff.hpp"

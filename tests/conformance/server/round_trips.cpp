@@ -8,6 +8,7 @@
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
@@ -200,6 +201,36 @@ TEST_CASE("a renewal is one round trip of fifty readers, too") {
     CHECK(std::count(renewed.begin(), renewed.end(), store::Renewed::yes) == 50);
     if (i > 0) CHECK(trips == 1);  // at first it connects
   }
+}
+
+TEST_CASE("a renewal is one round trip of ten thousand readers") {
+  Counted counted;
+  const auto lock = counted.engine.lock("read", {.mode = Mode::shared, .renew = false});
+  const std::string digits =
+      "(SELECT 0 AS d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 "
+      "UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9) ";
+  // Where the first one is, the others are, under owners that count.
+  counted.database->admin().run(
+      "INSERT INTO resource_lock_holder (name, owner, gate, token, mode, acquired_at, expires_at, lease_us) "
+      "SELECT h.name, CONCAT('" +
+      std::string(28, '0') +
+      "', k.d, l.d, m.d, n.d), h.gate, h.token, h.mode, h.acquired_at, "
+      "h.expires_at, h.lease_us FROM resource_lock_holder h, " +
+      digits + "k, " + digits + "l, " + digits + "m, " + digits + "n");
+  std::vector<std::string> owners;
+  std::vector<store::LeaseKey> keys;
+  for (int i = 0; i < 10'000; ++i) owners.push_back(fmt::format("{:032}", i));
+  for (const auto& owner : owners) keys.push_back({"read", owner, lock.token(), 1h, Mode::shared});
+  const auto table = open_table(counted.database.server().url_at(counted.proxy.address()), 1);
+  const auto deadline = later(BootClock::now(), 2min);
+  CHECK(table->renew(std::span(keys).first(1), deadline) == std::vector{store::Renewed::yes});  // connects
+  std::vector<store::Renewed> renewed;
+  CHECK(counted.round_trips([&] { renewed = table->renew(keys, deadline); }) == 1);
+  CHECK(std::count(renewed.begin(), renewed.end(), store::Renewed::yes) == 10'000);
+  auto& admin = counted.database->admin();
+  const std::string ours = " FROM resource_lock_holder WHERE owner < '" + std::string(27, '0') + "2'";
+  CHECK(admin.number("SELECT count(*)" + ours + " AND expires_at - acquired_at >= 3600000000") == 10'000);
+  admin.run("DELETE" + ours);
 }
 
 TEST_CASE("a renewal, and an extension, that tells of those who wait is one round trip too") {
