@@ -93,8 +93,8 @@ class Connector {
   // Listens for releases of locks in this table, from its return on. Null: this database, or the way it is reached, has
   // nothing to listen to. Throws Failure.
   virtual std::unique_ptr<Listener> listener(const TableNames&, Deadline) const { return nullptr; }
-  // Notifies for `engine`, the first 16 characters of every actor in its grants. Null: the statements notify by themselves,
-  // or those who wait see it without. Nothing is sent here.
+  // Notifies for `engine`, the first 16 characters of every actor in its grants. Null: the statements notify by
+  // themselves, or those who wait see it without. Nothing is sent here.
   virtual std::unique_ptr<ReleaseSignal> release_signal(const TableNames&, std::string_view /*engine*/) const {
     return nullptr;
   }

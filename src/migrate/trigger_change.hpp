@@ -1,5 +1,5 @@
-// What making triggers and taking them away have in common: a connection, one transaction where the database has that for
-// them, and a pause before it is tried again.
+// What making triggers and taking them away have in common: a connection, one transaction where the database has that
+// for them, and a pause before it is tried again.
 #pragma once
 
 #include "dialects/dialect.hpp"
@@ -37,8 +37,8 @@ class TriggerChange {
   void pause(unsigned tries) const;
   Deadline ddl_deadline() const;
 
-  // `work(send, undo)`: undo is the statement that gives back what is held, where the database has no transaction for it.
-  // An open transaction and a table that is held end with the connection, if not before.
+  // `work(send, undo)`: undo is the statement that gives back what is held, where the database has no transaction for
+  // it. An open transaction and a table that is held end with the connection, if not before.
   template <class Statements, class Work>
   void in_transaction(const Statements& statements, Work work) {
     const Send send = [this, deadline = ddl_deadline()](const std::string& sql) { connection_->script(sql, deadline); };

@@ -192,8 +192,8 @@ free_port() {
 }
 
 # With DLOCK_SERVER_TLS when the folder is new: a certificate of its own authority for the name localhost, in
-# $dir/tls.crt and $dir/tls.key; DLOCK_SERVER_TLS=expired: of long ago; DLOCK_SERVER_TLS=mysql: for MySQL alone. RSA: its signatures are all of one length, so
-# that a server says as much each time, and a test can count that.
+# $dir/tls.crt and $dir/tls.key; DLOCK_SERVER_TLS=expired: of long ago; DLOCK_SERVER_TLS=mysql: for MySQL
+# alone. RSA: its signatures are all of one length, so that a server says as much each time, and a test can count that.
 make_certificate() {
   local -a long_ago=()
   [[ -n ${DLOCK_SERVER_TLS:-} && ! -e $dir/tls.crt ]] || return 0

@@ -224,7 +224,8 @@ class ServerPlace : public Place {
   virtual bool holding_back() = 0;
 
   // Another URL of the same place. From hold_writes() on, whoever comes through it stops before it writes a row of this
-  // table in this way ("INSERT", "UPDATE", "DELETE"), until let_go(); holding_back() tells whether one does. Once a place.
+  // table in this way ("INSERT", "UPDATE", "DELETE"), until let_go(); holding_back() tells whether one does. Once a
+  // place.
   virtual std::string url_to_hold_writes() = 0;
   virtual void hold_writes(const std::string& table, const std::string& way) = 0;
 };

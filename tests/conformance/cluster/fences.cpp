@@ -1,5 +1,5 @@
-// The promise that who shares a name fences on every server of a cluster, and that a fence on one of them and a grant on
-// another are never both committed.
+// The promise that who shares a name fences on every server of a cluster, and that a fence on one of them and a grant
+// on another are never both committed.
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

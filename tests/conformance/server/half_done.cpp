@@ -1,6 +1,6 @@
 // The promise that who comes in beside others, or lets go, does so as a whole or not at all, wherever its
-// connection is cut and at whatever of its writes its session ends; and that the others come in as if it had never asked,
-// or when its lease ends.
+// connection is cut and at whatever of its writes its session ends; and that the others come in as if it had never
+// asked, or when its lease ends.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/hands.hpp"
