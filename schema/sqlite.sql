@@ -73,7 +73,14 @@ SELECT l.name,
             ELSE l.mode END AS mode,
        CASE WHEN l.owner IS NULL OR l.expires_at <= l.now THEN 0 WHEN l.mode = '' THEN 1
             ELSE (SELECT count(*) FROM resource_lock_holder AS h
-                   WHERE h.name = l.name AND h.gate = l.owner AND h.expires_at > l.now) END AS holders,
+                   WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0 AND h.expires_at > l.now) END AS holders,
+       coalesce((SELECT sum(h.permits) FROM resource_lock_holder AS h
+                  WHERE l.mode = 'permits' AND h.name = l.name AND h.gate = l.owner
+                    AND max(h.expires_at, h.reopens_at) > l.now), 0) AS permits,
+       coalesce((SELECT h.permit_limit FROM resource_lock_holder AS h
+                  WHERE l.mode = 'permits' AND h.name = l.name AND h.gate = l.owner
+                    AND max(h.expires_at, h.reopens_at) > l.now
+                  ORDER BY h.acquired_at DESC, h.token DESC LIMIT 1), 0) AS permit_limit,
        CASE WHEN l.owner IS NULL THEN '' ELSE l.node END AS node, CASE WHEN l.owner IS NULL THEN '' ELSE l.label END AS label,
        l.owner, l.token,
        strftime('%Y-%m-%d %H:%M:%S', l.acquired_at / 1000000, 'unixepoch')

@@ -102,8 +102,15 @@ SELECT CONVERT(l.name USING utf8mb4) AS name,
        CASE WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN 0
             WHEN l.mode = '' THEN 1
             ELSE (SELECT COUNT(*) FROM {{holder}} h
-                   WHERE h.name = l.name AND h.gate = l.owner
+                   WHERE h.name = l.name AND h.gate = l.owner AND h.token > 0
                      AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) END AS holders,
+       CAST(COALESCE((SELECT SUM(h.permits) FROM {{holder}} h
+                  WHERE l.mode = 'permits' AND h.name = l.name AND h.gate = l.owner
+                    AND GREATEST(h.expires_at, h.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0) AS SIGNED) AS permits,
+       COALESCE((SELECT h.permit_limit FROM {{holder}} h
+                  WHERE l.mode = 'permits' AND h.name = l.name AND h.gate = l.owner
+                    AND GREATEST(h.expires_at, h.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                  ORDER BY h.acquired_at DESC, h.token DESC LIMIT 1), 0) AS permit_limit,
        CASE WHEN l.owner IS NULL THEN '' ELSE l.node END AS node, CASE WHEN l.owner IS NULL THEN '' ELSE l.label END AS label,
        l.owner, l.token,
        TIMESTAMP('1970-01-01') + INTERVAL l.acquired_at MICROSECOND AS acquired_at_utc,

@@ -191,6 +191,9 @@ TEST_CASE("a row tells how many permits are taken, and of how many, by the one t
     REQUIRE(listed.size() == 1);
     CHECK(listed.front().permits == row->permits);
     CHECK(listed.front().limit == row->limit);
+    const auto of_view = " FROM resource_lock_status WHERE name = '" + std::string(name) + "'";
+    CHECK(database.admin().number("SELECT permits" + of_view) == row->permits);
+    CHECK(database.admin().number("SELECT permit_limit" + of_view) == row->limit);
     return std::pair{row->permits, row->limit};
   };
   auto options = permits(4, 2);
