@@ -15,6 +15,7 @@ function(literal out path)
   set(${out} "${result}" PARENT_SCOPE)
 endfunction()
 
+literal(fragments ${ROOT}/src/dialects/${NAME}/fragments.sql)
 literal(lock ${ROOT}/src/dialects/${NAME}/lock.sql)
 literal(waiting ${ROOT}/src/dialects/${NAME}/waiting.sql)
 literal(many ${ROOT}/src/dialects/${NAME}/many.sql)
@@ -51,10 +52,10 @@ const Embedded& embedded() noexcept {
   static const Migration migrations[] = {
 ${rows}  };
   static const Embedded texts{
-${lock}${node}${waiting}${many}${reading}${holders}${history},
-${migrator},
-${guard},
-${recording},
+${fragments}${lock}${waiting}${many}${reading}${holders}${history},
+${fragments}${migrator},
+${fragments}${guard},
+${fragments}${recording},
 ${schema},
       migrations};
   return texts;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace {
 
 std::atomic<std::uint64_t> last_number{0};
 
-constexpr std::string_view header = "-- name:";
+constexpr std::string_view header = "-- name:", fragment_header = "-- fragment:";
 
 [[noreturn]] void defect(std::string_view statement, std::string_view what) {
   throw std::logic_error(fmt::format("statement {}: {}", statement, what));
@@ -50,6 +51,51 @@ Statement read_header(std::string_view line) {
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
   return statement;
+}
+
+// What follows a header, as far as the next one.
+struct Section {
+  bool fragment = false;
+  std::string_view title, body;
+};
+
+std::vector<Section> sections_of(std::string_view text) {
+  const auto next_header = [&](std::size_t from) {
+    return std::min(text.find(header, from), text.find(fragment_header, from));
+  };
+  std::vector<Section> sections;
+  for (auto at = next_header(0); at != std::string_view::npos;) {
+    const bool fragment = text.substr(at).starts_with(fragment_header);
+    const auto title = at + (fragment ? fragment_header : header).size();
+    const auto line_end = std::min(text.find('\n', at), text.size());
+    const auto next = next_header(line_end);
+    auto body = trimmed(text.substr(line_end, next == std::string_view::npos ? next : next - line_end));
+    // Comments for people stay in the file, as does what the next part of it begins with.
+    while (body.starts_with("--")) body = trimmed(body.substr(std::min(body.find('\n'), body.size())));
+    for (auto last = body.rfind('\n'); last != std::string_view::npos && body.substr(last + 1).starts_with("--");
+         last = body.rfind('\n'))
+      body = trimmed(body.substr(0, last));
+    if (body.ends_with(';')) body = trimmed(body.substr(0, body.size() - 1));
+    sections.push_back({fragment, text.substr(title, line_end - title), body});
+    at = next;
+  }
+  return sections;
+}
+
+using Fragments = std::map<std::string_view, std::string_view>;
+
+// The words that are no fragment's are left as they are.
+std::string with_fragments(std::string_view sql, const Fragments& fragments, int depth) {
+  if (depth > 8) defect(sql, "a fragment stands in itself");
+  std::string result;
+  for (;;) {
+    const auto open = sql.find("{{"), close = sql.find("}}", open);
+    if (close == std::string_view::npos) return result.append(sql);
+    const auto found = fragments.find(sql.substr(open + 2, close - open - 2));
+    result += sql.substr(0, found == fragments.end() ? close + 2 : open);
+    if (found != fragments.end()) result += with_fragments(found->second, fragments, depth + 1);
+    sql.remove_prefix(close + 2);
+  }
 }
 
 // The end of the quoted text or comment that begins at `from`, or `from` if none does.
@@ -193,22 +239,21 @@ std::vector<std::string_view> pieces_of(std::string_view sql) {
 }
 
 Statements::Statements(std::string_view text, Marker marker, const WordFiller& filler) {
-  auto at = text.find(header);
-  while (at != std::string_view::npos) {
-    const auto line_end = std::min(text.find('\n', at), text.size());
-    auto statement = read_header(text.substr(at + header.size(), line_end - at - header.size()));
-    const auto next = text.find(header, line_end);
-    auto body = trimmed(text.substr(line_end, next == std::string_view::npos ? next : next - line_end));
-    while (body.starts_with("--"))  // comments for people stay in the file
-      body = trimmed(body.substr(std::min(body.find('\n'), body.size())));
-    if (body.ends_with(';')) body = trimmed(body.substr(0, body.size() - 1));
-    if (body.empty()) defect(statement.name, "it has no text");
-    place_markers(statement, fill_in(body, filler), marker);
+  const auto sections = sections_of(text);
+  Fragments fragments;
+  // Texts that are put together have the same ones.
+  for (const auto& section : sections)
+    if (section.fragment && fragments.try_emplace(trimmed(section.title), section.body).first->second != section.body)
+      defect(section.title, "it is there twice");
+  for (const auto& section : sections) {
+    if (section.fragment) continue;
+    auto statement = read_header(section.title);
+    if (section.body.empty()) defect(statement.name, "it has no text");
+    place_markers(statement, fill_in(with_fragments(section.body, fragments, 0), filler), marker);
     statement.number = ++last_number;
     for (const auto& other : statements_)
       if (other.name == statement.name) defect(statement.name, "it is there twice");
     statements_.push_back(std::move(statement));
-    at = next;
   }
 }
 

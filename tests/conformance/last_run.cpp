@@ -147,16 +147,40 @@ TEST_CASE("however a row is given back, it tells of its last run") {
       CHECK(last_run(apart)->begun == at(begun));
     }
   }
-  SUBCASE("by the end of the last reader's lease") {
+  SUBCASE("by the end of the last reader's lease, whoever came last") {
     auto apart = database.engine({.reentrance = Reentrance::none, .node = "web3"});
-    auto gone = apart.try_lock("job", {.mode = Mode::shared, .label = "gone"});
-    apart.try_lock("job", {.mode = Mode::shared, .renew = false, .label = "abandoned"})->detach();
-    gone->release();
-    database.admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at");
+    const auto abandon = [&] {
+      apart.try_lock("job", {.mode = Mode::shared, .renew = false, .label = "abandoned"})->detach();
+    };
+    for (const bool newest_leaves : {false, true}) {
+      if (newest_leaves) abandon();
+      auto gone = apart.try_lock("job", {.mode = Mode::shared, .label = "gone"});
+      REQUIRE(gone);
+      if (!newest_leaves) abandon();
+      gone->release();
+      CHECK(apart.inspect("job")->label == "abandoned");
+      database.admin().run("UPDATE resource_lock_holder SET expires_at = acquired_at");
+      database.admin().expire("job");
+      for (const bool settled : {false, true}) {
+        if (settled) CHECK(apart.reap().abandoned == 1);
+        check(last_run(apart), "abandoned", Outcome::expired);
+      }
+    }
+  }
+  SUBCASE("by the lease that ended last, of several readers") {
+    auto apart = database.engine({.reentrance = Reentrance::none, .node = "web3"});
+    for (const auto* label : {"longer", "shorter"})
+      apart.try_lock("job", {.mode = Mode::shared, .renew = false, .label = label})->detach();
+    const auto shorten = [&] {
+      database.admin().run("UPDATE resource_lock_holder SET expires_at = 1 WHERE label = 'shorter'");
+    };
+    shorten();
+    CHECK(apart.inspect("job")->label == "longer");  // the only one whose lease lasts
     database.admin().expire("job");
+    shorten();
     for (const bool settled : {false, true}) {
       if (settled) CHECK(apart.reap().abandoned == 1);
-      check(last_run(apart), "abandoned", Outcome::expired);
+      check(last_run(apart), "longer", Outcome::expired);
     }
   }
   SUBCASE("by force, of a reader") {

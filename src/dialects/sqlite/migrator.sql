@@ -48,7 +48,7 @@ DROP TABLE {{history}};
 -- name: read_history()
 SELECT version, name, checksum, state, steps_done, steps_total, min_client, started_at, finished_at, tool_version, applied_by,
        error, owner,
-       lease_until - (strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000), format
+       lease_until - {{now}}, format
   FROM {{history}} ORDER BY version;
 
 -- name: insert_version(version, name, checksum, steps_total, min_client, tool_version, applied_by, owner, lease)
@@ -56,30 +56,30 @@ INSERT INTO {{history}} (version, name, checksum, state, steps_done, steps_total
                          applied_by, owner, lease_until)
 SELECT :version, :name, :checksum, 'running', 0, :steps_total, :min_client, n.now, :tool_version, :applied_by, :owner,
        n.now + :lease
-  FROM (SELECT strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 AS now) n;
+  FROM (SELECT {{now}} AS now) n;
 
 -- name: take_version(version, steps_done, steps_total, tool_version, applied_by, owner, lease)
 -- Unless another migrator is at work on it.
 UPDATE {{history}}
    SET state = 'running', steps_done = :steps_done, steps_total = :steps_total, error = '', tool_version = :tool_version,
        applied_by = :applied_by, owner = :owner, finished_at = NULL,
-       started_at = strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000,
-       lease_until = strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 + :lease
+       started_at = {{now}},
+       lease_until = {{now}} + :lease
  WHERE version = :version
    AND (state <> 'running'
-        OR lease_until <= strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000);
+        OR lease_until <= {{now}});
 
 -- name: journal(version, owner, steps_done, lease)
 -- Renews the migrator's lease too. No row: another migrator has taken over.
 UPDATE {{history}}
    SET steps_done = :steps_done,
-       lease_until = strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000 + :lease
+       lease_until = {{now}} + :lease
  WHERE version = :version AND owner = :owner AND state = 'running';
 
 -- name: finish_version(version, owner)
 UPDATE {{history}}
    SET state = 'applied', steps_done = steps_total, owner = NULL, lease_until = 0,
-       finished_at = strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
+       finished_at = {{now}}
  WHERE version = :version AND owner = :owner AND state = 'running';
 
 -- name: adopt_version(version, name, checksum, state, steps_total, min_client, owner)
@@ -87,7 +87,7 @@ UPDATE {{history}}
 UPDATE {{history}}
    SET name = :name, checksum = :checksum, state = :state, steps_done = :steps_total, steps_total = :steps_total,
        min_client = :min_client, error = '', owner = NULL, lease_until = 0,
-       finished_at = strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000
+       finished_at = {{now}}
  WHERE version = :version AND owner = :owner AND state = 'running';
 
 -- name: remove_version(version, owner)
@@ -96,7 +96,7 @@ DELETE FROM {{history}} WHERE version = :version AND owner = :owner AND state = 
 -- name: live_leases()
 SELECT count(*) FROM {{lock}}
  WHERE name <> '' AND owner IS NOT NULL
-   AND expires_at > strftime('%s', 'now') * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000;
+   AND expires_at > {{now}};
 
 -- name: lock_history_there(schema, lock_history)
 -- Whether a history of the locks is kept (recording.sql).
@@ -122,7 +122,7 @@ SELECT count(*) FROM {{lock}} WHERE name = '' AND length(meta) = 32 AND meta NOT
 -- Where it was lost, and with it what it was: above every token in the table, and above every one that was ever handed
 -- out, as long as they were fewer than a million a second since 1970.
 INSERT OR IGNORE INTO {{lock}} (name, token)
-SELECT '', max(coalesce(max(l.token), 0), strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
+SELECT '', max(coalesce(max(l.token), 0), {{now}})
   FROM {{lock}} AS l;
 
 -- name: make_identity()

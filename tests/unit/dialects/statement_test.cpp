@@ -41,6 +41,21 @@ TEST_CASE("a file is a list of named statements") {
   CHECK_FALSE(statements.has("third"));
 }
 
+TEST_CASE("a fragment stands wherever its word does, in statements before and after it and in other fragments") {
+  const auto statements = read(
+      "-- name: first(a)\nSELECT {{later}} + :a + {{later}} FROM {{lock}};\n\n"
+      "-- fragment: now\n-- For people.\nclock()\n\n"
+      "-- fragment: later\n({{now}} + :a)\n\n-- What the next file\n-- begins with.\n\n"
+      "-- name: second()\nSELECT {{now}}\n");
+  CHECK(statements.size() == 2);
+  CHECK(statements.at("first", {"a"}).sql == "SELECT (clock() + $1) + $1 + (clock() + $1) FROM \"resource_lock\"");
+  CHECK(statements.at("second", {}).sql == "SELECT clock()");
+  for (const std::string wrong : {"-- fragment: a\n{{b}}\n-- fragment: b\n{{a}}\n-- name: it()\nSELECT {{a}}\n",
+                                  "-- fragment: a\n1\n-- fragment: a\n2\n-- name: it()\nSELECT 1\n",
+                                  "-- fragment: a\n1\n-- name: it()\nSELECT {{b}}\n"})
+    CHECK_THROWS_AS(read(wrong), std::logic_error);
+}
+
 TEST_CASE("arguments become the database's own markers") {
   CHECK(one("SELECT :b, :a, :b").sql == "SELECT $2, $1, $2");
   const auto question = one("SELECT :b, :a, :b", Marker::question);
