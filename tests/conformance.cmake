@@ -63,6 +63,8 @@ if(DLOCK_SANITIZE MATCHES "thread" AND NOT DLOCK_TEST_ALL)
 endif()
 if(DLOCK_MUTANTS)  # a planted fault is shown to what fails the same way every time
   list(FILTER dlock_promises EXCLUDE REGEX "^fault/(transfers|unfenced|never_inflicted)\\.cpp$")
+else()
+  list(REMOVE_ITEM dlock_promises fault/ungated.cpp)
 endif()
 if(DLOCK_SANITIZE)  # a sanitizer allocates in its own way, has its own threads, and mutexes that are not free in a child
   list(REMOVE_ITEM dlock_promises conformance/allocations.cpp conformance/file/memory.cpp conformance/forks.cpp
@@ -100,7 +102,7 @@ foreach(tool dlock-command dlock-migrate dlock-bench)
   endif()
 endforeach()
 
-if(dlock_promises MATCHES "(^|;)fault/(transfers|unfenced|never_inflicted)")
+if(dlock_promises MATCHES "(^|;)fault/(transfers|unfenced|never_inflicted|ungated)")
   include(fault/suite/suite.cmake)
   dlock_bank_client()
 endif()

@@ -137,7 +137,7 @@ class Run {
         tell();
         if (!report_.troubles.empty()) return;
       }
-    } while (boottime() < end);
+    } while (boottime() < end || report_.inflicted() < plan_.faults);
     // What came to nothing because of another fault is done now, or the run has not shown what it is for.
     std::vector<std::string> never;
     for (const auto& nemesis : deck) {
@@ -216,15 +216,20 @@ std::size_t Report::count(What what) const {
   return found == times.end() ? 0 : found->second;
 }
 
-std::string Report::text() const {
-  std::ostringstream out;
+std::size_t Report::inflicted() const {
   std::size_t all = 0;
   for (const auto& [kind, times_done] : faults) all += times_done;
-  out << "faults " << all;
+  return all;
+}
+
+std::string Report::text() const {
+  std::ostringstream out;
+  out << "faults " << inflicted();
   for (const auto what :
-       {What::grant, What::busy, What::loss, What::commit, What::refused, What::failed, What::doubt, What::read,
-        What::work, What::trouble, What::longer, What::shorter, What::adopted, What::savepoint, What::slow_observer,
-        What::batch, What::ticket, What::handed, What::lingered})
+       {What::grant,    What::busy,      What::loss,          What::commit,  What::refused, What::failed,
+        What::doubt,    What::read,      What::work,          What::trouble, What::longer,  What::shorter,
+        What::adopted,  What::savepoint, What::slow_observer, What::batch,   What::ticket,  What::downgraded,
+        What::upgraded, What::handed,    What::lingered})
     out << ", " << to_string(what) << ' ' << count(what);
   out << ", violations " << violations.size() << ", memory of a client " << resident / 1024 << " KiB\n ";
   for (const auto& [kind, times_done] : faults) out << ' ' << kind << ": " << times_done << ';';

@@ -32,6 +32,7 @@ struct Report {
   unsigned seed = 0;                  // of the order of faults: DLOCK_TEST_SEED, or by chance
 
   std::size_t count(What what) const;
+  std::size_t inflicted() const;  // of all kinds
   std::string text() const;
 };
 
@@ -41,16 +42,17 @@ struct Wanted {
   What what;
   std::size_t times;
 };
-inline constexpr Wanted wanted[]{{What::grant, 1},   {What::busy, 1},      {What::loss, 1},          {What::refused, 1},
-                                 {What::read, 1},    {What::work, 1},      {What::longer, 4},        {What::shorter, 4},
-                                 {What::adopted, 4}, {What::savepoint, 4}, {What::slow_observer, 1}, {What::batch, 1},
-                                 {What::ticket, 1}};
+inline constexpr Wanted wanted[]{
+    {What::grant, 1},         {What::busy, 1},   {What::loss, 1},    {What::refused, 1},    {What::read, 20},
+    {What::work, 20},         {What::longer, 4}, {What::shorter, 4}, {What::adopted, 4},    {What::savepoint, 4},
+    {What::slow_observer, 1}, {What::batch, 1},  {What::ticket, 1},  {What::downgraded, 4}, {What::upgraded, 4}};
 
 struct Plan {
   bool fenced = true;
   std::size_t clients = 4;
   Duration lease{};
   std::chrono::milliseconds length{};  // at least; and each kind of fault at least once
+  std::size_t faults = 0;              // at least; 0: as many as come
   // Only holders are paused, just before they write, until this is enough; then the run ends. Empty: every fault there is.
   std::function<bool(const Report&)> paused_enough{};
   // The faults there are; empty: all that make sense on this database. A run in which one of them was never inflicted

@@ -199,8 +199,10 @@ class Client {
         watch.trust_no_longer();  // whatever comes of it: readers may come in from here on
         lock.downgrade();
         watch.begin(asked, {Share::Mode::shared});
+        tell(What::downgraded, lock);
       } else if (lock.try_upgrade()) {
         watch.begin(asked, {});
+        tell(What::upgraded, lock);
       }
     } catch (const Error& error) { trouble(lock, error); }
     return watch.look();

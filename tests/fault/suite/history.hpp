@@ -46,6 +46,8 @@ enum class What {
   ticket,         // the lock was granted to one who was seen in the queue with a ticket
   handed,         // the lock was granted next to one who waited for it in the process that let go of it
   lingered,       // the lock was granted from its row that the process had kept when it let go of it
+  downgraded,     // who held the lock alone shares it
+  upgraded,       // who shared the lock holds it alone
   // The tormentor's, from `time` to `at`.
   step,   // the database's clock was stepped
   force,  // the lease was released by force
