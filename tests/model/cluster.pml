@@ -8,7 +8,7 @@
  * be found over at any moment, as it may be where the clocks of servers differ. Any of it may happen often, up to COMMITS. A
  * transaction that its server or its client gives up leaves nothing, and so is one that has never begun.
  * FENCE_TEXT: the fence that is one changed row, the gate. Wrong variants, each of which must be found out:
- * FENCE_LOCKS_GATE, and with FENCE_TEXT EVICT_LEAVES_GATE.
+ * FENCE_LOCKS_GATE, DROP_LEAVES_GATE, and with FENCE_TEXT EVICT_LEAVES_GATE.
  */
 #ifndef COMMITS
 #define COMMITS 5
@@ -28,12 +28,13 @@
 #define GATE_TOO GATE
 #endif
 
-/* Who has a transaction: the fence of holder 0; who wants the name alone; holder 2, who wants to come in; and one of those
- * inside, who goes. */
+/* Who has a transaction: the fence of holder 0; who wants the name alone; holder 2, who wants to come in; and two of those
+ * inside, who go. */
 #define FENCER 0
 #define WRITER 1
 #define JOINER 2
 #define LEAVER 3
+#define ANOTHER_LEAVER 4
 
 /* The rows, on each server: of holder h, under which gate it is. */
 byte owner[2], token[2], inside[6];
@@ -46,16 +47,17 @@ byte commits, reached[2], last_gate, last_row[3];
 byte rows_of[COMMITS], owner_of[COMMITS], token_of[COMMITS], inside_of[3 * COMMITS];
 
 /* The transactions: on which server, which rows they have locked there, what they write, their place in the order. */
-byte at[4], locked[4], place[4];
-byte writes[4], new_owner[4], new_token[4], new_inside[12];
-bool open[4];
+byte at[5], locked[5], place[5];
+byte writes[5], new_owner[5], new_token[5], new_inside[15];
+bool open[5];
 
 /* Not in any program: what the promises are about. */
-bool was_alone, was_taken_out, fenced_in_time = true, fenced_inside = true;
+bool was_alone, was_taken_out, fenced_in_time = true, fenced_inside = true, somebody_inside = true;
 
 #define LOCKED_BY(a, s, rows) (at[a] == (s) && (locked[a] & (rows)) != 0)
 #define FREE(s, rows) \
-  (!LOCKED_BY(0, s, rows) && !LOCKED_BY(1, s, rows) && !LOCKED_BY(2, s, rows) && !LOCKED_BY(3, s, rows))
+  (!LOCKED_BY(0, s, rows) && !LOCKED_BY(1, s, rows) && !LOCKED_BY(2, s, rows) && !LOCKED_BY(3, s, rows) && \
+   !LOCKED_BY(4, s, rows))
 #define RESTS (!open[me] && place[me] == 0 && commits < COMMITS)
 
 #define LATE_ROW(h) ((writes[me] & ROW(h)) != 0 && last_row[h] > reached[at[me]])
@@ -207,17 +209,19 @@ end:
   od
 }
 
-/* The gate ends with those who are left, which may be when it would have ended anyway: then it is not written. */
+/* The gate ends with those who are left, which may be when it would have ended anyway: it is written all the same. Not that
+ * of those who are out already. */
+#ifdef DROP_LEAVES_GATE
+#define WRITES_GATE(s, h) (INSIDE(s, h) && !OTHERS(s, h))
+#else
+#define WRITES_GATE(s, h) INSIDE(s, h)
+#endif
 #define OTHERS(s, h) (INSIDE(s, (h + 1) % 3) || INSIDE(s, (h + 2) % 3))
 #define GOES_ON(s, h) \
-  :: d_step { RESTS && FREE(s, GATE | ROW(h)) && IN(s, h) != NOBODY && (!INSIDE(s, h) || OTHERS(s, h)) -> \
-       begin(s, GATE, ROW(h)); \
+  :: d_step { RESTS && FREE(s, GATE | ROW(h)) && IN(s, h) != NOBODY -> \
+       begin(s, GATE, ROW(h) | (WRITES_GATE(s, h) -> GATE : 0)); \
+       new_owner[me] = (INSIDE(s, h) && !OTHERS(s, h) -> NOBODY : owner[s]); \
        new_inside[3 * me + h] = NOBODY; \
-       printf("on server %d holder %d goes\n", s, h) } \
-  :: d_step { RESTS && FREE(s, GATE | ROW(h)) && INSIDE(s, h) -> \
-       begin(s, GATE, GATE | ROW(h)); \
-       new_inside[3 * me + h] = NOBODY; \
-       new_owner[me] = (OTHERS(s, h) -> owner[s] : NOBODY); \
        printf("on server %d holder %d goes: owner %d\n", s, h, new_owner[me]) }
 
 proctype Leaver(byte me) {
@@ -256,11 +260,14 @@ end:
        reaches(WRITER);
        reaches(JOINER);
        reaches(LEAVER);
+       reaches(ANOTHER_LEAVER);
        owner[me] = ((rows_of[k] & GATE) != 0 -> owner_of[k] : owner[me]);
        token[me] = ((rows_of[k] & GATE) != 0 -> token_of[k] : token[me]);
        COPIED(0);
        COPIED(1);
        COPIED(2);
+       somebody_inside = owner[me] == NOBODY || owner[me] == ALONE || INSIDE(me, 0) || INSIDE(me, 1) || INSIDE(me, 2);
+       assert(somebody_inside);
        reached[me]++;
        if
        :: reached[1 - me] >= reached[me] ->
@@ -294,6 +301,7 @@ init {
     run Writer(WRITER);
     run Joiner(JOINER);
     run Leaver(LEAVER);
+    run Leaver(ANOTHER_LEAVER);
     run Server(0);
     run Server(1)
   }
