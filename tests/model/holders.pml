@@ -3,9 +3,10 @@
  * and why. What becomes of the requests of those who want it alone is in lock.pml.
  *
  * HOLDERS come, each under one owner, and WRITERS. Without LIMIT the holders are readers, with it each wants one permit.
+ * With FENCES so many of their transactions are fenced, each holder's once; with PATIENT nobody gives up or loses an answer.
  * Wrong variants, each of which must be found out: JOIN_UNLOCKED (and what else it leads to: JOIN_UNCOUNTED, JOIN_UNCOVERED,
  * EVICT_UNLOCKED, NO_SECOND_LOOK_AT_GATE), JOIN_KEEPS_END, COUNT_WITHOUT_EVICTION, DROP_LOWERS_TOO_FAR,
- * DROP_FREES, RENEW_ANY_GATE, NO_TOMBSTONE, DEAD_BLOCK.
+ * DROP_FREES, RENEW_ANY_GATE, NO_TOMBSTONE, DEAD_BLOCK, FENCE_HOLDER_ONLY, FENCE_GATE_ONLY.
  */
 #ifndef HOLDERS
 #define HOLDERS 2
@@ -35,6 +36,12 @@
 #define GATES 6
 #define ANSWERS 7
 
+/* Where a holder's fenced transaction is. */
+#define NONE 0
+#define SEES 1 /* on a snapshot, the gate and its row */
+#define OPEN 2 /* proved, and not ended */
+#define OVER 3
+
 /* What a client does. */
 #define IDLE 0
 #define ASKS 1
@@ -54,6 +61,7 @@ byte now;
 /* The gate: the lock's row. And whose transaction has locked it: a holder + 1. */
 byte owner, token, ends, locked_by;
 bool shared;
+#define FENCER(h) (HOLDERS + 1 + (h)) /* or a holder's fenced transaction */
 
 /* The holders' rows; no gate: there is none. */
 byte gate[HOLDERS], number[HOLDERS], until[HOLDERS];
@@ -65,6 +73,35 @@ byte writes[WRITERS], alone_until[WRITERS];
 
 /* Their requests: the row that is not committed yet. */
 byte at[HOLDERS], new_gate[HOLDERS], new_number[HOLDERS], new_end[HOLDERS];
+
+#ifdef FENCES
+/* Their fenced transactions: what was seen, and the end that is not committed yet. */
+byte fence[HOLDERS], fence_gate[HOLDERS], fence_number[HOLDERS], fence_end[HOLDERS], fences;
+bool fenced_in_time = true, fenced_inside = true;
+#define FENCING(h) (fence[h] == SEES || fence[h] == OPEN)
+#define ROW_LOCKED(h) (fence[h] == OPEN)
+
+/* The fence writes the gate and the row, and finds both as it saw them; it reads no clock. */
+#ifdef FENCE_HOLDER_ONLY
+#define PROVED(h) (gate[h] == fence_gate[h] && number[h] == fence_number[h])
+#define FENCE_TAKES(h) skip
+#define FENCE_MOVES(h) skip
+#else
+#ifdef FENCE_GATE_ONLY
+#define PROVED(h) (owner == fence_gate[h])
+#else
+#define PROVED(h) (owner == fence_gate[h] && gate[h] == fence_gate[h] && number[h] == fence_number[h])
+#endif
+#define FENCE_TAKES(h) locked_by = FENCER(h)
+#define FENCE_MOVES(h) \
+  ends = MAX(ends, fence_end[h]); \
+  until[h] = (gate[h] == fence_gate[h] -> MAX(until[h], fence_end[h]) : until[h]); \
+  trust[h] = (phase[h] == HOLDS && gate[h] == fence_gate[h] -> MAX(trust[h], fence_end[h]) : trust[h])
+#endif
+#else
+#define FENCING(h) false
+#define ROW_LOCKED(h) false
+#endif
 
 /* Not in any program: what the promises are about. */
 byte highest_alone, highest_shared;
@@ -297,18 +334,31 @@ inline drop_row(h) {
   remove_row(h)
 }
 
+#ifdef FENCES
+inline end_fence() {
+  fence[me] = OVER;
+  fence_gate[me] = NOBODY;
+  fence_number[me] = 0;
+  fence_end[me] = 0;
+  locked_by = (locked_by == FENCER(me) -> NOBODY : locked_by)
+}
+#endif
+
 proctype Holder(byte me) {
 end:
   do
   /* They are alike: they may be numbered in the order in which they first ask. */
   :: d_step { phase[me] == IDLE && (me == 0 || phase[me - 1] != IDLE) -> phase[me] = ASKS; at[me] = LOCKS }
-  :: d_step { phase[me] == HOLDS && !repeated[me] && at[me] == REST -> /* the answer was lost: it asks again */
+#ifndef PATIENT
+  /* The answer was lost: it asks again. */
+  :: d_step { phase[me] == HOLDS && !repeated[me] && at[me] == REST && !FENCING(me) ->
        repeated[me] = true;
        trust[me] = 0;
        phase[me] = ASKS;
        at[me] = LOCKS;
        printf("holder %d got no answer\n", me) }
   :: d_step { phase[me] == ASKS -> phase[me] = QUITS }
+#endif
   :: d_step { phase[me] == QUITS && FREE_TO_LOCK && at[me] < GATES ->
        if
        :: gate[me] != NOBODY && gate[me] != TOMB -> drop_row(me)
@@ -326,7 +376,7 @@ end:
 #else
 #define RENEWS(h) (gate[h] != NOBODY && gate[h] == owner)
 #endif
-  :: d_step { phase[me] == HOLDS && FREE_TO_LOCK && (!RENEWS(me) || until[me] < now + LEASE) ->
+  :: d_step { phase[me] == HOLDS && FREE_TO_LOCK && !ROW_LOCKED(me) && (!RENEWS(me) || until[me] < now + LEASE) ->
        if
        :: RENEWS(me) ->
           printf("holder %d is renewed\n", me);
@@ -338,7 +388,7 @@ end:
        :: else -> phase[me] = GONE; trust[me] = 0; printf("holder %d is told that it has lost it\n", me)
        fi;
        look_around() }
-  :: d_step { phase[me] == HOLDS && FREE_TO_LOCK ->
+  :: d_step { phase[me] == HOLDS && FREE_TO_LOCK && !ROW_LOCKED(me) ->
        phase[me] = GONE;
        trust[me] = 0;
        if
@@ -347,6 +397,40 @@ end:
        fi;
        look_around() }
   :: d_step { phase[me] == HOLDS -> phase[me] = DEAD; printf("holder %d dies\n", me) }
+#ifdef FENCES
+  /* A transaction of its own, whatever it thinks of its lease by then. */
+  :: d_step { phase[me] == HOLDS && fence[me] == NONE && fences < FENCES && INSIDE(me) ->
+       fences++;
+       fence[me] = SEES;
+       fence_gate[me] = gate[me];
+       fence_number[me] = number[me];
+       printf("the fence of holder %d sees token %d, gate %d\n", me, number[me], owner) }
+#ifdef FENCE_HOLDER_ONLY
+  :: d_step { fence[me] == SEES ->
+#else
+  :: d_step { fence[me] == SEES && FREE_TO_LOCK ->
+#endif
+       if
+       :: PROVED(me) ->
+          fence[me] = OPEN;
+          fence_end[me] = now + LEASE;
+          FENCE_TAKES(me);
+          printf("holder %d has fenced\n", me)
+       :: else -> end_fence(); printf("the fence of holder %d is refused\n", me)
+       fi }
+  :: d_step { fence[me] == OPEN ->
+       printf("holder %d commits what it has fenced\n", me);
+       fenced_in_time = fence_number[me] > highest_alone;
+       assert(fenced_in_time);
+#ifndef FENCE_HOLDER_ONLY
+       fenced_inside = gate[me] == fence_gate[me] && number[me] == fence_number[me];
+       assert(fenced_inside);
+#endif
+       FENCE_MOVES(me);
+       end_fence();
+       look_around() }
+  :: d_step { fence[me] == OPEN -> end_fence(); printf("the fenced transaction of holder %d is rolled back\n", me) }
+#endif
   od
 }
 

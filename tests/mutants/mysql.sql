@@ -486,7 +486,7 @@ ELSE 0 END
 -- mutant: gate_closed_longer
 -- statement: drop_holder
 -- from:
-expires_at = COALESCE(@dlock_until, 
+expires_at = COALESCE(@dlock_until + (expires_at = @dlock_until), 
 -- to:
 expires_at = GREATEST(expires_at, @dlock_until, 
 

@@ -102,6 +102,8 @@ SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN IF(h.expires_at >= @dlo
 -- The gate ends with the longest of those who are left, and is free when nobody is. Within its at-least time the holder's
 -- place stays taken, by nobody. Without a token (0) whatever the owner has is dropped, or all but what has this one, negative;
 -- and where :refused is not 0 it is not granted the name any more for so long. Those whose lease is over keep no gate closed.
+-- The gate's end always moves, since an update that changes nothing writes nothing: of two who go at once through servers of a
+-- cluster one is refused, and neither leaves a gate behind that is kept by the other.
 -- The answer: whether it was there, or that it is refused from now on; whether somebody waits, who listens to one of the
 -- holders at a time, and whether others of its node hold the name.
 START TRANSACTION;
@@ -126,7 +128,7 @@ UPDATE {{lock}} l JOIN {{holder}} m ON m.name = l.name AND m.owner = :owner
  WHERE l.name = :name AND l.owner = @dlock_gate AND @dlock_until IS NULL /*M! AND @@in_transaction = 1 */;
 UPDATE {{lock}}
    SET mode = IF(@dlock_until IS NULL, '', mode), meta = IF(@dlock_until IS NULL, '', meta),
-       expires_at = COALESCE(@dlock_until, {{now}}),
+       expires_at = COALESCE(@dlock_until + (expires_at = @dlock_until), {{now}}),
        owner = IF(@dlock_until IS NULL, NULL, owner)
  WHERE name = :name AND owner = @dlock_gate /*M! AND @@in_transaction = 1 */;
 UPDATE {{holder}} SET token = 0, expires_at = reopens_at

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -95,4 +96,29 @@ TEST_CASE("what was released together with others is free, although other server
     }
   });
   CHECK(database->admin().held() == 0);
+}
+
+TEST_CASE("a name is free when all who shared it have gone, though they went at one moment through different servers") {
+  constexpr std::size_t rounds = 60;
+  ServerDatabase database;
+  REQUIRE_FALSE(database.server().peers().empty());
+  auto here = database->engine({.timeouts = {.request = 10s}});
+  Engine there(database.server().url_at(database.server().peers().front()), {.timeouts = {.request = 10s}});
+  LockOptions reading;
+  reading.mode = Mode::shared;
+  reading.lease = 10min;
+  reading.renew = false;
+  std::vector<std::optional<Lock>> first(rounds), second(rounds);
+  for (std::size_t round = 0; round < rounds; ++round)
+    first[round] = here.try_lock("job " + std::to_string(round), reading);
+  database.server().await_peers();
+  for (std::size_t round = 0; round < rounds; ++round)
+    second[round] = there.try_lock_for("job " + std::to_string(round), 10s, reading);
+  database.server().await_peers();
+  for (std::size_t round = 0; round < rounds; ++round) {
+    CAPTURE(round);
+    REQUIRE((first[round] && second[round]));
+    in_parallel(2, [&](int reader) { (reader == 0 ? first : second)[round]->release(); });
+  }
+  CHECK(eventually([&] { return database->admin().held() == 0; }));
 }
