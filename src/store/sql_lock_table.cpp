@@ -17,6 +17,8 @@
 #include "store/renewals.hpp"
 #include "store/sql_caller_transaction.hpp"
 #include "store/sql_waiter_table.hpp"
+#include "types/mutant.hpp"
+#include "types/name.hpp"
 
 #include <fmt/format.h>
 
@@ -155,6 +157,14 @@ class SqlLockTable final : public LockTable {
   }
 
   std::optional<Token> downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) override {
+    if (planted("downgrade_with_gap")) {
+      static_cast<void>(leave(from, deadline));
+      delay(std::chrono::milliseconds{20});
+      const Name name(from.name);
+      AcquireRequest ask{name, new_owner, {}, {}, {}, from.lease, {}, {}};
+      ask.mode = Mode::shared;
+      return acquire(ask, deadline).token;
+    }
     return holders_->downgrade(from, new_owner, deadline);
   }
   std::optional<Token> upgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) override {

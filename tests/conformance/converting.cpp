@@ -7,6 +7,7 @@
 #include <atomic>
 #include <barrier>
 #include <future>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -46,10 +47,9 @@ TEST_CASE("nobody comes in while a writer becomes a reader, and the only reader 
   Database database;
   auto engine = apart(database), other = apart(database);
   auto lock = engine.lock("a", {.lease = 1h});
-  std::atomic<bool> done{false};
   std::atomic<int> tries{0}, entered{0};
-  const std::jthread rival([&] {
-    while (!done) {
+  std::jthread rival([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
       if (answered([&] { return other.try_lock("a"); })) ++entered;
       ++tries;
     }
@@ -58,7 +58,8 @@ TEST_CASE("nobody comes in while a writer becomes a reader, and the only reader 
     lock.downgrade();
     CHECK(eventually([&] { return lock.try_upgrade(); }));
   }
-  done = true;
+  rival.request_stop();
+  rival.join();
   CHECK(entered == 0);
   CHECK(lock.valid());
 }

@@ -9,6 +9,11 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -231,5 +236,111 @@ TEST_CASE("when the first in line gives up, those come in whom only its place ke
     line[1].let_go();
     CHECK(line.kept_its_order());
     held->release();
+  }
+}
+
+TEST_CASE("whoever waits among writers that come again and again has its turn, and is passed by none of them") {
+  constexpr int writers = 4, turns = 5;
+  for (auto wish : {reader(), permits(1)}) {
+    for (const auto fairness : {Fairness::fifo, Fairness::barging}) {
+      INFO("mode: " << to_string(wish.mode) << ", " << to_string(fairness));
+      wish.fairness = fairness;
+      wish.label = "patient";
+      Database database;
+      std::vector<Engine> engines;
+      for (int i = 0; i < 2; ++i)
+        engines.push_back(database.engine({.reentrance = Reentrance::none, .polling = {.longest = 50ms}}));
+      auto other = database.engine({.reentrance = Reentrance::none, .polling = {.longest = 50ms}});
+      std::atomic<int> grants{0};
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 0; i < writers; ++i)
+        threads.emplace_back([&, i](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            const auto lock = answered([&] { return engines[i % 2].try_lock_for("job", 4min, writer()); });
+            if (lock) ++grants;
+          }
+        });
+      CHECK(eventually([&] { return grants >= 2 * writers; }));
+      int queued = 0;
+      for (int turn = 0; turn < turns; ++turn) {
+        auto patient = std::async(std::launch::async, [&] {
+          const auto lock = answered([&] { return other.try_lock_for("job", 4min, wish); });
+          CHECK(lock);
+          return grants.load();
+        });
+        const auto in_line = [&] {
+          const auto rows = other.waiters("job");
+          return std::any_of(rows.begin(), rows.end(),
+                             [](const Waiter& row) { return row.label == "patient" && row.ticket != 0; });
+        };
+        bool seen = false;
+        CHECK(eventually([&] {
+          seen = in_line();
+          return seen || patient.wait_for(0s) == std::future_status::ready;
+        }));
+        const auto before = grants.load();
+        const auto after = patient.get();
+        if (!seen) continue;  // it was let in before anybody looked
+        ++queued;
+        // Each writer may have been in line before it, once, and one more may have been inside and not yet counted.
+        CHECK(after - before <= writers + 1);
+      }
+      CHECK(queued > 0);
+      for (auto& thread : threads) thread.request_stop();
+    }
+  }
+}
+
+TEST_CASE("a wait in line that is stopped, or whose time or engine ends, leaves nothing behind and keeps nobody out") {
+  enum class End { stopped, late, without_engine };
+  struct Case {
+    std::string name;
+    LockOptions held, impatient, patient;
+  };
+  for (const auto& wishes :
+       {Case{"a reader", permits(1), reader(), permits(1)}, Case{"a permit", reader(), permits(1), reader()}}) {
+    for (const auto end : {End::stopped, End::late, End::without_engine}) {
+      INFO(wishes.name << ", how it ends: " << static_cast<int>(end));
+      Database database;
+      // A row that stays would be seen for much longer than anything here takes.
+      const EngineOptions options{.reentrance = Reentrance::none, .polling = {.longest = 50ms}, .ticket = 10min};
+      std::vector<Engine> engines;
+      for (int i = 0; i < 2; ++i) engines.push_back(database.engine(options));
+      auto other = database.engine(options);
+      auto mortal = std::make_unique<Engine>(database.engine(options));
+      auto held = other.try_lock("job", wishes.held);
+      REQUIRE(held);
+      const auto patience = end == End::late ? 1000ms * slowness() : std::chrono::milliseconds{4min};
+      std::stop_source stop;
+      const Stopwatch time;
+      auto impatient = std::async(std::launch::async, [&, &engine = *mortal, token = stop.get_token()] {
+        bool granted = false;
+        const auto fault = thrown_by([&] {
+                             granted = engine.try_lock_for("job", patience, wishes.impatient, token).has_value();
+                           }).fault;
+        CHECK_FALSE(granted);
+        if (end == End::late) CHECK(time.elapsed() >= patience);
+        return fault;
+      });
+      Line line(engines);
+      REQUIRE(eventually([&] { return line.waiting() == 1; }));
+      line.join(wishes.patient);
+      line.join(wishes.patient);
+      if (end != End::late) CHECK(line.inside() == 0);
+      if (end == End::stopped) stop.request_stop();
+      if (end == End::without_engine) mortal.reset();
+      CHECK(eventually([&] { return line.inside() == 2; }));
+      CHECK(impatient.get() == (end == End::without_engine ? std::optional(Fault::misuse) : std::nullopt));
+      const auto rows = [&](const std::string& table) {
+        return database.admin().number("SELECT count(*) FROM " + table);
+      };
+      CHECK(eventually([&] { return rows("resource_lock_waiter") == 0; }));
+      CHECK(rows("resource_lock_holder") == 3);
+      CHECK(held->valid());
+      line[0].let_go();
+      line[1].let_go();
+      CHECK(held->release() == Released::freed);
+      CHECK(rows("resource_lock_holder WHERE token > 0") == 0);
+    }
   }
 }

@@ -276,3 +276,49 @@ TEST_CASE(
   CHECK(scene.stored() == 1);
   CHECK(answered([&] { return other.try_lock_for("a", far_longer(), permits(1)); }));
 }
+
+TEST_CASE("who shares a name and is forced out, reaped or replaced is told so, and never fences after that") {
+  enum class End { forced, reaped, replaced };
+  Scene scene;
+  for (const auto& way : ways()) {
+    for (const auto end : {End::forced, End::reaped, End::replaced}) {
+      for (const auto means : all_means) {
+        INFO(way.name << ", how it ended: " << static_cast<int>(end) << ", means: " << static_cast<int>(means));
+        const auto beside = scene.take(scene.other, way.beside);
+        auto mine = way.mine;
+        mine.renew = true, mine.renew_every = 200ms;
+        auto lock = scene.take(scene.engine, mine);
+        const auto sql = lock.fence_sql();
+        std::optional<Lock> next;
+        // A renewal that comes first keeps it alive once more.
+        if (end == End::forced) CHECK(scene.other.force_release("a", scene.engine.inspect("a")->token));
+        if (end == End::reaped)
+          CHECK(eventually([&] {
+            scene.database.admin().age("a", 2h);
+            return scene.other.reap().abandoned > 0;
+          }));
+        if (end == End::replaced)
+          CHECK(eventually([&] {
+            if (way.beside_stays) scene.expire(lock);
+            else scene.database.admin().expire("a");
+            next = scene.other.try_lock("a", way.next);
+            return next.has_value();
+          }));
+        CHECK(eventually([&] { return lock.lost().stop_requested(); }));
+        CHECK((lock.loss() == Loss::refused || lock.loss() == Loss::forced));
+        CHECK_FALSE(lock.valid());
+        CHECK(lock.remaining() == Duration{});
+        CHECK(thrown_by([&] { lock.check(); }).fault == Fault::lost);
+        Caller caller(scene.database.place());
+        caller.begin(scene.beginnings().front());
+        caller.run("INSERT INTO app VALUES (1)");
+        CHECK(refusal_of(lock, caller, means, sql) == Fault::lost);
+        if (means == Means::text) caller.run("ROLLBACK");
+        else commit_anyway(caller);
+        CHECK(scene.stored() == 0);
+        CHECK(lock.release() == Released::was_lost);
+        if (next) CHECK(next->valid());
+      }
+    }
+  }
+}

@@ -112,7 +112,11 @@ TEST_CASE("a leader that was killed is followed when its lease is over, again an
     const Stopwatch time;
     leader->signal(SIGKILL);
     CHECK(leader->wait() == killed_by(SIGKILL));
+    const auto over = office.database.admin().expires_at("office");
     Child* const next = office.await_leader(leader);
+    const auto elected = office.database.admin().acquired_at("office");
+    CHECK(elected >= over);
+    CHECK(elected <= over + 1s * slowness());  // by the database's own clock
     MESSAGE("followed after " << time.elapsed().count() << " us");
     CHECK(time.elapsed() < office.lease + 2s * slowness());
     leader = next;

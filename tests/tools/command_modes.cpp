@@ -224,3 +224,38 @@ TEST_CASE("what does not go together, or can never be granted, is refused with t
   check_refused({"--limit", "99999999999999999999"}, "--limit");
   CHECK(database.engine().list().empty());
 }
+
+TEST_CASE("a command that shares a lock is told that somebody waits whom it keeps out, and of nobody else") {
+  struct Shared {
+    std::vector<std::string> mine, beside, waiting;
+  };
+  for (const auto& way :
+       {Shared{{"--shared"}, {"--shared"}, {}},
+        Shared{{"--limit", "3", "--permits", "2"}, {"--limit", "3"}, {"--limit", "3", "--permits", "2"}}}) {
+    INFO(way.mine.front());
+    Database database;
+    const auto command = [](std::vector<std::string> options, const std::vector<std::string>& more) {
+      options.insert(options.begin(), "run");
+      options.insert(options.end(), more.begin(), more.end());
+      return options;
+    };
+    auto child = dlock_at(
+        database.url(), command(way.mine, {"--renew-every", "200ms", "--yield-signal", "USR1", "job", "--", "sh", "-c",
+                                           "trap 'echo told; exit 7' USR1; echo $$; while :; do sleep 0.02; done"}));
+    REQUIRE(std::stol(child.line().value_or("0")) > 0);
+    // Who comes in beside it asks it for nothing.
+    const auto beside = dlock_tool(database.url(), command(way.beside, {"-n", "job", "--", "echo", "beside"}));
+    CHECK_MESSAGE((beside.code == 0 && beside.says("beside")), beside.out);
+    for (int renewals = 0; renewals < 3; ++renewals) {
+      const auto before = database.admin().expires_at("job");
+      REQUIRE(eventually([&] { return database.admin().expires_at("job") > before; }));
+    }
+    CHECK(child.running());
+    auto next = dlock_at(database.url(), command(way.waiting, {"--fifo", "-w", "2m", "job", "--", "echo", "mine"}));
+    const auto ran = finish(child);
+    CHECK_MESSAGE(ran.code == 7, ran.out);
+    CHECK_MESSAGE(ran.says("told"), ran.out);
+    const auto after = finish(next);
+    CHECK_MESSAGE((after.code == 0 && after.says("mine")), after.out);
+  }
+}

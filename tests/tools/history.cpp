@@ -9,7 +9,12 @@
 #include <dlock/guard.hpp>
 #include <dlock/history.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -130,4 +135,51 @@ TEST_CASE("dlock reap --history cuts the oldest rows of history, and without it 
   CHECK(engine.history("job").back().label == "2");
   CHECK(Json::parse(dlock_tool(database.url(), {"reap", "--history", "1", "--format", "json"}).out)["history"] == 3);
   CHECK(dlock_tool(database.url(), {"reap", "--history", "-1"}).code == 2);
+}
+
+TEST_CASE("runs that share a lock have a row each in its history, with their begin, end, mode and outcome") {
+  Recorded database;
+  auto engine = database.engine();
+  CHECK(database.history({"--apply"}).code == 0);
+  struct Shared {
+    std::vector<std::string> options;
+    std::string mode;
+  };
+  for (const auto& way : {Shared{{"--shared"}, "shared"}, Shared{{"--limit", "3", "--permits", "2"}, "permits"}}) {
+    INFO(way.mode);
+    auto arguments = way.options;
+    arguments.insert(arguments.begin(), "run");
+    arguments.insert(arguments.end(), {"--label", "a run", way.mode, "--", "sh", "-c", "sleep 0.2; exit 9"});
+    // Beside somebody who is ended by force afterwards.
+    auto beside = engine.try_lock(way.mode, {.mode = way.mode == "shared" ? Mode::shared : Mode::permits,
+                                             .limit = way.mode == "shared" ? 0 : 3,
+                                             .lease = std::chrono::minutes{10},
+                                             .renew = false,
+                                             .label = "beside"});
+    REQUIRE(beside);
+    const auto ran = dlock_tool(database.url(), arguments);
+    CHECK_MESSAGE(ran.code == 9, ran.out);
+    const auto shown = dlock_tool(database.url(), {"history", way.mode});
+    CHECK_MESSAGE((shown.code == 0 && shown.lines() == 2 && shown.says("a run")), shown.out);
+    CHECK(engine.force_release(way.mode, engine.inspect(way.mode)->token, "it hangs"));
+    CHECK(beside->release() == Released::was_lost);
+    const auto json = Json::parse(dlock_tool(database.url(), {"history", way.mode, "--format", "json"}).out);
+    REQUIRE(json["history"].size() == 2);
+    const auto row_of = [&](std::string_view label) {
+      const auto rows = json["history"].elements();
+      const auto row = std::find_if(rows.begin(), rows.end(), [&](const Json& one) { return one["label"] == label; });
+      REQUIRE(row != rows.end());
+      CHECK((*row)["mode"] == way.mode);
+      CHECK((*row)["begun_us"] > 0);
+      CHECK((*row)["ended_us"] > (*row)["begun_us"]);
+      return *row;
+    };
+    CHECK(row_of("a run")["outcome"] == "released");
+    CHECK(row_of("beside")["outcome"] == "forced");
+    CHECK(row_of("beside")["reason"] == "it hangs");
+    const auto entries = engine.history(way.mode);
+    REQUIRE(entries.size() == 2);
+    for (const auto& entry : entries)
+      if (entry.label == "a run") CHECK(entry.ended - entry.begun >= std::chrono::milliseconds{200});
+  }
 }

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -253,5 +254,56 @@ TEST_CASE("a late release of a share takes nobody's place, nor that of who came 
     CHECK(shaky.holders() == 2);
     CHECK(next->release() == Released::freed);
     shaky.check_that_one_place_is_free();
+  }
+}
+
+TEST_CASE("who waits to share a name is granted it once, whichever of its requests or answers is lost on the way") {
+  constexpr std::size_t phases = 5;
+  for (const auto& way : ways()) {
+    for (const auto fairness : {Fairness::barging, Fairness::fifo}) {
+      Shaky shaky(way);
+      CHECK(shaky.beside->release() == Released::freed);
+      Engine engine(shaky.database.server().url_at(shaky.proxy.address()), {.reentrance = Reentrance::none,
+                                                                            .connections = 1,
+                                                                            .timeouts = {.request = 10s * slowness()},
+                                                                            .polling = {.longest = 50ms}});
+      auto options = way.mine;
+      options.fairness = fairness;
+      engine.lock("warm", options).release();
+      // An answer of its line, another one while it waits, or one of those that follow the release that it waits for.
+      for (std::size_t phase = 0; phase < 2 * phases; ++phase) {
+        INFO(way.name << ", " << to_string(fairness) << ", phase " << phase);
+        auto alone = shaky.other.try_lock("job", {.lease = 10min});
+        REQUIRE(alone);
+        const bool waits = phase < phases;
+        if (waits) shaky.proxy.lose_next_answer(phase);
+        auto waiting = std::async(std::launch::async, [&] { return engine.try_lock_for("job", 4min, options); });
+        if (waits) {
+          CHECK(eventually([&] { return shaky.proxy.lost_it(); }));
+        } else {
+          CHECK(eventually([&] {
+            return shaky.database->admin().number(
+                       "SELECT count(*) FROM resource_lock WHERE name = 'job' AND wanted_until > 0") > 0;
+          }));
+          shaky.proxy.lose_next_answer(phase - phases);
+        }
+        CHECK(shaky.holders() == 0);
+        CHECK(alone->valid());
+        CHECK(alone->release() == Released::freed);
+        auto lock = waiting.get();
+        REQUIRE(lock);
+        CHECK(lock->valid());
+        CHECK(lock->token() > alone->token());
+        CHECK(shaky.holders() == 1);
+        CHECK(shaky.holders(lock->owner()) == 1);
+        CHECK(eventually(
+            [&] { return shaky.database->admin().number("SELECT count(*) FROM resource_lock_waiter") == 0; }));
+        CHECK(lock->release() == Released::freed);
+        CHECK(shaky.holders() == 0);
+        CHECK(shaky.database->admin().owner("job").empty());
+        shaky.proxy.pass();
+        shaky.database->admin().run("UPDATE resource_lock SET wanted_until = 0 WHERE name = 'job'");
+      }
+    }
   }
 }
