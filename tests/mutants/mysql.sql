@@ -5,7 +5,7 @@
 -- statement: fence
 -- from:
 UPDATE {{lock}}
-   SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+   SET expires_at = GREATEST(expires_at + 1, {{now}} + :lease)
  WHERE
 -- to:
 SELECT 1 FROM {{lock}}
@@ -19,7 +19,7 @@ AND token = :token FOR UPDATE;
 -- mutant: fence_renews_nothing
 -- statement: fence
 -- from:
-GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+GREATEST(expires_at + 1, {{now}} + :lease)
 -- to:
 expires_at + 1
 
@@ -48,14 +48,14 @@ expires_at + 1
 -- mutant: silent_release
 -- statement: release
 -- from:
-LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
+LAST_INSERT_ID(1 + (wanted_until > {{now}}))
 -- to:
 LAST_INSERT_ID(1)
 
 -- mutant: silent_force_release
 -- statement: force_release
 -- from:
-LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
+LAST_INSERT_ID(1 + (wanted_until > {{now}}))
 -- to:
 LAST_INSERT_ID(1)
 
@@ -69,23 +69,23 @@ LAST_INSERT_ID(1)
 -- mutant: silent_settle
 -- statement: settle
 -- from:
-LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
+LAST_INSERT_ID(1 + (wanted_until > {{now}}))
 -- to:
 LAST_INSERT_ID(1)
 
 -- mutant: silent_last_entry
 -- statement: drop_holder
 -- from:
-SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM
+SELECT l.wanted_until > {{now}} FROM
 -- to:
 SELECT 0 FROM
 
 -- mutant: silent_permit
 -- statement: drop_holder
 -- from:
-SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM
+SELECT l.wanted_until > {{now}} FROM
 -- to:
-SELECT l.owner IS NULL AND l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM
+SELECT l.owner IS NULL AND l.wanted_until > {{now}} FROM
 
 -- mutant: silent_release_many
 -- statement: release_many
@@ -156,9 +156,9 @@ IF(l.owner = :new_owner, :actor, :actor)
 -- mutant: taken_opens
 -- statement: taken
 -- from:
-IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least)
+IF(:at_least = 0, 0, {{now}} + :at_least)
 -- to:
-IF(:at_least >= 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+IF(:at_least >= 0, 0, {{now}})
 
 -- mutant: replacement_opens
 -- statement: add_holder
@@ -180,7 +180,7 @@ GREATEST(c.expires_at, c.reopens_at)
 c.expires_at
 -- statement: remove_idle
 -- from:
-AND c.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+AND c.reopens_at <= {{now}}
 -- to:
 AND true
 
@@ -194,7 +194,7 @@ mode = '', meta = '', reopens_at = 0,
 -- mutant: settles_living
 -- statement: settle
 -- from:
-AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+AND expires_at <= {{now}}
 -- to:
 
 -- mutant: removes_used
@@ -207,7 +207,7 @@ c.name IN (/*rows 1*/)
 -- mutant: removes_wanted
 -- statement: remove_idle
 -- from:
-AND c.wanted_until <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+AND c.wanted_until <= {{now}}
 -- to:
 
 -- mutant: removes_above_floor
@@ -245,9 +245,9 @@ AND c.token <= (SELECT f.token FROM {{lock}} f WHERE f.name = '')
 -- mutant: renewal_shortens
 -- statement: renew
 -- from:
-GREATEST({{lock}}.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+GREATEST({{lock}}.expires_at + 1, {{now}} + :lease)
 -- to:
-TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease
+{{now}} + :lease
 
 -- mutant: granted_after_giving_back
 -- statement: acquire
@@ -275,12 +275,12 @@ next_ticket <= served_ticket
 -- mutant: free_while_closed
 -- statement: acquire_free
 -- from:
-reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+reopens_at <= {{now}}
 -- to:
 1
 -- statement: acquire_free_many
 -- from:
-reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+reopens_at <= {{now}}
 -- to:
 1
 
@@ -359,7 +359,7 @@ owner = NULL
 -- mutant: dead_waiter_revived
 -- statement: renew_waiters
 -- from:
-(/*rows*/) AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+(/*rows*/) AND expires_at > {{now}}
 -- to:
 (/*rows*/)
 
@@ -479,7 +479,7 @@ true
 -- mutant: dead_permit_stays
 -- statement: add_holder
 -- from:
-ELSE GREATEST(h.expires_at, h.reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) END
+ELSE GREATEST(h.expires_at, h.reopens_at) <= {{now}} END
 -- to:
 ELSE 0 END
 
@@ -535,7 +535,7 @@ AND @dlock_gate <> '';
 -- from:
 AND x.name = :name AND x.gate = l.owner))
 -- to:
-AND x.name = :name AND x.gate = l.owner AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
+AND x.name = :name AND x.gate = l.owner AND GREATEST(x.expires_at, x.reopens_at) > {{now}}))
 
 -- mutant: other_node_enters
 -- statement: add_holder

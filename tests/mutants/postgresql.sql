@@ -5,7 +5,7 @@
 -- statement: fence
 -- from:
 UPDATE {{lock}} AS l
-     SET expires_at = greatest(l.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+     SET expires_at = greatest(l.expires_at + 1, {{now}} + :lease::bigint)
    WHERE
 -- to:
 SELECT 1 FROM {{lock}} AS l
@@ -19,7 +19,7 @@ SELECT 1 FROM {{lock}} AS l
 -- mutant: fence_renews_nothing
 -- statement: fence
 -- from:
-greatest(l.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+greatest(l.expires_at + 1, {{now}} + :lease::bigint)
 -- to:
 l.expires_at + 1
 
@@ -48,30 +48,30 @@ l.expires_at + 1
 -- mutant: silent_release
 -- statement: release
 -- from:
-l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+l.wanted_until <= {{now}} THEN 0 ELSE
 -- to:
-l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 0 ELSE
+l.wanted_until <= {{now}} OR true THEN 0 ELSE
 
 -- mutant: silent_force_release
 -- statement: force_release
 -- from:
-l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+l.wanted_until <= {{now}} THEN 0 ELSE
 -- to:
-l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 0 ELSE
+l.wanted_until <= {{now}} OR true THEN 0 ELSE
 
 -- mutant: silent_withdraw
 -- statement: withdraw
 -- from:
-l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+l.wanted_until <= {{now}} THEN 0 ELSE
 -- to:
-l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 0 ELSE
+l.wanted_until <= {{now}} OR true THEN 0 ELSE
 
 -- mutant: silent_settle
 -- statement: settle
 -- from:
-l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
+l.wanted_until <= {{now}} THEN 0 ELSE
 -- to:
-l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 0 ELSE
+l.wanted_until <= {{now}} OR true THEN 0 ELSE
 
 -- mutant: silent_last_entry
 -- statement: drop_holder
@@ -90,9 +90,9 @@ l.owner IS NULL AS wanted
 -- mutant: silent_release_many
 -- statement: release_many
 -- from:
-l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 1 ELSE
+l.wanted_until <= {{now}} THEN 1 ELSE
 -- to:
-l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR true THEN 1 ELSE
+l.wanted_until <= {{now}} OR true THEN 1 ELSE
 
 -- mutant: barger_passes_queue
 -- statement: acquire
@@ -170,7 +170,7 @@ greatest(c.expires_at, c.reopens_at)
 c.expires_at
 -- statement: remove_idle
 -- from:
-AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+AND l.reopens_at <= {{now}}
 -- to:
 AND true
 
@@ -184,7 +184,7 @@ mode = '', meta = '', reopens_at = 0
 -- mutant: settles_living
 -- statement: settle
 -- from:
-AND expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+AND expires_at <= {{now}}
 -- to:
 
 -- mutant: batch_unordered
@@ -208,7 +208,7 @@ ORDER BY random() FOR UPDATE OF l
 -- mutant: removes_wanted
 -- statement: remove_idle
 -- from:
- AND l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+ AND l.wanted_until <= {{now}}
 -- to:
 
 -- mutant: removes_above_floor
@@ -252,9 +252,9 @@ AND l.token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
 -- mutant: renewal_shortens
 -- statement: renew
 -- from:
-greatest(l.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + mine.lease)
+greatest(l.expires_at, {{now}} + mine.lease)
 -- to:
-(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + mine.lease
+{{now}} + mine.lease
 
 -- mutant: granted_after_giving_back
 -- statement: acquire
@@ -279,11 +279,11 @@ AND l.actor <> excluded.owner
 -- mutant: free_while_closed
 -- statement: acquire_free
 -- from:
-AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+AND l.reopens_at <= {{now}}
 -- to:
 -- statement: acquire_free_many
 -- from:
-AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+AND l.reopens_at <= {{now}}
 -- to:
 
 -- mutant: free_after_giving_back
@@ -354,7 +354,7 @@ owner = NULL
 -- mutant: dead_waiter_revived
 -- statement: renew_waiters
 -- from:
- AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+ AND w.expires_at > {{now}}
 -- to:
 
 -- mutant: wanted_by_anybody
@@ -457,7 +457,7 @@ h.token = :token::bigint
 -- mutant: dead_permit_stays
 -- statement: add_holder
 -- from:
-ELSE greatest(h.expires_at, h.reopens_at) <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END
+ELSE greatest(h.expires_at, h.reopens_at) <= {{now}} END
 -- to:
 ELSE false END
 

@@ -5,7 +5,7 @@
 -- statement: fence
 -- from:
 UPDATE {{lock}}
-   SET expires_at = max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+   SET expires_at = max(expires_at + 1, {{now}} + :lease)
  WHERE
 -- to:
 SELECT 1 FROM {{lock}}
@@ -14,7 +14,7 @@ SELECT 1 FROM {{lock}}
 -- mutant: fence_renews_nothing
 -- statement: fence
 -- from:
-max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+max(expires_at + 1, {{now}} + :lease)
 -- to:
 expires_at + 1
 
@@ -120,7 +120,7 @@ max(expires_at, reopens_at)
 expires_at
 -- statement: remove_idle
 -- from:
-AND reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+AND reopens_at <= {{now}}
 -- to:
 AND 1
 
@@ -134,7 +134,7 @@ meta = '', reopens_at = 0, actor = :settler
 -- mutant: settles_living
 -- statement: settle
 -- from:
-AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+AND expires_at <= {{now}}
 -- to:
 
 -- mutant: removes_used
@@ -147,7 +147,7 @@ AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now')
 -- mutant: removes_wanted
 -- statement: remove_idle
 -- from:
-AND wanted_until <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+AND wanted_until <= {{now}}
 -- to:
 
 -- mutant: removes_above_floor
@@ -192,9 +192,9 @@ AND token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
 -- mutant: renewal_shortens
 -- statement: renew
 -- from:
-max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+max(expires_at, {{now}} + :lease)
 -- to:
-strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease
+{{now}} + :lease
 
 -- mutant: granted_after_giving_back
 -- statement: acquire
@@ -240,7 +240,7 @@ owner = NULL
 -- mutant: dead_waiter_revived
 -- statement: renew_waiters
 -- from:
-AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+AND w.expires_at > {{now}}
 -- to:
 
 -- mutant: wanted_by_anybody
@@ -367,7 +367,7 @@ SELECT
 -- mutant: dead_permit_stays
 -- statement: add_holder
 -- from:
-ELSE max({{holder}}.expires_at, {{holder}}.reopens_at) <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 END
+ELSE max({{holder}}.expires_at, {{holder}}.reopens_at) <= {{now}} END
 -- to:
 ELSE 0 END
 

@@ -30,35 +30,35 @@
 -- the actor) is in: the others of its node are out.
 START TRANSACTION;
 SET @dlock_gate = '', @dlock_token = 0, @dlock_begun = 0, @dlock_until = 0, @dlock_seen = 0, @dlock_before = NULL, @dlock_end = 0,
-    @dlock_came = 0, @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+    @dlock_came = 0, @dlock_now = {{now}};
 INSERT INTO {{lock}} (name, token, expires_at)
-SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} f
+SELECT :name, f.token + 1, {{now}} FROM {{lock}} f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = :name)
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token, l.owner, IF(l.owner IS NULL, 0, l.expires_at) INTO @dlock_seen, @dlock_before, @dlock_end FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name
- WHERE h.name = :name AND (:mode = _binary 'permits' OR l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
-   AND CASE WHEN h.gate = '' THEN h.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-            WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) OR h.gate <> l.owner THEN 1
-            ELSE GREATEST(h.expires_at, h.reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) END /*M! AND @@in_transaction = 1 */;
+ WHERE h.name = :name AND (:mode = _binary 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}})
+   AND CASE WHEN h.gate = '' THEN h.expires_at <= {{now}}
+            WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN 1
+            ELSE GREATEST(h.expires_at, h.reopens_at) <= {{now}} END /*M! AND @@in_transaction = 1 */;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
-   SET h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease), h.lease_us = GREATEST(h.lease_us, :lease)
+   SET h.expires_at = GREATEST(h.expires_at + 1, {{now}} + :lease), h.lease_us = GREATEST(h.lease_us, :lease)
  WHERE h.name = :name AND h.owner = :owner AND h.token > 0 /*M! AND @@in_transaction = 1 */;
 INSERT INTO {{holder}} (name, owner, gate, token, mode, permits, permit_limit, node, label, actor, meta, acquired_at, expires_at,
                         reopens_at, lease_us)
 SELECT l.name, :owner, IF(l.joins, l.owner, :gate), IF(l.joins AND :mode = _binary 'node', l.token, GREATEST(l.token, f.token) + 1),
-       :mode, IF(:mode = _binary 'permits', :permits, 0), :limit, :node, :label, :actor, :meta, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
-       IF(:at_least = 0 OR :mode = _binary 'node', 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease
-  FROM (SELECT b.*, b.owner IS NOT NULL AND b.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS live,
-               b.owner IS NOT NULL AND b.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+       :mode, IF(:mode = _binary 'permits', :permits, 0), :limit, :node, :label, :actor, :meta, {{now}}, {{now}} + :lease,
+       IF(:at_least = 0 OR :mode = _binary 'node', 0, {{now}} + :at_least), :lease
+  FROM (SELECT b.*, b.owner IS NOT NULL AND b.expires_at > {{now}} AS live,
+               b.owner IS NOT NULL AND b.expires_at > {{now}}
                AND (:alone = 0 OR EXISTS (SELECT 1 FROM {{holder}} x
                                            WHERE x.name = b.name AND x.gate = b.owner AND x.token > 0
-                                             AND x.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                                             AND x.expires_at > {{now}}
                                              AND LEFT(x.actor, 16) = LEFT(:actor, 16))) AS joins
           FROM {{lock}} b WHERE b.name = :name) l JOIN {{lock}} f ON f.name = ''
  WHERE IF(l.live, l.mode = :mode AND (:mode <> _binary 'node' OR l.node = :node),
-          l.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) /*M! AND @@in_transaction = 1 */
+          l.reopens_at <= {{now}}) /*M! AND @@in_transaction = 1 */
    AND NOT EXISTS (SELECT 1 FROM {{holder}} x
                     WHERE x.name = :name AND x.owner = :owner
                       AND (x.gate = '' OR (l.live AND (x.gate = l.owner OR x.token > 0))))
@@ -67,7 +67,7 @@ SELECT l.name, :owner, IF(l.joins, l.owner, :gate), IF(l.joins AND :mode = _bina
                                   WHERE l.live AND x.name = :name AND x.gate = l.owner))
    AND (l.next_ticket <= l.served_ticket OR (l.live AND :mode = _binary 'node')
         OR NOT EXISTS (SELECT 1 FROM {{waiter}} w
-                        WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                        WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > {{now}}
                           AND (:ticket <= l.served_ticket OR w.ticket < :ticket)))
 ON DUPLICATE KEY UPDATE
   gate = VALUES(gate), token = VALUES(token), mode = VALUES(mode), permits = VALUES(permits), permit_limit = VALUES(permit_limit),
@@ -94,7 +94,7 @@ UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner AND 
 COMMIT;
 SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN IF(h.expires_at >= @dlock_now + :lease, h.token, -1)
             WHEN l.name IS NULL OR @dlock_came THEN -1 ELSE 0 END,
-       COALESCE(h.gate <=> l.owner AND h.token > 0 AND :ticket > 0 AND l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
+       COALESCE(h.gate <=> l.owner AND h.token > 0 AND :ticket > 0 AND l.wanted_until > {{now}}, 0)
   FROM {{lock}} f LEFT JOIN {{lock}} l ON l.name = :name LEFT JOIN {{holder}} h ON h.name = l.name AND h.owner = :owner
  WHERE f.name = '';
 
@@ -107,7 +107,7 @@ SELECT CASE WHEN h.gate <=> l.owner AND h.token > 0 THEN IF(h.expires_at >= @dlo
 START TRANSACTION;
 SET @dlock_gate = NULL, @dlock_until = NULL, @dlock_left = 0;
 INSERT INTO {{lock}} (name, token, expires_at)
-SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} f
+SELECT :name, f.token + 1, {{now}} FROM {{lock}} f
  WHERE f.name = '' AND :refused > 0 AND NOT EXISTS (SELECT 1 FROM {{lock}} l WHERE l.name = :name)
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
@@ -117,7 +117,7 @@ DELETE h FROM {{holder}} h LEFT JOIN {{lock}} l ON l.name = h.name AND l.owner =
 SELECT m.gate,
        (SELECT MAX(IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at))) FROM {{holder}} h
          WHERE h.name = :name AND h.gate = m.gate
-           AND IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at)) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+           AND IF(h.owner = :owner, h.reopens_at, GREATEST(h.expires_at, h.reopens_at)) > {{now}})
   INTO @dlock_gate, @dlock_until
   FROM {{holder}} m
  WHERE m.name = :name AND m.owner = :owner AND m.gate <> '' AND IF(:token <= 0, m.token > 0 AND m.token <> (0 - :token), m.token = :token);
@@ -126,19 +126,19 @@ UPDATE {{lock}} l JOIN {{holder}} m ON m.name = l.name AND m.owner = :owner
  WHERE l.name = :name AND l.owner = @dlock_gate AND @dlock_until IS NULL /*M! AND @@in_transaction = 1 */;
 UPDATE {{lock}}
    SET mode = IF(@dlock_until IS NULL, '', mode), meta = IF(@dlock_until IS NULL, '', meta),
-       expires_at = COALESCE(@dlock_until, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       expires_at = COALESCE(@dlock_until, {{now}}),
        owner = IF(@dlock_until IS NULL, NULL, owner)
  WHERE name = :name AND owner = @dlock_gate /*M! AND @@in_transaction = 1 */;
 UPDATE {{holder}} SET token = 0, expires_at = reopens_at
- WHERE name = :name AND owner = :owner AND gate <> '' AND reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE name = :name AND owner = :owner AND gate <> '' AND reopens_at > {{now}}
    AND IF(:token <= 0, token > 0 AND token <> (0 - :token), token = :token) /*M! AND @@in_transaction = 1 */;
 SET @dlock_left = @dlock_left + ROW_COUNT();
 INSERT INTO {{holder}} (name, owner, gate, token, expires_at)
-SELECT :name, :owner, '', 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :refused FROM {{lock}} f
+SELECT :name, :owner, '', 0, {{now}} + :refused FROM {{lock}} f
  WHERE f.name = '' AND :refused > 0 /*M! AND @@in_transaction = 1 */
    AND NOT EXISTS (SELECT 1 FROM {{holder}} k
                     WHERE k.name = :name AND k.owner = :owner
-                      AND ((k.token = (0 - :token) AND k.token > 0) OR (k.gate <> '' AND k.token = 0 AND k.reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))))
+                      AND ((k.token = (0 - :token) AND k.token > 0) OR (k.gate <> '' AND k.token = 0 AND k.reopens_at > {{now}})))
 ON DUPLICATE KEY UPDATE gate = '', token = 0, permits = 0, expires_at = VALUES(expires_at), reopens_at = 0;
 DELETE FROM {{holder}}
  WHERE name = :name AND owner = :owner AND :refused = 0
@@ -152,20 +152,20 @@ SELECT CASE WHEN :refused > 0 AND NOT EXISTS (SELECT 1 FROM {{lock}} f WHERE f.n
             WHEN :refused = 0 THEN @dlock_left > 0
             WHEN EXISTS (SELECT 1 FROM {{holder}} k WHERE k.name = :name AND k.owner = :owner) THEN 1
             ELSE -1 END,
-       COALESCE((SELECT l.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} l WHERE l.name = :name), 0),
+       COALESCE((SELECT l.wanted_until > {{now}} FROM {{lock}} l WHERE l.name = :name), 0),
        COALESCE((SELECT l.mode = 'node' AND l.token = :token FROM {{lock}} l WHERE l.name = :name), 0);
 
 -- name: renew_holders(name, owner, token, lease) -> matched
 -- As renew, with the holders as a list of tuples at /*rows*/. The gate is locked with the holder; one that is locked
 -- elsewhere is skipped. What is told of those who wait is the same for all holders of a name, and is read once: who holds it
 -- waits no more.
-SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+SET @dlock_now = {{now}};
 START TRANSACTION;
 INSERT INTO {{holder}}
 SELECT h.* FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE (h.name, h.owner, h.token) IN (/*rows*/) /*M! AND @@in_transaction = 1 */
  ORDER BY h.name, h.owner FOR UPDATE SKIP LOCKED
-ON DUPLICATE KEY UPDATE expires_at = GREATEST({{holder}}.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease);
+ON DUPLICATE KEY UPDATE expires_at = GREATEST({{holder}}.expires_at + 1, {{now}} + :lease);
 UPDATE {{lock}} l
        JOIN (SELECT h.name, h.gate, MAX(GREATEST(h.expires_at, h.reopens_at)) AS until FROM {{holder}} h
               WHERE (h.name, h.owner, h.token) IN (/*rows*/) AND h.expires_at >= @dlock_now + :lease
@@ -186,27 +186,27 @@ SELECT h.owner,
  WHERE (h.name, h.owner, h.token) IN (/*rows*/);
 
 -- name: extend_holder(name, owner, token, lease, at_least) -> packet matched
-SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+SET @dlock_now = {{now}};
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
-   SET h.lease_us = :lease, h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
-       h.reopens_at = IF(:at_least = 0 OR l.mode = 'node', h.reopens_at, GREATEST(h.reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least))
+   SET h.lease_us = :lease, h.expires_at = GREATEST(h.expires_at + 1, {{now}} + :lease),
+       h.reopens_at = IF(:at_least = 0 OR l.mode = 'node', h.reopens_at, GREATEST(h.reopens_at, {{now}} + :at_least))
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token /*M! AND @@in_transaction = 1 */;
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
    SET l.expires_at = GREATEST(l.expires_at + 1, h.expires_at, h.reopens_at),
-       l.reopens_at = IF(:at_least = 0 OR l.mode <> 'node', l.reopens_at, GREATEST(l.reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least))
+       l.reopens_at = IF(:at_least = 0 OR l.mode <> 'node', l.reopens_at, GREATEST(l.reopens_at, {{now}} + :at_least))
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token /*M! AND @@in_transaction = 1 */;
 COMMIT;
 SELECT IF(l.expires_at >= h.expires_at AND h.expires_at >= @dlock_now + :lease AND h.lease_us = :lease
           AND (:at_least = 0 OR IF(l.mode = 'node', l.reopens_at, h.reopens_at) >= @dlock_now + :at_least),
-          COALESCE((SELECT GREATEST(0, MAX(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - w.since)) * 4
+          COALESCE((SELECT GREATEST(0, MAX({{now}} - w.since)) * 4
                            + MAX(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
                       FROM {{waiter}} w
                      WHERE w.name = :name AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND NOT EXISTS (
                            SELECT 1 FROM {{holder}} m WHERE m.name = w.name AND m.owner = w.owner AND m.gate = l.owner)
-                       AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0), -1)
+                       AND w.expires_at > {{now}}), 0), -1)
   FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
@@ -218,13 +218,13 @@ UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
 
 -- name: adopt_holder(name, owner, token, new_owner, node, label, actor, lease, meta) -> packet matched
 -- As adopt. The answer is how many permits it has: 0 for a reader.
-SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+SET @dlock_now = {{now}};
 START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 UPDATE {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
    SET h.owner = :new_owner, h.node = :node, h.label = :label, h.actor = :actor, h.lease_us = :lease,
-       h.meta = IF(:meta = '', h.meta, :meta), h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+       h.meta = IF(:meta = '', h.meta, :meta), h.expires_at = GREATEST(h.expires_at + 1, {{now}} + :lease)
  WHERE h.name = :name AND h.token = :token AND h.token > 0 AND h.owner IN (:owner, :new_owner) /*M! AND @@in_transaction = 1 */;
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
    SET l.expires_at = GREATEST(l.expires_at + 1, h.expires_at, h.reopens_at)
@@ -239,43 +239,43 @@ UPDATE {{holder}} SET actor = :actor WHERE name = :name AND owner = :owner AND t
 
 -- name: look_to_join(name, owner, mode, node, permits, limit, ticket)
 -- As look, for who would come in beside others. The owner is answered where it is in already.
-SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), GREATEST(0, GREATEST(s.opens_at, s.queued_until) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
-       s.queued_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), IF(s.live,
+SELECT GREATEST(s.opens_at, s.queued_until) <= {{now}}, GREATEST(0, GREATEST(s.opens_at, s.queued_until) - {{now}}),
+       s.queued_until > {{now}}, IF(s.live,
           IF(s.mode <> '',
              COALESCE((SELECT MAX(x.actor) FROM {{holder}} x WHERE x.name = :name AND x.gate = s.owner AND x.token > 0), ''),
-             s.actor), ''), GREATEST(0, s.wanted_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+             s.actor), ''), GREATEST(0, s.wanted_until - {{now}}),
        IF(s.live AND EXISTS (SELECT 1 FROM {{holder}} x
                               WHERE x.name = :name AND x.owner = :owner AND x.gate = s.owner AND x.token > 0), :owner, ''),
        s.token, s.live AND s.mode <> ''
-  FROM (SELECT l.*, l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AS live,
-               CASE WHEN l.owner IS NULL OR l.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) THEN l.reopens_at
+  FROM (SELECT l.*, l.owner IS NOT NULL AND l.expires_at > {{now}} AS live,
+               CASE WHEN l.owner IS NULL OR l.expires_at <= {{now}} THEN l.reopens_at
                     WHEN l.mode <> :mode OR (:mode = _binary 'node' AND l.node <> :node) THEN GREATEST(l.reopens_at, l.expires_at)
                     WHEN :mode = _binary 'permits'
                          AND :permits > :limit - (SELECT COALESCE(SUM(x.permits), 0) FROM {{holder}} x
                                                    WHERE x.name = :name AND x.gate = l.owner
-                                                     AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+                                                     AND GREATEST(x.expires_at, x.reopens_at) > {{now}})
                       THEN COALESCE((SELECT MIN(GREATEST(x.expires_at, x.reopens_at)) FROM {{holder}} x
                                       WHERE x.name = :name AND x.gate = l.owner AND x.permits > 0
-                                        AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), l.expires_at)
+                                        AND GREATEST(x.expires_at, x.reopens_at) > {{now}}), l.expires_at)
                     ELSE 0 END AS opens_at,
                IF(l.next_ticket <= l.served_ticket
-                  OR (:mode = _binary 'node' AND l.mode = :mode AND l.node = :node AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0,
+                  OR (:mode = _binary 'node' AND l.mode = :mode AND l.node = :node AND l.expires_at > {{now}}), 0,
                   COALESCE((SELECT MAX(w.expires_at) FROM {{waiter}} w
-                             WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                             WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > {{now}}
                                AND (:ticket <= l.served_ticket OR w.ticket < :ticket)), 0)) AS queued_until
           FROM {{lock}} l WHERE l.name = :name) s;
 
 -- name: fence_holder(name, owner, token, lease, installation)
 -- As fence: proves the gate and the holder by writing both, the gate first: two rows are changed, or none.
 UPDATE {{lock}} l STRAIGHT_JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
-   SET l.expires_at = GREATEST(l.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
-       h.expires_at = GREATEST(h.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+   SET l.expires_at = GREATEST(l.expires_at + 1, {{now}} + :lease),
+       h.expires_at = GREATEST(h.expires_at + 1, {{now}} + :lease)
  WHERE l.name = :name AND h.name = :name AND h.owner = :owner AND h.token = :token;
 
 -- name: fence_holder_text(name, owner, token, lease, installation)
 -- The same for other drivers, to which one changed row is the proof: the holder's is locked, after the gate, and not written.
 UPDATE {{lock}} l
-   SET l.expires_at = GREATEST(l.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+   SET l.expires_at = GREATEST(l.expires_at + 1, {{now}} + :lease)
  WHERE l.name = :name
    AND EXISTS (SELECT 1 FROM {{holder}} h
                 WHERE h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner LOCK IN SHARE MODE);
@@ -287,7 +287,7 @@ START TRANSACTION;
 /*M! SET STATEMENT max_statement_time = 0.05 FOR */
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
-SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), GREATEST(l.expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
+SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, {{now}}, GREATEST(l.expires_at, {{now}} + :lease),
        l.reopens_at, l.lease_us
   FROM {{lock}} l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = '' /*M! AND @@in_transaction = 1 */
 ON DUPLICATE KEY UPDATE token = {{holder}}.token;
@@ -308,10 +308,10 @@ START TRANSACTION;
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
        LEFT JOIN {{holder}} x ON x.name = h.name AND x.gate = h.gate AND x.owner <> h.owner
-                             AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                             AND GREATEST(x.expires_at, x.reopens_at) > {{now}}
    SET l.owner = :new_owner, l.mode = '', l.node = h.node, l.label = h.label, l.actor = h.actor, l.meta = h.meta,
-       l.acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), l.lease_us = h.lease_us, l.reopens_at = GREATEST(l.reopens_at, h.reopens_at),
-       l.expires_at = GREATEST(h.expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease), l.token = l.token + 1
+       l.acquired_at = {{now}}, l.lease_us = h.lease_us, l.reopens_at = GREATEST(l.reopens_at, h.reopens_at),
+       l.expires_at = GREATEST(h.expires_at, {{now}} + :lease), l.token = l.token + 1
  WHERE l.name = :name AND h.owner = :owner AND h.token = :token AND l.mode = 'shared' AND x.name IS NULL
        /*M! AND @@in_transaction = 1 */;
 DELETE h FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = :new_owner
@@ -325,17 +325,17 @@ SELECT IF(l.owner = :new_owner, l.token, -1) FROM {{lock}} l
                          WHERE h.name = l.name AND h.gate = l.owner AND h.owner = :owner AND h.token = :token)
             AND NOT EXISTS (SELECT 1 FROM {{holder}} x
                              WHERE x.name = l.name AND x.gate = l.owner AND x.owner <> :owner
-                               AND GREATEST(x.expires_at, x.reopens_at) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))));
+                               AND GREATEST(x.expires_at, x.reopens_at) > {{now}})));
 
 -- name: dead_holders(limit)
 -- Those whose lease was over for a minute, and what was left by those who gave it back. Who has a token never did.
-SELECT h.name, h.owner, h.node, h.label, h.token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - h.expires_at,
+SELECT h.name, h.owner, h.node, h.label, h.token, {{now}} - h.expires_at,
        h.token > 0
   FROM {{holder}} h
- WHERE GREATEST(h.expires_at, h.reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - IF(h.gate = '', 0, 60000000)
+ WHERE GREATEST(h.expires_at, h.reopens_at) <= {{now}} - IF(h.gate = '', 0, 60000000)
  ORDER BY h.name, h.owner LIMIT :limit;
 
 -- name: forget_holders(name, owner)
 -- With the holders as a list of tuples at /*rows*/.
 DELETE FROM {{holder}}
- WHERE (name, owner) IN (/*rows*/) AND GREATEST(expires_at, reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - IF(gate = '', 0, 60000000);
+ WHERE (name, owner) IN (/*rows*/) AND GREATEST(expires_at, reopens_at) <= {{now}} - IF(gate = '', 0, 60000000);

@@ -32,21 +32,21 @@ INSERT INTO {{lock}}
 SELECT :name, :owner, :node, :label, :actor,
        LAST_INSERT_ID(COALESCE((SELECT GREATEST(f.token, COALESCE(b.token, 0)) FROM {{lock}} f WHERE f.name = ''),
                                9223372036854775807) + 1),
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
-       IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least), :lease, :meta,
+       {{now}},
+       {{now}} + :lease,
+       IF(:at_least = 0, 0, {{now}} + :at_least), :lease, :meta,
        GREATEST(COALESCE(b.next_ticket, 0), :ticket),
        CASE WHEN b.name IS NULL THEN 0 WHEN b.owner <=> :owner THEN b.served_ticket WHEN :ticket > b.served_ticket THEN :ticket
             ELSE GREATEST(b.next_ticket, 1) END
   FROM (SELECT 1 AS one) o LEFT JOIN {{lock}} b ON b.name = :name
  WHERE b.name IS NULL OR b.owner <=> :owner
-    OR (b.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-        AND (b.owner IS NULL OR b.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+    OR (b.reopens_at <= {{now}}
+        AND (b.owner IS NULL OR b.expires_at <= {{now}})
         AND b.actor <> :owner
         AND (b.next_ticket <= b.served_ticket
              OR NOT EXISTS (SELECT 1 FROM {{waiter}} w
                              WHERE w.name = :name AND w.ticket > b.served_ticket
-                               AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                               AND w.expires_at > {{now}}
                                AND (:ticket <= b.served_ticket OR w.ticket < :ticket))))
 ON DUPLICATE KEY UPDATE
   token = IF({{lock}}.owner <=> VALUES(owner), LAST_INSERT_ID({{lock}}.token),
@@ -93,20 +93,20 @@ ON DUPLICATE KEY UPDATE
 -- below it has served_ticket = 0, made and not taken over since, or ended by another than its holder, and is left to the acquire.
 UPDATE {{lock}}
    SET token = LAST_INSERT_ID(token + 1), owner = :owner, node = :node, label = :label, actor = :actor,
-       acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
-       reopens_at = IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least),
+       acquired_at = {{now}},
+       expires_at = {{now}} + :lease,
+       reopens_at = IF(:at_least = 0, 0, {{now}} + :at_least),
        lease_us = :lease, meta = :meta
  WHERE name = :name AND owner IS NULL AND actor <> :owner AND served_ticket > 0
-   AND next_ticket <= served_ticket AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+   AND next_ticket <= served_ticket AND reopens_at <= {{now}};
 
 -- name: release(name, owner, token) -> wanted
 -- As in every statement that frees a row: the actor says who had it, so that an attempt of that owner which arrives
 -- late is refused; and the insert id whether somebody waits for it: 2, or else 1. None: a trigger has hidden it.
 UPDATE {{lock}} SET actor = owner, owner = NULL, mode = '', meta = '',
-       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+       expires_at = {{now}},
        wanted_until = wanted_until
-                      + 0 * LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
+                      + 0 * LAST_INSERT_ID(1 + (wanted_until > {{now}}))
  WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: withdraw(name, owner) -> wanted fresh
@@ -114,7 +114,7 @@ UPDATE {{lock}} SET actor = owner, owner = NULL, mode = '', meta = '',
 -- the row, or there is none, leaves its name there. The owner comes last: the others need the old one. What it was granted
 -- may have come from an old floor: see acquire_free.
 INSERT INTO {{lock}} (name, token, actor, expires_at)
-SELECT :name, f.token + 1, :owner, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 0 * LAST_INSERT_ID(1)
+SELECT :name, f.token + 1, :owner, {{now}} + 0 * LAST_INSERT_ID(1)
   FROM {{lock}} f WHERE f.name = ''
 ON DUPLICATE KEY UPDATE
   served_ticket = IF({{lock}}.owner <=> VALUES(actor), 0, {{lock}}.served_ticket),
@@ -135,12 +135,12 @@ ON DUPLICATE KEY UPDATE
 -- of a name that others wait for one more than 4 times the microseconds that the first of them has waited, and 1 if they
 -- all want to share it, 2 if they want its permits, 3 if one wants it alone. What tells that are the rows of those who
 -- wait, and not the mark on the lock's row, which outlives the wait of who made it: that may be who holds it now.
-SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+SET @dlock_now = {{now}};
 INSERT INTO {{lock}}
 SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER BY r.name FOR UPDATE SKIP LOCKED
 ON DUPLICATE KEY UPDATE
   expires_at = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.token = VALUES(token),
-                  GREATEST({{lock}}.expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
+                  GREATEST({{lock}}.expires_at + 1, {{now}} + :lease),
                   {{lock}}.expires_at);
 SELECT r.owner,
        IF(r.expires_at >= @dlock_now + :lease,
@@ -156,14 +156,14 @@ SELECT r.owner,
 -- The insert id is as a renewal's answer. :at_least, unless it is 0, moves on when the name reopens, and never back.
 UPDATE {{lock}}
    SET lease_us = :lease,
-       reopens_at = IF(:at_least = 0, reopens_at, GREATEST(reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least)),
-       expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+       reopens_at = IF(:at_least = 0, reopens_at, GREATEST(reopens_at, {{now}} + :at_least)),
+       expires_at = GREATEST(expires_at + 1, {{now}} + :lease)
                     + 0 * LAST_INSERT_ID(1 + COALESCE((
-                        SELECT GREATEST(0, MAX(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - w.since)) * 4
+                        SELECT GREATEST(0, MAX({{now}} - w.since)) * 4
                                + MAX(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
                           FROM {{waiter}} w
                          WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > {{lock}}.served_ticket)
-                           AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0))
+                           AND w.expires_at > {{now}}), 0))
  WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: update_metadata(name, owner, token, meta, keep) -> matched
@@ -179,7 +179,7 @@ UPDATE {{lock}} SET meta = :meta, kept = IF(:keep = 0, kept, :meta), expires_at 
 UPDATE {{lock}}
    SET owner = :new_owner, node = :node, label = :label, actor = :actor, lease_us = :lease,
        meta = IF(:meta = '', meta, :meta),
-       expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+       expires_at = GREATEST(expires_at + 1, {{now}} + :lease)
  WHERE name = :name AND token = :token AND owner IN (:owner, :new_owner) AND mode = '';
 
 -- name: force_release(name, token, reason) -> wanted
@@ -187,9 +187,9 @@ UPDATE {{lock}}
 -- the new one here, says why.
 UPDATE {{lock}} SET actor = owner, owner = NULL, token = token + 1, served_ticket = 0, mode = '', meta = '',
        ended_token = token, outcome = 'forced', reason = :reason,
-       expires_at = LEAST(expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       expires_at = LEAST(expires_at, {{now}}),
        wanted_until = wanted_until
-                      + 0 * LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
+                      + 0 * LAST_INSERT_ID(1 + (wanted_until > {{now}}))
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
 -- name: busy(name)
@@ -197,7 +197,7 @@ UPDATE {{lock}} SET actor = owner, owner = NULL, token = token + 1, served_ticke
 -- holds it, and it lingers in a process that lets go of it when somebody else wants it (see lease/lingering.cpp).
 SELECT IF(owner IS NOT NULL AND actor LIKE '%ffffffffffffffff', 2, 1) FROM {{lock}}
  WHERE name = :name
-   AND GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at)) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+   AND GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at)) > {{now}};
 
 -- name: lingering()
 -- A row if some engine on this table lets locks linger, or ever did: the floor row says so in the place of a node.
@@ -210,22 +210,22 @@ UPDATE {{lock}} SET node = 'lingering' WHERE name = '' AND node <> 'lingering';
 -- Free, when it opens by itself, whether a live ticket comes first, the actor of who holds it, for how long it is
 -- marked as wanted, under which owner and token it is held, and whether by several: then the actor is one
 -- of theirs, whose release is heard.
-SELECT GREATEST(s.opens_at, s.queued_until) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       GREATEST(0, GREATEST(s.opens_at, s.queued_until) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
-       s.queued_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       IF(s.owner IS NOT NULL AND s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+SELECT GREATEST(s.opens_at, s.queued_until) <= {{now}},
+       GREATEST(0, GREATEST(s.opens_at, s.queued_until) - {{now}}),
+       s.queued_until > {{now}},
+       IF(s.owner IS NOT NULL AND s.expires_at > {{now}},
           IF(s.mode <> '',
              COALESCE((SELECT MAX(h.actor) FROM {{holder}} h WHERE h.name = :name AND h.gate = s.owner AND h.token > 0), ''),
              s.actor), ''),
-       GREATEST(0, s.wanted_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
-       IF(s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), COALESCE(s.owner, ''), ''), s.token,
-       s.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND s.mode <> ''
+       GREATEST(0, s.wanted_until - {{now}}),
+       IF(s.expires_at > {{now}}, COALESCE(s.owner, ''), ''), s.token,
+       s.expires_at > {{now}} AND s.mode <> ''
   FROM (SELECT l.owner, l.mode, l.token, l.expires_at, l.actor, l.wanted_until,
                GREATEST(l.reopens_at, IF(l.owner IS NULL, 0, l.expires_at)) AS opens_at,
                IF(l.next_ticket <= l.served_ticket, 0,
                   COALESCE((SELECT MAX(w.expires_at) FROM {{waiter}} w
                              WHERE w.name = :name AND w.ticket > l.served_ticket
-                               AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                               AND w.expires_at > {{now}}
                                AND (:ticket <= l.served_ticket OR w.ticket < :ticket)), 0)) AS queued_until
           FROM {{lock}} l WHERE l.name = :name) s;
 
@@ -239,7 +239,7 @@ INSERT INTO {{lock}} (name, token)
 SELECT f.name, MAX(c.token) FROM {{lock}} f JOIN {{lock}} c
  WHERE f.name = '' AND c.name <> ''
    AND GREATEST(c.expires_at, c.reopens_at)
-       <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention
+       <= {{now}} - :retention
  GROUP BY f.name
 ON DUPLICATE KEY UPDATE token = GREATEST({{lock}}.token, VALUES(token));
 
@@ -248,17 +248,17 @@ ON DUPLICATE KEY UPDATE token = GREATEST({{lock}}.token, VALUES(token));
 -- stepped back, and bind nobody: a minute more than the longest, since this statement's now may have waited for another
 -- reaper's commit. Assignments run from left to right, and nothing is tested after it was changed.
 UPDATE {{lock}}
-   SET owner = :reaper, label = :label, expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease
+   SET owner = :reaper, label = :label, expires_at = {{now}} + :lease
  WHERE name = ''
-   AND (owner IS NULL OR owner = :reaper OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-        OR expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease + 60000000)
-   AND (owner <=> :reaper OR reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-        OR :pause = 0 OR reopens_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :pause + 60000000);
+   AND (owner IS NULL OR owner = :reaper OR expires_at <= {{now}}
+        OR expires_at > {{now}} + :lease + 60000000)
+   AND (owner <=> :reaper OR reopens_at <= {{now}}
+        OR :pause = 0 OR reopens_at > {{now}} + :pause + 60000000);
 
 -- name: end_reaping(reaper, pause)
 UPDATE {{lock}}
-   SET owner = NULL, label = '', expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       reopens_at = IF(:pause = 0, reopens_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :pause)
+   SET owner = NULL, label = '', expires_at = {{now}},
+       reopens_at = IF(:pause = 0, reopens_at, {{now}} + :pause)
  WHERE name = '' AND owner = :reaper;
 
 -- name: idle(prefix, after, floor, retention, limit)
@@ -266,13 +266,13 @@ SELECT name, token, expires_at
   FROM {{lock}}
  WHERE name > :after AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix AND owner IS NULL
    AND token <= :floor AND kept = ''
-   AND GREATEST(expires_at, reopens_at) <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :retention
+   AND GREATEST(expires_at, reopens_at) <= {{now}} - :retention
  ORDER BY name LIMIT :limit;
 
 -- name: idle_row(name) -> fresh
 SELECT name, token, expires_at FROM {{lock}}
  WHERE name = :name AND name <> '' AND owner IS NULL
-   AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+   AND reopens_at <= {{now}};
 
 -- name: raise_floor_to(token)
 UPDATE {{lock}} SET token = :token WHERE name = '' AND token < :token;
@@ -286,18 +286,18 @@ UPDATE {{lock}} SET token = :token WHERE name = '' AND token < :token;
 DELETE l
   FROM (SELECT c.name FROM {{lock}} c FORCE INDEX (PRIMARY)
          WHERE (c.name, c.token, c.expires_at) IN (/*rows*/) AND c.name <> ''
-           AND c.wanted_until <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-           AND c.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+           AND c.wanted_until <= {{now}}
+           AND c.reopens_at <= {{now}}
            AND c.token <= (SELECT f.token FROM {{lock}} f WHERE f.name = '')
          ORDER BY c.name LIMIT 1000000 FOR UPDATE SKIP LOCKED) idle
   STRAIGHT_JOIN {{lock}} l FORCE INDEX (PRIMARY) ON l.name = idle.name;
 
 -- name: abandoned(prefix, after, limit)
 -- A row that several hold names nobody: each of them is told by itself (dead_holders).
-SELECT name, CASE WHEN mode <> '' THEN '' ELSE node END, label, token, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - expires_at
+SELECT name, CASE WHEN mode <> '' THEN '' ELSE node END, label, token, {{now}} - expires_at
   FROM {{lock}}
  WHERE name > :after AND name >= :prefix AND LEFT(name, OCTET_LENGTH(:prefix)) = :prefix
-   AND owner IS NOT NULL AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+   AND owner IS NOT NULL AND expires_at <= {{now}}
  ORDER BY name LIMIT :limit;
 
 -- name: settle(name, token, settler) -> wanted
@@ -306,9 +306,9 @@ UPDATE {{lock}}
    SET owner = NULL, token = token + 1, actor = :settler, served_ticket = 0, mode = '', meta = '',
        ended_token = token, outcome = 'expired', reason = '',
        wanted_until = wanted_until
-                      + 0 * LAST_INSERT_ID(1 + (wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))
+                      + 0 * LAST_INSERT_ID(1 + (wanted_until > {{now}}))
  WHERE name = :name AND owner IS NOT NULL AND token = :token
-   AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+   AND expires_at <= {{now}};
 
 -- name: installation() -> fresh
 -- Which installation this is, which server says so (UUID_SHORT() begins with the second it started in), and for people.
@@ -320,16 +320,16 @@ SELECT meta, CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24), 
 -- more, or this is another installation, where nobody has this owner. No test of time: as long as nobody took the row, it
 -- may be fenced. The expiry always moves, since an update that changes nothing counts as none.
 UPDATE {{lock}}
-   SET expires_at = GREATEST(expires_at + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease)
+   SET expires_at = GREATEST(expires_at + 1, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: peek(name)
 -- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
 -- and the floor, read not before the row.
 SELECT r.name IS NOT NULL,
-       COALESCE(r.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-                AND (r.owner IS NULL OR r.expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 1),
-       COALESCE(GREATEST(0, GREATEST(r.reopens_at, IF(r.owner IS NULL, 0, r.expires_at)) - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), 0),
+       COALESCE(r.reopens_at <= {{now}}
+                AND (r.owner IS NULL OR r.expires_at <= {{now}}), 1),
+       COALESCE(GREATEST(0, GREATEST(r.reopens_at, IF(r.owner IS NULL, 0, r.expires_at)) - {{now}}), 0),
        f.token
   FROM {{lock}} f LEFT JOIN {{lock}} r ON r.name = :name
  WHERE f.name = '';
@@ -337,7 +337,7 @@ SELECT r.name IS NOT NULL,
 -- name: make(name)
 -- A free row, in a commit of its own: an insert in a caller's transaction would stall everybody else's.
 INSERT INTO {{lock}} (name, token, expires_at)
-SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM {{lock}} f WHERE f.name = ''
+SELECT :name, f.token + 1, {{now}} FROM {{lock}} f WHERE f.name = ''
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 
 -- name: take(name, floor, installation)
@@ -345,8 +345,8 @@ ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 -- installation this is must be known before: to read it here would give the transaction a snapshot, and what it reads
 -- once it has waited for a lock would be too old.
 SELECT GREATEST(token, :floor) + 1 FROM {{lock}}
- WHERE name = :name AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-   AND (owner IS NULL OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+ WHERE name = :name AND reopens_at <= {{now}}
+   AND (owner IS NULL OR expires_at <= {{now}})
    FOR UPDATE SKIP LOCKED;
 
 -- name: taken(name, token, owner, node, label, actor, lease, at_least, meta)
@@ -356,9 +356,9 @@ SELECT GREATEST(token, :floor) + 1 FROM {{lock}}
 UPDATE {{lock}}
    SET token = :token, owner = :owner, node = :node, label = :label, actor = IF(:owner IS NULL, actor, :actor),
        mode = '', meta = :meta,
-       acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease,
-       reopens_at = IF(:at_least = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :at_least),
+       acquired_at = {{now}},
+       expires_at = {{now}} + :lease,
+       reopens_at = IF(:at_least = 0, 0, {{now}} + :at_least),
        lease_us = :lease
  WHERE name = :name;
 

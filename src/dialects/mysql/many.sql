@@ -8,12 +8,12 @@
 -- MySQL's shortest wait for a lock is a second, so there it is never sent. What the asker holds already is told, too.
 UPDATE {{lock}}
    SET token = token + 1, owner = /*each 2*/, node = /*each 3*/, label = /*each 4*/, actor = /*each 5*/,
-       acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + /*each 6*/,
-       reopens_at = IF(/*each 7*/ = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + /*each 7*/),
+       acquired_at = {{now}},
+       expires_at = {{now}} + /*each 6*/,
+       reopens_at = IF(/*each 7*/ = 0, 0, {{now}} + /*each 7*/),
        lease_us = /*each 6*/, meta = /*each 8*/
  WHERE name IN (/*rows 1*/) AND owner IS NULL AND actor <> /*each 2*/ AND served_ticket > 0
-   AND next_ticket <= served_ticket AND reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+   AND next_ticket <= served_ticket AND reopens_at <= {{now}};
 SELECT r.name, r.token FROM {{lock}} r WHERE (r.name, r.owner) IN (/*rows 1 2*/);
 
 -- name: acquire_many(name, owner, node, label, actor, lease, at_least, meta)
@@ -25,7 +25,7 @@ SELECT r.name, r.token FROM {{lock}} r WHERE (r.name, r.owner) IN (/*rows 1 2*/)
 -- elsewhere, or was freed meanwhile; or tickets may be live). All busy: nothing is written.
 -- If it does not say something of each, a second packet makes the rows that are absent; whom somebody beats to that is
 -- not granted.
-SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+SET @dlock_now = {{now}};
 START TRANSACTION;
 INSERT INTO {{lock}} (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta)
 WITH wanted (name, owner, node, label, actor, lease, at_least, meta) AS (/*table*/)
@@ -60,7 +60,7 @@ SELECT r.name, CASE WHEN (r.name, r.owner) IN (/*rows 1 2*/) THEN r.token
                     ELSE -1 END
   FROM {{lock}} r WHERE r.name IN (/*rows 1*/)
 /*absent*/
-SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+SET @dlock_now = {{now}};
 INSERT INTO {{lock}} (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta)
 WITH wanted (name, owner, node, label, actor, lease, at_least, meta) AS (/*table*/)
 SELECT w.name, w.owner, w.node, w.label, w.actor,
@@ -79,12 +79,12 @@ SELECT r.name, CASE WHEN (r.name, r.owner) IN (/*rows 1 2*/) THEN r.token
 -- As busy, for each of the names at /*rows*/: a row for every one that nobody can take now.
 SELECT name, 1 FROM {{lock}}
  WHERE name IN (/*rows*/)
-   AND GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at)) > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+   AND GREATEST(reopens_at, IF(owner IS NULL, 0, expires_at)) > {{now}};
 
 -- name: unwanted_many(name, owner, token)
 -- An answer for each of the keys at /*rows*/ that still stands: 1 if nobody waits for its name.
 SELECT r.name,
-       r.wanted_until <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND r.next_ticket <= r.served_ticket
+       r.wanted_until <= {{now}} AND r.next_ticket <= r.served_ticket
   FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/);
 
 -- name: release_many_at_once(name, owner, token) -> at_once
@@ -92,17 +92,17 @@ SELECT r.name,
 -- those that somebody waits for. Where it does not, or a row is locked elsewhere, it says nothing of any: all are asked for
 -- once more as below, which tells what is freed already.
 UPDATE {{lock}} SET actor = owner, owner = NULL, mode = '', meta = '',
-       expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+       expires_at = {{now}}
  WHERE name IN (/*rows 1*/) AND (name, owner, token) IN (/*rows*/);
 SELECT r.name, 2 FROM {{lock}} r
- WHERE r.name IN (/*rows 1*/) AND r.wanted_until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+ WHERE r.name IN (/*rows 1*/) AND r.wanted_until > {{now}};
 
 -- name: release_many(name, owner, token) -> matched
 -- No name twice. As in renew, rows that are locked elsewhere are skipped. What the SELECT answers is to be believed once
 -- the COMMIT has succeeded: 1 for what was freed (by this, or before: the token is of this key alone), 2 if somebody
 -- waits for that, 0 for what is still the key's and has to be released alone. Of what a Galera cluster has undone
 -- before the COMMIT, which MariaDB tells nobody, the SELECT behind that says so: the last word counts.
-SET @dlock_now = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+SET @dlock_now = {{now}};
 START TRANSACTION;
 INSERT INTO {{lock}}
 SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER BY r.name FOR UPDATE SKIP LOCKED

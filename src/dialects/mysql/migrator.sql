@@ -58,7 +58,7 @@ DROP TABLE {{history}};
 
 -- name: read_history()
 SELECT version, name, checksum, state, steps_done, steps_total, min_client, started_at, finished_at, tool_version, applied_by,
-       error, owner, lease_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), format
+       error, owner, lease_until - {{now}}, format
   FROM {{history}} ORDER BY version;
 
 -- name: insert_version(version, name, checksum, steps_total, min_client, tool_version, applied_by, owner, lease)
@@ -66,36 +66,36 @@ SELECT version, name, checksum, state, steps_done, steps_total, min_client, star
 INSERT INTO {{history}} (version, name, checksum, state, steps_done, steps_total, min_client, started_at, tool_version,
                          applied_by, owner, lease_until)
 VALUES (:version, :name, :checksum, 'running', 0, :steps_total, :min_client,
-        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), :tool_version, :applied_by, :owner,
-        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease);
+        {{now}}, :tool_version, :applied_by, :owner,
+        {{now}} + :lease);
 
 -- name: take_version(version, steps_done, steps_total, tool_version, applied_by, owner, lease)
 -- Unless another migrator is at work on it. Assignments see columns already changed; none here reads one.
 UPDATE {{history}}
    SET state = 'running', steps_done = :steps_done, steps_total = :steps_total, error = '', tool_version = :tool_version,
        applied_by = :applied_by, owner = :owner, finished_at = NULL,
-       started_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
-       lease_until = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease
+       started_at = {{now}},
+       lease_until = {{now}} + :lease
  WHERE version = :version
-   AND (state <> 'running' OR lease_until <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)));
+   AND (state <> 'running' OR lease_until <= {{now}});
 
 -- name: journal(version, owner, steps_done, lease)
 -- Renews the migrator's lease too. No row: another migrator has taken over.
 UPDATE {{history}}
-   SET steps_done = :steps_done, lease_until = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease
+   SET steps_done = :steps_done, lease_until = {{now}} + :lease
  WHERE version = :version AND owner = :owner AND state = 'running';
 
 -- name: finish_version(version, owner)
 UPDATE {{history}}
    SET state = 'applied', steps_done = steps_total, owner = NULL, lease_until = 0,
-       finished_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+       finished_at = {{now}}
  WHERE version = :version AND owner = :owner AND state = 'running';
 
 -- name: fail_version(version, owner, error)
 -- Only where a step can stay behind: gives the version up, for the next run to resume.
 UPDATE {{history}}
    SET state = 'failed', error = :error, owner = NULL, lease_until = 0,
-       finished_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+       finished_at = {{now}}
  WHERE version = :version AND owner = :owner AND state = 'running';
 
 -- name: adopt_version(version, name, checksum, state, steps_total, min_client, owner)
@@ -103,7 +103,7 @@ UPDATE {{history}}
 UPDATE {{history}}
    SET name = :name, checksum = :checksum, state = :state, steps_done = :steps_total, steps_total = :steps_total,
        min_client = :min_client, error = '', owner = NULL, lease_until = 0,
-       finished_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+       finished_at = {{now}}
  WHERE version = :version AND owner = :owner AND state = 'running';
 
 -- name: remove_version(version, owner)
@@ -111,7 +111,7 @@ DELETE FROM {{history}} WHERE version = :version AND owner = :owner AND state = 
 
 -- name: live_leases()
 SELECT count(*) FROM {{lock}}
- WHERE name <> '' AND owner IS NOT NULL AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+ WHERE name <> '' AND owner IS NOT NULL AND expires_at > {{now}};
 
 -- name: lock_history_there(schema, lock_history)
 -- Whether a history of the locks is kept (recording.sql).
@@ -137,7 +137,7 @@ SELECT count(*) FROM {{lock}} WHERE name = '' AND meta REGEXP '^[0-9a-f]{32}$';
 -- Where it was lost, and with it what it was: above every token in the table, and above every one that was ever handed
 -- out, as long as they were fewer than a million a second since 1970.
 INSERT INTO {{lock}} (name, token)
-SELECT '', GREATEST(COALESCE(MAX(l.token), 0), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) FROM {{lock}} l
+SELECT '', GREATEST(COALESCE(MAX(l.token), 0), {{now}}) FROM {{lock}} l
 ON DUPLICATE KEY UPDATE token = {{lock}}.token;
 
 -- name: doubt_tokens()

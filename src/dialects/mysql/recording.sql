@@ -65,7 +65,7 @@ BEGIN
   IF NEW.name <> '' AND (NEW.owner IS NULL OR NOT NEW.owner <=> OLD.owner)
      AND (NEW.token <> OLD.token OR (OLD.owner IS NOT NULL AND NEW.owner IS NULL)) THEN
     SET held_by_several = OLD.mode <> '', shared_now = NEW.mode <> '',
-        moment = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+        moment = {{now}},
         told = NEW.owner IS NULL AND NEW.ended_token = NEW.token AND NEW.token <> OLD.token,
         given_back = NEW.owner IS NULL AND NEW.token = OLD.token;
     SET @dlock_history = (COALESCE(@dlock_history, CONNECTION_ID()) + 1) & 1023;
@@ -96,7 +96,7 @@ END;
 -- Whose lease is over has expired, also if it gives back late what it had no more.
 CREATE TRIGGER {{part_gone}} AFTER DELETE ON {{holder}} FOR EACH ROW
 BEGIN
-  DECLARE moment BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+  DECLARE moment BIGINT DEFAULT {{now}};
   IF OLD.token > 0 AND NOT EXISTS (SELECT 1 FROM {{lock_history}} e FORCE INDEX ({{history_index}})
                                     WHERE e.name = OLD.name AND e.token = OLD.token AND e.owner = OLD.owner) THEN
     SET @dlock_history = (COALESCE(@dlock_history, CONNECTION_ID()) + 1) & 1023;
@@ -109,7 +109,7 @@ END;
 -- name: recording_of_leaving()
 CREATE TRIGGER {{part_left}} AFTER UPDATE ON {{holder}} FOR EACH ROW
 BEGIN
-  DECLARE moment BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+  DECLARE moment BIGINT DEFAULT {{now}};
   IF OLD.token > 0 AND NEW.token <> OLD.token
      AND NOT EXISTS (SELECT 1 FROM {{lock_history}} e FORCE INDEX ({{history_index}})
                       WHERE e.name = OLD.name AND e.token = OLD.token AND e.owner = OLD.owner) THEN

@@ -4,14 +4,14 @@
 
 -- name: want(name, mark)
 -- The mark is written on the lock's own row, so that it and a release cannot miss each other. A fresh one stays.
-UPDATE {{lock}} SET wanted_until = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :mark
- WHERE name = :name AND wanted_until < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :mark DIV 2;
+UPDATE {{lock}} SET wanted_until = {{now}} + :mark
+ WHERE name = :name AND wanted_until < {{now}} + :mark DIV 2;
 
 -- name: unwant(name)
 -- Takes the mark away, unless somebody who has a row waits; others mark again when they look.
 UPDATE {{lock}} SET wanted_until = 0
  WHERE name = :name AND wanted_until > 0
-   AND NOT EXISTS (SELECT 1 FROM {{waiter}} w WHERE w.name = :name AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)));
+   AND NOT EXISTS (SELECT 1 FROM {{waiter}} w WHERE w.name = :name AND w.expires_at > {{now}});
 
 -- name: draw(name, owner, node, label, actor, mode, wants, waited, ttl, patience) -> packet
 -- One packet of several statements. The number is drawn and the waiter's row written while the lock's row is locked: in
@@ -28,23 +28,23 @@ START TRANSACTION;
 SELECT l.token INTO @dlock_seen FROM {{lock}} l WHERE l.name = :name FOR UPDATE /*!80001 NOWAIT */;
 DO LAST_INSERT_ID(0);
 INSERT INTO {{lock}} (name, token, expires_at, next_ticket, wanted_until)
-SELECT :name, f.token + 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)),
+SELECT :name, f.token + 1, {{now}},
        LAST_INSERT_ID(COALESCE((SELECT MAX(w.ticket) FROM {{waiter}} w WHERE w.name = :name), 0) + 1),
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl
+       {{now}} + :ttl
   FROM {{lock}} f
  WHERE f.name = ''
    AND NOT EXISTS (SELECT 1 FROM {{waiter}} x LEFT JOIN {{lock}} y ON y.name = x.name
                     WHERE x.name = :name AND x.owner = :owner
-                      AND x.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                      AND x.expires_at > {{now}}
                       AND x.ticket > COALESCE(y.served_ticket, 0))
 ON DUPLICATE KEY UPDATE
   next_ticket = LAST_INSERT_ID(GREATEST({{lock}}.next_ticket + 1, VALUES(next_ticket))),
   wanted_until = GREATEST({{lock}}.wanted_until, VALUES(wanted_until));
 INSERT INTO {{waiter}} (name, owner, node, label, actor, mode, wants, ticket, since, expires_at, wants_until)
 SELECT :name, :owner, :node, :label, :actor, :mode, :wants, LAST_INSERT_ID(),
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :waited,
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl,
-       IF(:patience = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :patience)
+       {{now}} - :waited,
+       {{now}} + :ttl,
+       IF(:patience = 0, 0, {{now}} + :patience)
   FROM {{lock}} f
  WHERE f.name = '' AND LAST_INSERT_ID() > 0 /*M! AND @@in_transaction = 1 */
 ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALUES(actor), mode = VALUES(mode),
@@ -52,15 +52,15 @@ ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALU
 COMMIT;
 SELECT COALESCE((SELECT w.ticket FROM {{waiter}} w LEFT JOIN {{lock}} l ON l.name = w.name
                   WHERE w.name = :name AND w.owner = :owner AND w.ticket > COALESCE(l.served_ticket, 0)
-                    AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))), -1)
+                    AND w.expires_at > {{now}}), -1)
   FROM {{lock}} f WHERE f.name = '';
 
 -- name: enroll(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
 -- However late it arrives, a ticket that its owner has drawn meanwhile stays, and the dead stay dead.
 INSERT INTO {{waiter}} (name, owner, node, label, actor, mode, wants, ticket, since, expires_at, wants_until)
-VALUES (:name, :owner, :node, :label, :actor, :mode, :wants, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - :waited,
-        TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl,
-        IF(:patience = 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :patience))
+VALUES (:name, :owner, :node, :label, :actor, :mode, :wants, 0, {{now}} - :waited,
+        {{now}} + :ttl,
+        IF(:patience = 0, 0, {{now}} + :patience))
 ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALUES(actor), wants = VALUES(wants),
   expires_at = IF({{waiter}}.ticket = 0, GREATEST({{waiter}}.expires_at, VALUES(expires_at)), {{waiter}}.expires_at),
   wants_until = VALUES(wants_until);
@@ -70,11 +70,11 @@ ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALU
 -- upsert, and only of what has not expired: the dead stay dead, and a ticket that was served is dead whenever its row
 -- expires.
 UPDATE {{waiter}}
-   SET expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :ttl
- WHERE (name, owner) IN (/*rows*/) AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6));
+   SET expires_at = {{now}} + :ttl
+ WHERE (name, owner) IN (/*rows*/) AND expires_at > {{now}};
 SELECT CONCAT(CAST(w.owner AS BINARY), w.name), 1
   FROM {{waiter}} w LEFT JOIN {{lock}} l ON l.name = w.name
- WHERE (w.name, w.owner) IN (/*rows*/) AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+ WHERE (w.name, w.owner) IN (/*rows*/) AND w.expires_at > {{now}}
    AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0));
 
 -- name: discard(name, owner) -> matched
@@ -82,14 +82,14 @@ DELETE FROM {{waiter}} WHERE name = :name AND owner = :owner;
 
 -- name: dead_waiters(limit)
 SELECT name, owner FROM {{waiter}}
- WHERE expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 60000000
+ WHERE expires_at <= {{now}} - 60000000
  ORDER BY name, owner LIMIT :limit;
 
 -- name: forget_waiters(name, owner)
 -- With the waiters as a list of tuples at /*rows*/: those that went unrenewed for a minute.
 DELETE FROM {{waiter}}
  WHERE (name, owner) IN (/*rows*/)
-   AND expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - 60000000;
+   AND expires_at <= {{now}} - 60000000;
 
 -- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket, tokens) -> matched
 -- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that
@@ -100,10 +100,10 @@ DELETE FROM {{waiter}}
 -- rows is the answer.
 UPDATE {{lock}} l
    SET l.token = :token + :tokens,
-       l.acquired_at = IF(l.owner = :new_owner, l.acquired_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))),
+       l.acquired_at = IF(l.owner = :new_owner, l.acquired_at, {{now}}),
        l.lease_us = IF(l.owner = :new_owner, GREATEST(l.lease_us, :lease), :lease),
        l.expires_at = GREATEST(IF(l.owner = :new_owner, l.expires_at, 0),
-                               TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + :lease),
+                               {{now}} + :lease),
        l.reopens_at = IF(l.owner = :new_owner, l.reopens_at, IF(:at_least = 0, 0, l.acquired_at + :at_least)),
        l.actor = IF(l.owner = :new_owner, l.actor, :actor), l.meta = IF(l.owner = :new_owner, l.meta, :meta),
        l.owner = :new_owner, l.node = :node, l.label = :label, l.mode = '',
@@ -111,12 +111,12 @@ UPDATE {{lock}} l
  WHERE l.name = :name
    AND ((l.owner = :new_owner AND l.token = :token + :tokens)
         OR (l.owner = :owner AND l.token = :token AND l.mode = ''
-            AND l.reopens_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+            AND l.reopens_at <= {{now}}
             AND (l.next_ticket <= l.served_ticket
                  OR (:ticket > l.served_ticket
                      AND NOT EXISTS (SELECT 1 FROM {{waiter}} w
                                       WHERE w.name = :name AND w.ticket > l.served_ticket AND w.ticket < :ticket
-                                        AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))))));
+                                        AND w.expires_at > {{now}})))));
 
 -- name: rename(name, owner, token, actor)
 UPDATE {{lock}} SET actor = :actor WHERE name = :name AND owner = :owner AND token = :token;
@@ -130,14 +130,14 @@ WITH RECURSIVE live AS (
   SELECT w.name, w.owner, w.actor, w.label, w.ticket, w.since, RIGHT(w.actor, 16) AS thread,
          ROW_NUMBER() OVER (PARTITION BY RIGHT(w.actor, 16) ORDER BY w.since DESC, w.owner) AS place
     FROM {{waiter}} w LEFT JOIN {{lock}} l ON l.name = w.name
-   WHERE w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0))),
+   WHERE w.expires_at > {{now}} AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0))),
 holds AS (
   SELECT w.name, w.owner AS waiter, w.actor AS waiter_actor, w.label AS waiter_label, w.ticket, w.since, w.thread,
          COALESCE(h.owner, l.owner) AS owner, COALESCE(h.actor, l.actor) AS actor, COALESCE(h.label, l.label) AS label,
          COALESCE(h.token, l.token) AS token
     FROM live w JOIN {{lock}} l ON l.name = w.name
-         LEFT JOIN {{holder}} h ON l.mode IN ('shared', 'node') AND h.name = l.name AND h.gate = l.owner AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-   WHERE l.owner IS NOT NULL AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+         LEFT JOIN {{holder}} h ON l.mode IN ('shared', 'node') AND h.name = l.name AND h.gate = l.owner AND h.expires_at > {{now}}
+   WHERE l.owner IS NOT NULL AND l.expires_at > {{now}}
      AND IF(w.thread = RIGHT(:actor, 16), w.owner = :owner AND w.actor = :actor, w.place = 1)),
 threads AS (
   SELECT RIGHT(:actor, 16) AS thread
@@ -149,26 +149,26 @@ SELECT h.name, h.waiter, h.waiter_label, h.ticket, h.since, h.owner, h.actor, h.
 
 -- name: waiters(prefix)
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket,
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - w.since,
-       IF(w.wants_until = 0, -1, GREATEST(0, w.wants_until - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))),
+       {{now}} - w.since,
+       IF(w.wants_until = 0, -1, GREATEST(0, w.wants_until - {{now}})),
        COALESCE(h.node, ''), COALESCE(h.actor, ''), COALESCE(h.label, ''), COALESCE(h.token, 0), w.wants
   FROM {{waiter}} w
        LEFT JOIN {{lock}} l ON l.name = w.name
        LEFT JOIN {{lock}} h ON h.name = w.name AND h.owner IS NOT NULL
-                          AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+                          AND h.expires_at > {{now}}
  WHERE w.name >= :prefix AND LEFT(w.name, OCTET_LENGTH(:prefix)) = :prefix
-   AND w.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+   AND w.expires_at > {{now}}
    AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0))
  ORDER BY w.name, w.ticket, w.since, w.owner;
 
 -- name: sharers(prefix)
 SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits,
-       TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - h.acquired_at,
-       h.expires_at - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+       {{now}} - h.acquired_at,
+       h.expires_at - {{now}}
   FROM {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
  WHERE l.name >= :prefix AND LEFT(l.name, OCTET_LENGTH(:prefix)) = :prefix AND l.mode IN ('shared', 'permits')
-   AND l.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-   AND h.expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+   AND l.expires_at > {{now}}
+   AND h.expires_at > {{now}}
  ORDER BY h.name, h.token;
 
 -- name: locked(name, shared) -> packet

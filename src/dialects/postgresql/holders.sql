@@ -18,20 +18,20 @@
 -- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
 -- the actor) is in: the others of its node are out.
 INSERT INTO {{lock}} (name, token, expires_at)
-SELECT :name::text, f.token + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM {{lock}} AS f
+SELECT :name::text, f.token + 1, {{now}} FROM {{lock}} AS f
  WHERE f.name = '' AND NOT EXISTS (SELECT FROM {{lock}} AS l WHERE l.name = :name::text)
 ON CONFLICT (name) DO NOTHING;
 SELECT FROM {{lock}} AS l
- WHERE l.name = :name::text AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint 
+ WHERE l.name = :name::text AND (l.owner IS NULL OR l.expires_at <= {{now}} 
         OR (l.mode = :mode::text AND (:mode::text <> 'node' OR l.node = :node::text))) FOR UPDATE;
 DELETE FROM {{holder}} AS h USING {{lock}} AS l
- WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+ WHERE l.name = :name::text AND h.name = l.name AND (:mode::text = 'permits' OR l.owner IS NULL OR l.expires_at <= {{now}})
    AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text
-   AND CASE WHEN h.gate = '' THEN h.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-            WHEN l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint OR h.gate <> l.owner THEN true
-            ELSE greatest(h.expires_at, h.reopens_at) <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END;
+   AND CASE WHEN h.gate = '' THEN h.expires_at <= {{now}}
+            WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR h.gate <> l.owner THEN true
+            ELSE greatest(h.expires_at, h.reopens_at) <= {{now}} END;
 UPDATE {{holder}} AS h
-   SET expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint), lease_us = greatest(h.lease_us, :lease::bigint)
+   SET expires_at = greatest(h.expires_at, {{now}} + :lease::bigint), lease_us = greatest(h.lease_us, :lease::bigint)
   FROM {{lock}} AS l
  WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text AND h.gate = l.owner AND h.token > 0;
 INSERT INTO {{holder}} AS h (name, owner, gate, token, mode, permits, permit_limit, node, label, actor, meta, acquired_at,
@@ -46,7 +46,7 @@ SELECT l.name, :owner::text, CASE WHEN l.joins THEN l.owner ELSE :gate::text END
                                             WHERE x.name = g.name AND x.gate = g.owner AND x.token > 0 AND x.expires_at > g.now
                                               AND left(x.actor, 16) = left(:actor::text, 16))) AS joins
           FROM (SELECT b.*, b.xmax, n.now, b.owner IS NOT NULL AND b.expires_at > n.now AS live
-                  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS b WHERE b.name = :name::text OFFSET 0) AS g) AS l,
+                  FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{lock}} AS b WHERE b.name = :name::text OFFSET 0) AS g) AS l,
        {{lock}} AS f
  WHERE f.name = '' AND l.xmax::text = (txid_current_if_assigned() & 4294967295)::text
    AND CASE WHEN l.live THEN l.mode = :mode::text AND (:mode::text <> 'node' OR l.node = :node::text)
@@ -85,11 +85,8 @@ UPDATE {{lock}} AS l
  WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text
    AND (h.gate = l.owner OR (h.gate = :gate::text AND h.token > l.token));
 SELECT CASE WHEN l.name IS NULL THEN -1 WHEN h.gate = l.owner AND h.token > 0 THEN h.token ELSE 0 END,
-       CASE WHEN h.gate = l.owner AND :ticket::bigint > 0 AND l.wanted_until > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-            THEN (pg_notify('dlock_{{channel}}', coalesce(
-          (SELECT w.owner FROM {{waiter}} AS w
-            WHERE w.name = l.name AND w.ticket > l.served_ticket AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint ELSE 0 END
+       CASE WHEN h.gate = l.owner AND :ticket::bigint > 0 AND l.wanted_until > {{now}}
+            THEN {{notify}} ELSE 0 END
   FROM {{lock}} AS f LEFT JOIN {{lock}} AS l ON l.name = :name::text
        LEFT JOIN {{holder}} AS h ON h.name = l.name AND h.owner = :owner::text
  WHERE f.name = '';
@@ -101,10 +98,10 @@ SELECT CASE WHEN l.name IS NULL THEN -1 WHEN h.gate = l.owner AND h.token > 0 TH
 -- made waits for that, too. Those whose lease is over keep no gate closed. The answer: whether it was there, whether
 -- somebody waits, and whether others of its node hold the name.
 INSERT INTO {{lock}} (name, token, expires_at)
-SELECT :name::text, f.token + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM {{lock}} AS f WHERE f.name = '' AND :refused::bigint > 0
+SELECT :name::text, f.token + 1, {{now}} FROM {{lock}} AS f WHERE f.name = '' AND :refused::bigint > 0
 ON CONFLICT (name) DO NOTHING;
 SELECT FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE;
-WITH n AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
+WITH n AS MATERIALIZED (SELECT {{now}} AS now),
 mine AS MATERIALIZED (
   SELECT h.*, n.now, h.reopens_at > n.now AS stays FROM n, {{holder}} AS h
    WHERE h.name = :name::text AND h.owner = :owner::text AND h.gate <> ''
@@ -140,10 +137,7 @@ barred AS (
                         AND (k.token = (0 - :token::bigint) AND k.token > 0 OR k.gate <> '' AND k.token = 0 AND k.reopens_at > n.now))
   ON CONFLICT (name, owner) DO UPDATE SET gate = '', token = 0, permits = 0, expires_at = excluded.expires_at, reopens_at = 0)
 SELECT (SELECT count(*) FROM mine AS m JOIN gate AS g ON g.name = m.name),
-       coalesce((SELECT (pg_notify('dlock_{{channel}}', coalesce(
-          (SELECT w.owner FROM {{waiter}} AS w
-            WHERE w.name = l.name AND w.ticket > l.served_ticket AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint FROM gate AS l WHERE l.wanted), 0),
+       coalesce((SELECT {{notify}} FROM gate AS l WHERE l.wanted), 0),
        coalesce((SELECT g.mode = 'node' FROM gate AS g),
                 (SELECT l.mode = 'node' AND l.token = :token::bigint FROM {{lock}} AS l WHERE l.name = :name::text), false)::int::bigint;
 
@@ -157,7 +151,7 @@ gates AS MATERIALIZED (
   SELECT l.name, l.owner, l.served_ticket FROM {{lock}} AS l WHERE l.name IN (SELECT w.name FROM wanted AS w)
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
 renewed AS (
-  UPDATE {{holder}} AS h SET expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + w.lease)
+  UPDATE {{holder}} AS h SET expires_at = greatest(h.expires_at, {{now}} + w.lease)
     FROM wanted AS w JOIN gates AS g ON g.name = w.name
    WHERE h.name = w.name AND h.owner = w.owner AND h.token = w.token AND h.gate = g.owner
   RETURNING h.name, h.owner, greatest(h.expires_at, h.reopens_at) AS until),
@@ -166,11 +160,11 @@ raised AS (
     FROM (SELECT name, max(until) AS until FROM renewed GROUP BY name) AS r WHERE l.name = r.name),
 waiting AS MATERIALIZED (
   SELECT g.name,
-         (SELECT greatest(0, max((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - w.since)) * 4
+         (SELECT greatest(0, max({{now}} - w.since)) * 4
                  + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
             FROM {{waiter}} AS w
            WHERE w.name = g.name AND (w.ticket = 0 OR w.ticket > g.served_ticket)
-             AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+             AND w.expires_at > {{now}}
              AND (SELECT m.owner FROM {{holder}} AS m
                    WHERE m.name = w.name AND m.owner = w.owner AND m.gate = g.owner) IS NULL) AS said
     FROM gates AS g)
@@ -185,9 +179,9 @@ SELECT h.owner, 0::bigint
 WITH gate AS MATERIALIZED (SELECT l.name, l.owner, l.mode, l.served_ticket FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE),
 extended AS (
   UPDATE {{holder}} AS h
-     SET lease_us = :lease::bigint, expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint),
+     SET lease_us = :lease::bigint, expires_at = greatest(h.expires_at, {{now}} + :lease::bigint),
          reopens_at = CASE WHEN :at_least::bigint = 0 OR g.mode = 'node' THEN h.reopens_at
-                           ELSE greatest(h.reopens_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :at_least::bigint) END
+                           ELSE greatest(h.reopens_at, {{now}} + :at_least::bigint) END
     FROM gate AS g
    WHERE h.name = g.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = g.owner
   RETURNING h.name, greatest(h.expires_at, h.reopens_at) AS until),
@@ -195,14 +189,14 @@ raised AS (
   UPDATE {{lock}} AS l
      SET expires_at = greatest(l.expires_at, e.until),
          reopens_at = CASE WHEN :at_least::bigint = 0 OR l.mode <> 'node' THEN l.reopens_at
-                           ELSE greatest(l.reopens_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :at_least::bigint) END
+                           ELSE greatest(l.reopens_at, {{now}} + :at_least::bigint) END
     FROM extended AS e WHERE l.name = e.name)
-SELECT coalesce((SELECT greatest(0, max((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - w.since)) * 4
+SELECT coalesce((SELECT greatest(0, max({{now}} - w.since)) * 4
                         + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
                    FROM {{waiter}} AS w
                   WHERE w.name = g.name AND (w.ticket = 0 OR w.ticket > g.served_ticket) AND NOT EXISTS (
                         SELECT FROM {{holder}} AS m WHERE m.name = w.name AND m.owner = w.owner AND m.gate = g.owner)
-                    AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), 0)
+                    AND w.expires_at > {{now}}), 0)
   FROM extended AS e JOIN gate AS g ON g.name = e.name;
 
 -- name: update_holder_metadata(name, owner, token, meta, keep)
@@ -224,7 +218,7 @@ adopted AS (
   UPDATE {{holder}} AS h
      SET owner = :new_owner::text, node = :node::text, label = :label::text, actor = :actor::text, lease_us = :lease::bigint,
          meta = CASE WHEN :meta::text = '' THEN h.meta ELSE :meta::text END,
-         expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+         expires_at = greatest(h.expires_at, {{now}} + :lease::bigint)
     FROM gate AS g
    WHERE h.name = g.name AND h.token = :token::bigint AND h.token > 0 AND h.owner IN (:owner::text, :new_owner::text)
      AND h.gate = g.owner
@@ -256,7 +250,7 @@ SELECT (s.opens_at <= s.now AND s.queued_until <= s.now)::int::bigint,
                END AS queued_until
           FROM (SELECT l.*, n.now, l.owner IS NOT NULL AND l.expires_at > n.now AS live,
                        l.expires_at > n.now AND l.mode = :mode::text AND (:mode::text <> 'node' OR l.node = :node::text) AS joins
-                  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS l WHERE l.name = :name::text OFFSET 0) AS g
+                  FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{lock}} AS l WHERE l.name = :name::text OFFSET 0) AS g
                LEFT JOIN LATERAL (
                  SELECT sum(x.permits) FILTER (WHERE greatest(x.expires_at, x.reopens_at) > g.now) AS permits,
                         min(greatest(x.expires_at, x.reopens_at)) FILTER (WHERE x.permits > 0 AND greatest(x.expires_at, x.reopens_at) > g.now) AS first_end,
@@ -268,13 +262,13 @@ SELECT (s.opens_at <= s.now AND s.queued_until <= s.now)::int::bigint,
 -- name: fence_holder(name, owner, token, lease, installation)
 -- As fence: proves the gate by writing it, and the holder's row.
 WITH gate AS (
-  UPDATE {{lock}} AS l SET expires_at = greatest(l.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+  UPDATE {{lock}} AS l SET expires_at = greatest(l.expires_at + 1, {{now}} + :lease::bigint)
     FROM {{holder}} AS h
    WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = l.owner
      AND EXISTS (SELECT FROM {{lock}} AS i WHERE i.name = '' AND i.meta || '@' || current_database() = :installation::text)
   RETURNING l.name, l.owner),
 f AS (
-  UPDATE {{holder}} AS h SET expires_at = greatest(h.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+  UPDATE {{holder}} AS h SET expires_at = greatest(h.expires_at + 1, {{now}} + :lease::bigint)
     FROM gate AS g
    WHERE h.name = g.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = g.owner
   RETURNING 1)
@@ -291,13 +285,13 @@ SELECT CASE WHEN count(*) = 1 THEN 1
 -- already. The answer is its token.
 WITH l AS (
   UPDATE {{lock}} AS l SET owner = :gate::text, mode = 'shared', token = :token::bigint + 1, actor = '', meta = '',
-         expires_at = greatest(l.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint, l.reopens_at)
+         expires_at = greatest(l.expires_at, {{now}} + :lease::bigint, l.reopens_at)
    WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint AND l.mode = ''
   RETURNING l.*, (SELECT b.actor FROM {{lock}} AS b WHERE b.name = :name::text) AS old_actor,
             (SELECT b.meta FROM {{lock}} AS b WHERE b.name = :name::text) AS old_meta),
 first AS (
   INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
-  SELECT l.name, :new_owner::text, l.owner, l.token, l.node, l.label, l.old_actor, l.old_meta, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, l.expires_at, l.reopens_at,
+  SELECT l.name, :new_owner::text, l.owner, l.token, l.node, l.label, l.old_actor, l.old_meta, {{now}}, l.expires_at, l.reopens_at,
          l.lease_us
     FROM l
   RETURNING token)
@@ -311,14 +305,14 @@ SELECT h.token FROM {{holder}} AS h JOIN {{lock}} AS g ON g.name = h.name AND g.
 -- lasts keep it from that. Once more after an answer that was lost: it is the holder already. The answer is its token.
 SELECT FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE;
 UPDATE {{lock}} AS l SET owner = :new_owner::text, mode = '', token = l.token + 1, node = h.node, label = h.label,
-       actor = h.actor, meta = h.meta, acquired_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, lease_us = h.lease_us, reopens_at = greatest(l.reopens_at, h.reopens_at),
-       expires_at = greatest(h.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+       actor = h.actor, meta = h.meta, acquired_at = {{now}}, lease_us = h.lease_us, reopens_at = greatest(l.reopens_at, h.reopens_at),
+       expires_at = greatest(h.expires_at, {{now}} + :lease::bigint)
   FROM {{holder}} AS h
  WHERE l.name = :name::text AND h.name = l.name AND h.owner = :owner::text AND h.token = :token::bigint AND h.gate = l.owner
    AND l.mode = 'shared'
    AND NOT EXISTS (SELECT FROM {{holder}} AS x
                     WHERE x.name = l.name AND x.gate = l.owner AND x.owner <> :owner::text
-                      AND greatest(x.expires_at, x.reopens_at) > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+                      AND greatest(x.expires_at, x.reopens_at) > {{now}});
 DELETE FROM {{holder}} AS h USING {{lock}} AS l
  WHERE h.name = :name::text AND h.owner = :owner::text AND l.name = h.name AND l.owner = :new_owner::text;
 SELECT l.token FROM {{lock}} AS l WHERE l.name = :name::text AND l.owner = :new_owner::text;
@@ -327,7 +321,7 @@ SELECT l.token FROM {{lock}} AS l WHERE l.name = :name::text AND l.owner = :new_
 -- Those whose lease was over for a minute, and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at,
        (h.token > 0)::int::bigint
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{holder}} AS h
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{holder}} AS h
  WHERE greatest(h.expires_at, h.reopens_at) <= n.now - CASE WHEN h.gate = '' THEN 0 ELSE 60000000 END
  ORDER BY h.name, h.owner LIMIT :limit::bigint;
 
@@ -335,4 +329,4 @@ SELECT h.name, h.owner, h.node, h.label, h.token, n.now - h.expires_at,
 -- Every argument is an array, an element a holder.
 DELETE FROM {{holder}} AS h USING unnest(:name::text[], :owner::text[]) AS x (name, owner)
  WHERE h.name = x.name AND h.owner = x.owner
-   AND greatest(h.expires_at, h.reopens_at) <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - CASE WHEN h.gate = '' THEN 0 ELSE 60000000 END;
+   AND greatest(h.expires_at, h.reopens_at) <= {{now}} - CASE WHEN h.gate = '' THEN 0 ELSE 60000000 END;

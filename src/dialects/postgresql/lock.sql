@@ -1,6 +1,6 @@
 -- What is asked of the lock table on PostgreSQL. schema/README.md says what the columns mean.
 --
--- Now, in microseconds since the epoch: (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, read while the
+-- Now, in microseconds since the epoch: {{now}}, read while the
 -- statement runs, never the beginning of a transaction. A row can be taken when it is the asker's own, or when
 -- reopens_at <= now and (owner IS NULL or expires_at <= now); but not by an owner that has given it back, which the
 -- actor of a freed row names. Nothing of one owner makes the end of its lease earlier but what ends it: whatever is
@@ -24,7 +24,7 @@ SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text,
        CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END,
        :lease::bigint, :meta::text, greatest(coalesce(b.next_ticket, 0), :ticket::bigint),
        CASE WHEN :ticket::bigint > coalesce(b.served_ticket, 0) THEN :ticket::bigint ELSE coalesce(b.next_ticket, 0) END
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n
        LEFT JOIN {{lock}} AS b ON b.name = :name::text
  WHERE b.name IS NULL OR b.owner = :owner::text
     OR (b.reopens_at <= n.now AND (b.owner IS NULL OR b.expires_at <= n.now) AND b.actor <> :owner::text
@@ -40,7 +40,7 @@ ON CONFLICT (name) DO UPDATE SET
                      ELSE n.now + :lease::bigint END,
                 CASE WHEN l.owner = excluded.owner THEN l.reopens_at WHEN :at_least::bigint = 0 THEN 0
                      ELSE n.now + :at_least::bigint END
-           FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n),
+           FROM (SELECT {{now}} AS now OFFSET 0) AS n),
        owner = excluded.owner,
        node = CASE WHEN l.owner = excluded.owner THEN l.node ELSE excluded.node END,
        label = CASE WHEN l.owner = excluded.owner THEN l.label ELSE excluded.label END,
@@ -52,8 +52,8 @@ ON CONFLICT (name) DO UPDATE SET
        served_ticket = CASE WHEN l.owner = excluded.owner THEN l.served_ticket
                             ELSE greatest(l.served_ticket, excluded.served_ticket) END
  WHERE l.owner = excluded.owner
-    OR (l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-        AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+    OR (l.reopens_at <= {{now}}
+        AND (l.owner IS NULL OR l.expires_at <= {{now}})
         AND l.actor <> excluded.owner
         AND (:ticket::bigint > l.served_ticket
              OR (l.next_ticket = excluded.next_ticket
@@ -69,11 +69,11 @@ UPDATE {{lock}} AS l SET
        token = l.token + 1, owner = :owner::text, node = :node::text, label = :label::text, actor = :actor::text,
        (acquired_at, expires_at, reopens_at) = (
          SELECT n.now, n.now + :lease::bigint, CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END
-           FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+           FROM (SELECT {{now}} AS now OFFSET 0) AS n
           WHERE l.name IS NOT NULL),
        lease_us = :lease::bigint, meta = :meta::text
  WHERE l.name = :name::text AND l.owner IS NULL AND l.actor <> :owner::text AND l.next_ticket <= l.served_ticket
-   AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+   AND l.reopens_at <= {{now}}
    AND l.token >= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
 RETURNING l.token;
 
@@ -82,31 +82,23 @@ RETURNING l.token;
 -- late is refused; and while somebody waits for it (wanted_until), the commit notifies, with the owner of the ticket that
 -- is next, or dashes, and the name.
 UPDATE {{lock}} AS l SET owner = NULL, actor = l.owner, mode = '', meta = '',
-       expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+       expires_at = {{now}}
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
-RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
-       (pg_notify('dlock_{{channel}}', coalesce(
-          (SELECT w.owner FROM {{waiter}} AS w
-            WHERE w.name = l.name AND w.ticket > l.served_ticket
-              AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
+RETURNING CASE WHEN l.wanted_until <= {{now}} THEN 0 ELSE
+       {{notify}} END;
 
 -- name: withdraw(name, owner)
 -- For an owner that gives up not knowing whether it was granted the row: frees what it holds, and where nobody holds
 -- the row, or there is none, leaves its name there.
 INSERT INTO {{lock}} AS l (name, token, actor, expires_at)
-SELECT :name::text, f.token + 1, :owner::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+SELECT :name::text, f.token + 1, :owner::text, {{now}}
   FROM {{lock}} AS f WHERE f.name = ''
 ON CONFLICT (name) DO UPDATE SET owner = NULL, actor = excluded.actor, mode = '', meta = '',
        expires_at = CASE WHEN l.owner IS NULL THEN l.expires_at
-                         ELSE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint END
+                         ELSE {{now}} END
  WHERE l.owner IS NULL OR l.owner = excluded.actor
-RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
-       (pg_notify('dlock_{{channel}}', coalesce(
-          (SELECT w.owner FROM {{waiter}} AS w
-            WHERE w.name = l.name AND w.ticket > l.served_ticket
-              AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
+RETURNING CASE WHEN l.wanted_until <= {{now}} THEN 0 ELSE
+       {{notify}} END;
 
 -- name: renew(name, owner, token, lease)
 -- Every argument is an array, an element a lease. A row that is locked elsewhere is skipped, and told from a lost one
@@ -122,14 +114,14 @@ mine AS MATERIALIZED (
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
 renewed AS (
   UPDATE {{lock}} AS l
-     SET expires_at = greatest(l.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + mine.lease)
+     SET expires_at = greatest(l.expires_at, {{now}} + mine.lease)
     FROM mine WHERE l.name = mine.name RETURNING l.name, l.owner, l.served_ticket)
 SELECT r.owner,
-       1 + coalesce((SELECT greatest(0, max((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - w.since)) * 4
+       1 + coalesce((SELECT greatest(0, max({{now}} - w.since)) * 4
                             + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
                        FROM {{waiter}} AS w
                       WHERE w.name = r.name AND w.owner <> r.owner AND (w.ticket = 0 OR w.ticket > r.served_ticket)
-                        AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), 0)
+                        AND w.expires_at > {{now}}), 0)
   FROM renewed AS r
 UNION ALL
 SELECT l.owner, 0::bigint
@@ -142,14 +134,14 @@ SELECT l.owner, 0::bigint
 UPDATE {{lock}} AS l
    SET lease_us = :lease::bigint,
        reopens_at = CASE WHEN :at_least::bigint = 0 THEN reopens_at
-                         ELSE greatest(reopens_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :at_least::bigint) END,
-       expires_at = greatest(expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+                         ELSE greatest(reopens_at, {{now}} + :at_least::bigint) END,
+       expires_at = greatest(expires_at, {{now}} + :lease::bigint)
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
-RETURNING coalesce((SELECT greatest(0, max((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - w.since)) * 4
+RETURNING coalesce((SELECT greatest(0, max({{now}} - w.since)) * 4
                            + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
                       FROM {{waiter}} AS w
                      WHERE w.name = l.name AND w.owner <> l.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
-                       AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), 0);
+                       AND w.expires_at > {{now}}), 0);
 
 -- name: update_metadata(name, owner, token, meta, keep)
 -- No test of time: as long as nobody took the row, it may be written. What is kept is only written by who holds the name,
@@ -164,21 +156,17 @@ UPDATE {{lock}}
 UPDATE {{lock}}
    SET owner = :new_owner::text, node = :node::text, label = :label::text, actor = :actor::text, lease_us = :lease::bigint,
        meta = CASE WHEN :meta::text = '' THEN meta ELSE :meta::text END,
-       expires_at = greatest(expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+       expires_at = greatest(expires_at, {{now}} + :lease::bigint)
  WHERE name = :name::text AND token = :token::bigint AND owner IN (:owner::text, :new_owner::text) AND mode = '';
 
 -- name: force_release(name, token, reason)
 -- The token moves on, so that the holder's next renewal is refused; what is said of the end under that token says why.
 UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, actor = l.owner, mode = '', meta = '',
        ended_token = token + 1, outcome = 'forced', reason = :reason::text,
-       expires_at = least(l.expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+       expires_at = least(l.expires_at, {{now}})
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
-RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
-       (pg_notify('dlock_{{channel}}', coalesce(
-          (SELECT w.owner FROM {{waiter}} AS w
-            WHERE w.name = l.name AND w.ticket > l.served_ticket
-              AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
+RETURNING CASE WHEN l.wanted_until <= {{now}} THEN 0 ELSE
+       {{notify}} END;
 
 -- name: busy(name)
 -- A row if nobody can take the name now: as of a read, at less cost than an acquire that is in vain. 2: perhaps nobody
@@ -186,7 +174,7 @@ RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1
 SELECT CASE WHEN l.owner IS NOT NULL AND l.actor LIKE '%ffffffffffffffff' THEN 2 ELSE 1 END::bigint FROM {{lock}} AS l
  WHERE l.name = :name::text
    AND greatest(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END)
-       > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+       > {{now}};
 
 -- name: lingering()
 -- A row if some engine on this table lets locks linger, or ever did: the floor row says so in the place of a node.
@@ -210,7 +198,7 @@ SELECT (greatest(s.opens_at, s.queued_until) <= s.now)::int::bigint,
                                     WHERE w.name = :name::text AND w.ticket > l.served_ticket AND w.expires_at > n.now
                                       AND (:ticket::bigint <= l.served_ticket OR w.ticket < :ticket::bigint)), 0)
                END AS queued_until
-          FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS l
+          FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{lock}} AS l
          WHERE l.name = :name::text OFFSET 0) AS s;
 
 -- name: floor()
@@ -221,7 +209,7 @@ UPDATE {{lock}}
    SET token = greatest(token, coalesce((SELECT max(c.token) FROM {{lock}} AS c
          WHERE c.name <> ''
            AND greatest(c.expires_at, c.reopens_at)
-               <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - :retention::bigint), 0))
+               <= {{now}} - :retention::bigint), 0))
  WHERE name = '';
 
 -- name: begin_reaping(reaper, label, lease, pause)
@@ -230,7 +218,7 @@ UPDATE {{lock}}
 -- reaper's commit.
 UPDATE {{lock}} AS f
    SET owner = :reaper::text, label = :label::text, expires_at = n.now + :lease::bigint
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n
  WHERE f.name = ''
    AND (f.owner IS NULL OR f.owner = :reaper::text OR f.expires_at <= n.now OR f.expires_at > n.now + :lease::bigint + 60000000)
    AND (f.owner = :reaper::text OR f.reopens_at <= n.now OR :pause::bigint = 0
@@ -238,14 +226,14 @@ UPDATE {{lock}} AS f
 
 -- name: end_reaping(reaper, pause)
 UPDATE {{lock}}
-   SET owner = NULL, label = '', expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+   SET owner = NULL, label = '', expires_at = {{now}},
        reopens_at = CASE WHEN :pause::bigint = 0 THEN reopens_at
-                         ELSE (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :pause::bigint END
+                         ELSE {{now}} + :pause::bigint END
  WHERE name = '' AND owner = :reaper::text;
 
 -- name: idle(prefix, after, floor, retention, limit)
 SELECT c.name, c.token, c.expires_at
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS c
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{lock}} AS c
  WHERE c.name > :after::text AND c.name >= :prefix::text AND starts_with(c.name, :prefix::text)
    AND c.owner IS NULL AND c.token <= :floor::bigint AND c.kept = ''
    AND greatest(c.expires_at, c.reopens_at) <= n.now - :retention::bigint
@@ -254,7 +242,7 @@ SELECT c.name, c.token, c.expires_at
 -- name: idle_row(name)
 SELECT l.name, l.token, l.expires_at FROM {{lock}} AS l
  WHERE l.name = :name::text AND l.name <> '' AND l.owner IS NULL
-   AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+   AND l.reopens_at <= {{now}};
 
 -- name: raise_floor_to(token)
 UPDATE {{lock}} SET token = :token::bigint WHERE name = '' AND token < :token::bigint;
@@ -269,8 +257,8 @@ WITH wanted AS MATERIALIZED (
 gone AS MATERIALIZED (
   SELECT l.name FROM {{lock}} AS l JOIN wanted AS w
       ON l.name = w.name AND l.token = w.token AND l.expires_at = w.expires_at
-   WHERE l.name <> '' AND l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-     AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+   WHERE l.name <> '' AND l.wanted_until <= {{now}}
+     AND l.reopens_at <= {{now}}
      AND l.token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED)
 DELETE FROM {{lock}} AS l USING gone WHERE l.name = gone.name;
@@ -278,7 +266,7 @@ DELETE FROM {{lock}} AS l USING gone WHERE l.name = gone.name;
 -- name: abandoned(prefix, after, limit)
 -- A row that several hold names nobody: each of them is told by itself (dead_holders).
 SELECT c.name, CASE WHEN c.mode <> '' THEN '' ELSE c.node END, c.label, c.token, n.now - c.expires_at
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS c
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{lock}} AS c
  WHERE c.name > :after::text AND c.name >= :prefix::text AND starts_with(c.name, :prefix::text)
    AND c.owner IS NOT NULL AND c.expires_at <= n.now
  ORDER BY c.name LIMIT :limit::bigint;
@@ -288,13 +276,9 @@ SELECT c.name, CASE WHEN c.mode <> '' THEN '' ELSE c.node END, c.label, c.token,
 UPDATE {{lock}} AS l SET owner = NULL, token = token + 1, actor = :settler::text, mode = '', meta = '',
        ended_token = token + 1, outcome = 'expired', reason = ''
  WHERE name = :name::text AND owner IS NOT NULL AND token = :token::bigint
-   AND expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-RETURNING CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 0 ELSE
-       (pg_notify('dlock_{{channel}}', coalesce(
-          (SELECT w.owner FROM {{waiter}} AS w
-            WHERE w.name = l.name AND w.ticket > l.served_ticket
-              AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END;
+   AND expires_at <= {{now}}
+RETURNING CASE WHEN l.wanted_until <= {{now}} THEN 0 ELSE
+       {{notify}} END;
 
 -- name: installation()
 -- Which installation this is, what the database says of itself without a table (nothing here), and which it is for people.
@@ -309,7 +293,7 @@ SELECT i.meta || '@' || current_database(), '',
 -- row, it may be fenced. What the failure says is not in the text of the statement, which drivers put into their errors.
 WITH f AS (
   UPDATE {{lock}} AS l
-     SET expires_at = greatest(l.expires_at + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint)
+     SET expires_at = greatest(l.expires_at + 1, {{now}} + :lease::bigint)
    WHERE l.name = :name::text AND l.owner = :owner::text AND l.token = :token::bigint
      AND EXISTS (SELECT FROM {{lock}} AS i WHERE i.name = '' AND i.meta || '@' || current_database() = :installation::text)
   RETURNING 1)
@@ -328,14 +312,14 @@ SELECT (r.name IS NOT NULL)::int::bigint,
        coalesce((r.reopens_at <= n.now AND (r.owner IS NULL OR r.expires_at <= n.now)), true)::int::bigint,
        coalesce(greatest(0, greatest(r.reopens_at, CASE WHEN r.owner IS NULL THEN 0 ELSE r.expires_at END) - n.now), 0),
        f.token
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n,
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n,
        {{lock}} AS f LEFT JOIN {{lock}} AS r ON r.name = :name::text
  WHERE f.name = '';
 
 -- name: make(name)
 -- A free row, in a commit of its own: an insert in a caller's transaction would stall everybody else's.
 INSERT INTO {{lock}} (name, token, expires_at)
-SELECT :name::text, f.token + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+SELECT :name::text, f.token + 1, {{now}}
   FROM {{lock}} AS f WHERE f.name = ''
 ON CONFLICT (name) DO NOTHING;
 
@@ -343,8 +327,8 @@ ON CONFLICT (name) DO NOTHING;
 -- In the caller's transaction: locks the row if it is free and nobody else has it locked, and answers its next token. In
 -- another installation nothing.
 SELECT greatest(token, :floor::bigint) + 1 FROM {{lock}}
- WHERE name = :name::text AND reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-   AND (owner IS NULL OR expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+ WHERE name = :name::text AND reopens_at <= {{now}}
+   AND (owner IS NULL OR expires_at <= {{now}})
    AND EXISTS (SELECT FROM {{lock}} AS i WHERE i.name = '' AND i.meta || '@' || current_database() = :installation::text)
    FOR UPDATE SKIP LOCKED;
 
@@ -356,7 +340,7 @@ UPDATE {{lock}} AS l
        actor = CASE WHEN :owner::text IS NULL THEN l.actor ELSE :actor::text END,
        mode = '', meta = :meta::text, acquired_at = n.now, expires_at = n.now + :lease::bigint,
        reopens_at = CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END, lease_us = :lease::bigint
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n
  WHERE l.name = :name::text;
 
 -- name: sees(name)

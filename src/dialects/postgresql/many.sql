@@ -10,14 +10,14 @@ WITH open AS MATERIALIZED (
                 :at_least::bigint[], :meta::text[]) AS w (name, owner, node, label, actor, lease, at_least, meta)
          JOIN {{lock}} AS l ON l.name = w.name
    WHERE l.owner IS NULL AND l.actor <> w.owner AND l.next_ticket <= l.served_ticket
-     AND l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+     AND l.reopens_at <= {{now}}
      AND l.token >= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '')
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED)
 UPDATE {{lock}} AS l SET
        token = l.token + 1, owner = o.owner, node = o.node, label = o.label, actor = o.actor,
        (acquired_at, expires_at, reopens_at) = (
          SELECT n.now, n.now + o.lease, CASE WHEN o.at_least = 0 THEN 0 ELSE n.now + o.at_least END
-           FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n),
+           FROM (SELECT {{now}} AS now OFFSET 0) AS n),
        lease_us = o.lease, meta = o.meta
   FROM open AS o WHERE l.ctid = o.at
 RETURNING l.name, l.token;
@@ -34,8 +34,8 @@ floor AS MATERIALIZED (SELECT f.token FROM {{lock}} AS f WHERE f.name = ''),
 open AS MATERIALIZED (
   SELECT l.name FROM wanted AS w JOIN {{lock}} AS l ON l.name = w.name
    WHERE l.owner = w.owner
-      OR (l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-          AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+      OR (l.reopens_at <= {{now}}
+          AND (l.owner IS NULL OR l.expires_at <= {{now}})
           AND l.actor <> w.owner
           AND l.next_ticket <= l.served_ticket)
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
@@ -46,7 +46,7 @@ taken AS (
            SELECT CASE WHEN l.owner = w.owner THEN l.acquired_at ELSE n.now END,
                   CASE WHEN l.owner = w.owner THEN greatest(l.expires_at, n.now + w.lease) ELSE n.now + w.lease END,
                   CASE WHEN l.owner = w.owner THEN l.reopens_at WHEN w.at_least = 0 THEN 0 ELSE n.now + w.at_least END
-             FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n),
+             FROM (SELECT {{now}} AS now OFFSET 0) AS n),
          owner = w.owner,
          node = CASE WHEN l.owner = w.owner THEN l.node ELSE w.node END,
          label = CASE WHEN l.owner = w.owner THEN l.label ELSE w.label END,
@@ -61,7 +61,7 @@ made AS (
          (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta)
   SELECT w.name, w.owner, w.node, w.label, w.actor, f.token + 1, n.now, n.now + w.lease,
          CASE WHEN w.at_least = 0 THEN 0 ELSE n.now + w.at_least END, w.lease, w.meta
-    FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, floor AS f, wanted AS w
+    FROM (SELECT {{now}} AS now OFFSET 0) AS n, floor AS f, wanted AS w
    WHERE NOT EXISTS (SELECT FROM {{lock}} AS b WHERE b.name = w.name)
    ORDER BY w.name
   ON CONFLICT (name) DO NOTHING RETURNING l.name, l.token),
@@ -71,8 +71,8 @@ UNION ALL
 SELECT w.name, 0::bigint
   FROM wanted AS w LEFT JOIN {{lock}} AS l ON l.name = w.name
  WHERE (l.name IS NULL OR l.owner = w.owner
-        OR (l.reopens_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-            AND (l.owner IS NULL OR l.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)))
+        OR (l.reopens_at <= {{now}}
+            AND (l.owner IS NULL OR l.expires_at <= {{now}})))
    AND NOT EXISTS (SELECT FROM granted AS g WHERE g.name = w.name);
 
 -- name: busy_many(name)
@@ -80,11 +80,11 @@ SELECT w.name, 0::bigint
 SELECT l.name, 1::bigint FROM {{lock}} AS l
  WHERE l.name = ANY (:name::text[])
    AND greatest(l.reopens_at, CASE WHEN l.owner IS NULL THEN 0 ELSE l.expires_at END)
-       > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+       > {{now}};
 
 -- name: unwanted_many(name, owner, token)
 -- Every argument is an array, an element a key. An answer for each that still stands: 1 if nobody waits for its name.
-SELECT l.name, CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+SELECT l.name, CASE WHEN l.wanted_until <= {{now}}
                      AND l.next_ticket <= l.served_ticket THEN 1 ELSE 0 END::bigint
   FROM unnest(:name::text[], :owner::text[], :token::bigint[]) AS w (name, owner, token)
        JOIN {{lock}} AS l ON l.name = w.name AND l.owner = w.owner AND l.token = w.token;
@@ -100,14 +100,10 @@ mine AS MATERIALIZED (
    ORDER BY l.name FOR UPDATE OF l SKIP LOCKED),
 freed AS (
   UPDATE {{lock}} AS l SET owner = NULL, actor = l.owner, mode = '', meta = '',
-         expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+         expires_at = {{now}}
     FROM mine WHERE l.ctid = mine.at
-  RETURNING l.name, CASE WHEN l.wanted_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint THEN 1 ELSE
-       1 + (pg_notify('dlock_{{channel}}', coalesce(
-          (SELECT w.owner FROM {{waiter}} AS w
-            WHERE w.name = l.name AND w.ticket > l.served_ticket
-              AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint END AS said)
+  RETURNING l.name, CASE WHEN l.wanted_until <= {{now}} THEN 1 ELSE
+       1 + {{notify}} END AS said)
 SELECT f.name, f.said FROM freed AS f
 UNION ALL
 SELECT w.name, 0::bigint

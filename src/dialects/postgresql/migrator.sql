@@ -73,7 +73,7 @@ DROP TABLE {{history}};
 -- name: read_history()
 SELECT version::bigint, name, checksum, state, steps_done::bigint, steps_total::bigint, min_client, started_at, finished_at,
        tool_version, applied_by, error, owner,
-       lease_until - (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, format::bigint
+       lease_until - {{now}}, format::bigint
   FROM {{history}} ORDER BY version;
 
 -- name: insert_version(version, name, checksum, steps_total, min_client, tool_version, applied_by, owner, lease)
@@ -82,29 +82,29 @@ INSERT INTO {{history}} (version, name, checksum, state, steps_done, steps_total
                          applied_by, owner, lease_until)
 SELECT :version::bigint::integer, :name::text, :checksum::text, 'running', 0, :steps_total::bigint::integer, :min_client::text, n.now,
        :tool_version::text, :applied_by::text, :owner::text, n.now + :lease::bigint
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) n;
+  FROM (SELECT {{now}} AS now) n;
 
 -- name: take_version(version, steps_done, steps_total, tool_version, applied_by, owner, lease)
 -- Unless another migrator is at work on it.
 UPDATE {{history}}
    SET state = 'running', steps_done = :steps_done::bigint, steps_total = :steps_total::bigint, error = '',
        tool_version = :tool_version::text, applied_by = :applied_by::text, owner = :owner::text,
-       started_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, finished_at = NULL,
-       lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint
+       started_at = {{now}}, finished_at = NULL,
+       lease_until = {{now}} + :lease::bigint
  WHERE version = :version::bigint
-   AND (state <> 'running' OR lease_until <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+   AND (state <> 'running' OR lease_until <= {{now}});
 
 -- name: journal(version, owner, steps_done, lease)
 -- Renews the migrator's lease too. No row: another migrator has taken over.
 UPDATE {{history}}
    SET steps_done = :steps_done::bigint,
-       lease_until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + :lease::bigint
+       lease_until = {{now}} + :lease::bigint
  WHERE version = :version::bigint AND owner = :owner::text AND state = 'running';
 
 -- name: finish_version(version, owner)
 UPDATE {{history}}
    SET state = 'applied', steps_done = steps_total, owner = NULL, lease_until = 0,
-       finished_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+       finished_at = {{now}}
  WHERE version = :version::bigint AND owner = :owner::text AND state = 'running';
 
 -- name: adopt_version(version, name, checksum, state, steps_total, min_client, owner)
@@ -112,7 +112,7 @@ UPDATE {{history}}
 UPDATE {{history}}
    SET name = :name::text, checksum = :checksum::text, state = :state::text, steps_done = :steps_total::bigint, steps_total = :steps_total::bigint,
        min_client = :min_client::text, error = '', owner = NULL, lease_until = 0,
-       finished_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+       finished_at = {{now}}
  WHERE version = :version::bigint AND owner = :owner::text AND state = 'running';
 
 -- name: remove_version(version, owner)
@@ -124,7 +124,7 @@ LOCK TABLE {{lock}} IN EXCLUSIVE MODE;
 
 -- name: live_leases()
 SELECT count(*) FROM {{lock}}
- WHERE name <> '' AND owner IS NOT NULL AND expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+ WHERE name <> '' AND owner IS NOT NULL AND expires_at > {{now}};
 
 -- name: lock_history_there(schema, lock_history)
 -- Whether a history of the locks is kept (recording.sql).
@@ -151,7 +151,7 @@ SELECT count(*) FROM {{lock}} WHERE name = '' AND meta ~ '^[0-9a-f]{32}$';
 -- Where it was lost, and with it what it was: above every token in the table, and above every one that was ever handed
 -- out, as long as they were fewer than a million a second since 1970.
 INSERT INTO {{lock}} (name, token)
-SELECT '', greatest(coalesce(max(l.token), 0), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) FROM {{lock}} AS l
+SELECT '', greatest(coalesce(max(l.token), 0), {{now}}) FROM {{lock}} AS l
 ON CONFLICT (name) DO NOTHING;
 
 -- name: make_identity()

@@ -26,7 +26,7 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
                   WHERE s.mode = 'permits' AND h.name = s.name AND h.gate = s.owner
                     AND greatest(h.expires_at, h.reopens_at) > s.now
                   ORDER BY h.acquired_at DESC, h.token DESC LIMIT 1), 0)
-  FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
+  FROM (SELECT l.*, {{now}} AS now
           FROM {{lock}} AS l WHERE l.name = :name::text AND l.name <> '' OFFSET 0) AS s;
 
 -- name: list(prefix)
@@ -54,6 +54,6 @@ SELECT s.name, s.node, s.owner, s.label, s.meta, s.token,
                   WHERE s.mode = 'permits' AND h.name = s.name AND h.gate = s.owner
                     AND greatest(h.expires_at, h.reopens_at) > s.now
                   ORDER BY h.acquired_at DESC, h.token DESC LIMIT 1), 0)
-  FROM (SELECT l.*, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
+  FROM (SELECT l.*, {{now}} AS now
           FROM {{lock}} AS l WHERE l.name <> '' AND starts_with(l.name, :prefix::text) OFFSET 0) AS s
  ORDER BY s.name;

@@ -31,7 +31,7 @@ SELECT id, name, mode, token, owner, node, label, acquired_at, ended_at, outcome
 -- would keep a grant from ending. The order is that of time, and of no sequence: what lastval() says in a caller's session,
 -- whose transaction has locked a name, is the caller's.
 CREATE TABLE IF NOT EXISTS {{lock_history}} (
-  id bigint NOT NULL DEFAULT ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1024 + (pg_backend_pid() & 1023)),
+  id bigint NOT NULL DEFAULT ({{now}} * 1024 + (pg_backend_pid() & 1023)),
   name text COLLATE "C" NOT NULL,
   mode text NOT NULL,
   token bigint NOT NULL,
@@ -53,7 +53,7 @@ CREATE FUNCTION {{routine_lock}}() RETURNS trigger LANGUAGE plpgsql SECURITY DEF
 DECLARE
   held_by_several CONSTANT boolean := OLD.mode <> '';
   shared_now CONSTANT boolean := NEW.mode <> '';
-  moment bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+  moment bigint := {{now}};
   told CONSTANT boolean := NEW.owner IS NULL AND NEW.ended_token = NEW.token AND NEW.token <> OLD.token;
   given_back CONSTANT boolean := NEW.owner IS NULL AND NEW.token = OLD.token;
 BEGIN
@@ -92,7 +92,7 @@ CREATE TRIGGER {{trigger_lock}} AFTER UPDATE ON {{lock}} FOR EACH ROW
 -- Whose lease is over has expired, also if it gives back late what it had no more.
 CREATE FUNCTION {{routine_holder}}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $record$
 DECLARE
-  moment CONSTANT bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+  moment CONSTANT bigint := {{now}};
 BEGIN
   INSERT INTO {{lock_history}} (name, mode, token, owner, node, label, acquired_at, ended_at, outcome, reason)
   SELECT OLD.name, OLD.mode, OLD.token, OLD.owner, OLD.node, OLD.label,

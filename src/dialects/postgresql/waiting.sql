@@ -4,7 +4,7 @@
 -- name: want(name, mark)
 -- The mark is written on the lock's own row, so that it and a release cannot miss each other. A fresh one stays.
 UPDATE {{lock}} AS l SET wanted_until = n.now + :mark::bigint
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n
  WHERE l.name = :name::text AND l.wanted_until < n.now + :mark::bigint / 2;
 
 -- name: unwant(name)
@@ -12,12 +12,12 @@ UPDATE {{lock}} AS l SET wanted_until = n.now + :mark::bigint
 UPDATE {{lock}} AS l SET wanted_until = 0
  WHERE l.name = :name::text AND l.wanted_until > 0
    AND NOT EXISTS (SELECT FROM {{waiter}} AS w
-                    WHERE w.name = :name::text AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+                    WHERE w.name = :name::text AND w.expires_at > {{now}});
 
 -- name: draw(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
 -- The number is drawn and the waiter's row written while the lock's row is locked: in one transaction, so that whoever
 -- has a ticket sees all smaller ones. Above those that are left from before the lock's row was made.
-WITH n AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
+WITH n AS MATERIALIZED (SELECT {{now}} AS now),
 held AS MATERIALIZED (
   SELECT w.ticket FROM n, {{waiter}} AS w LEFT JOIN {{lock}} AS l ON l.name = w.name
    WHERE w.name = :name::text AND w.owner = :owner::text AND w.expires_at > n.now
@@ -35,7 +35,7 @@ written AS (
   SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, :mode::text, :wants::text, d.next_ticket,
          n.now - :waited::bigint, n.now + :ttl::bigint,
          CASE WHEN :patience::bigint = 0 THEN 0 ELSE n.now + :patience::bigint END
-    FROM drawn AS d, (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+    FROM drawn AS d, (SELECT {{now}} AS now OFFSET 0) AS n
   ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
          mode = excluded.mode, wants = excluded.wants, ticket = excluded.ticket, expires_at = excluded.expires_at,
          wants_until = excluded.wants_until
@@ -47,7 +47,7 @@ SELECT ticket FROM written UNION ALL SELECT ticket FROM held;
 INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, wants, since, expires_at, wants_until)
 SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, :mode::text, :wants::text,
        n.now - :waited::bigint, n.now + :ttl::bigint, CASE WHEN :patience::bigint = 0 THEN 0 ELSE n.now + :patience::bigint END
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n
 ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
        wants = excluded.wants,
        expires_at = CASE WHEN w.ticket = 0 THEN greatest(w.expires_at, excluded.expires_at) ELSE w.expires_at END,
@@ -56,9 +56,9 @@ ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.l
 -- name: renew_waiters(name, owner, ttl)
 -- Every argument is an array, an element a waiter; the answer names those that live. An update, never an upsert, and
 -- only of what is live: the dead stay dead.
-UPDATE {{waiter}} AS w SET expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + x.ttl
+UPDATE {{waiter}} AS w SET expires_at = {{now}} + x.ttl
   FROM unnest(:name::text[], :owner::text[], :ttl::bigint[]) AS x (name, owner, ttl)
- WHERE w.name = x.name AND w.owner = x.owner AND w.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+ WHERE w.name = x.name AND w.owner = x.owner AND w.expires_at > {{now}}
    AND (w.ticket = 0
         OR w.ticket > coalesce((SELECT l.served_ticket FROM {{lock}} AS l WHERE l.name = x.name), 0))
 RETURNING w.owner || w.name, 1::bigint;
@@ -68,13 +68,13 @@ DELETE FROM {{waiter}} WHERE name = :name::text AND owner = :owner::text;
 
 -- name: dead_waiters(limit)
 SELECT name, owner FROM {{waiter}}
- WHERE expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 60000000
+ WHERE expires_at <= {{now}} - 60000000
  ORDER BY name, owner LIMIT :limit::bigint;
 
 -- name: forget_waiters(name, owner)
 -- Every argument is an array, an element a waiter, that went unrenewed for a minute.
 DELETE FROM {{waiter}} AS w USING unnest(:name::text[], :owner::text[]) AS x (name, owner)
- WHERE w.name = x.name AND w.owner = x.owner AND w.expires_at <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 60000000;
+ WHERE w.name = x.name AND w.owner = x.owner AND w.expires_at <= {{now}} - 60000000;
 
 -- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket, tokens)
 -- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that
@@ -93,7 +93,7 @@ UPDATE {{lock}} AS l
                          ELSE n.now + :at_least::bigint END,
        next_ticket = greatest(l.next_ticket, :ticket::bigint),
        served_ticket = greatest(l.served_ticket, :ticket::bigint)
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n
  WHERE l.name = :name::text
    AND ((l.owner = :new_owner::text AND l.token = :token::bigint + :tokens::bigint)
         OR (l.owner = :owner::text AND l.token = :token::bigint AND l.mode = '' AND l.reopens_at <= n.now
@@ -111,7 +111,7 @@ UPDATE {{lock}} SET actor = :actor::text WHERE name = :name::text AND owner = :o
 -- and so on. Then what each of them waits for, and who holds it. Whoever waits for several names at once counts for the last it
 -- came to. Those who have permits keep nobody waiting by themselves. The thread is what waits and holds: the last 16 digits of
 -- an actor.
-WITH RECURSIVE n AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
+WITH RECURSIVE n AS MATERIALIZED (SELECT {{now}} AS now),
 live AS MATERIALIZED (
   SELECT w.*, right(w.actor, 16) AS thread,
          row_number() OVER (PARTITION BY right(w.actor, 16) ORDER BY w.since DESC, w.owner) AS place
@@ -141,17 +141,17 @@ SELECT w.name, w.owner, w.label, w.ticket, w.since, h.owner, h.actor, h.label, h
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, n.now - w.since,
        CASE WHEN w.wants_until = 0 THEN -1 ELSE greatest(0, w.wants_until - n.now) END,
        coalesce(h.node, ''), coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0), w.wants
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{waiter}} AS w
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{waiter}} AS w
        LEFT JOIN {{lock}} AS l ON l.name = w.name
        LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL
-                               AND h.expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+                               AND h.expires_at > {{now}}
  WHERE starts_with(w.name, :prefix::text) AND w.expires_at > n.now
    AND (w.ticket = 0 OR w.ticket > coalesce(l.served_ticket, 0))
  ORDER BY w.name, w.ticket, w.since, w.owner;
 
 -- name: sharers(prefix)
 SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits, n.now - h.acquired_at, h.expires_at - n.now
-  FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now OFFSET 0) AS n, {{lock}} AS l
+  FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{lock}} AS l
        JOIN {{holder}} AS h ON h.name = l.name AND h.gate = l.owner
  WHERE starts_with(l.name, :prefix::text) AND l.mode IN ('shared', 'permits') AND l.expires_at > n.now
    AND h.expires_at > n.now

@@ -17,18 +17,18 @@
 -- already: it waits for nobody. Where :alone is not 0 it makes a gate of its own there, unless its engine (the first half of
 -- the actor) is in: the others of its node are out.
 INSERT INTO {{lock}} (name, token, expires_at)
-SELECT :name, f.token + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 FROM {{lock}} AS f
+SELECT :name, f.token + 1, {{now}} FROM {{lock}} AS f
  WHERE f.name = '' AND NOT EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name);
 DELETE FROM {{holder}}
  WHERE name = (SELECT l.name FROM {{lock}} AS l
                 WHERE l.name = :name AND (:mode = 'permits' OR l.owner IS NULL
-                   OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000))
+                   OR l.expires_at <= {{now}}))
    AND EXISTS (SELECT 1 FROM {{lock}} AS l
                 WHERE l.name = :name
-                  AND CASE WHEN {{holder}}.gate = '' THEN {{holder}}.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
-                           WHEN l.owner IS NULL OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 OR {{holder}}.gate <> l.owner THEN 1
-                           ELSE max({{holder}}.expires_at, {{holder}}.reopens_at) <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 END);
-UPDATE {{holder}} SET expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease), lease_us = max(lease_us, :lease)
+                  AND CASE WHEN {{holder}}.gate = '' THEN {{holder}}.expires_at <= {{now}}
+                           WHEN l.owner IS NULL OR l.expires_at <= {{now}} OR {{holder}}.gate <> l.owner THEN 1
+                           ELSE max({{holder}}.expires_at, {{holder}}.reopens_at) <= {{now}} END);
+UPDATE {{holder}} SET expires_at = max(expires_at, {{now}} + :lease), lease_us = max(lease_us, :lease)
  WHERE name = :name AND owner = :owner AND token > 0 AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
 INSERT INTO {{holder}} (name, owner, gate, token, mode, permits, permit_limit, node, label, actor, meta, acquired_at, expires_at,
                         reopens_at, lease_us)
@@ -40,7 +40,7 @@ SELECT l.name, :owner, CASE WHEN l.joins THEN l.owner ELSE :gate END,
                                                        WHERE x.name = g.name AND x.gate = g.owner AND x.token > 0 AND x.expires_at > g.now
                                                          AND substr(x.actor, 1, 16) = substr(:actor, 1, 16))) AS joins
           FROM (SELECT b.*, t.now, b.owner IS NOT NULL AND b.expires_at > t.now AS live
-                  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS b WHERE b.name = :name) AS g) AS l, {{lock}} AS f
+                  FROM (SELECT {{now}} AS now) AS t, {{lock}} AS b WHERE b.name = :name) AS g) AS l, {{lock}} AS f
  WHERE f.name = ''
    AND CASE WHEN l.live THEN l.mode = :mode AND (:mode <> 'node' OR l.node = :node) ELSE l.reopens_at <= l.now END
    AND NOT EXISTS (SELECT 1 FROM {{holder}} AS x
@@ -76,7 +76,7 @@ UPDATE {{lock}} AS l
  WHERE l.name = :name AND h.name = l.name AND h.owner = :owner
    AND (h.gate = l.owner OR (h.gate = :gate AND h.token > l.token));
 SELECT CASE WHEN h.gate = l.owner AND h.token > 0 THEN h.token ELSE 0 END,
-       h.gate IS NOT NULL AND h.gate = l.owner AND :ticket > 0 AND l.wanted_until > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+       h.gate IS NOT NULL AND h.gate = l.owner AND :ticket > 0 AND l.wanted_until > {{now}}
   FROM {{lock}} AS f LEFT JOIN {{lock}} AS l ON l.name = :name
        LEFT JOIN {{holder}} AS h ON h.name = l.name AND h.owner = :owner
  WHERE f.name = '';
@@ -93,26 +93,26 @@ UPDATE {{lock}} AS l
        mode = CASE WHEN r.until IS NULL THEN '' ELSE l.mode END, meta = CASE WHEN r.until IS NULL THEN '' ELSE l.meta END,
        node = CASE WHEN r.until IS NULL THEN r.node ELSE l.node END,
        label = CASE WHEN r.until IS NULL THEN r.label ELSE l.label END,
-       expires_at = coalesce(r.until, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
+       expires_at = coalesce(r.until, {{now}})
   FROM (SELECT m.gate, m.node, m.label,
                (SELECT max(CASE WHEN h.owner = m.owner THEN m.reopens_at ELSE max(h.expires_at, h.reopens_at) END)
                   FROM {{holder}} AS h
                  WHERE h.name = m.name AND h.gate = m.gate
                    AND CASE WHEN h.owner = m.owner THEN m.reopens_at ELSE max(h.expires_at, h.reopens_at) END
-                       > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000) AS until
+                       > {{now}}) AS until
           FROM {{holder}} AS m
          WHERE m.name = :name AND m.owner = :owner AND m.gate <> ''
            AND CASE WHEN :token <= 0 THEN m.token > 0 AND m.token <> (0 - :token) ELSE m.token = :token END) AS r
  WHERE l.name = :name AND l.owner = r.gate;
 UPDATE {{holder}} SET token = 0, expires_at = reopens_at
- WHERE name = :name AND owner = :owner AND gate <> '' AND reopens_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+ WHERE name = :name AND owner = :owner AND gate <> '' AND reopens_at > {{now}}
    AND CASE WHEN :token <= 0 THEN token > 0 AND token <> (0 - :token) ELSE token = :token END;
 INSERT INTO {{holder}} (name, owner, gate, token, expires_at)
-SELECT :name, :owner, '', 0, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :refused
+SELECT :name, :owner, '', 0, {{now}} + :refused
  WHERE :refused > 0
    AND NOT EXISTS (SELECT 1 FROM {{holder}} AS k
                     WHERE k.name = :name AND k.owner = :owner
-                      AND ((k.token = (0 - :token) AND k.token > 0) OR (k.gate <> '' AND k.token = 0 AND k.reopens_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)))
+                      AND ((k.token = (0 - :token) AND k.token > 0) OR (k.gate <> '' AND k.token = 0 AND k.reopens_at > {{now}})))
 ON CONFLICT (name, owner) DO UPDATE SET gate = '', token = 0, permits = 0, expires_at = excluded.expires_at, reopens_at = 0;
 DELETE FROM {{holder}}
  WHERE name = :name AND owner = :owner AND :refused = 0
@@ -120,45 +120,45 @@ DELETE FROM {{holder}}
 SELECT changes() > 0
        OR EXISTS (SELECT 1 FROM {{holder}} AS h
                    WHERE h.name = :name AND h.owner = :owner AND h.token = 0 AND h.gate <> '' AND :token > 0),
-       l.wanted_until > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AND (l.owner IS NULL OR l.mode = 'permits'),
+       l.wanted_until > {{now}} AND (l.owner IS NULL OR l.mode = 'permits'),
        l.mode = 'node' AND l.token = :token
   FROM {{lock}} AS l WHERE l.name = :name;
 
 -- name: renew_holders(name, owner, token, lease) -> packet
 -- As renew, once a holder, all in one transaction. Who holds the name waits no more, whatever rows it has left.
-UPDATE {{holder}} SET expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+UPDATE {{holder}} SET expires_at = max(expires_at, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
 UPDATE {{lock}} AS l SET expires_at = max(l.expires_at, h.expires_at) FROM {{holder}} AS h
  WHERE l.name = :name AND h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner;
 SELECT h.owner,
-       1 + coalesce((SELECT max(0, max(strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - w.since)) * 4
+       1 + coalesce((SELECT max(0, max({{now}} - w.since)) * 4
                             + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
                        FROM {{waiter}} AS w
                       WHERE w.name = l.name AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND NOT EXISTS (
                             SELECT 1 FROM {{holder}} AS m WHERE m.name = w.name AND m.owner = w.owner AND m.gate = l.owner)
-                        AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000), 0)
+                        AND w.expires_at > {{now}}), 0)
   FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
 -- name: extend_holder(name, owner, token, lease, at_least) -> packet
 UPDATE {{holder}} AS h
-   SET lease_us = :lease, expires_at = max(h.expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease),
+   SET lease_us = :lease, expires_at = max(h.expires_at, {{now}} + :lease),
        reopens_at = CASE WHEN :at_least = 0 OR l.mode = 'node' THEN h.reopens_at
-                         ELSE max(h.reopens_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :at_least) END
+                         ELSE max(h.reopens_at, {{now}} + :at_least) END
   FROM {{lock}} AS l
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token AND l.name = h.name AND l.owner = h.gate;
 UPDATE {{lock}} AS l
    SET expires_at = max(l.expires_at, h.expires_at, h.reopens_at),
        reopens_at = CASE WHEN :at_least = 0 OR l.mode <> 'node' THEN l.reopens_at
-                         ELSE max(l.reopens_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :at_least) END
+                         ELSE max(l.reopens_at, {{now}} + :at_least) END
   FROM {{holder}} AS h
  WHERE l.name = :name AND h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner;
-SELECT coalesce((SELECT max(0, max(strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - w.since)) * 4
+SELECT coalesce((SELECT max(0, max({{now}} - w.since)) * 4
                         + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
                    FROM {{waiter}} AS w
                   WHERE w.name = l.name AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND NOT EXISTS (
                         SELECT 1 FROM {{holder}} AS m WHERE m.name = w.name AND m.owner = w.owner AND m.gate = l.owner)
-                    AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000), 0)
+                    AND w.expires_at > {{now}}), 0)
   FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
@@ -173,7 +173,7 @@ UPDATE {{holder}} SET meta = :meta
 -- As adopt. The answer is how many permits it has: 0 for a reader.
 UPDATE {{holder}}
    SET owner = :new_owner, node = :node, label = :label, actor = :actor, lease_us = :lease,
-       meta = CASE WHEN :meta = '' THEN meta ELSE :meta END, expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+       meta = CASE WHEN :meta = '' THEN meta ELSE :meta END, expires_at = max(expires_at, {{now}} + :lease)
  WHERE name = :name AND token = :token AND token > 0 AND owner IN (:owner, :new_owner)
    AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
 UPDATE {{lock}} AS l SET expires_at = max(l.expires_at, h.expires_at, h.reopens_at) FROM {{holder}} AS h
@@ -209,24 +209,24 @@ SELECT s.opens_at <= s.now AND s.queued_until <= s.now, max(0, s.opens_at - s.no
                        EXISTS (SELECT 1 FROM {{holder}} AS x
                                 WHERE x.name = l.name AND x.owner = :owner AND x.gate = l.owner AND x.token > 0
                                   AND l.expires_at > t.now) AS inside
-                  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS l WHERE l.name = :name) AS g) AS s;
+                  FROM (SELECT {{now}} AS now) AS t, {{lock}} AS l WHERE l.name = :name) AS g) AS s;
 
 -- name: fence_holder(name, owner, token, lease, installation)
 -- As fence: proves the gate by writing it; the holder's row is written next.
-UPDATE {{lock}} SET expires_at = max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+UPDATE {{lock}} SET expires_at = max(expires_at + 1, {{now}} + :lease)
  WHERE name = :name
    AND owner = (SELECT h.gate FROM {{holder}} AS h WHERE h.name = :name AND h.owner = :owner AND h.token = :token)
    AND EXISTS (SELECT 1 FROM {{lock}} AS i WHERE i.name = '' AND i.meta = :installation);
 
 -- name: fence_holder_row(name, owner, token, lease)
-UPDATE {{holder}} SET expires_at = max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+UPDATE {{holder}} SET expires_at = max(expires_at + 1, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
 
 -- name: downgrade(name, owner, token, new_owner, gate, lease) -> packet
 -- From the one holder to the first of those who share it, under the next token. Once more after an answer that was lost: it is in
 -- already. The answer is its token.
 INSERT INTO {{holder}} (name, owner, gate, token, node, label, actor, meta, acquired_at, expires_at, reopens_at, lease_us)
-SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000, max(l.expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease),
+SELECT l.name, :new_owner, :gate, l.token + 1, l.node, l.label, l.actor, l.meta, {{now}}, max(l.expires_at, {{now}} + :lease),
        l.reopens_at, l.lease_us
   FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :owner AND l.token = :token AND l.mode = ''
 ON CONFLICT (name, owner) DO NOTHING;
@@ -242,14 +242,14 @@ SELECT h.token FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.
 -- From the only one who shares it to its one holder, under the next token; others whose lease lasts keep it from that. Once
 -- more after an answer that was lost: it is the holder already. The answer is its token.
 UPDATE {{lock}} AS l SET owner = :new_owner, mode = '', token = l.token + 1, node = h.node, label = h.label,
-       actor = h.actor, meta = h.meta, acquired_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000, lease_us = h.lease_us, reopens_at = max(l.reopens_at, h.reopens_at),
-       expires_at = max(h.expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+       actor = h.actor, meta = h.meta, acquired_at = {{now}}, lease_us = h.lease_us, reopens_at = max(l.reopens_at, h.reopens_at),
+       expires_at = max(h.expires_at, {{now}} + :lease)
   FROM {{holder}} AS h
  WHERE l.name = :name AND h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner
    AND l.mode = 'shared'
    AND NOT EXISTS (SELECT 1 FROM {{holder}} AS x
                     WHERE x.name = l.name AND x.gate = l.owner AND x.owner <> :owner
-                      AND max(x.expires_at, x.reopens_at) > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000);
+                      AND max(x.expires_at, x.reopens_at) > {{now}});
 DELETE FROM {{holder}}
  WHERE name = :name AND owner = :owner
    AND EXISTS (SELECT 1 FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :new_owner);
@@ -259,7 +259,7 @@ SELECT l.token FROM {{lock}} AS l WHERE l.name = :name AND l.owner = :new_owner;
 -- Those whose lease was over for a minute, and what was left by those who gave it back. Who has a token never did.
 SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at,
        h.token > 0
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{holder}} AS h
+  FROM (SELECT {{now}} AS now) AS t, {{holder}} AS h
  WHERE max(h.expires_at, h.reopens_at) <= t.now - CASE WHEN h.gate = '' THEN 0 ELSE 60000000 END
  ORDER BY h.name, h.owner LIMIT :limit;
 
@@ -267,4 +267,4 @@ SELECT h.name, h.owner, h.node, h.label, h.token, t.now - h.expires_at,
 -- Once a holder, all in one transaction.
 DELETE FROM {{holder}}
  WHERE name = :name AND owner = :owner
-   AND max(expires_at, reopens_at) <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - CASE WHEN gate = '' THEN 0 ELSE 60000000 END;
+   AND max(expires_at, reopens_at) <= {{now}} - CASE WHEN gate = '' THEN 0 ELSE 60000000 END;

@@ -1,7 +1,7 @@
 -- What is asked of the lock table on SQLite. schema/README.md says what the columns mean.
 --
 -- Now, in microseconds since the epoch and in steps of 1 ms, is
---   strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+--   {{now}}
 -- 'now' is one moment for the whole of a statement, and a statement that writes reads it when it is the one writer.
 -- A row can be taken when it is the asker's own, or when reopens_at <= now and (owner IS NULL or expires_at <= now);
 -- but not by an owner that has given it back, which the actor of a freed row names. Nothing of one owner makes the end
@@ -20,7 +20,7 @@ SELECT :name, :node, :owner,
        CASE WHEN :at_least = 0 THEN 0 ELSE t.now + :at_least END, :lease, :meta, :label, :actor,
        max(coalesce(b.next_ticket, 0), :ticket),
        CASE WHEN :ticket > coalesce(b.served_ticket, 0) THEN :ticket ELSE coalesce(b.next_ticket, 0) END
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+  FROM (SELECT {{now}} AS now) AS t
        LEFT JOIN {{lock}} AS b ON b.name = :name
  WHERE b.name IS NULL OR b.owner = :owner
     OR (b.reopens_at <= t.now AND (b.owner IS NULL OR b.expires_at <= t.now) AND b.actor <> :owner
@@ -51,14 +51,14 @@ RETURNING token;
 -- late is refused.
 UPDATE {{lock}}
    SET owner = NULL, mode = '', meta = '', actor = owner,
-       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+       expires_at = {{now}}
  WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: withdraw(name, owner)
 -- For an owner that gives up not knowing whether it was granted the row: frees what it holds, and where nobody holds
 -- the row, or there is none, leaves its name there.
 INSERT INTO {{lock}} AS l (name, token, actor, expires_at)
-SELECT :name, f.token + 1, :owner, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+SELECT :name, f.token + 1, :owner, {{now}}
   FROM {{lock}} AS f WHERE f.name = ''
 ON CONFLICT (name) DO UPDATE SET
        owner = NULL, mode = '', meta = '', actor = excluded.actor,
@@ -71,14 +71,14 @@ ON CONFLICT (name) DO UPDATE SET
 -- and 1 if they all want to share it, 2 if they want its permits, 3 if one wants it alone. What tells that are the rows of
 -- those who wait, and not the mark on the lock's row, which outlives the wait of who made it: that may be who holds it now.
 UPDATE {{lock}}
-   SET expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+   SET expires_at = max(expires_at, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token
 RETURNING owner,
-          1 + coalesce((SELECT max(0, max(strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - w.since)) * 4
+          1 + coalesce((SELECT max(0, max({{now}} - w.since)) * 4
                                + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
                           FROM {{waiter}} AS w
                          WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > served_ticket)
-                           AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000), 0);
+                           AND w.expires_at > {{now}}), 0);
 
 -- name: extend(name, owner, token, lease, at_least)
 -- Answers what a renewal does of those who wait, or 0.
@@ -86,14 +86,14 @@ RETURNING owner,
 UPDATE {{lock}}
    SET lease_us = :lease,
        reopens_at = CASE WHEN :at_least = 0 THEN reopens_at
-                         ELSE max(reopens_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :at_least) END,
-       expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+                         ELSE max(reopens_at, {{now}} + :at_least) END,
+       expires_at = max(expires_at, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token
-RETURNING coalesce((SELECT max(0, max(strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - w.since)) * 4
+RETURNING coalesce((SELECT max(0, max({{now}} - w.since)) * 4
                            + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
                       FROM {{waiter}} AS w
                      WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > served_ticket)
-                       AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000), 0);
+                       AND w.expires_at > {{now}}), 0);
 
 -- name: update_metadata(name, owner, token, meta, keep)
 -- No test of time: as long as nobody took the row, it may be written. What is kept is only written by who holds the name,
@@ -107,7 +107,7 @@ UPDATE {{lock}} SET meta = :meta, kept = CASE WHEN :keep = 0 THEN kept ELSE :met
 UPDATE {{lock}}
    SET owner = :new_owner, node = :node, label = :label, actor = :actor, lease_us = :lease,
        meta = CASE WHEN :meta = '' THEN meta ELSE :meta END,
-       expires_at = max(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+       expires_at = max(expires_at, {{now}} + :lease)
  WHERE name = :name AND token = :token AND owner IN (:owner, :new_owner) AND mode = '';
 
 -- name: force_release(name, token, reason)
@@ -115,7 +115,7 @@ UPDATE {{lock}}
 UPDATE {{lock}}
    SET owner = NULL, token = token + 1, mode = '', meta = '', actor = owner,
        ended_token = token + 1, outcome = 'forced', reason = :reason,
-       expires_at = min(expires_at, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
+       expires_at = min(expires_at, {{now}})
  WHERE name = :name AND owner IS NOT NULL AND token = :token;
 
 -- name: busy(name)
@@ -124,7 +124,7 @@ UPDATE {{lock}}
 SELECT CASE WHEN owner IS NOT NULL AND actor LIKE '%ffffffffffffffff' THEN 2 ELSE 1 END FROM {{lock}}
  WHERE name = :name
    AND max(reopens_at, CASE WHEN owner IS NULL THEN 0 ELSE expires_at END)
-       > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
+       > {{now}};
 
 -- name: lingering()
 -- A row if some engine on this table lets locks linger, or ever did: the floor row says so in the place of a node.
@@ -146,7 +146,7 @@ SELECT max(opens_at, queued_until) <= now, max(opens_at - now, queued_until - no
                     ELSE coalesce((SELECT max(w.expires_at) FROM {{waiter}} AS w
                                     WHERE w.name = :name AND w.ticket > l.served_ticket AND w.expires_at > t.now
                                       AND (:ticket <= l.served_ticket OR w.ticket < :ticket)), 0) END AS queued_until
-          FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS l
+          FROM (SELECT {{now}} AS now) AS t, {{lock}} AS l
          WHERE l.name = :name);
 
 -- name: floor()
@@ -158,7 +158,7 @@ UPDATE {{lock}} AS f
   FROM (SELECT max(token) AS token FROM {{lock}}
          WHERE name <> ''
            AND max(expires_at, reopens_at)
-               <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - :retention) AS top
+               <= {{now}} - :retention) AS top
  WHERE f.name = '' AND f.token < top.token;
 
 -- name: begin_reaping(reaper, label, lease, pause)
@@ -167,16 +167,16 @@ UPDATE {{lock}} AS f
 -- reaper's commit.
 UPDATE {{lock}} AS f
    SET owner = :reaper, label = :label, expires_at = n.now + :lease
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS n
+  FROM (SELECT {{now}} AS now) AS n
  WHERE f.name = ''
    AND (f.owner IS NULL OR f.owner = :reaper OR f.expires_at <= n.now OR f.expires_at > n.now + :lease + 60000000)
    AND (f.owner IS :reaper OR f.reopens_at <= n.now OR :pause = 0 OR f.reopens_at > n.now + :pause + 60000000);
 
 -- name: end_reaping(reaper, pause)
 UPDATE {{lock}}
-   SET owner = NULL, label = '', expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000,
+   SET owner = NULL, label = '', expires_at = {{now}},
        reopens_at = CASE WHEN :pause = 0 THEN reopens_at
-                         ELSE strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :pause END
+                         ELSE {{now}} + :pause END
  WHERE name = '' AND owner = :reaper;
 
 -- name: idle(prefix, after, floor, retention, limit)
@@ -185,13 +185,13 @@ SELECT name, token, expires_at
  WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT) AND owner IS NULL
    AND token <= :floor AND kept = ''
    AND max(expires_at, reopens_at)
-       <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - :retention
+       <= {{now}} - :retention
  ORDER BY name LIMIT :limit;
 
 -- name: idle_row(name)
 SELECT name, token, expires_at FROM {{lock}}
  WHERE name = :name AND name <> '' AND owner IS NULL
-   AND reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
+   AND reopens_at <= {{now}};
 
 -- name: raise_floor_to(token)
 UPDATE {{lock}} SET token = :token WHERE name = '' AND token < :token;
@@ -201,14 +201,14 @@ UPDATE {{lock}} SET token = :token WHERE name = '' AND token < :token;
 -- The floor is what it is now: a restore may have taken it back since it was raised.
 DELETE FROM {{lock}}
  WHERE name = :name AND token = :token AND expires_at = :expires_at AND name <> ''
-   AND wanted_until <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
-   AND reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+   AND wanted_until <= {{now}}
+   AND reopens_at <= {{now}}
    AND token <= (SELECT f.token FROM {{lock}} AS f WHERE f.name = '');
 
 -- name: abandoned(prefix, after, limit)
 -- A row that several hold names nobody: each of them is told by itself (dead_holders).
 SELECT name, CASE WHEN mode <> '' THEN '' ELSE node END, label, token, now - expires_at
-  FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
+  FROM (SELECT *, {{now}} AS now
           FROM {{lock}}
          WHERE name > :after AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT))
  WHERE owner IS NOT NULL AND expires_at <= now
@@ -220,7 +220,7 @@ UPDATE {{lock}}
    SET owner = NULL, token = token + 1, mode = '', meta = '', actor = :settler,
        ended_token = token + 1, outcome = 'expired', reason = ''
  WHERE name = :name AND owner IS NOT NULL AND token = :token
-   AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
+   AND expires_at <= {{now}};
 
 -- name: installation()
 -- Which installation this is, and in which file, twice.
@@ -230,7 +230,7 @@ SELECT i.meta, p.file, p.file FROM {{lock}} AS i, pragma_database_list AS p WHER
 -- In the caller's transaction: proves the lease by writing its row; no row changed: the lease is not the caller's any
 -- more, or this is another installation. No test of time: as long as nobody took the row, it may be fenced.
 UPDATE {{lock}}
-   SET expires_at = max(expires_at + 1, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease)
+   SET expires_at = max(expires_at + 1, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token
    AND EXISTS (SELECT 1 FROM {{lock}} AS i WHERE i.name = '' AND i.meta = :installation);
 
@@ -239,7 +239,7 @@ UPDATE {{lock}}
 -- and the floor.
 SELECT r.name IS NOT NULL, coalesce(r.reopens_at <= t.now AND (r.owner IS NULL OR r.expires_at <= t.now), 1),
        coalesce(max(0, max(r.reopens_at, CASE WHEN r.owner IS NULL THEN 0 ELSE r.expires_at END) - t.now), 0), f.token
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS f
+  FROM (SELECT {{now}} AS now) AS t, {{lock}} AS f
        LEFT JOIN {{lock}} AS r ON r.name = :name
  WHERE f.name = '';
 
@@ -253,8 +253,8 @@ SELECT 1 FROM {{lock}} WHERE name = :name AND name = '';
 INSERT INTO {{lock}} AS l (name, token)
 SELECT :name, max(f.token, :floor) FROM {{lock}} AS f WHERE f.name = '' AND f.meta = :installation
 ON CONFLICT (name) DO UPDATE SET mode = ''
- WHERE l.reopens_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
-   AND (l.owner IS NULL OR l.expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
+ WHERE l.reopens_at <= {{now}}
+   AND (l.owner IS NULL OR l.expires_at <= {{now}})
 RETURNING max(token, :floor) + 1;
 
 -- name: taken(name, token, owner, node, label, actor, lease, at_least, meta)
@@ -263,10 +263,10 @@ RETURNING max(token, :floor) + 1;
 UPDATE {{lock}}
    SET token = :token, owner = :owner, node = :node, label = :label,
        actor = CASE WHEN :owner IS NULL THEN actor ELSE :actor END, mode = '', meta = :meta,
-       acquired_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000,
-       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :lease,
+       acquired_at = {{now}},
+       expires_at = {{now}} + :lease,
        reopens_at = CASE WHEN :at_least = 0 THEN 0
-                         ELSE strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :at_least END,
+                         ELSE {{now}} + :at_least END,
        lease_us = :lease
  WHERE name = :name;
 

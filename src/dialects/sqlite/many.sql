@@ -10,7 +10,7 @@ INSERT INTO {{lock}} AS l
 SELECT :name, :node, :owner, (SELECT f.token FROM {{lock}} AS f WHERE f.name = '') + 1, t.now, t.now + :lease,
        CASE WHEN :at_least = 0 THEN 0 ELSE t.now + :at_least END, :lease, :meta, :label, :actor,
        coalesce(b.next_ticket, 0), coalesce(b.next_ticket, 0)
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+  FROM (SELECT {{now}} AS now) AS t
        LEFT JOIN {{lock}} AS b ON b.name = :name
  WHERE b.name IS NULL OR b.owner = :owner
     OR (b.reopens_at <= t.now AND (b.owner IS NULL OR b.expires_at <= t.now) AND b.actor <> :owner
@@ -39,11 +39,11 @@ RETURNING name, token;
 SELECT name, 1 FROM {{lock}}
  WHERE name = :name
    AND max(reopens_at, CASE WHEN owner IS NULL THEN 0 ELSE expires_at END)
-       > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000;
+       > {{now}};
 
 -- name: unwanted_many(name, owner, token)
 -- Once a row: an answer for each key that still stands, 1 if nobody waits for its name.
-SELECT name, wanted_until <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+SELECT name, wanted_until <= {{now}}
              AND next_ticket <= served_ticket
   FROM {{lock}} WHERE name = :name AND owner = :owner AND token = :token;
 
@@ -51,6 +51,6 @@ SELECT name, wanted_until <= strftime('%s', 'now') * 1000000 + substr(strftime('
 -- Once a row, all rows in one transaction. No name twice. An answer for each that was freed.
 UPDATE {{lock}}
    SET owner = NULL, mode = '', meta = '', actor = owner,
-       expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+       expires_at = {{now}}
  WHERE name = :name AND owner = :owner AND token = :token
 RETURNING name, 1;

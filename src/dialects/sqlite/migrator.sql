@@ -122,7 +122,7 @@ SELECT count(*) FROM {{lock}} WHERE name = '' AND length(meta) = 32 AND meta NOT
 -- Where it was lost, and with it what it was: above every token in the table, and above every one that was ever handed
 -- out, as long as they were fewer than a million a second since 1970.
 INSERT OR IGNORE INTO {{lock}} (name, token)
-SELECT '', max(coalesce(max(l.token), 0), strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000)
+SELECT '', max(coalesce(max(l.token), 0), {{now}})
   FROM {{lock}} AS l;
 
 -- name: make_identity()

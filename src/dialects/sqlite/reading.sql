@@ -24,7 +24,7 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
                          ELSE 'free' END AS state
-          FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
+          FROM (SELECT *, {{now}} AS now
                   FROM {{lock}} WHERE name = :name AND name <> '') AS r) AS s;
 
 -- name: list(prefix)
@@ -51,6 +51,6 @@ SELECT name, node, owner, label, meta, token, state, now - acquired_at,
                          WHEN r.reopens_at > r.now THEN 'closed'
                          WHEN r.owner IS NOT NULL THEN 'expired'
                          ELSE 'free' END AS state
-          FROM (SELECT *, strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now
+          FROM (SELECT *, {{now}} AS now
                   FROM {{lock}} WHERE name <> '' AND name >= :prefix AND name < CAST(:prefix || x'FF' AS TEXT)) AS r) AS s
  ORDER BY name;

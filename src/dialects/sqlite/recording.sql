@@ -49,11 +49,11 @@ WHEN NEW.name <> '' AND OLD.owner IS NOT NULL AND OLD.mode <> '' AND NEW.token <
 BEGIN
   INSERT INTO {{lock_history_name}} (name, mode, token, owner, node, label, acquired_at, ended_at, outcome, reason)
   SELECT h.name, h.mode, h.token, h.owner, h.node, h.label, h.acquired_at,
-         strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000,
+         {{now}},
          CASE WHEN NEW.owner IS NULL THEN NEW.outcome ELSE 'taken_over' END, CASE WHEN NEW.owner IS NULL THEN NEW.reason ELSE '' END
     FROM {{holder_name}} AS h
    WHERE h.name = OLD.name AND h.gate = OLD.owner AND h.token > 0
-     AND h.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+     AND h.expires_at > {{now}}
    ORDER BY h.token;
 END;
 CREATE TRIGGER {{trigger_lock}} AFTER UPDATE ON {{lock_name}} FOR EACH ROW
@@ -68,7 +68,7 @@ BEGIN
          CASE WHEN t.told THEN NEW.reason ELSE '' END
     FROM (SELECT NEW.owner IS NULL AND NEW.ended_token = NEW.token AND NEW.token <> OLD.token AS told,
                  NEW.owner IS NULL AND NEW.token = OLD.token AS given_back,
-                 strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS moment) AS t;
+                 {{now}} AS moment) AS t;
 END;
 
 -- name: recording_of_holders()
@@ -79,7 +79,7 @@ BEGIN
   INSERT INTO {{lock_history_name}} (name, mode, token, owner, node, label, acquired_at, ended_at, outcome, reason)
   SELECT OLD.name, OLD.mode, OLD.token, OLD.owner, OLD.node, OLD.label,
          OLD.acquired_at, min(OLD.expires_at, t.moment), CASE WHEN OLD.expires_at > t.moment THEN 'released' ELSE 'expired' END, ''
-    FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS moment) AS t
+    FROM (SELECT {{now}} AS moment) AS t
    WHERE NOT EXISTS (SELECT 1 FROM {{lock_history_name}} AS e
                       WHERE e.name = OLD.name AND e.token = OLD.token AND e.owner = OLD.owner);
 END;
@@ -89,7 +89,7 @@ BEGIN
   INSERT INTO {{lock_history_name}} (name, mode, token, owner, node, label, acquired_at, ended_at, outcome, reason)
   SELECT OLD.name, OLD.mode, OLD.token, OLD.owner, OLD.node, OLD.label,
          OLD.acquired_at, min(OLD.expires_at, t.moment), CASE WHEN OLD.expires_at > t.moment THEN 'released' ELSE 'expired' END, ''
-    FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS moment) AS t
+    FROM (SELECT {{now}} AS moment) AS t
    WHERE NOT EXISTS (SELECT 1 FROM {{lock_history_name}} AS e
                       WHERE e.name = OLD.name AND e.token = OLD.token AND e.owner = OLD.owner);
 END;

@@ -4,7 +4,7 @@
 -- name: want(name, mark)
 -- The mark is written on the lock's own row, so that it and a release cannot miss each other. A fresh one stays.
 UPDATE {{lock}} AS l SET wanted_until = t.now + :mark
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+  FROM (SELECT {{now}} AS now) AS t
  WHERE l.name = :name AND l.wanted_until < t.now + :mark / 2;
 
 -- name: unwant(name)
@@ -13,7 +13,7 @@ UPDATE {{lock}} SET wanted_until = 0
  WHERE name = :name AND wanted_until > 0
    AND NOT EXISTS (SELECT 1
                      FROM {{waiter}} AS w,
-                          (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+                          (SELECT {{now}} AS now) AS t
                     WHERE w.name = :name AND w.expires_at > t.now);
 
 -- name: draw(name, owner, node, label, actor, mode, wants, waited, ttl, patience) -> packet
@@ -22,7 +22,7 @@ UPDATE {{lock}} SET wanted_until = 0
 INSERT INTO {{lock}} AS l (name, token, expires_at, next_ticket, wanted_until)
 SELECT :name, f.token + 1, t.now,
        coalesce((SELECT max(w.ticket) FROM {{waiter}} AS w WHERE w.name = :name), 0) + 1, t.now + :ttl
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS f
+  FROM (SELECT {{now}} AS now) AS t, {{lock}} AS f
  WHERE f.name = ''
    AND NOT EXISTS (SELECT 1 FROM {{waiter}} AS w LEFT JOIN {{lock}} AS x ON x.name = w.name
                     WHERE w.name = :name AND w.owner = :owner AND w.expires_at > t.now
@@ -32,7 +32,7 @@ ON CONFLICT (name) DO UPDATE SET next_ticket = max(l.next_ticket + 1, excluded.n
 INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, wants, ticket, since, expires_at, wants_until)
 SELECT :name, :owner, :node, :label, :actor, :mode, :wants, l.next_ticket, t.now - :waited, t.now + :ttl,
        CASE WHEN :patience = 0 THEN 0 ELSE t.now + :patience END
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS l
+  FROM (SELECT {{now}} AS now) AS t, {{lock}} AS l
  WHERE l.name = :name AND changes() > 0
 ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
        mode = excluded.mode, wants = excluded.wants, ticket = excluded.ticket, expires_at = excluded.expires_at, wants_until = excluded.wants_until;
@@ -43,7 +43,7 @@ SELECT ticket FROM {{waiter}} WHERE name = :name AND owner = :owner;
 INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, wants, since, expires_at, wants_until)
 SELECT :name, :owner, :node, :label, :actor, :mode, :wants, t.now - :waited, t.now + :ttl,
        CASE WHEN :patience = 0 THEN 0 ELSE t.now + :patience END
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+  FROM (SELECT {{now}} AS now) AS t
  WHERE true
 ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
        wants = excluded.wants,
@@ -54,9 +54,9 @@ ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.l
 -- Once a waiter, all in one transaction; the answer names those that live. An update, never an upsert, and only of what
 -- is live: the dead stay dead.
 UPDATE {{waiter}} AS w
-   SET expires_at = strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 + :ttl
+   SET expires_at = {{now}} + :ttl
  WHERE w.name = :name AND w.owner = :owner
-   AND w.expires_at > strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000
+   AND w.expires_at > {{now}}
    AND (w.ticket = 0 OR w.ticket > coalesce((SELECT l.served_ticket FROM {{lock}} AS l WHERE l.name = :name), 0))
 RETURNING owner || name, 1;
 
@@ -65,14 +65,14 @@ DELETE FROM {{waiter}} WHERE name = :name AND owner = :owner;
 
 -- name: dead_waiters(limit)
 SELECT name, owner FROM {{waiter}}
- WHERE expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - 60000000
+ WHERE expires_at <= {{now}} - 60000000
  ORDER BY name, owner LIMIT :limit;
 
 -- name: forget_waiters(name, owner)
 -- Once a waiter, that went unrenewed for a minute, all in one transaction.
 DELETE FROM {{waiter}}
  WHERE name = :name AND owner = :owner
-   AND expires_at <= strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 - 60000000;
+   AND expires_at <= {{now}} - 60000000;
 
 -- name: hand_over(name, owner, token, new_owner, node, label, actor, lease, at_least, meta, ticket, tokens)
 -- From one holder to the next, under the next token and under the conditions of an acquire, but for the lease that
@@ -87,7 +87,7 @@ UPDATE {{lock}} AS l
        expires_at = CASE WHEN l.owner = :new_owner THEN max(l.expires_at, t.now + :lease) ELSE t.now + :lease END,
        reopens_at = CASE WHEN l.owner = :new_owner THEN l.reopens_at WHEN :at_least = 0 THEN 0 ELSE t.now + :at_least END,
        next_ticket = max(l.next_ticket, :ticket), served_ticket = max(l.served_ticket, :ticket)
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t
+  FROM (SELECT {{now}} AS now) AS t
  WHERE l.name = :name
    AND ((l.owner = :new_owner AND l.token = :token + :tokens)
         OR (l.owner = :owner AND l.token = :token AND l.mode = '' AND l.reopens_at <= t.now
@@ -105,7 +105,7 @@ UPDATE {{lock}} SET actor = :actor WHERE name = :name AND owner = :owner AND tok
 -- and so on. Then what each of them waits for, and who holds it. Whoever waits for several names at once counts for the last it
 -- came to. Those who have permits keep nobody waiting by themselves. The thread is what waits and holds: the last 16 digits of
 -- an actor.
-WITH RECURSIVE t AS (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now),
+WITH RECURSIVE t AS (SELECT {{now}} AS now),
 live AS MATERIALIZED (
   SELECT w.*, substr(w.actor, -16) AS thread,
          row_number() OVER (PARTITION BY substr(w.actor, -16) ORDER BY w.since DESC, w.owner) AS place
@@ -131,7 +131,7 @@ SELECT h.name, h.waiter, h.waiter_label, h.ticket, h.since, h.owner, h.actor, h.
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.since,
        CASE WHEN w.wants_until = 0 THEN -1 ELSE max(0, w.wants_until - t.now) END,
        coalesce(h.node, ''), coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0), w.wants
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{waiter}} AS w
+  FROM (SELECT {{now}} AS now) AS t, {{waiter}} AS w
        LEFT JOIN {{lock}} AS l ON l.name = w.name
        LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL AND h.expires_at > t.now
  WHERE w.name >= :prefix AND w.name < CAST(:prefix || x'FF' AS TEXT) AND w.expires_at > t.now
@@ -140,7 +140,7 @@ SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.si
 
 -- name: sharers(prefix)
 SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits, t.now - h.acquired_at, h.expires_at - t.now
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t, {{lock}} AS l
+  FROM (SELECT {{now}} AS now) AS t, {{lock}} AS l
        JOIN {{holder}} AS h ON h.name = l.name AND h.gate = l.owner
  WHERE l.name >= :prefix AND l.name < CAST(:prefix || x'FF' AS TEXT) AND l.mode IN ('shared', 'permits')
    AND l.expires_at > t.now AND h.expires_at > t.now
