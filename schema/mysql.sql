@@ -38,6 +38,7 @@ CREATE TABLE resource_lock_waiter (
   node VARCHAR(255) NOT NULL DEFAULT '',
   label VARCHAR(255) NOT NULL DEFAULT '',
   mode VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  wants VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'exclusive',
   ticket BIGINT NOT NULL DEFAULT 0,
   since BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dlock/duration.hpp>
+#include <dlock/options.hpp>
 #include <dlock/token.hpp>
 
 #include <cstdint>
@@ -11,12 +12,21 @@
 namespace dlock {
 inline namespace v0 {
 
+// What a holder learns of those who wait for its lock: Lock::wanted.
+struct Wanted {
+  Duration waited{};            // of the one that has waited longest
+  Mode mode = Mode::exclusive;  // the widest that one of them asks for: exclusive, before permits, before shared
+
+  friend bool operator==(const Wanted&, const Wanted&) = default;
+};
+
 // One row of the waiters' table as it was when it was read. Who has a row: everybody who waits in turn (Fairness::fifo),
 // whoever holds something else while waiting, or has a job, and of the others the first of each process, after a second.
 struct Waiter {
   std::string name{};  // what it waits for
   std::string node{}, owner{}, label{};
   std::string actor{};          // its job: the same second half (16 digits) is the same job or thread
+  Mode mode = Mode::exclusive;  // what it asks for; of one that waits as a node: exclusive
   std::int64_t ticket = 0;      // its number in the queue; 0: it is in none, and takes what it can get
   bool in_transaction = false;  // it waits to lock the name inside a transaction
   Duration waited{};

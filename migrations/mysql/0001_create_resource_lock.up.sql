@@ -49,6 +49,7 @@ CREATE TABLE {{waiter}} (
   node VARCHAR(255) NOT NULL DEFAULT '',
   label VARCHAR(255) NOT NULL DEFAULT '',
   mode VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  wants VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'exclusive',
   ticket BIGINT NOT NULL DEFAULT 0,
   since BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,
@@ -58,7 +59,7 @@ CREATE TABLE {{waiter}} (
 -- probe: the table has exactly these columns
 SELECT CASE WHEN count(*) = 0 THEN 0
             WHEN GROUP_CONCAT(CONVERT(column_name USING utf8mb4) ORDER BY ordinal_position) =
-                 'name,owner,actor,node,label,mode,ticket,since,expires_at,wants_until' THEN 1
+                 'name,owner,actor,node,label,mode,wants,ticket,since,expires_at,wants_until' THEN 1
             ELSE 2 END
   FROM information_schema.columns WHERE table_schema = :schema AND table_name = :waiter;
 

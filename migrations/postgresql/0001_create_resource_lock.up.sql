@@ -46,6 +46,7 @@ CREATE TABLE {{waiter}} (
   node text NOT NULL DEFAULT '' CHECK (octet_length(node) <= 255),
   label text NOT NULL DEFAULT '' CHECK (octet_length(label) <= 255),
   mode text NOT NULL,
+  wants text NOT NULL DEFAULT 'exclusive',
   ticket bigint NOT NULL DEFAULT 0,
   since bigint NOT NULL,
   expires_at bigint NOT NULL,

@@ -37,6 +37,7 @@ CREATE TABLE {{waiter}} (
   node TEXT NOT NULL DEFAULT '',
   label TEXT NOT NULL DEFAULT '',
   mode TEXT NOT NULL,
+  wants TEXT NOT NULL DEFAULT 'exclusive',
   ticket INTEGER NOT NULL DEFAULT 0 CHECK (typeof(ticket) = 'integer'),
   since INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,

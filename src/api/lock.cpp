@@ -122,7 +122,7 @@ std::stop_token Lock::lost() const noexcept {
   return handle != nullptr ? handle->held->lost() : stopped();
 }
 
-std::optional<Duration> Lock::wanted() const noexcept {
+std::optional<Wanted> Lock::wanted() const noexcept {
   if (!valid() || grant_->fork_guard.forked()) return std::nullopt;
   return grant_->core->wanted(*grant_->held);
 }

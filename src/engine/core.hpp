@@ -117,7 +117,7 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   void update_metadata(const std::shared_ptr<engine::Lease>& held, std::string_view metadata, Keep keep);
   // Who waits for the name, in this process and as of the last renewal in others.
-  std::optional<Duration> wanted(const engine::Lease& held) const;
+  std::optional<Wanted> wanted(const engine::Lease& held) const;
   std::stop_token asked(const std::shared_ptr<engine::Lease>& held);
 
   // In a caller's transaction. With `lease` a lease begins with its commit; without, the lock lasts as long as it does,

@@ -30,6 +30,12 @@ LastRun last_run_of(const Answer& answer, std::size_t row, bool has_owner) {
 
 }  // namespace
 
+Mode mode_of(std::string_view word) {
+  for (const Mode mode : {Mode::shared, Mode::permits})
+    if (to_string(mode) == word) return mode;
+  return Mode::exclusive;
+}
+
 Availability availability_of(const Answer& answer) {
   return {answer.integer(0, 0) != 0,   Duration{answer.integer(0, 1)}, answer.integer(0, 2) != 0,
           answer.text(0, 3),           Duration{answer.integer(0, 4)}, answer.text(0, 5),

@@ -7,8 +7,12 @@
 #include <dlock/holder.hpp>
 
 #include <cstddef>
+#include <string_view>
 
 namespace dlock::store {
+
+// What one asks for, or has held; of a node, and of what is not known: exclusive.
+Mode mode_of(std::string_view word);
 
 // From those of the statements "look" and "look_to_join".
 Availability availability_of(const Answer& answer);

@@ -103,20 +103,20 @@ void Holders::withdraw(std::string_view name, std::string_view owner, Token kept
   drop(name, owner, -number(kept), refused_for, deadline);
 }
 
-std::vector<Renewed> Holders::renew(std::span<const LeaseKey> keys, Deadline deadline) const {
+std::vector<Renewal> Holders::renew(std::span<const LeaseKey> keys, Deadline deadline) const {
   const auto rows = renewal_arguments(keys);
-  std::vector<Renewed> renewed;
+  std::vector<Renewal> renewed;
   on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
     renewed = renewed_many(keys, connection.run_rows(renew_holders_, rows, 4, deadline));
   });
   return renewed;
 }
 
-Renewed Holders::extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) const {
-  auto renewed = Renewed::lost;
+Renewal Holders::extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) const {
+  Renewal renewed = Renewed::lost;
   const std::array<Argument, 5> arguments{key.name, key.owner, number(key.token), lease.count(), at_least.count()};
   ask(extend_holder_, arguments, deadline, [&](const Answer& answer) {
-    if (answer.rows() > 0) renewed = proved(answer.integer(0, 0)) != 0 ? Renewed::wanted : Renewed::yes;
+    if (answer.rows() > 0) renewed = {Renewed::yes, wanted_of(proved(answer.integer(0, 0)))};
   });
   return renewed;
 }

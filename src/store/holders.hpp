@@ -35,8 +35,8 @@ class Holders {
   // Drops whatever the owner has, which is not granted the name any more for as long as a late attempt may take.
   // But what is `kept`.
   void withdraw(std::string_view name, std::string_view owner, Token kept, Deadline deadline) const;
-  std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) const;
-  Renewed extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) const;
+  std::vector<Renewal> renew(std::span<const LeaseKey> keys, Deadline deadline) const;
+  Renewal extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) const;
   bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) const;
   // The mode in which it is held. Empty: it is not `from`'s any more.
   std::optional<Mode> adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) const;

@@ -1,6 +1,7 @@
 // Reads the history of the locks, and cuts off its old end.
 #include "store/lock_history.hpp"
 
+#include "store/holder_rows.hpp"
 #include "types/failure.hpp"
 
 #include <fmt/format.h>
@@ -13,12 +14,6 @@
 
 namespace dlock::store {
 namespace {
-
-Mode mode_of(std::string_view word) {
-  for (const Mode mode : {Mode::shared, Mode::permits})
-    if (to_string(mode) == word) return mode;
-  return Mode::exclusive;  // also of a node
-}
 
 Outcome outcome_of(std::string_view word) {
   for (const Outcome outcome : {Outcome::released, Outcome::expired, Outcome::forced, Outcome::taken_over})

@@ -12,6 +12,7 @@
 #include <dlock/options.hpp>
 #include <dlock/token.hpp>
 #include <dlock/transaction.hpp>
+#include <dlock/waiter.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -59,9 +60,18 @@ struct Left {
 
 enum class Renewed {
   yes,
-  wanted,         // yes, and somebody else waits for the name, as far as the database shows it
   not_known_yet,  // still this key's, but its row is locked elsewhere: keep trying
   lost,
+};
+
+// What a renewal has answered.
+struct Renewal {
+  Renewed outcome = Renewed::lost;
+  std::optional<Wanted> wanted{};  // of others who wait for the name, as far as the database shows it
+
+  Renewal(Renewed what, std::optional<Wanted> by_whom = {}) noexcept : outcome(what), wanted(by_whom) {}
+  friend bool operator==(const Renewal& one, Renewed outcome) noexcept { return one.outcome == outcome; }
+  friend bool operator==(const Renewal&, const Renewal&) = default;
 };
 
 // When a name could be taken.
@@ -162,7 +172,7 @@ class LockTable {
   // remembers that this owner is not to be granted it any more.
   virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline, Mode mode = Mode::exclusive,
                         Token kept = {}) = 0;
-  virtual std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) = 0;
+  virtual std::vector<Renewal> renew(std::span<const LeaseKey> keys, Deadline deadline) = 0;
   // Whether leases linger in this table: those of some engine do, or did. `tell`: those of the asker will.
   virtual bool lingering(bool /*tell*/, Deadline) { return false; }
   // Whether each row is still the key's, and whether somebody waits for it. The keys are in the order of names. Writes
@@ -172,7 +182,7 @@ class LockTable {
   }
   // Gives a lease a new length: it ends that long from now at the earliest, and unless `at_least` is 0 nobody else has the
   // name for so long from now. Never not_known_yet.
-  virtual Renewed extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) = 0;
+  virtual Renewal extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) = 0;
   // Writes metadata into the row of a grant, and keeps it in the row beyond that if asked to. False: it is not this key's
   // any more.
   virtual bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) = 0;

@@ -9,12 +9,18 @@
 namespace dlock::store {
 namespace {
 
-Renewed outcome(std::int64_t number) {
+Renewal renewal_of(std::int64_t number) {
   if (number == 0) return Renewed::not_known_yet;
-  return number == 1 ? Renewed::yes : Renewed::wanted;
+  return {Renewed::yes, wanted_of(number - 1)};
 }
 
 }  // namespace
+
+std::optional<Wanted> wanted_of(std::int64_t number) {
+  if (number <= 0) return std::nullopt;
+  const auto kind = number % 4;
+  return Wanted{Duration{number / 4}, kind == 1 ? Mode::shared : kind == 2 ? Mode::permits : Mode::exclusive};
+}
 
 std::vector<Argument> renewal_arguments(std::span<const LeaseKey> keys) {
   std::vector<Argument> rows;
@@ -26,32 +32,32 @@ std::vector<Argument> renewal_arguments(std::span<const LeaseKey> keys) {
   return rows;
 }
 
-std::vector<Renewed> renewed_many(std::span<const LeaseKey> keys, const Answer& answer) {
-  std::unordered_map<std::string_view, Renewed> by_owner(answer.rows());
+std::vector<Renewal> renewed_many(std::span<const LeaseKey> keys, const Answer& answer) {
+  std::unordered_map<std::string_view, Renewal> by_owner(answer.rows());
   for (std::size_t row = 0; row < answer.rows(); ++row)
-    by_owner.emplace(answer.text(row, 0), outcome(answer.integer(row, 1)));
-  std::vector<Renewed> renewed;
+    by_owner.emplace(answer.text(row, 0), renewal_of(answer.integer(row, 1)));
+  std::vector<Renewal> renewed;
   renewed.reserve(keys.size());
   for (const auto& key : keys) {
     const auto found = by_owner.find(key.owner);
-    renewed.push_back(found == by_owner.end() ? Renewed::lost : found->second);
+    renewed.push_back(found == by_owner.end() ? Renewal(Renewed::lost) : found->second);
   }
   return renewed;
 }
 
-std::vector<Renewed> renew_each(std::span<const LeaseKey> keys, const RenewalKinds& kinds) {
+std::vector<Renewal> renew_each(std::span<const LeaseKey> keys, const RenewalKinds& kinds) {
   std::vector<LeaseKey> plain, shared;
   plain.reserve(keys.size());
   for (const auto& key : keys) (key.mode == Mode::exclusive ? plain : shared).push_back(key);
-  const auto exclusive = plain.empty() ? std::vector<Renewed>{} : kinds.plain(plain);
+  const auto exclusive = plain.empty() ? std::vector<Renewal>{} : kinds.plain(plain);
   if (shared.empty()) return exclusive;
-  std::vector<Renewed> together(shared.size(), Renewed::not_known_yet);
+  std::vector<Renewal> together(shared.size(), Renewed::not_known_yet);
   try {
     together = kinds.shared(shared);
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::locked && exclusive.empty()) throw;
   }
-  std::vector<Renewed> all;
+  std::vector<Renewal> all;
   all.reserve(keys.size());
   auto next = exclusive.begin();
   auto next_shared = together.cbegin();
@@ -59,9 +65,9 @@ std::vector<Renewed> renew_each(std::span<const LeaseKey> keys, const RenewalKin
   return all;
 }
 
-Renewed renewed_one(const Answer& answer) {
+Renewal renewed_one(const Answer& answer) {
   if (answer.affected == 0) return Renewed::lost;
-  return answer.rows() > 0 && answer.integer(0, 0) != 0 ? Renewed::wanted : Renewed::yes;
+  return {Renewed::yes, answer.rows() > 0 ? wanted_of(answer.integer(0, 0)) : std::nullopt};
 }
 
 }  // namespace dlock::store

@@ -128,12 +128,12 @@ class SqlLockTable final : public LockTable {
   }
 
   // The exclusive leases in one statement, and those of several in another.
-  std::vector<Renewed> renew(std::span<const LeaseKey> keys, Deadline deadline) override {
+  std::vector<Renewal> renew(std::span<const LeaseKey> keys, Deadline deadline) override {
     return renew_each(keys, {[&](auto plain) { return renew_plain(plain, deadline); },
                              [&](auto shared) { return holders_->renew(shared, deadline); }});
   }
 
-  Renewed extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) override {
+  Renewal extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) override {
     if (key.mode != Mode::exclusive) return holders_->extend(key, lease, at_least, deadline);
     return asked(ask_->extend, {key.name, key.owner, number(key.token), lease.count(), at_least.count()}, deadline,
                  renewed_one);
@@ -353,7 +353,7 @@ class SqlLockTable final : public LockTable {
     return deadline.no_later_than(later(BootClock::now(), connect_timeout_));
   }
 
-  std::vector<Renewed> renew_plain(std::span<const LeaseKey> keys, Deadline deadline) {
+  std::vector<Renewal> renew_plain(std::span<const LeaseKey> keys, Deadline deadline) {
     const auto rows = renewal_arguments(keys);
     return on_connection(
         deadline,

@@ -1,6 +1,8 @@
 // Which named statement answers which question about those who wait, and how its answer reads.
 #include "store/sql_waiter_table.hpp"
 
+#include "store/holder_rows.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 #include <unordered_set>
@@ -19,7 +21,9 @@ std::string_view word(Wait::Mode mode) {
 }
 
 // As it is written: 0 is for ever.
-std::int64_t wants(const Wait& wait) { return wait.wants ? std::max<std::int64_t>(1, wait.wants->count()) : 0; }
+std::int64_t patience(const Wait& wait) {
+  return wait.patience ? std::max<std::int64_t>(1, wait.patience->count()) : 0;
+}
 
 }  // namespace
 
@@ -27,8 +31,9 @@ SqlWaiterTable::SqlWaiterTable(const dialects::Statements& all, OnConnection on_
     : on_connection_(std::move(on_connection)),
       want_(all.at("want", {"name", "mark"})),
       unwant_(all.at("unwant", {"name"})),
-      draw_(all.at("draw", {"name", "owner", "node", "label", "actor", "mode", "ttl", "wants"})),
-      enroll_(all.at("enroll", {"name", "owner", "node", "label", "actor", "mode", "ttl", "wants"})),
+      draw_(all.at("draw", {"name", "owner", "node", "label", "actor", "mode", "wants", "waited", "ttl", "patience"})),
+      enroll_(
+          all.at("enroll", {"name", "owner", "node", "label", "actor", "mode", "wants", "waited", "ttl", "patience"})),
       renew_waiters_(all.at("renew_waiters", {"name", "owner", "ttl"})),
       discard_(all.at("discard", {"name", "owner"})),
       dead_waiters_(all.at("dead_waiters", {"limit"})),
@@ -65,7 +70,9 @@ void SqlWaiterTable::unwant(std::string_view name, Deadline deadline) { post(unw
 
 std::int64_t SqlWaiterTable::draw(const Wait& wait, Deadline deadline) {
   std::int64_t ticket = 0;
-  ask(draw_, {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.mode), wait.ttl.count(), wants(wait)},
+  ask(draw_,
+      {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.mode), to_string(wait.wants),
+       wait.waited.count(), wait.ttl.count(), patience(wait)},
       deadline, [&](const Answer& answer) {
         if (answer.rows() > 0) ticket = answer.integer(0, 0);
       });
@@ -81,7 +88,8 @@ std::int64_t SqlWaiterTable::draw(const Wait& wait, Deadline deadline) {
 
 void SqlWaiterTable::enroll(const Wait& wait, Deadline deadline) {
   post(enroll_,
-       {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.mode), wait.ttl.count(), wants(wait)},
+       {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.mode), to_string(wait.wants),
+        wait.waited.count(), wait.ttl.count(), patience(wait)},
        deadline);
 }
 
@@ -171,6 +179,7 @@ std::vector<Waiter> SqlWaiterTable::waiters(std::string_view prefix, Deadline de
       waiter.holder_actor = answer.text(row, 10);
       waiter.holder_label = answer.text(row, 11);
       waiter.holder_token = Token{answer.integer(row, 12)};
+      waiter.mode = mode_of(answer.text(row, 13));
       found.push_back(std::move(waiter));
     }
   });

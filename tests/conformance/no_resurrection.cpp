@@ -12,7 +12,7 @@ namespace {
 
 Deadline soon() { return later(BootClock::now(), 10s); }
 
-store::Renewed renew(store::LockTable& table, const store::LeaseKey& claim) {
+store::Renewal renew(store::LockTable& table, const store::LeaseKey& claim) {
   return table.renew({&claim, 1}, soon()).at(0);
 }
 
@@ -119,5 +119,5 @@ TEST_CASE("of a batch of renewals each is answered for itself") {
   REQUIRE(next);
   using store::Renewed;
   CHECK(table->renew(claims, soon()) ==
-        std::vector<Renewed>{Renewed::lost, Renewed::yes, Renewed::lost, Renewed::lost});
+        std::vector<store::Renewal>{Renewed::lost, Renewed::yes, Renewed::lost, Renewed::lost});
 }

@@ -26,7 +26,7 @@ struct Sender {
     const auto one = claim(token);
     return table->release(one, soon());
   }
-  store::Renewed renew(Token token, Duration lease = 30s) {
+  store::Renewal renew(Token token, Duration lease = 30s) {
     const auto one = claim(token, lease);
     return table->renew({&one, 1}, soon()).at(0);
   }

@@ -384,6 +384,20 @@ AND w.expires_at >
 -- to:
 AND w.name <> '' OR 0 >
 
+-- mutant: wanted_mode_forgotten
+-- statement: renew
+-- from:
+WHEN 'shared' THEN 1
+-- to:
+WHEN 'shared' THEN 3
+
+-- mutant: wanted_since_forgotten
+-- statement: renew
+-- from:
+GREATEST(0, MAX(
+-- to:
+LEAST(0, MAX(
+
 -- mutant: guard_refuses_equal
 -- statement: guard_make
 -- from:

@@ -378,6 +378,20 @@ AND w.expires_at >
 -- to:
 AND w.name <> '' OR 0 >
 
+-- mutant: wanted_mode_forgotten
+-- statement: renew
+-- from:
+WHEN 'shared' THEN 1
+-- to:
+WHEN 'shared' THEN 3
+
+-- mutant: wanted_since_forgotten
+-- statement: renew
+-- from:
+greatest(0, max(
+-- to:
+least(0, max(
+
 -- mutant: guard_refuses_equal
 -- statement: guard_make
 -- from:

@@ -264,6 +264,20 @@ AND w.expires_at >
 -- to:
 AND w.name <> '' OR 0 >
 
+-- mutant: wanted_mode_forgotten
+-- statement: renew
+-- from:
+WHEN 'shared' THEN 1
+-- to:
+WHEN 'shared' THEN 3
+
+-- mutant: wanted_since_forgotten
+-- statement: renew
+-- from:
+max(0, max(
+-- to:
+min(0, max(
+
 -- mutant: guard_refuses_equal
 -- statement: guard_make
 -- from:

@@ -72,6 +72,12 @@ class Hand {
     return *this;
   }
 
+  // As one that called so long ago.
+  Hand& having_waited(Duration waited) {
+    waited_ = waited;
+    return *this;
+  }
+
   std::int64_t draw(Duration ttl = std::chrono::hours{1}) {
     return ticket_ = patiently([&] { return table_.waiting().draw(wait(store::Wait::Mode::fifo, ttl), soon()); });
   }
@@ -129,7 +135,7 @@ class Hand {
 
  private:
   store::Wait wait(store::Wait::Mode mode, Duration ttl) const {
-    return {name_.text(), owner_, "node", "label", actor_, mode, ttl};
+    return {name_.text(), owner_, "node", "label", actor_, mode, ttl, {}, mode_, waited_};
   }
   store::AcquireRequest ask(std::int64_t ticket, Duration at_least) const {
     store::AcquireRequest ask{name_, owner_, "node", "label", actor_, std::chrono::hours{1}, at_least, "meta"};
@@ -155,6 +161,7 @@ class Hand {
   std::string owner_, actor_;
   std::int64_t ticket_ = 0, permits_ = 1, limit_ = 0;
   Token token_{};
+  Duration waited_{};
   Mode mode_ = Mode::exclusive;
 };
 

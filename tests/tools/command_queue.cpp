@@ -126,6 +126,8 @@ TEST_CASE("graph shows each of those who hold a name together, and nobody who ho
   const auto json = Json::parse(dlock_tool(database.url(), {"graph", "--format", "json"}).out);
   REQUIRE(json["waiters"].size() == 2);
   for (const auto& waiter : json["waiters"].elements()) CHECK(waiter["holder"].is_null());
+  CHECK(json["waiters"][0]["mode"] == "exclusive");
+  CHECK(json["waiters"][1]["mode"] == "permits");
   REQUIRE(json["holders"].size() == 6);
   for (std::size_t i = 0; i < 4; ++i) {
     const auto& holder = json["holders"][i];
@@ -150,6 +152,7 @@ TEST_CASE("graph shows each of those who hold a name together, and nobody who ho
   CHECK_MESSAGE(text.says("held by " + named("p1", permits[0], ", 2 permits") + ", " + named("p2", permits[1]) + "\n"),
                 text.out);
   CHECK_FALSE(text.says("nobody waits for this one"));
+  CHECK_MESSAGE(text.says("asker waits for \"seats\" for permits for "), text.out);
   const auto dot = dlock_tool(database.url(), {"graph", "--dot"});
   for (const std::string label : {"r1", "r4", "p1", "p2", "writer", "asker"})
     CHECK_MESSAGE(dot.says("[label=\"" + label + "\"]"), dot.out);

@@ -123,6 +123,14 @@ std::string holder_in_words(const WaitGraph& graph, const Waiter& waiter) {
   return fmt::format("held by {}{}", joined(some, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
+std::string_view asked_for(const Waiter& waiter) {
+  switch (waiter.mode) {
+    case Mode::shared: return " as a reader";
+    case Mode::permits: return " for permits";
+    default: return "";
+  }
+}
+
 }  // namespace
 
 WaitGraph::WaitGraph(std::vector<Waiter> all_waiters, std::vector<Sharer> all_sharers)
@@ -140,8 +148,8 @@ const std::vector<Sharer>& WaitGraph::together(const Waiter& waiter) const {
 }
 
 std::string in_words(const Waiter& waiter) {
-  return fmt::format("{} waits for {}{}{} for {}", printable(who(waiter.label, waiter.node)), in_quotes(waiter.name),
-                     waiter.in_transaction ? " in a transaction" : "",
+  return fmt::format("{} waits for {}{}{}{} for {}", printable(who(waiter.label, waiter.node)), in_quotes(waiter.name),
+                     asked_for(waiter), waiter.in_transaction ? " in a transaction" : "",
                      waiter.ticket != 0 ? fmt::format(" in turn (ticket {})", waiter.ticket) : "",
                      shown(waiter.waited));
 }
@@ -226,6 +234,7 @@ Json as_json(const Waiter& waiter) {
                             {"owner", waiter.owner},
                             {"label", waiter.label},
                             {"actor", waiter.actor},
+                            {"mode", to_string(waiter.mode)},
                             {"ticket", nullptr},
                             {"in_transaction", waiter.in_transaction},
                             {"waited_us", waiter.waited.count()},

@@ -159,7 +159,8 @@ SELECT CASE WHEN :refused > 0 AND NOT EXISTS (SELECT 1 FROM {{lock}} f WHERE f.n
 
 -- name: renew_holders(name, owner, token, lease) -> matched
 -- As renew, with the holders as a list of tuples at /*rows*/. The gate is locked with the holder; one that is locked
--- elsewhere is skipped.
+-- elsewhere is skipped. What is told of those who wait is the same for all holders of a name, and is read once: who holds it
+-- waits no more.
 SET @dlock_now = {{now}};
 START TRANSACTION;
 INSERT INTO {{holder}}
@@ -175,10 +176,15 @@ UPDATE {{lock}} l
 COMMIT;
 SELECT h.owner,
        IF(h.expires_at >= @dlock_now + :lease AND l.expires_at >= h.expires_at,
-          1 + EXISTS (SELECT 1 FROM {{waiter}} w
-                       WHERE w.name = h.name AND w.owner <> h.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
-                         AND w.expires_at > @dlock_now), 0)
+          1 + COALESCE(q.said, 0), 0)
   FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
+       LEFT JOIN (SELECT w.name, GREATEST(0, MAX(@dlock_now - w.since)) * 4
+                                 + MAX(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END) AS said
+                    FROM {{waiter}} w JOIN {{lock}} g ON g.name = w.name
+                         LEFT JOIN {{holder}} m ON m.name = w.name AND m.owner = w.owner AND m.gate = g.owner
+                   WHERE w.name IN (/*rows 1*/) AND m.owner IS NULL AND (w.ticket = 0 OR w.ticket > g.served_ticket)
+                     AND w.expires_at > @dlock_now
+                   GROUP BY w.name) q ON q.name = h.name
  WHERE (h.name, h.owner, h.token) IN (/*rows*/);
 
 -- name: extend_holder(name, owner, token, lease, at_least) -> packet matched
@@ -197,9 +203,12 @@ UPDATE {{lock}} l JOIN {{holder}} h ON h.name = l.name AND h.gate = l.owner
 COMMIT;
 SELECT IF(l.expires_at >= h.expires_at AND h.expires_at >= @dlock_now + :lease AND h.lease_us = :lease
           AND (:at_least = 0 OR IF(l.mode = 'node', l.reopens_at, h.reopens_at) >= @dlock_now + :at_least),
-          EXISTS (SELECT 1 FROM {{waiter}} w
-                WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
-                  AND w.expires_at > {{now}}), -1)
+          COALESCE((SELECT GREATEST(0, MAX({{now}} - w.since)) * 4
+                           + MAX(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
+                      FROM {{waiter}} w
+                     WHERE w.name = :name AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND NOT EXISTS (
+                           SELECT 1 FROM {{holder}} m WHERE m.name = w.name AND m.owner = w.owner AND m.gate = l.owner)
+                       AND w.expires_at > {{now}}), 0), -1)
   FROM {{holder}} h JOIN {{lock}} l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 

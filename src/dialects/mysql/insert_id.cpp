@@ -6,7 +6,7 @@ namespace dlock::dialects::mysql {
 // What a trigger on the table does hides the id from the client, and not from the session. So it is asked for: by a
 // statement of its own where the session is this connection's, and else in the text of the statement (insert_id_too).
 // Whatever changes a row, or finds it as it is to be, sets the id, so that it is never that of an earlier statement; 0
-// says that it was in vain, and where it tells whether somebody waits it is 1 or 2.
+// says that it was in vain, and where it tells of those who wait it is one more than that.
 void ServerConnection::tell_insert_id(bool wanted, Deadline deadline) {
   const auto affected = answer_.affected;
   if (affected == 0) {

@@ -130,9 +130,10 @@ ON DUPLICATE KEY UPDATE
 -- One packet of several statements, with the leases as a list of tuples at /*rows*/, and again for each length. The
 -- INSERT reads existing rows and locks them, skipping those that are locked elsewhere, so it can neither wait for a row
 -- nor bring one back. What is renewed is told by its end, whoever has written that. The end always moves: a cluster
--- sends on no update that changes nothing, and so could not refuse it. The answer: 0 not renewed, 1 renewed, 2 renewed
--- and wanted. What tells that are the rows of those who wait, and not the mark on the lock's row, which outlives the
--- wait of who made it: that may be who holds the lock now.
+-- sends on no update that changes nothing, and so could not refuse it. The answer: 0 not renewed, 1 renewed, and
+-- of a name that others wait for one more than 4 times the microseconds that the first of them has waited, and 1 if they
+-- all want to share it, 2 if they want its permits, 3 if one wants it alone. What tells that are the rows of those who
+-- wait, and not the mark on the lock's row, which outlives the wait of who made it: that may be who holds it now.
 SET @dlock_now = {{now}};
 INSERT INTO {{lock}}
 SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER BY r.name FOR UPDATE SKIP LOCKED
@@ -142,9 +143,11 @@ ON DUPLICATE KEY UPDATE
                   {{lock}}.expires_at);
 SELECT r.owner,
        IF(r.expires_at >= @dlock_now + :lease,
-          1 + EXISTS (SELECT 1 FROM {{waiter}} w
-                       WHERE w.name = r.name AND w.owner <> r.owner AND (w.ticket = 0 OR w.ticket > r.served_ticket)
-                         AND w.expires_at > @dlock_now), 0)
+          1 + COALESCE((SELECT GREATEST(0, MAX(@dlock_now - w.since)) * 4
+                               + MAX(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
+                          FROM {{waiter}} w
+                         WHERE w.name = r.name AND w.owner <> r.owner AND (w.ticket = 0 OR w.ticket > r.served_ticket)
+                           AND w.expires_at > @dlock_now), 0), 0)
   FROM {{lock}} r
  WHERE (r.name, r.owner, r.token) IN (/*rows*/);
 
@@ -154,10 +157,12 @@ UPDATE {{lock}}
    SET lease_us = :lease,
        reopens_at = IF(:at_least = 0, reopens_at, GREATEST(reopens_at, {{now}} + :at_least)),
        expires_at = GREATEST(expires_at + 1, {{now}} + :lease)
-                    + 0 * LAST_INSERT_ID(1 + EXISTS (SELECT 1 FROM {{waiter}} w
-                                            WHERE w.name = :name AND w.owner <> :owner
-                                              AND (w.ticket = 0 OR w.ticket > {{lock}}.served_ticket)
-                                              AND w.expires_at > {{now}}))
+                    + 0 * LAST_INSERT_ID(1 + COALESCE((
+                        SELECT GREATEST(0, MAX({{now}} - w.since)) * 4
+                               + MAX(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
+                          FROM {{waiter}} w
+                         WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > {{lock}}.served_ticket)
+                           AND w.expires_at > {{now}}), 0))
  WHERE name = :name AND owner = :owner AND token = :token;
 
 -- name: update_metadata(name, owner, token, meta, keep) -> matched

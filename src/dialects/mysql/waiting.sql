@@ -13,7 +13,7 @@ UPDATE {{lock}} SET wanted_until = 0
  WHERE name = :name AND wanted_until > 0
    AND NOT EXISTS (SELECT 1 FROM {{waiter}} w WHERE w.name = :name AND w.expires_at > {{now}});
 
--- name: draw(name, owner, node, label, actor, mode, ttl, wants) -> packet
+-- name: draw(name, owner, node, label, actor, mode, wants, waited, ttl, patience) -> packet
 -- One packet of several statements. The number is drawn and the waiter's row written while the lock's row is locked: in
 -- one transaction, so that whoever has a ticket sees all smaller ones. Above those that are left from before the lock's
 -- row was made. LAST_INSERT_ID() carries the number from one statement to the next; 0: none was drawn.
@@ -40,28 +40,28 @@ SELECT :name, f.token + 1, {{now}},
 ON DUPLICATE KEY UPDATE
   next_ticket = LAST_INSERT_ID(GREATEST({{lock}}.next_ticket + 1, VALUES(next_ticket))),
   wanted_until = GREATEST({{lock}}.wanted_until, VALUES(wanted_until));
-INSERT INTO {{waiter}} (name, owner, node, label, actor, mode, ticket, since, expires_at, wants_until)
-SELECT :name, :owner, :node, :label, :actor, :mode, LAST_INSERT_ID(),
-       {{now}},
+INSERT INTO {{waiter}} (name, owner, node, label, actor, mode, wants, ticket, since, expires_at, wants_until)
+SELECT :name, :owner, :node, :label, :actor, :mode, :wants, LAST_INSERT_ID(),
+       {{now}} - :waited,
        {{now}} + :ttl,
-       IF(:wants = 0, 0, {{now}} + :wants)
+       IF(:patience = 0, 0, {{now}} + :patience)
   FROM {{lock}} f
  WHERE f.name = '' AND LAST_INSERT_ID() > 0 /*M! AND @@in_transaction = 1 */
 ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALUES(actor), mode = VALUES(mode),
-  ticket = VALUES(ticket), expires_at = VALUES(expires_at), wants_until = VALUES(wants_until);
+  wants = VALUES(wants), ticket = VALUES(ticket), expires_at = VALUES(expires_at), wants_until = VALUES(wants_until);
 COMMIT;
 SELECT COALESCE((SELECT w.ticket FROM {{waiter}} w LEFT JOIN {{lock}} l ON l.name = w.name
                   WHERE w.name = :name AND w.owner = :owner AND w.ticket > COALESCE(l.served_ticket, 0)
                     AND w.expires_at > {{now}}), -1)
   FROM {{lock}} f WHERE f.name = '';
 
--- name: enroll(name, owner, node, label, actor, mode, ttl, wants)
+-- name: enroll(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
 -- However late it arrives, a ticket that its owner has drawn meanwhile stays, and the dead stay dead.
-INSERT INTO {{waiter}} (name, owner, node, label, actor, mode, ticket, since, expires_at, wants_until)
-VALUES (:name, :owner, :node, :label, :actor, :mode, 0, {{now}},
+INSERT INTO {{waiter}} (name, owner, node, label, actor, mode, wants, ticket, since, expires_at, wants_until)
+VALUES (:name, :owner, :node, :label, :actor, :mode, :wants, 0, {{now}} - :waited,
         {{now}} + :ttl,
-        IF(:wants = 0, 0, {{now}} + :wants))
-ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALUES(actor),
+        IF(:patience = 0, 0, {{now}} + :patience))
+ON DUPLICATE KEY UPDATE node = VALUES(node), label = VALUES(label), actor = VALUES(actor), wants = VALUES(wants),
   expires_at = IF({{waiter}}.ticket = 0, GREATEST({{waiter}}.expires_at, VALUES(expires_at)), {{waiter}}.expires_at),
   wants_until = VALUES(wants_until);
 
@@ -151,7 +151,7 @@ SELECT h.name, h.waiter, h.waiter_label, h.ticket, h.since, h.owner, h.actor, h.
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket,
        {{now}} - w.since,
        IF(w.wants_until = 0, -1, GREATEST(0, w.wants_until - {{now}})),
-       COALESCE(h.node, ''), COALESCE(h.actor, ''), COALESCE(h.label, ''), COALESCE(h.token, 0)
+       COALESCE(h.node, ''), COALESCE(h.actor, ''), COALESCE(h.label, ''), COALESCE(h.token, 0), w.wants
   FROM {{waiter}} w
        LEFT JOIN {{lock}} l ON l.name = w.name
        LEFT JOIN {{lock}} h ON h.name = w.name AND h.owner IS NOT NULL

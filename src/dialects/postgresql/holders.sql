@@ -143,6 +143,7 @@ SELECT (SELECT count(*) FROM mine AS m JOIN gate AS g ON g.name = m.name),
 
 -- name: renew_holders(name, owner, token, lease)
 -- As renew, an element a holder. The gate is locked before the holders are; one that is locked elsewhere is skipped.
+-- What is told of those who wait is the same for all holders of a name, and is read once: who holds it waits no more.
 WITH wanted AS MATERIALIZED (
   SELECT w.name, w.owner, w.token, w.lease
     FROM unnest(:name::text[], :owner::text[], :token::bigint[], :lease::bigint[]) AS w (name, owner, token, lease)),
@@ -156,12 +157,18 @@ renewed AS (
   RETURNING h.name, h.owner, greatest(h.expires_at, h.reopens_at) AS until),
 raised AS (
   UPDATE {{lock}} AS l SET expires_at = greatest(l.expires_at, r.until)
-    FROM (SELECT name, max(until) AS until FROM renewed GROUP BY name) AS r WHERE l.name = r.name)
-SELECT r.owner,
-       1 + EXISTS (SELECT FROM {{waiter}} AS w
-                    WHERE w.name = r.name AND w.owner <> r.owner AND (w.ticket = 0 OR w.ticket > g.served_ticket)
-                      AND w.expires_at > {{now}})::int::bigint
-  FROM renewed AS r JOIN gates AS g ON g.name = r.name
+    FROM (SELECT name, max(until) AS until FROM renewed GROUP BY name) AS r WHERE l.name = r.name),
+waiting AS MATERIALIZED (
+  SELECT g.name,
+         (SELECT greatest(0, max({{now}} - w.since)) * 4
+                 + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
+            FROM {{waiter}} AS w
+           WHERE w.name = g.name AND (w.ticket = 0 OR w.ticket > g.served_ticket)
+             AND w.expires_at > {{now}}
+             AND (SELECT m.owner FROM {{holder}} AS m
+                   WHERE m.name = w.name AND m.owner = w.owner AND m.gate = g.owner) IS NULL) AS said
+    FROM gates AS g)
+SELECT r.owner, 1 + coalesce(w.said, 0) FROM renewed AS r JOIN waiting AS w ON w.name = r.name
 UNION ALL
 SELECT h.owner, 0::bigint
   FROM {{holder}} AS h JOIN wanted AS w ON h.name = w.name AND h.owner = w.owner AND h.token = w.token
@@ -184,9 +191,12 @@ raised AS (
          reopens_at = CASE WHEN :at_least::bigint = 0 OR l.mode <> 'node' THEN l.reopens_at
                            ELSE greatest(l.reopens_at, {{now}} + :at_least::bigint) END
     FROM extended AS e WHERE l.name = e.name)
-SELECT EXISTS (SELECT FROM {{waiter}} AS w
-                WHERE w.name = g.name AND w.owner <> :owner::text AND (w.ticket = 0 OR w.ticket > g.served_ticket)
-                  AND w.expires_at > {{now}})::int::bigint
+SELECT coalesce((SELECT greatest(0, max({{now}} - w.since)) * 4
+                        + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
+                   FROM {{waiter}} AS w
+                  WHERE w.name = g.name AND (w.ticket = 0 OR w.ticket > g.served_ticket) AND NOT EXISTS (
+                        SELECT FROM {{holder}} AS m WHERE m.name = w.name AND m.owner = w.owner AND m.gate = g.owner)
+                    AND w.expires_at > {{now}}), 0)
   FROM extended AS e JOIN gate AS g ON g.name = e.name;
 
 -- name: update_holder_metadata(name, owner, token, meta, keep)

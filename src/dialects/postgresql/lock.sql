@@ -102,8 +102,9 @@ RETURNING CASE WHEN l.wanted_until <= {{now}} THEN 0 ELSE
 -- name: renew(name, owner, token, lease)
 -- Every argument is an array, an element a lease. A row that is locked elsewhere is skipped, and told from a lost one
 -- by what the snapshot shows of it. An update, never an upsert: a released row stays released. The answer: 0 skipped,
--- 1 renewed, 2 renewed and wanted. What tells that are the rows of those who wait, and not the mark on the lock's row,
--- which outlives the wait of who made it: that may be who holds the lock now.
+-- 1 renewed, and of a name that others wait for one more than 4 times the microseconds that the first of them has waited,
+-- and 1 if they all want to share it, 2 if they want its permits, 3 if one wants it alone. What tells that are the rows of
+-- those who wait, and not the mark on the lock's row, which outlives the wait of who made it: that may be who holds it now.
 WITH wanted AS MATERIALIZED (
   SELECT w.name, w.owner, w.token, w.lease
     FROM unnest(:name::text[], :owner::text[], :token::bigint[], :lease::bigint[]) AS w (name, owner, token, lease)),
@@ -115,9 +116,11 @@ renewed AS (
      SET expires_at = greatest(l.expires_at, {{now}} + mine.lease)
     FROM mine WHERE l.name = mine.name RETURNING l.name, l.owner, l.served_ticket)
 SELECT r.owner,
-       1 + EXISTS (SELECT FROM {{waiter}} AS w
-                    WHERE w.name = r.name AND w.owner <> r.owner AND (w.ticket = 0 OR w.ticket > r.served_ticket)
-                      AND w.expires_at > {{now}})::int::bigint
+       1 + coalesce((SELECT greatest(0, max({{now}} - w.since)) * 4
+                            + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
+                       FROM {{waiter}} AS w
+                      WHERE w.name = r.name AND w.owner <> r.owner AND (w.ticket = 0 OR w.ticket > r.served_ticket)
+                        AND w.expires_at > {{now}}), 0)
   FROM renewed AS r
 UNION ALL
 SELECT l.owner, 0::bigint
@@ -125,7 +128,7 @@ SELECT l.owner, 0::bigint
  WHERE l.owner NOT IN (SELECT owner FROM renewed);
 
 -- name: extend(name, owner, token, lease, at_least)
--- Answers whether the name is wanted, as a renewal does.
+-- Answers what a renewal does of those who wait, or 0.
 -- Within its at-least time a name is nobody else's; :at_least, unless it is 0, moves that on, and never back.
 UPDATE {{lock}} AS l
    SET lease_us = :lease::bigint,
@@ -133,9 +136,11 @@ UPDATE {{lock}} AS l
                          ELSE greatest(reopens_at, {{now}} + :at_least::bigint) END,
        expires_at = greatest(expires_at, {{now}} + :lease::bigint)
  WHERE name = :name::text AND owner = :owner::text AND token = :token::bigint
-RETURNING EXISTS (SELECT FROM {{waiter}} AS w
-                   WHERE w.name = l.name AND w.owner <> l.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
-                     AND w.expires_at > {{now}})::int::bigint;
+RETURNING coalesce((SELECT greatest(0, max({{now}} - w.since)) * 4
+                           + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
+                      FROM {{waiter}} AS w
+                     WHERE w.name = l.name AND w.owner <> l.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
+                       AND w.expires_at > {{now}}), 0);
 
 -- name: update_metadata(name, owner, token, meta, keep)
 -- No test of time: as long as nobody took the row, it may be written. What is kept is only written by who holds the name,

@@ -14,7 +14,7 @@ UPDATE {{lock}} AS l SET wanted_until = 0
    AND NOT EXISTS (SELECT FROM {{waiter}} AS w
                     WHERE w.name = :name::text AND w.expires_at > {{now}});
 
--- name: draw(name, owner, node, label, actor, mode, ttl, wants)
+-- name: draw(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
 -- The number is drawn and the waiter's row written while the lock's row is locked: in one transaction, so that whoever
 -- has a ticket sees all smaller ones. Above those that are left from before the lock's row was made.
 WITH n AS MATERIALIZED (SELECT {{now}} AS now),
@@ -31,23 +31,25 @@ drawn AS (
          wanted_until = greatest(l.wanted_until, excluded.wanted_until)
   RETURNING l.next_ticket),
 written AS (
-  INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, ticket, since, expires_at, wants_until)
-  SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, :mode::text, d.next_ticket, n.now,
-         n.now + :ttl::bigint, CASE WHEN :wants::bigint = 0 THEN 0 ELSE n.now + :wants::bigint END
+  INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, wants, ticket, since, expires_at, wants_until)
+  SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, :mode::text, :wants::text, d.next_ticket,
+         n.now - :waited::bigint, n.now + :ttl::bigint,
+         CASE WHEN :patience::bigint = 0 THEN 0 ELSE n.now + :patience::bigint END
     FROM drawn AS d, (SELECT {{now}} AS now OFFSET 0) AS n
   ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
-         mode = excluded.mode, ticket = excluded.ticket, expires_at = excluded.expires_at,
+         mode = excluded.mode, wants = excluded.wants, ticket = excluded.ticket, expires_at = excluded.expires_at,
          wants_until = excluded.wants_until
   RETURNING w.ticket)
 SELECT ticket FROM written UNION ALL SELECT ticket FROM held;
 
--- name: enroll(name, owner, node, label, actor, mode, ttl, wants)
+-- name: enroll(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
 -- However late it arrives, a ticket that its owner has drawn meanwhile stays, and the dead stay dead.
-INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, since, expires_at, wants_until)
-SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, :mode::text, n.now, n.now + :ttl::bigint,
-       CASE WHEN :wants::bigint = 0 THEN 0 ELSE n.now + :wants::bigint END
+INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, wants, since, expires_at, wants_until)
+SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, :mode::text, :wants::text,
+       n.now - :waited::bigint, n.now + :ttl::bigint, CASE WHEN :patience::bigint = 0 THEN 0 ELSE n.now + :patience::bigint END
   FROM (SELECT {{now}} AS now OFFSET 0) AS n
 ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
+       wants = excluded.wants,
        expires_at = CASE WHEN w.ticket = 0 THEN greatest(w.expires_at, excluded.expires_at) ELSE w.expires_at END,
        wants_until = excluded.wants_until;
 
@@ -138,7 +140,7 @@ SELECT w.name, w.owner, w.label, w.ticket, w.since, h.owner, h.actor, h.label, h
 -- name: waiters(prefix)
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, n.now - w.since,
        CASE WHEN w.wants_until = 0 THEN -1 ELSE greatest(0, w.wants_until - n.now) END,
-       coalesce(h.node, ''), coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0)
+       coalesce(h.node, ''), coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0), w.wants
   FROM (SELECT {{now}} AS now OFFSET 0) AS n, {{waiter}} AS w
        LEFT JOIN {{lock}} AS l ON l.name = w.name
        LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL

@@ -125,15 +125,18 @@ SELECT changes() > 0
   FROM {{lock}} AS l WHERE l.name = :name;
 
 -- name: renew_holders(name, owner, token, lease) -> packet
--- As renew, once a holder, all in one transaction; the answer is the owner, and 1, or 2 if somebody waits.
+-- As renew, once a holder, all in one transaction. Who holds the name waits no more, whatever rows it has left.
 UPDATE {{holder}} SET expires_at = max(expires_at, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token AND gate = (SELECT l.owner FROM {{lock}} AS l WHERE l.name = :name);
 UPDATE {{lock}} AS l SET expires_at = max(l.expires_at, h.expires_at) FROM {{holder}} AS h
  WHERE l.name = :name AND h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner;
 SELECT h.owner,
-       1 + EXISTS (SELECT 1 FROM {{waiter}} AS w
-                    WHERE w.name = l.name AND w.owner <> h.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
-                      AND w.expires_at > {{now}})
+       1 + coalesce((SELECT max(0, max({{now}} - w.since)) * 4
+                            + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
+                       FROM {{waiter}} AS w
+                      WHERE w.name = l.name AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND NOT EXISTS (
+                            SELECT 1 FROM {{holder}} AS m WHERE m.name = w.name AND m.owner = w.owner AND m.gate = l.owner)
+                        AND w.expires_at > {{now}}), 0)
   FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 
@@ -150,9 +153,12 @@ UPDATE {{lock}} AS l
                          ELSE max(l.reopens_at, {{now}} + :at_least) END
   FROM {{holder}} AS h
  WHERE l.name = :name AND h.name = l.name AND h.owner = :owner AND h.token = :token AND h.gate = l.owner;
-SELECT EXISTS (SELECT 1 FROM {{waiter}} AS w
-                WHERE w.name = l.name AND w.owner <> h.owner AND (w.ticket = 0 OR w.ticket > l.served_ticket)
-                  AND w.expires_at > {{now}})
+SELECT coalesce((SELECT max(0, max({{now}} - w.since)) * 4
+                        + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
+                   FROM {{waiter}} AS w
+                  WHERE w.name = l.name AND (w.ticket = 0 OR w.ticket > l.served_ticket) AND NOT EXISTS (
+                        SELECT 1 FROM {{holder}} AS m WHERE m.name = w.name AND m.owner = w.owner AND m.gate = l.owner)
+                    AND w.expires_at > {{now}}), 0)
   FROM {{holder}} AS h JOIN {{lock}} AS l ON l.name = h.name AND l.owner = h.gate
  WHERE h.name = :name AND h.owner = :owner AND h.token = :token;
 

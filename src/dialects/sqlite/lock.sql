@@ -65,18 +65,21 @@ ON CONFLICT (name) DO UPDATE SET
 
 -- name: renew(name, owner, token, lease)
 -- Once a row, all rows in one transaction. An update, never an upsert: a released row stays released. The answer: 1
--- renewed, 2 renewed and wanted. What tells that are the rows of those who wait, and not the mark on the lock's row,
--- which outlives the wait of who made it: that may be who holds the lock now.
+-- renewed, and of a name that others wait for one more than 4 times the microseconds that the first of them has waited,
+-- and 1 if they all want to share it, 2 if they want its permits, 3 if one wants it alone. What tells that are the rows of
+-- those who wait, and not the mark on the lock's row, which outlives the wait of who made it: that may be who holds it now.
 UPDATE {{lock}}
    SET expires_at = max(expires_at, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token
 RETURNING owner,
-          1 + EXISTS (SELECT 1 FROM {{waiter}} AS w
-                       WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > served_ticket)
-                         AND w.expires_at > {{now}});
+          1 + coalesce((SELECT max(0, max({{now}} - w.since)) * 4
+                               + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
+                          FROM {{waiter}} AS w
+                         WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > served_ticket)
+                           AND w.expires_at > {{now}}), 0);
 
 -- name: extend(name, owner, token, lease, at_least)
--- Answers whether the name is wanted, as a renewal does.
+-- Answers what a renewal does of those who wait, or 0.
 -- Within its at-least time a name is nobody else's; :at_least, unless it is 0, moves that on, and never back.
 UPDATE {{lock}}
    SET lease_us = :lease,
@@ -84,9 +87,11 @@ UPDATE {{lock}}
                          ELSE max(reopens_at, {{now}} + :at_least) END,
        expires_at = max(expires_at, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token
-RETURNING EXISTS (SELECT 1 FROM {{waiter}} AS w
-                   WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > served_ticket)
-                     AND w.expires_at > {{now}});
+RETURNING coalesce((SELECT max(0, max({{now}} - w.since)) * 4
+                           + max(CASE w.wants WHEN 'shared' THEN 1 WHEN 'permits' THEN 2 ELSE 3 END)
+                      FROM {{waiter}} AS w
+                     WHERE w.name = :name AND w.owner <> :owner AND (w.ticket = 0 OR w.ticket > served_ticket)
+                       AND w.expires_at > {{now}}), 0);
 
 -- name: update_metadata(name, owner, token, meta, keep)
 -- No test of time: as long as nobody took the row, it may be written. What is kept is only written by who holds the name,

@@ -106,7 +106,7 @@ SELECT count(*) FROM main.sqlite_master WHERE :schema = 'main' AND type = 'table
 -- Every column of the tables, so that a missing one is noticed. Nobody waits for the floor row, or holds it by shares.
 SELECT l.token, l.node, l.owner, l.mode, l.acquired_at, l.expires_at, l.reopens_at, l.lease_us, l.meta, l.label, l.actor,
        l.next_ticket, l.served_ticket, l.wanted_until, l.kept, l.ended_token, l.outcome, l.reason,
-       w.owner, w.actor, w.node, w.label, w.mode, w.ticket, w.since, w.expires_at, w.wants_until,
+       w.owner, w.actor, w.node, w.label, w.mode, w.wants, w.ticket, w.since, w.expires_at, w.wants_until,
        h.owner, h.gate, h.token, h.mode, h.permits, h.permit_limit, h.node, h.label, h.actor, h.meta, h.acquired_at, h.expires_at,
        h.reopens_at, h.lease_us
   FROM {{lock}} l LEFT JOIN {{waiter}} w ON w.name = l.name LEFT JOIN {{holder}} h ON h.name = l.name WHERE l.name = '';

@@ -16,7 +16,7 @@ UPDATE {{lock}} SET wanted_until = 0
                           (SELECT {{now}} AS now) AS t
                     WHERE w.name = :name AND w.expires_at > t.now);
 
--- name: draw(name, owner, node, label, actor, mode, ttl, wants) -> packet
+-- name: draw(name, owner, node, label, actor, mode, wants, waited, ttl, patience) -> packet
 -- The number is drawn and the waiter's row written in one transaction, so that whoever has a ticket sees all smaller
 -- ones. Above those that are left from before the lock's row was made.
 INSERT INTO {{lock}} AS l (name, token, expires_at, next_ticket, wanted_until)
@@ -29,22 +29,24 @@ SELECT :name, f.token + 1, t.now,
                       AND w.ticket > coalesce(x.served_ticket, 0))
 ON CONFLICT (name) DO UPDATE SET next_ticket = max(l.next_ticket + 1, excluded.next_ticket),
        wanted_until = max(l.wanted_until, excluded.wanted_until);
-INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, ticket, since, expires_at, wants_until)
-SELECT :name, :owner, :node, :label, :actor, :mode, l.next_ticket, t.now, t.now + :ttl,
-       CASE WHEN :wants = 0 THEN 0 ELSE t.now + :wants END
+INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, wants, ticket, since, expires_at, wants_until)
+SELECT :name, :owner, :node, :label, :actor, :mode, :wants, l.next_ticket, t.now - :waited, t.now + :ttl,
+       CASE WHEN :patience = 0 THEN 0 ELSE t.now + :patience END
   FROM (SELECT {{now}} AS now) AS t, {{lock}} AS l
  WHERE l.name = :name AND changes() > 0
 ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
-       mode = excluded.mode, ticket = excluded.ticket, expires_at = excluded.expires_at, wants_until = excluded.wants_until;
+       mode = excluded.mode, wants = excluded.wants, ticket = excluded.ticket, expires_at = excluded.expires_at, wants_until = excluded.wants_until;
 SELECT ticket FROM {{waiter}} WHERE name = :name AND owner = :owner;
 
--- name: enroll(name, owner, node, label, actor, mode, ttl, wants)
+-- name: enroll(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
 -- However late it arrives, a ticket that its owner has drawn meanwhile stays, and the dead stay dead.
-INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, since, expires_at, wants_until)
-SELECT :name, :owner, :node, :label, :actor, :mode, t.now, t.now + :ttl, CASE WHEN :wants = 0 THEN 0 ELSE t.now + :wants END
+INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, wants, since, expires_at, wants_until)
+SELECT :name, :owner, :node, :label, :actor, :mode, :wants, t.now - :waited, t.now + :ttl,
+       CASE WHEN :patience = 0 THEN 0 ELSE t.now + :patience END
   FROM (SELECT {{now}} AS now) AS t
  WHERE true
 ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.label, actor = excluded.actor,
+       wants = excluded.wants,
        expires_at = CASE WHEN w.ticket = 0 THEN max(w.expires_at, excluded.expires_at) ELSE w.expires_at END,
        wants_until = excluded.wants_until;
 
@@ -128,7 +130,7 @@ SELECT h.name, h.waiter, h.waiter_label, h.ticket, h.since, h.owner, h.actor, h.
 -- name: waiters(prefix)
 SELECT w.name, w.owner, w.actor, w.node, w.label, w.mode, w.ticket, t.now - w.since,
        CASE WHEN w.wants_until = 0 THEN -1 ELSE max(0, w.wants_until - t.now) END,
-       coalesce(h.node, ''), coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0)
+       coalesce(h.node, ''), coalesce(h.actor, ''), coalesce(h.label, ''), coalesce(h.token, 0), w.wants
   FROM (SELECT {{now}} AS now) AS t, {{waiter}} AS w
        LEFT JOIN {{lock}} AS l ON l.name = w.name
        LEFT JOIN {{lock}} AS h ON h.name = w.name AND h.owner IS NOT NULL AND h.expires_at > t.now

@@ -32,20 +32,20 @@ void Core::extend(const std::shared_ptr<Lease>& held, const Extension& wish, Ins
   terms = held->ask_for(terms, wish.only_longer);
   watch(held);
   Instant sent{};
-  const auto renewed = retry(by, [&](Deadline deadline) {
+  const auto renewal = retry(by, [&](Deadline deadline) {
     sent = BootClock::now();
     const auto room = std::chrono::floor<Duration>(held->ends() - sent);  // an attempt that is repeated has less
     return table_->extend(held->pinned_key(), std::clamp<Duration>(room, Duration{}, terms.lease), wish.closed_for,
                           deadline);
   });
-  if (renewed == store::Renewed::lost ||
+  if (renewal == store::Renewed::lost ||
       !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms, wish.only_longer)) {
     if (held->lose(Loss::refused)) events_->emit_loss(held, "it could not be extended: the lease is no longer ours");
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
                                          in_quotes(held->name()), number(held->token())));
   }
-  held->wanted_is(renewed == store::Renewed::wanted);
-  if (renewed == store::Renewed::wanted) events_->ask(held);
+  held->wanted_is(renewal.wanted);
+  if (renewal.wanted) events_->ask(held);
   watch(held);
 }
 

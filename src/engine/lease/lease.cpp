@@ -218,49 +218,57 @@ void Lease::tell_no_longer(const std::stop_source& other) noexcept {
   if (others_->empty()) others_.reset();
 }
 
-void Lease::wanted_is(bool wanted) noexcept {
+void Lease::wanted_is(const std::optional<dlock::Wanted>& wanted) noexcept {
+  const auto now = BootClock::now();
   const std::lock_guard guard(mutex());
   if (!wanted) {
-    if (wanted_) wanted_->since.reset();
+    if (hint_) hint_->wanted.reset();
     return;
   }
   try {
-    if (!wanted_) wanted_ = std::make_unique<Wanted>();
-    if (!wanted_->since) wanted_->since = BootClock::now();
+    if (!hint_) hint_ = std::make_unique<Hint>();
+    hint_->wanted = WantedSince{planted("wanted_since_told") ? now : now - wanted->waited, wanted->mode};
   } catch (const std::exception&) {  // out of memory: the next renewal says it again
   }
 }
 
-std::optional<Instant> Lease::wanted_since() const noexcept {
+std::optional<WantedSince> Lease::wanted_since() const noexcept {
   const std::lock_guard guard(mutex());
-  return wanted_ ? wanted_->since : std::nullopt;
+  return hint_ ? hint_->wanted : std::nullopt;
+}
+
+std::optional<WantedSince> joined(const std::optional<WantedSince>& one,
+                                  const std::optional<WantedSince>& other) noexcept {
+  if (!one || !other) return one ? one : other;
+  const auto rank = [](Mode mode) { return mode == Mode::shared ? 0 : mode == Mode::permits ? 1 : 2; };
+  return WantedSince{std::min(one->since, other->since), rank(one->mode) < rank(other->mode) ? other->mode : one->mode};
 }
 
 std::stop_token Lease::asked() const noexcept {
   const std::lock_guard guard(mutex());
-  if (!wanted_) wanted_ = std::make_unique<Wanted>();
-  if (!wanted_->asked.stop_possible()) {
-    wanted_->asked = std::stop_source();
-    if (wanted_->told) wanted_->asked.request_stop();  // nobody has registered a callback yet
+  if (!hint_) hint_ = std::make_unique<Hint>();
+  if (!hint_->asked.stop_possible()) {
+    hint_->asked = std::stop_source();
+    if (hint_->told) hint_->asked.request_stop();  // nobody has registered a callback yet
   }
-  return wanted_->asked.get_token();
+  return hint_->asked.get_token();
 }
 
 bool Lease::ask() noexcept {
   const std::lock_guard guard(mutex());
-  return wanted_ && !std::exchange(wanted_->told, true) && wanted_->asked.stop_possible();
+  return hint_ && !std::exchange(hint_->told, true) && hint_->asked.stop_possible();
 }
 
 void Lease::unask() noexcept {
   const std::lock_guard guard(mutex());
-  wanted_->told = false;
+  hint_->told = false;
 }
 
 void Lease::signal_asked() noexcept {
   std::stop_source asked(std::nostopstate);
   {
     const std::lock_guard guard(mutex());
-    asked = wanted_->asked;
+    asked = hint_->asked;
   }
   asked.request_stop();
 }

@@ -10,6 +10,7 @@
 
 #include <dlock/lock.hpp>
 #include <dlock/options.hpp>
+#include <dlock/waiter.hpp>
 
 #include <array>
 #include <atomic>
@@ -32,6 +33,18 @@ struct Said {
   std::optional<std::string_view> label{};
   std::string_view job{};
 };
+
+// Since when somebody waits for a name, and the widest mode that one of them asks for.
+struct WantedSince {
+  Instant since{};
+  Mode mode = Mode::exclusive;
+
+  friend bool operator==(const WantedSince&, const WantedSince&) = default;
+};
+
+// Of several who wait.
+std::optional<WantedSince> joined(const std::optional<WantedSince>& one,
+                                  const std::optional<WantedSince>& other) noexcept;
 
 // Threads: any, except what belongs to the renewer and to the trust timer. There may be very many of them, so that what
 // few grants need takes no room in the others.
@@ -143,10 +156,9 @@ class Lease {
   void tell_no_longer(const std::stop_source& other) noexcept;
 
   // Whether somebody else waits for the name. Nothing of this is about trust.
-  // What the database's last answer to a renewal said of it.
-  void wanted_is(bool wanted) noexcept;
-  // Since when it has said so; empty: it does not.
-  std::optional<Instant> wanted_since() const noexcept;
+  // What the database's last answer to a renewal, which has just come, said of it.
+  void wanted_is(const std::optional<dlock::Wanted>& wanted) noexcept;
+  std::optional<WantedSince> wanted_since() const noexcept;
   // Stopped when somebody was first seen to wait.
   std::stop_token asked() const noexcept;
   // Somebody is seen to wait. True: for the first time, and this caller is to see to it that asked() is signalled.
@@ -222,9 +234,9 @@ class Lease {
     Job job;
   };
 
-  // Who is wanted, or has been asked for asked().
-  struct Wanted {
-    std::optional<Instant> since{};
+  // Of who is wanted, or has been asked for asked().
+  struct Hint {
+    std::optional<WantedSince> wanted{};
     std::stop_source asked{std::nostopstate};  // made when somebody asks for it
     bool told = false;
   };
@@ -248,7 +260,7 @@ class Lease {
   mutable std::stop_source lost_{std::nostopstate};        // made when somebody asks for it
   std::unique_ptr<std::vector<std::stop_source>> others_;  // see tell_also
   JobRef job_, named_;                                     // who used it last, and whom its row names; empty: nobody
-  mutable std::unique_ptr<Wanted> wanted_;
+  mutable std::unique_ptr<Hint> hint_;
   bool signalled_ = false;
 
   Mode mode_ = Mode::exclusive;

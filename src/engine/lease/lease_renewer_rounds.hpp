@@ -199,11 +199,10 @@ struct LeaseRenewer::State {
     under_way.clear();
   }
 
-  void settle(const std::shared_ptr<Lease>& held, Duration lease, store::Renewed outcome, Instant sent, Share next,
-              Grants& refused) {
-    switch (outcome) {
-      case store::Renewed::yes:
-      case store::Renewed::wanted: {
+  void settle(const std::shared_ptr<Lease>& held, Duration lease, const store::Renewal& renewal, Instant sent,
+              Share next, Grants& refused) {
+    switch (renewal.outcome) {
+      case store::Renewed::yes: {
         std::optional<Duration> overdue;
         if (!held->confirmed(sent, lease, &overdue)) {
           drop(held);
@@ -213,7 +212,7 @@ struct LeaseRenewer::State {
         events->counters().renewals.add();
         if (overdue) events->emit(Event::Kind::renewed_late, *held, *overdue);
         held->upkeep.warned = false;
-        hear(held, outcome == store::Renewed::wanted);
+        hear(held, renewal.wanted);
         put_back(held, held->renewal(next));
         return;
       }
@@ -234,7 +233,7 @@ struct LeaseRenewer::State {
   }
 
   // Of those who wait in other processes.
-  void hear(const std::shared_ptr<Lease>& held, bool wanted) noexcept {
+  void hear(const std::shared_ptr<Lease>& held, const std::optional<Wanted>& wanted) noexcept {
     if (planted("wanted_not_heard")) return;
     held->wanted_is(wanted);
     if (wanted) events->ask(held);

@@ -1,16 +1,13 @@
 // What a holder learns of those who wait for its name.
 #include "engine/core.hpp"
 
-#include <algorithm>
-
 namespace dlock {
 inline namespace v0 {
 
-std::optional<Duration> Core::wanted(const engine::Lease& held) const {
-  const auto elsewhere = held.wanted_since(), here = queues_->wanted_since(held);
-  if (!elsewhere && !here) return std::nullopt;
-  const auto since = std::min(elsewhere.value_or(Instant::max()), here.value_or(Instant::max()));
-  return std::chrono::floor<Duration>(BootClock::now() - since);
+std::optional<Wanted> Core::wanted(const engine::Lease& held) const {
+  const auto told = joined(held.wanted_since(), queues_->wanted_since(held));
+  if (!told) return std::nullopt;
+  return Wanted{std::chrono::floor<Duration>(BootClock::now() - told->since), told->mode};
 }
 
 std::stop_token Core::asked(const std::shared_ptr<engine::Lease>& held) {

@@ -44,6 +44,7 @@ Core::QueuedAcquire::QueuedAcquire(Core& core, Request& request, const Patience&
       in_turn_(request.fairness == Fairness::fifo),
       polling_(core.within(core.options_.polling.first, 1), core.options_.polling.longest) {
   wish_->by_job = request.by_job;
+  wish_->mode = asked_for();
 }
 
 Core::QueuedAcquire::~QueuedAcquire() {
@@ -132,6 +133,9 @@ Core::QueuedAcquire::Step Core::QueuedAcquire::woken(WaitQueues::WakeReason reas
   return std::nullopt;
 }
 
+// Another node keeps everybody out.
+Mode Core::QueuedAcquire::asked_for() const { return request_.mode == Mode::node ? Mode::exclusive : request_.mode; }
+
 store::Wait Core::QueuedAcquire::wait_as(store::Wait::Mode mode) const {
   const auto now = BootClock::now();
   store::Wait wait{
@@ -139,9 +143,11 @@ store::Wait Core::QueuedAcquire::wait_as(store::Wait::Mode mode) const {
       core_.options_.node,    request_.options.label ? std::string_view{*request_.options.label} : core_.options_.label,
       request_.actor.view(),  mode,
       engine::row_for_people, std::nullopt};
+  wait.wants = asked_for();
+  wait.waited = std::chrono::floor<Duration>(now - request_.called);
   if (mode == store::Wait::Mode::fifo || depended_on()) wait.ttl = core_.options_.ticket;
   if (patience_.deadline != Instant::max())
-    wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, now) - now);
+    wait.patience = std::chrono::ceil<Duration>(std::max(patience_.deadline, now) - now);
   return wait;
 }
 

@@ -50,6 +50,7 @@ class Core::QueuedAcquire {
 
   template <class Call>
   auto retry(Call ask);
+  Mode asked_for() const;
   store::Wait wait_as(store::Wait::Mode mode) const;
   // Whether others wait behind its ticket, or may be told of a deadlock with it in it.
   bool depended_on() const { return request_.ticket != 0 || request_.may_hold_something(); }

@@ -89,8 +89,9 @@ class Core::ReleaseObserver {
     store::Wait wait{name_.text(),          owner_,      core_.options_.node,
                      core_.options_.label,  actor_,      store::Wait::Mode::transaction,
                      core_.options_.ticket, std::nullopt};
+    wait.waited = std::chrono::floor<Duration>(BootClock::now() - begun_);
     if (patience_.deadline != Instant::max())
-      wait.wants = std::chrono::ceil<Duration>(std::max(patience_.deadline, BootClock::now()) - BootClock::now());
+      wait.patience = std::chrono::ceil<Duration>(std::max(patience_.deadline, BootClock::now()) - BootClock::now());
     try {
       put_rows_right(job_, {core_.shortly(patience_.deadline), patience_.stop});
       core_.table_->waiting().enroll(wait, {core_.shortly(patience_.deadline), patience_.stop});
@@ -107,6 +108,7 @@ class Core::ReleaseObserver {
   Core& core_;
   const Name& name_;
   const Patience patience_;
+  const Instant begun_ = BootClock::now();
   const std::string owner_;
   engine::JobRef job_{};
   std::string actor_{};

@@ -80,7 +80,7 @@ std::vector<std::shared_ptr<Lease>> WaitQueues::listening(const Waiter& waiter) 
 
 // Whether it waits for somebody to let go, and not to enter what its own job holds.
 bool WaitQueues::wants(const Waiter& waiter, const Lease& held) {
-  if (!waiter.wish_ || held.said().job.empty()) return true;
+  if (held.said().job.empty()) return true;
   return !waiter.wish_->by_job || waiter.wish_->options.job.name() != held.said().job;
 }
 
@@ -112,15 +112,15 @@ void WaitQueues::tell_no_more(const std::shared_ptr<Lease>& held) noexcept {
   }
 }
 
-std::optional<Instant> WaitQueues::wanted_since(const Lease& held) const {
+std::optional<WantedSince> WaitQueues::wanted_since(const Lease& held) const {
   if (!anybody()) return std::nullopt;
   const std::lock_guard guard(mutex_);
   const auto found = queues_.find(held.name());
   if (found == queues_.end()) return std::nullopt;
-  std::optional<Instant> since;
+  std::optional<WantedSince> wanted;
   for (const auto& waiter : found->second.queue)
-    if (wants(*waiter, held) && (!since || waiter->since_ < *since)) since = waiter->since_;
-  return since;
+    if (wants(*waiter, held)) wanted = joined(wanted, WantedSince{waiter->wish_->since, waiter->wish_->mode});
+  return wanted;
 }
 
 WaitQueues::WaiterPtr WaitQueues::observe(const std::string& name, std::string owner) {

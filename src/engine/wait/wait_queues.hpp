@@ -42,7 +42,8 @@ struct WaitRequest {
   std::string owner, actor;
   JobRef job;  // whose wish it is; empty: nobody's
   Instant since;
-  bool by_job = false;  // it may enter what its job is granted meanwhile
+  Mode mode = Mode::exclusive;  // what is asked for
+  bool by_job = false;          // it may enter what its job is granted meanwhile
   // An attempt of its own got no answer, or it has a row. Written while nobody can reserve it.
   bool by_statement = false;
 };
@@ -136,8 +137,8 @@ class WaitQueues {
   // The lease is told of those who wait in line for its name, and at once if somebody does.
   void tell(const std::shared_ptr<Lease>& held) noexcept;
   void tell_no_more(const std::shared_ptr<Lease>& held) noexcept;
-  // Since when somebody waits in line for somebody to let go of it; empty: nobody does.
-  std::optional<Instant> wanted_since(const Lease& held) const;
+  // Of those who wait in line for somebody to let go of it; empty: nobody does.
+  std::optional<WantedSince> wanted_since(const Lease& held) const;
 
   // What heads and observers wait for, and whom they saw holding it.
   std::vector<dialects::Watched> watched() const;
@@ -196,7 +197,6 @@ class WaitQueues::Waiter {
   enum class State { awake, asleep, reserved, handed, left };
 
   std::string name_, owner_;
-  const Instant since_ = BootClock::now();
   std::shared_ptr<WaitRequest> wish_;  // empty: an observer
   WaiterState status_;
   State state_ = State::awake;

@@ -61,11 +61,11 @@ TEST_CASE("of a batch of renewals the locked row is not known yet, and the other
   using store::Renewed;
   const Stopwatch time;
   CHECK(table->renew(claims, later(BootClock::now(), in_vain)) ==
-        std::vector<Renewed>{Renewed::yes, Renewed::not_known_yet, Renewed::yes});
+        std::vector<store::Renewal>{Renewed::yes, Renewed::not_known_yet, Renewed::yes});
   CHECK(time.elapsed() < at_once);
   CHECK(Admin(database.server()).expires_at("c") > end);
   database->admin().unblock();
-  CHECK(table->renew(claims, later(BootClock::now(), in_vain)) == std::vector<Renewed>(3, Renewed::yes));
+  CHECK(table->renew(claims, later(BootClock::now(), in_vain)) == std::vector<store::Renewal>(3, Renewed::yes));
 }
 
 TEST_CASE("the reaper goes around a locked row and comes back for it") {

@@ -178,7 +178,7 @@ TEST_CASE("a renewal is one round trip, of one lease or of fifty") {
       locks.push_back(counted.engine.lock("job " + std::to_string(locks.size()), {.renew = false}));
     std::vector<store::LeaseKey> claims;
     for (const auto& lock : locks) claims.push_back({lock.name(), lock.owner(), lock.token(), 30s});
-    const std::vector<store::Renewed> all(leases, store::Renewed::yes);
+    const std::vector<store::Renewal> all(leases, store::Renewed::yes);
     const auto deadline = later(BootClock::now(), 1min);
     CHECK(table->renew(claims, deadline) == all);
     CHECK(counted.round_trips([&] { CHECK(table->renew(claims, deadline) == all); }) == 1);
@@ -196,7 +196,7 @@ TEST_CASE("a renewal is one round trip of fifty readers, too") {
     keys.push_back({"read", owners[i], locks[i].token(), 1h, Mode::shared});
   const auto table = open_table(counted.database.server().url_at(counted.proxy.address()), 1);
   for (int i = 0; i < 3; ++i) {
-    std::vector<store::Renewed> renewed;
+    std::vector<store::Renewal> renewed;
     const auto trips = counted.round_trips([&] { renewed = table->renew(keys, soon()); });
     CHECK(std::count(renewed.begin(), renewed.end(), store::Renewed::yes) == 50);
     if (i > 0) CHECK(trips == 1);  // at first it connects
@@ -223,8 +223,9 @@ TEST_CASE("a renewal is one round trip of ten thousand readers") {
   for (const auto& owner : owners) keys.push_back({"read", owner, lock.token(), 1h, Mode::shared});
   const auto table = open_table(counted.database.server().url_at(counted.proxy.address()), 1);
   const auto deadline = later(BootClock::now(), 2min);
-  CHECK(table->renew(std::span(keys).first(1), deadline) == std::vector{store::Renewed::yes});  // connects
-  std::vector<store::Renewed> renewed;
+  CHECK(table->renew(std::span(keys).first(1), deadline) ==
+        std::vector<store::Renewal>{store::Renewed::yes});  // connects
+  std::vector<store::Renewal> renewed;
   CHECK(counted.round_trips([&] { renewed = table->renew(keys, deadline); }) == 1);
   CHECK(std::count(renewed.begin(), renewed.end(), store::Renewed::yes) == 10'000);
   auto& admin = counted.database->admin();
@@ -243,14 +244,27 @@ TEST_CASE("a renewal, and an extension, that tells of those who wait is one roun
   Hand first(*table, 1, "job 1"), last(*table, 2, "job 49");
   first.draw();
   last.draw();
-  std::vector<store::Renewed> outcomes(locks.size(), store::Renewed::yes);
-  outcomes[1] = outcomes[49] = store::Renewed::wanted;
+  const std::vector<std::size_t> both{1, 49};
   const auto deadline = later(BootClock::now(), 1min);
-  CHECK(table->renew(claims, deadline) == outcomes);
-  CHECK(counted.round_trips([&] { CHECK(table->renew(claims, deadline) == outcomes); }) == 1);
+  const auto renew = [&] {
+    std::vector<std::size_t> wanted;
+    const auto renewed = table->renew(claims, deadline);
+    for (std::size_t i = 0; i < renewed.size(); ++i) {
+      CHECK(renewed[i] == store::Renewed::yes);
+      if (renewed[i].wanted) wanted.push_back(i);
+    }
+    return wanted;
+  };
+  CHECK(renew() == both);
+  CHECK(counted.round_trips([&] { CHECK(renew() == both); }) == 1);
   for (const std::size_t lock : {std::size_t{0}, std::size_t{1}}) {
-    CHECK(table->extend(claims[lock], 30s, {}, deadline) == outcomes[lock]);
-    CHECK(counted.round_trips([&] { CHECK(table->extend(claims[lock], 30s, {}, deadline) == outcomes[lock]); }) == 1);
+    const auto extend = [&] {
+      const auto extended = table->extend(claims[lock], 30s, {}, deadline);
+      CHECK(extended == store::Renewed::yes);
+      CHECK(extended.wanted.has_value() == (lock == 1));
+    };
+    extend();
+    CHECK(counted.round_trips(extend) == 1);
   }
 }
 

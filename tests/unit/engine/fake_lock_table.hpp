@@ -93,35 +93,39 @@ class FakeLockTable final : public store::LockTable {
     });
   }
 
-  std::vector<store::Renewed> renew(std::span<const store::LeaseKey> keys, Deadline deadline) override {
+  std::vector<store::Renewal> renew(std::span<const store::LeaseKey> keys, Deadline deadline) override {
     ++renewals;
     if (on_renew) on_renew(keys, deadline);
     return with_mishaps([&] {
-      std::vector<store::Renewed> renewed;
+      std::vector<store::Renewal> renewed;
       for (const auto& key : keys) {
         auto* row = mine(key);
         if (row != nullptr && !row_locked) row->expires = std::max(row->expires, later(BootClock::now(), key.lease));
         renewed.push_back(row == nullptr ? store::Renewed::lost
                           : row_locked   ? store::Renewed::not_known_yet
-                          : wanted       ? store::Renewed::wanted
-                                         : store::Renewed::yes);
+                                         : renewed_now());
       }
       return renewed;
     });
   }
 
-  store::Renewed extend(const store::LeaseKey& key, Duration lease, Duration at_least, Deadline) override {
+  store::Renewal extend(const store::LeaseKey& key, Duration lease, Duration at_least, Deadline) override {
     ++extensions;
     if (before_extending) before_extending(lease);
-    return with_mishaps([&]() -> store::Renewed {
+    return with_mishaps([&]() -> store::Renewal {
       auto* row = mine(key);
       if (row == nullptr) return store::Renewed::lost;
       const auto end = later(BootClock::now(), lease);
       row->lease = lease;
       if (at_least > Duration{}) row->reopens = std::max(row->reopens, later(BootClock::now(), at_least));
       row->expires = std::max(row->expires, end);
-      return wanted ? store::Renewed::wanted : store::Renewed::yes;
+      return renewed_now();
     });
+  }
+
+  store::Renewal renewed_now() const {
+    if (!wanted) return store::Renewed::yes;
+    return {store::Renewed::yes, Wanted{waited, wanted_mode}};
   }
 
   bool update_metadata(const store::LeaseKey& key, std::string_view metadata, Keep, Deadline) override {
@@ -319,7 +323,9 @@ class FakeLockTable final : public store::LockTable {
   std::function<std::unique_ptr<dialects::Listener>()> make_listener{};  // set before use
   std::atomic<Duration> trip{Duration{}};
   std::atomic<bool> row_locked{false};
-  std::atomic<bool> wanted{false};  // what a renewal answers beside
+  std::atomic<bool> wanted{false};  // what a renewal answers beside; and then:
+  std::atomic<Duration> waited{Duration{}};
+  std::atomic<Mode> wanted_mode{Mode::exclusive};
   std::atomic<bool> reaped_elsewhere{false};
   std::atomic<int> unanswered_settles{0};       // so many are carried out without an answer
   std::atomic<bool> away_after_settles{false};  // the last of them is followed by that
