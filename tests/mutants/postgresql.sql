@@ -567,7 +567,7 @@ l.xmax::text = (txid_current_if_assigned() & 4294967295)::text
 -- to:
 (true OR l.name = '')
 
--- mutant: no_second_look
+-- mutant: gate_not_locked
 -- statement: add_holder
 -- from:
 OR l.node = :node::text))) FOR UPDATE;
