@@ -41,7 +41,7 @@ DLOCK_EXPORT std::string_view to_string(Outcome outcome) noexcept;
 
 // The last grant of a name that nobody holds.
 // Where several held it together: from when the first of them came until the last one was gone, and of that one;
-// or, where leases ended without a release, of the one that came last.
+// or, where leases ended without a release, of the one whose lease ended last.
 struct LastRun {
   std::string node{}, label{};                       // of who held it
   std::chrono::sys_time<Duration> begun{}, ended{};  // by the database's clock

@@ -123,9 +123,10 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // others of the same lock, and nothing else.
   std::stop_token lost() const noexcept;
 
-  // Whether somebody else waits in line for the lock, since when, and in which mode; empty: nobody does, as far as it is
-  // known. A hint for work that can stop between two items, never more: it says nothing about the lease, and nothing has to
-  // be done about it. An exclusive holder for which only readers wait (Mode::shared) may downgrade() in place of releasing.
+  // Whether somebody else waits in line for the lock, since when, and in which mode; empty: nobody does, as far as it
+  // is known. A hint for work that can stop between two items, never more: it says nothing about the lease, and
+  // nothing has to be done about it. An exclusive holder for which only readers wait (Mode::shared) may downgrade()
+  // in place of releasing.
   // A waiter of the same engine counts at once, until it stops waiting; one that has a row, until the next renewal. Those
   // of other engines and processes are told by the renewal, without a statement of its own: one that has waited for a
   // second, or has a ticket (Fairness::fifo) or a lock, counts from the next renewal on, and until the first one after it
@@ -134,8 +135,9 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // Not seen: Engine::wait_free, and Engine::try_lock_in without holding a lock; of a line of another engine in which
   // nobody has a ticket or a lock, anybody but its first.
   // `waited` goes back to when the longest waiter called: by the database's clock as the last renewal told it, and by
-  // CLOCK_BOOTTIME since its answer, so that it is too little by at most that answer's way; of a waiter of the same engine by
-  // CLOCK_BOOTTIME alone. `mode` is as of the last renewal, too, and wider at once for who joins in the same engine.
+  // CLOCK_BOOTTIME since its answer, so that it is too little by at most that answer's way; of a waiter of the same
+  // engine by CLOCK_BOOTTIME alone. `mode` is as of the last renewal, too, and wider at once for who joins in the
+  // same engine.
   // All entries of a thread (Reentrance) share it. Empty when the Lock is not valid().
   std::optional<Wanted> wanted() const noexcept;
 

@@ -10,8 +10,8 @@
 // A statement goes from its header to the next one; a final ';' is cut. Arguments are written :name, outside of quotes
 // and comments (:: is a cast, not an argument), and each must be in the header's list. What is filled in are
 // the names of tables, fully qualified and quoted: {{lock}}, {{status}}, {{history}}, {{waiter}}, {{holder}},
-// {{lock_history}}, and {{schema}}; {{channel}}, TableNames::channel() as it is; and what the same text says under a header
-// of its own, in which there may be all of that:
+// {{lock_history}}, and {{schema}}; {{channel}}, TableNames::channel() as it is; and what the same text says under a
+// header of its own, in which there may be all of that:
 //
 //   -- fragment: now
 //   (extract(epoch FROM clock_timestamp()) * 1000000)::bigint

@@ -16,8 +16,8 @@ namespace dlock::store {
 // For a statement that renews many, four a lease; they point into the keys.
 std::vector<Argument> renewal_arguments(std::span<const LeaseKey> keys);
 
-// What a number says of those who wait: 4 times the microseconds that the first of them has waited, and 1 if they all want
-// to share the name, 2 if they want permits, 3 if one wants it alone. 0: nobody does.
+// What a number says of those who wait: 4 times the microseconds that the first of them has waited, and 1 if they all
+// want to share the name, 2 if they want permits, 3 if one wants it alone. 0: nobody does.
 std::optional<Wanted> wanted_of(std::int64_t number);
 
 // Of many: a row each, with the owner and the number, and none for what is lost.

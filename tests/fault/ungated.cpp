@@ -1,4 +1,4 @@
-// The fault suite finds what it is there to find: with the gate's second look taken out, there are more permits than allowed.
+// The fault suite finds what it is there to find: with the gate's second look taken out, there are too many permits.
 //
 // Only in a build with planted faults (tests/mutants/list): without one it must find nothing.
 #include "fault/suite/campaign.hpp"

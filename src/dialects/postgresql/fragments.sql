@@ -5,7 +5,7 @@
 (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 
 -- fragment: notify
--- 1, when it has told those who listen that the name of the row l is free: to whose ticket it is granted, if there is one.
+-- 1, when it has told those who listen that the name of the row l is free, and to whose ticket, if there is one.
 (pg_notify('dlock_{{channel}}', coalesce((SELECT w.owner FROM {{waiter}} AS w
                                            WHERE w.name = l.name AND w.ticket > l.served_ticket AND w.expires_at > {{now}}
                                            ORDER BY w.ticket LIMIT 1), repeat('-', 32)) || l.name) IS NOT NULL)::int::bigint

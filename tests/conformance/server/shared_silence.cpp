@@ -1,5 +1,5 @@
-// The promise that who shares a name, as a reader or by a permit, waits for no server that is silent: each kind of call ends
-// in its time, a loss is told in time, and what was granted or freed in the silence is so for nobody else.
+// The promise that who shares a name, as a reader or by a permit, waits for no server that is silent: each kind of call
+// ends in its time, a loss is told in time, and what was granted or freed in the silence is so for nobody else.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/proxy.hpp"
@@ -147,7 +147,7 @@ TEST_CASE(
     CHECK(time.elapsed() < lease + too_late);
     CHECK(lock->loss() == Loss::unconfirmed);
     CHECK_FALSE(lock->valid());
-    // Nobody came in before: its place may still be there, by the database's clock, and never for longer than its lease.
+    // Nobody came in before: its place may still be there, by the database's clock, never for longer than its lease.
     CHECK(quiet.other.try_lock_for("job", far_longer(), way.mine));
     CHECK(time.elapsed() < lease + too_late);
     CHECK(lock->release() == Released::was_lost);
