@@ -25,7 +25,7 @@
 namespace dlock::test {
 namespace {
 
-enum class Mode { pass, black_hole, refuse, refuse_new, swallow_answers };
+enum class Mode { pass, black_hole, refuse, refuse_others, swallow_answers };
 
 using Clock = std::chrono::steady_clock;
 
@@ -114,6 +114,20 @@ struct Proxy::State {
   State(const ServerPlace& server, const Address& door, bool keep)
       : place(server), target(socket_address(door)), keep_sent(keep) {}
 
+  // Called with the mutex held. All but the one whose request is held.
+  void drop_others() {
+    for (auto pair = pairs.begin(); pair != pairs.end();) {
+      if (pair->held != Pair::Held::no) {
+        ++pair;
+        continue;
+      }
+      ::close(pair->client);
+      ::close(pair->server);
+      pair = pairs.erase(pair);
+      ++ended;
+    }
+  }
+
   void drop_all() {
     for (auto& pair : pairs) {
       ::close(pair.client);
@@ -130,7 +144,7 @@ struct Proxy::State {
     const std::lock_guard guard(mutex);
     ++connections;
     last_bursts.clear();
-    const int server = mode == Mode::refuse || mode == Mode::refuse_new ? -1 : new_socket();
+    const int server = mode == Mode::refuse || mode == Mode::refuse_others ? -1 : new_socket();
     if (server < 0 || ::connect(server, plain(target), sizeof target) != 0) {
       if (server >= 0) ::close(server);
       ::close(client);
@@ -189,6 +203,8 @@ struct Proxy::State {
         answered = false;
         pair.held = Pair::Held::yes;
         pair.kept = bytes;
+        if (refuse_then) mode = Mode::refuse_others;
+        refuse_then = false;
         return true;
       }
       if (cut_after) {
@@ -292,6 +308,7 @@ struct Proxy::State {
           ended += pairs.size();
           drop_all();
         }
+        if (mode == Mode::refuse_others) drop_others();
         cutting = false;
         if (halving) tell_the_end();
         halving = false;
@@ -417,9 +434,6 @@ void Proxy::black_hole() {
 void Proxy::refuse() {
   state_->change([&] { state_->mode = Mode::refuse; });
 }
-void Proxy::refuse_new() {
-  state_->change([&] { state_->mode = Mode::refuse_new; });
-}
 void Proxy::stall_after(std::size_t bytes) {
   state_->change([&] { state_->allowance = bytes; });
 }
@@ -455,6 +469,9 @@ void Proxy::lose_next_request() {
 }
 void Proxy::hold_next_request() {
   state_->change([&] { state_->hold_next = true; });
+}
+void Proxy::hold_next_request_and_refuse() {
+  state_->change([&] { state_->hold_next = state_->refuse_then = true; });
 }
 void Proxy::cut_next_after(std::size_t bytes) {
   state_->change([&] {

@@ -48,8 +48,6 @@ class Proxy {
   // How many bytes of the server have reached the client of the connection that was made last, each time that the
   // client spoke again, and by now.
   std::vector<std::size_t> bursts() const;
-  // New connections end at once.
-  void refuse_new();
   // Connections end once; new ones are served.
   void cut();
   // As a black hole, for the connections there are now and for good; new ones are served.
@@ -80,6 +78,8 @@ class Proxy {
   // The next request, and whatever else its connection sends, is held until let_held_go(): whether or not its client
   // still waits for the answer then.
   void hold_next_request();
+  // The same; from then on all other connections end at once, and new ones too.
+  void hold_next_request_and_refuse();
   bool holds() const;
   void let_held_go();
   bool held_was_answered() const;  // since then, by the server

@@ -215,13 +215,13 @@ TEST_CASE(
         if (!again && there == There::itself) continue;
         INFO(way.name << ", asked again: " << again << ", who is there: " << static_cast<int>(there));
         Shaky shaky(way, 400ms * slowness());
-        shaky.proxy.hold_next_request();
         if (again) {
+          shaky.proxy.hold_next_request();
           CHECK(way.make(shaky.lock));
           CHECK(shaky.lock.valid());
           if (there != There::itself) CHECK(shaky.lock.release() == Released::freed);
         } else {
-          shaky.proxy.refuse_new();
+          shaky.proxy.hold_next_request_and_refuse();
           CHECK(thrown_by([&] { way.make(shaky.lock); }).fault == Fault::in_doubt);
           shaky.check_that_it_is_lost();
           shaky.proxy.pass();

@@ -124,8 +124,7 @@ TEST_CASE("after in_doubt the lock can be taken at once, and the late acquire is
                                          "'");
     };
     const auto earlier = actor();
-    late.proxy.hold_next_request();
-    late.proxy.refuse_new();
+    late.proxy.hold_next_request_and_refuse();
     CHECK(thrown_by([&] { static_cast<void>(late.engine.try_lock(name, {.lease = lease})); }).fault == Fault::in_doubt);
     late.proxy.pass();
     // It is withdrawn: the row names who is not to have it.
