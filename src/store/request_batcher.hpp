@@ -3,17 +3,18 @@
 #pragma once
 
 #include "types/clock.hpp"
+#include "types/event_count.hpp"
 #include "types/failure.hpp"
 #include "types/mutant.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -82,18 +83,29 @@ class RequestBatcher {
   // A leader with less time than this takes nobody along: it would have to come back before the answer.
   static constexpr std::chrono::milliseconds shortest_flight{100};
 
+  // Some that queue up one after another, each with a bit of its own: one wake is enough for those of a batch.
+  struct Group {
+    EventCount news;
+    int joined = 0;  // guarded by mutex_
+  };
+  using GroupPtr = std::shared_ptr<Group>;
+
   // One that waits. What it asks is copied, since its caller may go before the answer comes.
   struct PendingRequest {
     PendingRequest(const View& view, Deadline its_deadline) : kept(view), deadline(its_deadline) {}
     const typename Trip::Kept kept;
     const Deadline deadline;
-    std::condition_variable called;
-    std::mutex mutex;
-    // Guarded by mutex; queued is left with the batcher's mutex held as well, which is taken first:
-    enum class State { queued, leads, sent, completed } state = State::queued;
-    std::optional<Result> result;
-    std::optional<Failure> failure;
-    std::exception_ptr defect;  // none of the three: to be sent alone
+    // Set once, by its own thread, before it queues up:
+    GroupPtr group{};
+    EventCount::Whom me = 0;
+    // queued is left with mutex_ held.
+    enum class State { queued, leads, sent, completed };
+    std::atomic<State> state{State::queued};
+    // Written by who leads the batch, before it is completed:
+    std::optional<Result> result{};
+    std::optional<Failure> failure{};
+    std::exception_ptr defect{};  // none of the three: to be sent alone
+    bool woken = false;           // the leader's own
   };
   using State = typename PendingRequest::State;
   using Batch = std::vector<std::shared_ptr<PendingRequest>>;
@@ -109,26 +121,29 @@ class RequestBatcher {
     auto request = std::make_shared<PendingRequest>(view, deadline);
     const std::lock_guard guard(mutex_);
     if (!std::exchange(led_, true)) return nullptr;
+    if (group_->joined == std::numeric_limits<EventCount::Whom>::digits) group_ = std::make_shared<Group>();
+    request->group = group_;
+    request->me = EventCount::Whom{1} << group_->joined++;
     queue_.push_back(request);
     return request;
   }
 
   // True: it leads now. False: it was taken along, and is back.
   bool wait(PendingRequest& request) {
-    // Ends only after what is locked below is free again.
-    const std::stop_callback stopped(request.deadline.stop(), [&] {
-      const std::lock_guard guard(request.mutex);
-      request.called.notify_one();
-    });
-    {
-      std::unique_lock guard(request.mutex);
-      const auto there = [&] { return request.state == State::leads || request.state == State::completed; };
-      request.called.wait_until(guard, request.deadline.at(), [&] { return there() || request.deadline.stopped(); });
+    auto& news = request.group->news;
+    const std::stop_callback stopped(request.deadline.stop(), [&] { news.advance(request.me); });
+    const auto there = [&] {
+      const auto state = request.state.load(std::memory_order_acquire);
+      return state == State::leads || state == State::completed;
+    };
+    while (true) {
+      const auto seen = news.read();
       if (there()) return request.state == State::leads;
+      if (request.deadline.passed()) break;
+      news.await(seen, request.deadline.at(), request.me);
     }
-    const std::lock_guard all(mutex_);
-    const std::lock_guard guard(request.mutex);
-    switch (request.state) {
+    const std::lock_guard guard(mutex_);
+    switch (request.state.load(std::memory_order_acquire)) {
       case State::leads: return true;
       case State::completed: return false;
       case State::sent: throw Failure(Cause::timed_out, "no answer in time, to many requests in one", {}, true);
@@ -174,12 +189,11 @@ class RequestBatcher {
         } else {
           next = std::move(batcher_.queue_.front());
           batcher_.queue_.pop_front();
-          const std::lock_guard own(next->mutex);
-          next->state = State::leads;
+          next->state.store(State::leads, std::memory_order_release);
         }
         given_ = true;
       }
-      if (next) next->called.notify_one();
+      if (next) next->group->news.advance(next->me);
     }
 
     RequestBatcher& batcher_;
@@ -217,10 +231,7 @@ class RequestBatcher {
         ++rest;
         continue;
       }
-      {
-        const std::lock_guard own(request->mutex);
-        request->state = State::sent;
-      }
+      request->state.store(State::sent, std::memory_order_release);
       batch.insert(place, std::move(request));  // there is room reserved
     }
     queue_.erase(rest, queue_.end());
@@ -256,20 +267,19 @@ class RequestBatcher {
       results = trip_.together(views, std::move(turn), deadline);
     } catch (const Failure& failure) {
       if (!may_be_of_one(failure)) {
-        for (const auto& request : batch) complete(*request, [&] { request->failure.emplace(same(failure)); });
+        complete(batch, [&](PendingRequest& request) { request.failure.emplace(same(failure)); });
         throw;
       }
       results.assign(batch.size() + 1, std::nullopt);
     } catch (...) {
-      for (const auto& request : batch) complete(*request, [&] { request->defect = std::current_exception(); });
+      complete(batch, [&](PendingRequest& request) { request.defect = std::current_exception(); });
       throw;
     }
     std::size_t at = 0;
-    for (const auto& request : batch) {
+    complete(batch, [&](PendingRequest& request) {
       if (at == own) ++at;
-      complete(*request, [&] { request->result = std::move(results[at]); });
-      ++at;
-    }
+      request.result = std::move(results[at++]);
+    });
     return std::move(results[own]);
   }
 
@@ -282,14 +292,19 @@ class RequestBatcher {
     return {failure.cause(), std::string(failure.what()), failure.code(), failure.may_have_run()};
   }
 
+  // Wakes all of them, by one call a group.
   template <class Fill>
-  static void complete(PendingRequest& request, Fill fill) {
-    {
-      const std::lock_guard guard(request.mutex);
-      fill();
-      request.state = PendingRequest::State::completed;
+  static void complete(const Batch& batch, Fill fill) {
+    for (const auto& request : batch) {
+      fill(*request);
+      request->state.store(State::completed, std::memory_order_release);
     }
-    request.called.notify_one();
+    for (auto first = batch.begin(); first != batch.end(); ++first) {
+      EventCount::Whom whom = 0;
+      for (auto other = first; other != batch.end(); ++other)
+        if ((*other)->group == (*first)->group && !std::exchange((*other)->woken, true)) whom |= (*other)->me;
+      if (whom != 0) (*first)->group->news.advance(whom);
+    }
   }
 
   Result alone(const View& view, Deadline deadline) { return trip_.alone(view, trip_.turn(deadline), deadline); }
@@ -302,6 +317,7 @@ class RequestBatcher {
   // Guarded by mutex_:
   bool led_ = false;  // somebody is in front; else the queue is empty
   std::deque<std::shared_ptr<PendingRequest>> queue_;
+  GroupPtr group_ = std::make_shared<Group>();  // of who queues up next
 };
 
 }  // namespace dlock::store

@@ -61,7 +61,9 @@ Breaches clocks(const Tree& tree) {
   for (const auto& source : tree) {
     if (!cpp(source) || !source.in("src/")) continue;
     const auto code = parts_of_cpp(source.text).code;
-    search(code, other, source.path, "a clock that stands still while the machine is suspended", found);
+    // What the kernel ends a sleep by.
+    if (source.path != "src/types/event_count.hpp")
+      search(code, other, source.path, "a clock that stands still while the machine is suspended", found);
     search(code, moved, source.path, "only tests move the clock", found);
     if (!(source.in("src/engine/") || source.in("src/store/") || source.in("src/migrate/"))) continue;
     search(code, clock, source.path, "a wall clock", found);

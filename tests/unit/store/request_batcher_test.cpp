@@ -332,3 +332,14 @@ TEST_CASE("many threads get each their own answer") {
   CHECK(airport.batcher.queued() == 0);
   CHECK_FALSE(airport.batcher.led());
 }
+
+TEST_CASE("of a hundred who travel together each is woken, with its own answer") {
+  Airport airport(128);
+  airport.begin();
+  for (int i = 0; i < 100; ++i) airport.leave("n" + std::to_string(i));
+  REQUIRE(eventually([&] { return airport.batcher.queued() == 99; }));  // and one leads
+  airport.gate.open();
+  for (std::size_t i = 1; i <= 100; ++i) CHECK(airport.answer(i) == "[n" + std::to_string(i - 1) + "]");
+  REQUIRE(airport.gate.flights.size() == 2);
+  CHECK(airport.gate.flights[1].size() == 100);
+}
