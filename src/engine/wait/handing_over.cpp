@@ -102,12 +102,15 @@ std::shared_ptr<Lease> Core::pass_on(const std::shared_ptr<Lease>& held, const W
 // Gives what is held to the head of the line in this process, so that it is never free in between. False: it is still
 // to be freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have their turn.
 bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt, bool& yields) {
-  if (held->mode() != Mode::exclusive || !queues_->anybody(held->name())) return false;
   const auto& passed = held->passed;
+  // It came from thread to thread without a statement, and may go on so.
+  const bool goes_round = passed.reserved > 1 && passed.reserved < engine::most_reserved &&
+                          BootClock::now() - held->last_sent() < options_.hand_overs.local;
+  if (held->mode() != Mode::exclusive || !(goes_round || queues_->anybody(held->name()))) return false;
   yields = passed.times >= options_.hand_overs.in_a_row || BootClock::now() - passed.since >= options_.hand_overs.time;
   if (planted("hand_over_for_ever")) yields = false;
   if (yields) return false;
-  const auto waiter = queues_->reserve(held->name());
+  const auto waiter = queues_->reserve(held->name(), goes_round);
   if (!waiter) return false;
   Reserved place(*queues_, waiter);
   const auto& wanted = WaitQueues::wanted(waiter);

@@ -4,7 +4,10 @@
 #include "types/mutant.hpp"
 
 #include <algorithm>
+#include <array>
 #include <exception>
+#include <thread>
+#include <utility>
 
 namespace dlock::engine {
 namespace {
@@ -12,7 +15,15 @@ namespace {
 // After a notification for somebody else, or for what this process holds as far as it knows: what it told of is somebody's by
 // then, or nobody's.
 constexpr Duration silence = std::chrono::milliseconds{20};
+// A thread that sleeps is awake again after some 30 us where its processor has gone to sleep as well.
+constexpr Duration longest_spin = std::chrono::microseconds{50};
 constexpr Duration longest_rest = std::chrono::minutes{10};
+
+// Where there is one processor, who spins keeps others from what it waits for.
+bool others_run_meanwhile() noexcept {
+  static const bool several = std::thread::hardware_concurrency() > 1;
+  return several;
+}
 
 bool same(const std::weak_ptr<Lease>& one, const std::shared_ptr<Lease>& other) noexcept {
   return !one.owner_before(other) && !other.owner_before(one);
@@ -29,21 +40,25 @@ void WaitQueues::place(WaitQueue& line, const WaiterPtr& waiter) {
   const bool first = before == line.queue.begin();
   if (first && !line.queue.empty()) line.queue.front()->status_.head = false;
   line.queue.insert(before, waiter);
-  if (first) promote(line, {});
+  if (first) stir(promote(line));
 }
 
-void WaitQueues::promote(WaitQueue& line, Duration quiet) {
-  if (line.queue.empty()) return;
+WaitQueues::WaiterPtr WaitQueues::promote(WaitQueue& line, Duration quiet, bool soon) {
+  if (line.queue.empty() || line.queue.front()->status_.head) return nullptr;
   auto& head = *line.queue.front();
-  if (head.status_.head) return;
   head.status_.head = true;
+  head.soon_ = soon;
   if (quiet > Duration{} && head.state_ == Waiter::State::asleep) {
     head.nudge_ = later(BootClock::now(), quiet);  // it need not wake up to go on sleeping
   } else {
     head.status_.quiet = quiet > Duration{};
     head.promoted_ = true;
   }
-  head.stir();
+  return line.queue.front();
+}
+
+void WaitQueues::stir(const WaiterPtr& waiter) {
+  if (waiter) waiter->stir();
 }
 
 WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std::int64_t ticket, bool takes,
@@ -141,7 +156,7 @@ void WaitQueues::give_ticket(const WaiterPtr& waiter, std::int64_t ticket) {
   std::erase(line.queue, waiter);
   waiter->status_.head = false;
   place(line, waiter);
-  promote(line, {});
+  stir(promote(line));
 }
 
 void WaitQueues::rename(const WaiterPtr& waiter, const std::string& owner) {
@@ -178,6 +193,16 @@ WaitQueues::WakeReason WaitQueues::woken(Waiter& place, const std::stop_token& s
   return place.notified_ ? WakeReason::notified : WakeReason::time;
 }
 
+// Waits a little without going to sleep, with the guard open, until it is stirred.
+void WaitQueues::spin(const Waiter& place, std::unique_lock<std::mutex>& guard) {
+  if (!others_run_meanwhile()) return;
+  const auto seen = place.stirred_.load();
+  guard.unlock();
+  const auto end = later(BootClock::now(), longest_spin);
+  while (place.stirred_.load() == seen && BootClock::now() < end) std::this_thread::yield();
+  guard.lock();
+}
+
 WaitQueues::WakeReason WaitQueues::rest(const WaiterPtr& waiter, Instant until, Instant deadline,
                                         const std::stop_token& stop) {
   std::unique_lock guard(mutex_);
@@ -186,6 +211,10 @@ WaitQueues::WakeReason WaitQueues::rest(const WaiterPtr& waiter, Instant until, 
   for (;;) {
     const auto end = bound(place, until, deadline);
     if (has_news(place) || stop.stop_requested() || BootClock::now() >= end) break;
+    if (std::exchange(place.soon_, false) && place.state_ == Waiter::State::asleep) {
+      spin(place, guard);
+      continue;
+    }
     // Being reserved or not, or nudged, is worth another look at the bound, too.
     const auto state = place.state_;
     const auto nudge = place.nudge_;
@@ -212,21 +241,22 @@ std::optional<WaitQueues::WakeReason> WaitQueues::look_up(const WaiterPtr& waite
   return std::nullopt;
 }
 
-void WaitQueues::remove(const WaiterPtr& waiter, Duration quiet, bool granted) {
+WaitQueues::WaiterPtr WaitQueues::remove(const WaiterPtr& waiter, Duration quiet, bool granted, bool soon) {
   const auto found = queues_.find(waiter->name_);
-  if (found == queues_.end()) return;
+  if (found == queues_.end()) return nullptr;
   auto& line = found->second;
   const auto gone = std::erase(line.queue, waiter) + std::erase(line.observers, waiter);
   waiting_ -= gone;
   line.granted = line.granted || granted;
   line.blocked = line.blocked && !granted;
-  promote(line, quiet);
+  auto promoted = promote(line, quiet, soon);
   if (line.queue.empty() && line.observers.empty()) queues_.erase(found);
+  return promoted;
 }
 
 std::shared_ptr<Lease> WaitQueues::leave(const WaiterPtr& waiter, bool granted) {
   const std::lock_guard guard(mutex_);
-  remove(waiter, {}, granted);
+  stir(remove(waiter, {}, granted));
   waiter->state_ = Waiter::State::left;
   waiter->news_ = nullptr;
   waiter->row_ = RowKind::none;
@@ -240,7 +270,17 @@ bool WaitQueues::anybody(const std::string& name) const {
   return found != queues_.end() && !found->second.queue.empty();
 }
 
-WaitQueues::WaiterPtr WaitQueues::reserve(const std::string& name) {
+WaitQueues::WaiterPtr WaitQueues::reserve(const std::string& name, bool soon) {
+  auto waiter = reserve_now(name);
+  if (!soon || !others_run_meanwhile()) return waiter;
+  for (const auto end = later(BootClock::now(), longest_spin); !waiter && BootClock::now() < end;) {
+    std::this_thread::yield();
+    waiter = reserve_now(name);
+  }
+  return waiter;
+}
+
+WaitQueues::WaiterPtr WaitQueues::reserve_now(const std::string& name) {
   if (!anybody()) return nullptr;
   const std::lock_guard guard(mutex_);
   const auto found = queues_.find(name);
@@ -255,22 +295,26 @@ WaitQueues::WaiterPtr WaitQueues::reserve(const std::string& name) {
 bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, bool doubt) {
   std::unique_lock guard(mutex_);
   if (waiter->state_ == Waiter::State::left) return false;
+  WaiterPtr next;
   if (grant) {
     const auto quiet = std::min(waiter->wish_->terms.lease, floor_);
+    const bool soon = grant->passed.reserved > 1;
     waiter->grant_ = std::move(grant);
     waiter->state_ = Waiter::State::handed;
-    remove(waiter, quiet, true);
+    next = remove(waiter, quiet, true, soon);
   } else {
     waiter->state_ = Waiter::State::asleep;
     if (!planted("silent_hand_over_failure")) waiter->notified_ = true;
     waiter->status_.ask = doubt;
   }
-  if (waiter->news_) {
-    waiter->news_();
-  } else {
-    guard.unlock();  // who wakes up needs it
-    waiter->changed_.notify_all();
-  }
+  // Who sleeps needs the mutex when it wakes up; who waits without a thread does not, and may be called no more once it has
+  // left.
+  std::array<WaiterPtr, 2> sleepers{waiter, std::move(next)};
+  for (auto& each : sleepers)
+    if (each && each->call()) each = nullptr;
+  guard.unlock();
+  for (const auto& each : sleepers)
+    if (each) each->changed_.notify_all();
   return true;
 }
 

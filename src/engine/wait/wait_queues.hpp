@@ -110,7 +110,9 @@ class WaitQueues {
   bool anybody(const std::string& name) const;
 
   // The head, if it sleeps and takes what it is handed: it stays where it is until settle(). Empty: nobody.
-  WaiterPtr reserve(const std::string& name);
+  // `soon`: somebody is about to come, or to fall asleep, if the line goes on as it did: that is waited for, for as long as
+  // a thread takes to be woken.
+  WaiterPtr reserve(const std::string& name, bool soon = false);
   // How it ended: with the grant, or without; `doubt`: perhaps with one. False: it has given up meanwhile, so that what
   // it was granted is nobody's.
   bool settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, bool doubt = false);
@@ -167,13 +169,17 @@ class WaitQueues {
   std::vector<std::shared_ptr<Lease>> listening(const Waiter& waiter) const;
   static bool wants(const Waiter& waiter, const Lease& held);
   void place(WaitQueue& line, const WaiterPtr& waiter);
-  // `quiet`: its name was granted in this process just now, and it is to look in so long. 0: at once.
-  void promote(WaitQueue& line, Duration quiet);
-  void remove(const WaiterPtr& waiter, Duration quiet, bool granted);
+  // `quiet`: its name was granted in this process just now, and it is to look in so long. 0: at once. `soon`: the grant
+  // may go on to it in memory, without a statement. Answers who is to be stirred, or nobody.
+  static WaiterPtr promote(WaitQueue& line, Duration quiet = {}, bool soon = false);
+  WaiterPtr remove(const WaiterPtr& waiter, Duration quiet, bool granted, bool soon = false);
+  static void stir(const WaiterPtr& waiter);
   static void wake(WaitQueue& line, std::string_view owner, bool everything);
   static const std::string& name_of(const WaiterPtr& waiter) noexcept;
   static bool has_news(const Waiter& place) noexcept;
   static Instant bound(const Waiter& place, Instant until, Instant deadline) noexcept;
+  static void spin(const Waiter& place, std::unique_lock<std::mutex>& guard);
+  WaiterPtr reserve_now(const std::string& name);
   static WakeReason woken(Waiter& place, const std::stop_token& stop) noexcept;
 
   const Duration floor_;
@@ -202,6 +208,8 @@ class WaitQueues::Waiter {
   State state_ = State::awake;
   bool takes_ = false, led_at_once_ = false, followed_ = false;
   bool notified_ = false, promoted_ = false, everything_ = false;
+  bool soon_ = false;                 // what it waits for may be handed to it in less time than sleeping takes
+  std::atomic<unsigned> stirred_{0};  // written with the mutex held
   RowKind row_ = RowKind::none;
   std::string holder_;
   std::shared_ptr<Lease> grant_;
@@ -209,10 +217,14 @@ class WaitQueues::Waiter {
   std::function<void()> news_;  // empty: a thread waits for changed_
   std::condition_variable_any changed_;
 
-  // Something may be to be done for it.
-  void stir() {
+  // Something may be to be done for it. False: a thread is to be woken.
+  bool call() {
+    ++stirred_;
     if (news_) news_();
-    else changed_.notify_all();
+    return news_ != nullptr;
+  }
+  void stir() {
+    if (!call()) changed_.notify_all();
   }
 };
 
