@@ -135,19 +135,19 @@ QueuedAcquire::Step QueuedAcquire::woken(WaitQueues::WakeReason reason) {
 // Another node keeps everybody out.
 Mode QueuedAcquire::asked_for() const { return request_.mode == Mode::node ? Mode::exclusive : request_.mode; }
 
-store::Wait QueuedAcquire::wait_as(store::Wait::Mode mode) const {
+store::Wait QueuedAcquire::wait_as(store::Wait::Discipline discipline) const {
   const auto now = BootClock::now();
   store::Wait wait{request_.name.text(),
                    request_.owner,
                    context_.options.node,
                    request_.options.label ? std::string_view{*request_.options.label} : context_.options.label,
                    request_.actor.view(),
-                   mode,
+                   discipline,
                    row_for_people,
                    std::nullopt};
   wait.wants = asked_for();
   wait.waited = std::chrono::floor<Duration>(now - request_.called);
-  if (mode == store::Wait::Mode::fifo || depended_on()) wait.ttl = context_.options.ticket;
+  if (discipline == store::Wait::Discipline::fifo || depended_on()) wait.ttl = context_.options.ticket;
   if (patience_.deadline != Instant::max())
     wait.patience = std::chrono::ceil<Duration>(std::max(patience_.deadline, now) - now);
   return wait;
@@ -183,7 +183,7 @@ void QueuedAcquire::draw() {
   const auto ticket = retry([&](Deadline until) -> std::int64_t {
     try {
       put_rows_right(request_.job, until);
-      return context_.table->waiting().draw(wait_as(store::Wait::Mode::fifo), until);
+      return context_.table->waiting().draw(wait_as(store::Wait::Discipline::fifo), until);
     } catch (const Failure& failure) {
       if (failure.cause() != Cause::locked) throw;
       return 0;
@@ -201,7 +201,7 @@ void QueuedAcquire::enroll() {
   has_row();
   try {
     put_rows_right(request_.job, {context_.shortly(patience_.deadline), patience_.stop});
-    context_.table->waiting().enroll(wait_as(store::Wait::Mode::barging),
+    context_.table->waiting().enroll(wait_as(store::Wait::Discipline::barging),
                                      {context_.shortly(patience_.deadline), patience_.stop});
   } catch (const Failure&) { return; }
   registered();

@@ -49,7 +49,7 @@ class QueuedAcquire {
   template <class Call>
   auto retry(Call ask);
   Mode asked_for() const;
-  store::Wait wait_as(store::Wait::Mode mode) const;
+  store::Wait wait_as(store::Wait::Discipline discipline) const;
   // Whether others wait behind its ticket, or may be told of a deadlock with it in it.
   bool depended_on() const { return request_.ticket != 0 || request_.may_hold_something(); }
   void sit() { sit(false); }

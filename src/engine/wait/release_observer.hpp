@@ -93,7 +93,7 @@ class ReleaseObserver {
                      context_.options.node,
                      context_.options.label,
                      actor_,
-                     store::Wait::Mode::transaction,
+                     store::Wait::Discipline::transaction,
                      context_.options.ticket,
                      std::nullopt};
     wait.waited = std::chrono::floor<Duration>(BootClock::now() - begun_);
