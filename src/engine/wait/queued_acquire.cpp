@@ -17,7 +17,7 @@ namespace {
 constexpr Duration shown_after = std::chrono::seconds{1};
 // For so long the head of a line lets others go first when its line has had enough in one go.
 constexpr Duration turn_of_others = std::chrono::milliseconds{20};
-constexpr Duration longest_farewell = std::chrono::milliseconds{100};
+constexpr Duration longest_leave_taking = std::chrono::milliseconds{100};
 // A statement that has to be prepared first takes two round trips, and not all of them take the least time.
 constexpr int trips_of_a_statement = 4;
 // Without a thread: a name of which there are always news leaves the thread to others after so many looks.
@@ -344,13 +344,13 @@ std::shared_ptr<Lease> QueuedAcquire::give_up() {
   // Who is told to stop waits for nothing more: the notifier takes the row away, and a mark is over in seconds.
   if (patience_.stop.stop_requested()) return nullptr;
   // It must not take long, and where it would it is left to the notifier.
-  if (context_.within({}, trips_of_a_statement) > longest_farewell) {
+  if (context_.within({}, trips_of_a_statement) > longest_leave_taking) {
     if (marked_ && !context_.queues->anybody(request_.name.text()))
       context_.notifier.unwant_later(request_.name.text());
     return nullptr;
   }
   const auto deadline =
-      later(BootClock::now(), std::min<Duration>(context_.options.timeouts.release, longest_farewell));
+      later(BootClock::now(), std::min<Duration>(context_.options.timeouts.release, longest_leave_taking));
   try {
     if (has_row_) {
       context_.table->waiting().discard(request_.name.text(), row_owner_, deadline);
