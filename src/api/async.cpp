@@ -91,9 +91,9 @@ void Engine::Async::acquire(const Wish& wish, LockHandler handler) {
     if (line != lines_.end() && parks(whole, line->second)) {
       park(id, whole, std::move(handler), line->second, line->first);
     } else {
-      const auto acquire =
-          std::make_shared<Acquire>(core_, id, whole.name, std::make_shared<const LockOptions>(whole.options),
-                                    whole.deadline, whole.waits, BootClock::now());
+      const auto acquire = std::make_shared<Acquire>(core_->acquirer(), id, whole.name,
+                                                     std::make_shared<const LockOptions>(whole.options), whole.deadline,
+                                                     whole.waits, BootClock::now());
       acquire->first_of_line = whole.waits && line == lines_.end();
       if (acquire->first_of_line) lines_[whole.name.text()].occupied = true;
       try {
@@ -178,7 +178,7 @@ void Engine::Async::answer(const AcquirePtr& acquire, Result<Lock> result, After
   if (acquire->first_of_line) next_in_line(*acquire);
 }
 
-Result<Lock> Engine::Async::result_of(Acquire& acquire, Core::Acquired acquired) const {
+Result<Lock> Engine::Async::result_of(Acquire& acquire, engine::Acquired acquired) const {
   if (acquired) return Lock(std::make_shared<Lock::Handle>(core_, std::move(acquired)));
   if (acquire.stop.stop_requested()) return Refused::stopped;
   return acquire.in_vain == Refused::busy && acquired.row_locked ? Refused::locked : acquire.in_vain;
@@ -265,10 +265,10 @@ void Engine::Async::work() {
 // What is known after one statement is told at once; the others go on one by one, whichever thread has the time.
 void Engine::Async::ask(std::vector<AcquirePtr> batch) {
   if (batch.size() > 1) {
-    std::vector<Core::AsyncAcquire*> all;
+    std::vector<engine::AsyncAcquire*> all;
     all.reserve(batch.size());
     for (const auto& one : batch) all.push_back(&one->work);
-    Core::AsyncAcquire::try_together(all);
+    engine::AsyncAcquire::try_together(all);
     for (auto& one : batch)
       if (one->work.answered()) {
         step(one);

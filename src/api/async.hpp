@@ -4,6 +4,7 @@
 #include "api/handlers.hpp"
 #include "api/lock_handle.hpp"
 #include "engine/async_acquire.hpp"
+#include "engine/core.hpp"
 #include "types/clock.hpp"
 #include "types/name.hpp"
 #include "types/thread.hpp"
@@ -70,16 +71,16 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
 
   // One that is asked for, or in line.
   struct Acquire {
-    Acquire(std::shared_ptr<Core> core, Id its_id, const Name& name, std::shared_ptr<const LockOptions> options,
-            Instant deadline, bool waits, Instant called)
+    Acquire(std::shared_ptr<engine::Acquirer> acquirer, Id its_id, const Name& name,
+            std::shared_ptr<const LockOptions> options, Instant deadline, bool waits, Instant called)
         : id(its_id),
           in_vain(waits ? Refused::timed_out : Refused::busy),
-          work(std::move(core), name, std::move(options), {deadline, stop.get_token(), waits}, called),
+          work(std::move(acquirer), name, std::move(options), {deadline, stop.get_token(), waits}, called),
           late(later(work.answered_by(), std::chrono::milliseconds{25})) {}
     const Id id;
     const Refused in_vain;  // what it is told when it was not to be had
     std::stop_source stop{};
-    Core::AsyncAcquire work;
+    engine::AsyncAcquire work;
     const Instant late;  // when it is answered whatever its thread does
     // Guarded by mutex_:
     LockHandler handler{};
@@ -164,7 +165,7 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   void give_back(std::vector<Release> batch);
   News news_of(const AcquirePtr& acquire);
   static Error ended();
-  Result<Lock> result_of(Acquire& acquire, Core::Acquired acquired) const;
+  Result<Lock> result_of(Acquire& acquire, engine::Acquired acquired) const;
   void left() noexcept;
 
   const std::shared_ptr<Core> core_;

@@ -99,7 +99,8 @@ void Engine::Async::next_in_line(Acquire& before) {
   const auto id = line.order.front();
   line.order.pop_front();
   auto parked = unpark(id);
-  const auto acquire = std::make_shared<Acquire>(core_, id, name, parked.options, parked.deadline, true, parked.called);
+  const auto acquire =
+      std::make_shared<Acquire>(core_->acquirer(), id, name, parked.options, parked.deadline, true, parked.called);
   acquire->work.wait_at_once(std::move(before.granted));
   acquire->seen = seen;
   acquire->first_of_line = line.occupied = true;
@@ -153,7 +154,7 @@ void Engine::Async::on_time(Instant now, Afterwards& afterwards) {
     const auto acquire = found->second;
     if (now >= acquire->late && !acquire->answered && !planted("async_answer_waits")) {
       answer(acquire,
-             Core::AsyncAcquire::still_held(acquire->seen, now)
+             engine::AsyncAcquire::still_held(acquire->seen, now)
                  ? Result<Lock>(acquire->in_vain)
                  : Result<Lock>(Error(Fault::timeout, "the database has not answered in time")),
              afterwards);
@@ -167,8 +168,8 @@ void Engine::Async::on_time(Instant now, Afterwards& afterwards) {
 
 // Its time is up, and nobody was seen who holds what it has waited for, which is no answer.
 void Engine::Async::look_for_itself(const Name& name, Parked parked) {
-  const auto acquire =
-      std::make_shared<Acquire>(core_, parked.id, name, parked.options, parked.deadline, true, parked.called);
+  const auto acquire = std::make_shared<Acquire>(core_->acquirer(), parked.id, name, parked.options, parked.deadline,
+                                                 true, parked.called);
   acquire->work.try_at_last();
   {
     const std::lock_guard guard(mutex_);

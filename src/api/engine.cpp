@@ -57,7 +57,7 @@ class Engine::Call {
   Core* operator->() const noexcept { return core_.get(); }
 
   // Until there is a grant, or no patience left; `stop` may be none.
-  Core::Acquired acquire(const Name& name, const LockOptions& options, Instant deadline, std::stop_token stop) {
+  engine::Acquired acquire(const Name& name, const LockOptions& options, Instant deadline, std::stop_token stop) {
     auto held = core_->acquire(name, options, {deadline, call_.stopped_by(std::move(stop)), true});
     if (!held) call_.check();
     return held;

@@ -33,14 +33,14 @@ std::stop_token stopped() noexcept {
 
 void Lock::Handle::moved() noexcept {
   if (fork_guard.forked()) return;
-  if (const auto giver = held->moved()) giver->remember(core);
+  if (const auto giver = held->moved()) giver->remember(core->context());
 }
 
 void Lock::Handle::key() noexcept {
   if (fork_guard.forked()) return;
   try {
     const auto& job = engine::job_of_this_thread();
-    if (held->used_by(job)) job->add({core, held});
+    if (held->used_by(job)) job->add({core->context(), held});
   } catch (const std::exception&) {  // out of memory: it stays nobody's
   }
 }

@@ -95,16 +95,16 @@ Opened open(std::string_view url, const Options& options, bool writes) {
           migrate::TableMigrator(resolved.dialect, std::move(resolved.connector), std::move(migrate))};
 }
 
-Verdict verdict_of(migrate::MigrationError::Kind kind) noexcept {
-  using Kind = migrate::MigrationError::Kind;
-  switch (kind) {
-    case Kind::failed: return Verdict::failed;
-    case Kind::pending: return Verdict::pending;
-    case Kind::drift: return Verdict::drift;
-    case Kind::interrupted: return Verdict::interrupted;
-    case Kind::locked: return Verdict::locked;
-    case Kind::incompatible: return Verdict::incompatible;
-    case Kind::stopped: return Verdict::stopped;
+Verdict verdict_of(migrate::MigrationError::Reason reason) noexcept {
+  using Reason = migrate::MigrationError::Reason;
+  switch (reason) {
+    case Reason::failed: return Verdict::failed;
+    case Reason::pending: return Verdict::pending;
+    case Reason::drift: return Verdict::drift;
+    case Reason::interrupted: return Verdict::interrupted;
+    case Reason::locked: return Verdict::locked;
+    case Reason::incompatible: return Verdict::incompatible;
+    case Reason::stopped: return Verdict::stopped;
   }
   return Verdict::failed;
 }

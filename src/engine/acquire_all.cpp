@@ -1,11 +1,10 @@
 // Takes several names, all of them or none, and waits for one of them at a time while it holds none.
+#include "engine/acquire_all.hpp"
+
 #include "engine/backoff.hpp"
-#include "engine/core.hpp"
 #include "engine/faults.hpp"
 #include "engine/on_behalf.hpp"
 #include "engine/pause.hpp"
-#include "engine/request.hpp"
-#include "engine/retry.hpp"
 #include "types/mutant.hpp"
 
 #include <dlock/error.hpp>
@@ -19,32 +18,30 @@
 #include <utility>
 #include <vector>
 
-namespace dlock {
-inline namespace v0 {
+namespace dlock::engine {
 namespace {
-
-using engine::Lease;
 
 constexpr Duration longest_pause = std::chrono::milliseconds{250};
 // So many attempts in vain follow each other without a pause.
 constexpr int most_in_a_row = 2;
 
-}  // namespace
-
 // Asks for all that are free in one statement, and gives back what it was granted where that is not all. Then it waits for
 // the name in the way as others do who want that one alone, and tries the others with it in hand.
 // Threads: one. Leaves nothing behind unless it is granted all.
-class Core::AcquireOfAll {
+class AcquireOfAll {
  public:
   // `options`: without an at-least time, which what is given back would keep.
-  AcquireOfAll(Core& core, std::span<const Name> names, const LockOptions& options, Duration at_least,
-               const Patience& patience)
-      : core_(core),
+  AcquireOfAll(Acquirer& acquirer, LeaseChanges& changes, std::span<const Name> names, const LockOptions& options,
+               Duration at_least, const Patience& patience)
+      : acquirer_(acquirer),
+        parts_(acquirer.parts),
+        context_(parts_.context),
+        changes_(changes),
         names_(names),
         options_(options),
         at_least_(at_least),
         patience_(patience),
-        reentrance_(options.reentrance.value_or(core.options_.reentrance)),
+        reentrance_(options.reentrance.value_or(context_.options.reentrance)),
         held_(names.size()),
         requests_(names.size()),
         own_(names.size()) {}
@@ -58,17 +55,17 @@ class Core::AcquireOfAll {
   AcquireOfAll& operator=(const AcquireOfAll&) = delete;
 
   AcquiredAll operator()() {
-    const Deadline free_by(std::min(core_.answer_by(patience_.deadline), core_.soon()), patience_.stop);
-    for (const auto& name : names_) core_.let_linger_no_more(name.text(), free_by);
+    const Deadline free_by(std::min(context_.answer_by(patience_.deadline), context_.soon()), patience_.stop);
+    for (const auto& name : names_) parts_.lingering.end(name.text(), free_by);
     auto lingered = names_.size();  // so many may, somewhere else
     for (bool first = true;; first = false) {
       if (attempt(first)) return {keep()};
       const bool in_vain = gives_back();
       give_back();
       if (!patience_.lasts()) {
-        if (!row_locked_ && lingered-- > 0 && core_.await_lingering(names_[in_the_way_], patience_)) continue;
+        if (!row_locked_ && lingered-- > 0 && parts_.lingering.await(names_[in_the_way_], patience_)) continue;
         if (!patience_.stop.stop_requested())
-          core_.tell_end(names_[in_the_way_], called_, patience_.waits, said_by(options_));
+          context_.tell_end(names_[in_the_way_], called_, patience_.waits, Context::said_by(options_));
         break;
       }
       if (!wait(in_vain)) break;
@@ -87,7 +84,7 @@ class Core::AcquireOfAll {
       return take(first);
     } catch (const Error& error) {
       if (patience_.stop.stop_requested()) return false;
-      if (!engine::is_transient(error.fault()) || !patience_.lasts()) throw;
+      if (!is_transient(error.fault()) || !patience_.lasts()) throw;
       broken_ = true;
       return false;
     }
@@ -98,9 +95,9 @@ class Core::AcquireOfAll {
     // Who is in line in this process comes first, but for those who do not wait; not again and again.
     if (first && patience_.waits)
       for (const auto place : missing)
-        if (core_.queues_->anybody(names_[place].text())) return refused(place, false);
+        if (context_.queues->anybody(names_[place].text())) return refused(place, false);
     if (seen_busy(missing)) return false;
-    const auto most = std::max<Place>(1, core_.options_.combine);
+    const auto most = std::max<Place>(1, context_.options.combine);
     for (std::span<const Place> rest = missing; !rest.empty();) {
       const auto some = rest.first(std::min(rest.size(), most));
       if (!take(some)) return false;
@@ -114,7 +111,7 @@ class Core::AcquireOfAll {
     std::vector<Place> missing;
     for (Place i = 0; i < names_.size(); ++i) {
       if (!held_[i] && reentrance_ == Reentrance::thread)
-        held_[i] = core_.reenter(names_[i], options_, patience_.deadline);
+        held_[i] = parts_.reentry.reenter(names_[i], options_, patience_.deadline);
       if (!held_[i]) missing.push_back(i);
     }
     return missing;
@@ -127,12 +124,12 @@ class Core::AcquireOfAll {
     names.reserve(missing.size());
     for (const auto place : missing) {
       names.emplace_back(names_[place].text());
-      if (core_.renewer_.has_leftovers(names.back())) return false;  // it may be in the way of itself
+      if (context_.renewer.has_leftovers(names.back())) return false;  // it may be in the way of itself
     }
     try {
-      const auto busy = core_.table_->first_busy(names, until());
+      const auto busy = context_.table->first_busy(names, until());
       if (!busy) return false;
-      core_.busy_.note(names_[missing[*busy]].text(), BootClock::now());
+      parts_.attempts.was_busy(names_[missing[*busy]].text());
       refused(missing[*busy], false);
       return true;
     } catch (const Failure&) { return false; }  // the attempt tells what is wrong, if it still is
@@ -145,11 +142,11 @@ class Core::AcquireOfAll {
     std::optional<Place> busy;
     for (Place i = 0; i < some.size(); ++i) {
       const auto place = some[i];
-      if (answers[i] && (answers[i]->token || !core_.renewer_.has_leftovers(names_[place].text()))) {
+      if (answers[i] && (answers[i]->token || !context_.renewer.has_leftovers(names_[place].text()))) {
         auto& request = *requests_[place];
-        const auto end = core_.take_up(request, *answers[i], sent, false, until());
+        const auto end = parts_.attempts.take_up(request, *answers[i], sent, false, until());
         own_[place] = end && *end;
-        if (end) held_[place] = *end ? *end : core_.enter_by_job(request, patience_.deadline);
+        if (end) held_[place] = *end ? *end : parts_.reentry.enter_by_job(request, patience_.deadline);
         if (held_[place]) continue;
         if (end) {
           busy = busy.value_or(place);
@@ -159,7 +156,7 @@ class Core::AcquireOfAll {
       open.push_back(place);
     }
     if (busy) {
-      core_.busy_.note(names_[*busy].text(), BootClock::now());
+      parts_.attempts.was_busy(names_[*busy].text());
       return refused(*busy, false);
     }
     return std::ranges::all_of(open, [&](Place place) { return take_alone(place); });
@@ -175,12 +172,12 @@ class Core::AcquireOfAll {
     for (const auto place : some) {
       auto& request = request_of(place);
       request.first_sent = sent;
-      asks.push_back(core_.acquire_request(request, sent));
+      asks.push_back(parts_.attempts.acquire_request(request, sent));
     }
     try {
-      answers = core_.table_->acquire_together(asks, until());
+      answers = context_.table->acquire_together(asks, until());
     } catch (const Failure& failure) {  // each is asked for alone, which tells what is wrong if it still is
-      core_.events_->emit_retry(failure);
+      context_.events->emit_retry(failure);
       for (const auto place : some) requests_[place]->unanswered = failure.may_have_run();
     }
     return answers;
@@ -193,14 +190,15 @@ class Core::AcquireOfAll {
     Held held;
     std::exception_ptr broken;
     try {
-      held = core_.try_first(*request, {std::min(patience_.deadline, core_.soon()), patience_.stop, patience_.waits});
-      if (!held) held = core_.enter_by_job(*request, patience_.deadline);
+      held = parts_.attempts.try_first(
+          *request, {std::min(patience_.deadline, context_.soon()), patience_.stop, patience_.waits});
+      if (!held) held = parts_.reentry.enter_by_job(*request, patience_.deadline);
     } catch (const Error&) { broken = std::current_exception(); }
     if (!held && !broken && patience_.lasts()) {
       free_doubtful(*request);
       return refused(place, false);
     }
-    held = core_.concluded(*request, patience_, std::move(held), broken);
+    held = acquirer_.concluded(*request, patience_, std::move(held), broken);
     if (!held) return refused(place, request->found_locked);
     own_[place] = !request->entered;
     held_[place] = std::move(held);
@@ -227,7 +225,7 @@ class Core::AcquireOfAll {
   bool close(const Held& held) {
     const auto room = held->room(BootClock::now());
     try {
-      core_.extend(held, {std::min<Duration>(held->terms().asked(), room), at_least_, true}, core_.soon());
+      changes_.extend(held, {std::min<Duration>(held->terms().asked(), room), at_least_, true}, context_.soon());
       return true;
     } catch (const Error& error) {
       if (error.fault() != Fault::lost) throw;
@@ -244,13 +242,12 @@ class Core::AcquireOfAll {
   // Holding nothing. False: there is no patience left.
   bool wait(bool in_vain) {
     if (broken_) {
-      engine::pause_until(std::min(patience_.deadline, later(BootClock::now(), broken_pauses_.next())), patience_.stop);
+      pause_until(std::min(patience_.deadline, later(BootClock::now(), broken_pauses_.next())), patience_.stop);
       return patience_.lasts();
     }
     // Two who hold what the other one wants, and each goes after that: one of them lets the other go first.
-    if (in_vain)
-      engine::pause_until(std::min(patience_.deadline, later(BootClock::now(), pauses_.next())), patience_.stop);
-    auto held = core_.acquire(names_[in_the_way_], options_, patience_);
+    if (in_vain) pause_until(std::min(patience_.deadline, later(BootClock::now(), pauses_.next())), patience_.stop);
+    auto held = acquirer_.acquire(names_[in_the_way_], options_, patience_);
     row_locked_ = held.row_locked;
     own_[in_the_way_] = held && !held.entered;
     opened_ = in_the_way_;
@@ -283,50 +280,57 @@ class Core::AcquireOfAll {
     }
     opened_.reset();
     if (all.empty() || planted("several_kept_in_part")) return;
-    core_.release_each(all, core_.options_.timeouts.release);
+    parts_.releaser.release_each(all, context_.options.timeouts.release);
   }
 
-  void free_doubtful(const Request& request) {
-    if ((request.in_doubt || request.unanswered) && !planted("several_doubt_kept")) core_.free_later(request);
+  void free_doubtful(const GrantRequest& request) {
+    if ((request.in_doubt || request.unanswered) && !planted("several_doubt_kept"))
+      parts_.late_attempts.free_later(request);
   }
 
   std::vector<Held> keep() {
     for (Place i = 0; i < held_.size(); ++i) {
       if (!own_[i]) continue;
-      if (reentrance_ == Reentrance::thread && opened_ != i) core_.open_to_job(held_[i]);
+      if (reentrance_ == Reentrance::thread && opened_ != i) context_.open_to_job(held_[i]);
       requests_[i].reset();  // what is doubtful in it is known to the grant
     }
     return std::exchange(held_, std::vector<Held>(names_.size()));
   }
 
-  Request& request_of(Place place) {
+  GrantRequest& request_of(Place place) {
     auto& request = requests_[place];
-    if (!request) request = std::make_unique<Request>(core_, names_[place], options_, reentrance_);
+    if (!request) request = std::make_unique<GrantRequest>(context_, names_[place], options_, reentrance_);
     request->called = called_;
     return *request;
   }
 
-  Deadline until() const { return {std::min(core_.answer_by(patience_.deadline), core_.soon()), patience_.stop}; }
+  Deadline until() const { return {std::min(context_.answer_by(patience_.deadline), context_.soon()), patience_.stop}; }
 
-  Core& core_;
+  Acquirer& acquirer_;
+  const AcquireParts& parts_;
+  Context& context_;
+  LeaseChanges& changes_;
   const std::span<const Name> names_;
   const LockOptions& options_;
   const Duration at_least_;
   const Patience& patience_;
   const Reentrance reentrance_;
   const Instant called_ = BootClock::now();
-  std::vector<Held> held_;                          // by their places among the names
-  std::vector<std::unique_ptr<Request>> requests_;  // of what is asked for, until it is known what came of it
-  std::vector<bool> own_;                           // granted to this one, and not entered
-  std::optional<Place> opened_;                     // what was waited for may be entered already
+  std::vector<Held> held_;                               // by their places among the names
+  std::vector<std::unique_ptr<GrantRequest>> requests_;  // of what is asked for, until it is known what came of it
+  std::vector<bool> own_;                                // granted to this one, and not entered
+  std::optional<Place> opened_;                          // what was waited for may be entered already
   Place in_the_way_ = 0;
   bool row_locked_ = false, broken_ = false;
   int in_vain_ = 0;
-  engine::Backoff pauses_{longest_pause}, broken_pauses_{std::chrono::seconds{1}};
+  Backoff pauses_{longest_pause}, broken_pauses_{std::chrono::seconds{1}};
 };
 
-Core::AcquiredAll Core::acquire_all(std::span<const Name> names, const LockOptions& given, const Patience& patience) {
-  const engine::OnBehalf behalf(given);
+}  // namespace
+
+AcquiredAll acquire_all(Acquirer& acquirer, LeaseChanges& changes, std::span<const Name> names,
+                        const LockOptions& given, const Patience& patience) {
+  const OnBehalf behalf(given);
   auto options = behalf.options();
   options.at_least = {};
   if (options.mode != Mode::exclusive)
@@ -334,11 +338,11 @@ Core::AcquiredAll Core::acquire_all(std::span<const Name> names, const LockOptio
                 fmt::format("several names are locked exclusively, not in mode {}: lock them one after the "
                             "other",
                             to_string(options.mode)));
-  check(options);
+  auto& context = acquirer.parts.context;
+  static_cast<void>(context.policy.terms_of(options));
   if (patience.stop.stop_requested()) return {};
-  ensure_running();
-  return AcquireOfAll(*this, names, options, given.at_least, patience)();
+  context.ensure_running();
+  return AcquireOfAll(acquirer, changes, names, options, given.at_least, patience)();
 }
 
-}  // namespace v0
-}  // namespace dlock
+}  // namespace dlock::engine

@@ -2,7 +2,6 @@
 #include "engine/async_acquire.hpp"
 
 #include "engine/faults.hpp"
-#include "engine/retry.hpp"
 
 #include <dlock/error.hpp>
 
@@ -10,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace dlock {
-inline namespace v0 {
+namespace dlock::engine {
 namespace {
 
 // A thread enters nothing here: only a job does.
@@ -21,66 +19,68 @@ Reentrance without_threads(Reentrance chosen, const LockOptions& options) {
 
 }  // namespace
 
-Core::AsyncAcquire::AsyncAcquire(std::shared_ptr<Core> core, Name name, std::shared_ptr<const LockOptions> options,
-                                 Patience patience, Instant called)
-    : core_(std::move(core)),
+AsyncAcquire::AsyncAcquire(std::shared_ptr<Acquirer> acquirer, Name name, std::shared_ptr<const LockOptions> options,
+                           Patience patience, Instant called)
+    : acquirer_(std::move(acquirer)),
       name_(std::move(name)),
       options_(std::move(options)),
       patience_(std::move(patience)),
-      reentrance_(without_threads(core_->reentrance_of(*options_), *options_)),
-      request_(*core_, name_, *options_, reentrance_) {
+      reentrance_(without_threads(acquirer_->parts.context.policy.reentrance_of(*options_), *options_)),
+      request_(acquirer_->parts.context, name_, *options_, reentrance_) {
   request_.called = called;
 }
 
-Core::AsyncAcquire::~AsyncAcquire() { abandon(); }
+AsyncAcquire::~AsyncAcquire() { abandon(); }
 
-void Core::AsyncAcquire::abandon() noexcept {
+void AsyncAcquire::abandon() noexcept {
   if (std::exchange(over_, true)) return;
   try {
     queued_.reset();
-    if (const auto late = std::move(held_)) core_->release(late, core_->options_.timeouts.release);
-    if (request_.in_doubt || request_.unanswered) core_->free_later(request_);
+    if (const auto late = std::move(held_))
+      acquirer_->parts.releaser.release(late, acquirer_->parts.context.options.timeouts.release);
+    if (request_.in_doubt || request_.unanswered) acquirer_->parts.late_attempts.free_later(request_);
   } catch (const std::exception&) {  // out of memory: it ends with its lease
   }
 }
 
-void Core::AsyncAcquire::try_together(std::span<AsyncAcquire* const> all) {
+void AsyncAcquire::try_together(std::span<AsyncAcquire* const> all) {
   if (all.empty()) return;
-  auto& core = *all.front()->core_;
+  const auto& parts = all.front()->acquirer_->parts;
+  auto& context = parts.context;
   std::vector<AsyncAcquire*> asking;
   asking.reserve(all.size());
   for (auto* one : all) {
     one->asked_ = true;
     // Who is in line in this process comes first, but for those who do not wait.
     // So does who takes what lingers here, which is no question to the table.
-    if (core.lingering_ && core.lingering_->lingers(one->name_.text())) continue;
-    if (!one->patience_.waits || !core.queues_->anybody(one->name_.text())) asking.push_back(one);
+    if (parts.lingering.lingers(one->name_.text())) continue;
+    if (!one->patience_.waits || !context.queues->anybody(one->name_.text())) asking.push_back(one);
   }
   if (asking.size() < 2) return;
   std::ranges::sort(asking, {}, [](const AsyncAcquire* one) { return std::string_view{one->name_.text()}; });
   std::vector<std::optional<store::Granted>> answers(asking.size());
   const auto sent = BootClock::now();
   try {
-    core.ensure_running();
+    context.ensure_running();
     std::vector<store::AcquireRequest> asks;
     asks.reserve(asking.size());
     for (auto* one : asking) {
       one->request_.first_sent = sent;
-      asks.push_back(core.acquire_request(one->request_, sent));
+      asks.push_back(parts.attempts.acquire_request(one->request_, sent));
     }
-    answers = core.table_->acquire_together(asks, core.soon());
+    answers = context.table->acquire_together(asks, context.soon());
   } catch (const Failure& failure) {  // each asks for itself, which tells what is wrong if it still is
-    core.events_->emit_retry(failure);
+    context.events->emit_retry(failure);
     if (failure.may_have_run())
       for (auto* one : asking) one->request_.unanswered = true;
   } catch (const Error&) {}
   for (std::size_t i = 0; i < asking.size(); ++i) asking[i]->take(answers[i], sent);
 }
 
-void Core::AsyncAcquire::take(const std::optional<store::Granted>& answer, Instant sent) noexcept {
+void AsyncAcquire::take(const std::optional<store::Granted>& answer, Instant sent) noexcept {
   if (!answer) return;
   try {
-    const auto end = core_->take_up(request_, *answer, sent, false, {answered_by(), patience_.stop});
+    const auto end = acquirer_->parts.attempts.take_up(request_, *answer, sent, false, {answered_by(), patience_.stop});
     if (!end) return;
     held_ = *end;
     answer_ = held_ ? BatchAnswer::granted : BatchAnswer::refused;
@@ -91,28 +91,29 @@ void Core::AsyncAcquire::take(const std::optional<store::Granted>& answer, Insta
 }
 
 // To ask once more what was refused: it is not this engine's own doing, nor may it linger somewhere.
-bool Core::AsyncAcquire::is_in_vain() const noexcept {
-  return !request_.row_locked && !core_->renewer_.has_leftovers(name_.text()) && !core_->lingers_somewhere_.load();
+bool AsyncAcquire::is_in_vain() const noexcept {
+  return !request_.row_locked && !acquirer_->parts.context.renewer.has_leftovers(name_.text()) &&
+         !acquirer_->parts.context.lingers_somewhere.load();
 }
 
-bool Core::AsyncAcquire::answered() const noexcept {
+bool AsyncAcquire::answered() const noexcept {
   if (answer_ == BatchAnswer::refused) return !patience_.waits && is_in_vain();
   return answer_ != BatchAnswer::none;
 }
 
-void Core::AsyncAcquire::wait_at_once(std::shared_ptr<engine::Lease> before) noexcept {
+void AsyncAcquire::wait_at_once(std::shared_ptr<Lease> before) noexcept {
   in_line_ = true;
   before_ = std::move(before);
 }
 
 // What is passing does not end a wait that lasts: it goes on later, and no thread waits for that.
-bool Core::AsyncAcquire::passes(const Error& error) noexcept {
-  if (!engine::is_transient(error.fault()) || !patience_.lasts()) return false;
+bool AsyncAcquire::passes(const Error& error) noexcept {
+  if (!is_transient(error.fault()) || !patience_.lasts()) return false;
   again_at_ = std::min(patience_.deadline, later(BootClock::now(), backoff_.next()));
   return true;
 }
 
-std::optional<Core::Acquired> Core::AsyncAcquire::go_on(const std::function<void()>& news) {
+std::optional<Acquired> AsyncAcquire::go_on(const std::function<void()>& news) {
   if (!std::exchange(begun_, true))
     if (auto ended = first()) return ended;
   again_at_.reset();
@@ -120,7 +121,7 @@ std::optional<Core::Acquired> Core::AsyncAcquire::go_on(const std::function<void
   std::exception_ptr broken;
   try {
     if (!queued_) {
-      queued_.emplace(*core_, request_, patience_);
+      queued_.emplace(acquirer_->parts, request_, patience_);
       queued_->begin(news, std::exchange(before_, nullptr));
     }
     const auto ended = queued_->go_on();
@@ -140,27 +141,28 @@ std::optional<Core::Acquired> Core::AsyncAcquire::go_on(const std::function<void
 }
 
 // Empty: it is to wait in line.
-std::optional<Core::Acquired> Core::AsyncAcquire::first() {
+std::optional<Acquired> AsyncAcquire::first() {
   if (patience_.stop.stop_requested() && !held_) return end(nullptr, nullptr);
   std::exception_ptr broken = std::move(broken_);
   auto held = std::move(held_);
   const auto& name = name_.text();
   try {
     if (reentrance_ == Reentrance::thread && answer_ == BatchAnswer::none)
-      if (auto entered = core_->reenter(name_, *options_, patience_.deadline)) {
+      if (auto entered = acquirer_->parts.reentry.reenter(name_, *options_, patience_.deadline)) {
         over_ = true;
         return Acquired(std::move(entered));
       }
-    core_->ensure_running();
+    acquirer_->parts.context.ensure_running();
     const bool in_vain = answer_ == BatchAnswer::refused && is_in_vain();
     const bool asked = answer_ == BatchAnswer::granted || answer_ == BatchAnswer::broken || in_vain;
-    const bool waits = !at_last_ && (in_line_ || (patience_.waits && core_->queues_->anybody(name)));
+    const bool waits = !at_last_ && (in_line_ || (patience_.waits && acquirer_->parts.context.queues->anybody(name)));
     if (!asked && !waits) {
       if (answer_ == BatchAnswer::none && !request_.unanswered) request_.first_sent = BootClock::now();
       // A step is over when a request is: it goes on in line.
-      held = core_->try_first(request_, {std::min(patience_.deadline, core_->soon()), patience_.stop, patience_.waits});
+      held = acquirer_->parts.attempts.try_first(
+          request_, {std::min(patience_.deadline, acquirer_->parts.context.soon()), patience_.stop, patience_.waits});
     }
-    if (!held && !broken) held = core_->enter_by_job(request_, patience_.deadline);
+    if (!held && !broken) held = acquirer_->parts.reentry.enter_by_job(request_, patience_.deadline);
   } catch (const Error& error) {
     if (at_last_ || !patience_.waits || !passes(error)) broken = std::current_exception();
   }
@@ -168,13 +170,12 @@ std::optional<Core::Acquired> Core::AsyncAcquire::first() {
   return end(std::move(held), broken);
 }
 
-Core::Acquired Core::AsyncAcquire::end(Held held, const std::exception_ptr& broken) {
+Acquired AsyncAcquire::end(Held held, const std::exception_ptr& broken) {
   queued_.reset();
   over_ = true;
-  held = core_->concluded(request_, patience_, std::move(held), broken);
-  if (held && reentrance_ == Reentrance::thread && !request_.entered) core_->open_to_job(held);
+  held = acquirer_->concluded(request_, patience_, std::move(held), broken);
+  if (held && reentrance_ == Reentrance::thread && !request_.entered) acquirer_->parts.context.open_to_job(held);
   return {std::move(held), request_.found_locked};
 }
 
-}  // namespace v0
-}  // namespace dlock
+}  // namespace dlock::engine

@@ -1,8 +1,7 @@
 // How an acquire goes on without a thread of its own.
 #pragma once
 
-#include "engine/core.hpp"
-#include "engine/request.hpp"
+#include "engine/acquiring.hpp"
 #include "engine/wait/queued_acquire.hpp"
 
 #include <dlock/options.hpp>
@@ -13,17 +12,16 @@
 #include <optional>
 #include <span>
 
-namespace dlock {
-inline namespace v0 {
+namespace dlock::engine {
 
 // One acquire, whose steps are taken by whatever thread has the time for them. A thread is nobody's work here: without a
 // job it is a grant of its own.
 // Threads: one at a time. Owns: all that it needs. Fails: Error, as an acquire does; and then it is over.
-class Core::AsyncAcquire {
+class AsyncAcquire {
  public:
   // `called`: when it was asked for.
-  AsyncAcquire(std::shared_ptr<Core> core, Name name, std::shared_ptr<const LockOptions> options, Patience patience,
-               Instant called);
+  AsyncAcquire(std::shared_ptr<Acquirer> acquirer, Name name, std::shared_ptr<const LockOptions> options,
+               Patience patience, Instant called);
   // Leaves nothing behind; what it may have been granted is given back later.
   ~AsyncAcquire();
   AsyncAcquire(const AsyncAcquire&) = delete;
@@ -40,11 +38,11 @@ class Core::AsyncAcquire {
   // When somebody was last seen who has the name, or none has been; and whether that is still an answer to who has no time
   // to look once more.
   Instant seen_held() const noexcept { return request_.refused_locked ? Instant{} : request_.refused_at; }
-  static bool still_held(Instant seen, Instant now) noexcept { return Request::still_so(seen, now); }
+  static bool still_held(Instant seen, Instant now) noexcept { return GrantRequest::still_so(seen, now); }
 
   // These before it has gone on. It is the next in line, and looks before it tries. `before`: what this process has been
   // granted of the name just now.
-  void wait_at_once(std::shared_ptr<engine::Lease> before) noexcept;
+  void wait_at_once(std::shared_ptr<Lease> before) noexcept;
   // It is out of patience, and tries once more, whoever is in line.
   void try_at_last() noexcept { at_last_ = true; }
   // Until it has to rest, or has come to an end. Empty: it rests, until there are news or rests_until().
@@ -53,37 +51,40 @@ class Core::AsyncAcquire {
   // Nobody waits for it any more: what it may have been granted is given back.
   void abandon() noexcept;
   // These tell the observers of the answer that somebody got.
-  void tell_refused(bool waited) const { core_->tell_end(name_, request_.called, waited, said_by(*options_)); }
-  void tell_broken(const Error& error) const { core_->tell_deadlock(request_, error); }
+  void tell_refused(bool waited) const {
+    acquirer_->parts.context.tell_end(name_, request_.called, waited, Context::said_by(*options_));
+  }
+  void tell_broken(const Error& error) const { acquirer_->tell_deadlock(request_, error); }
   Instant rests_until() const noexcept { return queued_ && !again_at_ ? queued_->rests_until() : *again_at_; }
   // When an answer is late.
-  Instant answered_by() const noexcept { return core_->answer_by(patience_.deadline, request_.called); }
+  Instant answered_by() const noexcept {
+    return acquirer_->parts.context.answer_by(patience_.deadline, request_.called);
+  }
   const Name& name() const noexcept { return name_; }
 
  private:
   bool is_in_vain() const noexcept;
-  using Held = std::shared_ptr<engine::Lease>;
+  using Held = std::shared_ptr<Lease>;
 
   void take(const std::optional<store::Granted>& answer, Instant sent) noexcept;
   std::optional<Acquired> first();
   bool passes(const Error& error) noexcept;
   Acquired end(Held held, const std::exception_ptr& broken);
 
-  const std::shared_ptr<Core> core_;
+  const std::shared_ptr<Acquirer> acquirer_;  // with all that it needs
   const Name name_;
   const std::shared_ptr<const LockOptions> options_;
   const Patience patience_;
   const Reentrance reentrance_;
-  Request request_;
+  GrantRequest request_;
   std::optional<QueuedAcquire> queued_{};
-  engine::Backoff backoff_{std::chrono::seconds{1}};
+  Backoff backoff_{std::chrono::seconds{1}};
   std::optional<Instant> again_at_{};                                                     // after what is passing
   enum class BatchAnswer { none, refused, granted, broken } answer_ = BatchAnswer::none;  // to try_together
   Held held_{};
   std::exception_ptr broken_{};
-  std::shared_ptr<engine::Lease> before_{};
+  std::shared_ptr<Lease> before_{};
   bool asked_ = false, begun_ = false, over_ = false, in_line_ = false, at_last_ = false;
 };
 
-}  // namespace v0
-}  // namespace dlock
+}  // namespace dlock::engine

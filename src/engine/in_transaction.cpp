@@ -1,7 +1,7 @@
 // Locks a name for as long as a caller's transaction lasts, and proves in one that a lease is still held.
-#include "engine/core.hpp"
+#include "engine/in_transaction.hpp"
+
 #include "engine/on_behalf.hpp"
-#include "engine/retry.hpp"
 #include "engine/session_id.hpp"
 #include "engine/wait/release_observer.hpp"
 #include "store/caller_transaction.hpp"
@@ -16,11 +16,8 @@
 #include <exception>
 #include <utility>
 
-namespace dlock {
-inline namespace v0 {
+namespace dlock::engine {
 namespace {
-
-using engine::Lease;
 
 // What was acknowledged so long ago has arrived on all servers of a cluster, but for one that is in trouble.
 constexpr Duration longest_way = std::chrono::seconds{10};
@@ -34,7 +31,7 @@ Error told_in_transaction(const Failure& failure) {
     case Cause::serialization:
       return Error(Fault::conflict, fmt::format("{}; roll the transaction back and run it again", failure.what()),
                    failure.code());
-    default: return engine::to_error(failure, false);
+    default: return to_error(failure, false);
   }
 }
 
@@ -49,7 +46,7 @@ auto in_transaction(Work work) -> decltype(work()) {
 // end it with conflict.
 class Announced {
  public:
-  Announced(engine::LeaseRenewer& renewer, std::span<const std::shared_ptr<Lease>> all, Duration patience)
+  Announced(LeaseRenewer& renewer, std::span<const std::shared_ptr<Lease>> all, Duration patience)
       : renewer_(renewer), all_(all) {
     // A renewal that hangs longer than that is no reason not to try: at worst the transaction runs again.
     const auto until = later(BootClock::now(), patience);
@@ -63,7 +60,7 @@ class Announced {
   Announced& operator=(const Announced&) = delete;
 
  private:
-  engine::LeaseRenewer& renewer_;
+  LeaseRenewer& renewer_;
   const std::span<const std::shared_ptr<Lease>> all_;
 };
 
@@ -71,7 +68,7 @@ void commit(store::CallerTransaction& caller) {
   try {
     caller.commit();
   } catch (const Failure& failure) {
-    if (failure.may_have_run()) throw engine::to_error(failure, true);
+    if (failure.may_have_run()) throw to_error(failure, true);
     throw told_in_transaction(failure);
   }
 }
@@ -116,37 +113,37 @@ thread_local Begun* Begun::innermost_ = nullptr;
 
 }  // namespace
 
-Core::Taken Core::try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
-                              const LockOptions* lease) {
+LockInTransaction InTransaction::try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
+                                             const LockOptions* lease) {
   const auto begun = BootClock::now();
   auto grant = lock_in(transaction, name, until, lease);
   if (!grant && !until.stopped()) {
     const LockOptions none;
-    const engine::OnBehalf asked(lease != nullptr ? *lease : none);
-    tell_end(name, begun, until.at() > begun, said_by(asked.options()));
+    const OnBehalf asked(lease != nullptr ? *lease : none);
+    context_.tell_end(name, begun, until.at() > begun, Context::said_by(asked.options()));
   }
   return grant;
 }
 
-Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
-                          const LockOptions* lease) {
+LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
+                                         const LockOptions* lease) {
   const auto deadline = until.at();
   const auto& stop = until.stop();
   store::TakeRequest ask{name.text(), Token{}};
   std::string owner = random_identity();
   const auto job = lease != nullptr && lease->job ? lease->job : Job::current();
-  const auto thread = job ? engine::JobRef{} : engine::job_of_this_thread();
-  const engine::SessionId actor(engine_id_, job ? engine::id_of(job.name()) : thread->id);
-  auto idle_bound = options_.lease;
+  const auto thread = job ? JobRef{} : job_of_this_thread();
+  const SessionId actor(context_.engine_id, job ? id_of(job.name()) : thread->id);
+  auto idle_bound = context_.options.lease;
   if (lease != nullptr) {
     if (lease->mode != Mode::exclusive)
       throw Error(Fault::misuse,
                   fmt::format("a transaction locks a name exclusively, not in mode {}", to_string(lease->mode)));
-    const auto terms = terms_of(*lease);
+    const auto terms = context_.policy.terms_of(*lease);
     idle_bound = terms.asked();
     ask.owner = owner;
-    ask.node = options_.node;
-    ask.label = lease->label ? std::string_view{*lease->label} : options_.label;
+    ask.node = context_.options.node;
+    ask.label = lease->label ? std::string_view{*lease->label} : context_.options.label;
     ask.actor = actor.view();
     ask.lease = terms.lease;
     if (!planted("lock_in_without_at_least")) ask.at_least = lease->at_least;
@@ -154,9 +151,9 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
   }
   const Patience patience{deadline, stop, true};
   // Before the transaction may be the only one who writes. Where it is already, that is not possible, and not waited for.
-  let_linger_no_more(name.text(), {shortly(BootClock::now()), stop});
-  await_lingering(name, patience);
-  const auto caller = in_transaction([&] { return table_->caller_transaction(transaction); });
+  lingering_.end(name.text(), {context_.shortly(BootClock::now()), stop});
+  lingering_.await(name, patience);
+  const auto caller = in_transaction([&] { return context_.table->caller_transaction(transaction); });
   in_transaction([&] { caller->check(); });
 
   std::optional<ReleaseObserver> observer;
@@ -165,23 +162,25 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
     const auto asked_at = BootClock::now();
     // The transaction that is under way is worth more than a moment: a look may have to open a connection.
-    const auto answered_by = std::max(answer_by(deadline), later(asked_at, time_to_look));
-    const auto row =
-        ask_unless_locked(name, answered_by, stop, [&](Deadline answer) { return table_->peek(name.text(), answer); });
+    const auto answered_by = std::max(context_.answer_by(deadline), later(asked_at, time_to_look));
+    const auto row = context_.ask_unless_locked(
+        name, answered_by, stop, [&](Deadline answer) { return context_.table->peek(name.text(), answer); });
     if (row.free) {
       if (!row.there) {
-        ask_unless_locked(name, answered_by, stop, [&](Deadline answer) { table_->make(name.text(), answer); });
+        context_.ask_unless_locked(name, answered_by, stop,
+                                   [&](Deadline answer) { context_.table->make(name.text(), answer); });
         catch_up(*caller);
       }
       ask.floor = row.floor;
       if (const auto token = in_transaction([&] { return caller->take(ask); })) {
         // As in an acquire: the floor may have been raised since, if this took very long.
-        if (BootClock::now() - asked_at > options_.reaper.grace / 2 && !above_floor(*token, answered_by))
+        if (BootClock::now() - asked_at > context_.options.reaper.grace / 2 &&
+            !attempts_.above_floor(*token, answered_by))
           throw Error(Fault::conflict,
                       fmt::format("locking {} took longer than half of EngineOptions::reaper.grace; roll the "
                                   "transaction back and run it again",
                                   in_quotes(name.text())));
-        if (options_.bound_idle && !planted("lock_in_unbounded"))
+        if (context_.options.bound_idle && !planted("lock_in_unbounded"))
           in_transaction([&] { caller->bound_idle(idle_bound); });
         return {Grant{*token, lease != nullptr ? owner : std::string{}}};
       }
@@ -215,13 +214,13 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
       }
       in_transaction([&] { caller->confirm(); });
       if (!row.free || !caller->table_locked()) return {std::nullopt, row.free};
-      const auto found = blocked(name, {});
+      const auto found = context_.blocked(name, {});
       if (found.rightly || found.text.empty()) return {std::nullopt, found.locked};
       throw Error(Fault::timeout, fmt::format("{} could not be locked in time, though nobody holds it: {}",
                                               in_quotes(name.text()), found.text));
     }
     if (!observer) {
-      observer.emplace(*this, name, patience, owner);
+      observer.emplace(context_, name, patience, owner);
       if (job || thread->holds.load() > 0) observer->enroll(thread, job, actor.view());
     }
     if (!row.free && observer->marks() && !planted("wait_free_no_second_look")) continue;  // and look again
@@ -231,10 +230,11 @@ Core::Taken Core::lock_in(const TransactionRef& transaction, const Name& name, c
 
 // The transaction may be on another server of a cluster than the engine's connections, which is a little behind. False:
 // there is no cluster. Throws conflict if that server stays behind: nothing that it does not find is believed then.
-bool Core::catch_up(store::CallerTransaction& caller) {
-  const auto position = retry(soon(), [&](Deadline until) { return table_->position(until); });
+bool InTransaction::catch_up(store::CallerTransaction& caller) {
+  const auto position =
+      context_.retry(context_.soon(), [&](Deadline until) { return context_.table->position(until); });
   if (position.empty()) return false;
-  if (!in_transaction([&] { return caller.catch_up(position, options_.timeouts.request); }))
+  if (!in_transaction([&] { return caller.catch_up(position, context_.options.timeouts.request); }))
     throw Error(Fault::conflict,
                 "the transaction's server of the cluster is too far behind the others; roll the transaction "
                 "back and run it again");
@@ -243,15 +243,15 @@ bool Core::catch_up(store::CallerTransaction& caller) {
 
 // Runs the fence's statement. Throws lost if it is refused, and whatever went wrong: the transaction must not be
 // committed then, and where the options say so, cannot.
-void Core::prove(store::CallerTransaction& caller, const std::shared_ptr<Lease>& held, const FenceOptions& options,
-                 bool gone) {
+void InTransaction::prove(store::CallerTransaction& caller, const std::shared_ptr<Lease>& held,
+                          const FenceOptions& options, bool gone) {
   constexpr Duration least_wait = std::chrono::milliseconds{50};
   // What has ended stays ended, whatever its row says: it is refused as nobody's.
   auto key = held->pinned_key();
   const auto left = gone ? Duration{} : held->remaining(BootClock::now());
   const bool over = left == Duration{} && !planted("ended_lock_fences");
   if (over) key.owner = {};
-  const auto wait = std::clamp(left, least_wait, std::max<Duration>(least_wait, options_.timeouts.request));
+  const auto wait = std::clamp(left, least_wait, std::max<Duration>(least_wait, context_.options.timeouts.request));
   // A grant may not have arrived yet on the transaction's server of a cluster. To look for it in vain would have its row
   // locked, and what then arrives ends the transaction.
   const bool young = !over && BootClock::now() - held->passed.since < longest_way;
@@ -261,7 +261,7 @@ void Core::prove(store::CallerTransaction& caller, const std::shared_ptr<Lease>&
     proved = in_transaction([&] { return caller.fence(key, wait); });
     if (!proved && !over && !young && catch_up(caller))
       proved = in_transaction([&] { return caller.fence(key, wait); });
-    if (proved && options_.bound_idle && !planted("with_fence_unbounded"))
+    if (proved && context_.options.bound_idle && !planted("with_fence_unbounded"))
       in_transaction([&] { caller.bound_idle(std::min(key.lease, held->terms().asked())); });
   } catch (...) {
     if (options.doom) caller.spoil();
@@ -269,16 +269,17 @@ void Core::prove(store::CallerTransaction& caller, const std::shared_ptr<Lease>&
   }
   if (proved) return;
   if (options.doom && !planted("refused_not_doomed")) caller.doom();
-  if (!over && held->lose(Loss::refused)) events_->emit_loss(held, "a fence was refused: the lease is no longer ours");
+  if (!over && held->lose(Loss::refused))
+    context_.events->emit_loss(held, "a fence was refused: the lease is no longer ours");
   throw Error(Fault::lost, fmt::format("the lock {} (token {}) is {}: its fence was refused; roll the transaction back",
                                        in_quotes(held->name()), number(held->token()),
                                        gone || !held->loss() ? "no longer held" : "lost"));
 }
 
-void Core::fence(std::span<const std::shared_ptr<Lease>> all, const TransactionRef& transaction,
-                 const FenceOptions& options, bool gone) {
-  const auto caller = in_transaction([&] { return table_->caller_transaction(transaction); });
-  const Announced announced(renewer_, all, options_.timeouts.request);
+void InTransaction::fence(std::span<const std::shared_ptr<Lease>> all, const TransactionRef& transaction,
+                          const FenceOptions& options, bool gone) {
+  const auto caller = in_transaction([&] { return context_.table->caller_transaction(transaction); });
+  const Announced announced(context_.renewer, all, context_.options.timeouts.request);
   in_transaction([&] { caller->check(); });
   auto* const begun = Begun::find(transaction);
   try {
@@ -298,18 +299,18 @@ void Core::fence(std::span<const std::shared_ptr<Lease>> all, const TransactionR
   }
 }
 
-void Core::with_fence(std::vector<std::shared_ptr<Lease>> all, const TransactionRef& transaction,
-                      const std::function<void()>& work, const FenceOptions& options) {
+void InTransaction::with_fence(std::vector<std::shared_ptr<Lease>> all, const TransactionRef& transaction,
+                               const std::function<void()>& work, const FenceOptions& options) {
   const auto& first = *all.front();
-  const auto caller = in_transaction([&] { return table_->caller_transaction(transaction); });
+  const auto caller = in_transaction([&] { return context_.table->caller_transaction(transaction); });
   FenceOptions ended_here = options;
   ended_here.doom = false;
-  engine::Backoff backoff(std::chrono::milliseconds{200});
+  Backoff backoff(std::chrono::milliseconds{200});
   for (unsigned attempt = 1;; ++attempt) {
     bool working = false;
     try {
-      std::optional<Announced> announced(std::in_place, renewer_, all, options_.timeouts.request);
-      in_transaction([&] { caller->begin(options_.timeouts.request); });
+      std::optional<Announced> announced(std::in_place, context_.renewer, all, context_.options.timeouts.request);
+      in_transaction([&] { caller->begin(context_.options.timeouts.request); });
       try {
         std::vector<std::pair<Instant, Duration>> renewed;  // when each was asked for, and for how long
         for (const auto& held : all) {
@@ -350,12 +351,11 @@ void Core::with_fence(std::vector<std::shared_ptr<Lease>> all, const Transaction
       }
     } catch (const Error& error) {
       if (error.fault() != Fault::conflict || attempt >= options.attempts) throw;
-      events_->counters().retried.of(RetryCause::conflict).add();
-      events_->emit(Event::Kind::retried, first, {}, error.what());
-      engine::pause_until(later(BootClock::now(), backoff.next()), {});
+      context_.events->counters().retried.of(RetryCause::conflict).add();
+      context_.events->emit(Event::Kind::retried, first, {}, error.what());
+      pause_until(later(BootClock::now(), backoff.next()), {});
     }
   }
 }
 
-}  // namespace v0
-}  // namespace dlock
+}  // namespace dlock::engine

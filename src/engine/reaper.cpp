@@ -41,12 +41,12 @@ struct Reaper::State {
   };
   using Progress = std::function<void(const ReapProgress&)>;
 
-  State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news, Terms the_terms)
-      : table(std::move(the_table)), events(std::move(news)), terms(std::move(the_terms)) {}
+  State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news, ReaperOptions the_options)
+      : table(std::move(the_table)), events(std::move(news)), options(std::move(the_options)) {}
 
   const std::shared_ptr<store::LockTable> table;
   const std::shared_ptr<EventQueue> events;
-  const Terms terms;
+  const ReaperOptions options;
   const std::string id = random_identity();
   std::stop_source closing;
   std::atomic<Instant> ends_by{Instant::max()};  // once it is closing
@@ -60,7 +60,7 @@ struct Reaper::State {
   // Asks until there is an answer, request_timeout is over, or asking again is useless.
   template <class Call>
   auto ask(const std::stop_token& stop, Call question) -> decltype(question(Deadline::max())) {
-    const auto deadline = std::min(later(BootClock::now(), terms.request_timeout), ends_by.load());
+    const auto deadline = std::min(later(BootClock::now(), options.request_timeout), ends_by.load());
     Backoff backoff(std::chrono::seconds{1});
     for (;;) {
       if (closing.stop_requested()) throw Failure(Cause::timed_out, "the engine ends");
@@ -79,7 +79,7 @@ struct Reaper::State {
 
   bool begin_turn(Duration pause, const std::stop_token& stop) {
     const auto now = BootClock::now();
-    if (!ask(stop, [&](Deadline until) { return table->begin_reaping(id, terms.label, turn, pause, until); }))
+    if (!ask(stop, [&](Deadline until) { return table->begin_reaping(id, options.label, turn, pause, until); }))
       return false;
     turn_begun = now;
     return true;
@@ -92,7 +92,7 @@ struct Reaper::State {
 
   void end_turn(Duration pause) noexcept {
     try {
-      const auto until = later(BootClock::now(), std::min(terms.request_timeout, longest_farewell));
+      const auto until = later(BootClock::now(), std::min(options.request_timeout, longest_farewell));
       table->end_reaping(id, pause, std::min(until, ends_by.load()));
     } catch (...) {  // then it ends by its time
     }
@@ -126,7 +126,7 @@ struct Reaper::State {
   }
 
   std::optional<Token> below() {
-    if (seen && BootClock::now() - seen->when >= (planted("no_grace") ? Duration{} : terms.grace)) {
+    if (seen && BootClock::now() - seen->when >= (planted("no_grace") ? Duration{} : options.grace)) {
       safe = seen->floor;
       seen.reset();
     }
@@ -143,9 +143,9 @@ struct Reaper::State {
   // At most `limit` of the rows of history that are too many, if a number is set.
   std::size_t trim_history(std::size_t limit, std::size_t batch, const std::stop_token& stop) {
     std::size_t removed = 0;
-    for (bool more = terms.history > 0; more && removed < limit;) {
+    for (bool more = options.history > 0; more && removed < limit;) {
       const auto begun = BootClock::now();
-      const auto gone = ask(stop, [&](Deadline until) { return table->trim_history(terms.history, batch, until); });
+      const auto gone = ask(stop, [&](Deadline until) { return table->trim_history(options.history, batch, until); });
       removed += gone;
       more = gone >= batch && !breathe(begun, stop) && still_my_turn(stop);
     }
@@ -153,7 +153,7 @@ struct Reaper::State {
   }
 
   Token raise_floor(const std::stop_token& stop) {
-    const auto floor = ask(stop, [&](Deadline until) { return table->raise_floor(terms.retention, until); });
+    const auto floor = ask(stop, [&](Deadline until) { return table->raise_floor(options.retention, until); });
     saw(floor);
     return floor;
   }
@@ -176,7 +176,7 @@ struct Reaper::State {
   void each_idle(const Scope& scope, Token floor, std::size_t batch, const std::stop_token& stop, Work work) {
     each_batch(
         scope, batch, stop,
-        [&](const store::Some& some, Deadline until) { return table->idle(some, floor, terms.retention, until); },
+        [&](const store::Some& some, Deadline until) { return table->idle(some, floor, options.retention, until); },
         work);
   }
 
@@ -267,7 +267,7 @@ struct Reaper::State {
   void automatic_round(const std::stop_token& stop) {
     const std::lock_guard guard(working);
     const Scope everything("*");
-    const bool mine = in_turn(terms.every / 4 * 3, stop, [&] {
+    const bool mine = in_turn(options.every / 4 * 3, stop, [&] {
       look_at_floor(stop);
       settle(everything, Reaping::all, batch_of_rows, stop, {});
       if (const auto floor = below()) remove(everything, *floor, Reaping::all, batch_of_rows, stop, {}, 0);
@@ -282,16 +282,16 @@ struct Reaper::State {
   void run() {
     const auto stop = closing.get_token();
     std::optional<Backoff> backoff;
-    auto next = later(BootClock::now(), between({}, terms.every));
+    auto next = later(BootClock::now(), between({}, options.every));
     while (!pause_until(next, stop)) {
       try {
         automatic_round(stop);
         backoff.reset();
-        next = later(BootClock::now(), jittered(terms.every));
+        next = later(BootClock::now(), jittered(options.every));
       } catch (const std::exception& failure) {
         if (stop.stop_requested()) break;
         events->emit_retry(failure, "reaper");
-        if (!backoff) backoff.emplace(std::min(terms.every, longest_backoff));
+        if (!backoff) backoff.emplace(std::min(options.every, longest_backoff));
         next = later(BootClock::now(), std::max(backoff->next(), shortest_breath));
       }
     }
@@ -309,9 +309,9 @@ struct Reaper::State {
   }
 };
 
-Reaper::Reaper(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events, Terms terms)
-    : state_(std::make_shared<State>(std::move(table), std::move(events), std::move(terms))) {
-  if (state_->terms.every > Duration{}) thread_.start([state = state_] { state->run(); });
+Reaper::Reaper(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events, ReaperOptions options)
+    : state_(std::make_shared<State>(std::move(table), std::move(events), std::move(options))) {
+  if (state_->options.every > Duration{}) thread_.start([state = state_] { state->run(); });
 }
 
 void Reaper::close(Instant until) noexcept {
@@ -384,7 +384,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
     if (candidates > 0) floor = state.raise_floor(stop);
   });
   if (!begun || candidates == 0) return reaped;
-  const auto over = later(BootClock::now(), state.terms.grace);
+  const auto over = later(BootClock::now(), state.options.grace);
   for (auto now = BootClock::now(); now < over; now = BootClock::now()) {
     if (progress) progress({ReapProgress::Phase::grace, 0, candidates, std::chrono::ceil<Duration>(over - now)});
     if (pause_until(std::min(over, later(now, progress_step)), stop)) return reaped;

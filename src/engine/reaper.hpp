@@ -21,19 +21,20 @@
 
 namespace dlock::engine {
 
+// How it is to work. Threads: as a value.
+struct ReaperOptions {
+  Duration every{};  // 0: only when asked
+  Duration retention{}, grace{}, request_timeout{};
+  std::string label{};
+  std::size_t history = 0;  // rows to keep; 0: the history is left alone
+};
+
 // Of all engines on a table one reaps at a time: its turn is a lease on the floor row. That saves work and is not needed
 // for safety: each removal and each settling is guarded by what was seen of its row.
 // Threads: any. Its thread starts at once if it is to work by itself. Fails: Failure.
 class Reaper {
  public:
-  struct Terms {
-    Duration every{};  // 0: only when asked
-    Duration retention{}, grace{}, request_timeout{};
-    std::string label{};
-    std::size_t history = 0;  // rows to keep; 0: the history is left alone
-  };
-
-  Reaper(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events, Terms terms);
+  Reaper(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events, ReaperOptions options);
   ~Reaper();  // does not begin another statement; one under way ends within its time
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;

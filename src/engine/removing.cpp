@@ -1,14 +1,13 @@
-// Removes the row of one name that nobody uses, in the two steps of the reaper.
-#include "engine/core.hpp"
+// Ends what is not held by who asks: one grant by force, a row that nobody uses, and what the reaper finds.
+#include "engine/removing.hpp"
+
 #include "engine/pause.hpp"
-#include "engine/retry.hpp"
 #include "types/mutant.hpp"
 
 #include <optional>
 #include <utility>
 
-namespace dlock {
-inline namespace v0 {
+namespace dlock::engine {
 namespace {
 
 // As far as the row shows it. Empty: nothing speaks against removing it.
@@ -24,32 +23,65 @@ std::optional<Removal> reason_to_stay(const std::optional<Holder>& row) {
 // The row that is removed is the one that was seen before the grace: who has taken it since has moved its token on, and
 // the statement that removes reads the floor again. So nothing has to be undone if this ends anywhere in the middle: a
 // floor that was raised for nothing only makes the next new tokens larger.
-Removal Core::remove(const Name& name, Holder* row, const std::stop_token& stop) {
-  let_linger_no_more(name.text(), {soon(), stop});
+Removal Remover::remove(const Name& name, Holder* row, const std::stop_token& stop) {
+  lingering_.end(name.text(), {context_.soon(), stop});
   const auto told = [&](Removal removal, std::optional<Holder> found) {
     if (row != nullptr && found) *row = std::move(*found);
     return removal;
   };
-  auto found = inspect(name);
+  auto found = inspector_.inspect(name);
   if (const auto now = reason_to_stay(found)) return told(*now, std::move(found));
-  const auto seen = retry(soon(), [&](Deadline until) { return table_->idle_row(name.text(), until); });
+  const auto seen =
+      context_.retry(context_.soon(), [&](Deadline until) { return context_.table->idle_row(name.text(), until); });
   if (!seen) {
-    found = inspect(name);
+    found = inspector_.inspect(name);
     return told(found ? Removal::in_use : Removal::absent, std::move(found));
   }
-  retry(soon(), [&](Deadline until) { return table_->raise_floor_to(seen->token, until); });
-  const Duration grace = planted("remove_without_grace") ? Duration{} : Duration{options_.reaper.grace};
-  if (engine::pause_until(later(BootClock::now(), grace), stop)) return Removal::stopped;
-  if (retry(soon(), [&](Deadline until) { return table_->remove_idle({&*seen, 1}, until); }) > 0)
+  context_.retry(context_.soon(), [&](Deadline until) { return context_.table->raise_floor_to(seen->token, until); });
+  const Duration grace = planted("remove_without_grace") ? Duration{} : Duration{context_.options.reaper.grace};
+  if (pause_until(later(BootClock::now(), grace), stop)) return Removal::stopped;
+  if (context_.retry(context_.soon(), [&](Deadline until) {
+        return context_.table->remove_idle({&*seen, 1}, until);
+      }) > 0)
     return Removal::removed;
   // It is not what was seen any more, or marked as wanted, or locked by a transaction.
-  found = inspect(name);
+  found = inspector_.inspect(name);
   if (!found) return Removal::removed;  // by this call, whose answer was lost, or by another one
   if (const auto now = reason_to_stay(found)) return told(*now, std::move(found));
-  const auto availability = retry(soon(), [&](Deadline until) { return table_->look(name.text(), 0, until); });
+  const auto availability =
+      context_.retry(context_.soon(), [&](Deadline until) { return context_.table->look(name.text(), 0, until); });
   const bool marked = availability.wanted_for > Duration{} && found->token == seen->token;
   return told(marked ? Removal::wanted : Removal::in_use, std::move(found));
 }
 
-}  // namespace v0
-}  // namespace dlock
+bool Remover::force_release(const Name& name, Token seen, std::string_view reason) {
+  // What lingers here is granted to nobody any more, whatever comes of this.
+  const auto lingering = lingering_.take(name.text());
+  bool in_doubt = false, moved = false;
+  try {
+    moved = context_.retry(context_.soon(), {}, in_doubt, [&](Deadline deadline) {
+      return context_.table->force_release(name.text(), seen, reason, deadline);
+    });
+  } catch (...) {
+    if (lingering) lingering_.let_go(*lingering, context_.shortly(BootClock::now()));
+    throw;
+  }
+  if (lingering) lingering_.let_go(*lingering, context_.soon());
+  if (moved || !in_doubt) return moved;
+  const auto row = inspector_.inspect(name);  // an attempt without an answer may have done it
+  return row && row->last_run && row->last_run->outcome == Outcome::forced && number(row->token) == number(seen) + 1;
+}
+
+Engine::Reaped Remover::reap(std::size_t batch) {
+  try {
+    return context_.reaper.round(batch);
+  } catch (const Failure& failure) { throw to_error(failure, failure.may_have_run()); }
+}
+
+Engine::Reaped Remover::reap_all(const Reaping& reaping, const std::stop_token& stop) {
+  try {
+    return context_.reaper.pass(reaping, stop);
+  } catch (const Failure& failure) { throw to_error(failure, failure.may_have_run()); }
+}
+
+}  // namespace dlock::engine

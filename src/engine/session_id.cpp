@@ -56,20 +56,20 @@ std::vector<Stray> ThreadJob::take_strays() {
   return taken;
 }
 
-void ThreadJob::remember(const std::shared_ptr<Core>& core) noexcept {
+void ThreadJob::remember(const std::shared_ptr<Context>& context) noexcept {
   const std::lock_guard guard(mutex_);
-  const auto is_known = [&](const auto& known) { return !known.owner_before(core) && !core.owner_before(known); };
-  if (std::ranges::any_of(cores_, is_known)) return;
+  const auto is_known = [&](const auto& known) { return !known.owner_before(context) && !context.owner_before(known); };
+  if (std::ranges::any_of(contexts_, is_known)) return;
   try {
-    std::erase_if(cores_, [](const auto& known) { return known.expired(); });
-    cores_.push_back(core);
+    std::erase_if(contexts_, [](const auto& known) { return known.expired(); });
+    contexts_.push_back(context);
   } catch (const std::exception&) {  // as above
   }
 }
 
-std::vector<std::weak_ptr<Core>> ThreadJob::cores() {
+std::vector<std::weak_ptr<Context>> ThreadJob::contexts() {
   const std::lock_guard guard(mutex_);
-  return cores_;
+  return contexts_;
 }
 
 }  // namespace dlock::engine

@@ -21,12 +21,6 @@
 #include <utility>
 #include <vector>
 
-namespace dlock {
-inline namespace v0 {
-class Core;
-}
-}  // namespace dlock
-
 namespace dlock::engine {
 
 constexpr std::size_t id_length = 16;
@@ -42,11 +36,12 @@ inline std::string_view job_of(std::string_view actor) {
   return actor.size() > id_length ? actor.substr(id_length) : std::string_view{};
 }
 
+class Context;
 class Lease;
 
 // A grant whose row names a job that has detached it, or does not name the one that was given it.
 struct Stray {
-  std::weak_ptr<Core> core;
+  std::weak_ptr<Context> context;
   std::shared_ptr<Lease> held;
   bool detached = false;
 };
@@ -69,15 +64,15 @@ struct ThreadJob {
   // Those that are still to be put right.
   std::vector<Stray> take_strays();
   // Through which engines it was granted what was moved.
-  void remember(const std::shared_ptr<Core>& core) noexcept;
-  std::vector<std::weak_ptr<Core>> cores();
+  void remember(const std::shared_ptr<Context>& context) noexcept;
+  std::vector<std::weak_ptr<Context>> contexts();
 
  private:
   std::mutex mutex_;
-  std::vector<std::weak_ptr<Core>> cores_;  // guarded by mutex_
-  std::vector<Stray> list_;                 // likewise
-  bool closed_ = false;                     // likewise
-  std::size_t limit_ = 16;                  // likewise: when it is that long, those that are over are taken out of it
+  std::vector<std::weak_ptr<Context>> contexts_;  // guarded by mutex_
+  std::vector<Stray> list_;                       // likewise
+  bool closed_ = false;                           // likewise
+  std::size_t limit_ = 16;  // likewise: when it is that long, those that are over are taken out of it
   std::atomic<std::size_t> strays_{0};
 };
 

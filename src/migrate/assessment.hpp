@@ -49,22 +49,22 @@ std::string shown(const dialects::TableNames& names);
 // A refusal or a failure of the migrator that is more than a failed statement.
 class MigrationError : public Failure {
  public:
-  enum class Kind { failed, pending, drift, interrupted, locked, incompatible, stopped };
-  MigrationError(Kind kind, const std::string& message, std::string hint = {}, std::string code = {})
-      : Failure(cause_of(kind), hint.empty() ? message : message + "; " + hint, std::move(code)),
-        kind_(kind),
+  enum class Reason { failed, pending, drift, interrupted, locked, incompatible, stopped };
+  MigrationError(Reason reason, const std::string& message, std::string hint = {}, std::string code = {})
+      : Failure(cause_of(reason), hint.empty() ? message : message + "; " + hint, std::move(code)),
+        reason_(reason),
         message_(message),
         hint_(std::move(hint)) {}
 
-  Kind kind() const noexcept { return kind_; }
+  Reason reason() const noexcept { return reason_; }
   const std::string& message() const noexcept { return message_; }
   const std::string& hint() const noexcept { return hint_; }
 
  private:
-  static Cause cause_of(Kind kind) noexcept {
-    return kind == Kind::locked || kind == Kind::stopped ? Cause::locked : Cause::schema;
+  static Cause cause_of(Reason reason) noexcept {
+    return reason == Reason::locked || reason == Reason::stopped ? Cause::locked : Cause::schema;
   }
-  Kind kind_;
+  Reason reason_;
   std::string message_, hint_;
 };
 

@@ -88,12 +88,12 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
         holder = lock.holder();
       }
     } catch (const MigrationError& error) {
-      if (next && error.kind() == MigrationError::Kind::stopped) give_up(*next, error, tries);
-      if (next && error.kind() == MigrationError::Kind::drift) record(*next, error);
+      if (next && error.reason() == MigrationError::Reason::stopped) give_up(*next, error, tries);
+      if (next && error.reason() == MigrationError::Reason::drift) record(*next, error);
       throw;
     } catch (const Failure& failure) {
       if (cut_off(failure)) {
-        const MigrationError stopped(MigrationError::Kind::stopped, "cut off as asked", {}, failure.code());
+        const MigrationError stopped(MigrationError::Reason::stopped, "cut off as asked", {}, failure.code());
         if (next) give_up(*next, stopped, tries);
         throw stopped;
       }
@@ -128,7 +128,7 @@ std::optional<TableMigrator::MigrationStep> TableMigrator::next_step(const Schem
   if (found.rows.empty() || found.rows.back().version <= target) return std::nullopt;
   const auto version = found.rows.back().version;
   if (version > static_cast<int>(migrations_.size()))
-    throw MigrationError(MigrationError::Kind::incompatible,
+    throw MigrationError(MigrationError::Reason::incompatible,
                          fmt::format("version {} was made by a newer dlock; this one knows versions up to {}", version,
                                      migrations_.size()),
                          "take it back with the dlock that made it");
@@ -142,7 +142,7 @@ void TableMigrator::apply(const MigrationStep& next, const SchemaSnapshot& found
   run_steps(next);
   if (next.up ? !history_->finish(next.migration->version, who_, soon())
               : !history_->remove(next.migration->version, who_, soon()))
-    throw MigrationError(MigrationError::Kind::locked,
+    throw MigrationError(MigrationError::Reason::locked,
                          fmt::format("another migrator has taken over version {}", next.migration->version),
                          "look with \"dlock-migrate status\"");
   if (!next.up && found.rows.size() == 1) history_->drop(soon());
@@ -177,7 +177,7 @@ void TableMigrator::run_steps(const MigrationStep& next) {
     stop_point();
     // The renewal comes before the step: a migrator that has lost its row changes nothing any more.
     if (!history_->journal(next.migration->version, who_, static_cast<int>(i), row_lease, soon()))
-      throw MigrationError(MigrationError::Kind::locked,
+      throw MigrationError(MigrationError::Reason::locked,
                            fmt::format("another migrator has taken over version {} before step {}/{}",
                                        next.migration->version, i + 1, steps.size()),
                            "look with \"dlock-migrate status\"");
@@ -192,7 +192,7 @@ void TableMigrator::run_steps(const MigrationStep& next) {
       }
       if (state.value_or(0) != 0)
         throw MigrationError(
-            MigrationError::Kind::drift,
+            MigrationError::Reason::drift,
             fmt::format("{}: what is there is neither the state before this step nor the one after it", what),
             "compare with \"dlock-migrate sql\", put it right, and " + hint_command("up", table_));
     }

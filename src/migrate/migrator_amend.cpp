@@ -37,7 +37,7 @@ Migrated TableMigrator::baseline(int at) {
         refuse(fmt::format("the history {} says version {} already: baseline is for tables without one; {}",
                            history_->names().history, found.rows.back().version, hint_command("status", table_)));
     if (!found.lock)
-      throw MigrationError(MigrationError::Kind::drift,
+      throw MigrationError(MigrationError::Reason::drift,
                            fmt::format("there is no table {} to adopt", shown(history_->names())),
                            hint_command("up", table_) + " to make it");
     for (int version = 1; version <= at; ++version)
@@ -115,7 +115,7 @@ Migrated TableMigrator::restore(int current) {
   auto result = amend(current, [this, current](const SchemaSnapshot&) -> Amendment {
     Amendment amendment;
     if (const auto differences = differences_from(current, false); !differences.empty())
-      throw MigrationError(MigrationError::Kind::drift,
+      throw MigrationError(MigrationError::Reason::drift,
                            fmt::format("the table {} is not what version {} should be: {}", shown(history_->names()),
                                        current, fmt::join(differences, "; ")),
                            "put it right by hand: compare with \"dlock-migrate sql\"");
@@ -139,7 +139,7 @@ Migrated TableMigrator::amend(int to, const std::function<Amendment(const Schema
       auto found = look();
       const auto assessment = judge(found);
       if (assessment.state == SchemaState::incompatible)
-        throw MigrationError(MigrationError::Kind::incompatible, assessment.message, assessment.hint);
+        throw MigrationError(MigrationError::Reason::incompatible, assessment.message, assessment.hint);
       Migrated result;
       result.from = result.to = assessment.current;
       result.message = assessment.message;
@@ -171,7 +171,8 @@ Migrated TableMigrator::amend(int to, const std::function<Amendment(const Schema
         holder = lock.holder();
       }
     } catch (const MigrationError&) { throw; } catch (const Failure& failure) {
-      if (cut_off(failure)) throw MigrationError(MigrationError::Kind::stopped, "cut off as asked", {}, failure.code());
+      if (cut_off(failure))
+        throw MigrationError(MigrationError::Reason::stopped, "cut off as asked", {}, failure.code());
       if (!is_transient(failure.cause())) rethrow_with_right(failure, "migrator");
       holder = failure.what();
     }
@@ -183,7 +184,7 @@ Migrated TableMigrator::amend(int to, const std::function<Amendment(const Schema
 
 void TableMigrator::carry_out(const Amendment& amendment, const SchemaSnapshot& found) {
   const auto taken_over = [](int version) {
-    throw MigrationError(MigrationError::Kind::locked,
+    throw MigrationError(MigrationError::Reason::locked,
                          fmt::format("another migrator has taken over version {}", version),
                          "look with \"dlock-migrate status\"");
   };
@@ -230,10 +231,10 @@ void TableMigrator::refuse_different(int version, const std::string& command, st
   if (differences.empty()) return;
   for (int other = static_cast<int>(migrations_.size()); other > 0; --other)
     if (other != version && differences_from(other).empty())
-      throw MigrationError(MigrationError::Kind::drift,
+      throw MigrationError(MigrationError::Reason::drift,
                            fmt::format("the tables are those of version {}, not of version {}", other, version),
                            hint_command(fmt::format(fmt::runtime(instead), other), table_));
-  throw MigrationError(MigrationError::Kind::drift,
+  throw MigrationError(MigrationError::Reason::drift,
                        fmt::format("the table {} is not what version {} makes: {}", shown(history_->names()), version,
                                    fmt::join(differences, "; ")),
                        fmt::format("put it right (\"dlock-migrate dump{}\" shows it); or name another table with "

@@ -33,9 +33,9 @@ void TableMigrator::refuse_unless_movable(const Assessment& assessment) const {
     case SchemaState::at_work:
     case SchemaState::interrupted: return;
     case SchemaState::unrecorded:
-    case SchemaState::drift: throw MigrationError(MigrationError::Kind::drift, assessment.message, assessment.hint);
+    case SchemaState::drift: throw MigrationError(MigrationError::Reason::drift, assessment.message, assessment.hint);
     case SchemaState::incompatible:
-      throw MigrationError(MigrationError::Kind::incompatible, assessment.message, assessment.hint);
+      throw MigrationError(MigrationError::Reason::incompatible, assessment.message, assessment.hint);
   }
 }
 
@@ -55,7 +55,7 @@ void TableMigrator::refuse_live_leases(const SchemaSnapshot& found) {
   if (!found.lock) return;
   if (history_->has("hold_table")) history_->script(history_->text("hold_table"), of_step());
   if (const auto live = history_->live_leases(soon()); live != 0)
-    throw MigrationError(MigrationError::Kind::locked,
+    throw MigrationError(MigrationError::Reason::locked,
                          fmt::format("{} live {} in the table {}", live, live == 1 ? "lease is" : "leases are",
                                      shown(history_->names())),
                          "release them, or pass --force: their holders will lose them");
@@ -63,7 +63,7 @@ void TableMigrator::refuse_live_leases(const SchemaSnapshot& found) {
 
 void TableMigrator::refuse_kept_history() {
   if (history_->keeps_locks(soon()))
-    throw MigrationError(MigrationError::Kind::failed,
+    throw MigrationError(MigrationError::Reason::failed,
                          fmt::format("a history of the table {} is kept, in {}", shown(history_->names()),
                                      history_->names().lock_history()),
                          hint_command("history --remove --apply", table_) + " first");
@@ -71,7 +71,7 @@ void TableMigrator::refuse_kept_history() {
 
 void TableMigrator::refuse_locked(const std::string& holder) const {
   throw MigrationError(
-      MigrationError::Kind::locked,
+      MigrationError::Reason::locked,
       holder.empty()
           ? fmt::format("another migrator has the lock of the table {}", shown(history_->names()))
           : fmt::format("another migrator has the lock of the table {}: {}", shown(history_->names()), holder),
@@ -99,7 +99,7 @@ void TableMigrator::give_up(const MigrationStep& next, const Failure& failure, u
   const auto total = next.steps().size();
   const auto done = step_.value_or(0);
   const auto* error = dynamic_cast<const MigrationError*>(&failure);
-  const bool stopped = error != nullptr && error->kind() == MigrationError::Kind::stopped;
+  const bool stopped = error != nullptr && error->reason() == MigrationError::Reason::stopped;
   record(next, failure);
 
   std::string what = !step_          ? fmt::format("{}version {}", stopped ? "" : "the beginning of ", version)
@@ -121,14 +121,14 @@ void TableMigrator::give_up(const MigrationStep& next, const Failure& failure, u
   }
   const auto again = hint_command(next.up ? "up" : fmt::format("down --to {}", version - 1), table_);
   if (stopped)
-    throw MigrationError(MigrationError::Kind::stopped, fmt::format("{}; {}", what, left), again + " to go on");
+    throw MigrationError(MigrationError::Reason::stopped, fmt::format("{}; {}", what, left), again + " to go on");
 
   const auto hint = fmt::format("fix the cause and {} again. Cause: {}", again, failure.what());
   switch (failure.cause()) {
     case Cause::locked:
     case Cause::deadlock:
     case Cause::serialization:
-      throw MigrationError(MigrationError::Kind::locked,
+      throw MigrationError(MigrationError::Reason::locked,
                            fmt::format("{}: its locks were not obtained in {} tries; {}", what, tries + 1, left), hint,
                            failure.code());
     case Cause::permission:
@@ -136,7 +136,7 @@ void TableMigrator::give_up(const MigrationStep& next, const Failure& failure, u
           Failure(Cause::permission, fmt::format("{}; {}; {}", what, left, failure.what()), failure.code()),
           "migrator");
     default:
-      throw MigrationError(MigrationError::Kind::failed, fmt::format("{}; {}", what, left), hint, failure.code());
+      throw MigrationError(MigrationError::Reason::failed, fmt::format("{}; {}", what, left), hint, failure.code());
   }
 }
 
@@ -195,7 +195,7 @@ Assessment TableMigrator::judge(const SchemaSnapshot& found) const {
 
 void TableMigrator::stop_point() const {
   if (options_.stop.stop_requested() || options_.cancel.stop_requested())
-    throw MigrationError(MigrationError::Kind::stopped, "stopped as asked");
+    throw MigrationError(MigrationError::Reason::stopped, "stopped as asked");
 }
 
 void TableMigrator::pause(Duration longest) const {

@@ -60,7 +60,7 @@ Migrated TableMigrator::dry_run(bool up, int target, bool force) {
     result.from = assessment.current;
     for (auto next = next_step(found, up, target); next; next = next_step(found, up, target)) {
       if (assessment.state == SchemaState::at_work)
-        throw MigrationError(MigrationError::Kind::locked, assessment.message, assessment.hint);
+        throw MigrationError(MigrationError::Reason::locked, assessment.message, assessment.hint);
       refuse_missing_schema(found);
       recorder_->comment(
           fmt::format("{}version {}: {}", up ? "" : "taking back ", next->migration->version, next->migration->name));

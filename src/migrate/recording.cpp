@@ -45,7 +45,7 @@ void LockRecording::check_lock_table() {
       connection_->run(statements_->at("relations", {"schema", "lock", "status", "history"}),
                        std::initializer_list<Argument>{names.schema, names.lock, status, names.history}, soon());
   if (there.integer(0, 1) == 0)
-    throw MigrationError(MigrationError::Kind::pending, fmt::format("there is no lock table {}", shown(names)),
+    throw MigrationError(MigrationError::Reason::pending, fmt::format("there is no lock table {}", shown(names)),
                          hint_command("up", table_));
 }
 
@@ -56,7 +56,7 @@ void LockRecording::check_history_table() {
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::schema) throw;
     throw MigrationError(
-        MigrationError::Kind::drift,
+        MigrationError::Reason::drift,
         fmt::format("the table {} is not a history of locks: {}", statements_->names().lock_history(), failure.what()),
         "give it another name, or choose another table for the locks");
   }
@@ -96,7 +96,7 @@ Change LockRecording::bring(bool made) {
     if (options_.dry_run) return {true, {}, script};
     if (!enter()) {
       if (tries >= options_.ddl_retries)
-        throw MigrationError(MigrationError::Kind::locked,
+        throw MigrationError(MigrationError::Reason::locked,
                              fmt::format("somebody else is making the history of the table {}, or removing it", table),
                              "try again when that is done");
       continue;  // it was waited for

@@ -16,7 +16,7 @@ TriggerChange::TriggerChange(const dialects::Dialect& dialect, std::unique_ptr<d
 TriggerChange::~TriggerChange() = default;
 
 bool TriggerChange::connect() {
-  if (options_.stop.stop_requested()) throw MigrationError(MigrationError::Kind::stopped, "stopped as asked");
+  if (options_.stop.stop_requested()) throw MigrationError(MigrationError::Reason::stopped, "stopped as asked");
   if (connected()) return false;
   connection_ = connector_->connect(later(BootClock::now(), options_.connect_timeout));
   return true;

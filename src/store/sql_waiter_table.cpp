@@ -11,11 +11,11 @@
 namespace dlock::store {
 namespace {
 
-std::string_view word(Wait::Mode mode) {
-  switch (mode) {
-    case Wait::Mode::barging: return "barging";
-    case Wait::Mode::fifo: return "fifo";
-    case Wait::Mode::transaction: return "transaction";
+std::string_view word(Wait::Discipline discipline) {
+  switch (discipline) {
+    case Wait::Discipline::barging: return "barging";
+    case Wait::Discipline::fifo: return "fifo";
+    case Wait::Discipline::transaction: return "transaction";
   }
   throw std::logic_error("a mode of waiting that does not exist");
 }
@@ -71,7 +71,7 @@ void SqlWaiterTable::unwant(std::string_view name, Deadline deadline) { post(unw
 std::int64_t SqlWaiterTable::draw(const Wait& wait, Deadline deadline) {
   std::int64_t ticket = 0;
   ask(draw_,
-      {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.mode), to_string(wait.wants),
+      {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.discipline), to_string(wait.wants),
        wait.waited.count(), wait.ttl.count(), patience(wait)},
       deadline, [&](const Answer& answer) {
         if (answer.rows() > 0) ticket = answer.integer(0, 0);
@@ -88,7 +88,7 @@ std::int64_t SqlWaiterTable::draw(const Wait& wait, Deadline deadline) {
 
 void SqlWaiterTable::enroll(const Wait& wait, Deadline deadline) {
   post(enroll_,
-       {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.mode), to_string(wait.wants),
+       {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.discipline), to_string(wait.wants),
         wait.waited.count(), wait.ttl.count(), patience(wait)},
        deadline);
 }
@@ -171,7 +171,7 @@ std::vector<Waiter> SqlWaiterTable::waiters(std::string_view prefix, Deadline de
       waiter.actor = answer.text(row, 2);
       waiter.node = answer.text(row, 3);
       waiter.label = answer.text(row, 4);
-      waiter.in_transaction = answer.text(row, 5) == word(Wait::Mode::transaction);
+      waiter.in_transaction = answer.text(row, 5) == word(Wait::Discipline::transaction);
       waiter.ticket = answer.integer(row, 6);
       waiter.waited = Duration{answer.integer(row, 7)};
       if (const auto left = answer.integer(row, 8); left >= 0) waiter.left = Duration{left};

@@ -20,13 +20,13 @@ namespace dlock::store {
 
 // One who waits.
 struct Wait {
-  enum class Mode { barging, fifo, transaction };
+  enum class Discipline { barging, fifo, transaction };  // in what order it is served
   std::string_view name, owner, node, label, actor;
-  Mode mode = Mode::barging;
-  Duration ttl;                                // of its row: for so long it is believed to live without a renewal
-  std::optional<Duration> patience{};          // how long from now it means to wait; empty: for ever
-  dlock::Mode wants = dlock::Mode::exclusive;  // what it asks for
-  Duration waited{};                           // until now
+  Discipline discipline = Discipline::barging;
+  Duration ttl;                        // of its row: for so long it is believed to live without a renewal
+  std::optional<Duration> patience{};  // how long from now it means to wait; empty: for ever
+  Mode wants = Mode::exclusive;        // what it asks for
+  Duration waited{};                   // until now
 };
 
 // One step of who waits for whom: `waiter` waits for `name`, which `holder` holds. Both are owners.

@@ -52,7 +52,7 @@ bool queued(Engine& engine, std::size_t count) {
 }
 
 store::Wait wait_of(std::string_view owner, Duration ttl) {
-  return {"job", owner, "node", "label", {}, store::Wait::Mode::fifo, ttl, std::nullopt};
+  return {"job", owner, "node", "label", {}, store::Wait::Discipline::fifo, ttl, std::nullopt};
 }
 
 const std::string stranger(32, 'f');

@@ -79,11 +79,11 @@ class Hand {
   }
 
   std::int64_t draw(Duration ttl = std::chrono::hours{1}) {
-    return ticket_ = patiently([&] { return table_.waiting().draw(wait(store::Wait::Mode::fifo, ttl), soon()); });
+    return ticket_ = patiently([&] { return table_.waiting().draw(wait(store::Wait::Discipline::fifo, ttl), soon()); });
   }
   void enroll(Duration ttl = std::chrono::hours{1}) {
     patiently([&] {
-      table_.waiting().enroll(wait(store::Wait::Mode::barging, ttl), soon());
+      table_.waiting().enroll(wait(store::Wait::Discipline::barging, ttl), soon());
       return true;
     });
   }
@@ -134,8 +134,8 @@ class Hand {
   Token token() const { return token_; }
 
  private:
-  store::Wait wait(store::Wait::Mode mode, Duration ttl) const {
-    return {name_.text(), owner_, "node", "label", actor_, mode, ttl, {}, mode_, waited_};
+  store::Wait wait(store::Wait::Discipline discipline, Duration ttl) const {
+    return {name_.text(), owner_, "node", "label", actor_, discipline, ttl, {}, mode_, waited_};
   }
   store::AcquireRequest ask(std::int64_t ticket, Duration at_least) const {
     store::AcquireRequest ask{name_, owner_, "node", "label", actor_, std::chrono::hours{1}, at_least, "meta"};

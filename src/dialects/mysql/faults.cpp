@@ -11,12 +11,12 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
-struct Row {
+struct ErrorNumberCause {
   unsigned number;
   Cause cause;
 };
 
-constexpr Row table[] = {
+constexpr ErrorNumberCause table[] = {
     {2001, Cause::refused},  // no socket could be made: the process has no descriptor left
     {2004, Cause::refused},         {2019, Cause::rejected},  // the client library lacks the character set
     {2058, Cause::rejected},                                  // or a plugin
@@ -78,7 +78,7 @@ constexpr bool is_of_client(unsigned number) { return number >= 2000 && number <
 
 Cause cause_of(unsigned number, std::string_view text) {
   if (number == 1180) return cause_of_commit(text);
-  const auto is_it = [&](const Row& row) { return row.number == number; };
+  const auto is_it = [&](const ErrorNumberCause& row) { return row.number == number; };
   const auto found = std::find_if(std::begin(table), std::end(table), is_it);
   if ((number == 1226 || number == 2004) && planted("full_account_is_final")) return Cause::rejected;
   if (found != std::end(table)) return found->cause;

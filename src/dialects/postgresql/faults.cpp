@@ -8,13 +8,13 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
-struct Row {
+struct SqlstateCause {
   std::string_view sqlstate;  // or its class, the first two characters
   Cause cause;
 };
 
 // The first match from the top counts; what is not here is rejected.
-constexpr Row table[] = {
+constexpr SqlstateCause table[] = {
     {"40P01", Cause::deadlock},
     {"40003", Cause::disconnected},  // nobody knows whether the statement completed
     {"40", Cause::serialization},
@@ -50,7 +50,7 @@ constexpr Row table[] = {
 };
 
 Cause cause_of(std::string_view sqlstate) {
-  const auto found = std::find_if(std::begin(table), std::end(table), [&](const Row& row) {
+  const auto found = std::find_if(std::begin(table), std::end(table), [&](const SqlstateCause& row) {
     return row.sqlstate == sqlstate || (row.sqlstate.size() == 2 && sqlstate.substr(0, 2) == row.sqlstate);
   });
   return found == std::end(table) ? Cause::rejected : found->cause;

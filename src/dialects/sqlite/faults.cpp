@@ -13,14 +13,14 @@ namespace {
 constexpr const char* write_permission =
     "this user needs permission to read and write the file and its folder; in WAL mode who only looks needs it too";
 
-struct Row {
+struct ResultCodeCause {
   int code;  // extended or primary; the first match from the top counts
   const char* name;
   Cause cause;
   const char* advice;
 };
 
-constexpr Row table[] = {
+constexpr ResultCodeCause table[] = {
     {SQLITE_BUSY_SNAPSHOT, "SQLITE_BUSY_SNAPSHOT", Cause::serialization, ""},
     {SQLITE_BUSY, "SQLITE_BUSY", Cause::locked, "another connection is writing"},
     {SQLITE_LOCKED, "SQLITE_LOCKED", Cause::locked, "another connection of this process is writing"},

@@ -1,8 +1,9 @@
 // Takes charge of grants made elsewhere, and renews those that nobody here has.
-#include "engine/core.hpp"
-#include "engine/faults.hpp"
+#include "engine/lease/adopting.hpp"
+
 #include "engine/on_behalf.hpp"
-#include "engine/retry.hpp"
+#include "engine/session_id.hpp"
+#include "store/waiter_table.hpp"
 #include "types/mutant.hpp"
 #include "types/owner.hpp"
 
@@ -12,16 +13,13 @@
 
 #include <algorithm>
 
-namespace dlock {
-inline namespace v0 {
+namespace dlock::engine {
 
-using engine::Lease;
-
-std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const LockOptions& given) {
-  const engine::OnBehalf behalf(given);
+std::shared_ptr<Lease> Adopter::adopt(const Name& name, const Grant& grant, const LockOptions& given) {
+  const OnBehalf behalf(given);
   const auto& options = behalf.options();
-  ensure_running();
-  const auto row = inspect(name);
+  context_.ensure_running();
+  const auto row = inspector_.inspect(name);
   if (!row || row->owner.empty()) return nullptr;
   // The row is that of all who hold it; of a node they have its token.
   const bool shared = row->mode == Mode::shared || row->mode == Mode::permits;
@@ -33,17 +31,17 @@ std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const L
                             in_quotes(name.text()), number(grant.token), in_quotes(row->node)));
   auto known = options;
   if (!known.lease) known.lease = row->lease;
-  const auto terms = terms_of(known);
+  const auto terms = context_.policy.terms_of(known);
   const auto before = adoptions_.take(name.text(), grant);
   auto heir = before.value_or(random_identity());
   if (!shared && row->owner != grant.owner && row->owner != heir) return nullptr;
   store::LeaseKey from{name.text(), grant.owner, grant.token};
   from.mode = row->mode;
-  const engine::SessionId actor(engine_id_, options.job ? engine::id_of(options.job.name()) : heir);
+  const SessionId actor(context_.engine_id, options.job ? id_of(options.job.name()) : heir);
   store::AcquireRequest to{name,
                            heir,
-                           options_.node,
-                           options.label ? std::string_view{*options.label} : options_.label,
+                           context_.options.node,
+                           options.label ? std::string_view{*options.label} : context_.options.label,
                            actor.view(),
                            terms.lease,
                            {},
@@ -53,10 +51,10 @@ std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const L
   bool in_doubt = before.has_value();
   std::optional<Mode> adopted;
   try {
-    adopted = retry(soon(), {}, in_doubt, [&](Deadline deadline) {
+    adopted = context_.retry(context_.soon(), {}, in_doubt, [&](Deadline deadline) {
       sent = BootClock::now();
       to.lease = terms.left_of_lease(begun, sent);
-      return table_->adopt(from, to, deadline);
+      return context_.table->adopt(from, to, deadline);
     });
   } catch (...) {
     if (in_doubt) adoptions_.note(name.text(), grant, std::move(heir));
@@ -67,16 +65,16 @@ std::shared_ptr<Lease> Core::adopt(const Name& name, const Grant& grant, const L
   auto held = std::make_shared<Lease>(name, heir, grant.token, terms, sent, begun);
   held->in_mode(*adopted);
   held->say(options);
-  events_->counters().adopted.add();
-  watch(held);
+  context_.events->counters().adopted.add();
+  context_.watch(held);
   return held;
 }
 
-bool Core::renew(const Name& name, const Grant& grant, std::optional<Duration> lease) {
+bool Adopter::renew(const Name& name, const Grant& grant, std::optional<Duration> lease) {
   if (lease) {
-    static_cast<void>(with_margin({*lease}));  // nobody could trust less
+    static_cast<void>(context_.policy.with_margin({*lease}));  // nobody could trust less
   } else {
-    const auto row = inspect(name);
+    const auto row = inspector_.inspect(name);
     if (!row || (row->mode == Mode::exclusive && (row->token != grant.token || row->owner != grant.owner)))
       return false;
     lease = row->lease;
@@ -84,11 +82,37 @@ bool Core::renew(const Name& name, const Grant& grant, std::optional<Duration> l
   store::LeaseKey key{name.text(), grant.owner, grant.token};
   const auto renews = [&](Mode mode) {
     key.mode = mode;
-    return retry(soon(), [&](Deadline until) { return table_->extend(key, *lease, {}, until); }) !=
-           store::Renewed::lost;
+    return context_.retry(context_.soon(), [&](Deadline until) {
+      return context_.table->extend(key, *lease, {}, until);
+    }) != store::Renewed::lost;
   };
   return renews(Mode::exclusive) || renews(Mode::shared);
 }
 
-}  // namespace v0
-}  // namespace dlock
+void Adopter::detach(const std::shared_ptr<Lease>& held) {
+  // Of a job others may be inside, on threads that work until they are told.
+  const bool others = context_.entries.detach(held) > 1 && !held->said().job.empty();
+  if (others && held->lose(Loss::refused))
+    context_.events->emit_loss(held, "another thread of its job has detached it");
+  // Its row goes on naming the job that has let go of it.
+  if (const auto named = held->belongs_to_nobody()) named->add({context_.weak_from_this(), held, true});
+  const bool names_its_job = !held->said().job.empty() && held->valid(BootClock::now());
+  context_.tell_if_lost(held);
+  context_.forget(held);
+  late_attempts_.expect(*held);
+  if (names_its_job && !planted("detached_stays_the_jobs")) name_nobody(*held);
+}
+
+// Its row says that it is no job's any more: who follows the waits of others through it would find a deadlock that is none.
+void Adopter::name_nobody(const Lease& held) noexcept {
+  try {
+    const SessionId actor(context_.engine_id, held.owner());
+    context_.retry({later(BootClock::now(), context_.options.timeouts.release)}, [&](Deadline until) {
+      context_.table->waiting().rename(held.key(), actor.view(), until);
+      return true;
+    });
+  } catch (const std::exception&) {  // until it is adopted, or ends, it counts as the job's
+  }
+}
+
+}  // namespace dlock::engine

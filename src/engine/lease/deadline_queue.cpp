@@ -12,7 +12,7 @@ constexpr std::size_t few = 64;  // room for so many grants is not given back
 
 }  // namespace
 
-bool DeadlineQueue::has(const Lease& held) const noexcept { return held.places[kind_] != 0; }
+bool DeadlineQueue::has(const Lease& held) const noexcept { return held.places[sorted_by_] != 0; }
 
 std::vector<std::shared_ptr<Lease>> DeadlineQueue::all() const {
   std::vector<std::shared_ptr<Lease>> grants;
@@ -22,7 +22,7 @@ std::vector<std::shared_ptr<Lease>> DeadlineQueue::all() const {
 }
 
 void DeadlineQueue::place(std::size_t index, Entry&& entry) noexcept {
-  entry.held->places[kind_] = static_cast<Place>(index + 1);
+  entry.held->places[sorted_by_] = static_cast<Place>(index + 1);
   heap_[index] = std::move(entry);
 }
 
@@ -36,12 +36,12 @@ void DeadlineQueue::shrink() noexcept {
 }
 
 void DeadlineQueue::put(const std::shared_ptr<Lease>& held, Instant at) {
-  std::size_t index = held->places[kind_];
+  std::size_t index = held->places[sorted_by_];
   if (index == 0) {
     make_room();
     heap_.push_back({at, held});
     index = heap_.size();
-    held->places[kind_] = static_cast<Place>(index);
+    held->places[sorted_by_] = static_cast<Place>(index);
   } else {
     heap_[index - 1].at = at;
   }
@@ -49,10 +49,10 @@ void DeadlineQueue::put(const std::shared_ptr<Lease>& held, Instant at) {
 }
 
 std::shared_ptr<Lease> DeadlineQueue::take(const Lease& held) noexcept {
-  const std::size_t index = held.places[kind_];
+  const std::size_t index = held.places[sorted_by_];
   if (index == 0) return nullptr;
   auto taken = std::move(heap_[index - 1].held);
-  taken->places[kind_] = 0;
+  taken->places[sorted_by_] = 0;
   auto last = std::move(heap_.back());
   heap_.pop_back();
   if (index <= heap_.size()) {

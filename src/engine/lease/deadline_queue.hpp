@@ -16,14 +16,14 @@ class Lease;
 // Threads: one at a time. Owns: a share of each grant in it. Allocates only to hold more grants than ever before.
 class DeadlineQueue {
  public:
-  // A grant can be in one deadline queue of each kind.
-  enum class Kind : std::size_t { earliest, latest, trust };
+  // A grant can be in one deadline queue of each order.
+  enum class SortedBy : std::size_t { earliest, latest, trust };
   static constexpr std::size_t kinds = 3;
 
   // Where a grant is in a deadline queue: its number in the heap, from 1 on; 0: it is not in it.
   using Place = std::uint32_t;
 
-  explicit DeadlineQueue(Kind kind) noexcept : kind_(static_cast<std::size_t>(kind)) {}
+  explicit DeadlineQueue(SortedBy deadline) noexcept : sorted_by_(static_cast<std::size_t>(deadline)) {}
   DeadlineQueue(const DeadlineQueue&) = delete;
   DeadlineQueue& operator=(const DeadlineQueue&) = delete;
 
@@ -56,7 +56,7 @@ class DeadlineQueue {
   bool rises(std::size_t index) noexcept;
   void place(std::size_t index, Entry&& entry) noexcept;
 
-  const std::size_t kind_;
+  const std::size_t sorted_by_;
   std::vector<Entry> heap_;
 };
 

@@ -349,4 +349,9 @@ void Lease::row_names(JobRef job) noexcept {
   count_away(+1);
 }
 
+bool may_go_on_in_memory(const LockOptions& options, const Lease::Terms& terms) noexcept {
+  return !options.job && !options.label && options.metadata.empty() && options.at_least <= Duration{} &&
+         terms.max_hold == Duration{};
+}
+
 }  // namespace dlock::engine

@@ -271,6 +271,9 @@ class Lease {
   std::atomic<BootClock::rep> until_;
 };
 
+// Whether a grant on such terms may change hands in memory: its row says nothing that would be another one's then.
+bool may_go_on_in_memory(const LockOptions& options, const Lease::Terms& terms) noexcept;
+
 // Why trust ran out, for people.
 inline const char* in_words(Loss running_out) {
   return running_out == Loss::max_hold ? "it was held as long as LockOptions::max_hold allows"

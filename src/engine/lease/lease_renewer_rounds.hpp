@@ -55,7 +55,7 @@ struct LeaseRenewer::State {
   std::condition_variable round_over;
   // Guarded by mutex:
   // The same leases: who may join a round, and when one must leave.
-  DeadlineQueue by_earliest{DeadlineQueue::Kind::earliest}, by_latest{DeadlineQueue::Kind::latest};
+  DeadlineQueue by_earliest{DeadlineQueue::SortedBy::earliest}, by_latest{DeadlineQueue::SortedBy::latest};
   std::uint64_t round = 0, over = 0;  // how many rounds have begun, and how many have ended
   Share share = new_share();
   Leftovers leftovers;

@@ -37,14 +37,14 @@ constexpr Duration until_again = std::chrono::milliseconds{100};
 }  // namespace
 
 struct LingeringLeases::State {
-  struct Entry {
+  struct LingeringLease {
     std::string owner;
     Token row_token{};
     std::shared_ptr<Lease> idle;  // null: somebody holds it
     Instant touched, looked;      // used last; found last that nobody else wants it
     Instant until;                // for so long it may be idle
   };
-  using Entries = std::map<std::string, Entry, std::less<>>;
+  using Entries = std::map<std::string, LingeringLease, std::less<>>;
 
   State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<WaitQueues> the_queues, Duration linger_for,
         Duration timeout)
@@ -81,7 +81,8 @@ struct LingeringLeases::State {
   }
 
   // What is still to be asked about; the rest is taken out.
-  std::vector<std::shared_ptr<Lease>> sort_out(Instant now, std::vector<std::pair<std::string, Entry>>& asked) {
+  std::vector<std::shared_ptr<Lease>> sort_out(Instant now,
+                                               std::vector<std::pair<std::string, LingeringLease>>& asked) {
     const std::lock_guard guard(mutex);
     for (auto entry = entries.begin(); entry != entries.end();) {
       const auto& one = entry->second;
@@ -90,7 +91,8 @@ struct LingeringLeases::State {
         entry = end_of(entry);
         continue;
       }
-      asked.emplace_back(entry->first, Entry{one.owner, one.row_token, nullptr, one.touched, one.looked, one.until});
+      asked.emplace_back(entry->first,
+                         LingeringLease{one.owner, one.row_token, nullptr, one.touched, one.looked, one.until});
       ++entry;
     }
     for (auto each = unwelcome_until.begin(); each != unwelcome_until.end();)
@@ -104,7 +106,7 @@ struct LingeringLeases::State {
     return std::exchange(to_free, {});
   }
 
-  void look(const std::vector<std::pair<std::string, Entry>>& asked) {
+  void look(const std::vector<std::pair<std::string, LingeringLease>>& asked) {
     if (asked.empty()) return;
     std::vector<store::LeaseKey> keys;
     keys.reserve(asked.size());
@@ -159,7 +161,7 @@ struct LingeringLeases::State {
 
   // False: there is nothing to do any more.
   bool round() {
-    std::vector<std::pair<std::string, Entry>> asked;
+    std::vector<std::pair<std::string, LingeringLease>> asked;
     const auto now = BootClock::now();
     auto leases = sort_out(now, asked);
     free(std::move(leases), later(now, a_moment()));
@@ -188,7 +190,7 @@ struct LingeringLeases::State {
         pause_until(later(BootClock::now(), std::chrono::milliseconds{100}), {});
       }
     if (!closed()) return;
-    std::vector<std::pair<std::string, Entry>> none;
+    std::vector<std::pair<std::string, LingeringLease>> none;
     const auto now = BootClock::now();
     free(sort_out(now, none), std::min(end(), later(now, request_timeout)));
   }
@@ -198,7 +200,7 @@ struct LingeringLeases::State {
     return std::min(request_timeout, std::max<Duration>(longest_freeing, trips_of_freeing * table->round_trip()));
   }
 
-  bool fresh(const Entry& entry, Instant now) const {
+  bool fresh(const LingeringLease& entry, Instant now) const {
     return now - entry.looked < std::max<Duration>(stale, every + trips_of_a_look * table->round_trip());
   }
 
@@ -257,7 +259,7 @@ bool LingeringLeases::keep(const std::shared_ptr<Lease>& idle, bool written) {
   if (state_->closing || !state_->running) return false;
   if (written) {
     state_->entries.insert_or_assign(
-        idle->name(), State::Entry{idle->owner(), idle->row_token(), idle, now, idle->last_sent(), until});
+        idle->name(), State::LingeringLease{idle->owner(), idle->row_token(), idle, now, idle->last_sent(), until});
     state_->changed.notify_all();
     return true;
   }

@@ -1,18 +1,60 @@
-// What is noted of a lease while it is given back.
+// How leases are given back.
 #pragma once
 
-#include "engine/core.hpp"
+#include "engine/context.hpp"
+#include "engine/lease/late_attempts.hpp"
+#include "engine/lease/lingering.hpp"
+#include "engine/wait/handing_over.hpp"
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
+#include <vector>
 
-namespace dlock {
-inline namespace v0 {
+namespace dlock::engine {
 
-struct Core::Releasing {
-  std::shared_ptr<engine::Lease> held;
+// What is noted of a lease while it is given back.
+struct Releasing {
+  std::shared_ptr<Lease> held;
   bool was_valid = false, was_lost = false;  // before it was let go of
   bool in_doubt = false;                     // an attempt to free it got no answer
 };
 
-}  // namespace v0
-}  // namespace dlock
+// Threads: any. A lease that is released is nobody's in this process, whatever becomes of its row.
+class Releaser {
+ public:
+  Releaser(Context& context, Lingering& lingering, LateAttempts& late_attempts, HandOver& hand_over) noexcept
+      : context_(context), lingering_(lingering), late_attempts_(late_attempts), hand_over_(hand_over) {}
+
+  Released release(const std::shared_ptr<Lease>& held, Duration timeout);
+
+  // What became of each, in their order; or what finds that out, one at a time, within the time that it is given.
+  struct Given {
+    std::optional<Released> end{};
+    std::function<Released(Duration)> finish{};
+    bool locked = false;  // its row could not be had: to finish may take all of its time
+  };
+  // Those that nobody in this process waits for are freed in one statement; a row that is locked holds up nobody else's.
+  std::vector<Given> release_together(std::span<const std::shared_ptr<Lease>> all, Duration timeout);
+  // As release() does, in as few statements as possible; all of it takes at most `timeout`. In their order.
+  std::vector<Released> release_each(std::span<const std::shared_ptr<Lease>> all, Duration timeout);
+
+  // `may_have_been_freed`: where there was nothing to free although it was ours when asked first, an attempt without an
+  // answer has freed it.
+  Released after_release(const std::shared_ptr<Lease>& held, const store::Left& left, bool was_lost,
+                         bool may_have_been_freed);
+  // It could not be released in time.
+  Released release_later(const std::shared_ptr<Lease>& held, bool was_lost, const Error& why);
+
+ private:
+  std::optional<Released> leave(Releasing& one);
+  Released free(Releasing& one, Instant deadline);
+
+  Context& context_;
+  Lingering& lingering_;
+  LateAttempts& late_attempts_;
+  HandOver& hand_over_;
+};
+
+}  // namespace dlock::engine

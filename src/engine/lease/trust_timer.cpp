@@ -27,7 +27,7 @@ struct TrustTimer::State {
   const std::shared_ptr<BootTimer> timer = std::make_shared<BootTimer>();
   std::mutex mutex;
   // Guarded by mutex:
-  DeadlineQueue ends{DeadlineQueue::Kind::trust};
+  DeadlineQueue ends{DeadlineQueue::SortedBy::trust};
   Instant armed = Instant::max();
   bool closing = false;
 

@@ -1,7 +1,7 @@
 // Hands what is released to the next in line of this process, without its being free in between: by a statement, or for
 // a short time after one, which has reserved tokens for that, in memory.
-#include "engine/core.hpp"
-#include "engine/retry.hpp"
+#include "engine/wait/handing_over.hpp"
+
 #include "store/waiter_table.hpp"
 #include "types/mutant.hpp"
 
@@ -11,19 +11,11 @@
 #include <string_view>
 #include <utility>
 
-namespace dlock {
-inline namespace v0 {
-
-using engine::Lease;
-using engine::WaitQueues;
-
+namespace dlock::engine {
 namespace {
 
 // Nobody's half of an actor: what stands in a row whose holders change without its being told.
 constexpr std::string_view no_job = "0000000000000000";
-
-// A history that is made while engines run has the grants that are passed on in memory from so long after.
-constexpr Duration longest_unaware = std::chrono::seconds{1};
 
 // The head of a line that a releaser has to tell how it ended: at the latest here that nobody knows, so that it asks.
 class Reserved {
@@ -46,38 +38,19 @@ class Reserved {
 }  // namespace
 
 // How many tokens the row is to keep for those in this process who may follow. 0: it goes on by statements alone.
-std::uint32_t Core::reserved_for(const Lease& held, const WaitQueues::WaiterPtr& waiter, Instant deadline) {
-  if (options_.hand_overs.local <= Duration{}) return 0;
+std::uint32_t HandOver::reserved_for(const Lease& held, const WaitQueues::WaiterPtr& waiter, Instant deadline) {
+  if (context_.options.hand_overs.local <= Duration{}) return 0;
   const auto& wanted = WaitQueues::wanted(waiter);
   if (WaitQueues::ticket(waiter) != 0 || wanted.by_statement || !may_go_on_in_memory(wanted.options, wanted.terms))
     return 0;
   if (held.passed.times == 0 && !WaitQueues::followed(waiter)) return 0;
-  return keeps_history(deadline) && !planted("passed_on_unrecorded") ? 0 : engine::most_reserved;
-}
-
-// Asked once in a while: it may be made while this runs. Where nobody answers, or there is little time, as if there
-// were one.
-bool Core::keeps_history(Instant deadline) {
-  const auto now = BootClock::now();
-  const auto until = shortly(now);
-  auto asked = history_asked_.load();
-  if (now - Instant{BootClock::duration{asked}} < longest_unaware) return history_kept_.load();
-  if (deadline - now < 2 * (until - now)) return true;
-  if (!history_asked_.compare_exchange_strong(asked, now.time_since_epoch().count())) return history_kept_.load();
-  bool kept = true;
-  history_kept_.store(kept);  // for those who come meanwhile
-  try {
-    kept = table_->keeps_history(until);
-  } catch (const Failure&) {  // the hand-over tells what is wrong, if it still is
-  }
-  history_kept_.store(kept);
-  return kept;
+  return history_.keeps(deadline) && !planted("passed_on_unrecorded") ? 0 : most_reserved;
 }
 
 // Gives what was let go of to the head of the line without a statement: the same row and owner, the next of the tokens
 // that it keeps for this process, and the trust that its last confirmation has left. Only shortly after the database
 // was asked, so that others get their turn as if it always were. Empty: a statement has to.
-std::shared_ptr<Lease> Core::pass_on(const std::shared_ptr<Lease>& held, const WaitQueues::WaiterPtr& waiter) {
+std::shared_ptr<Lease> HandOver::pass_on(const std::shared_ptr<Lease>& held, const WaitQueues::WaiterPtr& waiter) {
   if (held->passed.reserved <= 1 && !planted("passed_on_past_range"))
     return nullptr;  // with none left it would name a job
   // Somebody may know the grant by its row, where nothing would tell it from the next.
@@ -90,7 +63,7 @@ std::shared_ptr<Lease> Core::pass_on(const std::shared_ptr<Lease>& held, const W
   if (terms != wanted.terms && !planted("passed_on_other_terms")) return nullptr;
   const auto now = BootClock::now();
   const auto asked = held->last_sent();
-  if (now - asked >= options_.hand_overs.local && !planted("passed_on_for_ever")) return nullptr;
+  if (now - asked >= context_.options.hand_overs.local && !planted("passed_on_for_ever")) return nullptr;
   if (held->trusted_until() - now < (terms.lease - terms.margin) / 2 && !planted("passed_on_worn_out")) return nullptr;
   auto next = std::make_shared<Lease>(wanted.name, held->owner(), Token{number(held->token()) + 1}, wanted.terms,
                                       planted("passed_on_trusts_now") ? now : asked);
@@ -101,29 +74,31 @@ std::shared_ptr<Lease> Core::pass_on(const std::shared_ptr<Lease>& held, const W
 
 // Gives what is held to the head of the line in this process, so that it is never free in between. False: it is still
 // to be freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have their turn.
-bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt, bool& yields) {
+bool HandOver::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt, bool& yields,
+                         std::shared_ptr<Lease>& unclaimed) {
   const auto& passed = held->passed;
   // It came from thread to thread without a statement, and may go on so.
-  const bool goes_round = passed.reserved > 1 && passed.reserved < engine::most_reserved &&
-                          BootClock::now() - held->last_sent() < options_.hand_overs.local;
-  if (held->mode() != Mode::exclusive || !(goes_round || queues_->anybody(held->name()))) return false;
-  yields = passed.times >= options_.hand_overs.in_a_row || BootClock::now() - passed.since >= options_.hand_overs.time;
+  const bool goes_round = passed.reserved > 1 && passed.reserved < most_reserved &&
+                          BootClock::now() - held->last_sent() < context_.options.hand_overs.local;
+  if (held->mode() != Mode::exclusive || !(goes_round || context_.queues->anybody(held->name()))) return false;
+  yields = passed.times >= context_.options.hand_overs.in_a_row ||
+           BootClock::now() - passed.since >= context_.options.hand_overs.time;
   if (planted("hand_over_for_ever")) yields = false;
   if (yields) return false;
-  const auto waiter = queues_->reserve(held->name(), goes_round);
+  const auto waiter = context_.queues->reserve(held->name(), goes_round);
   if (!waiter) return false;
-  Reserved place(*queues_, waiter);
+  Reserved place(*context_.queues, waiter);
   const auto& wanted = WaitQueues::wanted(waiter);
   // A release that got no answer may have freed the row, or may yet.
   auto next = in_doubt ? nullptr : pass_on(held, waiter);
   if (!next) {
     const auto reserved = reserved_for(*held, waiter, deadline);
     const auto owner = wanted.owner;
-    const engine::SessionId nobody(engine_id_, no_job);
+    const SessionId nobody(context_.engine_id, no_job);
     store::AcquireRequest ask{wanted.name,
                               owner,
-                              options_.node,
-                              wanted.options.label ? std::string_view{*wanted.options.label} : options_.label,
+                              context_.options.node,
+                              wanted.options.label ? std::string_view{*wanted.options.label} : context_.options.label,
                               reserved > 0 ? nobody.view() : std::string_view{wanted.actor},
                               wanted.terms.lease,
                               wanted.options.at_least,
@@ -135,17 +110,17 @@ bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool&
     const auto begun = BootClock::now();
     Instant sent{};
     try {
-      handed = retry(deadline, {}, in_doubt, [&](Deadline until) {
+      handed = context_.retry(deadline, {}, in_doubt, [&](Deadline until) {
         sent = BootClock::now();
         ask.lease = wanted.terms.left_of_lease(begun, sent);
-        return table_->waiting().hand_over(held->key(), ask, std::int64_t{1} + reserved, until);
+        return context_.table->waiting().hand_over(held->key(), ask, std::int64_t{1} + reserved, until);
       });
     } catch (...) {
-      if (!place.settle(nullptr, true)) disown(*held, owner);
+      if (!place.settle(nullptr, true)) late_attempts_.disown(*held, owner);
       throw;
     }
     if (!handed) {
-      if (!place.settle(nullptr, in_doubt) && in_doubt) disown(*held, owner);
+      if (!place.settle(nullptr, in_doubt) && in_doubt) late_attempts_.disown(*held, owner);
       return false;
     }
     if (planted("hand_over_trusts_answer")) sent = BootClock::now();
@@ -155,17 +130,16 @@ bool Core::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool&
     if (in_doubt) next->pin();
     next->say(wanted.options);
   }
-  events_->emit(Event::Kind::released, *held);
+  context_.events->emit(Event::Kind::released, *held);
   try {
-    hold(next, wanted.job, wanted.since);
+    context_.hold(next, wanted.job, wanted.since);
   } catch (...) {
-    forget(next);
+    context_.forget(next);
     throw;
   }
   // Who has given up in the meantime has said no: then it is the next one's, or free.
-  if (!place.settle(next)) release(next, options_.timeouts.release);
+  if (!place.settle(next)) unclaimed = std::move(next);
   return true;
 }
 
-}  // namespace v0
-}  // namespace dlock
+}  // namespace dlock::engine

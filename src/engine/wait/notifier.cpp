@@ -25,16 +25,16 @@ constexpr int trips_of_a_renewal = 4;
 
 struct Notifier::State {
   State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news,
-        std::shared_ptr<WaitQueues> the_lines, Terms the_terms)
+        std::shared_ptr<WaitQueues> the_lines, NotifierOptions the_options)
       : table(std::move(the_table)),
         events(std::move(news)),
         queues(std::move(the_lines)),
-        terms(std::move(the_terms)) {}
+        options(std::move(the_options)) {}
 
   const std::shared_ptr<store::LockTable> table;
   const std::shared_ptr<EventQueue> events;
   const std::shared_ptr<WaitQueues> queues;
-  const Terms terms;
+  const NotifierOptions options;
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -55,7 +55,7 @@ struct Notifier::State {
   bool deaf = false;  // there is nothing to listen to here
   Instant renew_at = Instant::max(), renew_shown_at = Instant::max();
 
-  Instant soon() const { return later(BootClock::now(), terms.request_timeout); }
+  Instant soon() const { return later(BootClock::now(), options.request_timeout); }
 
   void call() {
     std::shared_ptr<dialects::Listener> listening;
@@ -70,7 +70,7 @@ struct Notifier::State {
 
   // Listens if it can. What was released before it did is seen by looking again.
   void open() {
-    if (!terms.listen || deaf || listener || BootClock::now() < listen_again) return;
+    if (!options.listen || deaf || listener || BootClock::now() < listen_again) return;
     try {
       std::shared_ptr<dialects::Listener> opened = table->open_listener(soon());
       deaf = !opened;
@@ -142,7 +142,7 @@ struct Notifier::State {
   }
 
   void renew() {
-    if (!planted("ticket_not_renewed")) renew(WaitQueues::RowKind::depended_on, terms.ticket, renew_at);
+    if (!planted("ticket_not_renewed")) renew(WaitQueues::RowKind::depended_on, options.ticket, renew_at);
     renew(WaitQueues::RowKind::for_people, row_for_people, renew_shown_at);
   }
 
@@ -189,7 +189,7 @@ struct Notifier::State {
     open();
     renew();
     auto until = std::min({renew_at, renew_shown_at, queues->anybody() ? later(now, linger) : busy_until});
-    if (!listener && terms.listen && !deaf) until = std::min(until, listen_again);
+    if (!listener && options.listen && !deaf) until = std::min(until, listen_again);
     if (!cleared) until = std::min(until, later(now, std::chrono::milliseconds{100}));
     listen(until);
     return true;
@@ -225,8 +225,8 @@ struct Notifier::State {
 };
 
 Notifier::Notifier(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events,
-                   std::shared_ptr<WaitQueues> queues, Terms terms)
-    : state_(std::make_shared<State>(std::move(table), std::move(events), std::move(queues), std::move(terms))) {}
+                   std::shared_ptr<WaitQueues> queues, NotifierOptions options)
+    : state_(std::make_shared<State>(std::move(table), std::move(events), std::move(queues), std::move(options))) {}
 
 Notifier::~Notifier() { close(); }
 
@@ -261,7 +261,7 @@ void Notifier::clear_later(std::string_view name, std::optional<std::string_view
   try {
     const std::lock_guard guard(state_->mutex);
     state_->leftovers.push_back({std::string(name), owner ? std::optional<std::string>(*owner) : std::nullopt,
-                                 later(BootClock::now(), state_->terms.ticket)});
+                                 later(BootClock::now(), state_->options.ticket)});
   } catch (const std::exception&) {  // out of memory: it is over by itself
     return;
   }

@@ -17,18 +17,19 @@ namespace dlock::engine {
 // How long a row that is only there for people lives without being renewed.
 constexpr Duration row_for_people = std::chrono::seconds{60};
 
+// How it is to work. Threads: as a value.
+struct NotifierOptions {
+  bool listen = true;
+  Duration ticket{};  // how long a row in the waiters' table lives without being renewed
+  Duration request_timeout{};
+};
+
 // Threads: any. Its thread, and the connection it listens on, are there while something waits, and a little longer.
 // A missed notification costs time, never correctness: every waiter looks by itself at intervals.
 class Notifier {
  public:
-  struct Terms {
-    bool listen = true;
-    Duration ticket{};  // how long a row in the waiters' table lives without being renewed
-    Duration request_timeout{};
-  };
-
   Notifier(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events,
-           std::shared_ptr<WaitQueues> queues, Terms terms);
+           std::shared_ptr<WaitQueues> queues, NotifierOptions options);
   ~Notifier();
   Notifier(const Notifier&) = delete;
   Notifier& operator=(const Notifier&) = delete;

@@ -2,25 +2,22 @@
 #include "engine/wait/queued_acquire.hpp"
 
 #include "engine/pause.hpp"
-#include "engine/retry.hpp"
+#include "engine/wait/job_rows.hpp"
+#include "engine/wait/mark.hpp"
 #include "types/mutant.hpp"
 
 #include <dlock/error.hpp>
 
 #include <algorithm>
 
-namespace dlock {
-inline namespace v0 {
+namespace dlock::engine {
 namespace {
-
-using engine::Lease;
-using engine::WaitQueues;
 
 // A head that has waited for longer is shown to people: it has a row in the waiters' table.
 constexpr Duration shown_after = std::chrono::seconds{1};
 // For so long the head of a line lets others go first when its line has had enough in one go.
 constexpr Duration turn_of_others = std::chrono::milliseconds{20};
-constexpr Duration longest_farewell = std::chrono::milliseconds{100};
+constexpr Duration longest_leave_taking = std::chrono::milliseconds{100};
 // A statement that has to be prepared first takes two round trips, and not all of them take the least time.
 constexpr int trips_of_a_statement = 4;
 // Without a thread: a name of which there are always news leaves the thread to others after so many looks.
@@ -29,65 +26,67 @@ constexpr int most_turns = 4;
 }  // namespace
 
 template <class Call>
-auto Core::QueuedAcquire::retry(Call ask) {
+auto QueuedAcquire::retry(Call ask) {
   bool ignored = false;
-  const auto bound = std::min(core_.answer_by(patience_.deadline, request_.called), step_end_);
-  return core_.retry(bound, patience_.stop, ignored, std::move(ask));
+  const auto bound = std::min(context_.answer_by(patience_.deadline, request_.called), step_end_);
+  return context_.retry(bound, patience_.stop, ignored, std::move(ask));
 }
 
-Core::QueuedAcquire::QueuedAcquire(Core& core, Request& request, const Patience& patience)
-    : core_(core),
+QueuedAcquire::QueuedAcquire(const AcquireParts& its_parts, GrantRequest& request, const Patience& patience)
+    : parts_(its_parts),
+      context_(its_parts.context),
       request_(request),
       patience_(patience),
-      wish_(std::make_shared<engine::WaitRequest>(request.name, request.options, request.terms, request.owner.text(),
-                                                  std::string(request.actor.view()), request.job, request.called)),
+      wish_(std::make_shared<WaitRequest>(request.name, request.options, request.terms, request.owner.text(),
+                                          std::string(request.actor.view()), request.job, request.called)),
       in_turn_(request.fairness == Fairness::fifo),
-      polling_(core.within(core.options_.polling.first, 1), core.options_.polling.longest) {
+      polling_(context_.within(context_.options.polling.first, 1), context_.options.polling.longest) {
   wish_->by_job = request.by_job;
   wish_->mode = asked_for();
 }
 
-Core::QueuedAcquire::~QueuedAcquire() {
+QueuedAcquire::~QueuedAcquire() {
   if (waiter_) {
     // Only after a failure: what was handed over meanwhile has nobody any more.
     try {
-      if (const auto late = core_.queues_->leave(waiter_)) core_.release(late, core_.options_.timeouts.release);
+      if (const auto late = context_.queues->leave(waiter_))
+        parts_.releaser.release(late, context_.options.timeouts.release);
     } catch (const std::exception&) {  // out of memory: it ends with its lease
     }
   }
-  if (has_row_) core_.notifier_.discard_later(request_.name.text(), row_owner_);
+  if (has_row_) context_.notifier.discard_later(request_.name.text(), row_owner_);
 }
 
-std::shared_ptr<Lease> Core::QueuedAcquire::wait() {
+std::shared_ptr<Lease> QueuedAcquire::wait() {
   begin();
   for (;;) {
     if (auto end = attend()) return *end;
-    if (auto end = woken(core_.queues_->rest(waiter_, next_look(), patience_.deadline, patience_.stop))) return *end;
+    if (auto end = woken(context_.queues->rest(waiter_, next_look(), patience_.deadline, patience_.stop))) return *end;
   }
 }
 
-void Core::QueuedAcquire::begin(std::function<void()> news, const std::shared_ptr<Lease>& before) {
+void QueuedAcquire::begin(std::function<void()> news, const std::shared_ptr<Lease>& before) {
   news_ = std::move(news);
   if (!before || before->ended()) return begin();
   sit(true);
   // Who let go of it before this was in line has woken nobody.
-  if (before->ended()) core_.queues_->wake_head(request_.name.text());
+  if (before->ended()) context_.queues->wake_head(request_.name.text());
 }
 
-void Core::QueuedAcquire::begin() {
+void QueuedAcquire::begin() {
   if (in_turn_) draw();
   sit();
   if (request_.ticket != 0) registered();
 }
 
-std::optional<std::shared_ptr<Lease>> Core::QueuedAcquire::go_on() {
-  step_end_ = core_.soon();
+std::optional<std::shared_ptr<Lease>> QueuedAcquire::go_on() {
+  step_end_ = context_.soon();
   for (int turn = 0; turn < most_turns; ++turn) {
     if (!attended_)
       if (auto end = attend()) return end;
     attended_ = true;
     rests_until_ = next_look();
-    const auto reason = core_.queues_->look_up(waiter_, rests_until_, patience_.deadline, patience_.stop);
+    const auto reason = context_.queues->look_up(waiter_, rests_until_, patience_.deadline, patience_.stop);
     if (!reason) return std::nullopt;
     attended_ = false;
     if (auto end = woken(*reason)) return end;
@@ -97,12 +96,12 @@ std::optional<std::shared_ptr<Lease>> Core::QueuedAcquire::go_on() {
 }
 
 // What there is to do now.
-Core::QueuedAcquire::Step Core::QueuedAcquire::attend() {
+QueuedAcquire::Step QueuedAcquire::attend() {
   until_ = patience_.deadline;
-  core_.notifier_.ensure_running();
-  const auto status = core_.queues_->attend(waiter_);
+  context_.notifier.ensure_running();
+  const auto status = context_.queues->attend(waiter_);
   if (status.ask) request_.handed = request_.unanswered = true;  // and stays so: what was handed over may come late
-  if (auto held = core_.enter_by_job(request_, patience_.deadline)) return settle_for(std::move(held));
+  if (auto held = parts_.reentry.enter_by_job(request_, patience_.deadline)) return settle_for(std::move(held));
   if (status.dead) row_ = RowState::wanted;
   if (row_ == RowState::none && (in_turn_ || request_.may_hold_something())) row_ = RowState::wanted;
   if (row_ == RowState::wanted) {
@@ -117,9 +116,9 @@ Core::QueuedAcquire::Step Core::QueuedAcquire::attend() {
   return std::nullopt;
 }
 
-Core::QueuedAcquire::Step Core::QueuedAcquire::woken(WaitQueues::WakeReason reason) {
+QueuedAcquire::Step QueuedAcquire::woken(WaitQueues::WakeReason reason) {
   if (reason == WaitQueues::WakeReason::handed) {
-    if (auto held = accept(core_.queues_->leave(waiter_))) return held;
+    if (auto held = accept(context_.queues->leave(waiter_))) return held;
     sit();
   }
   if (reason == WaitQueues::WakeReason::stopped) return give_up();
@@ -128,60 +127,63 @@ Core::QueuedAcquire::Step Core::QueuedAcquire::woken(WaitQueues::WakeReason reas
   if (now >= detector_.next())
     retry([&](Deadline until) {
       put_rows_right(request_.job, until);
-      return detector_.look(*core_.table_, request_.actor.view(), request_.owner, until);
+      return detector_.look(*context_.table, request_.actor.view(), request_.owner, until);
     });
   return std::nullopt;
 }
 
 // Another node keeps everybody out.
-Mode Core::QueuedAcquire::asked_for() const { return request_.mode == Mode::node ? Mode::exclusive : request_.mode; }
+Mode QueuedAcquire::asked_for() const { return request_.mode == Mode::node ? Mode::exclusive : request_.mode; }
 
-store::Wait Core::QueuedAcquire::wait_as(store::Wait::Mode mode) const {
+store::Wait QueuedAcquire::wait_as(store::Wait::Discipline discipline) const {
   const auto now = BootClock::now();
-  store::Wait wait{
-      request_.name.text(),   request_.owner,
-      core_.options_.node,    request_.options.label ? std::string_view{*request_.options.label} : core_.options_.label,
-      request_.actor.view(),  mode,
-      engine::row_for_people, std::nullopt};
+  store::Wait wait{request_.name.text(),
+                   request_.owner,
+                   context_.options.node,
+                   request_.options.label ? std::string_view{*request_.options.label} : context_.options.label,
+                   request_.actor.view(),
+                   discipline,
+                   row_for_people,
+                   std::nullopt};
   wait.wants = asked_for();
   wait.waited = std::chrono::floor<Duration>(now - request_.called);
-  if (mode == store::Wait::Mode::fifo || depended_on()) wait.ttl = core_.options_.ticket;
+  if (discipline == store::Wait::Discipline::fifo || depended_on()) wait.ttl = context_.options.ticket;
   if (patience_.deadline != Instant::max())
     wait.patience = std::chrono::ceil<Duration>(std::max(patience_.deadline, now) - now);
   return wait;
 }
 
-void Core::QueuedAcquire::sit(bool quiet) {
+void QueuedAcquire::sit(bool quiet) {
   const bool takes = request_.mode == Mode::exclusive || planted("reader_handed_on");
-  waiter_ = core_.queues_->join(wish_, request_.ticket, takes, news_, quiet);
-  if (quiet || !request_.row_locked) core_.queues_->blocked(waiter_, false);
-  if (WaitQueues::led_at_once(waiter_)) core_.notifier_.attend();
+  waiter_ = context_.queues->join(wish_, request_.ticket, takes, news_, quiet);
+  if (quiet || !request_.row_locked) context_.queues->blocked(waiter_, false);
+  if (WaitQueues::led_at_once(waiter_)) context_.notifier.attend();
 }
 
 // A row that may be there is there, for whoever has to take it away.
-void Core::QueuedAcquire::has_row() {
+void QueuedAcquire::has_row() {
   has_row_ = true;
   row_owner_ = request_.owner.text();
   if (news_) known_.waits_without_thread(row_owner_, request_.options.job.name());
   else known_.waits_as(row_owner_, request_.options.job.name());
 }
 
-void Core::QueuedAcquire::registered() {
+void QueuedAcquire::registered() {
   row_ = RowState::there;
-  core_.queues_->revived(waiter_);
-  core_.queues_->registered(waiter_,
-                            depended_on() ? WaitQueues::RowKind::depended_on : WaitQueues::RowKind::for_people);
-  core_.notifier_.attend();
+  context_.queues->revived(waiter_);
+  context_.queues->registered(waiter_,
+                              depended_on() ? WaitQueues::RowKind::depended_on : WaitQueues::RowKind::for_people);
+  context_.notifier.attend();
   if (request_.may_hold_something()) detector_.begin();
 }
 
 // Nothing is drawn while the lock's row is locked by a transaction.
-void Core::QueuedAcquire::draw() {
+void QueuedAcquire::draw() {
   has_row();
   const auto ticket = retry([&](Deadline until) -> std::int64_t {
     try {
       put_rows_right(request_.job, until);
-      return core_.table_->waiting().draw(wait_as(store::Wait::Mode::fifo), until);
+      return context_.table->waiting().draw(wait_as(store::Wait::Discipline::fifo), until);
     } catch (const Failure& failure) {
       if (failure.cause() != Cause::locked) throw;
       return 0;
@@ -190,27 +192,27 @@ void Core::QueuedAcquire::draw() {
   if (ticket == 0) return;
   request_.ticket = ticket;
   if (!waiter_) return;
-  core_.queues_->give_ticket(waiter_, ticket);
+  context_.queues->give_ticket(waiter_, ticket);
   registered();
 }
 
 // Once, and not for long: without a row it waits as well, only unseen.
-void Core::QueuedAcquire::enroll() {
+void QueuedAcquire::enroll() {
   has_row();
   try {
-    put_rows_right(request_.job, {core_.shortly(patience_.deadline), patience_.stop});
-    core_.table_->waiting().enroll(wait_as(store::Wait::Mode::barging),
-                                   {core_.shortly(patience_.deadline), patience_.stop});
+    put_rows_right(request_.job, {context_.shortly(patience_.deadline), patience_.stop});
+    context_.table->waiting().enroll(wait_as(store::Wait::Discipline::barging),
+                                     {context_.shortly(patience_.deadline), patience_.stop});
   } catch (const Failure&) { return; }
   registered();
 }
 
 // Where not even that is possible now, nothing is known of the name.
-store::Availability Core::QueuedAcquire::look() {
+store::Availability QueuedAcquire::look() {
   const auto availability = retry([&](Deadline until) {
     try {
       request_.row_locked = false;
-      return core_.look(request_, until);
+      return parts_.attempts.look(request_, until);
     } catch (const Failure& failure) {
       if (failure.cause() != Cause::locked) throw;
       request_.row_locked = true;
@@ -219,7 +221,7 @@ store::Availability Core::QueuedAcquire::look() {
   });
   if (request_.row_locked || !availability.free) {
     request_.refused(request_.row_locked);
-    core_.queues_->blocked(waiter_, request_.row_locked);
+    context_.queues->blocked(waiter_, request_.row_locked);
   } else {
     request_.refused_at = {};
   }
@@ -227,11 +229,11 @@ store::Availability Core::QueuedAcquire::look() {
 }
 
 // What only the head of a line does: look, and take what it sees free. Sets until_ to when it should look again.
-std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& status) {
+std::shared_ptr<Lease> QueuedAcquire::lead(const WaitQueues::WaiterState& status) {
   const auto now = BootClock::now();
   until_ = later(now, polling_.next());
   if (row_ == RowState::none && now - begun_ > shown_after) row_ = RowState::wanted;
-  if (core_.lingering_ && core_.lingering_->lingers(request_.name.text()))
+  if (parts_.lingering.lingers(request_.name.text()))
     if (auto held = attempt()) return held;
   if (status.quiet) return nullptr;  // granted in this process just now: its release will be heard of
   // Notification by name: a release, and most likely the row is free. A try in vain writes nothing.
@@ -247,8 +249,8 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
     request_.handed = true;
     if (auto held = attempt()) return held;
     availability = look();
-  } else if (core_.free_late_grant(request_.name, availability,
-                                   {core_.answer_by(patience_.deadline), patience_.stop})) {
+  } else if (parts_.late_attempts.free_late_grant(request_.name, availability,
+                                                  {context_.answer_by(patience_.deadline), patience_.stop})) {
     availability = look();
   }
   // Who finds a queue joins it; and who waits for those who share the name keeps those away who come later.
@@ -260,8 +262,8 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
     availability = look();
   }
   if (availability.free && status.yields && availability.wanted_for > Duration{}) {
-    const auto turn = core_.within(turn_of_others, 2);  // they have to hear of it first
-    engine::pause_until(std::min(later(now, engine::jittered(turn)), patience_.deadline), patience_.stop);
+    const auto turn = context_.within(turn_of_others, 2);  // they have to hear of it first
+    pause_until(std::min(later(now, jittered(turn)), patience_.deadline), patience_.stop);
     availability = look();
   }
   for (bool tried = false, marked = false;;) {
@@ -270,8 +272,8 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
       if (auto held = attempt()) return held;
       if (request_.row_locked) return nullptr;
       availability = look();  // somebody was quicker
-    } else if (core_.marks() && !availability.free && !marked &&
-               (availability.shared || !core_.granted_here(availability)) &&
+    } else if (uses_marks(context_) && !availability.free && !marked &&
+               (availability.shared || !availability.holder.starts_with(context_.engine_id)) &&
                availability.wanted_for < mark_length / 4) {
       // The mark is on the row before the look that decides to sleep: a release after that look notifies.
       marked = true;
@@ -281,84 +283,85 @@ std::shared_ptr<Lease> Core::QueuedAcquire::lead(const WaitQueues::WaiterState& 
       break;
     }
   }
-  if (core_.queues_->saw(waiter_, availability.holder)) core_.notifier_.attend();
+  if (context_.queues->saw(waiter_, availability.holder)) context_.notifier.attend();
   if (availability.opens_in > Duration{}) until_ = std::min(until_, later(BootClock::now(), availability.opens_in));
   return nullptr;
 }
 
-void Core::QueuedAcquire::mark() {
+void QueuedAcquire::mark() {
   marked_ = true;
-  core_.mark(request_.name, {core_.shortly(patience_.deadline), patience_.stop});
+  mark_wanted(context_, request_.name, {context_.shortly(patience_.deadline), patience_.stop});
 }
 
-std::shared_ptr<Lease> Core::QueuedAcquire::attempt() {
-  auto held = core_.try_once(request_, std::min(patience_.deadline, step_end_), patience_.stop);
+std::shared_ptr<Lease> QueuedAcquire::attempt() {
+  auto held = parts_.attempts.try_once(request_, std::min(patience_.deadline, step_end_), patience_.stop);
   if (held) {
-    core_.queues_->leave(waiter_, request_.mode == Mode::exclusive);  // or else the next one may have its wish, too
+    context_.queues->leave(waiter_, request_.mode == Mode::exclusive);  // or else the next one may have its wish, too
     waiter_ = nullptr;
     return held;
   }
-  core_.queues_->blocked(waiter_, request_.row_locked);
-  if (request_.owner != std::string_view{wish_->owner}) { core_.queues_->rename(waiter_, request_.owner.text()); }
+  context_.queues->blocked(waiter_, request_.row_locked);
+  if (request_.owner != std::string_view{wish_->owner}) { context_.queues->rename(waiter_, request_.owner.text()); }
   return held;
 }
 
 // A grant that comes too late to be of use is asked for once more: the same owner has the same token.
-std::shared_ptr<Lease> Core::QueuedAcquire::accept(std::shared_ptr<Lease> held) {
+std::shared_ptr<Lease> QueuedAcquire::accept(std::shared_ptr<Lease> held) {
   waiter_ = nullptr;
   if (held) held->unanswered = held->unanswered || request_.unanswered;
   if (!held || held->valid(BootClock::now())) return held;
   if (!held->loss()) return held;         // it was released in the meantime, with all that its engine held
   if (held->owner() != request_.owner) {  // it came under the owner of those before it, and is asked for as its own
-    core_.release(held, core_.options_.timeouts.release);
+    parts_.releaser.release(held, context_.options.timeouts.release);
     return nullptr;
   }
-  core_.forget(held);
+  context_.forget(held);
   request_.handed = true;
   request_.in_doubt = true;
   if (held->ends() != Instant::max()) request_.begun = held->ends() - request_.terms.max_hold;
-  return core_.try_once(request_, std::min(patience_.deadline, step_end_), patience_.stop);
+  return parts_.attempts.try_once(request_, std::min(patience_.deadline, step_end_), patience_.stop);
 }
 
 // Leaves the line with what its job holds; with a grant of its own, if there is one after all.
-std::shared_ptr<Lease> Core::QueuedAcquire::settle_for(std::shared_ptr<Lease> entered) {
+std::shared_ptr<Lease> QueuedAcquire::settle_for(std::shared_ptr<Lease> entered) {
   std::shared_ptr<Lease> late;
   try {
     late = give_up();
   } catch (...) {
     request_.entered = false;
-    core_.release(entered, core_.options_.timeouts.release);
+    parts_.releaser.release(entered, context_.options.timeouts.release);
     throw;
   }
   if (!late) return entered;
   request_.entered = false;
-  core_.release(entered, core_.options_.timeouts.release);
+  parts_.releaser.release(entered, context_.options.timeouts.release);
   return late;
 }
 
-std::shared_ptr<Lease> Core::QueuedAcquire::give_up() {
-  request_.row_locked = core_.queues_->blocked(waiter_);
-  if (auto late = accept(core_.queues_->leave(waiter_))) return late;
+std::shared_ptr<Lease> QueuedAcquire::give_up() {
+  request_.row_locked = context_.queues->blocked(waiter_);
+  if (auto late = accept(context_.queues->leave(waiter_))) return late;
   // Who is told to stop waits for nothing more: the notifier takes the row away, and a mark is over in seconds.
   if (patience_.stop.stop_requested()) return nullptr;
   // It must not take long, and where it would it is left to the notifier.
-  if (core_.within({}, trips_of_a_statement) > longest_farewell) {
-    if (marked_ && !core_.queues_->anybody(request_.name.text())) core_.notifier_.unwant_later(request_.name.text());
+  if (context_.within({}, trips_of_a_statement) > longest_leave_taking) {
+    if (marked_ && !context_.queues->anybody(request_.name.text()))
+      context_.notifier.unwant_later(request_.name.text());
     return nullptr;
   }
-  const auto deadline = later(BootClock::now(), std::min<Duration>(core_.options_.timeouts.release, longest_farewell));
+  const auto deadline =
+      later(BootClock::now(), std::min<Duration>(context_.options.timeouts.release, longest_leave_taking));
   try {
     if (has_row_) {
-      core_.table_->waiting().discard(request_.name.text(), row_owner_, deadline);
+      context_.table->waiting().discard(request_.name.text(), row_owner_, deadline);
       has_row_ = false;
-      core_.queues_->wake_head(request_.name.text());  // the next in line may have seen the ticket still
+      context_.queues->wake_head(request_.name.text());  // the next in line may have seen the ticket still
     }
-    if (marked_ && !core_.queues_->anybody(request_.name.text()))
-      core_.table_->waiting().unwant(request_.name.text(), deadline);
+    if (marked_ && !context_.queues->anybody(request_.name.text()))
+      context_.table->waiting().unwant(request_.name.text(), deadline);
   } catch (const Failure&) {  // the notifier tries again with the row; a mark is over in seconds
   }
   return nullptr;
 }
 
-}  // namespace v0
-}  // namespace dlock
+}  // namespace dlock::engine

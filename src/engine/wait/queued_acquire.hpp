@@ -1,9 +1,8 @@
 // How an acquire waits in line: what it does between two rests.
 #pragma once
 
+#include "engine/acquiring.hpp"
 #include "engine/backoff.hpp"
-#include "engine/core.hpp"
-#include "engine/request.hpp"
 #include "engine/wait/deadlock_detector.hpp"
 #include "engine/wait/known_waiters.hpp"
 #include "engine/wait/wait_queues.hpp"
@@ -15,43 +14,42 @@
 #include <string>
 #include <utility>
 
-namespace dlock {
-inline namespace v0 {
+namespace dlock::engine {
 
 // Threads: one at a time. Leaves nothing behind, however it ends. Must not outlive what it is given.
-class Core::QueuedAcquire {
+class QueuedAcquire {
  public:
-  QueuedAcquire(Core& core, Request& request, const Patience& patience);
+  QueuedAcquire(const AcquireParts& its_parts, GrantRequest& request, const Patience& patience);
   ~QueuedAcquire();
   QueuedAcquire(const QueuedAcquire&) = delete;
   QueuedAcquire& operator=(const QueuedAcquire&) = delete;
 
   // On the calling thread, until there is a grant. Empty: out of patience.
-  std::shared_ptr<engine::Lease> wait();
+  std::shared_ptr<Lease> wait();
 
   // Without a thread: `news` as in WaitQueues::join, from here on. `before`: what this process has been granted of the name
   // just now, whose release will be heard of.
-  void begin(std::function<void()> news, const std::shared_ptr<engine::Lease>& before);
+  void begin(std::function<void()> news, const std::shared_ptr<Lease>& before);
   // What wait() answers, once it is known. Empty: it rests, and is to be called again when there are news, or at
   // rests_until(). No step takes much longer than a request may; where it throws what is passing, it may be called again.
-  std::optional<std::shared_ptr<engine::Lease>> go_on();
+  std::optional<std::shared_ptr<Lease>> go_on();
   Instant rests_until() const noexcept { return rests_until_; }
   bool in_line() const noexcept { return waiter_ != nullptr; }
 
  private:
-  using Held = std::shared_ptr<engine::Lease>;
+  using Held = std::shared_ptr<Lease>;
   using Step = std::optional<Held>;  // empty: it waits on
 
   void begin();
   void sit(bool quiet);
   Step attend();
-  Step woken(engine::WaitQueues::WakeReason reason);
+  Step woken(WaitQueues::WakeReason reason);
   Instant next_look() const noexcept { return std::min(until_, detector_.next()); }
 
   template <class Call>
   auto retry(Call ask);
   Mode asked_for() const;
-  store::Wait wait_as(store::Wait::Mode mode) const;
+  store::Wait wait_as(store::Wait::Discipline discipline) const;
   // Whether others wait behind its ticket, or may be told of a deadlock with it in it.
   bool depended_on() const { return request_.ticket != 0 || request_.may_hold_something(); }
   void sit() { sit(false); }
@@ -60,31 +58,31 @@ class Core::QueuedAcquire {
   void draw();
   void enroll();
   store::Availability look();
-  Held lead(const engine::WaitQueues::WaiterState& status);
+  Held lead(const WaitQueues::WaiterState& status);
   void mark();
   Held attempt();
   Held accept(Held held);
   Held settle_for(Held entered);
   Held give_up();
 
-  Core& core_;
-  Request& request_;
+  const AcquireParts& parts_;
+  Context& context_;
+  GrantRequest& request_;
   const Patience& patience_;
-  const std::shared_ptr<engine::WaitRequest> wish_;
+  const std::shared_ptr<WaitRequest> wish_;
   const bool in_turn_;
-  engine::PollingPauses polling_;
+  PollingPauses polling_;
   const Instant begun_ = BootClock::now();
   std::function<void()> news_{};
   bool attended_ = false;
-  engine::WaitQueues::WaiterPtr waiter_{};
+  WaitQueues::WaiterPtr waiter_{};
   Instant until_{}, rests_until_{};
   Instant step_end_ = Instant::max();  // without a thread: what is asked in this step is answered by then, or broken
   bool has_row_ = false, marked_ = false;  // has_row_: or may have one
   enum class RowState { none, wanted, there } row_ = RowState::none;
   std::string row_owner_{};
-  engine::DeadlockDetector detector_{};
-  engine::KnownWaiter known_{};
+  DeadlockDetector detector_{};
+  KnownWaiter known_{};
 };
 
-}  // namespace v0
-}  // namespace dlock
+}  // namespace dlock::engine

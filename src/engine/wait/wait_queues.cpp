@@ -17,6 +17,8 @@ namespace {
 constexpr Duration silence = std::chrono::milliseconds{20};
 // A thread that sleeps is awake again after some 30 us where its processor has gone to sleep as well.
 constexpr Duration longest_spin = std::chrono::microseconds{50};
+// Who comes when nobody is in line, and the name has been handed on in memory less than this ago, is the next.
+constexpr Duration longest_round = std::chrono::milliseconds{10};
 constexpr Duration longest_rest = std::chrono::minutes{10};
 
 // Where there is one processor, who spins keeps others from what it waits for.
@@ -75,9 +77,12 @@ WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std:
     const std::lock_guard guard(mutex_);
     asked = listening(*waiter);
     ++waiting_;
-    place(queues_[waiter->name_], waiter);
+    auto& line = queues_[waiter->name_];
+    const bool goes_round = takes && line.goes_round();
+    place(line, waiter);
     waiter->led_at_once_ = waiter->status_.head;
-    waiter->status_.quiet = quiet;
+    waiter->status_.quiet = quiet || goes_round;
+    waiter->soon_ = goes_round;
   }
   for (const auto& held : asked)
     if (!planted("asked_silent_here")) on_wait_(held);
@@ -250,7 +255,7 @@ WaitQueues::WaiterPtr WaitQueues::remove(const WaiterPtr& waiter, Duration quiet
   line.granted = line.granted || granted;
   line.blocked = line.blocked && !granted;
   auto promoted = promote(line, quiet, soon);
-  if (line.queue.empty() && line.observers.empty()) queues_.erase(found);
+  if (line.idle() && !soon && !line.goes_round()) drop(found);
   return promoted;
 }
 
@@ -268,6 +273,13 @@ bool WaitQueues::anybody(const std::string& name) const {
   const std::lock_guard guard(mutex_);
   const auto found = queues_.find(name);
   return found != queues_.end() && !found->second.queue.empty();
+}
+
+bool WaitQueues::is_next_in_line(const std::string& name) const {
+  if (!anybody() && rounds_.load() == 0) return false;
+  const std::lock_guard guard(mutex_);
+  const auto found = queues_.find(name);
+  return found != queues_.end() && (!found->second.queue.empty() || found->second.goes_round());
 }
 
 WaitQueues::WaiterPtr WaitQueues::reserve(const std::string& name, bool soon) {
@@ -302,6 +314,7 @@ bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, b
     waiter->grant_ = std::move(grant);
     waiter->state_ = Waiter::State::handed;
     next = remove(waiter, quiet, true, soon);
+    if (soon) note_round(waiter->name_);
   } else {
     waiter->state_ = Waiter::State::asleep;
     if (!planted("silent_hand_over_failure")) waiter->notified_ = true;
@@ -318,13 +331,31 @@ bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, b
   return true;
 }
 
+void WaitQueues::end_round(WaitQueue& line) {
+  if (std::exchange(line.goes_round_until, Instant::min()) != Instant::min()) --rounds_;
+}
+
+void WaitQueues::drop(Queues::iterator idle) {
+  end_round(idle->second);
+  queues_.erase(idle);
+}
+
+// With the mutex held. It is over when a release in this process has ended: see wake_head().
+void WaitQueues::note_round(const std::string& name) {
+  auto& line = queues_[name];
+  if (line.goes_round_until == Instant::min()) ++rounds_;
+  line.goes_round_until = later(BootClock::now(), longest_round);
+}
+
 void WaitQueues::wake_head(std::string_view name, bool yields) {
-  if (!anybody()) return;
+  if (!anybody() && rounds_.load() == 0) return;
   const std::lock_guard guard(mutex_);
   const auto found = queues_.find(name);
   if (found == queues_.end()) return;
   auto& line = found->second;
   line.granted = false;
+  if (line.idle()) return drop(found);
+  end_round(line);
   if (!line.queue.empty()) line.queue.front()->status_.yields |= yields;
   wake(line, {}, false);
 }
@@ -352,9 +383,15 @@ void WaitQueues::hear(const dialects::Notification& heard) {
 
 void WaitQueues::wake_all() {
   const std::lock_guard guard(mutex_);
-  for (auto& [name, line] : queues_) {
-    line.granted = false;
-    wake(line, {}, true);
+  for (auto each = queues_.begin(); each != queues_.end();) {
+    const auto now = each++;
+    now->second.granted = false;
+    if (now->second.idle()) {
+      drop(now);
+    } else {
+      end_round(now->second);
+      wake(now->second, {}, true);
+    }
   }
 }
 
@@ -387,6 +424,7 @@ std::vector<dialects::Watched> WaitQueues::watched() const {
   std::vector<dialects::Watched> watched;
   const std::lock_guard guard(mutex_);
   for (const auto& [name, line] : queues_) {
+    if (line.idle()) continue;
     const auto& waiter = line.queue.empty() ? line.observers.front() : line.queue.front();
     watched.push_back({name, waiter->holder_});
   }

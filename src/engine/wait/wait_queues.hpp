@@ -108,6 +108,9 @@ class WaitQueues {
   // Whether anybody may wait for the name, without a lock: never wrong for who joined before a release was asked for.
   bool anybody() const noexcept { return waiting_.load() > 0; }
   bool anybody(const std::string& name) const;
+  // Whether it is of no use to ask the database for the name: others are in line here, or it goes from thread to thread in
+  // memory just now, and who joins is its next.
+  bool is_next_in_line(const std::string& name) const;
 
   // The head, if it sleeps and takes what it is handed: it stays where it is until settle(). Empty: nobody.
   // `soon`: somebody is about to come, or to fall asleep, if the line goes on as it did: that is waited for, for as long as
@@ -180,21 +183,29 @@ class WaitQueues {
   static Instant bound(const Waiter& place, Instant until, Instant deadline) noexcept;
   static void spin(const Waiter& place, std::unique_lock<std::mutex>& guard);
   WaiterPtr reserve_now(const std::string& name);
+  using Queues = std::map<std::string, WaitQueue, std::less<>>;
+  void note_round(const std::string& name);
+  void end_round(WaitQueue& line);
+  void drop(Queues::iterator idle);
   static WakeReason woken(Waiter& place, const std::stop_token& stop) noexcept;
 
   const Duration floor_;
   mutable std::mutex mutex_;
-  std::map<std::string, WaitQueue, std::less<>> queues_;                // guarded by mutex_
+  Queues queues_;                                                       // guarded by mutex_
   std::multimap<std::string, std::weak_ptr<Lease>, std::less<>> told_;  // guarded by mutex_
-  std::atomic<std::size_t> waiting_{0}, telling_{0};
+  std::atomic<std::size_t> waiting_{0}, telling_{0}, rounds_{0};
   Asked on_wait_{};
 };
 
 struct WaitQueues::WaitQueue {
   std::vector<WaiterPtr> queue;  // the first is the head
   std::vector<WaiterPtr> observers;
-  bool granted = false;  // to one of this line, and no release of it was heard of
-  bool blocked = true;   // nobody was seen who holds it, if anybody has looked at all
+  bool granted = false;                       // to one of this line, and no release of it was heard of
+  bool blocked = true;                        // nobody was seen who holds it, if anybody has looked at all
+  Instant goes_round_until = Instant::min();  // so long it may be handed on in memory, if nobody is heard to free it
+
+  bool idle() const noexcept { return queue.empty() && observers.empty(); }
+  bool goes_round() const noexcept { return goes_round_until != Instant::min() && BootClock::now() < goes_round_until; }
 };
 
 // One that waits. Guarded by the mutex of its WaitQueues.

@@ -27,7 +27,7 @@ std::shared_ptr<Lease> grant(int number) {
 
 TEST_CASE("the first of a deadline queue is the earliest of those that are in it") {
   constexpr int grants = 300, steps = 20'000;
-  DeadlineQueue queue(DeadlineQueue::Kind::latest), other(DeadlineQueue::Kind::trust);
+  DeadlineQueue queue(DeadlineQueue::SortedBy::latest), other(DeadlineQueue::SortedBy::trust);
   std::vector<std::shared_ptr<Lease>> all;
   for (int i = 0; i < grants; ++i) all.push_back(grant(i));
   std::map<const Lease*, Instant> expected;
@@ -62,7 +62,7 @@ TEST_CASE("the first of a deadline queue is the earliest of those that are in it
 }
 
 TEST_CASE("a deadline queue shares what is in it, and lets go of what leaves") {
-  DeadlineQueue queue(DeadlineQueue::Kind::earliest);
+  DeadlineQueue queue(DeadlineQueue::SortedBy::earliest);
   auto one = grant(1);
   queue.put(one, Instant{});
   queue.put(one, Instant{} + 1s);

@@ -39,7 +39,7 @@ struct Bench {
 
   explicit Bench(dlock::Duration every = {}, dlock::Duration patience = 1min) {
     abandon();
-    reaper.emplace(table, events, Reaper::Terms{every, 1h, 1h, patience, "test"});
+    reaper.emplace(table, events, dlock::engine::ReaperOptions{every, 1h, 1h, patience, "test"});
   }
   ~Bench() { end(); }
 

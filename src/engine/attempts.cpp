@@ -1,8 +1,7 @@
 // Tries to be granted a name without standing in line, and tells what is in the way where nobody holds it.
-#include "engine/core.hpp"
+#include "engine/attempts.hpp"
+
 #include "engine/pause.hpp"
-#include "engine/request.hpp"
-#include "engine/retry.hpp"
 #include "types/mutant.hpp"
 #include "types/name.hpp"
 
@@ -13,8 +12,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace dlock {
-inline namespace v0 {
+namespace dlock::engine {
 namespace {
 
 // A row that is locked by another transaction is looked at again for this long before the answer is "busy":
@@ -27,15 +25,12 @@ constexpr int most_turns_of_others = 3;
 
 }  // namespace
 
-using engine::Lease;
-
-// What is asked at `sent`, which the request has to outlive.
-store::AcquireRequest Core::acquire_request(Request& request, Instant sent) const {
+store::AcquireRequest Attempts::acquire_request(GrantRequest& request, Instant sent) const {
   if (!request.unanswered && !request.in_doubt) request.begun = sent;
   return {request.name,
           request.owner,
-          options_.node,
-          request.options.label ? std::string_view{*request.options.label} : options_.label,
+          context_.options.node,
+          request.options.label ? std::string_view{*request.options.label} : context_.options.label,
           request.actor.view(),
           request.terms.left_of_lease(request.begun, sent),
           request.options.at_least,
@@ -44,27 +39,24 @@ store::AcquireRequest Core::acquire_request(Request& request, Instant sent) cons
           request.mode,
           request.options.permits,
           request.options.limit,
-          request.mode == Mode::node && options_.node_exclusive};
+          request.mode == Mode::node && context_.options.node_exclusive};
 }
 
-// Asks once, until there is an answer. Empty: busy.
-std::shared_ptr<Lease> Core::try_once(Request& request, Instant deadline, std::stop_token stop) {
-  const Deadline bound(answer_by(deadline, request.called), stop);
-  if (auto held = take_lingering(request, bound.no_later_than(soon()))) return held;
+std::shared_ptr<Lease> Attempts::try_once(GrantRequest& request, Instant deadline, std::stop_token stop) {
+  const Deadline bound(context_.answer_by(deadline, request.called), stop);
+  if (auto held = lingering_.take(request, bound.no_later_than(context_.soon()))) return held;
   for (bool again = false;; again = true) {
     Instant sent{};
-    const auto answer = retry(bound.at(), stop, request.unanswered, [&](Deadline until) {
+    const auto answer = context_.retry(bound.at(), stop, request.unanswered, [&](Deadline until) {
       sent = BootClock::now();
-      return table_->acquire(acquire_request(request, sent), until);
+      return context_.table->acquire(acquire_request(request, sent), until);
     });
     if (auto end = take_up(request, answer, sent, again, bound)) return *end;
   }
 }
 
-// What an answer is worth that was asked for at `sent`; `again`: not for the first time. Empty: it is to be asked for
-// once more.
-std::optional<std::shared_ptr<Lease>> Core::take_up(Request& request, const store::Granted& answer, Instant sent,
-                                                    bool again, const Deadline& bound) {
+std::optional<std::shared_ptr<Lease>> Attempts::take_up(GrantRequest& request, const store::Granted& answer,
+                                                        Instant sent, bool again, const Deadline& bound) {
   request.row_locked = answer.row_locked;
   if (!answer.token) {
     request.begun = sent;  // none of them had been granted until then
@@ -75,7 +67,7 @@ std::optional<std::shared_ptr<Lease>> Core::take_up(Request& request, const stor
   request.refused_at = {};
   const auto now = BootClock::now();
   // Tokens never fall: an answer this late may stem from a floor that the reaper has raised since.
-  const bool stale = now - request.first_sent > options_.reaper.grace / 2 && !planted("no_look_after_grace") &&
+  const bool stale = now - request.first_sent > context_.options.reaper.grace / 2 && !planted("no_look_after_grace") &&
                      !above_floor(*answer.token, bound);
   // Nor is a grant of use whose max_hold has passed since it was first asked for.
   const bool over =
@@ -96,58 +88,60 @@ std::optional<std::shared_ptr<Lease>> Core::take_up(Request& request, const stor
   held->in_mode(request.mode);
   held->passed.since = now;
   held->say(request.options);
-  hold(held, request.job, request.called);
+  context_.hold(held, request.job, request.called);
   return held;
 }
 
 // Gives back what it has been granted, and asks as somebody else from now on.
-void Core::start_over(Request& request, const Deadline& deadline) {
-  retry(deadline, [&](Deadline until) {
-    table_->withdraw(request.name.text(), request.owner, until, request.mode);
+void Attempts::start_over(GrantRequest& request, const Deadline& deadline) {
+  context_.retry(deadline, [&](Deadline until) {
+    context_.table->withdraw(request.name.text(), request.owner, until, request.mode);
     return true;
   });
-  if (request.unanswered) renewer_.free_later({request.name.text(), request.owner.text(), {}, true, {}, request.mode});
+  if (request.unanswered)
+    context_.renewer.free_later({request.name.text(), request.owner.text(), {}, true, {}, request.mode});
   request.in_doubt = request.unanswered = false;
   request.owner = {};
   request.first_sent = BootClock::now();
 }
 
-store::Availability Core::look(Request& request, const Deadline& until) const {
-  return table_->look_for(acquire_request(request, request.begun), until);
+store::Availability Attempts::look(GrantRequest& request, const Deadline& until) const {
+  return context_.table->look_for(acquire_request(request, request.begun), until);
 }
 
-bool Core::above_floor(Token token, const Deadline& deadline) {
-  return number(token) > number(retry(deadline, [&](Deadline until) { return table_->floor(until); }));
+bool Attempts::above_floor(Token token, const Deadline& deadline) {
+  return number(token) > number(context_.retry(deadline, [&](Deadline until) { return context_.table->floor(until); }));
 }
 
-// Once, unless the row is only locked: then a little longer. Who tries again and again is answered by a read, which costs
-// less than an attempt in vain.
-std::shared_ptr<Lease> Core::try_first(Request& request, const Patience& patience) {
+std::shared_ptr<Lease> Attempts::try_first(GrantRequest& request, const Patience& patience) {
   const bool only_tries = !patience.waits;
   const auto& name = request.name.text();
-  if (auto held = take_lingering(request, {std::min(answer_by(patience.deadline), soon()), patience.stop})) return held;
+  if (auto held =
+          lingering_.take(request, {std::min(context_.answer_by(patience.deadline), context_.soon()), patience.stop}))
+    return held;
   bool lingered = false;  // somewhere else, and was waited for
-  if (only_tries && !renewer_.has_leftovers(name) && busy_.lately(name, request.first_sent)) try {
-      const Deadline until(std::min(answer_by(patience.deadline), soon()), patience.stop);
+  if (only_tries && !context_.renewer.has_leftovers(name) && busy_.lately(name, request.first_sent)) try {
+      const Deadline until(std::min(context_.answer_by(patience.deadline), context_.soon()), patience.stop);
       const bool exclusive = request.mode == Mode::exclusive;
       auto busy = store::Busy::no;
-      if (exclusive) busy = table_->busy(name, until);
+      if (exclusive) busy = context_.table->busy(name, until);
       else if (!look(request, until).free) busy = store::Busy::yes;
-      if (busy == store::Busy::lingers) lingers_somewhere_ = true;
+      if (busy == store::Busy::lingers) context_.lingers_somewhere = true;
       lingered = busy == store::Busy::lingers || (busy == store::Busy::yes && !exclusive);
-      if (busy != store::Busy::no && !(lingered && await_lingering(request.name, patience))) {
+      if (busy != store::Busy::no && !(lingered && lingering_.await(request.name, patience))) {
         request.row_locked = false;
         busy_.note(request.name.text(), BootClock::now());
         return nullptr;
       }
     } catch (const Failure&) {  // the attempt tells what is wrong, if it still is
     }
-  const auto give_up_on_lock = std::min(patience.deadline, later(request.first_sent, within(locked_patience, 2)));
-  engine::PollingPauses pauses(locked_pause, longest_locked_pause);
+  const auto give_up_on_lock =
+      std::min(patience.deadline, later(request.first_sent, context_.within(locked_patience, 2)));
+  PollingPauses pauses(locked_pause, longest_locked_pause);
   for (;;) {
     if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
-    if (free_late_grant(request.name, {answer_by(patience.deadline), patience.stop})) continue;
-    if (only_tries && !request.row_locked && !std::exchange(lingered, true) && await_lingering(request.name, patience))
+    if (late_attempts_.free_late_grant(request.name, {context_.answer_by(patience.deadline), patience.stop})) continue;
+    if (only_tries && !request.row_locked && !std::exchange(lingered, true) && lingering_.await(request.name, patience))
       continue;
     const auto now = BootClock::now();
     if (only_tries && !request.row_locked) busy_.note(request.name.text(), now);
@@ -156,38 +150,30 @@ std::shared_ptr<Lease> Core::try_first(Request& request, const Patience& patienc
     if (!request.row_locked || now >= patience.deadline || (patience.waits && now >= give_up)) return nullptr;
     // Who only tries is told that it is busy as soon as that is known; what is in the way without holding it may go.
     if (now >= give_up) {
-      if (const auto found = blocked(request.name, patience.stop); found.rightly) {
+      if (const auto found = context_.blocked(request.name, patience.stop); found.rightly) {
         request.found_locked = found.locked;
         request.row_locked = false;
         return nullptr;
       }
     }
-    if (engine::pause_until(later(now, pauses.next()), patience.stop)) return nullptr;
+    if (pause_until(later(now, pauses.next()), patience.stop)) return nullptr;
   }
 }
 
-store::Blocked Core::blocked(const Name& name, const std::stop_token& stop, Instant deadline) {
-  bool in_doubt = false;
-  return retry(std::min(deadline, soon()), stop, in_doubt,
-               [&](Deadline until) { return table_->blocked(name.text(), until); });
-}
-
-// Out of patience, and the row could not be had. Empty: busy, since somebody holds it, or has its row locked. Where it is
-// neither, that is no answer: throws Error{timeout}, and says what is in the way.
-std::shared_ptr<Lease> Core::look_into_lock(Request& request, const Patience& patience) {
+std::shared_ptr<Lease> Attempts::look_into_lock(GrantRequest& request, const Patience& patience) {
   std::optional<Token> before;
   // Who has found the database silent does not wait for it much longer.
-  const auto deadline = request.silent ? answer_by(BootClock::now()) : Instant::max();
+  const auto deadline = request.silent ? context_.answer_by(BootClock::now()) : Instant::max();
   for (int turn = 0; turn <= most_turns_of_others; ++turn) {
-    const auto found = blocked(request.name, patience.stop, deadline);
+    const auto found = context_.blocked(request.name, patience.stop, deadline);
     request.found_locked = found.rightly && found.locked;
     if (found.rightly) return nullptr;
     if (!found.text.empty())
       throw Error(Fault::timeout, fmt::format("{} could not be locked in time, though nobody holds it: {}",
                                               in_quotes(request.name.text()), found.text));
     // Who was granted it since the last look, or has it now, is a witness, too.
-    const auto availability =
-        retry({std::min(deadline, soon()), patience.stop}, [&](Deadline until) { return look(request, until); });
+    const auto availability = context_.retry({std::min(deadline, context_.soon()), patience.stop},
+                                             [&](Deadline until) { return look(request, until); });
     if (!availability.free || (before && availability.token != *before)) return nullptr;
     before = availability.token;
     if (turn == most_turns_of_others) break;
@@ -199,5 +185,4 @@ std::shared_ptr<Lease> Core::look_into_lock(Request& request, const Patience& pa
                                           in_quotes(request.name.text())));
 }
 
-}  // namespace v0
-}  // namespace dlock
+}  // namespace dlock::engine

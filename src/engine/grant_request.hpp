@@ -1,7 +1,7 @@
 // What belongs to one wish for a grant while it is asked for.
 #pragma once
 
-#include "engine/core.hpp"
+#include "engine/context.hpp"
 #include "engine/session_id.hpp"
 #include "types/owner.hpp"
 
@@ -9,27 +9,27 @@
 #include <memory>
 #include <string>
 
-namespace dlock {
-inline namespace v0 {
+namespace dlock::engine {
 
-struct Core::Request {
-  Request(Core& core, const Name& the_name, const LockOptions& the_options, Reentrance reentrance)
+// Threads: one at a time. `name` and `options` have to outlive it.
+struct GrantRequest {
+  GrantRequest(const Context& context, const Name& the_name, const LockOptions& the_options, Reentrance reentrance)
       : name(the_name),
         options(the_options),
-        terms(core.terms_of(the_options)),
-        fairness(the_options.fairness.value_or(core.options_.fairness)),
+        terms(context.policy.terms_of(the_options)),
+        fairness(the_options.fairness.value_or(context.options.fairness)),
         // Of other grants than a thread's nobody can tell whose job they are, unless it is said.
         mode(reentrance == Reentrance::node ? Mode::node : the_options.mode),
         by_job(reentrance == Reentrance::thread && the_options.job),
-        job(reentrance == Reentrance::thread && !the_options.job ? engine::job_of_this_thread() : engine::JobRef{}),
-        actor(actor_of(core)) {}
+        job(reentrance == Reentrance::thread && !the_options.job ? job_of_this_thread() : JobRef{}),
+        actor(actor_of(context)) {}
 
   // Whether somebody could wait for it: only then is it worth a row.
   bool may_hold_something() const { return job ? job->holds.load() > 0 : !options.job.empty(); }
 
-  engine::SessionId actor_of(const Core& core) const {
-    if (options.job) return {core.engine_id_, engine::id_of(options.job.name())};
-    return {core.engine_id_, job ? std::string_view{job->id} : std::string_view{owner}};
+  SessionId actor_of(const Context& context) const {
+    if (options.job) return {context.engine_id, id_of(options.job.name())};
+    return {context.engine_id, job ? std::string_view{job->id} : std::string_view{owner}};
   }
 
   // That it is not free, or that its row could not be had.
@@ -45,13 +45,13 @@ struct Core::Request {
 
   const Name& name;
   const LockOptions& options;
-  const engine::Lease::Terms terms;
+  const Lease::Terms terms;
   const Fairness fairness;
   Identity owner{};
   const Mode mode;
-  const bool by_job;         // it may enter what another thread of its job is granted meanwhile
-  const engine::JobRef job;  // empty: nobody's, or that of a job with a name
-  const engine::SessionId actor;
+  const bool by_job;  // it may enter what another thread of its job is granted meanwhile
+  const JobRef job;   // empty: nobody's, or that of a job with a name
+  const SessionId actor;
   Instant called = BootClock::now();
   Instant first_sent = called;
   Instant begun = first_sent;                   // when the first attempt was sent that may have been granted
@@ -66,5 +66,4 @@ struct Core::Request {
   bool row_locked = true;     // the last answer, if any: the row could not be had, and nobody was seen who holds it
 };
 
-}  // namespace v0
-}  // namespace dlock
+}  // namespace dlock::engine
