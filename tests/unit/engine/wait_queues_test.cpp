@@ -16,6 +16,7 @@ using dlock::Name;
 using dlock::engine::Lease;
 using dlock::engine::WaitQueues;
 using dlock::engine::WaitRequest;
+using dlock::test::eventually;
 using dlock::test::far_longer;
 using dlock::test::slowness;
 
@@ -30,6 +31,13 @@ std::shared_ptr<WaitRequest> wanted(const std::string& owner, dlock::Duration le
 
 std::shared_ptr<Lease> grant(const std::string& owner) {
   return std::make_shared<Lease>(Name("n"), owner, dlock::Token{2}, Lease::Terms{}, BootClock::now());
+}
+
+// One that may go on in memory.
+std::shared_ptr<Lease> keeping(const std::string& owner) {
+  auto held = grant(owner);
+  held->passed = {1, 5, BootClock::now()};
+  return held;
 }
 
 Instant soon() { return later(BootClock::now(), far_longer()); }
@@ -238,6 +246,62 @@ TEST_CASE("only a head that sleeps is reserved, and it wakes with what it was ha
   const auto status = queues.attend(next);
   CHECK(status.head);
   CHECK(status.quiet);
+  queues.leave(next);
+}
+
+TEST_CASE("who comes while its name goes from thread to thread in memory is next, and looks at nothing at once") {
+  WaitQueues queues(1h);
+  const auto hand_to = [&](const std::string& owner, std::shared_ptr<Lease> held) {
+    const auto waiter = queues.join(wanted(owner), 0, true);
+    queues.attend(waiter);
+    auto woken = sleeping(queues, waiter);
+    REQUIRE(reserved(queues) == waiter);
+    REQUIRE(queues.settle(waiter, std::move(held)));
+    CHECK(woken.get() == WaitQueues::WakeReason::handed);
+    queues.leave(waiter);
+  };
+  const auto looks_at_once = [&] {
+    const auto waiter = queues.join(wanted("next"), 0, true);
+    const auto status = queues.attend(waiter);
+    CHECK(status.head);
+    queues.leave(waiter);
+    return !status.quiet;
+  };
+  CHECK_FALSE(queues.is_next_in_line("n"));
+  hand_to("1", grant("1"));  // by a statement that keeps no tokens
+  CHECK_FALSE(queues.is_next_in_line("n"));
+  CHECK(looks_at_once());
+  // It is over after some ms without another hand-over, so that a slow machine may come too late.
+  CHECK(eventually([&] {
+    hand_to("2", keeping("2"));
+    return queues.is_next_in_line("n") && !looks_at_once();
+  }));
+  CHECK_FALSE(queues.is_next_in_line("m"));
+  CHECK(eventually([&] { return !queues.is_next_in_line("n"); }));
+  CHECK(looks_at_once());
+  hand_to("3", keeping("3"));
+  SUBCASE("a release by a statement ends it") { queues.wake_head("n"); }
+  SUBCASE("anything may have happened") { queues.wake_all(); }
+  CHECK_FALSE(queues.is_next_in_line("n"));
+  CHECK(looks_at_once());
+  CHECK(queues.counts().empty());
+  CHECK(queues.watched().empty());
+}
+
+TEST_CASE("who was to be handed what a release frees by a statement after all is woken by that") {
+  WaitQueues queues(1h);
+  const auto holder = queues.join(wanted("1"), 0, true);
+  queues.attend(holder);
+  auto handed = sleeping(queues, holder);
+  REQUIRE(reserved(queues) == holder);
+  REQUIRE(queues.settle(holder, keeping("1")));
+  CHECK(handed.get() == WaitQueues::WakeReason::handed);
+  queues.leave(holder);
+  const auto next = queues.join(wanted("2"), 0, true);
+  queues.attend(next);
+  auto woken = sleeping(queues, next);
+  queues.wake_head("n");
+  CHECK(woken.get() == WaitQueues::WakeReason::notified);
   queues.leave(next);
 }
 

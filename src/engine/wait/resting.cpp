@@ -1,0 +1,179 @@
+// How those who wait in line sleep, and are handed what they wait for.
+#include "engine/wait/wait_queues.hpp"
+
+#include "types/mutant.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace dlock::engine {
+namespace {
+
+// A thread that sleeps is awake again after some 30 us where its processor has gone to sleep as well.
+constexpr Duration longest_spin = std::chrono::microseconds{50};
+// Who comes when nobody is in line, and the name has been handed on in memory less than this ago, is the next.
+constexpr Duration longest_round = std::chrono::milliseconds{10};
+constexpr Duration longest_rest = std::chrono::minutes{10};
+
+// Where there is one processor, who spins keeps others from what it waits for.
+bool others_run_meanwhile() noexcept {
+  static const bool several = std::thread::hardware_concurrency() > 1;
+  return several;
+}
+
+}  // namespace
+
+WaitQueues::WaiterState WaitQueues::attend(const WaiterPtr& waiter) {
+  const std::lock_guard guard(mutex_);
+  auto status = waiter->status_;
+  status.notified = waiter->notified_ && !waiter->everything_;
+  waiter->notified_ = waiter->promoted_ = waiter->everything_ = false;
+  waiter->nudge_ = Instant::max();
+  waiter->status_.quiet = waiter->status_.yields = waiter->status_.ask = false;
+  return status;
+}
+
+// These with the mutex held.
+bool WaitQueues::has_news(const Waiter& place) noexcept {
+  return place.state_ == Waiter::State::handed ||
+         (place.state_ == Waiter::State::asleep && (place.notified_ || place.promoted_));
+}
+
+Instant WaitQueues::bound(const Waiter& place, Instant until, Instant deadline) noexcept {
+  return place.state_ == Waiter::State::reserved ? deadline : std::min({until, place.nudge_, deadline});
+}
+
+WaitQueues::WakeReason WaitQueues::woken(Waiter& place, const std::stop_token& stop) noexcept {
+  const auto state = place.state_;
+  if (state == Waiter::State::asleep) place.state_ = Waiter::State::awake;
+  if (state == Waiter::State::handed) return WakeReason::handed;
+  if (stop.stop_requested()) return WakeReason::stopped;
+  if (place.promoted_) return WakeReason::head;
+  return place.notified_ ? WakeReason::notified : WakeReason::time;
+}
+
+// Waits a little without going to sleep, with the guard open, until it is stirred.
+void WaitQueues::spin(const Waiter& place, std::unique_lock<std::mutex>& guard) {
+  if (!others_run_meanwhile()) return;
+  const auto seen = place.stirred_.load();
+  guard.unlock();
+  const auto end = later(BootClock::now(), longest_spin);
+  while (place.stirred_.load() == seen && BootClock::now() < end) std::this_thread::yield();
+  guard.lock();
+}
+
+WaitQueues::WakeReason WaitQueues::rest(const WaiterPtr& waiter, Instant until, Instant deadline,
+                                        const std::stop_token& stop) {
+  std::unique_lock guard(mutex_);
+  auto& place = *waiter;
+  if (place.state_ == Waiter::State::awake) place.state_ = Waiter::State::asleep;
+  for (;;) {
+    const auto end = bound(place, until, deadline);
+    if (has_news(place) || stop.stop_requested() || BootClock::now() >= end) break;
+    if (std::exchange(place.soon_, false) && place.state_ == Waiter::State::asleep) {
+      spin(place, guard);
+      continue;
+    }
+    // Being reserved or not, or nudged, is worth another look at the bound, too.
+    const auto state = place.state_;
+    const auto nudge = place.nudge_;
+    // In pieces: the end of time, as this clock counts, is beyond what the condition variable's clock can count to.
+    place.changed_.wait_until(guard, stop, std::min(end, later(BootClock::now(), longest_rest)),
+                              [&] { return has_news(place) || place.state_ != state || place.nudge_ != nudge; });
+  }
+  if (planted("wake_delayed") && has_news(place)) {
+    guard.unlock();
+    delay(std::chrono::milliseconds{400});
+    guard.lock();
+  }
+  return woken(place, stop);
+}
+
+std::optional<WaitQueues::WakeReason> WaitQueues::look_up(const WaiterPtr& waiter, Instant& until, Instant deadline,
+                                                          const std::stop_token& stop) {
+  const std::lock_guard guard(mutex_);
+  auto& place = *waiter;
+  if (place.state_ == Waiter::State::awake) place.state_ = Waiter::State::asleep;
+  const auto end = bound(place, until, deadline);
+  if (has_news(place) || stop.stop_requested() || BootClock::now() >= end) return woken(place, stop);
+  until = end;
+  return std::nullopt;
+}
+
+bool WaitQueues::is_next_in_line(const std::string& name) const {
+  if (!anybody() && rounds_.load() == 0) return false;
+  const std::lock_guard guard(mutex_);
+  const auto found = queues_.find(name);
+  return found != queues_.end() && (!found->second.queue.empty() || found->second.goes_round());
+}
+
+WaitQueues::WaiterPtr WaitQueues::reserve(const std::string& name, bool soon) {
+  auto waiter = reserve_now(name);
+  if (!soon || !others_run_meanwhile()) return waiter;
+  for (const auto end = later(BootClock::now(), longest_spin); !waiter && BootClock::now() < end;) {
+    std::this_thread::yield();
+    waiter = reserve_now(name);
+  }
+  return waiter;
+}
+
+WaitQueues::WaiterPtr WaitQueues::reserve_now(const std::string& name) {
+  if (!anybody()) return nullptr;
+  const std::lock_guard guard(mutex_);
+  const auto found = queues_.find(name);
+  if (found == queues_.end() || found->second.queue.empty()) return nullptr;
+  const auto& head = found->second.queue.front();
+  if (!head->takes_ || head->state_ != Waiter::State::asleep || head->status_.dead) return nullptr;
+  head->followed_ = found->second.queue.size() > 1;
+  head->state_ = Waiter::State::reserved;  // it sleeps on, and learns of it when it wakes up before it is settled
+  return head;
+}
+
+bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, bool doubt) {
+  std::unique_lock guard(mutex_);
+  if (waiter->state_ == Waiter::State::left) return false;
+  WaiterPtr next;
+  if (grant) {
+    const auto quiet = std::min(waiter->wish_->terms.lease, floor_);
+    const bool soon = grant->passed.reserved > 1;
+    waiter->grant_ = std::move(grant);
+    waiter->state_ = Waiter::State::handed;
+    next = remove(waiter, quiet, true, soon);
+    if (soon) note_round(waiter->name_);
+  } else {
+    waiter->state_ = Waiter::State::asleep;
+    if (!planted("silent_hand_over_failure")) waiter->notified_ = true;
+    waiter->status_.ask = doubt;
+  }
+  // Who sleeps needs the mutex when it wakes up; who waits without a thread does not, and may be called no more once it has
+  // left.
+  std::array<WaiterPtr, 2> sleepers{waiter, std::move(next)};
+  for (auto& each : sleepers)
+    if (each && each->call()) each = nullptr;
+  guard.unlock();
+  for (const auto& each : sleepers)
+    if (each) each->changed_.notify_all();
+  return true;
+}
+
+void WaitQueues::end_round(WaitQueue& line) {
+  if (std::exchange(line.goes_round_until, Instant::min()) != Instant::min()) --rounds_;
+}
+
+void WaitQueues::drop(Queues::iterator idle) {
+  end_round(idle->second);
+  queues_.erase(idle);
+}
+
+// With the mutex held. It is over when a release in this process has ended: see wake_head().
+void WaitQueues::note_round(const std::string& name) {
+  auto& line = queues_[name];
+  if (line.goes_round_until == Instant::min()) ++rounds_;
+  line.goes_round_until = later(BootClock::now(), longest_round);
+}
+
+}  // namespace dlock::engine
