@@ -77,8 +77,8 @@ std::shared_ptr<Lease> HandOver::pass_on(const std::shared_ptr<Lease>& held, con
 bool HandOver::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt, bool& yields,
                          std::shared_ptr<Lease>& unclaimed) {
   const auto& passed = held->passed;
-  // It came from thread to thread without a statement, and may go on so.
-  const bool goes_round = passed.reserved > 1 && passed.reserved < most_reserved &&
+  // It came from thread to thread without a statement, and may go on so. What lingered has come from nobody.
+  const bool goes_round = passed.times > 0 && passed.reserved > 1 && passed.reserved < most_reserved &&
                           BootClock::now() - held->last_sent() < context_.options.hand_overs.local;
   if (held->mode() != Mode::exclusive || !(goes_round || context_.queues->anybody(held->name()))) return false;
   yields = passed.times >= context_.options.hand_overs.in_a_row ||
