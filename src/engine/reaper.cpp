@@ -6,6 +6,7 @@
 #include "engine/faults.hpp"
 #include "engine/glob.hpp"
 #include "engine/pause.hpp"
+#include "store/reaper_table.hpp"
 #include "store/waiter_table.hpp"
 #include "types/mutant.hpp"
 #include "types/owner.hpp"
@@ -45,6 +46,7 @@ struct Reaper::State {
       : table(std::move(the_table)), events(std::move(news)), options(std::move(the_options)) {}
 
   const std::shared_ptr<store::LockTable> table;
+  store::ReaperTable& reaping = table->reaping();
   const std::shared_ptr<EventQueue> events;
   const ReaperOptions options;
   const std::string id = random_identity();
@@ -79,7 +81,7 @@ struct Reaper::State {
 
   bool begin_turn(Duration pause, const std::stop_token& stop) {
     const auto now = BootClock::now();
-    if (!ask(stop, [&](Deadline until) { return table->begin_reaping(id, options.label, turn, pause, until); }))
+    if (!ask(stop, [&](Deadline until) { return reaping.begin_reaping(id, options.label, turn, pause, until); }))
       return false;
     turn_begun = now;
     return true;
@@ -93,7 +95,7 @@ struct Reaper::State {
   void end_turn(Duration pause) noexcept {
     try {
       const auto until = later(BootClock::now(), std::min(options.request_timeout, longest_farewell));
-      table->end_reaping(id, pause, std::min(until, ends_by.load()));
+      reaping.end_reaping(id, pause, std::min(until, ends_by.load()));
     } catch (...) {  // then it ends by its time
     }
   }
@@ -136,7 +138,7 @@ struct Reaper::State {
   // What was left behind by those who died while they waited, or shared a name with others.
   void forget_the_dead(const std::stop_token& stop) {
     ask(stop, [&](Deadline until) { return table->waiting().forget_waiters(batch_of_rows, until); });
-    const auto gone = ask(stop, [&](Deadline until) { return table->forget_holders(batch_of_rows, until); });
+    const auto gone = ask(stop, [&](Deadline until) { return reaping.forget_holders(batch_of_rows, until); });
     for (const auto& one : gone.abandoned) report(one);
   }
 
@@ -145,7 +147,7 @@ struct Reaper::State {
     std::size_t removed = 0;
     for (bool more = options.history > 0; more && removed < limit;) {
       const auto begun = BootClock::now();
-      const auto gone = ask(stop, [&](Deadline until) { return table->trim_history(options.history, batch, until); });
+      const auto gone = ask(stop, [&](Deadline until) { return reaping.trim_history(options.history, batch, until); });
       removed += gone;
       more = gone >= batch && !breathe(begun, stop) && still_my_turn(stop);
     }
@@ -153,7 +155,7 @@ struct Reaper::State {
   }
 
   Token raise_floor(const std::stop_token& stop) {
-    const auto floor = ask(stop, [&](Deadline until) { return table->raise_floor(options.retention, until); });
+    const auto floor = ask(stop, [&](Deadline until) { return reaping.raise_floor(options.retention, until); });
     saw(floor);
     return floor;
   }
@@ -176,17 +178,17 @@ struct Reaper::State {
   void each_idle(const Scope& scope, Token floor, std::size_t batch, const std::stop_token& stop, Work work) {
     each_batch(
         scope, batch, stop,
-        [&](const store::Some& some, Deadline until) { return table->idle(some, floor, options.retention, until); },
+        [&](const store::Some& some, Deadline until) { return reaping.idle(some, floor, options.retention, until); },
         work);
   }
 
   std::size_t remove(const Scope& scope, Token floor, std::size_t limit, std::size_t batch, const std::stop_token& stop,
                      const Progress& progress, std::size_t total) {
     std::size_t removed = 0;
-    each_idle(scope, floor, std::min(batch, table->removed_at_once()), stop, [&](std::vector<store::Idle>& rows) {
+    each_idle(scope, floor, std::min(batch, reaping.removed_at_once()), stop, [&](std::vector<store::Idle>& rows) {
       if (rows.size() > limit - removed) rows.resize(limit - removed);
       // After an answer that was lost the rows are not there any more, and are not counted.
-      removed += ask(stop, [&](Deadline until) { return table->remove_idle(rows, until); });
+      removed += ask(stop, [&](Deadline until) { return reaping.remove_idle(rows, until); });
       if (progress) progress({ReapProgress::Phase::removing, removed, total, {}});
       return removed < limit && still_my_turn(stop);
     });
@@ -204,7 +206,7 @@ struct Reaper::State {
   // What was settled without an answer is looked up by its signature. Once the name was granted again that is gone: then
   // it is told with the doubt in words, since told twice is better than never.
   bool resolve(const store::Abandoned& lease, const std::stop_token& stop) {
-    switch (ask(stop, [&](Deadline until) { return table->settled(lease.name, lease.token, id, until); })) {
+    switch (ask(stop, [&](Deadline until) { return reaping.settled(lease.name, lease.token, id, until); })) {
       case store::Settled::by_asker: report(lease); return true;
       case store::Settled::not_by_asker: return false;
       case store::Settled::unclear: report(lease, unclear); return true;
@@ -227,7 +229,7 @@ struct Reaper::State {
     try {
       const bool settled = ask(stop, [&](Deadline until) {
         try {
-          return table->settle(lease.name, lease.token, id, until);
+          return reaping.settle(lease.name, lease.token, id, until);
         } catch (const Failure& failure) {
           in_doubt = in_doubt || failure.may_have_run();
           if (failure.cause() != Cause::locked) throw;
@@ -248,7 +250,7 @@ struct Reaper::State {
                      const Progress& progress) {
     std::size_t settled = resolve_doubts(stop);
     each_batch(
-        scope, batch, stop, [&](const store::Some& some, Deadline until) { return table->abandoned(some, until); },
+        scope, batch, stop, [&](const store::Some& some, Deadline until) { return reaping.abandoned(some, until); },
         [&](const std::vector<store::Abandoned>& leases) {
           for (const auto& lease : leases) {
             if (settled >= limit || stop.stop_requested() || !still_my_turn(stop)) return false;
@@ -359,7 +361,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
     reaped.removed = candidates;
     state.each_batch(
         scope, batch_of_rows, stop,
-        [&](const store::Some& some, Deadline until) { return state.table->abandoned(some, until); },
+        [&](const store::Some& some, Deadline until) { return state.reaping.abandoned(some, until); },
         [&](const std::vector<store::Abandoned>& leases) {
           reaped.abandoned += std::min(leases.size(), reaping.limit - reaped.abandoned);
           return reaped.abandoned < reaping.limit;

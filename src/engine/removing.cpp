@@ -2,6 +2,7 @@
 #include "engine/removing.hpp"
 
 #include "engine/pause.hpp"
+#include "store/reaper_table.hpp"
 #include "types/mutant.hpp"
 
 #include <optional>
@@ -31,18 +32,17 @@ Removal Remover::remove(const Name& name, Holder* row, const std::stop_token& st
   };
   auto found = inspector_.inspect(name);
   if (const auto now = reason_to_stay(found)) return told(*now, std::move(found));
+  auto& reaper_table = context_.table->reaping();
   const auto seen =
-      context_.retry(context_.soon(), [&](Deadline until) { return context_.table->idle_row(name.text(), until); });
+      context_.retry(context_.soon(), [&](Deadline until) { return reaper_table.idle_row(name.text(), until); });
   if (!seen) {
     found = inspector_.inspect(name);
     return told(found ? Removal::in_use : Removal::absent, std::move(found));
   }
-  context_.retry(context_.soon(), [&](Deadline until) { return context_.table->raise_floor_to(seen->token, until); });
+  context_.retry(context_.soon(), [&](Deadline until) { return reaper_table.raise_floor_to(seen->token, until); });
   const Duration grace = planted("remove_without_grace") ? Duration{} : Duration{context_.options.reaper.grace};
   if (pause_until(later(BootClock::now(), grace), stop)) return Removal::stopped;
-  if (context_.retry(context_.soon(), [&](Deadline until) {
-        return context_.table->remove_idle({&*seen, 1}, until);
-      }) > 0)
+  if (context_.retry(context_.soon(), [&](Deadline until) { return reaper_table.remove_idle({&*seen, 1}, until); }) > 0)
     return Removal::removed;
   // It is not what was seen any more, or marked as wanted, or locked by a transaction.
   found = inspector_.inspect(name);

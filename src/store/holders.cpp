@@ -10,7 +10,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <string>
 #include <utility>
 
 namespace dlock::store {
@@ -39,8 +38,6 @@ Holders::Holders(const dialects::Statements& all, OnConnection on_connection, No
       look_to_join_(all.at("look_to_join", {"name", "owner", "mode", "node", "permits", "limit", "ticket"})),
       downgrade_(all.at("downgrade", {"name", "owner", "token", "new_owner", "gate", "lease"})),
       upgrade_(all.at("upgrade", {"name", "owner", "token", "new_owner", "lease"})),
-      dead_holders_(all.at("dead_holders", {"limit"})),
-      forget_holders_(all.at("forget_holders", {"name", "owner"})),
       on_connection_(std::move(on_connection)),
       notify_(std::move(notify)) {}
 
@@ -168,29 +165,6 @@ std::optional<Token> Holders::upgrade(const LeaseKey& from, std::string_view new
     if (answer.rows() > 0) token = Token{proved(answer.integer(0, 0))};
   });
   return token;
-}
-
-LockTable::Forgotten Holders::forget(std::size_t limit, Deadline deadline) const {
-  LockTable::Forgotten forgotten;
-  on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
-    forgotten = {};
-    std::vector<std::string> dead;
-    const Argument most = static_cast<std::int64_t>(limit);
-    const Answer& answer = connection.run(dead_holders_, {&most, 1}, deadline);
-    for (std::size_t row = 0; row < answer.rows(); ++row) {
-      dead.push_back(answer.text(row, 0));
-      dead.push_back(answer.text(row, 1));
-      if (answer.integer(row, 6) != 0)
-        forgotten.abandoned.push_back({answer.text(row, 0), answer.text(row, 2), answer.text(row, 3),
-                                       Token{answer.integer(row, 4)}, Duration{answer.integer(row, 5)}});
-    }
-    if (dead.empty()) return;
-    const std::vector<Argument> rows(dead.begin(), dead.end());
-    forgotten.removed = static_cast<std::size_t>(connection.run_rows(forget_holders_, rows, 2, deadline).affected);
-    // Who was quicker tells of them.
-    if (forgotten.removed != dead.size() / 2) forgotten.abandoned.clear();
-  });
-  return forgotten;
 }
 
 }  // namespace dlock::store

@@ -45,8 +45,6 @@ class Holders {
   // are others.
   std::optional<Token> downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const;
   std::optional<Token> upgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const;
-  // See LockTable::forget_holders.
-  LockTable::Forgotten forget(std::size_t limit, Deadline deadline) const;
 
  private:
   using Read = std::function<void(const Answer&)>;
@@ -56,7 +54,7 @@ class Holders {
             Deadline deadline) const;
 
   const dialects::Statement &add_holder_, &drop_holder_, &renew_holders_, &extend_holder_, &update_holder_metadata_,
-      &adopt_holder_, &look_to_join_, &downgrade_, &upgrade_, &dead_holders_, &forget_holders_;
+      &adopt_holder_, &look_to_join_, &downgrade_, &upgrade_;
   const OnConnection on_connection_;
   const Notify notify_;
 };

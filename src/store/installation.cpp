@@ -9,6 +9,11 @@ Failure no_floor() {
   return {Cause::schema, "the floor row of the lock table is missing; run \"dlock-migrate repair\""};
 }
 
+Token floor_of(const Answer& answer) {
+  if (answer.rows() == 0) throw no_floor();
+  return Token{answer.integer(0, 0)};
+}
+
 Home::Home(const dialects::Statements& statements, OnConnection on_connection, std::string name, Duration patience)
     : statement_(statements.at("installation", {})),
       on_connection_(std::move(on_connection)),

@@ -5,8 +5,10 @@
 #include "dialects/statement.hpp"
 #include "types/clock.hpp"
 #include "types/failure.hpp"
+#include "types/row.hpp"
 
 #include <dlock/duration.hpp>
+#include <dlock/token.hpp>
 
 #include <functional>
 #include <mutex>
@@ -52,5 +54,7 @@ class Home {
 
 // The floor row is not there.
 Failure no_floor();
+// From the column of the statement "floor". Throws that Failure where there is no row.
+Token floor_of(const Answer& answer);
 
 }  // namespace dlock::store

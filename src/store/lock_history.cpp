@@ -1,4 +1,4 @@
-// Reads the history of the locks, and cuts off its old end.
+// Reads the history of the locks, and whether there is one.
 #include "store/lock_history.hpp"
 
 #include "store/holder_rows.hpp"
@@ -9,7 +9,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 namespace dlock::store {
@@ -46,8 +45,6 @@ HistoryEntry entry_of(const Answer& answer, std::size_t row) {
 LockHistory::LockHistory(const dialects::Statements& all, migrate::Named table, OnConnection on_connection)
     : kept_(all.at("history_kept", {"schema", "lock", "holder", "lock_history", "family"})),
       of_(all.at("history_of", {"name", "limit"})),
-      above_(all.at("history_above", {"keep"})),
-      trim_(all.at("history_trim", {"last", "batch"})),
       table_(std::move(table)),
       on_connection_(std::move(on_connection)) {}
 
@@ -86,19 +83,6 @@ std::vector<HistoryEntry> LockHistory::of(std::string_view name, std::size_t lim
            fmt::format("no history of the table {} can be read: {}", migrate::shown(table_.names), failure.what()));
   }
   return entries;
-}
-
-std::size_t LockHistory::trim(std::size_t keep, std::size_t batch, Deadline deadline) const {
-  std::optional<std::int64_t> last;
-  const std::array<Argument, 1> kept{static_cast<std::int64_t>(keep)};
-  ask(above_, kept, deadline, [&](const Answer& answer) {
-    if (answer.rows() > 0) last = answer.integer(0, 0);
-  });
-  if (!last) return 0;
-  std::size_t removed = 0;
-  const std::array<Argument, 2> arguments{*last, static_cast<std::int64_t>(batch)};
-  ask(trim_, arguments, deadline, [&](const Answer& answer) { removed = static_cast<std::size_t>(answer.affected); });
-  return removed;
 }
 
 }  // namespace dlock::store

@@ -1,4 +1,4 @@
-// Reads the history of the locks, and cuts off its old end. Its rows are written by triggers of the database.
+// Reads the history of the locks, and whether there is one. Its rows are written by triggers of the database.
 #pragma once
 
 #include "dialects/dialect.hpp"
@@ -31,16 +31,14 @@ class LockHistory {
   void check(Deadline deadline) const;
   // The newest grants of a name first.
   std::vector<HistoryEntry> of(std::string_view name, std::size_t limit, Deadline deadline) const;
-  // Removes at most `batch` of the rows that are more than `keep`; answers how many.
-  std::size_t trim(std::size_t keep, std::size_t batch, Deadline deadline) const;
 
  private:
   using Read = std::function<void(const Answer&)>;
-  // What reads or cuts many rows takes its time.
+  // What reads many rows takes its time.
   void ask(const dialects::Statement& statement, std::span<const Argument> arguments, Deadline deadline,
            const Read& read) const;
 
-  const dialects::Statement &kept_, &of_, &above_, &trim_;
+  const dialects::Statement &kept_, &of_;
   const migrate::Named table_;
   const OnConnection on_connection_;
 };

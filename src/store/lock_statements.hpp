@@ -21,21 +21,10 @@ struct LockStatements {
         inspect(all.at("inspect", {"name"})),
         list(all.at("list", {"prefix"})),
         floor(all.at("floor", {})),
-        raise_floor(all.at("raise_floor", {"retention"})),
-        idle(all.at("idle", {"prefix", "after", "floor", "retention", "limit"})),
-        idle_row(all.at("idle_row", {"name"})),
-        raise_floor_to(all.at("raise_floor_to", {"token"})),
-        remove_idle(all.at("remove_idle", {"name", "token", "expires_at"})),
-        abandoned(all.at("abandoned", {"prefix", "after", "limit"})),
-        settle(all.at("settle", {"name", "token", "settler"})),
-        settled(all.at("settled", {"name", "token", "settler"})),
-        begin_reaping(all.at("begin_reaping", {"reaper", "label", "lease", "pause"})),
-        end_reaping(all.at("end_reaping", {"reaper", "pause"})),
         peek(all.at("peek", {"name"})),
         make(all.at("make", {"name"})) {}
   const dialects::Statement &withdraw, &renew, &extend, &update_metadata, &adopt, &force_release, &busy, &lingering,
-      &tell_lingering, &look, &inspect, &list, &floor, &raise_floor, &idle, &idle_row, &raise_floor_to, &remove_idle,
-      &abandoned, &settle, &settled, &begin_reaping, &end_reaping, &peek, &make;
+      &tell_lingering, &look, &inspect, &list, &floor, &peek, &make;
 };
 
 }  // namespace dlock::store

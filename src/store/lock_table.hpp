@@ -113,26 +113,7 @@ enum class LeaseStatus { unwanted, wanted, gone };
 
 class CallerTransaction;  // store/caller_transaction.hpp
 class WaiterTable;        // store/waiter_table.hpp
-
-// A lease that has expired without release, and who held it.
-struct Abandoned {
-  std::string name, node, label;
-  Token token{};
-  Duration expired{};
-};
-
-// A row as it was seen idle.
-struct Idle {
-  std::string name;
-  Token token{};
-  Duration expires_at{};
-};
-
-// Some of the table: at most `limit` rows whose name begins with `prefix` and comes after `after`, in the names' order.
-struct Some {
-  std::string_view prefix{}, after{};
-  std::size_t limit = 1000;
-};
+class ReaperTable;        // store/reaper_table.hpp
 
 // What is under way now, and what has travelled together so far.
 struct Traffic {
@@ -140,13 +121,6 @@ struct Traffic {
   std::size_t waiting = 0;                   // for a connection
   std::size_t in_flight = 0;                 // requests without an answer
   std::uint64_t batches = 0, batched = 0;    // statements that carried several requests, and how many these were
-};
-
-// Who settled an abandoned lease.
-enum class Settled {
-  by_asker,
-  not_by_asker,
-  unclear,  // the name was granted again since, or its row is gone
 };
 
 // The lock table as questions and answers. Durations are exact to the microsecond; all times are the database's.
@@ -165,9 +139,7 @@ class LockTable {
   virtual std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks, Deadline) {
     return std::vector<std::optional<Granted>>(asks.size());
   }
-  virtual std::vector<std::optional<bool>> release_together(std::span<const LeaseKey> keys, Deadline) {
-    return std::vector<std::optional<bool>>(keys.size());
-  }
+  virtual std::vector<std::optional<bool>> release_together(std::span<const LeaseKey> keys, Deadline deadline) = 0;
   // Frees whatever `owner` holds on `name` in that mode, where several hold it but what is `kept`, for asks whose answer never came. If nobody holds the name, it
   // remembers that this owner is not to be granted it any more.
   virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline, Mode mode = Mode::exclusive,
@@ -192,7 +164,7 @@ class LockTable {
   // Makes an exclusive lease the first of those that share the name, and the only one of them exclusive again, under another
   // owner and the next token, which is answered; asking twice does so once. Empty: it is not the key's any more, or, to
   // become exclusive, not the only one.
-  virtual std::optional<Token> downgrade(const LeaseKey&, std::string_view /*new_owner*/, Deadline) { return {}; }
+  virtual std::optional<Token> downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) = 0;
   virtual std::optional<Token> upgrade(const LeaseKey&, std::string_view /*new_owner*/, Deadline) { return {}; }
   // Frees a name whose token is still `seen`, moves its token on, and leaves the reason. False: it was free or had moved on.
   virtual bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) = 0;
@@ -207,9 +179,7 @@ class LockTable {
   // For one who has that ticket, or none (0), and wants it exclusively.
   virtual Availability look(std::string_view name, std::int64_t ticket, Deadline deadline) = 0;
   // For one who would have it in the mode that it asks for: there, `owner` says whether it has it.
-  virtual Availability look_for(const AcquireRequest& ask, Deadline deadline) {
-    return look(ask.name.text(), ask.ticket, deadline);
-  }
+  virtual Availability look_for(const AcquireRequest& ask, Deadline deadline) = 0;
   virtual RowAvailability peek(std::string_view name, Deadline deadline) = 0;
   // After an attempt that could not have the row. Waits only briefly for whatever is locked.
   virtual Blocked blocked(std::string_view name, Deadline deadline) = 0;
@@ -228,54 +198,17 @@ class LockTable {
 
   // The token that every new row begins above.
   virtual Token floor(Deadline deadline) = 0;
-  // Raises the floor to the largest token among rows idle for longer than `retention`; answers the floor after that.
-  virtual Token raise_floor(Duration retention, Deadline deadline) = 0;
-  // Rows that nobody holds, that are idle for longer than `retention`, and whose token is not above `floor`: what is
-  // abandoned is settled, and so reported, before it can go; and none that keeps something for the next holder. Locks
-  // nothing.
-  virtual std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) = 0;
-  // A row that nobody holds and that is open, by its name. Empty: there is none. Locks nothing.
-  virtual std::optional<Idle> idle_row(std::string_view name, Deadline deadline) = 0;
-  // Raises the floor to `least`, if it is not there; answers the floor after that.
-  virtual Token raise_floor_to(Token least, Deadline deadline) = 0;
-  // Removes those of these rows that are as they were seen, not locked by another transaction, and not marked by
-  // somebody who waits; answers how many.
-  virtual std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) = 0;
-  // See dialects::Dialect::removed_at_once.
-  virtual std::size_t removed_at_once() const noexcept = 0;
-  // Leases that have expired without release. Locks nothing.
-  virtual std::vector<Abandoned> abandoned(const Some& some, Deadline deadline) = 0;
-  // Frees such a lease, with the next token, and signs that with `settler`. True: it was this call. False: its holder,
-  // another settler or a new holder came first.
-  virtual bool settle(std::string_view name, Token token, std::string_view settler, Deadline deadline) = 0;
-  // Removes at most `limit` of those who shared a name and hold nothing any more. Answers how many, and which of them never
-  // let go.
-  struct Forgotten {
-    std::size_t removed = 0;
-    std::vector<Abandoned> abandoned{};
-  };
-  virtual Forgotten forget_holders(std::size_t /*limit*/, Deadline) { return {}; }
   // The grants of a name that have ended, the newest first. Throws Failure{schema} where no history is kept.
   virtual std::vector<HistoryEntry> history(std::string_view /*name*/, std::size_t /*limit*/, Deadline) { return {}; }
   virtual bool keeps_history(Deadline) { return false; }
-  // Removes at most `batch` of the rows of history that are more than `keep`, oldest first; answers how many.
-  virtual std::size_t trim_history(std::size_t /*keep*/, std::size_t /*batch*/, Deadline) { return 0; }
-  // What became of a settling that nobody answered.
-  virtual Settled settled(std::string_view name, Token token, std::string_view settler, Deadline deadline) = 0;
-
-  // Makes `reaper` the one that reaps for the length of `lease`, also if it is already. False: another one does, or the
-  // last one ended less than `pause` ago and said that none is needed yet.
-  virtual bool begin_reaping(std::string_view reaper, std::string_view label, Duration lease, Duration pause,
-                             Deadline deadline) = 0;
-  // Gives the turn back, and says for how long nobody needs another one (0: leaves that open).
-  virtual void end_reaping(std::string_view reaper, Duration pause, Deadline deadline) = 0;
-
   // Listens for releases by others, on a connection of its own. Null: there is nothing to listen to, so that those who
   // wait have to look. Throws Failure.
-  virtual std::unique_ptr<dialects::Listener> open_listener(Deadline) { return nullptr; }
+  virtual std::unique_ptr<dialects::Listener> open_listener(Deadline deadline) = 0;
 
   // Those who wait for a lock of this table.
   virtual WaiterTable& waiting() noexcept = 0;
+  // What has come to its end in it.
+  virtual ReaperTable& reaping() noexcept = 0;
 
   // Called, on some thread that asks, whenever a connection was opened again after one had failed. It may look, by one
   // more statement, what the server that was reached is weak in (see weaknesses); empty: it could not be asked in time.
@@ -289,7 +222,7 @@ class LockTable {
   // How long after its caller's time is over an answer is still waited for. See RoundTrip.
   virtual Duration answer_time() const noexcept { return std::chrono::milliseconds{500}; }
   // How long a request takes to the database and back, at least. 0: nobody knows, or next to nothing.
-  virtual Duration round_trip() const noexcept { return {}; }
+  virtual Duration round_trip() const noexcept = 0;
 
   // How busy its connections are, and how many requests have shared a statement. Asks nobody.
   virtual Traffic traffic() const { return {}; }

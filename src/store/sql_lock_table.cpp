@@ -12,10 +12,10 @@
 #include "store/lock_history.hpp"
 #include "store/lock_statements.hpp"
 #include "store/pool.hpp"
-#include "store/reaper_rows.hpp"
 #include "store/release_notice.hpp"
 #include "store/renewals.hpp"
 #include "store/sql_caller_transaction.hpp"
+#include "store/sql_reaper_table.hpp"
 #include "store/sql_waiter_table.hpp"
 #include "types/mutant.hpp"
 #include "types/name.hpp"
@@ -98,6 +98,7 @@ class SqlLockTable final : public LockTable {
     in_the_way_.emplace(statements_, names_,
                         [this](Deadline until, const auto& work) { return on_connection(until, work); });
     release_notice_.emplace(connector_->release_signal(names_, options.engine));
+    reaping_.emplace(statements_, dialect_.removed_at_once(), *release_notice_, on_one);
     holders_.emplace(statements_, on_one, [this] { release_notice_->ask(); });
     combining_.emplace(statements_, pool_, *release_notice_, options.combine);
     pool_.adopt(std::move(connection), round_trip);
@@ -245,85 +246,19 @@ class SqlLockTable final : public LockTable {
     });
   }
 
-  Token floor(Deadline deadline) override {
-    return asked(ask_->floor, {}, deadline, [](const Answer& answer) {
-      if (answer.rows() == 0) throw no_floor();
-      return Token{answer.integer(0, 0)};
-    });
-  }
-
-  Token raise_floor(Duration retention, Deadline deadline) override {
-    scanned(ask_->raise_floor, {retention.count()}, deadline, [](const Answer&) { return true; });
-    return floor(deadline);
-  }
-
-  std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) override {
-    return scanned(ask_->idle,
-                   {some.prefix, some.after, number(floor), retention.count(), static_cast<std::int64_t>(some.limit)},
-                   deadline, idle_rows);
-  }
-
-  std::optional<Idle> idle_row(std::string_view name, Deadline deadline) override {
-    const auto found = asked(ask_->idle_row, {name}, deadline, idle_rows);
-    return found.empty() ? std::nullopt : std::optional(found.front());
-  }
-
-  Token raise_floor_to(Token least, Deadline deadline) override {
-    affected(ask_->raise_floor_to, {number(least)}, deadline);
-    return floor(deadline);
-  }
-
-  std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) override {
-    if (rows.empty()) return 0;
-    const auto arguments = arguments_of(rows);
-    return on_connection(deadline, [&](dialects::Connection& connection, const Deadline&) {
-      return static_cast<std::size_t>(connection.run_rows(ask_->remove_idle, arguments, 3, deadline).affected);
-    });
-  }
-
-  std::vector<Abandoned> abandoned(const Some& some, Deadline deadline) override {
-    return scanned(ask_->abandoned, {some.prefix, some.after, static_cast<std::int64_t>(some.limit)}, deadline,
-                   abandoned_rows);
-  }
-
-  bool settle(std::string_view name, Token token, std::string_view settler, Deadline deadline) override {
-    return freed(ask_->settle, {name, number(token), settler}, deadline);
-  }
-
-  Forgotten forget_holders(std::size_t limit, Deadline deadline) override { return holders_->forget(limit, deadline); }
+  Token floor(Deadline deadline) override { return asked(ask_->floor, {}, deadline, floor_of); }
 
   std::vector<HistoryEntry> history(std::string_view name, std::size_t limit, Deadline deadline) override {
     return history_->of(name, limit, deadline);
   }
   bool keeps_history(Deadline deadline) override { return history_->kept(deadline); }
-  std::size_t trim_history(std::size_t keep, std::size_t batch, Deadline deadline) override {
-    return history_->trim(keep, batch, deadline);
-  }
-
-  Settled settled(std::string_view name, Token token, std::string_view settler, Deadline deadline) override {
-    return asked(ask_->settled, {name, number(token), settler}, deadline, [](const Answer& answer) {
-      if (answer.rows() == 0 || answer.integer(0, 0) == 2) return Settled::unclear;
-      return answer.integer(0, 0) == 1 ? Settled::by_asker : Settled::not_by_asker;
-    });
-  }
-
-  bool begin_reaping(std::string_view reaper, std::string_view label, Duration lease, Duration pause,
-                     Deadline deadline) override {
-    if (affected(ask_->begin_reaping, {reaper, label, lease.count(), pause.count()}, deadline) > 0) return true;
-    static_cast<void>(
-        floor(deadline));  // throws where it is no other reaper that is in the way, but nothing to have a turn on
-    return false;
-  }
-
-  void end_reaping(std::string_view reaper, Duration pause, Deadline deadline) override {
-    affected(ask_->end_reaping, {reaper, pause.count()}, deadline);
-  }
 
   std::unique_ptr<dialects::Listener> open_listener(Deadline deadline) override {
     return connector_->listener(names_, to_connect(deadline));
   }
 
   WaiterTable& waiting() noexcept override { return *waiting_; }
+  ReaperTable& reaping() noexcept override { return *reaping_; }
   // It may be another server now. To ask in vain spoils a connection that a request needed: then not again for a while.
   void on_reconnect(Reconnected hook) override {
     const auto ask_from = std::make_shared<std::atomic<Instant>>(Instant{});
@@ -346,7 +281,6 @@ class SqlLockTable final : public LockTable {
   Duration answer_time() const noexcept override { return pool_.answer_time(lock_wait_); }
   Duration round_trip() const noexcept override { return pool_.round_trip(); }
   Traffic traffic() const override { return combining_->traffic(); }
-  std::size_t removed_at_once() const noexcept override { return dialect_.removed_at_once(); }
 
  private:
   Deadline to_connect(Deadline deadline) const {
@@ -374,6 +308,7 @@ class SqlLockTable final : public LockTable {
   std::optional<const Holders> holders_;
   std::optional<InTheWay> in_the_way_;
   std::optional<SqlWaiterTable> waiting_;
+  std::optional<SqlReaperTable> reaping_;
   std::optional<const LockHistory> history_;
   std::optional<ReleaseNotice> release_notice_;
   std::optional<Home> home_;

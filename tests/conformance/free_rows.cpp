@@ -1,5 +1,6 @@
 // The promise that a free row which was locked before, the common case, is granted by the same rules as any
 // other, though databases have a shorter way to it.
+#include "store/reaper_table.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/hands.hpp"
@@ -177,7 +178,7 @@ TEST_CASE("a row that another than its holder has ended, who may have come too l
   ended_by(1, [&](const std::string& name) { CHECK(used.table->force_release(name, Token{4}, {}, soon())); });
   ended_by(2, [&](const std::string& name) {
     admin.expire(name);
-    CHECK(used.table->settle(name, Token{4}, owner(9), soon()));
+    CHECK(used.table->reaping().settle(name, Token{4}, owner(9), soon()));
   });
 }
 

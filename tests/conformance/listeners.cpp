@@ -1,5 +1,6 @@
 // The promise that a release which somebody waits for is heard by whoever listens, in any process.
 #include "support/listeners.hpp"
+#include "store/reaper_table.hpp"
 #include "support/process.hpp"
 
 #include <doctest/doctest.h>
@@ -47,7 +48,7 @@ TEST_CASE("whatever frees a name rings, not only its release") {
       {"settling", Mode::exclusive,
        [&](auto& table, auto& claim) {
          database.admin().expire(claim.name);
-         CHECK(patiently([&] { return table.settle(claim.name, claim.token, "a reaper", soon()); }));
+         CHECK(patiently([&] { return table.reaping().settle(claim.name, claim.token, "a reaper", soon()); }));
        }},
       {"last entry of a node", Mode::node, freed},
       {"last reader", Mode::shared, freed},

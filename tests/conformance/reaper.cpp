@@ -1,4 +1,5 @@
 // The promises of the reaper: it works by itself when asked to, one at a time, and tells once.
+#include "store/reaper_table.hpp"
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"
@@ -96,8 +97,8 @@ TEST_CASE("a reaper that died in its turn keeps the others waiting for seconds, 
   add_old_rows(database.admin(), "left ", 1, 1, true);
   auto engine = database.engine();
   const auto soon = [] { return later(BootClock::now(), 1min); };
-  REQUIRE(table->begin_reaping("dead", "a dead one", 15s, {}, soon()));
-  CHECK(table->begin_reaping("dead", "a dead one", 15s, {}, soon()));  // asked again, as after a lost answer
+  REQUIRE(table->reaping().begin_reaping("dead", "a dead one", 15s, {}, soon()));
+  CHECK(table->reaping().begin_reaping("dead", "a dead one", 15s, {}, soon()));  // asked again, as after a lost answer
   const auto reaped = engine.reap();
   CHECK(reaped.elsewhere);
   CHECK(reaped.abandoned == 0);
@@ -105,7 +106,7 @@ TEST_CASE("a reaper that died in its turn keeps the others waiting for seconds, 
   database.admin().run("UPDATE resource_lock SET expires_at = 1 WHERE name = ''");  // its time is over
   CHECK(engine.reap().abandoned == 1);
   // A clock that was stepped back by days since leaves times that nobody has to wait for.
-  REQUIRE(table->begin_reaping("dead", "a dead one", 15s, {}, soon()));
+  REQUIRE(table->reaping().begin_reaping("dead", "a dead one", 15s, {}, soon()));
   database.admin().run("UPDATE resource_lock SET expires_at = expires_at + 86400000000 WHERE name = ''");
   CHECK_FALSE(engine.reap().elsewhere);
 }
@@ -114,15 +115,15 @@ TEST_CASE("a turn, or a pause after it, that began a little after the asker's st
   Database database;
   const auto table = database.table();
   const auto soon = [] { return later(BootClock::now(), 1min); };
-  const auto asked = [&] { return table->begin_reaping("late", "a late one", 15s, 1h, soon()); };
+  const auto asked = [&] { return table->reaping().begin_reaping("late", "a late one", 15s, 1h, soon()); };
   // Its statement may have waited for the commit of one that began later: by its own now, these times are too far off.
-  REQUIRE(table->begin_reaping("other", "another", 20s, {}, soon()));
+  REQUIRE(table->reaping().begin_reaping("other", "another", 20s, {}, soon()));
   CHECK_FALSE(asked());
-  table->end_reaping("other", 1h + 5s, soon());
+  table->reaping().end_reaping("other", 1h + 5s, soon());
   CHECK_FALSE(asked());
-  table->end_reaping("late", {}, soon());
+  table->reaping().end_reaping("late", {}, soon());
   CHECK_FALSE(asked());
-  CHECK(table->begin_reaping("called", "one that was asked for", 15s, {}, soon()));  // no pause binds that
+  CHECK(table->reaping().begin_reaping("called", "one that was asked for", 15s, {}, soon()));  // no pause binds that
 }
 
 TEST_CASE("who settles a lease, and who removes a row, is decided once however many try") {
@@ -135,7 +136,7 @@ TEST_CASE("who settles a lease, and who removes a row, is decided once however m
   std::atomic<int> settled{0}, signed_by{0};
   std::atomic<std::size_t> removed{0};
   in_parallel(reapers, [&](int i) {
-    auto& table = *tables[static_cast<std::size_t>(i)];
+    auto& table = tables[static_cast<std::size_t>(i)]->reaping();
     const auto soon = [] { return later(BootClock::now(), 1min); };
     const auto settler = "reaper " + std::to_string(i);
     for (int row = 0; row < count; ++row) {
@@ -153,7 +154,8 @@ TEST_CASE("who settles a lease, and who removes a row, is decided once however m
   CHECK(removed <= count);
   const auto table = database.table();
   const auto soon = later(BootClock::now(), 1min);
-  removed += table->remove_idle(table->idle({"old ", "", 1000}, Token{count}, 1h, soon), soon);  // what was skipped
+  auto& reaping = table->reaping();
+  removed += reaping.remove_idle(reaping.idle({"old ", "", 1000}, Token{count}, 1h, soon), soon);  // what was skipped
   CHECK(removed == count);
 }
 
@@ -163,16 +165,16 @@ TEST_CASE("what an idle row was when it was seen decides: used meanwhile, it sta
   const auto table = database.table();
   auto engine = database.engine();
   const auto soon = later(BootClock::now(), 1min);
-  table->raise_floor(1h, soon);
-  const auto idle = table->idle({"old ", "", 1000}, Token{100}, 1h, soon);
+  table->reaping().raise_floor(1h, soon);
+  const auto idle = table->reaping().idle({"old ", "", 1000}, Token{100}, 1h, soon);
   REQUIRE(idle.size() == 3);
-  CHECK(table->idle({"old ", "old 000000", 1}, Token{100}, 1h, soon).front().name == "old 000001");
-  CHECK(table->idle({"old ", "", 1000}, Token{1}, 1h, soon).size() == 1);
+  CHECK(table->reaping().idle({"old ", "old 000000", 1}, Token{100}, 1h, soon).front().name == "old 000001");
+  CHECK(table->reaping().idle({"old ", "", 1000}, Token{1}, 1h, soon).size() == 1);
   const auto held = engine.try_lock("old 000000");
   engine.try_lock("old 000001").reset();
   database.admin().run("UPDATE resource_lock SET token = 1000 WHERE name = ''");  // above theirs: no floor keeps them
-  CHECK(table->remove_idle(idle, soon) == 1);
-  CHECK(table->remove_idle(idle, soon) == 0);
+  CHECK(table->reaping().remove_idle(idle, soon) == 1);
+  CHECK(table->reaping().remove_idle(idle, soon) == 0);
   CHECK(database.admin().owner("old 000000") == held->owner());
   CHECK(database.admin().exists("old 000001"));
 }
@@ -182,14 +184,14 @@ TEST_CASE("what is removed goes by the floor that is there, whoever remembers a 
   add_old_rows(database.admin(), "old ", 3, 5);
   const auto table = database.table();
   const auto soon = later(BootClock::now(), 10s);
-  REQUIRE(table->raise_floor(1h, soon) == Token{7});
-  const auto idle = table->idle({"old ", "", 1000}, Token{7}, 1h, soon);
+  REQUIRE(table->reaping().raise_floor(1h, soon) == Token{7});
+  const auto idle = table->reaping().idle({"old ", "", 1000}, Token{7}, 1h, soon);
   REQUIRE(idle.size() == 3);
   database.admin().run("UPDATE resource_lock SET token = 5 WHERE name = ''");
-  CHECK(table->remove_idle(idle, soon) == 1);
+  CHECK(table->reaping().remove_idle(idle, soon) == 1);
   CHECK_FALSE(database.admin().exists("old 000000"));
   database.admin().run("UPDATE resource_lock SET token = 0 WHERE name = ''");
-  CHECK(table->remove_idle(idle, soon) == 0);
+  CHECK(table->reaping().remove_idle(idle, soon) == 0);
 }
 
 TEST_CASE("a floor that a restore took back is raised and waited for again, so that no token falls") {
@@ -267,10 +269,10 @@ TEST_CASE("a lease that was renewed since it was listed as abandoned is not sett
   auto lock = engine.try_lock("job", {.lease = 1h, .renew = false});
   REQUIRE(lock);
   database.admin().expire("job");
-  const auto listed = table->abandoned({"", "", 10}, soon());
+  const auto listed = table->reaping().abandoned({"", "", 10}, soon());
   REQUIRE(listed.size() == 1);
   lock->extend(1h);
-  CHECK_FALSE(table->settle("job", listed.front().token, "a reaper", soon()));
+  CHECK_FALSE(table->reaping().settle("job", listed.front().token, "a reaper", soon()));
   CHECK(database.admin().owner("job") == lock->owner());
   CHECK(database.admin().token("job") == lock->token());
   CHECK(lock->release() == Released::freed);

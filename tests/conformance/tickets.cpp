@@ -1,4 +1,5 @@
 // The promise that tickets are numbered as they are drawn, and that a lock goes to the smallest live one.
+#include "store/reaper_table.hpp"
 #include "support/eventually.hpp"
 #include "support/hands.hpp"
 
@@ -285,12 +286,12 @@ TEST_CASE("a name that somebody wants is not removed, and a fresh mark is not wr
   CHECK(column(database, "wanted_until") == marked);
   table->waiting().want("job", 3h, soon());
   CHECK(column(database, "wanted_until") > marked);
-  table->raise_floor(1h, soon());
-  const auto idle = table->idle({}, Token{1'000'000}, 1h, soon());
+  table->reaping().raise_floor(1h, soon());
+  const auto idle = table->reaping().idle({}, Token{1'000'000}, 1h, soon());
   REQUIRE(idle.size() == 1);
-  CHECK(table->remove_idle(idle, soon()) == 0);
+  CHECK(table->reaping().remove_idle(idle, soon()) == 0);
   admin.run("UPDATE resource_lock SET wanted_until = 1 WHERE name = 'job'");
-  CHECK(table->remove_idle(idle, soon()) == 1);
+  CHECK(table->reaping().remove_idle(idle, soon()) == 1);
   table->waiting().want("job", 1h, soon());
   CHECK_FALSE(admin.exists("job"));
 }

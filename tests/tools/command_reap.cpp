@@ -1,5 +1,6 @@
 // What `dlock reap` promises to people and to cron.
 #include "command.hpp"
+#include "store/reaper_table.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/json.hpp"
@@ -97,7 +98,7 @@ TEST_CASE("reap waits for another reaper's turn, and a signal ends it") {
   const auto table = database.table();
   const auto soon = [] { return later(BootClock::now(), 1min); };
   // As long as a turn may be at most: a longer one is taken for that of a clock that was stepped back.
-  const auto take_turn = [&] { return table->begin_reaping("another", "another", 14s, {}, soon()); };
+  const auto take_turn = [&] { return table->reaping().begin_reaping("another", "another", 14s, {}, soon()); };
   REQUIRE(take_turn());
   std::jthread keeps_it([&](const std::stop_token& stop) {
     for (; !stop.stop_requested(); std::this_thread::sleep_for(100ms)) CHECK(take_turn());
@@ -112,7 +113,7 @@ TEST_CASE("reap waits for another reaper's turn, and a signal ends it") {
   CHECK(database.admin().held() == 1);
   keeps_it.request_stop();
   keeps_it.join();
-  table->end_reaping("another", {}, soon());
+  table->reaping().end_reaping("another", {}, soon());
   const auto ran = finish(waits);
   CHECK(ran.code == 0);
   CHECK_MESSAGE(ran.says("settled 1 abandoned lease"), ran.out);

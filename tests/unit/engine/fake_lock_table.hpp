@@ -5,6 +5,7 @@
 #include "engine/fake_waiter_table.hpp"
 #include "store/caller_transaction.hpp"
 #include "store/lock_table.hpp"
+#include "store/reaper_table.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -15,7 +16,7 @@
 
 namespace dlock::test {
 
-class FakeLockTable final : public store::LockTable {
+class FakeLockTable final : public store::LockTable, public store::ReaperTable {
  public:
   // What happens to the next calls, in order: the failure, and whether the question is carried out before it.
   struct Mishap {
@@ -282,10 +283,13 @@ class FakeLockTable final : public store::LockTable {
     return with_mishaps([&] { return !reaped_elsewhere; }, false);
   }
   void end_reaping(std::string_view, Duration, Deadline) override {}
+  store::Forgotten forget_holders(std::size_t, Deadline) override { return {}; }
+  std::size_t trim_history(std::size_t, std::size_t, Deadline) override { return 0; }
   std::unique_ptr<dialects::Listener> open_listener(Deadline) override {
     return make_listener ? make_listener() : nullptr;
   }
   FakeWaiterTable& waiting() noexcept override { return waiting_; }
+  store::ReaperTable& reaping() noexcept override { return *this; }
   void on_reconnect(Reconnected) override {}
   std::vector<std::string> weaknesses(Deadline) override { return {}; }
   Duration smallest_margin() const noexcept override { return std::chrono::milliseconds{1}; }
