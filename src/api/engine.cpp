@@ -65,7 +65,8 @@ class Engine::Call {
   std::optional<Grant> lock_in(const TransactionRef& transaction, const Name& name, Duration wait,
                                const LockOptions* lease, Refusal* refusal) {
     try {
-      auto grant = core_->try_lock_in(transaction, name, {deadline_of(wait), call_.stopped_by({})}, lease);
+      auto grant =
+          core_->in_transaction().try_lock_in(transaction, name, {deadline_of(wait), call_.stopped_by({})}, lease);
       if (grant) return grant;
       call_.check();
       tell(refusal, name, refused_after(wait), grant.row_locked);

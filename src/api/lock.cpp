@@ -180,12 +180,12 @@ Lock::Handle& Lock::kept() const {
 
 void Lock::fence(TransactionRef transaction, const FenceOptions& options) {
   auto& handle = here();
-  handle.core->fence({&handle.held, 1}, transaction, options, handle.released());
+  handle.core->in_transaction().fence({&handle.held, 1}, transaction, options, handle.released());
 }
 
 void Lock::with_fence(TransactionRef transaction, const std::function<void()>& work, const FenceOptions& options) {
   const auto core = kept().core;  // the work may let go of this Lock
-  core->with_fence({kept().held}, transaction, work, options);
+  core->in_transaction().with_fence({kept().held}, transaction, work, options);
 }
 
 std::string Lock::fence_sql() const {

@@ -146,14 +146,14 @@ void LockSet::fence(TransactionRef transaction, const FenceOptions& options) {
   for (const auto& lock : handle.locks) lock.grant_->used();
   auto all = handle.leases();
   if (planted("several_fenced_in_part")) all.resize(1);
-  handle.core->fence(all, transaction, options, handle.locks.front().grant_->released());
+  handle.core->in_transaction().fence(all, transaction, options, handle.locks.front().grant_->released());
 }
 
 void LockSet::with_fence(TransactionRef transaction, const std::function<void()>& work, const FenceOptions& options) {
   auto& handle = here();
   check();
   const auto core = handle.core;  // the work may let go of this set
-  core->with_fence(handle.leases(), transaction, work, options);
+  core->in_transaction().with_fence(handle.leases(), transaction, work, options);
 }
 
 }  // namespace v0

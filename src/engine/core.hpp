@@ -21,7 +21,6 @@
 
 #include <dlock/engine.hpp>
 #include <dlock/options.hpp>
-#include <dlock/transaction.hpp>
 #include <dlock/waiter.hpp>
 
 #include <cstddef>
@@ -105,18 +104,8 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   void detach(const LeasePtr& held) { adopter_.detach(held); }
 
-  engine::LockInTransaction try_lock_in(const TransactionRef& transaction, const Name& name, const Deadline& deadline,
-                                        const LockOptions* lease) {
-    return in_transaction_.try_lock_in(transaction, name, deadline, lease);
-  }
-  void fence(std::span<const LeasePtr> all, const TransactionRef& transaction, const FenceOptions& options,
-             bool gone = false) {
-    in_transaction_.fence(all, transaction, options, gone);
-  }
-  void with_fence(std::vector<LeasePtr> all, const TransactionRef& transaction, const std::function<void()>& work,
-                  const FenceOptions& options) {
-    in_transaction_.with_fence(std::move(all), transaction, work, options);
-  }
+  // Locks and fences in a caller's transaction.
+  engine::InTransaction& in_transaction() noexcept { return in_transaction_; }
   std::string fence_sql(const engine::Lease& held) const { return context_->table->fence_sql(held.pinned_key()); }
 
   std::optional<Holder> inspect(const Name& name) { return inspector_.inspect(name); }
