@@ -1,5 +1,6 @@
 // The fault suite finds what it is there to find: with the fence taken out, lost locks do write.
 #include "fault/suite/campaign.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
