@@ -1,6 +1,8 @@
 // What the kernel says of this process: its descriptors, its threads, its memory.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -21,7 +23,10 @@ inline std::set<int> descriptors() {
 inline std::size_t count_descriptors() { return descriptors().size(); }
 
 inline std::size_t count_threads() {
-  std::thread([] {}).join();  // a sanitizer starts a thread of its own with the first
+  // A sanitizer starts a thread of its own with the first. One that was joined may be listed for a moment.
+  std::string first;
+  std::thread([&] { first = "/proc/self/task/" + std::to_string(::gettid()); }).join();
+  while (std::filesystem::exists(first)) std::this_thread::yield();
   const std::filesystem::directory_iterator tasks("/proc/self/task");
   return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
 }
