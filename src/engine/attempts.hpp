@@ -26,8 +26,8 @@ class Attempts {
   std::shared_ptr<Lease> try_first(GrantRequest& request, const Patience& patience);
   // Asks once, until there is an answer. Empty: busy.
   std::shared_ptr<Lease> try_once(GrantRequest& request, Instant deadline, std::stop_token stop);
-  // Out of patience, and the row could not be had. Empty: busy, since somebody holds it, or has its row locked. Where it
-  // is neither, that is no answer: throws Error{timeout}, and says what is in the way.
+  // Out of patience, and the row could not be had. Empty: busy, since somebody holds it, or has its row locked. Where
+  // it is neither, that is no answer: throws Error{timeout}, and says what is in the way.
   std::shared_ptr<Lease> look_into_lock(GrantRequest& request, const Patience& patience);
 
   // What is asked at `sent`, which the request has to outlive.

@@ -48,8 +48,8 @@ struct Forgotten {
   std::vector<Abandoned> abandoned{};  // those of them who never let go
 };
 
-// What has come to its end in the table, as questions and answers: whose turn it is to reap, which leases are abandoned,
-// and what may be removed. All times are the database's.
+// What has come to its end in the table, as questions and answers: whose turn it is to reap, which leases are
+// abandoned, and what may be removed. All times are the database's.
 // Threads: any. Every member waits at most until `deadline`, and throws Failure; a failure with may_have_run() leaves
 // open what became of the question, and every question here may be put again.
 class ReaperTable {

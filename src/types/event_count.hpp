@@ -16,9 +16,9 @@
 
 namespace dlock {
 
-// An event count (Reed and Kanodia, 1979): it is read, then looked whether there is anything to wait for, then awaited to
-// be another one than was read. Whoever makes something happen advances it afterwards. No thread takes a mutex, also not
-// those that are woken. Threads: any.
+// An event count (Reed and Kanodia, 1979): it is read, then looked whether there is anything to wait for, then awaited
+// to be another one than was read. Whoever makes something happen advances it afterwards. No thread takes a mutex, also
+// not those that are woken. Threads: any.
 class EventCount {
  public:
   using Count = std::uint32_t;

@@ -103,7 +103,8 @@ void Adopter::detach(const std::shared_ptr<Lease>& held) {
   if (names_its_job && !planted("detached_stays_the_jobs")) name_nobody(*held);
 }
 
-// Its row says that it is no job's any more: who follows the waits of others through it would find a deadlock that is none.
+// Its row says that it is no job's any more: who follows the waits of others through it would find a deadlock that is
+// none.
 void Adopter::name_nobody(const Lease& held) noexcept {
   try {
     const SessionId actor(context_.engine_id, held.owner());

@@ -24,7 +24,8 @@ class LeaseChanges {
   // Extends it where less than `left` of it can be trusted, by the lease it has or by one that is long enough.
   void ensure(const std::shared_ptr<Lease>& held, Duration left);
 
-  // From an exclusive lease to a shared one, without a gap, and back: empty if it is not alone. The old one has ended then.
+  // From an exclusive lease to a shared one, without a gap, and back: empty if it is not alone. The old one has ended
+  // then.
   std::shared_ptr<Lease> downgrade(const std::shared_ptr<Lease>& held);
   std::shared_ptr<Lease> upgrade(const std::shared_ptr<Lease>& held);
 

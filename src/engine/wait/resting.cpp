@@ -149,8 +149,8 @@ bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, b
     if (!planted("silent_hand_over_failure")) waiter->notified_ = true;
     waiter->status_.ask = doubt;
   }
-  // Who sleeps needs the mutex when it wakes up; who waits without a thread does not, and may be called no more once it has
-  // left.
+  // Who sleeps needs the mutex when it wakes up; who waits without a thread does not, and may be called no more once it
+  // has left.
   std::array<WaiterPtr, 2> sleepers{waiter, std::move(next)};
   for (auto& each : sleepers)
     if (each && each->call()) each = nullptr;

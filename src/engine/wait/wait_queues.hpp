@@ -108,13 +108,13 @@ class WaitQueues {
   // Whether anybody may wait for the name, without a lock: never wrong for who joined before a release was asked for.
   bool anybody() const noexcept { return waiting_.load() > 0; }
   bool anybody(const std::string& name) const;
-  // Whether it is of no use to ask the database for the name: others are in line here, or it goes from thread to thread in
-  // memory just now, and who joins is its next.
+  // Whether it is of no use to ask the database for the name: others are in line here, or it goes from thread to thread
+  // in memory just now, and who joins is its next.
   bool is_next_in_line(const std::string& name) const;
 
   // The head, if it sleeps and takes what it is handed: it stays where it is until settle(). Empty: nobody.
-  // `soon`: somebody is about to come, or to fall asleep, if the line goes on as it did: that is waited for, for as long as
-  // a thread takes to be woken.
+  // `soon`: somebody is about to come, or to fall asleep, if the line goes on as it did: that is waited for, for as long
+  // as a thread takes to be woken.
   WaiterPtr reserve(const std::string& name, bool soon = false);
   // How it ended: with the grant, or without; `doubt`: perhaps with one. False: it has given up meanwhile, so that what
   // it was granted is nobody's.
