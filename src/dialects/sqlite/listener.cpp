@@ -19,9 +19,8 @@ namespace {
 using std::chrono::microseconds;
 
 // Between the write and the commit is a flush to the disk: microseconds in memory, and seconds on a disk in trouble.
-// After a notice that comes out of silence the commit is looked for more often: somebody may have waited for just this one.
-constexpr BootClock::duration shortest_pause = microseconds{50}, first_pause = microseconds{200},
-                              busy_pause = microseconds{2000}, longest_pause = microseconds{20'000};
+constexpr BootClock::duration first_pause = microseconds{200}, busy_pause = microseconds{2000},
+                              longest_pause = microseconds{20'000};
 constexpr BootClock::duration longest_flush = std::chrono::seconds{2};
 
 class FileListener final : public Listener {
@@ -53,7 +52,7 @@ class FileListener final : public Listener {
           case Interrupt::Ended::late: return {};
           case Interrupt::Ended::ready: break;
         }
-        if (notices_.take()) look_closely(shortest_pause);
+        if (notices_.take()) look_closely(first_pause);
         continue;
       }
       // However fast somebody writes, it is looked at only so often.
@@ -61,7 +60,7 @@ class FileListener final : public Listener {
       const auto next = until.no_later_than(later(now, pause_));
       if (interrupt_.wait(patient ? notices_.descriptor() : -1, POLLIN, next) == Interrupt::Ended::interrupted)
         return {};
-      pause_ = std::min(pause_ + pause_ / (pause_ < first_pause ? 4 : 2), longest_pause);
+      pause_ = std::min(pause_ + pause_ / 2, longest_pause);
       if (notices_.take()) look_closely(patient ? first_pause : std::min(pause_, busy_pause));
     }
   }
