@@ -40,7 +40,8 @@ store::AcquireRequest Attempts::acquire_request(GrantRequest& request, Instant s
           request.mode,
           request.options.permits,
           request.options.limit,
-          request.mode == Mode::node && context_.options.node_exclusive};
+          request.mode == Mode::node && context_.options.node_exclusive,
+          request.freed && !request.unanswered && !request.in_doubt && !request.handed};
 }
 
 std::shared_ptr<Lease> Attempts::try_once(GrantRequest& request, Instant deadline, std::stop_token stop) {

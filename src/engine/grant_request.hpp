@@ -59,6 +59,7 @@ struct GrantRequest {
   Instant refused_at{};                         // when it last was
   bool refused_locked = false, silent = false;  // silent: time was up before the last answer came
   bool entered = false;                         // it has entered what its job holds, and needs no grant of its own
+  bool freed = false;                           // somebody was heard to let go of it, just before the next attempt
   bool in_doubt = false;                        // it may have been granted what is in nobody's hands yet
   bool unanswered = false;                      // so may it by an attempt that got no answer, now or later
   bool handed = false;                          // its row may be that of a hand-over, which names no job

@@ -115,13 +115,14 @@ struct Combining::Acquires {
                                             ask.at_least.count(),
                                             ask.metadata,
                                             ask.ticket};
-    const bool plain = lane->acquire_free != nullptr && ask.ticket == 0 && lane->free.likely(name(ask));
+    const bool plain = lane->acquire_free != nullptr && ask.ticket == 0 && (ask.freed || lane->free.likely(name(ask)));
     try {
       return lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
         if (plain) {
           if (const auto token = free_one(connection, std::span(arguments).first(8), until))
             return Granted{*token, false};
           lane->free.taken(name(ask));
+          if (ask.freed) return Granted{std::nullopt, true};
         }
         const Answer& answer = connection.run(lane->acquire, arguments, until);
         return answer.rows() == 0 ? Granted{} : Granted{Token{answer.integer(0, 0)}, false};

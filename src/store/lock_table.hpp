@@ -37,6 +37,9 @@ struct AcquireRequest {
   std::int64_t permits = 1, limit = 0;  // with Mode::permits: how many are asked for, and how many there are
   bool alone =
       false;  // with Mode::node: where only other engines of the node are in, they are put out, under a new token
+  // Its release was heard of just now: it is asked for in the cheapest way, and where that is not granted the answer is
+  // that its row could not be had. So the asker looks at it, and asks again if it is free.
+  bool freed = false;
 };
 
 struct Granted {

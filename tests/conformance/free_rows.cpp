@@ -1,6 +1,7 @@
 // The promise that a free row which was locked before, the common case, is granted by the same rules as any
 // other, though databases have a shorter way to it.
 #include "store/reaper_table.hpp"
+#include "store/waiter_table.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/hands.hpp"
@@ -40,10 +41,15 @@ struct Used {
   static std::string name(int i) { return "job " + std::to_string(i); }
 
   std::optional<Token> acquire(const std::string& text, const std::string& by, Duration at_least = {}) {
+    return ask(text, by, at_least, false).token;
+  }
+  // As who heard of its release.
+  store::Granted acquire_freed(const std::string& text, const std::string& by) { return ask(text, by, {}, true); }
+  store::Granted ask(const std::string& text, const std::string& by, Duration at_least, bool freed) {
     const Name name(text);
-    const store::AcquireRequest ask{name, by,       "web3", "nightly", "fedcba9876543210fedcba9876543210",
-                                    1h,   at_least, "{}"};
-    return patiently([&] { return table->acquire(ask, soon()); }).token;
+    store::AcquireRequest ask{name, by, "web3", "nightly", "fedcba9876543210fedcba9876543210", 1h, at_least, "{}"};
+    ask.freed = freed;
+    return patiently([&] { return table->acquire(ask, soon()); });
   }
   bool release(const std::string& text, const std::string& by, Token token) {
     const store::LeaseKey key{text, by, token};
@@ -89,6 +95,39 @@ TEST_CASE("a free row is granted with everything that was asked for, and as a ro
   REQUIRE(other);
   CHECK(used.release("job 1", owner(0), *other));
   for (const auto* name : {"job 0", "job 1"}) CHECK_FALSE(used.acquire(name, owner(1)));  // closed for half an hour
+}
+
+TEST_CASE("who heard of a release is granted the row, or told to look at it, and never what is somebody else's") {
+  Used used;
+  auto& admin = used.database.admin();
+  const auto before = admin.token("job 0");
+  const auto granted = used.acquire_freed("job 0", owner(0));
+  if (granted.token) {
+    CHECK(number(*granted.token) == number(before) + 1);
+    CHECK(admin.owner("job 0") == owner(0));
+    CHECK(admin.expires_at("job 0") == admin.acquired_at("job 0") + 1h);
+  } else {
+    CHECK(granted.row_locked);
+    REQUIRE(used.acquire("job 0", owner(0)));
+  }
+  for (const auto& other : {owner(1), owner(2)}) CHECK_FALSE(used.acquire_freed("job 0", other).token);
+  CHECK(admin.owner("job 0") == owner(0));
+  // Closed for a while; freed by the asker itself, whose late attempt this may be; for the first in a queue.
+  const auto closed = used.acquire("job 1", owner(9), 30min);
+  REQUIRE(closed);
+  REQUIRE(used.release("job 1", owner(9), *closed));
+  CHECK_FALSE(used.acquire_freed("job 1", owner(0)).token);
+  const auto given_back = used.acquire("job 2", owner(0));
+  REQUIRE(given_back);
+  REQUIRE(used.release("job 2", owner(0), *given_back));
+  CHECK_FALSE(used.acquire_freed("job 2", owner(0)).token);
+  REQUIRE(used.table->waiting().draw({"job 3", owner(5), "web3", "nightly", "fedcba9876543210fedcba9876543210",
+                                      store::Wait::Discipline::fifo, 1h, std::nullopt},
+                                     soon()) > 0);
+  CHECK_FALSE(used.acquire_freed("job 3", owner(0)).token);
+  // What nobody has locked before is left to who looks.
+  const auto fresh = used.acquire_freed("fresh", owner(0));
+  CHECK((fresh.token.has_value() || fresh.row_locked));
 }
 
 TEST_CASE("of many free rows each is granted to one, with the next token, and what is not free to nobody") {

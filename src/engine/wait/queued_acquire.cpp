@@ -238,7 +238,7 @@ std::shared_ptr<Lease> QueuedAcquire::lead(const WaitQueues::WaiterState& status
   if (status.quiet) return nullptr;  // granted in this process just now: its release will be heard of
   // Notification by name: a release, and most likely the row is free. A try in vain writes nothing.
   if (status.notified && !status.yields)
-    if (auto held = attempt()) return held;
+    if (auto held = attempt(true)) return held;
   if (status.ask) {
     if (auto held = attempt()) return held;
   }
@@ -293,7 +293,8 @@ void QueuedAcquire::mark() {
   mark_wanted(context_, request_.name, {context_.shortly(patience_.deadline), patience_.stop});
 }
 
-std::shared_ptr<Lease> QueuedAcquire::attempt() {
+std::shared_ptr<Lease> QueuedAcquire::attempt(bool freed) {
+  request_.freed = freed;
   auto held = parts_.attempts.try_once(request_, std::min(patience_.deadline, step_end_), patience_.stop);
   if (held) {
     context_.queues->leave(waiter_, request_.mode == Mode::exclusive);  // or else the next one may have its wish, too

@@ -60,7 +60,8 @@ class QueuedAcquire {
   store::Availability look();
   Held lead(const WaitQueues::WaiterState& status);
   void mark();
-  Held attempt();
+  // `freed`: somebody was heard to let go of it just now.
+  Held attempt(bool freed = false);
   Held accept(Held held);
   Held settle_for(Held entered);
   Held give_up();
