@@ -21,6 +21,7 @@ constexpr Duration locked_patience = std::chrono::milliseconds{50};
 constexpr Duration locked_pause = std::chrono::milliseconds{5};
 constexpr Duration longest_locked_pause = std::chrono::milliseconds{100};
 // Where each attempt finds the row locked and each look finds that it is not: others take turns at it.
+constexpr int looks_at_locked_gate = 3;
 constexpr int most_turns_of_others = 3;
 
 }  // namespace
@@ -109,6 +110,13 @@ store::Availability Attempts::look(GrantRequest& request, const Deadline& until)
   return context_.table->look_for(acquire_request(request, request.begun), until);
 }
 
+store::Blocked Attempts::blocked(GrantRequest& request, const std::stop_token& stop, Instant deadline) {
+  bool in_doubt = false;
+  return context_.retry(std::min(deadline, context_.soon()), stop, in_doubt, [&](Deadline until) {
+    return context_.table->blocked_for(acquire_request(request, request.begun), until);
+  });
+}
+
 bool Attempts::above_floor(Token token, const Deadline& deadline) {
   return number(token) > number(context_.retry(deadline, [&](Deadline until) { return context_.table->floor(until); }));
 }
@@ -138,6 +146,7 @@ std::shared_ptr<Lease> Attempts::try_first(GrantRequest& request, const Patience
   const auto give_up_on_lock =
       std::min(patience.deadline, later(request.first_sent, context_.within(locked_patience, 2)));
   PollingPauses pauses(locked_pause, longest_locked_pause);
+  int found_locked = 0;  // by so many looks in a row
   for (;;) {
     if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
     if (late_attempts_.free_late_grant(request.name, {context_.answer_by(patience.deadline), patience.stop})) continue;
@@ -150,7 +159,11 @@ std::shared_ptr<Lease> Attempts::try_first(GrantRequest& request, const Patience
     if (!request.row_locked || now >= patience.deadline || (patience.waits && now >= give_up)) return nullptr;
     // Who only tries is told that it is busy as soon as that is known; what is in the way without holding it may go.
     if (now >= give_up) {
-      if (const auto found = context_.blocked(request.name, patience.stop); found.rightly) {
+      const auto found = blocked(request, patience.stop);
+      found_locked = found.rightly && found.locked ? found_locked + 1 : 0;
+      // The gate of a name that several hold is written whenever one of them is renewed: that keeps nobody out.
+      const bool passing = found.locked && request.mode != Mode::exclusive && found_locked < looks_at_locked_gate;
+      if (found.rightly && !passing) {
         request.found_locked = found.locked;
         request.row_locked = false;
         return nullptr;
@@ -165,16 +178,19 @@ std::shared_ptr<Lease> Attempts::look_into_lock(GrantRequest& request, const Pat
   // Who has found the database silent does not wait for it much longer.
   const auto deadline = request.silent ? context_.answer_by(BootClock::now()) : Instant::max();
   for (int turn = 0; turn <= most_turns_of_others; ++turn) {
-    const auto found = context_.blocked(request.name, patience.stop, deadline);
+    const auto found = blocked(request, patience.stop, deadline);
     request.found_locked = found.rightly && found.locked;
     if (found.rightly) return nullptr;
     if (!found.text.empty())
-      throw Error(Fault::timeout, fmt::format("{} could not be locked in time, though nobody holds it: {}",
-                                              in_quotes(request.name.text()), found.text));
+      throw Error(
+          Fault::timeout,
+          fmt::format("{} could not be locked in time, though {}: {}", in_quotes(request.name.text()),
+                      request.mode == Mode::exclusive ? "nobody holds it" : "no holder is in the way", found.text));
     // Who was granted it since the last look, or has it now, is a witness, too.
     const auto availability = context_.retry({std::min(deadline, context_.soon()), patience.stop},
                                              [&](Deadline until) { return look(request, until); });
-    if (!availability.free || (before && availability.token != *before)) return nullptr;
+    const bool granted_since = before && availability.token != *before && request.mode == Mode::exclusive;
+    if (!availability.free || granted_since) return nullptr;
     before = availability.token;
     if (turn == most_turns_of_others) break;
     if (auto held = try_once(request, patience.deadline, patience.stop)) return held;

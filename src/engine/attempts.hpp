@@ -43,6 +43,8 @@ class Attempts {
 
  private:
   void start_over(GrantRequest& request, const Deadline& deadline);
+  // What is in the way of one who could not have the row.
+  store::Blocked blocked(GrantRequest& request, const std::stop_token& stop, Instant deadline = Instant::max());
 
   Context& context_;
   Lingering& lingering_;

@@ -181,8 +181,10 @@ class LockTable {
   // For one who would have it in the mode that it asks for: there, `owner` says whether it has it.
   virtual Availability look_for(const AcquireRequest& ask, Deadline deadline) = 0;
   virtual RowAvailability peek(std::string_view name, Deadline deadline) = 0;
-  // After an attempt that could not have the row. Waits only briefly for whatever is locked.
+  // After an attempt that could not have the row, by one who wants it exclusively, or in the mode that it asked for. Waits
+  // only briefly for whatever is locked.
   virtual Blocked blocked(std::string_view name, Deadline deadline) = 0;
+  virtual Blocked blocked_for(const AcquireRequest& ask, Deadline deadline) = 0;
   // Makes a free row, where one must be there before a transaction can lock it.
   virtual void make(std::string_view name, Deadline deadline) = 0;
   // A caller's own transaction, for the time of one call. Throws Failure{rejected} if it is another database's.

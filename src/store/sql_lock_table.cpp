@@ -216,6 +216,10 @@ class SqlLockTable final : public LockTable {
     return in_the_way_->blocked(
         name, [&] { return look(name, 0, deadline).free; }, deadline);
   }
+  Blocked blocked_for(const AcquireRequest& ask, Deadline deadline) override {
+    return in_the_way_->blocked(
+        ask.name.text(), [&] { return look_for(ask, deadline).free; }, deadline);
+  }
   std::string position(Deadline deadline) override {
     if (!in_cluster_) return {};
     return on_connection(

@@ -83,6 +83,18 @@ TEST_CASE("many requests of one thread run beside the threads") {
   CHECK(json["ratios"]["async3"] > 0);
 }
 
+TEST_CASE("threads are shared out among engines in processes of their own, for names of their own and for one") {
+  const Database database;
+  for (const char* scenario : {"many", "hot"}) {
+    const auto json = measured(database.url(), {scenario, "--threads", "3", "--engines", "1,2", "--seconds", "200ms"});
+    for (const char* engines : {"engines1", "engines2"}) {
+      CHECK(json[engines]["clients"] == 3);
+      CHECK(json[engines]["pairs"] >= 9);
+      CHECK(json["ratios"][engines] > 0);
+    }
+  }
+}
+
 TEST_CASE("the peers that users compare with take part unless others are named, or none") {
   const Database database;
   const auto usual = measured(database.url(), {"pair", "--seconds", "100ms"});

@@ -41,6 +41,11 @@ def many_threads: [of("many") | group_by(kind)[] | sort_by(.threads)] | sort_by(
   | map([(.[0] | kind)] + map("\(.dlock.pairs_per_second | figure) (\(naive | figure))") | row)
   | table(["many: pairs/s (times naive)"] + ($threads | map("\(.) thread\(if . == 1 then "" else "s" end)")));
 
+# The same threads in several processes, an engine each: dlock's pairs in a second, and how many times those of one engine.
+def many_engines: of("many") | map(select(.threads == 64 and .engines2 != null))
+  | map(.dlock.pairs_per_second as $one | [kind, ($one | figure)] + ([.engines2, .engines4] | map("\(.pairs_per_second | figure) (\(.pairs_per_second / $one | figure))")) | row)
+  | table(["many, 64 threads: pairs/s (times one engine)", "one engine", "2 engines", "4 engines"]);
+
 def hot: . as $all | of("hot") | map([kind, (.dlock.pairs_per_second | figure), (.raw.pairs_per_second | figure), (.ratio | at_least(30)),
     (if .by_statement then .by_statement.pairs_per_second / .raw.pairs_per_second else null end | at_least(1.9)), (.naive.pairs_per_second | figure),
     (own.pairs_per_second | figure), (.redis.pairs_per_second | figure), (.dlock.p50_us | us), (.dlock.p99_us | us)] | row)

@@ -48,6 +48,30 @@ void Record::add(const Record& other) {
   count_ += other.count_;
 }
 
+std::vector<std::int64_t> Record::numbers() const {
+  std::vector<std::int64_t> numbers{least_, most_, std::bit_cast<std::int64_t>(sum_)};
+  for (std::size_t i = 0; i < buckets_.size(); ++i)
+    if (buckets_[i] > 0) {
+      numbers.push_back(static_cast<std::int64_t>(i));
+      numbers.push_back(static_cast<std::int64_t>(buckets_[i]));
+    }
+  return numbers;
+}
+
+Record Record::of(const std::vector<std::int64_t>& numbers) {
+  Record record;
+  record.least_ = numbers.at(0);
+  record.most_ = numbers.at(1);
+  record.sum_ = std::bit_cast<double>(numbers.at(2));
+  for (std::size_t i = 3; i + 1 < numbers.size(); i += 2) {
+    const auto bucket = static_cast<std::size_t>(numbers[i]);
+    if (bucket >= record.buckets_.size()) record.buckets_.resize(bucket + 1);
+    record.buckets_[bucket] = static_cast<std::uint64_t>(numbers[i + 1]);
+    record.count_ += record.buckets_[bucket];
+  }
+  return record;
+}
+
 double Record::percentile_us(double percent) const {
   if (count_ == 0) return 0;
   const auto rank = static_cast<std::uint64_t>(std::ceil(percent / 100 * static_cast<double>(count_)));

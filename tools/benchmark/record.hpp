@@ -21,6 +21,10 @@ class Record {
   double percentile_us(double percent) const;
   double mean_us() const;
 
+  // All of it as numbers, for another process, and back.
+  std::vector<std::int64_t> numbers() const;
+  static Record of(const std::vector<std::int64_t>& numbers);
+
   // (percent, microseconds) from the smallest to the largest, as a curve is drawn: at every percentile that one time at
   // least lies above.
   std::vector<std::pair<double, double>> curve() const;

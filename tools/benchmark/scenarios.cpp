@@ -61,8 +61,8 @@ std::vector<std::string> words_of(std::string_view flag, const std::string& text
 Scenario add_throughput(Command& tool, Throughput throughput, const char* name, const char* description,
                         const char* footer) {
   struct Texts {
-    std::string against = "raw,naive", threads = "64", async, raw_connections, connections, combine, rate, linger,
-                redis = "127.0.0.1:6379";
+    std::string against = "raw,naive", threads = "64", async, engines, raw_connections, connections, combine, rate,
+                linger, redis = "127.0.0.1:6379";
     bool by_statement = false;
   };
   const auto texts = std::make_shared<Texts>();
@@ -73,6 +73,9 @@ Scenario add_throughput(Command& tool, Throughput throughput, const char* name, 
     command.add_option("--threads", "N", texts->threads, "clients of dlock's one engine (64)");
     command.add_option("--connections", "N", texts->connections, "of that engine, at most (its default)");
   }
+  if (throughput == Throughput::many || throughput == Throughput::hot)
+    command.add_option("--engines", "N", texts->engines,
+                       "dlock once more: its threads in so many processes, an engine each; several with commas");
   if (throughput == Throughput::many) {
     command.add_option("--combine", "N", texts->combine,
                        "of its requests in one statement, at most (64); 1: each alone");
@@ -109,6 +112,8 @@ Scenario add_throughput(Command& tool, Throughput throughput, const char* name, 
             if (!texts->rate.empty()) options.rate = rate(texts->rate);
             for (const auto& word : words_of("--async", texts->async, "64,10000"))
               options.in_flight.push_back(count("--async", word, 1, 100'000));
+            for (const auto& word : words_of("--engines", texts->engines, "2,4"))
+              options.engines.push_back(count("--engines", word, 1, 100));
             if (options.rate > 0 && !options.in_flight.empty())
               throw UsageError("--rate is for threads, and not possible with --async");
             if (texts->against != "none") options.against = words_of("--against", texts->against, "raw,redis");

@@ -1,7 +1,9 @@
 // The turns of a throughput, and how a client's pairs are timed.
 #include "throughput.hpp"
 
+#include "clients.hpp"
 #include "course.hpp"
+#include "engines.hpp"
 #include "in_flight.hpp"
 #include "progress.hpp"
 #include "redis.hpp"
@@ -10,52 +12,14 @@
 #include "turns.hpp"
 
 #include <fmt/core.h>
-#include <sys/prctl.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
+#include <map>
 
 namespace bench {
 namespace {
 
 using dlock::tools::Json;
-
-// What is meant to begin now or later; with a rate it waits until then.
-Clock::time_point next_beginning(const Course& course, std::int64_t number) {
-  if (course.rate <= 0) return Clock::now();
-  const std::chrono::duration<double> after((course.offset + static_cast<double>(number)) / course.rate);
-  const auto meant = course.from + std::chrono::duration_cast<Clock::duration>(after);
-  if (meant < course.to) std::this_thread::sleep_until(meant);
-  return meant;
-}
-
-void run(Client& client, const Course& course, Times& times, const std::atomic<bool>& failed) {
-  ::prctl(PR_SET_TIMERSLACK, 1UL);  // sleeps end when they should
-  while (!failed && Clock::now() < course.from) {
-    client.acquire();
-    client.release();
-  }
-  for (std::int64_t number = 0; !failed; ++number) {
-    const auto begin = next_beginning(course, number);
-    // One at least, however busy the machine is, unless so few were wanted.
-    if (begin >= course.to && (number > 0 || course.rate > 0)) return;
-    client.acquire();
-    const auto middle = Clock::now();
-    client.release();
-    times.add(begin, middle, Clock::now());
-  }
-}
-
-Course course_of(double seconds) {
-  const auto in = [](double length) {
-    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(length));
-  };
-  const auto from = Clock::now() + in(std::min(seconds / 4, 1.0));
-  return {from, from + in(seconds)};
-}
 
 void add(const std::vector<Times>& times, const Course& course, Tally& tally) {
   auto end = course.to;
@@ -74,27 +38,14 @@ void add(const std::vector<Times>& times, const Course& course, Tally& tally) {
 void turn(const std::vector<std::unique_ptr<Client>>& clients, double seconds, double rate, Tally& tally) {
   auto course = course_of(seconds);
   course.rate = rate / static_cast<double>(clients.size());
-  std::vector<Times> times(clients.size());
-  std::atomic<bool> failed = false;
-  std::mutex mutex;
-  std::exception_ptr failure;
-  {
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < clients.size(); ++i)
-      threads.emplace_back([&, i] {
-        try {
-          auto own = course;
-          own.offset = static_cast<double>(i) / static_cast<double>(clients.size());
-          run(*clients[i], own, times[i], failed);
-        } catch (...) {
-          const std::lock_guard guard(mutex);
-          if (!failure) failure = std::current_exception();
-          failed = true;
-        }
-      });
-  }
-  if (failure) std::rethrow_exception(failure);
-  add(times, course, tally);
+  add(run_clients(clients, courses(course, clients.size())), course, tally);
+}
+
+void turn(Engines& engines, const std::vector<std::string>& names, double seconds, double rate, Tally& tally) {
+  engines.open(names);
+  auto course = course_of(seconds);
+  course.rate = rate / static_cast<double>(names.size());
+  add(engines.run(course), course, tally);
 }
 
 // Requests of one thread, for `seconds`.
@@ -164,6 +115,11 @@ ContestResult run_contest(const ContestOptions& options) {
   if (options.linger > dlock::Duration{}) contenders.push_back(lingering(options.field, options.linger));
   for (const auto count : options.in_flight) contenders.push_back({fmt::format("async{}", count), count, {}, true});
   for (const auto& word : options.against) contenders.push_back(peer(options.field, word));
+  std::map<std::string, Engines> engines;  // they begin before anything is opened here
+  for (const auto count : options.engines) {
+    contenders.push_back({fmt::format("engines{}", count), std::max(options.field.threads, count)});
+    engines.emplace(contenders.back().word, Engines(options.field, count));
+  }
   ContestResult result;
   if (std::find(options.against.begin(), options.against.end(), "redis") != options.against.end())
     result.redis = redis_setup(options.field.redis);
@@ -179,7 +135,9 @@ ContestResult run_contest(const ContestOptions& options) {
     const auto& contender = contenders[i % contenders.size()];
     auto& tally = result.contenders[i % contenders.size()];
     const auto own = names(options.throughput, contender);
-    if (contender.in_flight) {
+    if (const auto found = engines.find(contender.word); found != engines.end()) {
+      turn(found->second, own, each, options.rate, tally);
+    } else if (contender.in_flight) {
       InFlight requests(options.field, own);
       turn(requests, each, tally);
     } else {

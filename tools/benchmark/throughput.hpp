@@ -22,6 +22,7 @@ struct ContestOptions {
   double seconds = 10;
   double rate = 0;  // pairs a second that all clients together shall begin; 0: each begins when its last one is done
   std::vector<std::size_t> in_flight{};  // dlock once more for each: so many requests of one thread
+  std::vector<std::size_t> engines{};    // dlock once more for each: its threads in so many processes, an engine each
   std::vector<std::string> against{};
   bool by_statement = false;  // dlock once more, which passes nothing on in memory: "by_statement"
   dlock::Duration linger{};   // dlock once more, whose locks linger for so long: "linger"; 0: not

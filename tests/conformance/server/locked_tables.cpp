@@ -9,7 +9,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <future>
+#include <string>
+#include <vector>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -52,12 +55,41 @@ Thrown told_by(Call call) {
   return thrown;
 }
 
-void check_says_what_is_in_the_way(const TableLock& how, const std::string& name, const Thrown& thrown,
-                                   std::string_view call) {
-  CHECK_MESSAGE(thrown.fault == Fault::timeout, call << ": " << thrown.text);
-  CHECK_MESSAGE(thrown.names(how.told), call << ": " << thrown.text);
-  CHECK_MESSAGE(thrown.names('"' + name + '"'), call << ": " << thrown.text);
-}
+// Ways to ask for a name, each by an engine of its own, and all at the same time: each takes its whole patience.
+class Ways {
+ public:
+  explicit Ways(ServerDatabase& database) : database_(database) {}
+
+  void add(std::string name, std::string call, std::function<void(Engine&, const std::string&)> ask) {
+    ways_.push_back({std::move(name), std::move(call), std::move(ask)});
+    engines_.push_back(database_->engine({.timeouts = {.request = patience}}));
+  }
+  void try_all(const std::string& name, const LockOptions& options, const std::string& in_mode) {
+    add(name, "try_lock" + in_mode, [=](Engine& engine, const auto& asked) { engine.try_lock(asked, options); });
+    for (const auto wait : {0ms, 300ms})
+      add(name, "try_lock_for " + std::to_string(wait.count()) + in_mode,
+          [=](Engine& engine, const auto& asked) { engine.try_lock_for(asked, wait, options); });
+  }
+  void check_told_what_is_in_the_way(const TableLock& how) {
+    in_parallel(static_cast<int>(ways_.size()), [&](int i) {
+      const auto& way = ways_[static_cast<std::size_t>(i)];
+      const auto thrown = told_by([&] { way.ask(engines_[static_cast<std::size_t>(i)], way.name); });
+      CHECK_MESSAGE(thrown.fault == Fault::timeout, how.name << ", " << way.call << ": " << thrown.text);
+      CHECK_MESSAGE(thrown.names(how.told), how.name << ", " << way.call << ": " << thrown.text);
+      CHECK_MESSAGE(thrown.names('"' + way.name + '"'), how.name << ", " << way.call << ": " << thrown.text);
+    });
+  }
+
+ private:
+  struct Way {
+    std::string name, call;
+    std::function<void(Engine&, const std::string&)> ask;
+  };
+
+  ServerDatabase& database_;
+  std::vector<Way> ways_{};
+  std::vector<Engine> engines_{};
+};
 
 }  // namespace
 
@@ -69,20 +101,16 @@ TEST_CASE("a table that is locked as a whole is a timeout that says so, never bu
     CAPTURE(how.name);
     Caller caller(database->place());
     caller.begin(database->place().beginnings().front());
+    Ways ways(database);
+    for (const char* name : {"old", "new"}) ways.try_all(name, {}, "");
+    ways.add("old", "try_lock of a node",
+             [](Engine& asked, const auto& name) { asked.try_lock(name, {.reentrance = Reentrance::node}); });
+    ways.add("new", "try_lock_in", [&](Engine& asked, const auto& name) { asked.try_lock_in(caller.native(), name); });
+    if (!how.reads) ways.add("old", "wait_free", [](Engine& asked, const auto& name) { asked.wait_free(name, 300ms); });
     {
       LockedTable locked(*database, how);
-      for (const std::string name : {"old", "new"}) {
-        CAPTURE(name);
-        check_says_what_is_in_the_way(how, name, told_by([&] { engine.try_lock(name); }), "try_lock");
-        check_says_what_is_in_the_way(how, name, told_by([&] { engine.try_lock_for(name, 0s); }), "try_lock_for 0");
-        check_says_what_is_in_the_way(how, name, told_by([&] { engine.try_lock_for(name, 300ms); }), "try_lock_for");
-      }
-      check_says_what_is_in_the_way(
-          how, "old", told_by([&] { engine.try_lock("old", {.reentrance = Reentrance::node}); }), "try_lock of a node");
-      check_says_what_is_in_the_way(how, "new", told_by([&] { engine.try_lock_in(caller.native(), "new"); }),
-                                    "try_lock_in");
+      ways.check_told_what_is_in_the_way(how);
       if (how.reads) CHECK(engine.wait_free("old", 300ms));
-      else check_says_what_is_in_the_way(how, "old", told_by([&] { engine.wait_free("old", 300ms); }), "wait_free");
     }
     caller.run("ROLLBACK");
     CHECK(engine.try_lock("old").has_value());
@@ -126,7 +154,8 @@ TEST_CASE(
       in_parallel(engines, [&](int i) {
         auto& engine = all[static_cast<std::size_t>(i)];
         const auto thrown = told_by([&] { engine.try_lock_for("old", 100ms); });
-        check_says_what_is_in_the_way(how, "old", thrown, "try_lock_for");
+        CHECK_MESSAGE((thrown.fault == Fault::timeout && thrown.names(how.told) && thrown.names("\"old\"")),
+                      thrown.text);
       });
   }
 }
@@ -164,6 +193,29 @@ TEST_CASE("a name that somebody holds is busy while its table is locked against 
       CHECK_FALSE(engine.try_lock_for(name, 200ms));
     }
   }
+}
+
+TEST_CASE("who would share a name with others is told that its table is locked, and never that they keep it out") {
+  ServerDatabase database;
+  auto holder = database->engine();
+  auto engine = database->engine({.timeouts = {.request = patience}});
+  const LockOptions read{.mode = Mode::shared, .lease = 1min}, slot{.mode = Mode::permits, .limit = 2, .lease = 1min};
+  const auto reader = holder.lock("read", read), permit = holder.lock("slots", slot);
+  auto both = slot;
+  both.permits = 2;
+  for (const auto& how : database.server().table_locks("resource_lock")) {
+    if (!how.reads) continue;
+    CAPTURE(how.name);
+    Ways ways(database);
+    ways.try_all("read", read, ", to read");
+    ways.try_all("slots", slot, ", for a permit");
+    LockedTable locked(*database, how);
+    ways.check_told_what_is_in_the_way(how);
+    CHECK_FALSE(engine.try_lock("read"));
+    CHECK_FALSE(engine.try_lock("slots", both));
+  }
+  CHECK(engine.try_lock("read", read));
+  CHECK(engine.try_lock("slots", slot));
 }
 
 TEST_CASE("a row that a transaction has locked is busy, whoever asks and however") {

@@ -47,6 +47,16 @@ TEST_CASE("the smallest, the largest and the mean are exact") {
   CHECK(record.mean_us() == doctest::Approx(3078.190333));
 }
 
+TEST_CASE("a record that another process sends as numbers is the same") {
+  const auto record = record_of(times(1000));
+  const auto same = bench::Record::of(record.numbers());
+  CHECK(same.count() == 1000);
+  CHECK(same.numbers() == record.numbers());
+  CHECK(same.mean_us() == record.mean_us());
+  CHECK(same.curve() == record.curve());
+  CHECK(bench::Record::of(bench::Record{}.numbers()).count() == 0);
+}
+
 TEST_CASE("nothing measured is nothing, and a time that went backwards counts as none") {
   bench::Record record;
   CHECK(record.count() == 0);

@@ -209,6 +209,9 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   store::Blocked blocked(std::string_view name, Deadline deadline) override {
     return {!look(name, 0, deadline).free, {}};
   }
+  store::Blocked blocked_for(const store::AcquireRequest& ask, Deadline deadline) override {
+    return {!look_for(ask, deadline).free, {}};
+  }
   store::RowAvailability peek(std::string_view, Deadline) override {
     throw Failure(Cause::rejected, "no transactions here");
   }
