@@ -31,7 +31,7 @@ Engine::Async::Async(std::shared_ptr<Core> core)
       handlers_(std::make_shared<api::Handlers>(core_->options().executor)),
       most_(std::max<std::size_t>(1, core_->options().combine)) {}
 
-// With mutex_ held. The second one that talks to the database is a help, no more.
+// The second one that talks to the database is a help, no more.
 void Engine::Async::start() {
   try {
     handlers_->start();
@@ -58,7 +58,7 @@ void Engine::Async::run(void (Async::*part)()) {
 }
 
 void Engine::Async::left() noexcept {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, acquires_mutex);
   --running_;
   ended_.notify_all();
 }
@@ -69,7 +69,7 @@ void Engine::Async::Stopped::operator()() const noexcept {
 
 void Engine::Async::stopped(Id id) noexcept {
   try {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_, acquires_mutex);
     stops_.push_back(id);
     time_.notify_all();
   } catch (const std::exception&) {  // out of memory: it ends with its deadline
@@ -83,7 +83,7 @@ void Engine::Async::acquire(const Wish& wish, LockHandler handler) {
   const Wish whole{wish.name, behalf.options(), wish.deadline, wish.waits, wish.stop};
   Id id = 0;
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_, acquires_mutex);
     if (closed_) throw ended();
     start();
     id = ++last_id_;
@@ -111,7 +111,7 @@ void Engine::Async::acquire(const Wish& wish, LockHandler handler) {
 void Engine::Async::watch_stop(Id id, const std::stop_token& stop) noexcept {
   try {
     auto on_stop = std::make_unique<std::stop_callback<Stopped>>(stop, Stopped{weak_from_this(), id});
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_, acquires_mutex);
     if (const auto found = acquires_.find(id); found != acquires_.end()) {
       if (!found->second->answered) found->second->on_stop.swap(on_stop);
     } else if (const auto waiting = parked_.find(id); waiting != parked_.end()) {
@@ -161,7 +161,7 @@ Engine::Async::News Engine::Async::news_of(const AcquirePtr& acquire) {
     const auto self = async.lock();
     const auto resting = one.lock();
     if (!self || !resting) return;
-    const std::lock_guard guard(self->mutex_);
+    const MutexLock guard(self->mutex_, acquires_mutex);
     if (resting->state == Acquire::State::resting) self->ready(resting);
     else resting->news = true;
   };
@@ -188,7 +188,7 @@ Result<Lock> Engine::Async::result_of(Acquire& acquire, engine::Acquired acquire
 std::vector<Engine::Async::AcquirePtr> Engine::Async::next_acquires() {
   std::vector<AcquirePtr> batch{std::move(fresh_.front())};
   fresh_.pop_front();
-  const auto joins = [](const Acquire& one) { return !one.answered && one.work.plain(); };
+  const auto joins = [](const Acquire& one) REQUIRES(acquires_mutex) { return !one.answered && one.work.plain(); };
   if (most_ > 1 && joins(*batch.front())) {
     std::unordered_set<std::string_view> names{batch.front()->work.name().text()};
     std::vector<AcquirePtr> others;
@@ -205,12 +205,12 @@ std::vector<Engine::Async::AcquirePtr> Engine::Async::next_acquires() {
 }
 
 void Engine::Async::work() {
-  std::unique_lock guard(mutex_);
-  const auto nothing = [&] {
+  UniqueMutexLock guard(mutex_, acquires_mutex);
+  const auto nothing = [&]() REQUIRES(mutex_) {
     return fresh_.empty() && ready_.empty() && releases_.empty() && (finishing_ || unfinished_.empty());
   };
   for (;;) {
-    work_.wait(guard, [&] { return ending_ || !nothing(); });
+    work_.wait(guard, [&]() REQUIRES(mutex_) { return ending_ || !nothing(); });
     if (nothing()) return;
     // Each kind in turn, so that none waits for another to be done.
     switch (turn_++ % 4) {
@@ -284,7 +284,7 @@ void Engine::Async::ask(std::vector<AcquirePtr> batch) {
 }
 
 void Engine::Async::put_back(std::vector<AcquirePtr> batch) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, acquires_mutex);
   for (auto one = batch.rbegin(); one != batch.rend(); ++one) {
     if (const auto at = (*one)->work.seen_held(); at != Instant{}) seen_held(**one, at);
     (*one)->state = Acquire::State::ready;
@@ -298,7 +298,7 @@ void Engine::Async::step(const AcquirePtr& acquire) {
   std::shared_ptr<engine::Lease> granted;
   bool unheard = false;
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_, acquires_mutex);
     unheard = acquire->answered && !acquire->work.begun();
   }
   if (unheard) acquire->work.abandon();
@@ -314,7 +314,7 @@ void Engine::Async::step(const AcquirePtr& acquire) {
     }
   Afterwards afterwards;
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_, acquires_mutex);
     if (!unheard && !result) return rest(acquire);
     acquire->state = Acquire::State::over;
     acquires_.erase(acquire->id);
@@ -336,7 +336,7 @@ void Engine::Async::deliver(LockHandler handler, Result<Lock> result) noexcept {
 void Engine::Async::perform(Afterwards afterwards) {
   for (const auto& acquire : afterwards.stopped) {
     acquire->stop.request_stop();
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_, acquires_mutex);
     if (acquire->state == Acquire::State::resting) ready(acquire);
   }
   for (auto& [name, parked] : afterwards.expired) {
@@ -360,7 +360,7 @@ void Engine::Async::end(Instant until) noexcept {
   Afterwards afterwards;
   std::unordered_map<Id, Parked> parked;
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_, acquires_mutex);
     closed_ = true;
     parked.swap(parked_);
     for (const auto& [id, acquire] : acquires_) {
@@ -375,12 +375,12 @@ void Engine::Async::end(Instant until) noexcept {
   }
   perform(std::move(afterwards));
   {
-    std::unique_lock guard(mutex_);
+    UniqueMutexLock guard(mutex_, acquires_mutex);
     ending_ = true;
     work_.notify_all();
     time_.notify_all();
     const int own = is_own_thread() ? 1 : 0;
-    ended_.wait_until(guard, countable(until), [&] { return running_ <= own; });
+    ended_.wait_until(guard, countable(until), [&]() REQUIRES(mutex_) { return running_ <= own; });
     if (running_ > 0)
       for (auto& thread : threads_) thread.let_be();
   }

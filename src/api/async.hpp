@@ -5,6 +5,7 @@
 #include "api/lock_handle.hpp"
 #include "engine/async_acquire.hpp"
 #include "engine/core.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 #include "types/name.hpp"
 #include "types/thread.hpp"
@@ -19,7 +20,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -69,6 +69,9 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   };
   using OnStop = std::unique_ptr<std::stop_callback<Stopped>>;
 
+  // That of the Async of an Acquire, which guards it.
+  static constexpr MutexKind acquires_mutex{};
+
   // One that is asked for, or in line.
   struct Acquire {
     Acquire(std::shared_ptr<engine::Acquirer> acquirer, Id its_id, const Name& name,
@@ -82,14 +85,14 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
     std::stop_source stop{};
     engine::AsyncAcquire work;
     const Instant late;  // when it is answered whatever its thread does
-    // Guarded by mutex_:
-    LockHandler handler{};
-    OnStop on_stop{};
-    enum class State { ready, running, resting, over } state = State::ready;
-    bool first_of_line = false, news = false, answered = false;
-    Instant seen{};                            // when somebody was last seen to have it
-    std::shared_ptr<engine::Lease> granted{};  // what its answer has told of
-    Instant due = Instant::max();
+    LockHandler handler GUARDED_BY(acquires_mutex){};
+    OnStop on_stop GUARDED_BY(acquires_mutex){};
+    enum class State { ready, running, resting, over } state GUARDED_BY(acquires_mutex) = State::ready;
+    bool first_of_line GUARDED_BY(acquires_mutex) = false, news GUARDED_BY(acquires_mutex) = false;
+    bool answered GUARDED_BY(acquires_mutex) = false;
+    Instant seen GUARDED_BY(acquires_mutex){};                            // when somebody was last seen to have it
+    std::shared_ptr<engine::Lease> granted GUARDED_BY(acquires_mutex){};  // what its answer has told of
+    Instant due GUARDED_BY(acquires_mutex) = Instant::max();
   };
   using AcquirePtr = std::shared_ptr<Acquire>;
 
@@ -128,40 +131,40 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
     std::vector<std::pair<Name, Parked>> expired{};
   };
 
-  void start();
+  void start() REQUIRES(mutex_);
   void watch_stop(Id id, const std::stop_token& stop) noexcept;
   void stopped(Id id) noexcept;
 
-  // With mutex_ held.
-  bool parks(const Wish& wish, Line& line) const;
-  void park(Id id, const Wish& wish, LockHandler handler, Line& line, const std::string& name);
-  void ready(const AcquirePtr& acquire);
-  void rest(const AcquirePtr& acquire);
-  void look_at(Instant due, Id id);
-  bool still_due(const Due& due) const;
-  std::optional<Due> next_due() const;
-  void answer(const AcquirePtr& acquire, Result<Lock> result, Afterwards& afterwards);
-  void next_in_line(Acquire& before);
-  void seen_held(Acquire& acquire, Instant at);
-  Parked unpark(Id id);
-  void on_time(Instant now, Afterwards& afterwards);
-  void on_stops(Afterwards& afterwards);
-  void begin(const AcquirePtr& acquire, OnStop on_stop, LockHandler handler);
-  void put_back(std::vector<AcquirePtr> batch);
-  std::vector<AcquirePtr> next_acquires();
-  std::vector<Release> next_releases();
+  bool parks(const Wish& wish, Line& line) const REQUIRES(mutex_, acquires_mutex);
+  void park(Id id, const Wish& wish, LockHandler handler, Line& line, const std::string& name)
+      REQUIRES(mutex_, acquires_mutex);
+  void ready(const AcquirePtr& acquire) REQUIRES(mutex_, acquires_mutex);
+  void rest(const AcquirePtr& acquire) REQUIRES(mutex_, acquires_mutex);
+  void look_at(Instant due, Id id) REQUIRES(mutex_, acquires_mutex);
+  bool still_due(const Due& due) const REQUIRES(mutex_, acquires_mutex);
+  std::optional<Due> next_due() const REQUIRES(mutex_, acquires_mutex);
+  void answer(const AcquirePtr& acquire, Result<Lock> result, Afterwards& afterwards) REQUIRES(mutex_, acquires_mutex);
+  void next_in_line(Acquire& before) REQUIRES(mutex_, acquires_mutex);
+  void seen_held(Acquire& acquire, Instant at) REQUIRES(mutex_, acquires_mutex);
+  Parked unpark(Id id) REQUIRES(mutex_, acquires_mutex);
+  void on_time(Instant now, Afterwards& afterwards) REQUIRES(mutex_, acquires_mutex);
+  void on_stops(Afterwards& afterwards) REQUIRES(mutex_, acquires_mutex);
+  void begin(const AcquirePtr& acquire, OnStop on_stop, LockHandler handler) REQUIRES(mutex_, acquires_mutex);
+  std::vector<AcquirePtr> next_acquires() REQUIRES(mutex_, acquires_mutex);
+  std::vector<Release> next_releases() REQUIRES(mutex_, acquires_mutex);
 
-  void perform(Afterwards afterwards);
+  void perform(Afterwards afterwards) EXCLUDES(mutex_);
   void look_for_itself(const Name& name, Parked parked);
   bool is_own_thread() const noexcept;
   void work();
   void watch_time();
   void ask(std::vector<AcquirePtr> batch);
+  void put_back(std::vector<AcquirePtr> batch);
   void run(void (Async::*part)());
-  void deliver(LockHandler handler, Result<Lock> result) noexcept;
-  void deliver(std::function<void(Released)> handler, Released released) noexcept;
+  void deliver(LockHandler handler, Result<Lock> result) noexcept EXCLUDES(mutex_);
+  void deliver(std::function<void(Released)> handler, Released released) noexcept EXCLUDES(mutex_);
   void release_rest() noexcept;
-  void step(const AcquirePtr& acquire);
+  void step(const AcquirePtr& acquire) EXCLUDES(mutex_);
   void give_back(std::vector<Release> batch);
   News news_of(const AcquirePtr& acquire);
   static Error ended();
@@ -171,22 +174,24 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   const std::shared_ptr<Core> core_;
   const std::shared_ptr<api::Handlers> handlers_;
   const std::size_t most_;
-  mutable std::mutex mutex_;
+  mutable AnnotatedMutex mutex_;
   std::condition_variable work_, time_, ended_;
-  // Guarded by mutex_:
-  Id last_id_ = 0;
-  int running_ = 0;                            // threads
-  bool closed_ = false, ending_ = false;       // everybody is answered; threads are to leave
-  unsigned turn_ = 0;                          // of what waits for a thread
-  std::deque<AcquirePtr> fresh_, ready_;       // not begun; in line, with something to do
-  std::deque<Release> releases_, unfinished_;  // the latter, of rows that are locked, one by one
-  bool finishing_ = false;
-  std::unordered_map<Id, AcquirePtr> acquires_;
-  std::unordered_map<Id, Parked> parked_;
-  std::unordered_map<std::string, Line> lines_;
-  std::vector<Id> stops_;
-  std::vector<Due> dues_;          // a heap, the next one first; of some the time has changed since
-  std::array<Thread, 3> threads_;  // last: they end before what they use
+  Id last_id_ GUARDED_BY(mutex_) = 0;
+  int running_ GUARDED_BY(mutex_) = 0;               // threads
+  bool closed_ GUARDED_BY(mutex_) = false;           // everybody is answered
+  bool ending_ GUARDED_BY(mutex_) = false;           // threads are to leave
+  unsigned turn_ GUARDED_BY(mutex_) = 0;             // of what waits for a thread
+  std::deque<AcquirePtr> fresh_ GUARDED_BY(mutex_);  // not begun
+  std::deque<AcquirePtr> ready_ GUARDED_BY(mutex_);  // in line, with something to do
+  std::deque<Release> releases_ GUARDED_BY(mutex_);
+  std::deque<Release> unfinished_ GUARDED_BY(mutex_);  // of rows that are locked, one by one
+  bool finishing_ GUARDED_BY(mutex_) = false;
+  std::unordered_map<Id, AcquirePtr> acquires_ GUARDED_BY(mutex_);
+  std::unordered_map<Id, Parked> parked_ GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Line> lines_ GUARDED_BY(mutex_);
+  std::vector<Id> stops_ GUARDED_BY(mutex_);
+  std::vector<Due> dues_ GUARDED_BY(mutex_);  // a heap, the next one first; of some the time has changed since
+  std::array<Thread, 3> threads_;             // last: they end before what they use
 };
 
 }  // namespace v0

@@ -20,7 +20,7 @@ std::vector<Engine::Async::Release> Engine::Async::next_releases() {
 }
 
 void Engine::Async::release(std::shared_ptr<Lock::Handle>& held, std::function<void(Released)> handler) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, acquires_mutex);
   if (closed_) throw ended();
   start();
   releases_.push_back({held, std::move(handler)});
@@ -57,7 +57,7 @@ void Engine::Async::give_back(std::vector<Release> batch) {
     if (one.held->released()) deliver(std::move(one.handler), one.held->what_became());
     else rest.push_back(std::move(one));
   }
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, acquires_mutex);
   for (auto& one : rest) (one.locked ? unfinished_ : releases_).push_back(std::move(one));
   if (!rest.empty()) work_.notify_all();
 }
@@ -74,7 +74,7 @@ void Engine::Async::deliver(std::function<void(Released)> handler, Released rele
 void Engine::Async::release_rest() noexcept {
   std::deque<Release> rest;
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_, acquires_mutex);
     rest.swap(releases_);
     for (auto& one : unfinished_) rest.push_back(std::move(one));
     unfinished_.clear();

@@ -37,7 +37,7 @@ void Engine::Async::park(Id id, const Wish& wish, LockHandler handler, Line& lin
   parked_.emplace(id, Parked{id, std::move(handler), line.options, wish.deadline, BootClock::now(), &name});
   // What has left long ago takes no room.
   if (line.order.size() > 2 * line.parked + 16)
-    std::erase_if(line.order, [&](Id one) { return !parked_.contains(one); });
+    std::erase_if(line.order, [&](Id one) REQUIRES(mutex_) { return !parked_.contains(one); });
   try {
     look_at(wish.deadline, id);
     line.order.push_back(id);
@@ -62,7 +62,7 @@ void Engine::Async::look_at(Instant due, Id id) {
   if (due == Instant::max()) return;
   // What was over long before its time takes no room.
   if (dues_.size() > 2 * (parked_.size() + 2 * acquires_.size()) + 64) {
-    std::erase_if(dues_, [&](const Due& one) { return !still_due(one); });
+    std::erase_if(dues_, [&](const Due& one) REQUIRES(mutex_, acquires_mutex) { return !still_due(one); });
     std::ranges::make_heap(dues_, std::greater{});
   }
   const auto before = next_due();
@@ -108,7 +108,7 @@ void Engine::Async::next_in_line(Acquire& before) {
 }
 
 void Engine::Async::watch_time() {
-  std::unique_lock guard(mutex_);
+  UniqueMutexLock guard(mutex_, acquires_mutex);
   while (!ending_) {
     Afterwards afterwards;
     on_stops(afterwards);
@@ -120,8 +120,9 @@ void Engine::Async::watch_time() {
       continue;
     }
     const auto next = next_due();
-    time_.wait_until(guard, countable(next ? next->first : Instant::max()),
-                     [&] { return ending_ || !stops_.empty() || next_due() != next; });
+    time_.wait_until(guard, countable(next ? next->first : Instant::max()), [&]() REQUIRES(mutex_, acquires_mutex) {
+      return ending_ || !stops_.empty() || next_due() != next;
+    });
   }
 }
 
@@ -172,14 +173,14 @@ void Engine::Async::look_for_itself(const Name& name, Parked parked) {
                                                  true, parked.called);
   acquire->work.try_at_last();
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_, acquires_mutex);
     if (!closed_) return begin(acquire, std::move(parked.on_stop), std::move(parked.handler));
   }
   deliver(std::move(parked.handler), ended());
 }
 
 void Engine::Async::count(std::map<std::string, std::size_t, std::less<>>& waiting) const {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, acquires_mutex);
   for (const auto& [name, line] : lines_)
     if (line.parked > 0) waiting[name] += line.parked;
 }

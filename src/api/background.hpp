@@ -1,6 +1,7 @@
 // Works for an object of the public face on a thread of its own, until that ends.
 #pragma once
 
+#include "types/annotated_mutex.hpp"
 #include "types/process.hpp"
 #include "types/thread.hpp"
 
@@ -13,7 +14,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -30,26 +30,26 @@ class Background {
   bool ending() const noexcept { return end_.stop_requested(); }
   // Whether the caller runs on its thread: in a callback.
   bool is_here() const noexcept {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     return thread_ == std::this_thread::get_id();
   }
   // The thread's whole life.
   void run(const std::function<void()>& work) {
     {
-      const std::lock_guard guard(mutex_);
+      const MutexLock guard(mutex_);
       thread_ = std::this_thread::get_id();
     }
     while (!attempt(work)) continue;
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     over_ = true;
     changed_.notify_all();
   }
   void ask_to_end() noexcept { end_.request_stop(); }
   // Unless it is called on the thread itself.
   void await_end() noexcept {
-    std::unique_lock guard(mutex_);
+    UniqueMutexLock guard(mutex_);
     if (thread_ == std::this_thread::get_id()) return;
-    changed_.wait(guard, [&] { return over_; });
+    changed_.wait(guard, [&]() REQUIRES(mutex_) { return over_; });
   }
 
  private:
@@ -61,17 +61,16 @@ class Background {
     } catch (...) {  // the system has nothing to give, not even a random number: never the end of the process
     }
     if (ending()) return true;
-    std::unique_lock guard(mutex_);
+    UniqueMutexLock guard(mutex_);
     changed_.wait_for(guard, std::chrono::milliseconds{100}, [] { return false; });
     return false;
   }
 
   std::stop_source end_{};
-  mutable std::mutex mutex_{};
+  mutable AnnotatedMutex mutex_{};
   std::condition_variable changed_{};
-  // Guarded by mutex_:
-  std::thread::id thread_{};
-  bool over_ = false;
+  std::thread::id thread_ GUARDED_BY(mutex_){};
+  bool over_ GUARDED_BY(mutex_) = false;
 };
 
 // What the program's callbacks throw is told to one of them, and ends here. The name of whose they are is for people.

@@ -21,7 +21,7 @@ void Calls::end(Instant deadline) noexcept {
   if (!planted("end_stops_nobody")) end_.request_stop();
   int own = 0;
   for (const auto* call = innermost; call != nullptr; call = call->outer_) own += call->calls_.get() == this ? 1 : 0;
-  std::unique_lock guard(mutex_);
+  UniqueMutexLock guard(mutex_);
   while (!left_.wait_until(guard, countable(deadline), [&] { return count_.load() <= own; }))
     if (BootClock::now() >= deadline) return;
 }
@@ -29,7 +29,7 @@ void Calls::end(Instant deadline) noexcept {
 void Calls::leave() noexcept {
   count_.fetch_sub(1);
   if (!ending_.load()) return;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   left_.notify_all();
 }
 

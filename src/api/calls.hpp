@@ -1,12 +1,12 @@
 // The calls under way through one engine: what they use lives as long as they do, and they end when the engine does.
 #pragma once
 
+#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 
 #include <atomic>
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 
@@ -29,7 +29,8 @@ class Calls {
   std::stop_source end_{};
   std::atomic<bool> ending_{false};  // in one order with count_: who leaves sees it, or the end sees that it has left
   std::atomic<int> count_{0};
-  std::mutex mutex_{};  // held by nobody for long: it guards no state, but the moment between a look at it and the wait
+  AnnotatedMutex
+      mutex_{};  // held by nobody for long: it guards no state, but the moment between a look at it and the wait
   std::condition_variable left_{};
 };
 
@@ -54,8 +55,8 @@ class Call {
     void operator()() const noexcept { source->request_stop(); }
   };
   struct Either {
-    std::stop_source source{};
-    std::optional<std::stop_callback<Stop>> caller{}, end{};
+    std::stop_source source;
+    std::optional<std::stop_callback<Stop>> caller, end;
   };
 
   const std::shared_ptr<Calls> calls_;

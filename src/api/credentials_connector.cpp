@@ -53,7 +53,7 @@ CredentialsConnector::~CredentialsConnector() {
 
 // One for all who ask while it runs, so that one that hangs takes no more than one thread.
 std::shared_ptr<CredentialsConnector::Call> CredentialsConnector::call() const {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   if (call_ && !call_->over() && !planted("credentials_asked_by_each")) return call_;
   try {
     call_ = Call::start([ask = ask_]() -> Told {

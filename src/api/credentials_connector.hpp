@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/dialect.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/background_call.hpp"
 #include "types/process.hpp"
 
@@ -10,7 +11,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -53,8 +53,8 @@ class CredentialsConnector final : public dialects::Connector {
   const std::shared_ptr<const AskCredentials> ask_;
   const Duration patience_;
   const ForkGuard fork_guard_;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<Call> call_;  // the last one; guarded by mutex_
+  mutable AnnotatedMutex mutex_;
+  mutable std::shared_ptr<Call> call_ GUARDED_BY(mutex_);  // the last one
 };
 
 }  // namespace dlock::api

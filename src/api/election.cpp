@@ -94,22 +94,21 @@ struct Election::State {
   const ElectionOptions options;
   const api::Callbacks callbacks;
   api::Background background{};
-  mutable std::mutex mutex{};
+  mutable AnnotatedMutex mutex{};
   std::condition_variable changed{};
-  // Guarded by mutex:
-  std::shared_ptr<Term::State> term{};    // from its grant until its lock is released
-  bool ending = false, resigned = false;  // of that term
-  Engine engine;                          // ends before what its calls use
+  std::shared_ptr<Term::State> term GUARDED_BY(mutex){};  // from its grant until its lock is released
+  bool ending GUARDED_BY(mutex) = false, resigned GUARDED_BY(mutex) = false;  // of that term
+  Engine engine;                                                              // ends before what its calls use
 
   std::shared_ptr<Term::State> current() const {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     return term;
   }
 
   // The thread is woken first: what the program has registered on the stop token may block.
   void end(const std::shared_ptr<Term::State>& which, bool by_resigning) noexcept {
     {
-      const std::lock_guard guard(mutex);
+      const MutexLock guard(mutex);
       if (term != which || ending) return;
       ending = true;
       resigned = by_resigning;
@@ -124,8 +123,8 @@ struct Election::State {
     if (!which || Telling::is_of(this)) return;
     end(which, true);
     if (background.is_here()) return;
-    std::unique_lock guard(mutex);
-    changed.wait(guard, [&] { return term != which; });
+    UniqueMutexLock guard(mutex);
+    changed.wait(guard, [&]() REQUIRES(mutex) { return term != which; });
   }
 
   void stop() noexcept {
@@ -143,7 +142,7 @@ struct Election::State {
 
   // False: it was stopped meanwhile.
   bool begin(const std::shared_ptr<Term::State>& next) {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     if (background.ending()) return false;
     term = next;
     ending = resigned = false;
@@ -154,7 +153,7 @@ struct Election::State {
   bool finish(const std::shared_ptr<Term::State>& served) noexcept {
     const bool steps_back = served->lock.loss() == Loss::max_hold;
     release(*served);
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     term.reset();
     changed.notify_all();
     return resigned || steps_back;
@@ -177,8 +176,8 @@ struct Election::State {
     });
     if (!callbacks.run("on_elected", [&] { tell_elected(Term(next)); })) end(next, true);
     {
-      std::unique_lock guard(mutex);
-      changed.wait(guard, [&] { return ending; });
+      UniqueMutexLock guard(mutex);
+      changed.wait(guard, [&]() REQUIRES(mutex) { return ending; });
     }
     next->over.request_stop();  // whoever ends the term may not have come to it yet
     if (planted("election_releases_first")) release(*next);

@@ -31,8 +31,7 @@ Instant deadline_of(Duration wait) {
 std::vector<Name> checked(std::vector<std::string> names) {
   if (names.empty()) throw Error(Fault::misuse, "there is no name among the names to be locked");
   std::ranges::sort(names);
-  const auto twice = std::ranges::unique(names);
-  names.erase(twice.begin(), twice.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return {names.begin(), names.end()};
 }
 

@@ -9,7 +9,7 @@
 namespace dlock::api {
 
 void Handlers::start() {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   if (executor_ || thread_.started()) return;
   thread_.start([self = shared_from_this()] { self->run(); });
   running_ = true;
@@ -19,7 +19,7 @@ void Handlers::post(std::function<void()> handler) noexcept {
   try {
     if (executor_) return executor_(std::move(handler));
     {
-      const std::lock_guard guard(mutex_);
+      const MutexLock guard(mutex_);
       if (!ending_ || running_) {
         posted_.push_back(std::move(handler));
         changed_.notify_all();
@@ -33,20 +33,20 @@ void Handlers::post(std::function<void()> handler) noexcept {
 
 void Handlers::end(Instant until) noexcept {
   {
-    std::unique_lock guard(mutex_);
+    UniqueMutexLock guard(mutex_);
     ending_ = true;
     changed_.notify_all();
     if (!thread_.started()) return;
-    if (!thread_.is_this()) changed_.wait_until(guard, countable(until), [&] { return !running_; });
+    if (!thread_.is_this()) changed_.wait_until(guard, countable(until), [&]() REQUIRES(mutex_) { return !running_; });
     if (running_) thread_.let_be();
   }
   thread_.finish();
 }
 
 void Handlers::run() {
-  std::unique_lock guard(mutex_);
+  UniqueMutexLock guard(mutex_);
   for (;;) {
-    changed_.wait(guard, [&] { return ending_ || !posted_.empty(); });
+    changed_.wait(guard, [&]() REQUIRES(mutex_) { return ending_ || !posted_.empty(); });
     if (posted_.empty()) break;
     auto handler = std::move(posted_.front());
     posted_.pop_front();

@@ -1,6 +1,7 @@
 // Where the handlers of asynchronous calls run.
 #pragma once
 
+#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 #include "types/thread.hpp"
 
@@ -8,7 +9,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 namespace dlock::api {
@@ -40,12 +40,11 @@ class Handlers : public std::enable_shared_from_this<Handlers> {
   void run();
 
   const Executor executor_;
-  std::mutex mutex_;
+  AnnotatedMutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_:
-  std::deque<std::function<void()>> posted_;
-  bool ending_ = false, running_ = false;
-  Thread thread_;
+  std::deque<std::function<void()>> posted_ GUARDED_BY(mutex_);
+  bool ending_ GUARDED_BY(mutex_) = false, running_ GUARDED_BY(mutex_) = false;
+  Thread thread_;  // touched with the mutex held, but by who waits for its end
 };
 
 }  // namespace dlock::api

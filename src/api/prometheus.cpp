@@ -63,7 +63,8 @@ class Exposition {
   }
   void histogram(std::string_view name, std::string_view help, Histogram Stats::*values) {
     head(name, "histogram", help);
-    for (const auto& [label, stats] : engines_) {
+    for (const auto& [of, stats] : engines_) {
+      const auto& label = of;
       const Histogram& histogram = stats->*values;
       std::uint64_t so_far = 0;
       const auto bucket = [&](std::size_t i, std::string_view bound) {

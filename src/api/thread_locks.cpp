@@ -51,7 +51,7 @@ void ThreadLocks::check_here() const {
 
 bool ThreadLocks::keep(std::optional<Lock> lock) {
   if (!lock) return false;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   holders_[engine::this_thread_id()].emplace_back(std::move(lock->grant_));  // it stays this thread's
   return true;
 }
@@ -74,7 +74,7 @@ bool ThreadLocks::try_lock_for(SaturatingDuration wait) {
 void ThreadLocks::unlock() noexcept {
   if (forked()) return;
   std::list<Lock> last;  // released without the mutex
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   const auto found = holders_.find(engine::this_thread_id());
   if (found == holders_.end()) return;
   last.splice(last.end(), found->second, std::prev(found->second.end()));
@@ -83,7 +83,7 @@ void ThreadLocks::unlock() noexcept {
 
 Lock& ThreadLocks::held() {
   check_here();
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   const auto found = holders_.find(engine::this_thread_id());
   if (found == holders_.end())
     throw Error(Fault::misuse, fmt::format("the {} {} is not held by this thread", kind_, in_quotes(name_)));

@@ -1,6 +1,7 @@
 // What threads have locked of one name in one mode, and how often: the inside of what the standard's guards take.
 #pragma once
 
+#include "types/annotated_mutex.hpp"
 #include "types/process.hpp"
 
 #include <dlock/engine.hpp>
@@ -10,7 +11,6 @@
 #include <cstdint>
 #include <list>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,10 +44,10 @@ class ThreadLocks {
   const std::string name_;
   const LockOptions options_;
   const ForkGuard fork_guard_{};
-  std::mutex mutex_{};
-  // Guarded by mutex_; each list is touched by its own thread alone. In an exclusive mode more than one thread has one only
-  // if a lease was lost. By engine::ThreadId.
-  std::map<std::uint64_t, std::list<Lock>> holders_{};
+  AnnotatedMutex mutex_{};
+  // Each list is touched by its own thread alone. In an exclusive mode more than one thread has one only if a lease was
+  // lost. By engine::ThreadId.
+  std::map<std::uint64_t, std::list<Lock>> holders_ GUARDED_BY(mutex_){};
   Engine engine_;  // ends before what its calls use
 };
 

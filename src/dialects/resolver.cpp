@@ -59,7 +59,7 @@ bool is_address(const std::string& host) noexcept {
 
 // One for all who ask for the same host at the same time, so that one that hangs takes no more than one thread.
 std::shared_ptr<Resolver::Lookup> Resolver::lookup(const std::string& host) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   std::erase_if(lookups_, [](const auto& entry) { return entry.second->over(); });
   auto& known = lookups_[host];
   if (known) return known;

@@ -1,12 +1,12 @@
 // Finds the addresses of a host on a thread of its own, so that a name service that hangs holds nobody up.
 #pragma once
 
+#include "types/annotated_mutex.hpp"
 #include "types/background_call.hpp"
 #include "types/clock.hpp"
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -36,8 +36,8 @@ class Resolver {
   static Found look_up(const std::string& host);
   std::shared_ptr<Lookup> lookup(const std::string& host);
 
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Lookup>> lookups_;  // guarded by mutex_: those under way
+  AnnotatedMutex mutex_;
+  std::map<std::string, std::shared_ptr<Lookup>> lookups_ GUARDED_BY(mutex_);  // those under way
 };
 
 }  // namespace dlock::dialects

@@ -2,8 +2,8 @@
 #include "engine/context.hpp"
 
 #include "engine/session_id.hpp"
+#include "types/annotated_mutex.hpp"
 
-#include <mutex>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -26,7 +26,7 @@ class Weaknesses {
  public:
   // What is new in it is told.
   void tell(EventQueue& events, const std::vector<std::string>& found) {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     for (const auto& weakness : found)
       if (std::find(told_.begin(), told_.end(), weakness) == told_.end())
         events.emit(Event::Kind::weak_durability, {}, {}, {}, weakness);
@@ -34,8 +34,8 @@ class Weaknesses {
   }
 
  private:
-  std::mutex mutex_;
-  std::vector<std::string> told_;  // guarded by mutex_
+  AnnotatedMutex mutex_;
+  std::vector<std::string> told_ GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
 // What is told, to all who observe.
 #include "engine/event_queue.hpp"
 
+#include "types/annotated_mutex.hpp"
 #include "types/failure.hpp"
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -21,21 +21,20 @@ constexpr Duration until_again = std::chrono::milliseconds{100};
 
 // Outlives the queue where a subscription does. The mutex is taken before an observer's, and never while one is called.
 struct EventQueue::State {
-  std::mutex mutex;
-  // Guarded by mutex:
-  std::vector<std::shared_ptr<Observer>> observers;
-  std::function<void()> on_delay;
-  Instant ends_by = Instant::max();
+  AnnotatedMutex mutex;
+  std::vector<std::shared_ptr<Observer>> observers GUARDED_BY(mutex);
+  std::function<void()> on_delay GUARDED_BY(mutex);
+  Instant ends_by GUARDED_BY(mutex) = Instant::max();
 
   std::atomic<std::size_t> observing{0};  // how many observers there are
 
   void add(std::shared_ptr<Observer> observer) {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     observers.push_back(std::move(observer));
     observing.store(observers.size());
   }
   void take(const std::shared_ptr<Observer>& observer) noexcept {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     std::erase(observers, observer);
     observing.store(observers.size());
   }
@@ -50,7 +49,7 @@ EventQueue::~EventQueue() {
   auto until = later(BootClock::now(), farewell_);
   std::vector<std::shared_ptr<Observer>> observers;
   {
-    const std::lock_guard guard(state_->mutex);
+    const MutexLock guard(state_->mutex);
     until = std::min(until, std::max(state_->ends_by, later(BootClock::now(), shortest_farewell)));
     observers.swap(state_->observers);
   }
@@ -61,7 +60,7 @@ EventQueue::~EventQueue() {
 }
 
 void EventQueue::close(Instant until) noexcept {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   state_->ends_by = std::min(state_->ends_by, until);
 }
 
@@ -125,7 +124,7 @@ void EventQueue::queue(const News& news) noexcept {
   bool delayed = false;
   std::function<void()> call;
   try {
-    const std::lock_guard guard(state_->mutex);
+    const MutexLock guard(state_->mutex);
     for (const auto& observer : state_->observers) {
       const auto pushed = observer->push(news);
       if (pushed.dropped) counters_.events_dropped.add();
@@ -140,13 +139,13 @@ void EventQueue::queue(const News& news) noexcept {
 void EventQueue::on_delay(std::function<void()> call) {
   losses_.on_delay(call);
   hints_.on_delay(call);
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   state_->on_delay = std::move(call);
 }
 
 Instant EventQueue::look_after() noexcept {
   const auto next = std::min(losses_.look_after(), hints_.look_after());
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   bool delayed = false;
   for (const auto& observer : state_->observers) delayed = !observer->look_after() || delayed;
   return delayed ? std::min(next, later(BootClock::now(), until_again)) : next;

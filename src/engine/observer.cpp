@@ -1,11 +1,12 @@
 // The queue between the engine and one observer.
 #include "engine/observer.hpp"
 
+#include "types/annotated_mutex.hpp"
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -21,15 +22,14 @@ bool is_transient(const News& news) { return news.kind != Event::Kind::lost && n
 struct Observer::State {
   explicit State(std::function<void(const Event&)> the_callback) : callback(std::move(the_callback)) {}
   std::function<void(const Event&)> callback;  // whoever calls it, or destroys it, is the only one
-  std::mutex mutex;
+  AnnotatedMutex mutex;
   std::condition_variable changed, ended, returned;
-  // Guarded by mutex:
-  std::deque<News> waiting;
-  bool closing = false, removed = false, over = false;
-  bool orphaned = false;      // removed from within its call: its thread destroys it
-  std::thread::id calling{};  // the thread that is in the callback; none: nobody is
+  std::deque<News> waiting GUARDED_BY(mutex);
+  bool closing GUARDED_BY(mutex) = false, removed GUARDED_BY(mutex) = false, over GUARDED_BY(mutex) = false;
+  bool orphaned GUARDED_BY(mutex) = false;      // removed from within its call: its thread destroys it
+  std::thread::id calling GUARDED_BY(mutex){};  // the thread that is in the callback; none: nobody is
 
-  bool called_from_here() const noexcept { return calling == std::this_thread::get_id(); }
+  bool called_from_here() const noexcept REQUIRES(mutex) { return calling == std::this_thread::get_id(); }
 
   void deliver(const News& news) const noexcept {
     try {
@@ -39,9 +39,9 @@ struct Observer::State {
   }
 
   void run() {
-    std::unique_lock guard(mutex);
+    UniqueMutexLock guard(mutex);
     for (;;) {
-      changed.wait(guard, [&] { return closing || removed || !waiting.empty(); });
+      changed.wait(guard, [&]() REQUIRES(mutex) { return closing || removed || !waiting.empty(); });
       if (waiting.empty()) break;
       {
         const News news = std::move(waiting.front());
@@ -67,9 +67,18 @@ Observer::Observer(std::function<void(const Event&)> callback) : state_(std::mak
 
 Observer::~Observer() = default;
 
+// False: the system has no thread to give.
+bool Observer::ensure_running() noexcept REQUIRES(state_->mutex) {
+  if (thread_.started() || state_->over) return true;
+  try {
+    thread_.start([state = state_] { state->run(); });
+  } catch (const std::exception&) { return false; }
+  return true;
+}
+
 Observer::Pushed Observer::push(const News& news) noexcept {
   try {
-    const std::lock_guard guard(state_->mutex);
+    const MutexLock guard(state_->mutex);
     if (state_->closing || state_->removed) return {};
     Pushed pushed;
     auto& waiting = state_->waiting;
@@ -85,23 +94,14 @@ Observer::Pushed Observer::push(const News& news) noexcept {
   } catch (const std::exception&) { return {.dropped = true}; }
 }
 
-// Called with the state's mutex held. False: the system has no thread to give.
-bool Observer::ensure_running() noexcept {
-  if (thread_.started() || state_->over) return true;
-  try {
-    thread_.start([state = state_] { state->run(); });
-  } catch (const std::exception&) { return false; }
-  return true;
-}
-
 bool Observer::look_after() noexcept {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   return state_->waiting.empty() || state_->closing || ensure_running();
 }
 
 bool Observer::remove() noexcept {
   std::function<void(const Event&)> last;  // destroyed after the mutex is free
-  std::unique_lock guard(state_->mutex);
+  UniqueMutexLock guard(state_->mutex);
   state_->removed = true;
   state_->waiting.clear();
   state_->changed.notify_all();
@@ -109,23 +109,23 @@ bool Observer::remove() noexcept {
     state_->orphaned = true;
     return false;
   }
-  state_->returned.wait(guard, [&] { return state_->calling == std::thread::id{}; });
+  state_->returned.wait(guard, [&]() REQUIRES(state_->mutex) { return state_->calling == std::thread::id{}; });
   if (!state_->orphaned) last.swap(state_->callback);
   guard.unlock();
   return true;
 }
 
 void Observer::close() noexcept {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   state_->closing = true;
   state_->changed.notify_all();
 }
 
 void Observer::end(Instant until) noexcept {
-  std::unique_lock guard(state_->mutex);
+  UniqueMutexLock guard(state_->mutex);
   if (state_->called_from_here()) state_->waiting.clear();  // nobody is told anything when the engine has ended
   if (!thread_.started() || state_->called_from_here()) return;
-  if (state_->ended.wait_until(guard, until, [&] { return state_->over; })) return;
+  if (state_->ended.wait_until(guard, until, [&]() REQUIRES(state_->mutex) { return state_->over; })) return;
   state_->waiting.clear();
   thread_.let_be();
 }

@@ -52,7 +52,7 @@ class Observer {
   struct State;
   bool ensure_running() noexcept;
   const std::shared_ptr<State> state_;
-  Thread thread_;  // guarded by the state's mutex
+  Thread thread_;  // touched with the state's mutex held
 };
 
 }  // namespace dlock::engine

@@ -8,6 +8,7 @@
 #include "engine/pause.hpp"
 #include "store/reaper_table.hpp"
 #include "store/waiter_table.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/mutant.hpp"
 #include "types/owner.hpp"
 
@@ -15,8 +16,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace dlock::engine {
@@ -52,12 +53,11 @@ struct Reaper::State {
   const std::string id = random_identity();
   std::stop_source closing;
   std::atomic<Instant> ends_by{Instant::max()};  // once it is closing
-  std::mutex working;
-  // Guarded by working:
-  Instant turn_begun{};
-  std::optional<Seen> seen;                // a floor that has not been there for the grace yet
-  std::optional<Token> safe;               // one that has: below it rows may go
-  std::vector<store::Abandoned> doubtful;  // perhaps settled by this reaper: nobody answered
+  AnnotatedMutex working;
+  Instant turn_begun GUARDED_BY(working){};
+  std::optional<Seen> seen GUARDED_BY(working);                // a floor that has not been there for the grace yet
+  std::optional<Token> safe GUARDED_BY(working);               // one that has: below it rows may go
+  std::vector<store::Abandoned> doubtful GUARDED_BY(working);  // perhaps settled by this reaper: nobody answered
 
   // Asks until there is an answer, request_timeout is over, or asking again is useless.
   template <class Call>
@@ -79,7 +79,7 @@ struct Reaper::State {
 
   // ---- Turns
 
-  bool begin_turn(Duration pause, const std::stop_token& stop) {
+  bool begin_turn(Duration pause, const std::stop_token& stop) REQUIRES(working) {
     const auto now = BootClock::now();
     if (!ask(stop, [&](Deadline until) { return reaping.begin_reaping(id, options.label, turn, pause, until); }))
       return false;
@@ -88,7 +88,7 @@ struct Reaper::State {
   }
 
   // Between batches. False: the turn was so long ago that another reaper has it now.
-  bool still_my_turn(const std::stop_token& stop) {
+  bool still_my_turn(const std::stop_token& stop) REQUIRES(working) {
     return BootClock::now() - turn_begun < turn / 3 || begin_turn({}, stop);
   }
 
@@ -102,7 +102,7 @@ struct Reaper::State {
 
   // False: it is another reaper's turn, or nobody's yet.
   template <class Work>
-  bool in_turn(Duration pause, const std::stop_token& stop, Work work) {
+  bool in_turn(Duration pause, const std::stop_token& stop, Work work) REQUIRES(working) {
     if (!begin_turn(pause, stop)) return false;
     try {
       work();
@@ -114,24 +114,22 @@ struct Reaper::State {
     return true;
   }
 
-  void saw(Token floor) {
+  void saw(Token floor) REQUIRES(working) {
     if (!seen) seen = Seen{floor, BootClock::now()};
   }
 
   // What was seen of the floor is worth nothing once it is found lower: a restore, or a failover, has forgotten that it
   // was raised, and who reads it now may begin below. Removing reads it again by itself.
-  Token look_at_floor(const std::stop_token& stop) {
+  Token look_at_floor(const std::stop_token& stop) REQUIRES(working) {
     const auto floor = ask(stop, [&](Deadline until) { return table->floor(until); });
     if (seen && floor < seen->floor) seen.reset();
     if (safe && floor < *safe) safe.reset();
     return floor;
   }
 
-  std::optional<Token> below() {
-    if (seen && BootClock::now() - seen->when >= (planted("no_grace") ? Duration{} : options.grace)) {
-      safe = seen->floor;
-      seen.reset();
-    }
+  std::optional<Token> below() REQUIRES(working) {
+    if (seen && BootClock::now() - seen->when >= (planted("no_grace") ? Duration{} : options.grace))
+      safe = std::exchange(seen, std::nullopt)->floor;
     return safe;
   }
 
@@ -143,7 +141,7 @@ struct Reaper::State {
   }
 
   // At most `limit` of the rows of history that are too many, if a number is set.
-  std::size_t trim_history(std::size_t limit, std::size_t batch, const std::stop_token& stop) {
+  std::size_t trim_history(std::size_t limit, std::size_t batch, const std::stop_token& stop) REQUIRES(working) {
     std::size_t removed = 0;
     for (bool more = options.history > 0; more && removed < limit;) {
       const auto begun = BootClock::now();
@@ -154,7 +152,7 @@ struct Reaper::State {
     return removed;
   }
 
-  Token raise_floor(const std::stop_token& stop) {
+  Token raise_floor(const std::stop_token& stop) REQUIRES(working) {
     const auto floor = ask(stop, [&](Deadline until) { return reaping.raise_floor(options.retention, until); });
     saw(floor);
     return floor;
@@ -183,9 +181,10 @@ struct Reaper::State {
   }
 
   std::size_t remove(const Scope& scope, Token floor, std::size_t limit, std::size_t batch, const std::stop_token& stop,
-                     const Progress& progress, std::size_t total) {
+                     const Progress& progress, std::size_t total) REQUIRES(working) {
     std::size_t removed = 0;
     each_idle(scope, floor, std::min(batch, reaping.removed_at_once()), stop, [&](std::vector<store::Idle>& rows) {
+      working.is_held();
       if (rows.size() > limit - removed) rows.resize(limit - removed);
       // After an answer that was lost the rows are not there any more, and are not counted.
       removed += ask(stop, [&](Deadline until) { return reaping.remove_idle(rows, until); });
@@ -214,17 +213,14 @@ struct Reaper::State {
     return false;
   }
 
-  std::size_t resolve_doubts(const std::stop_token& stop) {
+  std::size_t resolve_doubts(const std::stop_token& stop) REQUIRES(working) {
     std::size_t settled = 0;
-    while (!doubtful.empty()) {
-      settled += resolve(doubtful.back(), stop) ? 1U : 0U;
-      doubtful.pop_back();
-    }
+    for (; !doubtful.empty(); doubtful.pop_back()) settled += resolve(doubtful.back(), stop) ? 1U : 0U;
     return settled;
   }
 
   // Reports it if it was this reaper that settled it: whoever moves the token on has settled it, and nobody else.
-  bool settle(const store::Abandoned& lease, const std::stop_token& stop) {
+  bool settle(const store::Abandoned& lease, const std::stop_token& stop) REQUIRES(working) {
     bool in_doubt = false;
     try {
       const bool settled = ask(stop, [&](Deadline until) {
@@ -247,11 +243,12 @@ struct Reaper::State {
   }
 
   std::size_t settle(const Scope& scope, std::size_t limit, std::size_t batch, const std::stop_token& stop,
-                     const Progress& progress) {
+                     const Progress& progress) REQUIRES(working) {
     std::size_t settled = resolve_doubts(stop);
     each_batch(
         scope, batch, stop, [&](const store::Some& some, Deadline until) { return reaping.abandoned(some, until); },
         [&](const std::vector<store::Abandoned>& leases) {
+          working.is_held();
           for (const auto& lease : leases) {
             if (settled >= limit || stop.stop_requested() || !still_my_turn(stop)) return false;
             settled += settle(lease, stop) ? 1U : 0U;
@@ -267,9 +264,9 @@ struct Reaper::State {
   // One in the interval for all engines: whoever comes first says that none is needed for most of it. The others only
   // look at the floor, so that each can go on where another has stopped.
   void automatic_round(const std::stop_token& stop) {
-    const std::lock_guard guard(working);
+    const MutexLock guard(working);
     const Scope everything("*");
-    const bool mine = in_turn(options.every / 4 * 3, stop, [&] {
+    const bool mine = in_turn(options.every / 4 * 3, stop, [&]() REQUIRES(working) {
       look_at_floor(stop);
       settle(everything, Reaping::all, batch_of_rows, stop, {});
       if (const auto floor = below()) remove(everything, *floor, Reaping::all, batch_of_rows, stop, {}, 0);
@@ -303,7 +300,7 @@ struct Reaper::State {
   // Nobody will look them up any more.
   void give_up_doubts() noexcept {
     try {
-      const std::lock_guard guard(working);
+      const MutexLock guard(working);
       for (const auto& lease : doubtful) report(lease, unclear);
       doubtful.clear();
     } catch (const std::exception&) {  // there is no memory to tell it
@@ -328,12 +325,13 @@ Reaper::~Reaper() {
 
 Engine::Reaped Reaper::round(std::size_t batch) {
   auto& state = *state_;
-  const std::unique_lock guard(state.working, std::try_to_lock);
-  if (!guard) return {0, 0, true, 0};
+  if (!state.working.try_lock()) return {0, 0, true, 0};
+  const MutexLock guard(state.working, std::adopt_lock);
   const auto stop = state.closing.get_token();
   const Scope everything("*");
   Engine::Reaped reaped;
   reaped.elsewhere = !state.in_turn({}, stop, [&] {
+    state.working.is_held();
     state.look_at_floor(stop);
     reaped.abandoned = state.settle(everything, batch, batch, stop, {});
     if (const auto floor = state.below()) reaped.removed = state.remove(everything, *floor, batch, batch, stop, {}, 0);
@@ -371,7 +369,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
   const auto when_possible = [&](auto work) {
     for (;;) {
       {
-        const std::lock_guard guard(state.working);
+        const MutexLock guard(state.working);
         if (state.in_turn({}, stop, work)) return true;
       }
       if (progress) progress({ReapProgress::Phase::turn, 0, 0, {}});
@@ -380,6 +378,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
   };
   Token floor{};
   const bool begun = when_possible([&] {
+    state.working.is_held();
     reaped.abandoned = state.settle(scope, reaping.limit, batch_of_rows, stop, progress);
     reaped.history = state.trim_history(Reaping::all, batch_of_rows, stop);
     count();
@@ -391,8 +390,10 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
     if (progress) progress({ReapProgress::Phase::grace, 0, candidates, std::chrono::ceil<Duration>(over - now)});
     if (pause_until(std::min(over, later(now, progress_step)), stop)) return reaped;
   }
-  when_possible(
-      [&] { reaped.removed = state.remove(scope, floor, reaping.limit, batch_of_rows, stop, progress, candidates); });
+  when_possible([&] {
+    state.working.is_held();
+    reaped.removed = state.remove(scope, floor, reaping.limit, batch_of_rows, stop, progress, candidates);
+  });
   return reaped;
 }
 

@@ -28,7 +28,7 @@ void JobRef::take() const noexcept {
 
 void ThreadJob::add(Stray stray) noexcept {
   try {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     if (closed_) return;
     if (list_.size() >= limit_) {
       std::erase_if(list_, over);
@@ -42,14 +42,14 @@ void ThreadJob::add(Stray stray) noexcept {
 
 void ThreadJob::close() noexcept {
   std::vector<Stray> last;  // goes after the mutex is free
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   closed_ = true;
   last.swap(list_);
   strays_.store(0, std::memory_order_release);
 }
 
 std::vector<Stray> ThreadJob::take_strays() {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   strays_.store(0, std::memory_order_release);
   auto taken = std::exchange(list_, {});
   std::erase_if(taken, over);
@@ -57,7 +57,7 @@ std::vector<Stray> ThreadJob::take_strays() {
 }
 
 void ThreadJob::remember(const std::shared_ptr<Context>& context) noexcept {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   const auto is_known = [&](const auto& known) { return !known.owner_before(context) && !context.owner_before(known); };
   if (std::ranges::any_of(contexts_, is_known)) return;
   try {
@@ -68,7 +68,7 @@ void ThreadJob::remember(const std::shared_ptr<Context>& context) noexcept {
 }
 
 std::vector<std::weak_ptr<Context>> ThreadJob::contexts() {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   return contexts_;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "engine/job_ref.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/digest.hpp"
 #include "types/owner.hpp"
 #include "types/process.hpp"
@@ -14,7 +15,6 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
@@ -68,11 +68,11 @@ struct ThreadJob {
   std::vector<std::weak_ptr<Context>> contexts();
 
  private:
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<Context>> contexts_;  // guarded by mutex_
-  std::vector<Stray> list_;                       // likewise
-  bool closed_ = false;                           // likewise
-  std::size_t limit_ = 16;  // likewise: when it is that long, those that are over are taken out of it
+  AnnotatedMutex mutex_;
+  std::vector<std::weak_ptr<Context>> contexts_ GUARDED_BY(mutex_);
+  std::vector<Stray> list_ GUARDED_BY(mutex_);
+  bool closed_ GUARDED_BY(mutex_) = false;
+  std::size_t limit_ GUARDED_BY(mutex_) = 16;  // when it is that long, those that are over are taken out of it
   std::atomic<std::size_t> strays_{0};
 };
 

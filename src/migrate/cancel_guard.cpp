@@ -27,7 +27,7 @@ CancelGuard::CancelGuard(dialects::Canceller* canceller, const std::stop_token& 
 CancelGuard::~CancelGuard() {
   callback_.reset();
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     over_ = true;
   }
   changed_.notify_all();
@@ -35,7 +35,7 @@ CancelGuard::~CancelGuard() {
 }
 
 void CancelGuard::cut() {
-  std::unique_lock guard(mutex_);
+  UniqueMutexLock guard(mutex_);
   while (!over_) {
     guard.unlock();
     try {
@@ -43,7 +43,7 @@ void CancelGuard::cut() {
     } catch (const Failure&) {  // then the next try may reach the database
     }
     guard.lock();
-    changed_.wait_for(guard, between_tries, [this] { return over_; });
+    changed_.wait_for(guard, between_tries, [this]() REQUIRES(mutex_) { return over_; });
   }
 }
 

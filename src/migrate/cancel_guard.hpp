@@ -2,11 +2,11 @@
 #pragma once
 
 #include "dialects/canceller.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/thread.hpp"
 
 #include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 
@@ -26,9 +26,9 @@ class CancelGuard {
   void cut();
 
   dialects::Canceller* const canceller_;
-  std::mutex mutex_;
+  AnnotatedMutex mutex_;
   std::condition_variable changed_;
-  bool over_ = false;  // guarded by mutex_
+  bool over_ GUARDED_BY(mutex_) = false;
   Thread thread_;
   std::optional<std::stop_callback<std::function<void()>>> callback_;
 };

@@ -37,7 +37,7 @@ std::vector<Table> tables_in(const Answer& answer) {
   for (std::size_t row = 0; row < answer.rows(); ++row) {
     if (tables.empty() || tables.back().name != answer.text(row, 0))
       tables.push_back({answer.text(row, 0), answer.text(row, 1), {}});
-    if (const auto name = answer.text(row, 2); !name.empty())
+    if (const auto& name = answer.text(row, 2); !name.empty())
       tables.back().columns.push_back(
           {name, answer.text(row, 3), answer.integer(row, 4) != 0, answer.integer(row, 5) != 0});
   }
@@ -119,8 +119,8 @@ Change TableGuard::bring(bool made) {
     open();
     check_table(made);
     const auto script = statements_->script(made);
-    const Change already{
-        false, fmt::format("{} {}", statements_->shown(), made ? "is guarded already" : "has no guard"), script};
+    Change already{false, fmt::format("{} {}", statements_->shown(), made ? "is guarded already" : "has no guard"),
+                   script};
     if (settled(made)) return already;
     if (options_.dry_run) return {true, {}, script};
     replacing = replacing || (made && state_ == State::different);

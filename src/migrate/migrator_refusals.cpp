@@ -2,13 +2,13 @@
 #include "migrate/cancel_guard.hpp"
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
+#include "types/annotated_mutex.hpp"
 
 #include <dlock/error.hpp>
 
 #include <fmt/format.h>
 
 #include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <utility>
@@ -201,9 +201,9 @@ void TableMigrator::stop_point() const {
 void TableMigrator::pause(Duration longest) const {
   thread_local std::minstd_rand random{std::random_device{}()};
   const Duration length{std::uniform_int_distribution<Duration::rep>{longest.count() / 4, longest.count()}(random)};
-  std::mutex mutex;
+  AnnotatedMutex mutex;
   std::condition_variable_any never;
-  std::unique_lock guard(mutex);
+  UniqueMutexLock guard(mutex);
   never.wait_for(guard, options_.stop, length, [] { return false; });
 }
 

@@ -89,8 +89,8 @@ Change LockRecording::bring(bool made) {
     open();
     const auto table = shown(statements_->names());
     const auto script = statements_->script(made);
-    const Change already{
-        false, fmt::format("the table {} {}", table, made ? "has its history already" : "has no history"), script};
+    Change already{false, fmt::format("the table {} {}", table, made ? "has its history already" : "has no history"),
+                   script};
     if (made) check_lock_table();
     if (settled(made)) return already;
     if (options_.dry_run) return {true, {}, script};

@@ -1,10 +1,11 @@
 // How long what changes triggers may take, and how it is given up.
 #include "migrate/trigger_change.hpp"
 
+#include "types/annotated_mutex.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <utility>
 
 namespace dlock::migrate {
@@ -40,9 +41,9 @@ void TriggerChange::give_back(const std::string& sql) noexcept {
 }
 
 void TriggerChange::pause(unsigned tries) const {
-  std::mutex mutex;
+  AnnotatedMutex mutex;
   std::condition_variable_any never;
-  std::unique_lock lock(mutex);
+  UniqueMutexLock lock(mutex);
   never.wait_for(lock, options_.stop, std::chrono::milliseconds{100} * std::min(tries + 1, 20U), [] { return false; });
 }
 

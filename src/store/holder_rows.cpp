@@ -20,7 +20,7 @@ LastRun last_run_of(const Answer& answer, std::size_t row, bool has_owner) {
   last.label = answer.text(row, 3);
   last.begun = std::chrono::sys_time<Duration>{Duration{answer.integer(row, 13)}};
   last.ended = std::chrono::sys_time<Duration>{Duration{answer.integer(row, 14)}};
-  const auto outcome = answer.text(row, 15);
+  const auto& outcome = answer.text(row, 15);
   last.outcome = has_owner || outcome == to_string(Outcome::expired) ? Outcome::expired
                  : outcome == to_string(Outcome::forced)             ? Outcome::forced
                                                                      : Outcome::released;

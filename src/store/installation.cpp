@@ -21,7 +21,7 @@ Home::Home(const dialects::Statements& statements, OnConnection on_connection, s
       patience_(patience) {}
 
 Installation Home::installation() const {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   return installation_;
 }
 
@@ -30,7 +30,7 @@ void Home::read() {
   on_connection_(deadline, [&](dialects::Connection& connection, const Deadline&) {
     const auto& answer = connection.run(statement_, {}, deadline);
     if (answer.rows() == 0) throw no_floor();
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     installation_ = {answer.text(0, 0), answer.text(0, 1)};
   });
 }

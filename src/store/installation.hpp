@@ -3,6 +3,7 @@
 
 #include "dialects/dialect.hpp"
 #include "dialects/statement.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 #include "types/failure.hpp"
 #include "types/row.hpp"
@@ -11,7 +12,6 @@
 #include <dlock/token.hpp>
 
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -48,8 +48,8 @@ class Home {
   const OnConnection on_connection_;
   const std::string name_;
   const Duration patience_;
-  mutable std::mutex mutex_;
-  Installation installation_;  // guarded by mutex_
+  mutable AnnotatedMutex mutex_;
+  Installation installation_ GUARDED_BY(mutex_);
 };
 
 // The floor row is not there.

@@ -72,7 +72,7 @@ void Pool::Loan::open(Deadline deadline) {
   } catch (const Failure& failure) {
     pool_ = nullptr;
     pool->not_opened(failure);
-    const std::lock_guard guard(pool->mutex_);
+    const MutexLock guard(pool->mutex_);
     throw after(pool->unanswered_, failure);
   } catch (...) {
     pool_ = nullptr;
@@ -103,7 +103,7 @@ std::optional<Pool::Loan> Pool::free_now(Opening opening) {
 }
 
 std::optional<Pool::Loan> Pool::at_once() {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   return free_now(Opening::at_once);
 }
 
@@ -111,10 +111,10 @@ Pool::Loan Pool::turn(Deadline deadline, Opening opening) {
   Waiter waiter;
   // Ends only after what is locked below is free again.
   const std::stop_callback stopped(deadline.stop(), [&] {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     waiter.called.notify_one();
   });
-  std::unique_lock guard(mutex_);
+  UniqueMutexLock guard(mutex_);
   if (auto loan = free_now(opening)) return std::move(*loan);
   // Whoever gives a connection back may want it again at once: without an order it would win every time.
   waiters_.push_back(&waiter);
@@ -143,7 +143,7 @@ Pool::Loan Pool::turn(Deadline deadline, Opening opening) {
 void Pool::opened(dialects::Connection& connection, const Deadline& deadline) {
   bool again = false;
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     lend();
     again = std::exchange(failed_, false);
     not_opened_.reset();
@@ -153,7 +153,7 @@ void Pool::opened(dialects::Connection& connection, const Deadline& deadline) {
 
 void Pool::not_opened(const std::optional<Failure>& why) noexcept {
   if (fork_guard_.forked()) return;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   --open_;
   if (why) {
     failed_ = true;
@@ -163,7 +163,7 @@ void Pool::not_opened(const std::optional<Failure>& why) noexcept {
 }
 
 Failure Pool::no_turn() const {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   return after(unanswered_, {Cause::timed_out,
                              "no connection of the pool could be had in time, for the requests before this one "
                              "(EngineOptions::connections)"});
@@ -182,7 +182,7 @@ Failure Pool::none_came(bool others_worked, bool answered) const {
 
 void Pool::adopt(std::unique_ptr<dialects::Connection> connection, BootClock::duration round_trip) {
   round_trip_.answered(round_trip);
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   idle_.push_back(std::move(connection));
   ++open_;
 }
@@ -193,7 +193,7 @@ void Pool::lend() noexcept {
 }
 
 Pool::Use Pool::use() const {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   const auto open = static_cast<unsigned>(idle_.size()) + lent_;
   return {limit_, open, lent_, open_ - open, waiters_.size()};
 }
@@ -211,10 +211,11 @@ void Pool::admit() {
 Deadline Pool::Loan::promptly(const Deadline& deadline) const {
   const bool may_stall = before_ == Before::idle && connection_ && connection_->can_stall();
   if (!may_stall || planted("silent_one_has_all_time")) return deadline;
-  const auto half = deadline.share(2);
+  auto half = deadline.share(2);
   if (planted("locked_one_called_silent")) return half;
   const auto told = later(BootClock::now(), connection_->lock_wait() + trips_to_come_back * pool_->round_trip());
-  return half.at() < told ? deadline.no_later_than(told) : half;
+  if (half.at() < told) return deadline.no_later_than(told);
+  return half;
 }
 
 void Pool::Loan::failed(const Failure& failure, const Deadline& deadline) noexcept {
@@ -247,7 +248,7 @@ void Pool::give_back(std::unique_ptr<dialects::Connection> connection, Loan::Sta
     return;
   }
   std::vector<std::unique_ptr<dialects::Connection>> dropped;  // closed after the mutex is free
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   --lent_;
   note(state, std::move(failure));
   if (state == Loan::State::given_up) {

@@ -4,6 +4,7 @@
 
 #include "dialects/dialect.hpp"
 #include "store/round_trip.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/failure.hpp"
 #include "types/mutant.hpp"
 #include "types/process.hpp"
@@ -12,7 +13,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -134,35 +134,37 @@ class Pool {
   struct Waiter;
 
   void give_back(std::unique_ptr<dialects::Connection> connection, Loan::State state, std::optional<Failure> failure);
-  // With mutex_ held: what came of the last request.
-  void note(Loan::State state, std::optional<Failure> failure) noexcept;
+  // What came of the last request.
+  void note(Loan::State state, std::optional<Failure> failure) noexcept REQUIRES(mutex_);
   void opened(dialects::Connection& connection, const Deadline& deadline);
   // `why`: what the opening failed with; empty: it was not tried.
   void not_opened(const std::optional<Failure>& why) noexcept;
-  // With mutex_ held: why nobody's connection came in time. `others_worked`: on one, while this one waited; `answered`:
-  // and one of them had an answer.
-  Failure none_came(bool others_worked, bool answered) const;
-  void lend() noexcept;                           // with mutex_ held
-  std::optional<Loan> free_now(Opening opening);  // with mutex_ held
-  // With mutex_ held: lets as many of those who wait open a connection as there is room for.
-  void admit();
+  // Why nobody's connection came in time. `others_worked`: on one, while this one waited; `answered`: and one of them had
+  // an answer.
+  Failure none_came(bool others_worked, bool answered) const REQUIRES(mutex_);
+  void lend() noexcept REQUIRES(mutex_);
+  std::optional<Loan> free_now(Opening opening) REQUIRES(mutex_);
+  // Lets as many of those who wait open a connection as there is room for.
+  void admit() REQUIRES(mutex_);
 
   const Connect connect_;
   Hook on_reconnect_;
   const unsigned limit_;
   const ForkGuard fork_guard_;
   RoundTrip round_trip_;
-  mutable std::mutex mutex_;
-  // Guarded by mutex_:
-  std::vector<std::unique_ptr<dialects::Connection>> idle_;
-  std::deque<Waiter*> waiters_;          // each is on its thread's stack
-  unsigned open_ = 0;                    // idle, lent or being opened
-  unsigned lent_ = 0;                    // but for those that are still to be opened
-  std::uint64_t lendings_ = 0;           // so far
-  std::uint64_t answers_ = 0;            // that requests on them had, so far
-  bool failed_ = false;                  // a connection, or the opening of one, since the last that was opened
-  std::optional<Failure> not_opened_{};  // what the last opening failed with, unless one has been opened since
-  std::optional<Failure> unanswered_{};  // what the last request failed with, unless one has been answered since
+  mutable AnnotatedMutex mutex_;
+  std::vector<std::unique_ptr<dialects::Connection>> idle_ GUARDED_BY(mutex_);
+  std::deque<Waiter*> waiters_ GUARDED_BY(mutex_);  // each is on its thread's stack
+  unsigned open_ GUARDED_BY(mutex_) = 0;            // idle, lent or being opened
+  unsigned lent_ GUARDED_BY(mutex_) = 0;            // but for those that are still to be opened
+  std::uint64_t lendings_ GUARDED_BY(mutex_) = 0;   // so far
+  std::uint64_t answers_ GUARDED_BY(mutex_) = 0;    // that requests on them had, so far
+  // A connection has, or the opening of one, since the last that was opened.
+  bool failed_ GUARDED_BY(mutex_) = false;
+  // What the last opening failed with, unless one has been opened since.
+  std::optional<Failure> not_opened_ GUARDED_BY(mutex_){};
+  // What the last request failed with, unless one has been answered since.
+  std::optional<Failure> unanswered_ GUARDED_BY(mutex_){};
 };
 
 }  // namespace dlock::store

@@ -1,12 +1,12 @@
 // The thread that notifies: what it does for a notification, and how long it keeps its connection for the next.
 #include "store/release_notice.hpp"
 
+#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 
 #include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <utility>
 
 namespace dlock::store {
@@ -20,9 +20,9 @@ struct ReleaseNotice::Bench {
   explicit Bench(std::unique_ptr<dialects::ReleaseSignal> its_signal) : release_signal(std::move(its_signal)) {}
 
   void run() {
-    std::unique_lock guard(mutex);
+    UniqueMutexLock guard(mutex);
     for (;;) {
-      called.wait(guard, [&] { return asked || closing; });
+      called.wait(guard, [&]() REQUIRES(mutex) { return asked || closing; });
       if (!std::exchange(asked, false)) return;
       guard.unlock();
       try {
@@ -35,9 +35,9 @@ struct ReleaseNotice::Bench {
   }
 
   const std::unique_ptr<dialects::ReleaseSignal> release_signal;
-  std::mutex mutex;
+  AnnotatedMutex mutex;
   std::condition_variable called;
-  bool asked = false, closing = false;  // guarded by mutex
+  bool asked GUARDED_BY(mutex) = false, closing GUARDED_BY(mutex) = false;
 };
 
 ReleaseNotice::ReleaseNotice(std::unique_ptr<dialects::ReleaseSignal> release_signal)
@@ -46,7 +46,7 @@ ReleaseNotice::ReleaseNotice(std::unique_ptr<dialects::ReleaseSignal> release_si
 ReleaseNotice::~ReleaseNotice() {
   if (!bench_ || fork_guard_.forked()) return;  // after fork() the mutex may be somebody's who is not there
   {
-    const std::lock_guard guard(bench_->mutex);
+    const MutexLock guard(bench_->mutex);
     bench_->closing = true;
   }
   bench_->called.notify_one();
@@ -56,7 +56,7 @@ ReleaseNotice::~ReleaseNotice() {
 void ReleaseNotice::ask() noexcept {
   if (!bench_ || fork_guard_.forked()) return;
   try {
-    const std::lock_guard guard(bench_->mutex);
+    const MutexLock guard(bench_->mutex);
     bench_->asked = true;
     if (!thread_.started()) thread_.start([bench = bench_] { bench->run(); });
   } catch (const std::exception&) {

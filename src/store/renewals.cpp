@@ -49,7 +49,7 @@ std::vector<Renewal> renew_each(std::span<const LeaseKey> keys, const RenewalKin
   std::vector<LeaseKey> plain, shared;
   plain.reserve(keys.size());
   for (const auto& key : keys) (key.mode == Mode::exclusive ? plain : shared).push_back(key);
-  const auto exclusive = plain.empty() ? std::vector<Renewal>{} : kinds.plain(plain);
+  auto exclusive = plain.empty() ? std::vector<Renewal>{} : kinds.plain(plain);
   if (shared.empty()) return exclusive;
   std::vector<Renewal> together(shared.size(), Renewed::not_known_yet);
   try {

@@ -2,6 +2,7 @@
 // with the next one that gets it.
 #pragma once
 
+#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 #include "types/event_count.hpp"
 #include "types/failure.hpp"
@@ -16,7 +17,6 @@
 #include <exception>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -66,7 +66,7 @@ class RequestBatcher {
 
   // How many wait to be taken along, and whether one waits in front of them.
   std::size_t queued() const {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     return queue_.size();
   }
   // How many are under way with a leader's request.
@@ -75,7 +75,7 @@ class RequestBatcher {
   std::uint64_t batches() const noexcept { return batches_.load(std::memory_order_relaxed); }
   std::uint64_t batched() const noexcept { return batched_.load(std::memory_order_relaxed); }
   bool led() const {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     return led_;
   }
 
@@ -83,10 +83,13 @@ class RequestBatcher {
   // A leader with less time than this takes nobody along: it would have to come back before the answer.
   static constexpr std::chrono::milliseconds shortest_flight{100};
 
+  // That of the batcher of a Group, which guards it.
+  static constexpr MutexKind queue_mutex{};
+
   // Some that queue up one after another, each with a bit of its own: one wake is enough for those of a batch.
   struct Group {
     EventCount news;
-    int joined = 0;  // guarded by mutex_
+    int joined GUARDED_BY(queue_mutex) = 0;
   };
   using GroupPtr = std::shared_ptr<Group>;
 
@@ -115,11 +118,11 @@ class RequestBatcher {
   // Empty: there is nobody in front, and the caller leads.
   std::shared_ptr<PendingRequest> enlist(const View& view, Deadline deadline) {
     {
-      const std::lock_guard guard(mutex_);
+      const MutexLock guard(mutex_);
       if (!std::exchange(led_, true)) return nullptr;
     }
     auto request = std::make_shared<PendingRequest>(view, deadline);
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_, queue_mutex);
     if (!std::exchange(led_, true)) return nullptr;
     if (group_->joined == std::numeric_limits<EventCount::Whom>::digits) group_ = std::make_shared<Group>();
     request->group = group_;
@@ -142,7 +145,7 @@ class RequestBatcher {
       if (request.deadline.passed()) break;
       news.await(seen, request.deadline.at(), request.me);
     }
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     switch (request.state.load(std::memory_order_acquire)) {
       case State::leads: return true;
       case State::completed: return false;
@@ -182,7 +185,7 @@ class RequestBatcher {
     void pass_on(const Seats& seats) noexcept {
       std::shared_ptr<PendingRequest> next;
       {
-        const std::lock_guard guard(batcher_.mutex_);
+        const MutexLock guard(batcher_.mutex_);
         if (seats.batch != nullptr) batcher_.fill(*seats.batch, seats.own_name, seats.latest);
         if (batcher_.queue_.empty()) {
           batcher_.led_ = false;
@@ -217,8 +220,8 @@ class RequestBatcher {
     const std::size_t others_;
   };
 
-  // With mutex_ held: as many of the queue as there is room for, ordered by name; those whose name is there stay.
-  void fill(Batch& batch, std::string_view own_name, Instant latest) noexcept {
+  // As many of the queue as there is room for, ordered by name; those whose name is there stay.
+  void fill(Batch& batch, std::string_view own_name, Instant latest) noexcept REQUIRES(mutex_) {
     auto rest = queue_.begin();
     for (auto& request : queue_) {
       const auto name = name_of(*request);
@@ -313,11 +316,10 @@ class RequestBatcher {
   const std::size_t most_;
   std::atomic<std::size_t> under_way_{0};
   std::atomic<std::uint64_t> batches_{0}, batched_{0};
-  mutable std::mutex mutex_;
-  // Guarded by mutex_:
-  bool led_ = false;  // somebody is in front; else the queue is empty
-  std::deque<std::shared_ptr<PendingRequest>> queue_;
-  GroupPtr group_ = std::make_shared<Group>();  // of who queues up next
+  mutable AnnotatedMutex mutex_;
+  bool led_ GUARDED_BY(mutex_) = false;  // somebody is in front; else the queue is empty
+  std::deque<std::shared_ptr<PendingRequest>> queue_ GUARDED_BY(mutex_);
+  GroupPtr group_ GUARDED_BY(mutex_) = std::make_shared<Group>();  // of who queues up next
 };
 
 }  // namespace dlock::store

@@ -109,7 +109,7 @@ std::vector<bool> SqlWaiterTable::renew_waiters(std::span<const Place> places, D
   });
   std::vector<bool> renewed;
   renewed.reserve(places.size());
-  for (const auto& place : places) renewed.push_back(living.count(std::string(place.owner).append(place.name)) > 0);
+  for (const auto& place : places) renewed.push_back(living.contains(std::string(place.owner).append(place.name)));
   return renewed;
 }
 

@@ -2,6 +2,7 @@
 // can wait no longer.
 #pragma once
 
+#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 #include "types/thread.hpp"
 
@@ -10,7 +11,6 @@
 #include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
@@ -33,13 +33,13 @@ class BackgroundCall {
   }
 
   bool over() const {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     return over_;
   }
 
   // Whether the caller is the work itself.
   bool is_this() const {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     return !over_ && worker_ == std::this_thread::get_id();
   }
 
@@ -47,11 +47,11 @@ class BackgroundCall {
   const Result* await(const Deadline& deadline) {
     // Ends only after what is locked below is free again.
     const std::stop_callback stopped(deadline.stop(), [&] {
-      const std::lock_guard guard(mutex_);
+      const MutexLock guard(mutex_);
       changed_.notify_all();
     });
-    std::unique_lock guard(mutex_);
-    const auto there = [&] { return over_ || deadline.stopped(); };
+    UniqueMutexLock guard(mutex_);
+    const auto there = [&]() REQUIRES(mutex_) { return over_ || deadline.stopped(); };
     while (!changed_.wait_until(guard, countable(deadline.at()), there) && BootClock::now() < deadline.at()) continue;
     return result_ ? &*result_ : nullptr;
   }
@@ -59,7 +59,7 @@ class BackgroundCall {
  private:
   void run(std::function<Result()> work) {
     {
-      const std::lock_guard guard(mutex_);
+      const MutexLock guard(mutex_);
       worker_ = std::this_thread::get_id();
     }
     std::optional<Result> result;
@@ -68,18 +68,17 @@ class BackgroundCall {
     } catch (...) {  // out of memory
     }
     work = nullptr;
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     result_ = std::move(result);
     over_ = true;
     changed_.notify_all();
   }
 
-  mutable std::mutex mutex_;
+  mutable AnnotatedMutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_, but for a result that is there and stays:
-  bool over_ = false;
-  std::thread::id worker_{};
-  std::optional<Result> result_{};
+  bool over_ GUARDED_BY(mutex_) = false;
+  std::thread::id worker_ GUARDED_BY(mutex_){};
+  std::optional<Result> result_ GUARDED_BY(mutex_){};  // one that is there stays
 };
 
 }  // namespace dlock

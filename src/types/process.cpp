@@ -1,6 +1,7 @@
 // How a fork() is noticed, and what it waits for: the child's side of it counts.
 #include "types/process.hpp"
 
+#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 #include "types/mutant.hpp"
 
@@ -8,7 +9,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -22,17 +22,19 @@ thread_local int locks_here = 0;
 
 // What is held while the process forks. Never destroyed: it may fork while it ends.
 struct Kept {
-  std::mutex entrance;        // the first ForkLock of a thread passes it
+  AnnotatedMutex entrance;    // the first ForkLock of a thread passes it
   std::atomic<int> locks{0};  // of all threads
-  std::mutex mutex;
-  std::vector<std::span<std::mutex>> groups;  // guarded by mutex
+  AnnotatedMutex mutex;
+  std::vector<std::span<AnnotatedMutex>> groups GUARDED_BY(mutex);
 
-  void enter(int count) {
-    const bool first = locks_here == 0;
-    if (first) entrance.lock();
+  void count_in(int count) {
     locks_here += count;
     locks.fetch_add(count);
-    if (first) entrance.unlock();
+  }
+  void enter(int count) {
+    if (locks_here > 0) return count_in(count);
+    const MutexLock guard(entrance);
+    count_in(count);
   }
   void leave(int count) {
     locks_here -= count;
@@ -47,14 +49,15 @@ struct Kept {
     while (locks.load() > locks_here && BootClock::now() - begin < longest) std::this_thread::sleep_for(pause);
   }
 
-  void hold() {
+  // Which mutexes those are is known at run time only, and they are let go of by another call.
+  void hold() NO_THREAD_SAFETY_ANALYSIS {
     entrance.lock();
     if (!planted("fork_awaits_nobody")) await_locks();
     mutex.lock();
     for (const auto& group : groups)
       for (auto& each : group) each.lock();
   }
-  void let_go() {
+  void let_go() NO_THREAD_SAFETY_ANALYSIS {
     for (const auto& group : groups)
       for (auto& each : group) each.unlock();
     mutex.unlock();
@@ -89,9 +92,9 @@ unsigned fork_generation() noexcept {
   return generation.load(std::memory_order_relaxed);
 }
 
-void keep_free_at_fork(std::span<std::mutex> mutexes) {
+void keep_free_at_fork(std::span<AnnotatedMutex> mutexes) {
   fork_generation();
-  const std::lock_guard guard(kept().mutex);
+  const MutexLock guard(kept().mutex);
   kept().groups.push_back(mutexes);
 }
 

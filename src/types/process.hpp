@@ -1,7 +1,8 @@
 // Whether this process is still the one an object was made in.
 #pragma once
 
-#include <mutex>
+#include "types/annotated_mutex.hpp"
+
 #include <span>
 
 namespace dlock {
@@ -11,7 +12,7 @@ unsigned fork_generation() noexcept;
 
 // A child made by fork() finds these mutexes free, whoever had them: the process forks while it holds them all. For such
 // as live for ever, and are held for a few instructions, inside of any other. Says so once for each.
-void keep_free_at_fork(std::span<std::mutex> mutexes);
+void keep_free_at_fork(std::span<AnnotatedMutex> mutexes);
 
 // A lock that is shared by all who have one, and that a fork() on another thread takes for itself: it waits until there is
 // none, though no longer than a second. For calls of libraries that have mutexes of their own, which a child would find

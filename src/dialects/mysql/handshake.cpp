@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
@@ -58,7 +58,8 @@ SocketAside::SocketAside(int descriptor) : descriptor_(descriptor) {
   close_one(real_);
   close_one(silent_);
   close_one(peer_);
-  throw Failure(Cause::refused, fmt::format("MySQL: no socket could be made: {}", std::strerror(why)));
+  throw Failure(Cause::refused,
+                fmt::format("MySQL: no socket could be made: {}", std::generic_category().message(why)));
 }
 
 SocketAside::~SocketAside() {
@@ -69,7 +70,7 @@ SocketAside::~SocketAside() {
 
 void SocketAside::put_back() {
   if (::dup3(real_, descriptor_, O_CLOEXEC) < 0)
-    throw Failure(Cause::refused, fmt::format("MySQL: the socket is lost: {}", std::strerror(errno)));
+    throw Failure(Cause::refused, fmt::format("MySQL: the socket is lost: {}", std::generic_category().message(errno)));
   // What the library has asked of the silent one.
   const int on = 1;
   ::setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

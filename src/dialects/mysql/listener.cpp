@@ -99,7 +99,7 @@ void NamedLockListener::ask(std::string_view engine) {
   const auto known = numbers_.find(engine);
   const int number = known == numbers_.end() ? 0 : known->second;
   const auto name = [&](int of) { return signal_name(engine, table_, of); };
-  auto& asked = asked_.emplace();
+  auto& asked = asked_.emplace(Asked{});
   asked.engine = engine;
   asked.number = number;
   asked.sql =

@@ -215,7 +215,7 @@ void ServerConnection::leave_transaction(Deadline deadline) noexcept {
     flush(PQsendQuery(connection_.get(), "ROLLBACK"), Sent::nothing_that_runs, deadline);
     if (receive({unwanted, {}}, Sent::nothing_that_runs, deadline, failure, good) == Received::late || failure)
       usable_ = false;
-  } catch (const Failure&) { usable_ = false; }
+  } catch (const std::exception&) { usable_ = false; }  // a failure, or out of memory
 }
 
 Failure ServerConnection::failure_in(const PGresult* result, Sent sent) const {

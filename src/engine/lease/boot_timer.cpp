@@ -21,8 +21,8 @@ namespace {
 // Every timer of the process. Never destroyed: an engine may outlive what is static here.
 struct All {
   All() { keep_free_at_fork({&mutex, 1}); }
-  std::mutex mutex;
-  std::vector<BootTimer*> timers;  // guarded by mutex
+  AnnotatedMutex mutex;
+  std::vector<BootTimer*> timers GUARDED_BY(mutex);
 };
 
 All& all() {
@@ -47,13 +47,13 @@ BootTimer::BootTimer() {
     ::close(timer_);
     throw std::system_error(error, std::generic_category(), "eventfd");
   }
-  const std::lock_guard guard(all().mutex);
+  const MutexLock guard(all().mutex);
   all().timers.push_back(this);
 }
 
 BootTimer::~BootTimer() {
   {
-    const std::lock_guard guard(all().mutex);
+    const MutexLock guard(all().mutex);
     std::erase(all().timers, this);
   }
   ::close(timer_);
@@ -84,7 +84,7 @@ void BootTimer::wait() noexcept {
 }
 
 void BootTimer::wake_all() noexcept {
-  const std::lock_guard guard(all().mutex);
+  const MutexLock guard(all().mutex);
   for (auto* const timer : all().timers) timer->wake();
 }
 

@@ -3,8 +3,6 @@
 
 #include "types/clock.hpp"
 
-#include <mutex>
-
 namespace dlock::engine {
 
 // A condition variable would wait on a clock that stands still while the machine is suspended.

@@ -16,7 +16,7 @@ namespace {
 // Shorter leases are over before a renewal could be confirmed with some certainty.
 constexpr Duration shortest_renewed = std::chrono::milliseconds{300};
 
-using Mutexes = std::array<std::mutex, 32>;
+using Mutexes = std::array<AnnotatedMutex, 32>;
 
 // Never destroyed, and made when the program is loaded, so that no fork() comes in between.
 Mutexes& mutexes() {
@@ -50,7 +50,7 @@ Duration Lease::Terms::left_of_lease(Instant begun, Instant now) const noexcept 
 }
 
 // It is held for a few instructions, and inside of any other: some for all grants do.
-std::mutex& Lease::mutex() const noexcept {
+AnnotatedMutex& Lease::mutex() const noexcept {
   auto& few = mutexes();
   return few[reinterpret_cast<std::uintptr_t>(this) / sizeof(Lease) % few.size()];
 }
@@ -60,7 +60,6 @@ Instant Lease::trust_from(Instant sent, Duration lease, Duration margin) const n
   return ends_ == Instant::max() ? until : std::min(until, ends_ - margin);
 }
 
-// `from`: when the lease was asked for last.
 void Lease::settle_on(const Terms& terms, Instant from) noexcept {
   terms_ = terms;
   renewable_.store(terms.renew && terms.asked() >= shortest_renewed, std::memory_order_release);
@@ -68,7 +67,7 @@ void Lease::settle_on(const Terms& terms, Instant from) noexcept {
 }
 
 store::LeaseKey Lease::key() const {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   auto lease = terms_.lease;
   if (ends_ != Instant::max())
     lease = std::clamp(std::chrono::floor<Duration>(ends_ - BootClock::now()), Duration{}, lease);
@@ -84,7 +83,7 @@ store::LeaseKey Lease::pinned_key() const {
 }
 
 void Lease::trust_no_longer() noexcept {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   trust(std::min(trusted_until(), BootClock::now()));
 }
 
@@ -93,17 +92,17 @@ Duration Lease::room(Instant now) const {
 }
 
 Instant Lease::last_renewal() const {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   return ends_ == Instant::max() ? ends_ : ends_ - terms_.lease;
 }
 
 Lease::Terms Lease::terms() const {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   return terms_;
 }
 
 Duration Lease::longest() const {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   return longest_;
 }
 
@@ -121,7 +120,7 @@ Duration Lease::remaining(Instant now) const noexcept {
 }
 
 bool Lease::confirmed(Instant sent, Duration lease, std::optional<Duration>* overdue) {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   const auto now = BootClock::now();
   if (!planted("late_answer_revives") && !valid(now)) return false;
   if (overdue != nullptr && now >= later(window(largest_share).latest, terms_.asked() / 8))
@@ -132,7 +131,7 @@ bool Lease::confirmed(Instant sent, Duration lease, std::optional<Duration>* ove
 }
 
 Lease::Terms Lease::ask_for(Terms terms, bool at_least) {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   if (at_least && terms.lease < terms_.lease && !planted("ensure_shortens")) return terms_;
   longest_ = std::max(longest_, terms.lease);
   if (terms.lease >= terms_.lease) return terms;
@@ -143,7 +142,7 @@ Lease::Terms Lease::ask_for(Terms terms, bool at_least) {
 }
 
 bool Lease::extended(Instant sent, const Terms& terms, bool at_least) {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   if (!valid(BootClock::now())) return false;
   if (!at_least || terms.lease >= terms_.lease) settle_on(terms, sent);
   trust(std::max(trusted_until(), trust_from(sent, terms.lease, terms.margin)));
@@ -152,11 +151,10 @@ bool Lease::extended(Instant sent, const Terms& terms, bool at_least) {
 }
 
 Window Lease::renewal(Share share) const {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   return window(share);
 }
 
-// With the mutex held.
 Window Lease::window(Share share) const {
   std::optional<Duration> every;
   if (terms_.renew_every > Duration{}) every = terms_.renew_every;
@@ -164,12 +162,12 @@ Window Lease::window(Share share) const {
 }
 
 Instant Lease::last_sent() const {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   return sent_;
 }
 
 std::stop_token Lease::lost() const noexcept {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   if (!lost_.stop_possible()) {
     lost_ = std::stop_source();
     if (signalled_) lost_.request_stop();  // nobody has registered a callback yet
@@ -181,7 +179,7 @@ void Lease::signal_loss() noexcept {
   std::stop_source lost(std::nostopstate);
   std::unique_ptr<std::vector<std::stop_source>> others;
   {
-    const std::lock_guard guard(mutex());
+    const MutexLock guard(mutex());
     signalled_ = true;
     lost = lost_;
     others = std::move(others_);
@@ -192,27 +190,26 @@ void Lease::signal_loss() noexcept {
 }
 
 bool Lease::signal_unheard() noexcept {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   if (lost_.stop_possible() || others_) return false;
   signalled_ = true;
   return true;
 }
 
 void Lease::tell_also(const std::stop_source& other) {
-  auto source = other;
   {
-    const std::lock_guard guard(mutex());
+    const MutexLock guard(mutex());
     if (!signalled_) {
       if (!others_) others_ = std::make_unique<std::vector<std::stop_source>>();
       others_->push_back(other);
       return;
     }
   }
-  source.request_stop();
+  other.request_stop();
 }
 
 void Lease::tell_no_longer(const std::stop_source& other) noexcept {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   if (!others_) return;
   std::erase(*others_, other);
   if (others_->empty()) others_.reset();
@@ -220,7 +217,7 @@ void Lease::tell_no_longer(const std::stop_source& other) noexcept {
 
 void Lease::wanted_is(const std::optional<dlock::Wanted>& wanted) noexcept {
   const auto now = BootClock::now();
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   if (!wanted) {
     if (hint_) hint_->wanted.reset();
     return;
@@ -233,7 +230,7 @@ void Lease::wanted_is(const std::optional<dlock::Wanted>& wanted) noexcept {
 }
 
 std::optional<WantedSince> Lease::wanted_since() const noexcept {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   return hint_ ? hint_->wanted : std::nullopt;
 }
 
@@ -245,7 +242,7 @@ std::optional<WantedSince> joined(const std::optional<WantedSince>& one,
 }
 
 std::stop_token Lease::asked() const noexcept {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   if (!hint_) hint_ = std::make_unique<Hint>();
   if (!hint_->asked.stop_possible()) {
     hint_->asked = std::stop_source();
@@ -255,19 +252,19 @@ std::stop_token Lease::asked() const noexcept {
 }
 
 bool Lease::ask() noexcept {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   return hint_ && !std::exchange(hint_->told, true) && hint_->asked.stop_possible();
 }
 
 void Lease::unask() noexcept {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   hint_->told = false;
 }
 
 void Lease::signal_asked() noexcept {
   std::stop_source asked(std::nostopstate);
   {
-    const std::lock_guard guard(mutex());
+    const MutexLock guard(mutex());
     asked = hint_->asked;
   }
   asked.request_stop();
@@ -293,18 +290,17 @@ std::optional<Loss> Lease::loss() const noexcept {
 void Lease::taken_by(const JobRef& job, const JobRef& named) noexcept {
   if (!job) return;
   ++job->holds;
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   job_ = job;
   named_ = named;
 }
 
-// With the mutex held, before and after what it depends on is changed.
 void Lease::count_away(int by) noexcept {
   if (job_ && named_ && (adrift() || job_ != named_)) named_->away += by;
 }
 
 JobRef Lease::moved() noexcept {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   if (!job_ || adrift()) return {};
   count_away(-1);
   --job_->holds;
@@ -315,7 +311,7 @@ JobRef Lease::moved() noexcept {
 
 bool Lease::used_by(const JobRef& job) noexcept {
   JobRef giver;  // goes after the mutex is free
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   if (!adrift() || ended()) return false;
   count_away(-1);
   adrift_.store(false, std::memory_order_relaxed);
@@ -328,7 +324,7 @@ bool Lease::used_by(const JobRef& job) noexcept {
 
 JobRef Lease::belongs_to_nobody() noexcept {
   JobRef last;
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   count_away(-1);
   last.swap(job_);
   if (last && !adrift()) --last->holds;
@@ -337,13 +333,13 @@ JobRef Lease::belongs_to_nobody() noexcept {
 }
 
 std::optional<JobRef> Lease::wrong_row() const {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   if (adrift() ? !named_ : job_ == named_) return std::nullopt;
   return adrift() ? JobRef{} : job_;
 }
 
 void Lease::row_names(JobRef job) noexcept {
-  const std::lock_guard guard(mutex());
+  const MutexLock guard(mutex());
   count_away(-1);
   named_.swap(job);
   count_away(+1);

@@ -5,6 +5,7 @@
 #include "engine/lease/deadline_queue.hpp"
 #include "engine/lease/renewal.hpp"
 #include "store/lock_table.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 #include "types/name.hpp"
 
@@ -16,7 +17,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -168,16 +168,19 @@ class Lease {
   // Runs the callbacks registered on asked(): only on a thread that may block.
   void signal_asked() noexcept;
 
-  // What the renewer notes about it. Guarded by the renewer's mutex, `warned` apart, which is its thread's own.
+  // Those that guard what others note in a grant: the renewer's, and that of the ReentranceTable.
+  static constexpr MutexKind renewer_mutex{}, reentrance_mutex{};
+
+  // What the renewer notes about it.
   struct Upkeep {
     std::uint64_t round = 0;  // the last one that it was in
     unsigned held_back = 0;   // by so many callers: not to be renewed now
     bool watched = false;     // to be renewed
     bool in_round = false;    // a round under way will schedule it again
-    bool warned = false;      // trust_low was told since the last confirmation
-  } upkeep;
-  std::array<DeadlineQueue::Place, DeadlineQueue::kinds>
-      places{};  // each guarded by the mutex of whose deadline queue it is
+  } upkeep GUARDED_BY(renewer_mutex);
+  // Each is touched with the mutex of its deadline queue held.
+  std::array<DeadlineQueue::Place, DeadlineQueue::kinds> places{};
+  bool warned = false;  // the renewer's thread's own: trust_low was told since the last confirmation
 
   // Some attempt at this grant got no answer, and may still take effect.
   std::atomic<bool> unanswered{false};
@@ -189,11 +192,12 @@ class Lease {
   std::atomic<bool> passed_on_{false};       // in memory, or was about to be
 
  public:
-  // Guarded by the mutex of ReentranceTable: how many Locks share this grant (none: it was let go of without being released;
-  // fewer: it was released for all of them, and -1 less that is the Released), the thread or job that may enter it again, and the next one in its chain of those that can be entered.
-  int entries = 1;
-  ThreadId actor = 0;
-  std::shared_ptr<Lease> next_open;
+  // How many Locks share this grant (none: it was let go of without being released; fewer: it was released for all of
+  // them, and -1 less that is the Released), the thread or job that may enter it again, and the next one in its chain of
+  // those that can be entered.
+  int entries GUARDED_BY(reentrance_mutex) = 1;
+  ThreadId actor GUARDED_BY(reentrance_mutex) = 0;
+  std::shared_ptr<Lease> next_open GUARDED_BY(reentrance_mutex);
 
   // What its holder chose to say, which is nothing mostly, and takes no room then. Set before the grant is shared.
   void say(const LockOptions& options) {
@@ -241,27 +245,29 @@ class Lease {
     bool told = false;
   };
 
-  std::mutex& mutex() const noexcept;
-  void count_away(int by) noexcept;
+  AnnotatedMutex& mutex() const noexcept;
+  // Before and after what it depends on is changed.
+  void count_away(int by) noexcept REQUIRES(mutex());
   Instant trust_from(Instant sent, Duration lease, Duration margin) const noexcept;
   void trust(Instant until) noexcept { until_.store(until.time_since_epoch().count(), std::memory_order_release); }
-  Window window(Share share) const;
-  void settle_on(const Terms& terms, Instant from) noexcept;
+  Window window(Share share) const REQUIRES(mutex());
+  // `from`: when the lease was asked for last.
+  void settle_on(const Terms& terms, Instant from) noexcept REQUIRES(mutex());
 
   const Name name_;
   const std::string owner_;
   const Token token_;
   const Instant ends_;
   std::unique_ptr<const Words> said_{};
-  // Guarded by mutex():
-  Terms terms_;
-  Duration longest_;
-  Instant sent_;
-  mutable std::stop_source lost_{std::nostopstate};        // made when somebody asks for it
-  std::unique_ptr<std::vector<std::stop_source>> others_;  // see tell_also
-  JobRef job_, named_;                                     // who used it last, and whom its row names; empty: nobody
-  mutable std::unique_ptr<Hint> hint_;
-  bool signalled_ = false;
+  Terms terms_ GUARDED_BY(mutex());
+  Duration longest_ GUARDED_BY(mutex());
+  Instant sent_ GUARDED_BY(mutex());
+  mutable std::stop_source lost_ GUARDED_BY(mutex()){std::nostopstate};        // made when somebody asks for it
+  std::unique_ptr<std::vector<std::stop_source>> others_ GUARDED_BY(mutex());  // see tell_also
+  // Who used it last, and whom its row names; empty: nobody.
+  JobRef job_ GUARDED_BY(mutex()), named_ GUARDED_BY(mutex());
+  mutable std::unique_ptr<Hint> hint_ GUARDED_BY(mutex());
+  bool signalled_ GUARDED_BY(mutex()) = false;
 
   Mode mode_ = Mode::exclusive;
   std::atomic<bool> renewable_, final_;

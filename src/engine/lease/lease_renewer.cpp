@@ -2,9 +2,9 @@
 #include "engine/lease/lease_renewer.hpp"
 
 #include "engine/lease/lease_renewer_rounds.hpp"
+#include "types/annotated_mutex.hpp"
 
 #include <exception>
-#include <mutex>
 
 namespace dlock::engine {
 
@@ -14,26 +14,25 @@ LeaseRenewer::LeaseRenewer(std::shared_ptr<store::LockTable> table, std::shared_
 
 LeaseRenewer::~LeaseRenewer() { close(); }
 
+void LeaseRenewer::ensure_running() REQUIRES(state_->mutex) {
+  if (!thread_.started()) thread_.start([state = state_] { state->run(); });
+}
+
 void LeaseRenewer::close(Instant until) noexcept {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   state_->closing = true;
   state_->ends_by = std::min(state_->ends_by, until);
   state_->timer.wake();
   state_->round_over.notify_all();
 }
 
-// Called with the state's mutex held.
-void LeaseRenewer::ensure_running() {
-  if (!thread_.started()) thread_.start([state = state_] { state->run(); });
-}
-
 void LeaseRenewer::start() {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   ensure_running();
 }
 
 void LeaseRenewer::watch(const std::shared_ptr<Lease>& held) {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex, Lease::renewer_mutex);
   held->upkeep.watched = held->renewable();
   state_->unschedule(*held);
   if (held->upkeep.watched) state_->schedule(held, held->renewal(state_->share));
@@ -42,24 +41,25 @@ void LeaseRenewer::watch(const std::shared_ptr<Lease>& held) {
 }
 
 void LeaseRenewer::forget(const std::shared_ptr<Lease>& held) {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex, Lease::renewer_mutex);
   held->upkeep.watched = held->upkeep.in_round = false;
   state_->unschedule(*held);
   if (state_->over == state_->round) state_->shrink();
 }
 
 bool LeaseRenewer::hold_back(const std::shared_ptr<Lease>& held, Instant deadline) {
-  std::unique_lock guard(state_->mutex);
+  UniqueMutexLock guard(state_->mutex, Lease::renewer_mutex);
   ++held->upkeep.held_back;
   state_->unschedule(*held);
   // The end of time itself overflows in the standard library's arithmetic; no round takes anything like a day.
   const auto until = std::min(deadline, later(BootClock::now(), std::chrono::hours{24}));
-  return state_->round_over.wait_until(guard, until,
-                                       [&] { return state_->over >= held->upkeep.round || state_->closing; });
+  return state_->round_over.wait_until(guard, until, [&]() REQUIRES(state_->mutex, Lease::renewer_mutex) {
+    return state_->over >= held->upkeep.round || state_->closing;
+  });
 }
 
 void LeaseRenewer::resume(const std::shared_ptr<Lease>& held) noexcept {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex, Lease::renewer_mutex);
   if (held->upkeep.held_back == 0 || --held->upkeep.held_back > 0 || held->upkeep.in_round) return;
   try {
     state_->schedule(held, held->renewal(state_->share));
@@ -68,20 +68,20 @@ void LeaseRenewer::resume(const std::shared_ptr<Lease>& held) noexcept {
 }
 
 void LeaseRenewer::free_later(Leftover leftover) {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   state_->wake_for(state_->leftovers.add(std::move(leftover), BootClock::now()));
   ensure_running();
 }
 
 bool LeaseRenewer::has_leftovers(std::string_view name) const {
-  if (state_->leftovers.none()) return false;
-  const std::lock_guard guard(state_->mutex);
+  if (state_->no_leftovers()) return false;
+  const MutexLock guard(state_->mutex);
   return state_->leftovers.has(name);
 }
 
 std::optional<Leftover> LeaseRenewer::leftover(std::string_view name, std::string_view owner, Token token) const {
-  if (state_->leftovers.none()) return std::nullopt;
-  const std::lock_guard guard(state_->mutex);
+  if (state_->no_leftovers()) return std::nullopt;
+  const MutexLock guard(state_->mutex);
   return state_->leftovers.holding(name, owner, token);
 }
 

@@ -7,18 +7,18 @@
 #include "engine/lease/leftovers.hpp"
 #include "engine/lease/refusal.hpp"
 #include "engine/lease/renewal.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/mutant.hpp"
 
 #include <algorithm>
 #include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 namespace dlock::engine {
 
-// Threads: run() on the renewer's own; what is called with the mutex held, on any.
+// Threads: run() on the renewer's own; what REQUIRES the mutex, on any.
 struct LeaseRenewer::State {
   using Grants = std::vector<std::shared_ptr<Lease>>;
 
@@ -51,31 +51,35 @@ struct LeaseRenewer::State {
   const std::shared_ptr<EventQueue> events;
   const Duration request_timeout;
   BootTimer timer;
-  std::mutex mutex;
+  AnnotatedMutex mutex;
   std::condition_variable round_over;
-  // Guarded by mutex:
   // The same leases: who may join a round, and when one must leave.
-  DeadlineQueue by_earliest{DeadlineQueue::SortedBy::earliest}, by_latest{DeadlineQueue::SortedBy::latest};
-  std::uint64_t round = 0, over = 0;  // how many rounds have begun, and how many have ended
-  Share share = new_share();
-  Leftovers leftovers;
-  Instant sleeping_until = Instant::min();  // min: awake, and about to look
-  Grants under_way;                         // the thread's own: what a round has taken out, and not settled yet
-  bool closing = false;
-  Instant ends_by = Instant::max();  // once it is closing
+  DeadlineQueue by_earliest GUARDED_BY(mutex){DeadlineQueue::SortedBy::earliest};
+  DeadlineQueue by_latest GUARDED_BY(mutex){DeadlineQueue::SortedBy::latest};
+  // How many rounds have begun, and how many have ended.
+  std::uint64_t round GUARDED_BY(mutex) = 0, over GUARDED_BY(mutex) = 0;
+  Share share GUARDED_BY(mutex) = new_share();
+  Leftovers leftovers GUARDED_BY(mutex);
+  Instant sleeping_until GUARDED_BY(mutex) = Instant::min();  // min: awake, and about to look
+  bool closing GUARDED_BY(mutex) = false;
+  Instant ends_by GUARDED_BY(mutex) = Instant::max();  // once it is closing
+  Grants under_way;  // the thread's own: what a round has taken out, and not settled yet
 
   // Makes the thread wake up in time; that it sleeps too short is no harm.
-  void wake_for(Instant due) {
+  void wake_for(Instant due) REQUIRES(mutex) {
     if (due >= sleeping_until) return;
     sleeping_until = due;
     timer.set(due);
   }
 
-  Instant next_renewal() const { return by_latest.first(); }
+  // Without the mutex, which costs nothing while there are none: Leftovers::none() is for any thread.
+  bool no_leftovers() const NO_THREAD_SAFETY_ANALYSIS { return leftovers.none(); }
 
-  Instant next_due() const { return std::min(next_renewal(), leftovers.next()); }
+  Instant next_renewal() const REQUIRES(mutex) { return by_latest.first(); }
 
-  void schedule(const std::shared_ptr<Lease>& held, const Window& window) {
+  Instant next_due() const REQUIRES(mutex) { return std::min(next_renewal(), leftovers.next()); }
+
+  void schedule(const std::shared_ptr<Lease>& held, const Window& window) REQUIRES(mutex, Lease::renewer_mutex) {
     auto& upkeep = held->upkeep;
     if (!upkeep.watched || upkeep.held_back > 0) return;
     by_earliest.make_room();
@@ -86,18 +90,18 @@ struct LeaseRenewer::State {
   }
 
   // Room for what a round has taken out is kept until it is back.
-  void shrink() noexcept {
+  void shrink() noexcept REQUIRES(mutex) {
     by_latest.shrink();
     by_earliest.shrink();
   }
 
-  void unschedule(Lease& held) {
+  void unschedule(Lease& held) REQUIRES(mutex) {
     by_latest.take(held);
     by_earliest.take(held);
   }
 
   // Takes out what may be renewed now, if anything must.
-  Grants due_now(Instant now) {
+  Grants due_now(Instant now) REQUIRES(mutex, Lease::renewer_mutex) {
     Grants due;
     if (next_renewal() > now) return due;
     due.reserve(by_earliest.size());
@@ -114,19 +118,19 @@ struct LeaseRenewer::State {
   }
 
   void put_back(const std::shared_ptr<Lease>& held, const Window& window) {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex, Lease::renewer_mutex);
     if (!held->upkeep.in_round) return;  // forgotten meanwhile, or scheduled anew
     schedule(held, window);
     held->upkeep.in_round = false;
   }
 
   void drop(const std::shared_ptr<Lease>& held) {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex, Lease::renewer_mutex);
     held->upkeep.in_round = held->upkeep.watched = false;
   }
 
   Share share_now() {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     return share;
   }
 
@@ -211,7 +215,7 @@ struct LeaseRenewer::State {
         }
         events->counters().renewals.add();
         if (overdue) events->emit(Event::Kind::renewed_late, *held, *overdue);
-        held->upkeep.warned = false;
+        held->warned = false;
         hear(held, renewal.wanted);
         put_back(held, held->renewal(next));
         return;
@@ -241,8 +245,8 @@ struct LeaseRenewer::State {
 
   void try_again(const std::shared_ptr<Lease>& held, Share next, const char* why) {
     const auto now = BootClock::now();
-    if (held->valid(now) && trust_low(*held, now) && !held->upkeep.warned) {
-      held->upkeep.warned = true;
+    if (held->valid(now) && trust_low(*held, now) && !held->warned) {
+      held->warned = true;
       events->emit(Event::Kind::trust_low, *held, held->remaining(now), why);
     }
     put_back(held, retry_window(now, held->terms().asked(), next));
@@ -256,7 +260,7 @@ struct LeaseRenewer::State {
 
   // How long something that is not a renewal may take now.
   Instant aside() {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     const auto now = BootClock::now();
     const auto most = std::min(later(now, std::min(request_timeout, most_aside)), next_renewal());
     return std::min(ends_by, std::max(most, later(now, std::min(request_timeout, at_least(least_aside)))));
@@ -278,7 +282,7 @@ struct LeaseRenewer::State {
   void look_for_leftover() {
     std::optional<Leftover> due;
     {
-      const std::lock_guard guard(mutex);
+      const MutexLock guard(mutex);
       if (!closing) due = leftovers.take_due(BootClock::now());
     }
     if (!due) return;
@@ -287,12 +291,12 @@ struct LeaseRenewer::State {
       free_leftover(*table, *due, [this] { return aside(); });
       due->freed = true;
     } catch (const std::exception&) { failed = true; }
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     leftovers.was_looked_for(*due, failed, BootClock::now());
   }
 
   Instant last_word() {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     return std::min(ends_by, later(BootClock::now(), std::min(request_timeout, farewell)));
   }
 
@@ -302,7 +306,7 @@ struct LeaseRenewer::State {
     while (BootClock::now() < until) try {
         std::optional<Leftover> left;
         {
-          const std::lock_guard guard(mutex);
+          const MutexLock guard(mutex);
           left = leftovers.take_unfreed();
         }
         if (!left) return;
@@ -313,14 +317,14 @@ struct LeaseRenewer::State {
 
   void end_round() {
     under_way.clear();
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     shrink();
     over = round;
     round_over.notify_all();
   }
 
   bool is_closing() {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     return closing;
   }
 
@@ -332,7 +336,7 @@ struct LeaseRenewer::State {
     }
     bool early = false;
     {
-      const std::lock_guard guard(mutex);
+      const MutexLock guard(mutex, Lease::renewer_mutex);
       if (closing) return false;
       const auto now = BootClock::now();
       early = next_due() > now;

@@ -53,29 +53,27 @@ struct LingeringLeases::State {
   const std::shared_ptr<store::LockTable> table;
   const std::shared_ptr<WaitQueues> queues;
   const Duration linger, request_timeout;
-  std::mutex mutex;
+  AnnotatedMutex mutex;
   std::condition_variable changed;
-  // Guarded by mutex:
-  Entries entries;
-  std::map<std::string, Instant, std::less<>> unwelcome_until;
-  std::vector<std::shared_ptr<Lease>> to_free;
-  Instant free_again = Instant::min();  // not before
-  bool running = false, closing = false;
-  Instant awake_until = Instant::min();
-  Instant ends_by = Instant::max();
+  Entries entries GUARDED_BY(mutex);
+  std::map<std::string, Instant, std::less<>> unwelcome_until GUARDED_BY(mutex);
+  std::vector<std::shared_ptr<Lease>> to_free GUARDED_BY(mutex);
+  Instant free_again GUARDED_BY(mutex) = Instant::min();  // not before
+  bool running GUARDED_BY(mutex) = false, closing GUARDED_BY(mutex) = false;
+  Instant awake_until GUARDED_BY(mutex) = Instant::min();
+  Instant ends_by GUARDED_BY(mutex) = Instant::max();
 
   static Instant worn_at(const Lease& lease) { return later(lease.last_sent(), longest(lease.terms())); }
 
-  // With the mutex held: of the row that it has.
-  Entries::iterator find(const Lease& lease) {
+  // Of the row that it has.
+  Entries::iterator find(const Lease& lease) REQUIRES(mutex) {
     const auto entry = entries.find(lease.name());
     const bool same =
         entry != entries.end() && entry->second.owner == lease.owner() && entry->second.row_token == lease.row_token();
     return same ? entry : entries.end();
   }
 
-  // With the mutex held.
-  Entries::iterator end_of(Entries::iterator entry) {
+  Entries::iterator end_of(Entries::iterator entry) REQUIRES(mutex) {
     if (entry->second.idle) to_free.push_back(std::move(entry->second.idle));
     return entries.erase(entry);
   }
@@ -83,7 +81,7 @@ struct LingeringLeases::State {
   // What is still to be asked about; the rest is taken out.
   std::vector<std::shared_ptr<Lease>> sort_out(Instant now,
                                                std::vector<std::pair<std::string, LingeringLease>>& asked) {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     for (auto entry = entries.begin(); entry != entries.end();) {
       const auto& one = entry->second;
       const bool over = one.idle ? now >= one.until && !planted("lingers_for_ever") : now - one.touched >= in_use;
@@ -100,8 +98,7 @@ struct LingeringLeases::State {
     return take_to_free(now);
   }
 
-  // With the mutex held.
-  std::vector<std::shared_ptr<Lease>> take_to_free(Instant now) {
+  std::vector<std::shared_ptr<Lease>> take_to_free(Instant now) REQUIRES(mutex) {
     if (now < free_again && !closing) return {};
     return std::exchange(to_free, {});
   }
@@ -113,7 +110,7 @@ struct LingeringLeases::State {
     for (const auto& [name, entry] : asked) keys.push_back({name, entry.owner, entry.row_token});
     const auto sent = BootClock::now();
     const auto statuses = table->lease_status(keys, later(sent, request_timeout));
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       const auto& [name, was] = asked[i];
       const auto entry = entries.find(name);
@@ -152,7 +149,7 @@ struct LingeringLeases::State {
       if (freed[i]) {
         queues->wake_head(leases[i]->name());
       } else if (leases[i]->trusted_until() > BootClock::now()) {
-        const std::lock_guard guard(mutex);
+        const MutexLock guard(mutex);
         to_free.push_back(std::move(leases[i]));
         free_again = later(BootClock::now(), until_again);
       }
@@ -171,13 +168,14 @@ struct LingeringLeases::State {
     }
     leases.clear();
     {
-      const std::lock_guard guard(mutex);
+      const MutexLock guard(mutex);
       leases = take_to_free(BootClock::now());
     }
     free(std::move(leases), later(BootClock::now(), a_moment()));
-    std::unique_lock guard(mutex);
+    UniqueMutexLock guard(mutex);
     const bool idle = entries.empty();
-    changed.wait_for(guard, idle ? until_again : every, [&] { return closing || (idle && !entries.empty()); });
+    changed.wait_for(guard, idle ? until_again : every,
+                     [&]() REQUIRES(mutex) { return closing || (idle && !entries.empty()); });
     if (!closing && (!entries.empty() || !to_free.empty() || BootClock::now() < awake_until)) return true;
     if (!closing) running = false;
     return false;
@@ -205,12 +203,12 @@ struct LingeringLeases::State {
   }
 
   bool closed() {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     return closing;
   }
 
   Instant end() {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     return ends_by;
   }
 };
@@ -222,9 +220,9 @@ LingeringLeases::LingeringLeases(std::shared_ptr<store::LockTable> table, std::s
 LingeringLeases::~LingeringLeases() { close(); }
 
 bool LingeringLeases::welcome(const std::string& name) noexcept {
-  const std::lock_guard starting(starting_);
+  const MutexLock starting(starting_);
   {
-    const std::lock_guard guard(state_->mutex);
+    const MutexLock guard(state_->mutex);
     if (state_->closing || state_->entries.size() >= most) return false;
     const auto wanted = state_->unwelcome_until.find(name);
     const auto now = BootClock::now();
@@ -238,7 +236,7 @@ bool LingeringLeases::welcome(const std::string& name) noexcept {
     thread_->start([state = state_] { state->run(); });
     return true;
   } catch (const std::exception&) {  // the system has no thread to give
-    const std::lock_guard guard(state_->mutex);
+    const MutexLock guard(state_->mutex);
     state_->running = false;
     return false;
   }
@@ -247,7 +245,7 @@ bool LingeringLeases::welcome(const std::string& name) noexcept {
 bool LingeringLeases::goes_on(const Lease& held) noexcept {
   const auto now = BootClock::now();
   if (now >= State::worn_at(held)) return false;
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   const auto entry = state_->find(held);
   return !state_->closing && entry != state_->entries.end() && state_->fresh(entry->second, now);
 }
@@ -255,7 +253,7 @@ bool LingeringLeases::goes_on(const Lease& held) noexcept {
 bool LingeringLeases::keep(const std::shared_ptr<Lease>& idle, bool written) {
   const auto now = BootClock::now();
   const auto until = std::min(later(now, state_->linger), State::worn_at(*idle));
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   if (state_->closing || !state_->running) return false;
   if (written) {
     state_->entries.insert_or_assign(
@@ -273,13 +271,13 @@ bool LingeringLeases::keep(const std::shared_ptr<Lease>& idle, bool written) {
 }
 
 bool LingeringLeases::lingers(const std::string& name) const noexcept {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   const auto entry = state_->entries.find(name);
   return entry != state_->entries.end() && entry->second.idle;
 }
 
 LingeringLeases::Taken LingeringLeases::take(const std::string& name) noexcept {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   const auto entry = state_->entries.find(name);
   if (entry == state_->entries.end() || !entry->second.idle) return {};
   const auto now = BootClock::now();
@@ -290,14 +288,14 @@ LingeringLeases::Taken LingeringLeases::take(const std::string& name) noexcept {
 }
 
 void LingeringLeases::forget(const std::string& name) noexcept {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   const auto entry = state_->entries.find(name);
   if (entry != state_->entries.end() && !entry->second.idle) state_->entries.erase(entry);
 }
 
 std::vector<std::shared_ptr<Lease>> LingeringLeases::take_all() {
   std::vector<std::shared_ptr<Lease>> all;
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   all.reserve(state_->entries.size());
   for (auto& [name, entry] : state_->entries)
     if (entry.idle) all.push_back(std::move(entry.idle));
@@ -306,7 +304,7 @@ std::vector<std::shared_ptr<Lease>> LingeringLeases::take_all() {
 }
 
 void LingeringLeases::close(Instant until) noexcept {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   state_->closing = true;
   state_->ends_by = std::min(state_->ends_by, until);
   state_->changed.notify_all();

@@ -5,11 +5,11 @@
 #include "engine/lease/lease.hpp"
 #include "engine/wait/wait_queues.hpp"
 #include "store/lock_table.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 #include "types/thread.hpp"
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,8 +58,8 @@ class LingeringLeases {
  private:
   struct State;
   const std::shared_ptr<State> state_;
-  std::mutex starting_;
-  std::unique_ptr<Thread> thread_;  // guarded by starting_
+  AnnotatedMutex starting_;
+  std::unique_ptr<Thread> thread_ GUARDED_BY(starting_);
 };
 
 }  // namespace dlock::engine

@@ -1,6 +1,7 @@
 // Keeps as many threads for losses as there are callbacks that block.
 #include "engine/lease/loss_signals.hpp"
 
+#include "types/annotated_mutex.hpp"
 #include "types/mutant.hpp"
 #include "types/thread.hpp"
 
@@ -9,7 +10,6 @@
 #include <deque>
 #include <exception>
 #include <list>
-#include <mutex>
 #include <utility>
 
 namespace dlock::engine {
@@ -34,21 +34,20 @@ struct LossSignals::State : std::enable_shared_from_this<State> {
     bool over = false;
   };
 
-  std::mutex mutex;
+  AnnotatedMutex mutex;
   std::condition_variable changed, ended;
-  // Guarded by mutex:
-  std::deque<PendingSignal> waiting;
-  std::list<SignalThread> workers;
-  std::size_t idle = 0, running = 0;
-  bool closing = false;
-  std::function<void()> call;
+  std::deque<PendingSignal> waiting GUARDED_BY(mutex);
+  std::list<SignalThread> workers GUARDED_BY(mutex);
+  std::size_t idle GUARDED_BY(mutex) = 0, running GUARDED_BY(mutex) = 0;
+  bool closing GUARDED_BY(mutex) = false;
+  std::function<void()> call GUARDED_BY(mutex);
 
   void work(SignalThread& me) {
-    std::unique_lock guard(mutex);
+    UniqueMutexLock guard(mutex);
     for (;;) {
       ++idle;
-      const bool called =
-          changed.wait_until(guard, later(BootClock::now(), linger), [&] { return closing || !waiting.empty(); });
+      const bool called = changed.wait_until(guard, later(BootClock::now(), linger),
+                                             [&]() REQUIRES(mutex) { return closing || !waiting.empty(); });
       --idle;
       if (waiting.empty() && (closing || !called)) break;
       if (waiting.empty()) continue;
@@ -65,8 +64,8 @@ struct LossSignals::State : std::enable_shared_from_this<State> {
     ended.notify_all();
   }
 
-  // With the mutex held. False: the system has no thread to give.
-  bool start_one() noexcept {
+  // False: the system has no thread to give.
+  bool start_one() noexcept REQUIRES(mutex) {
     try {
       auto& worker = workers.emplace_back();
       try {
@@ -81,7 +80,7 @@ struct LossSignals::State : std::enable_shared_from_this<State> {
   }
 
   // Not waited for: what the program keeps for each thread may take its time to go.
-  void forget_ended() noexcept {
+  void forget_ended() noexcept REQUIRES(mutex) {
     std::erase_if(workers, [](SignalThread& worker) {
       if (worker.over) worker.thread.let_be();
       return worker.over;
@@ -94,7 +93,7 @@ LossSignals::LossSignals() : state_(std::make_shared<State>()) {}
 LossSignals::~LossSignals() { close(Instant::min()); }
 
 void LossSignals::on_delay(std::function<void()> call) {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   state_->call = std::move(call);
 }
 
@@ -116,38 +115,38 @@ void LossSignals::fire_asked(const std::shared_ptr<Lease>& held) noexcept {
 void LossSignals::queue(const std::shared_ptr<Lease>& held, void (Lease::*signal)() noexcept) {
   std::function<void()> call;
   {
-    const std::lock_guard guard(state_->mutex);
-    auto& waiting = state_->waiting;
-    waiting.push_back({held, signal, BootClock::now()});
-    state_->changed.notify_one();
-    if (waiting.size() <= state_->idle || (state_->running == 0 && state_->start_one())) return;
-    call = state_->call;
+    auto& state = *state_;
+    const MutexLock guard(state.mutex);
+    state.waiting.push_back({held, signal, BootClock::now()});
+    state.changed.notify_one();
+    if (state.waiting.size() <= state.idle || (state.running == 0 && state.start_one())) return;
+    call = state.call;
   }
   if (call) call();
 }
 
 Instant LossSignals::look_after() noexcept {
-  const std::lock_guard guard(state_->mutex);
-  state_->forget_ended();
-  const auto& waiting = state_->waiting;
-  if (waiting.empty()) return Instant::max();
+  auto& state = *state_;
+  const MutexLock guard(state.mutex);
+  state.forget_ended();
+  if (state.waiting.empty()) return Instant::max();
   const auto now = BootClock::now();
   // By a quarter at a time, so that callbacks that take a little do not get a thread each.
-  auto wanted = state_->running == 0 ? 1 : std::max<std::size_t>(1, state_->running / 4);
-  for (const auto& told : waiting) {
-    if (wanted == 0 || (state_->running > 0 && later(told.since, patience) > now)) break;
-    if (!state_->start_one()) return planted("loss_not_told_again") ? Instant::max() : later(now, until_again);
+  auto wanted = state.running == 0 ? 1 : std::max<std::size_t>(1, state.running / 4);
+  for (const auto& told : state.waiting) {
+    if (wanted == 0 || (state.running > 0 && later(told.since, patience) > now)) break;
+    if (!state.start_one()) return planted("loss_not_told_again") ? Instant::max() : later(now, until_again);
     --wanted;
   }
-  return std::max(later(waiting.front().since, patience), later(now, patience));
+  return std::max(later(state.waiting.front().since, patience), later(now, patience));
 }
 
 void LossSignals::close(Instant until) noexcept {
-  std::unique_lock guard(state_->mutex);
+  UniqueMutexLock guard(state_->mutex);
   state_->closing = true;
   state_->changed.notify_all();
   const auto is_other = [](const State::SignalThread& worker) { return !worker.over && !worker.thread.is_this(); };
-  const auto others = [&] { return std::ranges::any_of(state_->workers, is_other); };
+  const auto others = [&]() REQUIRES(state_->mutex) { return std::ranges::any_of(state_->workers, is_other); };
   while ((others() || !state_->waiting.empty()) && BootClock::now() < until) {
     if (!state_->waiting.empty() && state_->idle == 0) state_->start_one();
     state_->ended.wait_until(guard, std::min(until, later(BootClock::now(), patience)));

@@ -26,7 +26,7 @@ ReentranceTable::Chain& ReentranceTable::chain(ThreadId actor, std::string_view 
 }
 
 ReentranceTable::Chain& ReentranceTable::find(const Entrant& entrant, std::string_view name) noexcept {
-  const auto is_it = [&](const Lease& held) {
+  const auto is_it = [&](const Lease& held) REQUIRES(Lease::reentrance_mutex) {
     const bool same_job = held.said().job == entrant.job || planted("job_enters_by_thread");
     return held.actor == entrant.number && same_job && held.name() == name;
   };
@@ -51,7 +51,7 @@ void ReentranceTable::make_room(std::size_t chains) {
 
 void ReentranceTable::open(const std::shared_ptr<Lease>& held) {
   const Entrant entrant(held->said().job);
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, Lease::reentrance_mutex);
   if (held->entries <= 0) return;  // it was let go of in the meantime
   if (auto& old = find(entrant, held->name())) {
     // Another thread of the job was granted it since; but after a restore, what is over can have the larger token.
@@ -67,30 +67,30 @@ void ReentranceTable::open(const std::shared_ptr<Lease>& held) {
 }
 
 std::shared_ptr<Lease> ReentranceTable::enter(const Entrant& entrant, const std::string& name) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, Lease::reentrance_mutex);
   const auto& found = find(entrant, name);
   if (found) ++found->entries;
   return found;
 }
 
 int ReentranceTable::count(const Entrant& entrant, const std::string& name, Instant now) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, Lease::reentrance_mutex);
   const auto& found = find(entrant, name);
   return found && found->valid(now) ? found->entries : 0;
 }
 
 int ReentranceTable::inside(const Lease& held) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, Lease::reentrance_mutex);
   return std::max(held.entries, 0);
 }
 
 bool ReentranceTable::opened(const std::shared_ptr<Lease>& held) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, Lease::reentrance_mutex);
   return held->actor != 0;
 }
 
 ReentranceTable::Rest ReentranceTable::leave(const std::shared_ptr<Lease>& held) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, Lease::reentrance_mutex);
   if (held->entries == 0) return Rest::detached;
   if (held->entries < 0) return Rest::released;
   if (--held->entries > 0) return Rest::others;
@@ -101,7 +101,7 @@ ReentranceTable::Rest ReentranceTable::leave(const std::shared_ptr<Lease>& held)
 std::vector<std::shared_ptr<Lease>> ReentranceTable::of_this_thread() {
   std::vector<std::shared_ptr<Lease>> all;
   const auto actor = this_thread_id();
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, Lease::reentrance_mutex);
   for (const auto& first : chains_)
     for (const auto* link = &first; *link; link = &(*link)->next_open)
       if ((*link)->actor == actor) all.push_back(*link);
@@ -109,19 +109,19 @@ std::vector<std::shared_ptr<Lease>> ReentranceTable::of_this_thread() {
 }
 
 void ReentranceTable::close(const std::shared_ptr<Lease>& held) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, Lease::reentrance_mutex);
   forget(*held);
 }
 
 int ReentranceTable::detach(const std::shared_ptr<Lease>& held) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, Lease::reentrance_mutex);
   if (held->entries < 0) return 0;
   forget(*held);
   return std::exchange(held->entries, 0);
 }
 
 bool ReentranceTable::take(const std::shared_ptr<Lease>& held) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, Lease::reentrance_mutex);
   if (held->entries <= 0) return false;
   forget(*held);
   held->entries = -1 - static_cast<int>(Released::unconfirmed);
@@ -129,12 +129,12 @@ bool ReentranceTable::take(const std::shared_ptr<Lease>& held) {
 }
 
 void ReentranceTable::became(const std::shared_ptr<Lease>& held, Released released) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, Lease::reentrance_mutex);
   held->entries = -1 - static_cast<int>(released);
 }
 
 Released ReentranceTable::what_became(const std::shared_ptr<Lease>& held) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, Lease::reentrance_mutex);
   return static_cast<Released>(-1 - held->entries);
 }
 

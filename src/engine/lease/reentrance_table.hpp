@@ -2,9 +2,9 @@
 #pragma once
 
 #include "engine/lease/lease.hpp"
+#include "types/annotated_mutex.hpp"
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,20 +61,20 @@ class ReentranceTable {
  private:
   using Chain = std::shared_ptr<Lease>;  // the first of those that are linked by next_open
 
-  // With mutex_ held. The place where what `entrant` may enter under `name` is linked, or would be.
-  Chain& find(const Entrant& entrant, std::string_view name) noexcept;
-  Chain& chain(ThreadId actor, std::string_view name) noexcept;
-  void forget(const Lease& held) noexcept;
-  void unlink(Chain& link) noexcept;
-  void make_room(std::size_t chains);
+  // The place where what `entrant` may enter under `name` is linked, or would be.
+  Chain& find(const Entrant& entrant, std::string_view name) noexcept REQUIRES(mutex_, Lease::reentrance_mutex);
+  Chain& chain(ThreadId actor, std::string_view name) noexcept REQUIRES(mutex_);
+  void forget(const Lease& held) noexcept REQUIRES(mutex_, Lease::reentrance_mutex);
+  void unlink(Chain& link) noexcept REQUIRES(mutex_, Lease::reentrance_mutex);
+  void make_room(std::size_t chains) REQUIRES(mutex_, Lease::reentrance_mutex);
 
   static constexpr std::size_t fewest = 16;
 
-  std::mutex mutex_;
-  // Guarded by mutex_, as are the grants' entries, actor and next_open. A hash table that is linked through
-  // the grants, so that to open and to close one allocates nothing.
-  std::vector<Chain> chains_ = std::vector<Chain>(fewest);  // as many as some power of two
-  std::size_t open_ = 0;
+  AnnotatedMutex mutex_;
+  // A hash table that is linked through the grants, so that to open and to close one allocates nothing. They are as many
+  // as some power of two.
+  std::vector<Chain> chains_ GUARDED_BY(mutex_) = std::vector<Chain>(fewest);
+  std::size_t open_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace dlock::engine

@@ -3,11 +3,11 @@
 #include "engine/lease/trust_timer.hpp"
 
 #include "engine/lease/boot_timer.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/mutant.hpp"
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -25,18 +25,17 @@ struct TrustTimer::State {
   explicit State(std::shared_ptr<EventQueue> news) : events(std::move(news)) {}
   const std::shared_ptr<EventQueue> events;
   const std::shared_ptr<BootTimer> timer = std::make_shared<BootTimer>();
-  std::mutex mutex;
-  // Guarded by mutex:
-  DeadlineQueue ends{DeadlineQueue::SortedBy::trust};
-  Instant armed = Instant::max();
-  bool closing = false;
+  AnnotatedMutex mutex;
+  DeadlineQueue ends GUARDED_BY(mutex){DeadlineQueue::SortedBy::trust};
+  Instant armed GUARDED_BY(mutex) = Instant::max();
+  bool closing GUARDED_BY(mutex) = false;
 
-  void place(const std::shared_ptr<Lease>& held) {
+  void place(const std::shared_ptr<Lease>& held) REQUIRES(mutex) {
     ends.put(held, held->trusted_until());
     if (held->trusted_until() < armed) arm(held->trusted_until());
   }
 
-  void arm(Instant at) {
+  void arm(Instant at) REQUIRES(mutex) {
     armed = at;
     timer->set(at);
   }
@@ -44,7 +43,7 @@ struct TrustTimer::State {
   // Takes out what has run out by now; what was renewed meanwhile goes back in.
   std::vector<std::shared_ptr<Lease>> run_out() {
     std::vector<std::shared_ptr<Lease>> over;
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     const auto now = BootClock::now();
     const auto horizon = later(now, look_ahead);
     std::vector<std::pair<Instant, std::shared_ptr<Lease>>> stay;
@@ -68,19 +67,19 @@ struct TrustTimer::State {
     for (;;) {
       timer->wait();
       {
-        const std::lock_guard guard(mutex);
+        const MutexLock guard(mutex);
         if (closing) return;
       }
       try {
         for (const auto& held : run_out())
           if (const auto loss = held->running_out(); held->lose(loss)) events->emit_loss(held, in_words(loss));
       } catch (const std::exception&) {  // out of memory
-        const std::lock_guard guard(mutex);
+        const MutexLock guard(mutex);
         arm(later(BootClock::now(), until_again));
       }
       // This thread never runs a callback, and so can see that others do not get to theirs.
       const auto next = events->look_after();
-      const std::lock_guard guard(mutex);
+      const MutexLock guard(mutex);
       if (next < armed) arm(next);
     }
   }
@@ -92,35 +91,35 @@ TrustTimer::TrustTimer(std::shared_ptr<EventQueue> events) : state_(std::make_sh
 
 TrustTimer::~TrustTimer() {
   {
-    const std::lock_guard guard(state_->mutex);
+    const MutexLock guard(state_->mutex);
     state_->closing = true;
   }
   state_->timer->wake();
 }
 
+void TrustTimer::ensure_running() REQUIRES(state_->mutex) {
+  if (!thread_.started()) thread_.start([state = state_] { state->run(); });
+}
+
 void TrustTimer::watch(const std::shared_ptr<Lease>& held) {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   state_->place(held);
   if (!planted("renewer_tried_once")) ensure_running();
 }
 
-void TrustTimer::ensure_running() {
-  if (!thread_.started()) thread_.start([state = state_] { state->run(); });
-}
-
 void TrustTimer::start() {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   ensure_running();
 }
 
 void TrustTimer::forget(const std::shared_ptr<Lease>& held) {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   state_->ends.take(*held);
   state_->ends.shrink();
 }
 
 std::vector<std::shared_ptr<Lease>> TrustTimer::watched() const {
-  const std::lock_guard guard(state_->mutex);
+  const MutexLock guard(state_->mutex);
   return state_->ends.all();
 }
 

@@ -2,6 +2,7 @@
 #include "engine/wait/known_waiters.hpp"
 
 #include "engine/session_id.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/name.hpp"
 #include "types/process.hpp"
 
@@ -9,7 +10,6 @@
 #include <unistd.h>
 
 #include <map>
-#include <mutex>
 
 namespace dlock::engine {
 namespace {
@@ -17,8 +17,8 @@ namespace {
 struct Waiters {
   Waiters() { keep_free_at_fork({&mutex, 1}); }
 
-  std::mutex mutex;
-  std::map<std::string, std::string, std::less<>> words;  // by owner; guarded by mutex
+  AnnotatedMutex mutex;
+  std::map<std::string, std::string, std::less<>> words GUARDED_BY(mutex);  // by owner
 };
 
 // Never destroyed: a thread may wait while the program ends.
@@ -46,7 +46,7 @@ void KnownWaiter::waits_without_thread(const std::string& owner, std::string_vie
 
 void KnownWaiter::is_known(const std::string& owner, std::string words) {
   auto& all = waiters();
-  const std::lock_guard guard(all.mutex);
+  const MutexLock guard(all.mutex);
   all.words.erase(owner_);
   owner_.clear();
   all.words.emplace(owner, std::move(words));
@@ -56,13 +56,13 @@ void KnownWaiter::is_known(const std::string& owner, std::string words) {
 KnownWaiter::~KnownWaiter() {
   if (owner_.empty()) return;
   auto& all = waiters();
-  const std::lock_guard guard(all.mutex);
+  const MutexLock guard(all.mutex);
   all.words.erase(owner_);
 }
 
 std::string known_of(std::string_view owner, std::string_view actor) {
   auto& all = waiters();
-  const std::lock_guard guard(all.mutex);
+  const MutexLock guard(all.mutex);
   const auto found = all.words.find(owner);
   if (found != all.words.end()) return found->second;
   return fmt::format("job {} of another process", job_of(actor));

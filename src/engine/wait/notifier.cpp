@@ -26,30 +26,27 @@ constexpr int trips_of_a_renewal = 4;
 struct Notifier::State {
   State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news,
         std::shared_ptr<WaitQueues> the_lines, NotifierOptions the_options)
-      : table(std::move(the_table)),
-        events(std::move(news)),
-        queues(std::move(the_lines)),
-        options(std::move(the_options)) {}
+      : table(std::move(the_table)), events(std::move(news)), queues(std::move(the_lines)), options(the_options) {}
 
   const std::shared_ptr<store::LockTable> table;
   const std::shared_ptr<EventQueue> events;
   const std::shared_ptr<WaitQueues> queues;
   const NotifierOptions options;
 
-  std::mutex mutex;
+  AnnotatedMutex mutex;
   std::condition_variable changed;
-  // Guarded by mutex:
-  bool closing = false, running = false, called = false;
-  Instant ends_by = Instant::max();  // once it is closing
-  std::shared_ptr<dialects::Listener> listener;
+  bool closing GUARDED_BY(mutex) = false, running GUARDED_BY(mutex) = false, called GUARDED_BY(mutex) = false;
+  Instant ends_by GUARDED_BY(mutex) = Instant::max();                   // once it is closing
+  std::shared_ptr<dialects::Listener> interruptible GUARDED_BY(mutex);  // the listener, for who calls
   struct StaleRow {
     std::string name;
     std::optional<std::string> owner;  // of a row; empty: it is the name's mark
     Instant until;                     // it is over by then
   };
-  std::deque<StaleRow> leftovers;
+  std::deque<StaleRow> leftovers GUARDED_BY(mutex);
 
   // The thread's own:
+  std::shared_ptr<dialects::Listener> listener;
   Backoff silence{longest_silence};
   Instant listen_again{};
   bool deaf = false;  // there is nothing to listen to here
@@ -60,9 +57,9 @@ struct Notifier::State {
   void call() {
     std::shared_ptr<dialects::Listener> listening;
     {
-      const std::lock_guard guard(mutex);
+      const MutexLock guard(mutex);
       called = true;
-      listening = listener;
+      listening = interruptible;
     }
     changed.notify_all();
     if (listening) listening->interrupt();
@@ -72,11 +69,11 @@ struct Notifier::State {
   void open() {
     if (!options.listen || deaf || listener || BootClock::now() < listen_again) return;
     try {
-      std::shared_ptr<dialects::Listener> opened = table->open_listener(soon());
-      deaf = !opened;
-      const std::lock_guard guard(mutex);
-      listener = std::move(opened);
+      listener = table->open_listener(soon());
+      deaf = !listener;
       silence.begin_anew();
+      const MutexLock guard(mutex);
+      interruptible = listener;
     } catch (const std::exception& failure) { fail(failure); }
     queues->wake_all();
   }
@@ -89,7 +86,7 @@ struct Notifier::State {
   // Waits for news until `until`, and passes them on.
   void listen(Instant until) {
     if (!listener) {
-      std::unique_lock guard(mutex);
+      UniqueMutexLock guard(mutex);
       // In slices: a condition variable does not count suspend.
       while (!called && !closing && BootClock::now() < until)
         changed.wait_for(guard, std::min<BootClock::duration>(until - BootClock::now(), std::chrono::seconds{1}));
@@ -98,7 +95,7 @@ struct Notifier::State {
     }
     {
       // Who called while there was no listener to interrupt.
-      const std::lock_guard guard(mutex);
+      const MutexLock guard(mutex);
       if (std::exchange(called, false) || closing) return;
     }
     try {
@@ -106,13 +103,14 @@ struct Notifier::State {
       queues->hear(listener->wait(watched, until));
     } catch (const std::exception& failure) {
       {
-        const std::lock_guard guard(mutex);
-        listener.reset();
+        const MutexLock guard(mutex);
+        interruptible.reset();
       }
+      listener.reset();
       fail(failure);
       queues->wake_all();
     }
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     called = false;
   }
 
@@ -151,7 +149,7 @@ struct Notifier::State {
     for (;;) {
       StaleRow leftover;
       {
-        const std::lock_guard guard(mutex);
+        const MutexLock guard(mutex);
         if (leftovers.empty()) return true;
         leftover = std::move(leftovers.front());
         leftovers.pop_front();
@@ -166,7 +164,7 @@ struct Notifier::State {
         }
       } catch (const Failure& failure) {
         if (!is_transient(failure.cause())) continue;
-        const std::lock_guard guard(mutex);
+        const MutexLock guard(mutex);
         leftovers.push_back(std::move(leftover));
         return false;
       }
@@ -176,14 +174,14 @@ struct Notifier::State {
   // False: there is nothing to do any more, as far as can be seen.
   bool round(Instant& busy_until) {
     {
-      const std::lock_guard guard(mutex);
+      const MutexLock guard(mutex);
       if (closing) return false;
     }
     const bool cleared = clear_away(soon());
     const auto now = BootClock::now();
     if (queues->anybody() || !cleared) busy_until = later(now, linger);
     {
-      const std::lock_guard guard(mutex);
+      const MutexLock guard(mutex);
       if (closing || (now >= busy_until && !called && leftovers.empty())) return false;
     }
     open();
@@ -196,7 +194,7 @@ struct Notifier::State {
   }
 
   Instant last_word() {
-    const std::lock_guard guard(mutex);
+    const MutexLock guard(mutex);
     return std::min(ends_by, later(BootClock::now(), farewell));
   }
 
@@ -207,17 +205,18 @@ struct Notifier::State {
       for (bool goes_on = true; goes_on;) try {
           goes_on = round(busy_until);
         } catch (const std::exception&) {  // out of memory: those who wait look by themselves meanwhile
-          std::unique_lock guard(mutex);
-          changed.wait_for(guard, std::chrono::milliseconds{100}, [&] { return closing; });
+          UniqueMutexLock guard(mutex);
+          changed.wait_for(guard, std::chrono::milliseconds{100}, [&]() REQUIRES(mutex) { return closing; });
         }
       try {
         clear_away(last_word());
       } catch (const std::exception&) {  // they die by themselves
       }
       // Whoever sees that it does not run any more waits for the end of this thread, which needs the mutex no more then.
-      const std::lock_guard guard(mutex);
+      const MutexLock guard(mutex);
       over = closing || (!called && leftovers.empty());
       if (!over) continue;
+      interruptible.reset();
       last.swap(listener);
       running = false;
     }
@@ -226,7 +225,7 @@ struct Notifier::State {
 
 Notifier::Notifier(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events,
                    std::shared_ptr<WaitQueues> queues, NotifierOptions options)
-    : state_(std::make_shared<State>(std::move(table), std::move(events), std::move(queues), std::move(options))) {}
+    : state_(std::make_shared<State>(std::move(table), std::move(events), std::move(queues), options)) {}
 
 Notifier::~Notifier() { close(); }
 
@@ -235,9 +234,9 @@ void Notifier::attend() noexcept {
 }
 
 bool Notifier::ensure_running() noexcept {
-  const std::lock_guard starting(starting_);
+  const MutexLock starting(starting_);
   {
-    const std::lock_guard guard(state_->mutex);
+    const MutexLock guard(state_->mutex);
     if (state_->closing) return false;
     if (std::exchange(state_->running, true)) return true;
   }
@@ -247,7 +246,7 @@ bool Notifier::ensure_running() noexcept {
     thread_ = std::make_unique<Thread>();
     thread_->start([state = state_] { state->run(); });
   } catch (const std::exception&) {  // the system has no thread to give: whoever waits looks by itself, and tries again
-    const std::lock_guard guard(state_->mutex);
+    const MutexLock guard(state_->mutex);
     state_->running = planted("listening_not_tried_again");
   }
   return false;
@@ -259,7 +258,7 @@ void Notifier::unwant_later(std::string_view name) noexcept { clear_later(name, 
 
 void Notifier::clear_later(std::string_view name, std::optional<std::string_view> owner) noexcept {
   try {
-    const std::lock_guard guard(state_->mutex);
+    const MutexLock guard(state_->mutex);
     state_->leftovers.push_back({std::string(name), owner ? std::optional<std::string>(*owner) : std::nullopt,
                                  later(BootClock::now(), state_->options.ticket)});
   } catch (const std::exception&) {  // out of memory: it is over by itself
@@ -270,7 +269,7 @@ void Notifier::clear_later(std::string_view name, std::optional<std::string_view
 
 void Notifier::close(Instant until) noexcept {
   {
-    const std::lock_guard guard(state_->mutex);
+    const MutexLock guard(state_->mutex);
     state_->closing = true;
     state_->ends_by = std::min(state_->ends_by, until);
   }

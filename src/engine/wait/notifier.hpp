@@ -4,10 +4,10 @@
 #include "engine/event_queue.hpp"
 #include "engine/wait/wait_queues.hpp"
 #include "store/lock_table.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/thread.hpp"
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,8 +50,8 @@ class Notifier {
   struct State;
   void clear_later(std::string_view name, std::optional<std::string_view> owner) noexcept;
   const std::shared_ptr<State> state_;
-  std::mutex starting_;
-  std::unique_ptr<Thread> thread_;  // guarded by starting_
+  AnnotatedMutex starting_;
+  std::unique_ptr<Thread> thread_ GUARDED_BY(starting_);
 };
 
 }  // namespace dlock::engine

@@ -209,7 +209,7 @@ void QueuedAcquire::enroll() {
 
 // Where not even that is possible now, nothing is known of the name.
 store::Availability QueuedAcquire::look() {
-  const auto availability = retry([&](Deadline until) {
+  auto availability = retry([&](Deadline until) {
     try {
       request_.row_locked = false;
       return parts_.attempts.look(request_, until);

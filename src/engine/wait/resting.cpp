@@ -1,12 +1,12 @@
 // How those who wait in line sleep, and are handed what they wait for.
 #include "engine/wait/wait_queues.hpp"
 
+#include "types/annotated_mutex.hpp"
 #include "types/mutant.hpp"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -28,7 +28,7 @@ bool others_run_meanwhile() noexcept {
 }  // namespace
 
 WaitQueues::WaiterState WaitQueues::attend(const WaiterPtr& waiter) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   auto status = waiter->status_;
   status.notified = waiter->notified_ && !waiter->everything_;
   waiter->notified_ = waiter->promoted_ = waiter->everything_ = false;
@@ -37,7 +37,6 @@ WaitQueues::WaiterState WaitQueues::attend(const WaiterPtr& waiter) {
   return status;
 }
 
-// These with the mutex held.
 bool WaitQueues::has_news(const Waiter& place) noexcept {
   return place.state_ == Waiter::State::handed ||
          (place.state_ == Waiter::State::asleep && (place.notified_ || place.promoted_));
@@ -56,34 +55,35 @@ WaitQueues::WakeReason WaitQueues::woken(Waiter& place, const std::stop_token& s
   return place.notified_ ? WakeReason::notified : WakeReason::time;
 }
 
-// Waits a little without going to sleep, with the guard open, until it is stirred.
-void WaitQueues::spin(const Waiter& place, std::unique_lock<std::mutex>& guard) {
-  if (!others_run_meanwhile()) return;
-  const auto seen = place.stirred_.load();
-  guard.unlock();
+// Waits a little without going to sleep until it is stirred since that was `seen`.
+void WaitQueues::spin(const Waiter& place, unsigned seen) noexcept {
   const auto end = later(BootClock::now(), longest_spin);
   while (place.stirred_.load() == seen && BootClock::now() < end) std::this_thread::yield();
-  guard.lock();
 }
 
 WaitQueues::WakeReason WaitQueues::rest(const WaiterPtr& waiter, Instant until, Instant deadline,
                                         const std::stop_token& stop) {
-  std::unique_lock guard(mutex_);
+  UniqueMutexLock guard(mutex_, waiters_mutex);
   auto& place = *waiter;
   if (place.state_ == Waiter::State::awake) place.state_ = Waiter::State::asleep;
   for (;;) {
     const auto end = bound(place, until, deadline);
     if (has_news(place) || stop.stop_requested() || BootClock::now() >= end) break;
     if (std::exchange(place.soon_, false) && place.state_ == Waiter::State::asleep) {
-      spin(place, guard);
+      if (!others_run_meanwhile()) continue;
+      const auto seen = place.stirred_.load();
+      guard.unlock();
+      spin(place, seen);
+      guard.lock();
       continue;
     }
     // Being reserved or not, or nudged, is worth another look at the bound, too.
     const auto state = place.state_;
     const auto nudge = place.nudge_;
     // In pieces: the end of time, as this clock counts, is beyond what the condition variable's clock can count to.
-    place.changed_.wait_until(guard, stop, std::min(end, later(BootClock::now(), longest_rest)),
-                              [&] { return has_news(place) || place.state_ != state || place.nudge_ != nudge; });
+    place.changed_.wait_until(
+        guard, stop, std::min(end, later(BootClock::now(), longest_rest)),
+        [&]() REQUIRES(waiters_mutex) { return has_news(place) || place.state_ != state || place.nudge_ != nudge; });
   }
   if (planted("wake_delayed") && has_news(place)) {
     guard.unlock();
@@ -95,7 +95,7 @@ WaitQueues::WakeReason WaitQueues::rest(const WaiterPtr& waiter, Instant until, 
 
 std::optional<WaitQueues::WakeReason> WaitQueues::look_up(const WaiterPtr& waiter, Instant& until, Instant deadline,
                                                           const std::stop_token& stop) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   auto& place = *waiter;
   if (place.state_ == Waiter::State::awake) place.state_ = Waiter::State::asleep;
   const auto end = bound(place, until, deadline);
@@ -106,7 +106,7 @@ std::optional<WaitQueues::WakeReason> WaitQueues::look_up(const WaiterPtr& waite
 
 bool WaitQueues::is_next_in_line(const std::string& name) const {
   if (!anybody() && rounds_.load() == 0) return false;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   const auto found = queues_.find(name);
   return found != queues_.end() && (!found->second.queue.empty() || found->second.goes_round());
 }
@@ -123,18 +123,19 @@ WaitQueues::WaiterPtr WaitQueues::reserve(const std::string& name, bool soon) {
 
 WaitQueues::WaiterPtr WaitQueues::reserve_now(const std::string& name) {
   if (!anybody()) return nullptr;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   const auto found = queues_.find(name);
   if (found == queues_.end() || found->second.queue.empty()) return nullptr;
   const auto& head = found->second.queue.front();
   if (!head->takes_ || head->state_ != Waiter::State::asleep || head->status_.dead) return nullptr;
+  head->reserved_ticket_ = head->status_.ticket;
   head->followed_ = found->second.queue.size() > 1;
   head->state_ = Waiter::State::reserved;  // it sleeps on, and learns of it when it wakes up before it is settled
   return head;
 }
 
 bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, bool doubt) {
-  std::unique_lock guard(mutex_);
+  UniqueMutexLock guard(mutex_, waiters_mutex);
   if (waiter->state_ == Waiter::State::left) return false;
   WaiterPtr next;
   if (grant) {
@@ -169,7 +170,6 @@ void WaitQueues::drop(Queues::iterator idle) {
   queues_.erase(idle);
 }
 
-// With the mutex held. It is over when a release in this process has ended: see wake_head().
 void WaitQueues::note_round(const std::string& name) {
   auto& line = queues_[name];
   if (line.goes_round_until == Instant::min()) ++rounds_;

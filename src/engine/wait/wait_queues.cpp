@@ -21,7 +21,7 @@ bool same(const std::weak_ptr<Lease>& one, const std::shared_ptr<Lease>& other) 
 
 void WaitQueues::place(WaitQueue& line, const WaiterPtr& waiter) {
   const auto ticket = waiter->status_.ticket;
-  const auto later_than = [ticket](const WaiterPtr& other) {
+  const auto later_than = [ticket](const WaiterPtr& other) REQUIRES(waiters_mutex) {
     return other->status_.ticket == 0 || other->status_.ticket > ticket;
   };
   const auto before = ticket == 0 ? line.queue.end() : std::ranges::find_if(line.queue, later_than);
@@ -51,16 +51,10 @@ void WaitQueues::stir(const WaiterPtr& waiter) {
 
 WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std::int64_t ticket, bool takes,
                                        std::function<void()> news, bool quiet) {
-  auto waiter = std::make_shared<Waiter>();
-  waiter->name_ = wanted->name.text();
-  waiter->owner_ = wanted->owner;
-  waiter->wish_ = std::move(wanted);
-  waiter->takes_ = takes;
-  waiter->news_ = std::move(news);
-  waiter->status_.ticket = ticket;
+  auto waiter = std::make_shared<Waiter>(std::move(wanted), ticket, takes, std::move(news));
   std::vector<std::shared_ptr<Lease>> asked;
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_, waiters_mutex);
     asked = listening(*waiter);
     ++waiting_;
     auto& line = queues_[waiter->name_];
@@ -75,7 +69,6 @@ WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std:
   return waiter;
 }
 
-// With the mutex held.
 std::vector<std::shared_ptr<Lease>> WaitQueues::listening(const Waiter& waiter) const {
   std::vector<std::shared_ptr<Lease>> all;
   const auto [from, to] = told_.equal_range(waiter.name_);
@@ -92,7 +85,7 @@ bool WaitQueues::wants(const Waiter& waiter, const Lease& held) {
 
 void WaitQueues::tell(const std::shared_ptr<Lease>& held) noexcept {
   try {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_, waiters_mutex);
     if (held->ended()) return;
     const auto [from, to] = told_.equal_range(held->name());
     if (std::none_of(from, to, [&](const auto& each) { return same(each.second, held); })) {
@@ -106,7 +99,7 @@ void WaitQueues::tell(const std::shared_ptr<Lease>& held) noexcept {
 
 void WaitQueues::tell_no_more(const std::shared_ptr<Lease>& held) noexcept {
   if (telling_.load() == 0) return;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   const auto [from, to] = told_.equal_range(held->name());
   for (auto each = from; each != to;) {
     if (!each->second.expired() && !same(each->second, held)) {
@@ -120,7 +113,7 @@ void WaitQueues::tell_no_more(const std::shared_ptr<Lease>& held) noexcept {
 
 std::optional<WantedSince> WaitQueues::wanted_since(const Lease& held) const {
   if (!anybody()) return std::nullopt;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   const auto found = queues_.find(held.name());
   if (found == queues_.end()) return std::nullopt;
   std::optional<WantedSince> wanted;
@@ -130,17 +123,15 @@ std::optional<WantedSince> WaitQueues::wanted_since(const Lease& held) const {
 }
 
 WaitQueues::WaiterPtr WaitQueues::observe(const std::string& name, std::string owner) {
-  auto waiter = std::make_shared<Waiter>();
-  waiter->name_ = name;
-  waiter->owner_ = std::move(owner);
-  const std::lock_guard guard(mutex_);
+  auto waiter = std::make_shared<Waiter>(name, std::move(owner));
+  const MutexLock guard(mutex_, waiters_mutex);
   ++waiting_;
   queues_[name].observers.push_back(waiter);
   return waiter;
 }
 
 void WaitQueues::give_ticket(const WaiterPtr& waiter, std::int64_t ticket) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   waiter->status_.ticket = ticket;
   waiter->status_.dead = false;
   auto& line = queues_[waiter->name_];
@@ -151,7 +142,7 @@ void WaitQueues::give_ticket(const WaiterPtr& waiter, std::int64_t ticket) {
 }
 
 void WaitQueues::rename(const WaiterPtr& waiter, const std::string& owner) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   waiter->wish_->owner = waiter->owner_ = owner;
 }
 
@@ -169,7 +160,7 @@ WaitQueues::WaiterPtr WaitQueues::remove(const WaiterPtr& waiter, Duration quiet
 }
 
 std::shared_ptr<Lease> WaitQueues::leave(const WaiterPtr& waiter, bool granted) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   stir(remove(waiter, {}, granted));
   waiter->state_ = Waiter::State::left;
   waiter->news_ = nullptr;
@@ -179,14 +170,14 @@ std::shared_ptr<Lease> WaitQueues::leave(const WaiterPtr& waiter, bool granted) 
 
 bool WaitQueues::anybody(const std::string& name) const {
   if (!anybody()) return false;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   const auto found = queues_.find(name);
   return found != queues_.end() && !found->second.queue.empty();
 }
 
 void WaitQueues::wake_head(std::string_view name, bool yields) {
   if (!anybody() && rounds_.load() == 0) return;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   const auto found = queues_.find(name);
   if (found == queues_.end()) return;
   auto& line = found->second;
@@ -199,7 +190,7 @@ void WaitQueues::wake_head(std::string_view name, bool yields) {
 
 void WaitQueues::wake_job(const std::string& name, std::string_view job) {
   if (!anybody()) return;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   const auto found = queues_.find(name);
   if (found == queues_.end()) return;
   for (const auto& waiter : found->second.queue) {
@@ -211,7 +202,7 @@ void WaitQueues::wake_job(const std::string& name, std::string_view job) {
 
 void WaitQueues::hear(const dialects::Notification& heard) {
   if (!anybody()) return;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   if (heard.everything)
     for (auto& [name, line] : queues_) wake(line, {}, true);
   for (const auto& one : heard.names)
@@ -219,7 +210,7 @@ void WaitQueues::hear(const dialects::Notification& heard) {
 }
 
 void WaitQueues::wake_all() {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   for (auto each = queues_.begin(); each != queues_.end();) {
     const auto now = each++;
     now->second.granted = false;
@@ -233,7 +224,7 @@ void WaitQueues::wake_all() {
 }
 
 void WaitQueues::wake(WaitQueue& line, std::string_view owner, bool everything) {
-  const auto rouse = [everything](Waiter& place) {
+  const auto rouse = [everything](Waiter& place) REQUIRES(waiters_mutex) {
     place.everything_ = everything && (place.everything_ || !place.notified_);
     place.notified_ = true;
     place.stir();
@@ -251,7 +242,7 @@ void WaitQueues::wake(WaitQueue& line, std::string_view owner, bool everything) 
 
 std::map<std::string, std::size_t, std::less<>> WaitQueues::counts() const {
   std::map<std::string, std::size_t, std::less<>> counts;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   for (const auto& [name, line] : queues_)
     if (const auto count = line.queue.size() + line.observers.size(); count > 0) counts.emplace(name, count);
   return counts;
@@ -259,7 +250,7 @@ std::map<std::string, std::size_t, std::less<>> WaitQueues::counts() const {
 
 std::vector<dialects::Watched> WaitQueues::watched() const {
   std::vector<dialects::Watched> watched;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   for (const auto& [name, line] : queues_) {
     if (line.idle()) continue;
     const auto& waiter = line.queue.empty() ? line.observers.front() : line.queue.front();
@@ -269,31 +260,31 @@ std::vector<dialects::Watched> WaitQueues::watched() const {
 }
 
 bool WaitQueues::saw(const WaiterPtr& waiter, std::string holder) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   if (waiter->holder_ == holder) return false;
   waiter->holder_ = std::move(holder);
   return true;
 }
 
 void WaitQueues::blocked(const WaiterPtr& waiter, bool yes) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   if (const auto found = queues_.find(waiter->name_); found != queues_.end()) found->second.blocked = yes;
 }
 
 bool WaitQueues::blocked(const std::string& name) const {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   const auto found = queues_.find(name);
   return found != queues_.end() && found->second.blocked;
 }
 
 void WaitQueues::registered(const WaiterPtr& waiter, RowKind kind) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   waiter->row_ = kind;
 }
 
 std::vector<WaitQueues::WaiterRow> WaitQueues::rows(RowKind kind) const {
   std::vector<WaiterRow> rows;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   for (const auto& [name, line] : queues_)
     for (const auto* places : {&line.queue, &line.observers})
       for (const auto& waiter : *places)
@@ -302,14 +293,14 @@ std::vector<WaitQueues::WaiterRow> WaitQueues::rows(RowKind kind) const {
 }
 
 void WaitQueues::died(const WaiterPtr& waiter) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   if (!planted("dead_row_stays_dead")) waiter->status_.dead = true;
   waiter->notified_ = true;
   waiter->stir();
 }
 
 void WaitQueues::revived(const WaiterPtr& waiter) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_, waiters_mutex);
   waiter->status_.dead = false;
 }
 

@@ -3,6 +3,7 @@
 
 #include "dialects/listener.hpp"
 #include "engine/lease/lease.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 #include "types/name.hpp"
 
@@ -14,7 +15,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -97,6 +97,7 @@ class WaitQueues {
                                     const std::stop_token& stop);
   // What the place wishes, for whom it is reserved.
   static const WaitRequest& wanted(const WaiterPtr& waiter);
+  // The ticket that it had when it was reserved.
   static std::int64_t ticket(const WaiterPtr& waiter);
   // Whether it was the head of its line from the beginning: else others have seen to it that somebody listens.
   static bool led_at_once(const WaiterPtr& waiter);
@@ -168,31 +169,36 @@ class WaitQueues {
   void revived(const WaiterPtr& waiter);
 
  private:
+  // That of the WaitQueues of a Waiter, which guards it.
+  static constexpr MutexKind waiters_mutex{};
+
   struct WaitQueue;
-  std::vector<std::shared_ptr<Lease>> listening(const Waiter& waiter) const;
+  std::vector<std::shared_ptr<Lease>> listening(const Waiter& waiter) const REQUIRES(mutex_, waiters_mutex);
   static bool wants(const Waiter& waiter, const Lease& held);
-  void place(WaitQueue& line, const WaiterPtr& waiter);
+  static void place(WaitQueue& line, const WaiterPtr& waiter) REQUIRES(waiters_mutex);
   // `quiet`: its name was granted in this process just now, and it is to look in so long. 0: at once. `soon`: the grant
   // may go on to it in memory, without a statement. Answers who is to be stirred, or nobody.
-  static WaiterPtr promote(WaitQueue& line, Duration quiet = {}, bool soon = false);
-  WaiterPtr remove(const WaiterPtr& waiter, Duration quiet, bool granted, bool soon = false);
-  static void stir(const WaiterPtr& waiter);
-  static void wake(WaitQueue& line, std::string_view owner, bool everything);
+  static WaiterPtr promote(WaitQueue& line, Duration quiet = {}, bool soon = false) REQUIRES(waiters_mutex);
+  WaiterPtr remove(const WaiterPtr& waiter, Duration quiet, bool granted, bool soon = false)
+      REQUIRES(mutex_, waiters_mutex);
+  static void stir(const WaiterPtr& waiter) REQUIRES(waiters_mutex);
+  static void wake(WaitQueue& line, std::string_view owner, bool everything) REQUIRES(waiters_mutex);
   static const std::string& name_of(const WaiterPtr& waiter) noexcept;
-  static bool has_news(const Waiter& place) noexcept;
-  static Instant bound(const Waiter& place, Instant until, Instant deadline) noexcept;
-  static void spin(const Waiter& place, std::unique_lock<std::mutex>& guard);
+  static bool has_news(const Waiter& place) noexcept REQUIRES(waiters_mutex);
+  static Instant bound(const Waiter& place, Instant until, Instant deadline) noexcept REQUIRES(waiters_mutex);
+  static void spin(const Waiter& place, unsigned seen) noexcept;
   WaiterPtr reserve_now(const std::string& name);
   using Queues = std::map<std::string, WaitQueue, std::less<>>;
-  void note_round(const std::string& name);
-  void end_round(WaitQueue& line);
-  void drop(Queues::iterator idle);
-  static WakeReason woken(Waiter& place, const std::stop_token& stop) noexcept;
+  // It is over when a release in this process has ended: see wake_head().
+  void note_round(const std::string& name) REQUIRES(mutex_);
+  void end_round(WaitQueue& line) REQUIRES(mutex_);
+  void drop(Queues::iterator idle) REQUIRES(mutex_);
+  static WakeReason woken(Waiter& place, const std::stop_token& stop) noexcept REQUIRES(waiters_mutex);
 
   const Duration floor_;
-  mutable std::mutex mutex_;
-  Queues queues_;                                                       // guarded by mutex_
-  std::multimap<std::string, std::weak_ptr<Lease>, std::less<>> told_;  // guarded by mutex_
+  mutable AnnotatedMutex mutex_;
+  Queues queues_ GUARDED_BY(mutex_);
+  std::multimap<std::string, std::weak_ptr<Lease>, std::less<>> told_ GUARDED_BY(mutex_);
   std::atomic<std::size_t> waiting_{0}, telling_{0}, rounds_{0};
   Asked on_wait_{};
 };
@@ -208,39 +214,58 @@ struct WaitQueues::WaitQueue {
   bool goes_round() const noexcept { return goes_round_until != Instant::min() && BootClock::now() < goes_round_until; }
 };
 
-// One that waits. Guarded by the mutex of its WaitQueues.
+// One that waits.
 class WaitQueues::Waiter {
+ public:
+  Waiter(std::string name, std::string owner) : name_(std::move(name)), owner_(std::move(owner)) {}
+  Waiter(std::shared_ptr<WaitRequest> wish, std::int64_t ticket, bool takes, std::function<void()> news)
+      : name_(wish->name.text()),
+        wish_(std::move(wish)),
+        takes_(takes),
+        owner_(wish_->owner),
+        status_{.ticket = ticket},
+        news_(std::move(news)) {}
+
+ private:
   friend class WaitQueues;
   enum class State { awake, asleep, reserved, handed, left };
 
-  std::string name_, owner_;
-  std::shared_ptr<WaitRequest> wish_;  // empty: an observer
-  WaiterState status_;
-  State state_ = State::awake;
-  bool takes_ = false, led_at_once_ = false, followed_ = false;
-  bool notified_ = false, promoted_ = false, everything_ = false;
-  bool soon_ = false;                 // what it waits for may be handed to it in less time than sleeping takes
+  const std::string name_;
+  const std::shared_ptr<WaitRequest> wish_;  // empty: an observer
+  const bool takes_ = false;
+  bool led_at_once_ = false;  // touched by who waits, and nobody else
+  // Written by who reserves it, and read by nobody else until it is settled:
+  std::int64_t reserved_ticket_ = 0;
+  bool followed_ = false;
+
+  std::string owner_ GUARDED_BY(waiters_mutex);
+  WaiterState status_ GUARDED_BY(waiters_mutex);
+  State state_ GUARDED_BY(waiters_mutex) = State::awake;
+  bool notified_ GUARDED_BY(waiters_mutex) = false, promoted_ GUARDED_BY(waiters_mutex) = false;
+  bool everything_ GUARDED_BY(waiters_mutex) = false;
+  // What it waits for may be handed to it in less time than sleeping takes.
+  bool soon_ GUARDED_BY(waiters_mutex) = false;
   std::atomic<unsigned> stirred_{0};  // written with the mutex held
-  RowKind row_ = RowKind::none;
-  std::string holder_;
-  std::shared_ptr<Lease> grant_;
-  Instant nudge_ = Instant::max();
-  std::function<void()> news_;  // empty: a thread waits for changed_
+  RowKind row_ GUARDED_BY(waiters_mutex) = RowKind::none;
+  std::string holder_ GUARDED_BY(waiters_mutex);
+  std::shared_ptr<Lease> grant_ GUARDED_BY(waiters_mutex);
+  Instant nudge_ GUARDED_BY(waiters_mutex) = Instant::max();
+  std::function<void()> news_ GUARDED_BY(waiters_mutex);  // empty: a thread waits for changed_
   std::condition_variable_any changed_;
 
   // Something may be to be done for it. False: a thread is to be woken.
-  bool call() {
+  bool call() REQUIRES(waiters_mutex) {
     ++stirred_;
     if (news_) news_();
     return news_ != nullptr;
   }
-  void stir() {
+  void stir() REQUIRES(waiters_mutex) {
     if (!call()) changed_.notify_all();
   }
 };
 
 inline const WaitRequest& WaitQueues::wanted(const WaiterPtr& waiter) { return *waiter->wish_; }
-inline std::int64_t WaitQueues::ticket(const WaiterPtr& waiter) { return waiter->status_.ticket; }
+inline std::int64_t WaitQueues::ticket(const WaiterPtr& waiter) { return waiter->reserved_ticket_; }
 inline bool WaitQueues::led_at_once(const WaiterPtr& waiter) { return waiter->led_at_once_; }
 inline bool WaitQueues::followed(const WaiterPtr& waiter) { return waiter->followed_; }
 inline const std::string& WaitQueues::name_of(const WaiterPtr& waiter) noexcept { return waiter->name_; }
