@@ -306,6 +306,7 @@ class RequestBatcher {
       EventCount::Whom whom = 0;
       for (auto other = first; other != batch.end(); ++other)
         if ((*other)->group == (*first)->group && !std::exchange((*other)->woken, true)) whom |= (*other)->me;
+      if (planted("batch_woken_in_part") && first != batch.begin()) break;
       if (whom != 0) (*first)->group->news.advance(whom);
     }
   }

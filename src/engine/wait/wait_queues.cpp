@@ -183,7 +183,7 @@ void WaitQueues::wake_head(std::string_view name, bool yields) {
   auto& line = found->second;
   line.granted = false;
   if (line.idle()) return drop(found);
-  end_round(line);
+  if (!planted("round_not_ended")) end_round(line);
   if (!line.queue.empty()) line.queue.front()->status_.yields |= yields;
   wake(line, {}, false);
 }
