@@ -281,6 +281,11 @@ TEST_CASE("who comes while its name goes from thread to thread in memory is next
   CHECK(looks_at_once());
   hand_to("3", keeping("3"));
   SUBCASE("a release by a statement ends it") { queues.wake_head("n"); }
+  SUBCASE("also where somebody is in line") {
+    const auto other = queues.join(wanted("other"), 0, true);
+    queues.wake_head("n");
+    queues.leave(other);
+  }
   SUBCASE("anything may have happened") { queues.wake_all(); }
   CHECK_FALSE(queues.is_next_in_line("n"));
   CHECK(looks_at_once());
