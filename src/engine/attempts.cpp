@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace dlock::engine {
 namespace {
@@ -41,7 +42,7 @@ store::AcquireRequest Attempts::acquire_request(GrantRequest& request, Instant s
           request.options.permits,
           request.options.limit,
           request.mode == Mode::node && context_.options.node_exclusive,
-          request.freed && !request.unanswered && !request.in_doubt && !request.handed};
+          std::exchange(request.freed, false) && !request.unanswered && !request.in_doubt && !request.handed};
 }
 
 std::shared_ptr<Lease> Attempts::try_once(GrantRequest& request, Instant deadline, std::stop_token stop) {
@@ -176,12 +177,21 @@ std::shared_ptr<Lease> Attempts::try_first(GrantRequest& request, const Patience
 
 std::shared_ptr<Lease> Attempts::look_into_lock(GrantRequest& request, const Patience& patience) {
   std::optional<Token> before;
+  PollingPauses pauses(2 * locked_pause, longest_locked_pause);
   // Who has found the database silent does not wait for it much longer.
   const auto deadline = request.silent ? context_.answer_by(BootClock::now()) : Instant::max();
   for (int turn = 0; turn <= most_turns_of_others; ++turn) {
     const auto found = blocked(request, patience.stop, deadline);
     request.found_locked = found.rightly && found.locked;
-    if (found.rightly) return nullptr;
+    // As in try_first: who shares the name may write its gate just now.
+    const bool passing = found.locked && request.mode != Mode::exclusive && turn < most_turns_of_others;
+    if (found.rightly && !passing) return nullptr;
+    if (passing) {
+      if (pause_until(later(BootClock::now(), pauses.next()), patience.stop)) return nullptr;
+      if (auto held = try_once(request, patience.deadline, patience.stop)) return held;
+      if (!request.row_locked) return nullptr;
+      continue;
+    }
     if (!found.text.empty())
       throw Error(
           Fault::timeout,

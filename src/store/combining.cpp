@@ -119,10 +119,9 @@ struct Combining::Acquires {
     try {
       return lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
         if (plain) {
-          if (const auto token = free_one(connection, std::span(arguments).first(8), until))
-            return Granted{*token, false};
-          lane->free.taken(name(ask));
-          if (ask.freed) return Granted{std::nullopt, true};
+          const auto free = free_one(connection, std::span(arguments).first(8), until);
+          if (!free.token) lane->free.taken(name(ask));
+          if (free.token || ask.freed) return free;
         }
         const Answer& answer = connection.run(lane->acquire, arguments, until);
         return answer.rows() == 0 ? Granted{} : Granted{Token{answer.integer(0, 0)}, false};
@@ -164,16 +163,16 @@ struct Combining::Acquires {
  private:
   static constexpr std::size_t columns = 8;  // of the statements for many
 
-  // Empty: not granted, which says nothing else.
-  std::optional<Token> free_one(dialects::Connection& connection, std::span<const Argument> arguments,
-                                Deadline until) const {
+  // Not granted: which says nothing else.
+  Granted free_one(dialects::Connection& connection, std::span<const Argument> arguments, Deadline until) const {
     try {
       const Answer& answer = connection.run(*lane->acquire_free, arguments, until);
-      if (answer.rows() > 0 && answer.affected > 0) return Token{answer.integer(0, 0)};
+      if (answer.rows() > 0 && answer.affected > 0) return {Token{answer.integer(0, 0)}, false};
     } catch (const Failure& failure) {  // the row is locked elsewhere, which is no answer where somebody holds it
       if (failure.cause() != Cause::locked || failure.may_have_run() || !connection.usable()) throw;
+      return {std::nullopt, true};
     }
-    return std::nullopt;
+    return {};
   }
 
   static std::vector<Argument> rows_of(std::span<const AcquireRequest> asks) {
@@ -315,7 +314,10 @@ Granted Combining::acquire(const AcquireRequest& ask, Deadline deadline) {
   if (auto turn = lane_->pool.at_once()) return trip.alone(ask, std::move(*turn), deadline);
   // A queue has to be looked at for each.
   if (most_ < 2 || ask.ticket != 0) return trip.alone(ask, trip.turn(deadline), deadline);
-  return acquires_->send(ask, deadline);
+  // Who is sent alone after its batch has failed may have been granted it: the careful statement finds that out.
+  auto careful = ask;
+  careful.freed = false;
+  return acquires_->send(careful, deadline);
 }
 
 bool Combining::release(const LeaseKey& key, Deadline deadline) {

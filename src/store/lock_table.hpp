@@ -37,8 +37,8 @@ struct AcquireRequest {
   std::int64_t permits = 1, limit = 0;  // with Mode::permits: how many are asked for, and how many there are
   bool alone =
       false;  // with Mode::node: where only other engines of the node are in, they are put out, under a new token
-  // Its release was heard of just now: it is asked for in the cheapest way, and where that is not granted the answer is
-  // that its row could not be had. So the asker looks at it, and asks again if it is free.
+  // Its release was heard of just now: it is asked for in the cheapest way, which does not grant every row that is free.
+  // So who is refused looks at it, and asks again if it is.
   bool freed = false;
 };
 
@@ -184,8 +184,8 @@ class LockTable {
   // For one who would have it in the mode that it asks for: there, `owner` says whether it has it.
   virtual Availability look_for(const AcquireRequest& ask, Deadline deadline) = 0;
   virtual RowAvailability peek(std::string_view name, Deadline deadline) = 0;
-  // After an attempt that could not have the row, by one who wants it exclusively, or in the mode that it asked for. Waits
-  // only briefly for whatever is locked.
+  // After an attempt that could not have the row, by one who wants it exclusively, or in the mode that it asked for.
+  // Waits only briefly for whatever is locked.
   virtual Blocked blocked(std::string_view name, Deadline deadline) = 0;
   virtual Blocked blocked_for(const AcquireRequest& ask, Deadline deadline) = 0;
   // Makes a free row, where one must be there before a transaction can lock it.
