@@ -139,8 +139,8 @@ class Pool {
   void opened(dialects::Connection& connection, const Deadline& deadline);
   // `why`: what the opening failed with; empty: it was not tried.
   void not_opened(const std::optional<Failure>& why) noexcept;
-  // Why nobody's connection came in time. `others_worked`: on one, while this one waited; `answered`: and one of them had
-  // an answer.
+  // Why nobody's connection came in time. `others_worked`: on one, while this one waited; `answered`: and one of them
+  // had an answer.
   Failure none_came(bool others_worked, bool answered) const REQUIRES(mutex_);
   void lend() noexcept REQUIRES(mutex_);
   std::optional<Loan> free_now(Opening opening) REQUIRES(mutex_);

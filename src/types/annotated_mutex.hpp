@@ -25,7 +25,8 @@
 
 namespace dlock {
 
-// std::mutex, which has no annotations in libstdc++. Not to be confused with dlock::Mutex, which is a name in a database.
+// std::mutex, which has no annotations in libstdc++. Not to be confused with dlock::Mutex, which is a name in a
+// database.
 class CAPABILITY("mutex") AnnotatedMutex {
  public:
   constexpr AnnotatedMutex() noexcept = default;
@@ -43,8 +44,8 @@ class CAPABILITY("mutex") AnnotatedMutex {
   std::mutex mutex_;
 };
 
-// Stands for the mutexes of all objects of a class, where one of them guards members of other objects: clang has no name
-// for the one. So it sees that some mutex of that class is held, not whether it is the right one.
+// Stands for the mutexes of all objects of a class, where one of them guards members of other objects: clang has no
+// name for the one. So it sees that some mutex of that class is held, not whether it is the right one.
 class CAPABILITY("mutex of the kind") MutexKind {};
 
 // As std::lock_guard.

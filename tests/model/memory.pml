@@ -1,6 +1,6 @@
-/* A lock that goes on in the memory of one process: from thread to thread, or to whoever comes after it has lingered. The row
- * keeps tokens for that, and another process looks at the row only. README.md beside it says which line stands for which
- * statement, and what was left out and why.
+/* A lock that goes on in the memory of one process: from thread to thread, or to whoever comes after it has lingered. The
+ * row keeps tokens for that, and another process looks at the row only. README.md beside it says which line stands for
+ * which statement, and what was left out and why.
  *
  * Two threads share the engine, come TURNS times together; a client of another process comes once. With FENCES so many
  * transactions of the threads are fenced, by a text that may be sent at any time.
@@ -27,7 +27,8 @@
 #define FIRST_OWNER 2
 #define LINGERS 3 /* the engine's grant is in nobody's hands; else a thread + 1 */
 
-/* What is asked of the row. Each is sent at one moment, done by the database at another, if at all, and answered at a third. */
+/* What is asked of the row. Each is sent at one moment, done by the database at another, if at all, and answered at a
+ * third. */
 #define NOTHING 0
 #define SENT 1
 #define DONE 2
@@ -282,7 +283,7 @@ end:
        reserve = NOTHING; reserve_sent = 0; reserve_owner = NOBODY; reserve_token = 0; reserve_new = NOBODY }
   :: d_step { reserve == REFUSED ->
        reserve = NOTHING; reserve_sent = 0; reserve_owner = NOBODY; reserve_token = 0; reserve_new = NOBODY }
-  /* No answer: the row may be the new owner's, and nobody has it; it is freed, or its lease ends. It may be done yet. */
+  /* No answer: the row may be the new owner's, and nobody has it; it is freed, or its lease ends. */
   :: d_step { reserve == DONE -> reserve = NOTHING; release = SENT; release_owner = reserve_new; release_token = token;
        reserve_sent = 0; reserve_owner = NOBODY; reserve_token = 0; reserve_new = NOBODY }
 #ifdef PASS_IN_DOUBT

@@ -193,8 +193,8 @@ class Lease {
 
  public:
   // How many Locks share this grant (none: it was let go of without being released; fewer: it was released for all of
-  // them, and -1 less that is the Released), the thread or job that may enter it again, and the next one in its chain of
-  // those that can be entered.
+  // them, and -1 less that is the Released), the thread or job that may enter it again, and the next one in its chain
+  // of those that can be entered.
   int entries GUARDED_BY(reentrance_mutex) = 1;
   ThreadId actor GUARDED_BY(reentrance_mutex) = 0;
   std::shared_ptr<Lease> next_open GUARDED_BY(reentrance_mutex);

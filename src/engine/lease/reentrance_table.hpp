@@ -71,8 +71,8 @@ class ReentranceTable {
   static constexpr std::size_t fewest = 16;
 
   AnnotatedMutex mutex_;
-  // A hash table that is linked through the grants, so that to open and to close one allocates nothing. They are as many
-  // as some power of two.
+  // A hash table that is linked through the grants, so that to open and to close one allocates nothing. They are as
+  // many as some power of two.
   std::vector<Chain> chains_ GUARDED_BY(mutex_) = std::vector<Chain>(fewest);
   std::size_t open_ GUARDED_BY(mutex_) = 0;
 };

@@ -114,8 +114,8 @@ class WaitQueues {
   bool is_next_in_line(const std::string& name) const;
 
   // The head, if it sleeps and takes what it is handed: it stays where it is until settle(). Empty: nobody.
-  // `soon`: somebody is about to come, or to fall asleep, if the line goes on as it did: that is waited for, for as long
-  // as a thread takes to be woken.
+  // `soon`: somebody is about to come, or to fall asleep, if the line goes on as it did: that is waited for, for as
+  // long as a thread takes to be woken.
   WaiterPtr reserve(const std::string& name, bool soon = false);
   // How it ended: with the grant, or without; `doubt`: perhaps with one. False: it has given up meanwhile, so that what
   // it was granted is nobody's.
