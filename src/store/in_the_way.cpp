@@ -1,45 +1,101 @@
-// Looks at a row without waiting for it, and if that is in vain, at what has its table locked.
+// Looks at what has the tables locked, and at a row without waiting for it.
 #include "store/in_the_way.hpp"
+
+#include "types/mutant.hpp"
 
 #include <utility>
 
 namespace dlock::store {
+namespace {
+
+const dialects::Statement* if_there(const dialects::Statements& all, std::string_view name,
+                                    std::initializer_list<std::string_view> arguments) {
+  return all.has(name) ? &all.at(name, arguments) : nullptr;
+}
+
+}  // namespace
 
 InTheWay::InTheWay(const dialects::Statements& all, const dialects::TableNames& names, OnConnection on_connection)
-    : locked_(all.at("locked", {"name", "shared"})),
-      in_the_way_(all.at("in_the_way", {"schema", "table", "waited"})),
+    : locked_(if_there(all, "locked", {"name"})),
+      in_the_way_(if_there(all, "in_the_way", {"schema", "lock", "holder", "waiter", "shares"})),
+      touch_holders_(if_there(all, "touch_holders", {"name"})),
+      touch_waiters_(if_there(all, "touch_waiters", {"name"})),
+      locked_table_(if_there(all, "locked_table", {"schema", "table"})),
       names_(names),
       on_connection_(std::move(on_connection)) {}
 
-Blocked InTheWay::blocked(std::string_view name, const std::function<bool()>& looks_free, Deadline deadline) const {
+// A table that is locked as a whole comes before a row of it: who has found the one locked may keep the other one.
+Blocked InTheWay::blocked(std::string_view name, bool shares, const std::function<bool()>& looks_free,
+                          Deadline deadline) const {
   try {
     if (!looks_free()) return {true, {}};
-    if (locked(name, true, deadline)) return {true, {}, true};
-    auto found = words(false, deadline);
-    // A shared lock on the row counts where nothing else explains it. This look locks out others who look, but not those
-    // who found the table locked: they are answered above.
-    if (found.empty() && locked(name, false, deadline)) return {true, {}, true};
-    return {false, std::move(found)};
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::locked) throw;
-    auto found = words(true, deadline);
-    return {false, found.empty() ? std::string(failure.what()) : std::move(found)};
+    auto said = said_of_look(name, shares, deadline);
+    return {false, said.empty() ? std::string(failure.what()) : std::move(said)};
+  }
+  if (planted("row_hides_table") && locked(name, deadline)) return {true, {}, true};
+  if (auto found = seen(shares, deadline); !found.empty()) return {false, std::move(found)};
+  if (shares && touch_holders_ != nullptr && !planted("holders_table_not_looked_at") &&
+      in_vain(*touch_holders_, name, deadline))
+    return {false, said_of(names_.holder(), deadline)};
+  try {
+    return locked(name, deadline) ? Blocked{true, {}, true} : Blocked{};
+  } catch (const Failure& failure) {
+    if (failure.cause() != Cause::locked) throw;
+    auto said = said_of(names_.lock, deadline);
+    return {false, said.empty() ? std::string(failure.what()) : std::move(said)};
   }
 }
 
-bool InTheWay::locked(std::string_view name, bool shared, Deadline deadline) const {
-  const Argument arguments[] = {name, std::int64_t{shared ? 1 : 0}};
-  const auto row = on_connection_(deadline, [&](dialects::Connection& connection, const Deadline& until) {
-    return std::string(connection.run(locked_, arguments, until).rows() == 0 ? "" : "locked");
-  });
-  return !row.empty();
+std::string InTheWay::said_of_look(std::string_view name, bool shares, Deadline deadline) const {
+  if (locked_table_ == nullptr) return seen(shares, deadline);
+  // Not the lock table first: it would be waited for once more, and most often it is the one.
+  if (in_vain(*touch_holders_, name, deadline)) return said_of(names_.holder(), deadline);
+  if (in_vain(*touch_waiters_, name, deadline)) return said_of(names_.waiter(), deadline);
+  return said_of(names_.lock, deadline);
 }
 
-std::string InTheWay::words(bool waited, Deadline deadline) const {
+std::string InTheWay::seen(bool shares, Deadline deadline) const {
+  if (in_the_way_ == nullptr) return {};
+  const auto holder = names_.holder(), waiter = names_.waiter();
   const Argument arguments[] = {std::string_view{names_.schema}, std::string_view{names_.lock},
-                                std::int64_t{waited ? 1 : 0}};
+                                std::string_view{holder}, std::string_view{waiter}, std::int64_t{shares ? 1 : 0}};
+  return ask(*in_the_way_, arguments, deadline);
+}
+
+std::string InTheWay::said_of(std::string_view table, Deadline deadline) const {
+  if (locked_table_ == nullptr) return seen(false, deadline);
+  const Argument arguments[] = {std::string_view{names_.schema}, table};
+  return ask(*locked_table_, arguments, deadline);
+}
+
+bool InTheWay::locked(std::string_view name, Deadline deadline) const {
+  if (locked_ == nullptr) return false;
+  const Argument arguments[] = {name};
+  return !on_connection_(deadline, [&](dialects::Connection& connection, const Deadline& until) {
+            return std::string(connection.run(*locked_, arguments, until).rows() == 0 ? "" : "locked");
+          }).empty();
+}
+
+bool InTheWay::in_vain(const dialects::Statement& touch, std::string_view name, Deadline deadline) const {
+  const Argument arguments[] = {name};
+  try {
+    on_connection_(deadline, [&](dialects::Connection& connection, const Deadline& until) {
+      connection.run(touch, arguments, until);
+      return std::string{};
+    });
+    return false;
+  } catch (const Failure& failure) {
+    if (failure.cause() != Cause::locked) throw;
+    return true;
+  }
+}
+
+std::string InTheWay::ask(const dialects::Statement& statement, std::span<const Argument> arguments,
+                          Deadline deadline) const {
   return on_connection_(deadline, [&](dialects::Connection& connection, const Deadline& until) {
-    const auto& answer = connection.run(in_the_way_, arguments, until);
+    const auto& answer = connection.run(statement, arguments, until);
     return answer.rows() == 0 || answer.is_null(0, 0) ? std::string{} : answer.text(0, 0);
   });
 }

@@ -18,17 +18,25 @@ class InTheWay {
   using OnConnection = std::function<std::string(Deadline, const Work&)>;
   InTheWay(const dialects::Statements& all, const dialects::TableNames& names, OnConnection on_connection);
 
-  // See LockTable::blocked. `looks_free`: whether nobody is seen who holds the name.
-  Blocked blocked(std::string_view name, const std::function<bool()>& looks_free, Deadline deadline) const;
+  // See LockTable::blocked. `shares`: of one who would share the name, which writes the holders' table, too.
+  // `looks_free`: whether nobody is seen who holds the name.
+  Blocked blocked(std::string_view name, bool shares, const std::function<bool()>& looks_free, Deadline deadline) const;
 
  private:
-  // Whether another transaction has the row locked; `shared`: as far as that can be told without keeping others who look
-  // from it.
-  bool locked(std::string_view name, bool shared, Deadline deadline) const;
-  // `waited`: a read of the table was in vain.
-  std::string words(bool waited, Deadline deadline) const;
+  // What is seen without waiting for it.
+  std::string seen(bool shares, Deadline deadline) const;
+  // What is said where a look at all tables was in vain, as it failed; empty: nothing is.
+  std::string said_of_look(std::string_view name, bool shares, Deadline deadline) const;
+  std::string said_of(std::string_view table, Deadline deadline) const;
+  // Whether another transaction has the row locked. Throws Failure{locked} where its table is.
+  bool locked(std::string_view name, Deadline deadline) const;
+  // Whether it is in vain.
+  bool in_vain(const dialects::Statement& touch, std::string_view name, Deadline deadline) const;
+  std::string ask(const dialects::Statement& statement, std::span<const Argument> arguments, Deadline deadline) const;
 
-  const dialects::Statement &locked_, &in_the_way_;
+  // Null: the database has no locked rows; or it does not show what has a table locked, so that only who waits finds
+  // that out; or it shows it.
+  const dialects::Statement *locked_, *in_the_way_, *touch_holders_, *touch_waiters_, *locked_table_;
   const dialects::TableNames& names_;
   const OnConnection on_connection_;
 };

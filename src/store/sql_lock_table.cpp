@@ -214,14 +214,14 @@ class SqlLockTable final : public LockTable {
 
   Blocked blocked(std::string_view name, Deadline deadline) override {
     return in_the_way_->blocked(
-        name, [&] { return look(name, 0, deadline).free; }, deadline);
+        name, false, [&] { return look(name, 0, deadline).free; }, deadline);
   }
   Blocked blocked_for(const AcquireRequest& ask, Deadline deadline) override {
     const auto looks_free = [&] {
       if (planted("sharer_kept_out_by_gate")) return look(ask.name.text(), 0, deadline).free;
       return look_for(ask, deadline).free;
     };
-    return in_the_way_->blocked(ask.name.text(), looks_free, deadline);
+    return in_the_way_->blocked(ask.name.text(), ask.mode != Mode::exclusive, looks_free, deadline);
   }
   std::string position(Deadline deadline) override {
     if (!in_cluster_) return {};

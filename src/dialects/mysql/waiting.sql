@@ -171,15 +171,21 @@ SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits,
    AND h.expires_at > {{now}}
  ORDER BY h.name, h.token;
 
--- name: locked(name, shared) -> packet
--- A row if the name has one that another transaction keeps locked. Who asks this of a table that is locked as a whole waits
--- for it before any row (:shared).
+-- name: locked(name) -> packet
+-- A row if the name has one that another transaction keeps locked. Of a table that is locked as a whole this is in vain.
 SELECT 1 FROM {{lock}} l LEFT JOIN (SELECT t.name FROM {{lock}} t WHERE t.name = :name FOR UPDATE SKIP LOCKED) taken
                                 ON taken.name = l.name
- WHERE l.name = :name AND taken.name IS NULL AND :shared >= 0;
+ WHERE l.name = :name AND taken.name IS NULL;
 
--- name: in_the_way(schema, table, waited)
--- What keeps the table from being written, in words, if a read of it that locks was in vain (:waited); else NULL. Nobody
--- may see whose it is without further rights.
-SELECT IF(:waited = 0, NULL, CONCAT('another session has locked ', :schema, '.', :table,
-              ' (LOCK TABLES, FLUSH TABLES … WITH READ LOCK, ALTER TABLE, a backup); SHOW FULL PROCESSLIST tells'));
+-- name: touch_holders(name) -> packet
+-- As if to write the table, and of no row: in vain where it is locked as a whole.
+SELECT 1 FROM {{holder}} h WHERE h.name = :name AND h.owner = '' FOR UPDATE SKIP LOCKED;
+
+-- name: touch_waiters(name)
+-- Likewise, as if to read it.
+SELECT 1 FROM {{waiter}} w WHERE w.name = :name AND w.owner = '';
+
+-- name: locked_table(schema, table)
+-- What is said of a table that is locked as a whole. Nobody may see whose it is without further rights.
+SELECT CONCAT('another session has locked ', :schema, '.', :table,
+              ' (LOCK TABLES, FLUSH TABLES … WITH READ LOCK, ALTER TABLE, a backup); SHOW FULL PROCESSLIST tells');

@@ -157,23 +157,20 @@ SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits, n.now - h.
    AND h.expires_at > n.now
  ORDER BY h.name, h.token;
 
--- name: locked(name, shared)
--- A row if the name has one that another transaction keeps locked; with :shared only if it is locked against readers, so
--- that those who ask this at the same moment are not in each other's way.
-WITH read AS MATERIALIZED
-       (SELECT l.name FROM {{lock}} AS l WHERE l.name = :name::text AND :shared::bigint = 1 FOR SHARE SKIP LOCKED),
-     taken AS MATERIALIZED
-       (SELECT l.name FROM {{lock}} AS l WHERE l.name = :name::text AND :shared::bigint = 0 FOR UPDATE SKIP LOCKED)
-SELECT 1::bigint FROM {{lock}} AS l
- WHERE l.name = :name::text AND NOT EXISTS (SELECT FROM read) AND NOT EXISTS (SELECT FROM taken);
+-- name: locked(name)
+-- A row if the name has one that another transaction keeps locked. This look locks out others who look.
+WITH taken AS MATERIALIZED (SELECT l.name FROM {{lock}} AS l WHERE l.name = :name::text FOR UPDATE SKIP LOCKED)
+SELECT 1::bigint FROM {{lock}} AS l WHERE l.name = :name::text AND NOT EXISTS (SELECT FROM taken);
 
--- name: in_the_way(schema, table, waited)
--- What keeps the table from being written, in words, without waiting for it; NULL where nothing is seen. :waited: a read
--- of the table was in vain, which shows here by itself.
-SELECT string_agg(format('process %s %s %s', k.pid, CASE WHEN k.granted THEN 'holds' ELSE 'waits for' END, k.mode), ', '
-                  ORDER BY k.granted DESC, k.pid)
+-- name: in_the_way(schema, lock, holder, waiter, shares)
+-- What has the tables locked that an acquire writes or reads, in words, without waiting for it; NULL where nothing is seen.
+-- Who would share a name (:shares) writes the holders' table, too; whoever else asks only reads it.
+SELECT string_agg(format('process %s %s %s on %I.%I', k.pid, CASE WHEN k.granted THEN 'holds' ELSE 'waits for' END, k.mode,
+                         s.nspname, c.relname), ', ' ORDER BY k.granted DESC, c.relname, k.pid)
   FROM pg_catalog.pg_locks AS k JOIN pg_catalog.pg_database AS d ON d.oid = k.database
        JOIN pg_catalog.pg_class AS c ON c.oid = k.relation JOIN pg_catalog.pg_namespace AS s ON s.oid = c.relnamespace
- WHERE k.locktype = 'relation' AND d.datname = current_database() AND s.nspname = :schema::text AND c.relname = :table::text
-   AND k.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
-   AND k.pid <> pg_backend_pid() AND :waited::bigint >= 0;
+ WHERE k.locktype = 'relation' AND d.datname = current_database() AND s.nspname = :schema::text
+   AND CASE WHEN c.relname = :lock::text OR (c.relname = :holder::text AND :shares::bigint <> 0)
+              THEN k.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+            ELSE c.relname IN (:holder::text, :waiter::text) AND k.mode = 'AccessExclusiveLock' END
+   AND k.pid <> pg_backend_pid();

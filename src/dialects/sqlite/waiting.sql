@@ -146,10 +146,7 @@ SELECT h.name, h.node, h.owner, h.label, h.actor, h.token, h.permits, t.now - h.
    AND l.expires_at > t.now AND h.expires_at > t.now
  ORDER BY h.name, h.token;
 
--- name: locked(name, shared)
--- Nothing: there are no locked rows here, only a file that somebody writes.
-SELECT 1 FROM {{lock}} WHERE name = :name AND name = '' AND :shared >= 0;
-
--- name: in_the_way(schema, table, waited)
--- What keeps the table from being written, in words. No read shows it (:waited).
-SELECT 'another connection is writing the file that ' || :schema || '.' || :table || ' is in' WHERE :waited >= 0;
+-- name: in_the_way(schema, lock, holder, waiter, shares)
+-- What keeps the tables from being written, in words: there are no locked rows here, only a file that somebody writes.
+SELECT 'another connection is writing the file that ' || :schema || '.' || :lock || ' is in'
+ WHERE :shares >= 0 AND :holder <> :waiter;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <functional>
 #include <future>
 #include <string>
@@ -25,8 +26,14 @@ const auto patience = 500ms * slowness();
 // The whole table is locked by another session for as long as this lives.
 class LockedTable {
  public:
-  LockedTable(Database& database, const TableLock& how) : admin_(database.place()), how_(how) {
+  // `then`: what that session does besides, if it can.
+  LockedTable(Database& database, const TableLock& how, const std::string& then = {})
+      : admin_(database.place()), how_(how) {
     for (const auto& sql : how.lock) admin_.run(sql);
+    try {
+      if (!then.empty()) admin_.run(then);
+    } catch (const std::exception&) {  // what keeps everybody from writing may keep this session from it, too
+    }
   }
   ~LockedTable() { unlock(); }
   LockedTable(const LockedTable&) = delete;
@@ -70,17 +77,26 @@ class Ways {
       add(name, "try_lock_for " + std::to_string(wait.count()) + in_mode,
           [=](Engine& engine, const auto& asked) { engine.try_lock_for(asked, wait, options); });
   }
-  void check_told_what_is_in_the_way(const TableLock& how) {
+  void check_told_what_is_in_the_way(const TableLock& how, const std::string& table = "resource_lock") {
     in_parallel(static_cast<int>(ways_.size()), [&](int i) {
       const auto& way = ways_[static_cast<std::size_t>(i)];
       const auto thrown = told_by([&] { way.ask(engines_[static_cast<std::size_t>(i)], way.name); });
       CHECK_MESSAGE(thrown.fault == Fault::timeout, how.name << ", " << way.call << ": " << thrown.text);
       CHECK_MESSAGE(thrown.names(how.told), how.name << ", " << way.call << ": " << thrown.text);
+      CHECK_MESSAGE(names_table(thrown.text, table), how.name << ", " << way.call << ": " << thrown.text);
       CHECK_MESSAGE(thrown.names('"' + way.name + '"'), how.name << ", " << way.call << ": " << thrown.text);
     });
   }
 
  private:
+  // And not one whose name begins so.
+  static bool names_table(const std::string& text, const std::string& table) {
+    const auto at = text.find('.' + table);
+    if (at == std::string::npos) return false;
+    const auto end = at + 1 + table.size();
+    return end == text.size() || (text[end] != '_' && std::isalnum(static_cast<unsigned char>(text[end])) == 0);
+  }
+
   struct Way {
     std::string name, call;
     std::function<void(Engine&, const std::string&)> ask;
@@ -216,6 +232,47 @@ TEST_CASE("who would share a name with others is told that its table is locked, 
   }
   CHECK(engine.try_lock("read", read));
   CHECK(engine.try_lock("slots", slot));
+}
+
+TEST_CASE("whoever has locked the table is named, also where a row of it is locked as well") {
+  ServerDatabase database;
+  auto holder = database->engine();
+  auto engine = database->engine({.timeouts = {.request = patience}});
+  engine.try_lock("old").reset();
+  const LockOptions read{.mode = Mode::shared, .lease = 1min};
+  const auto reader = holder.lock("read", read);
+  for (const auto& how : database.server().table_locks("resource_lock")) {
+    CAPTURE(how.name);
+    Ways ways(database);
+    for (const char* name : {"old", "read"}) {
+      const bool shares = name == std::string("read");
+      const auto options = shares ? read : LockOptions{};
+      ways.add(name, "try_lock", [=](Engine& asked, const auto& its) { asked.try_lock(its, options); });
+      ways.add(name, "try_lock_for", [=](Engine& asked, const auto& its) { asked.try_lock_for(its, 50ms, options); });
+    }
+    LockedTable locked(*database, how, "SELECT token FROM resource_lock WHERE name IN ('old', 'read') FOR UPDATE");
+    ways.check_told_what_is_in_the_way(how);
+  }
+}
+
+TEST_CASE("who would share a name is told that the table of the holders is locked, also where others ask just then") {
+  ServerDatabase database;
+  auto holder = database->engine();
+  auto engine = database->engine({.timeouts = {.request = patience}});
+  const LockOptions read{.mode = Mode::shared, .lease = 1min}, slot{.mode = Mode::permits, .limit = 9, .lease = 1min};
+  const auto reader = holder.lock("read", read), permit = holder.lock("slots", slot);
+  engine.try_lock("old").reset();
+  for (const auto& how : database.server().table_locks("resource_lock_holder")) {
+    CAPTURE(how.name);
+    Ways ways(database);
+    ways.try_all("read", read, ", to read");
+    ways.try_all("slots", slot, ", for a permit");
+    ways.try_all("old", read, ", to read what nobody holds");
+    LockedTable locked(*database, how);
+    ways.check_told_what_is_in_the_way(how, "resource_lock_holder");
+    CHECK(engine.try_lock("old").has_value());
+  }
+  CHECK(engine.try_lock("read", read));
 }
 
 TEST_CASE("a row that a transaction has locked is busy, whoever asks and however") {
