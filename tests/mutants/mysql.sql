@@ -106,6 +106,13 @@ r.name, 1
 -- to:
 (1 OR b.next_ticket <= b.served_ticket
 
+-- mutant: own_row_passes_queue
+-- statement: acquire
+-- from:
+IF(b.owner <=> :owner AND b.next_ticket > b.served_ticket, 1, 0)
+-- to:
+0
+
 -- mutant: barger_no_second_look
 -- statement: acquire
 -- from:

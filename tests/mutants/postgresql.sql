@@ -101,6 +101,13 @@ l.wanted_until <= {{now}} OR true THEN 1 ELSE
 -- to:
 (true OR b.next_ticket <= b.served_ticket
 
+-- mutant: own_row_passes_queue
+-- statement: acquire
+-- from:
+b.owner = :owner::text AND b.next_ticket > b.served_ticket
+-- to:
+false AND b.next_ticket > b.served_ticket
+
 -- mutant: barger_no_second_look
 -- statement: acquire
 -- from:

@@ -15,14 +15,19 @@
 -- Where tickets may be live (next_ticket > served_ticket), those that come before this one's are looked for; a ticket
 -- that is over counts as none. All of them were there before this one's was drawn; who has none is granted the row only
 -- if no ticket was drawn since (next_ticket is what was read). The grant ends its ticket, or all that were passed over.
+-- Who reads that the row is its own does not look for them; should it be nobody's by the time it is locked, what is said to
+-- be read then (a smaller next_ticket, and a served_ticket of 0) passes nobody.
 INSERT INTO {{lock}} AS l
        (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta,
         next_ticket, served_ticket)
 SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text,
        (SELECT greatest(f.token, b.token) FROM {{lock}} AS f WHERE f.name = '') + 1, n.now, n.now + :lease::bigint,
        CASE WHEN :at_least::bigint = 0 THEN 0 ELSE n.now + :at_least::bigint END,
-       :lease::bigint, :meta::text, greatest(coalesce(b.next_ticket, 0), :ticket::bigint),
-       CASE WHEN :ticket::bigint > coalesce(b.served_ticket, 0) THEN :ticket::bigint ELSE coalesce(b.next_ticket, 0) END
+       :lease::bigint, :meta::text,
+       greatest(coalesce(b.next_ticket, 0) - CASE WHEN b.owner = :owner::text AND b.next_ticket > b.served_ticket
+                                                  THEN 1 ELSE 0 END, :ticket::bigint),
+       CASE WHEN b.owner = :owner::text AND b.next_ticket > b.served_ticket THEN 0
+            WHEN :ticket::bigint > coalesce(b.served_ticket, 0) THEN :ticket::bigint ELSE coalesce(b.next_ticket, 0) END
   FROM (SELECT {{now}} AS now OFFSET 0) AS n
        LEFT JOIN {{lock}} AS b ON b.name = :name::text
  WHERE b.name IS NULL OR b.owner = :owner::text
@@ -54,7 +59,7 @@ ON CONFLICT (name) DO UPDATE SET
     OR (l.reopens_at <= {{now}}
         AND (l.owner IS NULL OR l.expires_at <= {{now}})
         AND l.actor <> excluded.owner
-        AND (:ticket::bigint > l.served_ticket
+        AND ((:ticket::bigint > l.served_ticket AND excluded.served_ticket >= :ticket::bigint)
              OR (l.next_ticket = excluded.next_ticket
                  AND (:ticket::bigint = 0 OR excluded.served_ticket > :ticket::bigint))))
 RETURNING l.token;
