@@ -2,6 +2,7 @@
 #include "store/combining.hpp"
 
 #include "store/free_names.hpp"
+#include "store/kept_requests.hpp"
 #include "types/mutant.hpp"
 
 #include <algorithm>
@@ -14,45 +15,6 @@ namespace dlock::store {
 namespace {
 
 using dialects::Statement;
-
-// An ask whose texts are its own.
-class KeptAcquireRequest {
- public:
-  explicit KeptAcquireRequest(const AcquireRequest& ask)
-      : name_(ask.name), ask_{name_, {}, {}, {}, {}, ask.lease, ask.at_least, {}} {
-    const std::array from{&AcquireRequest::owner, &AcquireRequest::node, &AcquireRequest::label, &AcquireRequest::actor,
-                          &AcquireRequest::metadata};
-    std::size_t size = 0;
-    for (const auto field : from) size += (ask.*field).size();
-    texts_.reserve(size);
-    for (const auto field : from) texts_ += ask.*field;
-    std::string_view left = texts_;
-    for (const auto field : from) {
-      ask_.*field = left.substr(0, (ask.*field).size());
-      left.remove_prefix((ask.*field).size());
-    }
-  }
-  KeptAcquireRequest(const KeptAcquireRequest&) = delete;
-  KeptAcquireRequest& operator=(const KeptAcquireRequest&) = delete;
-  const AcquireRequest& view() const noexcept { return ask_; }
-
- private:
-  const Name name_;
-  std::string texts_;
-  AcquireRequest ask_;
-};
-
-class KeptLeaseKey {
- public:
-  explicit KeptLeaseKey(const LeaseKey& key) : name_(key.name), owner_(key.owner), key_{name_, owner_, key.token} {}
-  KeptLeaseKey(const KeptLeaseKey&) = delete;
-  KeptLeaseKey& operator=(const KeptLeaseKey&) = delete;
-  const LeaseKey& view() const noexcept { return key_; }
-
- private:
-  const std::string name_, owner_;
-  const LeaseKey key_;
-};
 
 // The numbers that a statement answered for some of the names, which are in order.
 template <class View, class NameOf>
@@ -68,6 +30,13 @@ std::vector<std::optional<std::int64_t>> numbers_of(std::span<const View> views,
   }
   return numbers;
 }
+
+bool is_of_one(const Failure& failure) noexcept {
+  return failure.cause() == Cause::locked || failure.cause() == Cause::rejected;
+}
+
+// The same of what came after something that was done.
+Failure in_doubt(const Failure& failure) { return {failure.cause(), failure.what(), failure.code(), true}; }
 
 // What is asked before the careful statement, where the database has a cheaper way to what is usual.
 const Statement* first(const dialects::Statements& all, std::string_view name,
@@ -132,9 +101,9 @@ struct Combining::Acquires {
     }
   }
 
-  // First what is likely to be free, at less cost, and then the rest: which is sent alone where that fails, so that nobody
-  // is told that nothing was done who has been granted something. A failure in doubt is that of all: whoever has been
-  // granted something finds out when it asks again.
+  // First what is likely to be free, at less cost, and then the rest: which is sent alone where that fails, so that
+  // nobody is told that nothing was done who has been granted something. A failure in doubt is that of all, also where it
+  // is of one packet and another one was carried out: who has been granted something finds out when it asks again, alone.
   std::vector<std::optional<Granted>> together(std::span<const AcquireRequest> asks, Turn turn,
                                                Deadline deadline) const {
     std::vector<std::optional<Granted>> granted(asks.size());
@@ -155,10 +124,13 @@ struct Combining::Acquires {
         return true;
       });
     } catch (const Failure& failure) {
-      if (!wrote || failure.may_have_run()) throw;
+      const bool told = std::ranges::any_of(granted, [](const auto& each) { return each.has_value(); });
+      if (failure.may_have_run() || !wrote) throw;
+      if (!told) throw in_doubt(failure);
     }
     return granted;
   }
+  static bool may_be_of_one(const Failure& failure) noexcept { return is_of_one(failure); }
 
  private:
   static constexpr std::size_t columns = 8;  // of the statements for many
@@ -172,7 +144,7 @@ struct Combining::Acquires {
       if (failure.cause() != Cause::locked || failure.may_have_run() || !connection.usable()) throw;
       return {std::nullopt, true};
     }
-    return {};
+    return {std::nullopt, planted("refused_looks_locked")};
   }
 
   static std::vector<Argument> rows_of(std::span<const AcquireRequest> asks) {
@@ -261,9 +233,15 @@ struct Combining::Releases {
   // the key's (its row is locked); or not at all, when it is not the key's any more.
   std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Turn turn, Deadline deadline) const {
     const auto rows = rows_of(keys);
+    bool wrote = false;
     const auto freed = lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
-      if (auto all = free_at_once(connection, keys, rows, until)) return std::move(*all);
-      return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
+      if (auto all = free_at_once(connection, keys, rows, until, wrote)) return std::move(*all);
+      try {
+        return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
+      } catch (const Failure& failure) {
+        if (!wrote) throw;
+        throw in_doubt(failure);
+      }
     });
     std::vector<std::optional<bool>> all(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -273,16 +251,19 @@ struct Combining::Releases {
     if (std::find(freed.begin(), freed.end(), 2) != freed.end()) lane->notice.ask();
     return all;
   }
+  // Sent alone, what was freed already would look like somebody else's.
+  static bool may_be_of_one(const Failure& failure) noexcept { return is_of_one(failure) && !failure.may_have_run(); }
 
  private:
   // Empty: nothing is known of any.
   std::optional<std::vector<std::optional<std::int64_t>>> free_at_once(dialects::Connection& connection,
                                                                        std::span<const LeaseKey> keys,
                                                                        const std::vector<Argument>& rows,
-                                                                       Deadline until) const {
+                                                                       Deadline until, bool& wrote) const {
     if (lane->release_at_once == nullptr) return std::nullopt;
     try {
       const Answer& answer = connection.run_rows(*lane->release_at_once, rows, 3, until);
+      wrote = answer.affected > 0;
       if (answer.affected != static_cast<std::int64_t>(keys.size())) return std::nullopt;
       auto freed = numbers_of(keys, answer, &Releases::name);
       for (auto& each : freed) each = each.value_or(1);
@@ -316,7 +297,7 @@ Granted Combining::acquire(const AcquireRequest& ask, Deadline deadline) {
   if (most_ < 2 || ask.ticket != 0) return trip.alone(ask, trip.turn(deadline), deadline);
   // Who is sent alone after its batch has failed may have been granted it: the careful statement finds that out.
   auto careful = ask;
-  careful.freed = false;
+  careful.freed = ask.freed && planted("batch_led_cheaply");
   return acquires_->send(careful, deadline);
 }
 

@@ -41,6 +41,7 @@ namespace dlock::store {
 //   Result alone(const View&, Turn, Deadline)                   throws Failure
 //   std::vector<std::optional<Result>> together(std::span<const View>, Turn, Deadline)
 //                                                               in the order of names; an empty one has to be sent alone
+//   bool may_be_of_one(const Failure&)                          of such a batch: each of them is sent alone then
 //
 // Threads: any. Fails: as the trip does; a failure that is about one of many alone makes each of them be sent alone.
 template <class Trip>
@@ -61,7 +62,7 @@ class RequestBatcher {
     if (request->defect) std::rethrow_exception(request->defect);
     if (request->failure) throw same(*request->failure);
     if (request->result) return std::move(*request->result);
-    return alone(view, deadline);
+    return alone(view, deadline, request->in_doubt);
   }
 
   // How many wait to be taken along, and whether one waits in front of them.
@@ -108,6 +109,7 @@ class RequestBatcher {
     std::optional<Result> result{};
     std::optional<Failure> failure{};
     std::exception_ptr defect{};  // none of the three: to be sent alone
+    bool in_doubt = false;        // to be sent alone, and the batch that has failed may have done it
     bool woken = false;           // the leader's own
   };
   using State = typename PendingRequest::State;
@@ -251,13 +253,14 @@ class RequestBatcher {
     const auto own = std::lower_bound(batch.begin(), batch.end(), Trip::name(view),
                                       [](const auto& request, auto name) { return name_of(*request) < name; });
     const UnderWay counted(*this, batch.size());
-    auto result = fly(view, static_cast<std::size_t>(own - batch.begin()), batch, std::move(turn), deadline);
-    return result ? std::move(*result) : alone(view, deadline);
+    bool in_doubt = false;
+    auto result = fly(view, static_cast<std::size_t>(own - batch.begin()), batch, std::move(turn), deadline, in_doubt);
+    return result ? std::move(*result) : alone(view, deadline, in_doubt);
   }
 
   // Sends the view and the batch, in the order of names, the view at `own`; every request gets its answer.
   std::optional<Result> fly(const View& view, std::size_t own, const Batch& batch, typename Trip::Turn turn,
-                            Deadline deadline) {
+                            Deadline deadline, bool& in_doubt) {
     std::vector<std::optional<Result>> results;
     try {
       std::vector<View> views;
@@ -269,10 +272,11 @@ class RequestBatcher {
       if (views.size() == own) views.push_back(view);
       results = trip_.together(views, std::move(turn), deadline);
     } catch (const Failure& failure) {
-      if (!may_be_of_one(failure)) {
+      if (!trip_.may_be_of_one(failure)) {
         complete(batch, [&](PendingRequest& request) { request.failure.emplace(same(failure)); });
         throw;
       }
+      in_doubt = failure.may_have_run();
       results.assign(batch.size() + 1, std::nullopt);
     } catch (...) {
       complete(batch, [&](PendingRequest& request) { request.defect = std::current_exception(); });
@@ -281,18 +285,15 @@ class RequestBatcher {
     std::size_t at = 0;
     complete(batch, [&](PendingRequest& request) {
       if (at == own) ++at;
+      request.in_doubt = in_doubt;
       request.result = std::move(results[at++]);
     });
     return std::move(results[own]);
   }
 
-  static bool may_be_of_one(const Failure& failure) noexcept {
-    return !failure.may_have_run() && (failure.cause() == Cause::locked || failure.cause() == Cause::rejected);
-  }
-
   // Threads do not share an exception: each gets one that was made for it.
-  static Failure same(const Failure& failure) {
-    return {failure.cause(), std::string(failure.what()), failure.code(), failure.may_have_run()};
+  static Failure same(const Failure& failure, bool in_doubt = false) {
+    return {failure.cause(), std::string(failure.what()), failure.code(), failure.may_have_run() || in_doubt};
   }
 
   // Wakes all of them, by one call a group.
@@ -311,7 +312,15 @@ class RequestBatcher {
     }
   }
 
-  Result alone(const View& view, Deadline deadline) { return trip_.alone(view, trip_.turn(deadline), deadline); }
+  // Who may have got what it asks for is not told that nothing was done.
+  Result alone(const View& view, Deadline deadline, bool in_doubt) {
+    try {
+      return trip_.alone(view, trip_.turn(deadline), deadline);
+    } catch (const Failure& failure) {
+      if (planted("failed_batch_forgotten")) throw;
+      throw same(failure, in_doubt);
+    }
+  }
 
   Trip trip_;
   const std::size_t most_;

@@ -109,6 +109,30 @@ TEST_CASE("one bad request fails alone") {
   CHECK(refused == 3);
 }
 
+TEST_CASE("where one bad request ends a batch, nobody is told that nothing was done who was granted something by it") {
+  Database database;
+  const auto table = open_table(database.url(), 1);
+  const std::string too_long(5000, 'x');
+  const Name old(job(1)), absent(job(2));
+  const auto first = identity(1), second = identity(2), other = identity(9);
+  const store::AcquireRequest ask{old, other, "node", "label", other, 1h, {}, "meta"};
+  const auto before = table->acquire(ask, soon()).token;
+  REQUIRE(before);
+  REQUIRE(table->release({old.text(), ask.owner, *before}, soon()));
+  const store::AcquireRequest asks[] = {{old, first, "node", "label", first, 1h, {}, "meta"},
+                                        {absent, second, "node", "label", second, 1h, {}, too_long}};
+  try {
+    static_cast<void>(table->acquire_together(asks, soon()));
+    FAIL_CHECK("what is too long was taken");
+  } catch (const Failure& failure) {
+    CHECK(failure.cause() == Cause::rejected);
+    CHECK((failure.may_have_run() || database.admin().owner(old.text()).empty()));
+  }
+  const auto granted = table->acquire(asks[0], soon()).token;
+  REQUIRE(granted);
+  CHECK(table->release({old.text(), first, *granted}, soon()));
+}
+
 TEST_CASE(
     "an ask that is repeated keeps its token and the beginning of its grant, and its at-least time stays closed") {
   Database database;

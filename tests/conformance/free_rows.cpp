@@ -109,7 +109,11 @@ TEST_CASE("who heard of a release is granted the row, or told to look at it, and
   } else {
     REQUIRE(used.acquire("job 0", owner(0)));
   }
-  for (const auto& other : {owner(1), owner(2)}) CHECK_FALSE(used.acquire_freed("job 0", other).token);
+  for (const auto& other : {owner(1), owner(2)}) {
+    const auto refused = used.acquire_freed("job 0", other);
+    CHECK_FALSE(refused.token);
+    CHECK_FALSE(refused.row_locked);  // which is seen by who holds it, and nobody has to look into that
+  }
   CHECK(admin.owner("job 0") == owner(0));
   // Closed for a while; freed by the asker itself, whose late attempt this may be; for the first in a queue.
   const auto closed = used.acquire("job 1", owner(9), 30min);

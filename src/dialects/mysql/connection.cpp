@@ -285,7 +285,8 @@ Answer ServerConnection::run_rows_once(const Statement& statement, std::span<con
     for (const auto part : parts) {
       if (part.empty() || (part.data() != text.data() && answer_.rows() == (end - at) / columns)) continue;
       const auto sql = apart ? with_lists(statement, some, columns) : with_rows(part, some, columns, columns);
-      query_locking(with_settings(statement, sql), !statement.hinted("at_once"), deadline);
+      const bool later = at > 0 || part.data() != text.data();
+      query_locking(with_settings(statement, sql), !statement.hinted("at_once"), later, deadline);
     }
     for (std::size_t row = 0; row < answer_.rows(); ++row) {
       whole.next() = answer_.text(row, 0);
@@ -307,7 +308,7 @@ std::string ServerConnection::with_settings(const Statement& statement, std::str
   return fmt::format("{}SET TRANSACTION ISOLATION LEVEL READ COMMITTED;{}", first_, sql);
 }
 
-void ServerConnection::query_locking(std::string sql, bool skips, Deadline deadline) {
+void ServerConnection::query_locking(std::string sql, bool skips, bool later, Deadline deadline) {
   if (skips && prepare_ && mariadb_)
     sql = "SET SESSION innodb_lock_wait_timeout = 1;" + sql + ";SET SESSION innodb_lock_wait_timeout = 0";
   try {
@@ -315,7 +316,7 @@ void ServerConnection::query_locking(std::string sql, bool skips, Deadline deadl
   } catch (const Failure& failure) {
     const bool done = answer_.columns() > 0 || (!skips && answer_.affected > 0);
     usable_ &= !skips && !done && failure.cause() == Cause::locked;  // else something may be left open in the session
-    throw_from_packet(failure, done);
+    throw_from_packet(failure, done || later);
   }
 }
 

@@ -108,7 +108,8 @@ class ServerConnection final : public Connection {
   std::string with_settings(const Statement& statement, std::string sql) const;
   // The same. `skips`: with SKIP LOCKED in it, which MariaDB cannot do in a session that never waits for a lock: it gives
   // error 1180 and undoes the transaction. Else it fails at once where something is locked, and has done nothing.
-  void query_locking(std::string sql, bool skips, Deadline deadline);
+  // `later`: behind a packet of the same request that is committed, so that a failure leaves something done.
+  void query_locking(std::string sql, bool skips, bool later, Deadline deadline);
 
   static constexpr std::string_view sql_mode = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO";
 

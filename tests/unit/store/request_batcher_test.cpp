@@ -81,6 +81,9 @@ struct Trip {
   static std::string_view name(const std::string& view) { return view; }
   static bool is_open(const Turn& turn) { return turn.is_open; }
   static Failure no_turn() { return {Cause::timed_out, "no turn in time"}; }
+  static bool may_be_of_one(const Failure& failure) {
+    return failure.cause() == Cause::locked || failure.cause() == Cause::rejected;
+  }
   Turn turn(Deadline deadline) const {
     std::unique_lock guard(gate->mutex);
     if (!gate->changed.wait_until(guard, deadline.at(), [&] { return !gate->taken; }))
@@ -237,6 +240,36 @@ TEST_CASE("a failure of all reaches each as it is") {
     }
   }
   CHECK(airport.gate.flights == Flights{{"first"}, {"a", "b", "c"}});
+}
+
+TEST_CASE("who is sent alone since a packet of its batch failed is never told that nothing was done by another one") {
+  Airport airport;
+  bool alone_fails = false;
+  airport.gate.weather = [&](const auto& names) {
+    if (names.size() > 1) throw Failure(Cause::rejected, "one of many", "22001", true);
+    if (alone_fails && names.front() != "first") throw Failure(Cause::disconnected, "not sent");
+  };
+  for (const bool fails : {false, true}) {
+    alone_fails = fails;
+    const auto before = airport.answers.size();
+    airport.begin();
+    airport.queue({"a", "b", "c"});
+    airport.gate.open();
+    for (std::size_t i = before + 1; i < airport.answers.size(); ++i) {
+      if (!fails) {
+        CHECK(airport.answer(i).starts_with("<"));
+        continue;
+      }
+      try {
+        airport.answer(i);
+        FAIL_CHECK("it failed");
+      } catch (const Failure& failure) {
+        CHECK(failure.what() == std::string("not sent"));
+        CHECK(failure.may_have_run());
+      }
+    }
+    airport.answer(before);
+  }
 }
 
 TEST_CASE("who is queued goes by its own deadline, and has not been sent") {
