@@ -29,6 +29,7 @@ constexpr int most_turns_of_others = 3;
 
 store::AcquireRequest Attempts::acquire_request(GrantRequest& request, Instant sent) const {
   if (!request.unanswered && !request.in_doubt) request.begun = sent;
+  const bool freed = std::exchange(request.freed, request.freed && planted("cheap_ask_for_good"));
   return {request.name,
           request.owner,
           context_.options.node,
@@ -42,7 +43,7 @@ store::AcquireRequest Attempts::acquire_request(GrantRequest& request, Instant s
           request.options.permits,
           request.options.limit,
           request.mode == Mode::node && context_.options.node_exclusive,
-          std::exchange(request.freed, false) && !request.unanswered && !request.in_doubt && !request.handed};
+          freed && !request.unanswered && !request.in_doubt && !request.handed};
 }
 
 std::shared_ptr<Lease> Attempts::try_once(GrantRequest& request, Instant deadline, std::stop_token stop) {
@@ -164,7 +165,8 @@ std::shared_ptr<Lease> Attempts::try_first(GrantRequest& request, const Patience
       const auto found = blocked(request, patience.stop);
       found_locked = found.rightly && found.locked ? found_locked + 1 : 0;
       // The gate of a name that several hold is written whenever one of them is renewed: that keeps nobody out.
-      const bool passing = found.locked && request.mode != Mode::exclusive && found_locked < looks_at_locked_gate;
+      const bool passing = found.locked && request.mode != Mode::exclusive && found_locked < looks_at_locked_gate &&
+                           !planted("gate_looked_at_once");
       if (found.rightly && !passing) {
         request.found_locked = found.locked;
         request.row_locked = false;
@@ -182,9 +184,10 @@ std::shared_ptr<Lease> Attempts::look_into_lock(GrantRequest& request, const Pat
   const auto deadline = request.silent ? context_.answer_by(BootClock::now()) : Instant::max();
   for (int turn = 0; turn <= most_turns_of_others; ++turn) {
     const auto found = blocked(request, patience.stop, deadline);
-    request.found_locked = found.rightly && found.locked;
     // As in try_first: who shares the name may write its gate just now.
-    const bool passing = found.locked && request.mode != Mode::exclusive && turn < most_turns_of_others;
+    const bool passing = found.locked && request.mode != Mode::exclusive && turn < most_turns_of_others &&
+                         !planted("gate_looked_at_once");
+    request.found_locked = found.locked && !passing;
     if (found.rightly && !passing) return nullptr;
     if (passing) {
       if (pause_until(later(BootClock::now(), pauses.next()), patience.stop)) return nullptr;

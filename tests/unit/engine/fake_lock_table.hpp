@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace dlock::test {
@@ -35,6 +37,8 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
       });
       throw Failure(Cause::timed_out, "no answer in time", "", true);
     }
+    if (instead_of_acquiring)
+      if (const auto answer = instead_of_acquiring(ask)) return *answer;
     auto granted = with_mishaps([&] { return acquire_now(ask); });
     if (after_acquiring) after_acquiring();
     return granted;
@@ -199,6 +203,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
 
   // For one who would enter what its node holds.
   store::Availability look_for(const store::AcquireRequest& ask, Deadline deadline) override {
+    if (before_looking) before_looking();
     auto availability = look(ask.name.text(), ask.ticket, deadline);
     const std::lock_guard guard(mutex_);
     const auto& row = rows_[ask.name.text()];
@@ -210,6 +215,8 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
     return {!look(name, 0, deadline).free, {}};
   }
   store::Blocked blocked_for(const store::AcquireRequest& ask, Deadline deadline) override {
+    if (instead_of_blocked)
+      if (const auto answer = instead_of_blocked()) return *answer;
     return {!look_for(ask, deadline).free, {}};
   }
   store::RowAvailability peek(std::string_view, Deadline) override {
@@ -327,6 +334,10 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   std::function<void(Duration lease)> before_extending{};  // likewise
   // After everything has happened, and before it is answered; likewise.
   std::function<void()> after_acquiring{}, after_adopting{};
+  // These may answer in the place of the table, or throw; likewise.
+  std::function<std::optional<store::Granted>(const store::AcquireRequest&)> instead_of_acquiring{};
+  std::function<std::optional<store::Blocked>()> instead_of_blocked{};
+  std::function<void()> before_looking{};
   std::function<std::unique_ptr<dialects::Listener>()> make_listener{};  // set before use
   std::atomic<Duration> trip{Duration{}};
   std::atomic<bool> row_locked{false};
