@@ -258,11 +258,12 @@ void InTransaction::prove(store::CallerTransaction& caller, const std::shared_pt
   bool proved = false;
   try {
     if (young) catch_up(caller);
-    proved = in_transaction([&] { return caller.fence(key, wait); });
-    if (!proved && !over && !young && catch_up(caller))
-      proved = in_transaction([&] { return caller.fence(key, wait); });
+    proved = caller.fence(key, wait) || (!over && !young && catch_up(caller) && caller.fence(key, wait));
     if (proved && context_.options.bound_idle && !planted("with_fence_unbounded"))
-      in_transaction([&] { caller.bound_idle(std::min(key.lease, held->terms().asked())); });
+      caller.bound_idle(std::min(key.lease, held->terms().asked()));
+  } catch (const Failure& failure) {
+    if (options.doom) caller.spoil();
+    throw told_in_transaction(failure);
   } catch (...) {
     if (options.doom) caller.spoil();
     throw;

@@ -3,7 +3,6 @@
 
 #include "dialects/mutants.hpp"
 #include "migrate/assessment.hpp"
-#include "migrate/compatibility.hpp"
 #include "store/combining.hpp"
 #include "store/holder_rows.hpp"
 #include "store/holders.hpp"
@@ -35,7 +34,7 @@ class SqlLockTable final : public LockTable {
   template <class Work>
   auto on_connection(const Deadline& deadline, Work work, Pool::Opening opening = Pool::Opening::at_once)
       -> decltype(work(std::declval<dialects::Connection&>(), deadline)) {
-    return pool_.take(deadline, opening).use(deadline, std::move(work));
+    return pool_.turn(deadline, opening).use(deadline, std::move(work));
   }
 
   template <class Read>
