@@ -11,8 +11,8 @@ namespace dlock::engine {
 bool is_transient(Cause cause) noexcept;
 bool is_transient(Fault fault) noexcept;
 
-// Whether what was asked for may have been done, now or later, by an attempt that got no answer. Who asks keeps it, since it
-// has to be known also where the asking ends by an exception. Threads: one.
+// Whether what was asked for may have been done, now or later, by an attempt that got no answer. Who asks keeps it,
+// since it has to be known also where the asking ends by an exception. Threads: one.
 class Doubt {
  public:
   constexpr Doubt(bool doubted = false) noexcept : doubted_(doubted) {}

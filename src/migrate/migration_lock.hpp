@@ -37,9 +37,9 @@ inline bool is_transient(Cause cause) noexcept {
 // has "try_lock", that is the lock; else "begin" is. Never waits in the server for longer than a second.
 class MigrationLock {
  public:
-  // Without `options.lock`, nobody is kept out but by "begin". `canceller`: of what is sent meanwhile, which is cut off as
-  // soon as `options.cancel` asks for it; null: nothing is. `tell` is for what goes wrong on the way out, where nothing can
-  // be thrown.
+  // Without `options.lock`, nobody is kept out but by "begin". `canceller`: of what is sent meanwhile, which is cut off
+  // as soon as `options.cancel` asks for it; null: nothing is. `tell` is for what goes wrong on the way out, where
+  // nothing can be thrown.
   MigrationLock(History& history, const schema::Options& options, dialects::Canceller* canceller,
                 std::function<void(const std::string&)> tell)
       : history_(history),

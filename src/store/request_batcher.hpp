@@ -1,5 +1,5 @@
-// How requests of many threads share a statement: who would have to wait for a connection anyway goes along with the next
-// one that gets it. After LevelDB's queue of writers.
+// How requests of many threads share a statement: who would have to wait for a connection anyway goes along with the
+// next one that gets it. After LevelDB's queue of writers.
 #pragma once
 
 #include "store/pending_request.hpp"
@@ -24,10 +24,10 @@
 
 namespace dlock::store {
 
-// The first in the queue (the leader) waits for its turn. When it has it, it takes along those behind it, at most one for
-// each name, and the next of the rest leads. There is no timer: nobody waits for anything but its turn. A batch is sent by
-// its leader's thread, as long as the leader's deadline allows; each of the others is back by its own, and who has much
-// less time than the leader is left for the next one.
+// The first in the queue (the leader) waits for its turn. When it has it, it takes along those behind it, at most one
+// for each name, and the next of the rest leads. There is no timer: nobody waits for anything but its turn. A batch is
+// sent by its leader's thread, as long as the leader's deadline allows; each of the others is back by its own, and who
+// has much less time than the leader is left for the next one.
 //
 // Trip says what is sent, and how:
 //   View     a request, as its caller has it;  Kept  a copy of one, with view();  Result  its answer;  Turn  a turn
