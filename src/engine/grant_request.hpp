@@ -47,7 +47,7 @@ struct GrantRequest {
   const LockOptions& options;
   const Lease::Terms terms;
   const Fairness fairness;
-  Identity owner{};
+  LazyIdentity owner{};
   const Mode mode;
   const bool by_job;  // it may enter what another thread of its job is granted meanwhile
   const JobRef job;   // empty: nobody's, or that of a job with a name
