@@ -97,7 +97,7 @@ class SqlLockTable final : public LockTable {
     in_the_way_.emplace(statements_, names_,
                         [this](Deadline until, const auto& work) { return on_connection(until, work); });
     release_notice_.emplace(connector_->release_signal(names_, options.engine));
-    reaping_.emplace(statements_, dialect_.removed_at_once(), *release_notice_, on_one);
+    reaping_.emplace(statements_, dialect_.removal_pace(), *release_notice_, on_one);
     holders_.emplace(statements_, on_one, [this] { release_notice_->ask(); });
     combining_.emplace(statements_, pool_, *release_notice_, options.combine);
     pool_.adopt(std::move(connection), round_trip);
