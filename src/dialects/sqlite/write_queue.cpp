@@ -16,7 +16,7 @@ namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
 // A call that is interrupted is not told so: it looks now and then.
-constexpr std::chrono::milliseconds between_looks{5};
+constexpr std::chrono::milliseconds between_checks{5};
 
 // Which file it is, and in which process.
 using Key = std::tuple<unsigned, dev_t, ino_t>;
@@ -46,7 +46,7 @@ bool WriteQueue::wait(const BusyPatience& patience) {
   Waiter me;
   waiters_.push_back(&me);
   while (!me.is_next && !patience.over())
-    me.changed.wait_for(lock, std::min<BootClock::duration>(patience.deadline() - BootClock::now(), between_looks));
+    me.changed.wait_for(lock, std::min<BootClock::duration>(patience.deadline() - BootClock::now(), between_checks));
   if (!me.is_next) std::erase(waiters_, &me);
   return me.is_next;
 }
