@@ -23,8 +23,8 @@ class Identity {
   std::array<char, 32> digits_;
 };
 
-// One that is made when it is first asked for, since that takes a call to the system: who is told that a name is busy has
-// no use for it. Threads: one at a time.
+// One that is made when it is first asked for, since that takes a call to the system: who is told that a name is busy
+// has no use for it. Threads: one at a time.
 class LazyIdentity {
  public:
   operator std::string_view() const { return made(); }

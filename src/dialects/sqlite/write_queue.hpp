@@ -12,9 +12,9 @@
 
 namespace dlock::dialects::DLOCK_DIALECT {
 
-// SQLite has one writer at a time, and of those who wait it takes whoever looks in the right moment: who writes again and
-// again keeps the others out for seconds. Here they write in the order in which they came. Other processes are waited for
-// as ever, by who is in front.
+// SQLite has one writer at a time, and of those who wait it takes whoever looks in the right moment: who writes again
+// and again keeps the others out for seconds. Here they write in the order in which they came. Other processes are
+// waited for as ever, by who is in front.
 //
 // Threads: any. A child made by fork() must not use that of its parent: its connections have one of their own.
 class WriteQueue {
