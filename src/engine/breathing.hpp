@@ -3,6 +3,7 @@
 
 #include "engine/pause.hpp"
 #include "types/clock.hpp"
+#include "types/removal_pace.hpp"
 
 #include <dlock/duration.hpp>
 
@@ -23,5 +24,28 @@ inline bool breathe(Instant begun, const std::stop_token& stop, double rest = 0.
   return pause_until(later(now, std::clamp(std::chrono::floor<Duration>(took * rest), shortest_breath, longest_breath)),
                      stop);
 }
+
+// How many rows a batch has, and the rest after it. Who wants one of them waits for all: they are to take no longer than
+// what an attempt waits for a row that is locked.
+class BatchSize {
+ public:
+  explicit BatchSize(const RemovalPace& pace) : pace_(pace), rows_(pace.least > 0 ? pace.least : pace.rows) {}
+
+  std::size_t rows() const noexcept { return rows_; }
+  // After a batch. True: it is time to stop.
+  bool breathe(Instant begun, const std::stop_token& stop) {
+    if (pace_.least > 0) {
+      constexpr Duration longest = std::chrono::milliseconds{25};
+      const auto took = std::max(std::chrono::floor<Duration>(BootClock::now() - begun), Duration{1});
+      const auto fitting = rows_ * static_cast<std::size_t>(longest.count()) / static_cast<std::size_t>(took.count());
+      rows_ = std::clamp(std::min(fitting, 2 * rows_), pace_.least, pace_.rows);
+    }
+    return engine::breathe(begun, stop, pace_.rest);
+  }
+
+ private:
+  const RemovalPace pace_;
+  std::size_t rows_;
+};
 
 }  // namespace dlock::engine

@@ -162,13 +162,13 @@ struct Reaper::State {
   template <class List, class Work>
   void each_batch(const Scope& scope, const RemovalPace& pace, const std::stop_token& stop, List list, Work work) {
     std::string after;
-    for (;;) {
+    for (BatchSize size(pace);;) {
       const auto begun = BootClock::now();
-      auto rows = ask(stop, [&](Deadline until) { return list(store::Some{scope.prefix, after, pace.rows}, until); });
-      const bool last = rows.size() < pace.rows;
+      auto rows = ask(stop, [&](Deadline until) { return list(store::Some{scope.prefix, after, size.rows()}, until); });
+      const bool last = rows.size() < size.rows();
       if (!rows.empty()) after = rows.back().name;
       std::erase_if(rows, [&](const auto& row) { return !scope.has(row.name); });
-      if (!work(rows) || last || breathe(begun, stop, pace.rest)) return;
+      if (!work(rows) || last || size.breathe(begun, stop)) return;
     }
   }
 
@@ -269,7 +269,7 @@ struct Reaper::State {
     const bool mine = in_turn(options.every / 4 * 3, stop, [&]() REQUIRES(working) {
       look_at_floor(stop);
       settle(everything, Reaping::all, batch_of_rows, stop, {});
-      if (const auto floor = below()) remove(everything, *floor, Reaping::all, batch_of_rows, stop, {}, 0);
+      if (const auto floor = below()) remove(everything, *floor, Reaping::all, Reaping::all, stop, {}, 0);
       if (!stop.stop_requested()) raise_floor(stop);
       if (!stop.stop_requested()) forget_the_dead(stop);
       if (!stop.stop_requested()) trim_history(Reaping::all, batch_of_rows, stop);
@@ -392,7 +392,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
   }
   when_possible([&] {
     state.working.is_held();
-    reaped.removed = state.remove(scope, floor, reaping.limit, batch_of_rows, stop, progress, candidates);
+    reaped.removed = state.remove(scope, floor, reaping.limit, Reaping::all, stop, progress, candidates);
   });
   return reaped;
 }

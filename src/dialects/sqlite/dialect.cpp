@@ -46,7 +46,7 @@ constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
 // The clock in the statements has steps of 1 ms: one for each end of a lease, and one for what lies between.
 constexpr Duration clock_margin = std::chrono::milliseconds{3};
 // All who write wait for it: so rarely that one in a hundred of them does not notice.
-constexpr RemovalPace removal{1000, 8};
+constexpr RemovalPace removal{1000, 8, 250};
 // There is no rule; nobody has a longer one.
 constexpr IdentifierLimit longest_name{255, 1020};
 
