@@ -25,8 +25,8 @@ inline bool breathe(Instant begun, const std::stop_token& stop, double rest = 0.
                      stop);
 }
 
-// How many rows a batch has, and the rest after it. Who wants one of them waits for all: they are to take no longer than
-// what an attempt waits for a row that is locked.
+// How many rows a batch has, and the rest after it. Who wants one of them waits for all of them: they are to take less
+// time than an attempt gives a row that is locked.
 class BatchSize {
  public:
   explicit BatchSize(const RemovalPace& pace) : pace_(pace), rows_(pace.least > 0 ? pace.least : pace.rows) {}
