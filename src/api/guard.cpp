@@ -11,13 +11,11 @@ inline namespace v0 {
 namespace schema {
 namespace {
 
-migrate::GuardedColumn column_of(const GuardedColumn& column) { return {column.schema, column.table, column.column}; }
-
 template <class Call>
 GuardReport reported_of(std::string_view url, const GuardedColumn& column, const Options& options, Call call) {
   auto migrate = migrate_options(options);
   auto resolved = resolve(url, options, false);
-  migrate::TableGuard guard(resolved.dialect, std::move(resolved.connector), column_of(column), std::move(migrate));
+  migrate::TableGuard guard(resolved.dialect, std::move(resolved.connector), column, std::move(migrate));
   return reported_change([&] { return call(guard); });
 }
 
@@ -32,11 +30,11 @@ GuardReport drop_guard(std::string_view url, const GuardedColumn& column, const 
 }
 
 std::string make_guard_sql(std::string_view dialect, const GuardedColumn& column) {
-  return migrate::GuardStatements(dialect_named(dialect), column_of(column)).script(true);
+  return migrate::GuardStatements(dialect_named(dialect), column).script(true);
 }
 
 std::string drop_guard_sql(std::string_view dialect, const GuardedColumn& column) {
-  return migrate::GuardStatements(dialect_named(dialect), column_of(column)).script(false);
+  return migrate::GuardStatements(dialect_named(dialect), column).script(false);
 }
 
 }  // namespace schema

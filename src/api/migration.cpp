@@ -68,22 +68,7 @@ api::ResolvedUrl resolve(std::string_view url, const Options& options, bool writ
 
 migrate::MigrateOptions migrate_options(const Options& options) {
   check(options);
-  migrate::MigrateOptions migrate;
-  migrate.tool_version = DLOCK_VERSION;
-  migrate.applied_by = user_at_host();
-  migrate.connect_timeout = options.timeouts.connect;
-  migrate.lock_timeout = options.timeouts.lock;
-  migrate.ddl_lock_timeout = options.timeouts.ddl_lock;
-  migrate.ddl_retries = options.ddl_retries;
-  migrate.statement_timeout = options.timeouts.statement;
-  migrate.create_schema = options.create_schema;
-  migrate.lock = options.lock;
-  migrate.verify = options.verify;
-  migrate.dry_run = options.dry_run;
-  migrate.stop = options.stop;
-  migrate.cancel = options.cancel;
-  migrate.observer = options.observer;
-  return migrate;
+  return {options, {}, DLOCK_VERSION, user_at_host()};
 }
 
 Opened open(std::string_view url, const Options& options, bool writes) {
@@ -93,20 +78,6 @@ Opened open(std::string_view url, const Options& options, bool writes) {
   std::string target = resolved.connector->target();
   return {std::move(target),
           migrate::TableMigrator(resolved.dialect, std::move(resolved.connector), std::move(migrate))};
-}
-
-Verdict verdict_of(migrate::MigrationError::Reason reason) noexcept {
-  using Reason = migrate::MigrationError::Reason;
-  switch (reason) {
-    case Reason::failed: return Verdict::failed;
-    case Reason::pending: return Verdict::pending;
-    case Reason::drift: return Verdict::drift;
-    case Reason::interrupted: return Verdict::interrupted;
-    case Reason::locked: return Verdict::locked;
-    case Reason::incompatible: return Verdict::incompatible;
-    case Reason::stopped: return Verdict::stopped;
-  }
-  return Verdict::failed;
 }
 
 Verdict verdict_of(migrate::SchemaState state) noexcept {

@@ -35,7 +35,6 @@ const dlock::dialects::Dialect& dialect_named(std::string_view name);
 // The names of the tables, checked. Throws Error{misuse}.
 dlock::dialects::TableNames names_of(const Options& options);
 
-Verdict verdict_of(migrate::MigrationError::Reason reason) noexcept;
 Verdict verdict_of(migrate::SchemaState state) noexcept;
 
 // Failures that say nothing about the table are the caller's exceptions; the rest is a verdict.
@@ -45,7 +44,7 @@ Report reported(Work work) {
     return work();
   } catch (const migrate::MigrationError& error) {
     Report report;
-    report.verdict = verdict_of(error.reason());
+    report.verdict = error.verdict();
     report.message = error.message();
     report.hint = error.hint();
     report.code = error.code();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "types/failure.hpp"
+#include "types/owner.hpp"
 
 #include <dlock/duration.hpp>
 
@@ -9,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dlock::dialects {
@@ -51,12 +53,13 @@ inline constexpr const char* ended_early =
 // Fails: members throw Failure. There are no deadlines: the connection waits as its owner has set it up to.
 class CallerConnection {
  public:
+  explicit CallerConnection(Send send) : send_(std::move(send)) {}
   virtual ~CallerConnection() = default;
 
   // Throws Failure{rejected} unless a transaction is open in which statements can be run.
   virtual void check() = 0;
 
-  virtual TextRow run(std::string_view sql) = 0;
+  TextRow run(std::string_view sql) { return send_(sql); }
 
   // Runs a statement that locks a row if it can be had at once, and answers no row if not. What such an attempt has
   // locked in vain is let go of, where the database can do that. Throws Failure{locked}, with the transaction as
@@ -84,11 +87,12 @@ class CallerConnection {
   // Which database it is, for people.
   virtual std::string where() noexcept = 0;
 
-  // Whether the transaction cannot see rows that were made after its snapshot.
-  virtual bool blind_to_new_rows() = 0;
+  // Whether the transaction cannot see rows that were made after its snapshot. Not where what locks sees all that is
+  // committed, nor where a snapshot that has grown old cannot write at all.
+  virtual bool blind_to_new_rows() { return false; }
 
   // Whether the transaction, as it stands, keeps everybody else from writing.
-  virtual bool writes_alone() = 0;
+  virtual bool writes_alone() { return false; }
 
   // From here on the server ends the transaction if its client is silent for longer than this; nothing where it cannot
   // be said for the transaction alone.
@@ -109,6 +113,20 @@ class CallerConnection {
   virtual bool undo() noexcept = 0;
   // Ends whatever is open. False: nobody knows whether it did.
   virtual bool roll_back() noexcept = 0;
+
+ protected:
+  // The first field of a result; empty where there is none.
+  std::string one(std::string_view sql) {
+    const auto row = run(sql);
+    return row.empty() ? std::string{} : row.front().value_or("");
+  }
+  void begun() { mark_ = "dlock_" + random_identity(); }
+  // The savepoint behind the fence of a transaction that was begun here; empty: it was not.
+  const std::string& mark() const noexcept { return mark_; }
+
+ private:
+  const Send send_;
+  std::string mark_{};
 };
 
 }  // namespace dlock::dialects

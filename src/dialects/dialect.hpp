@@ -7,6 +7,7 @@
 #include "dialects/statement.hpp"
 #include "types/clock.hpp"
 #include "types/failure.hpp"
+#include "types/removal_pace.hpp"
 #include "types/row.hpp"
 #include "types/url.hpp"
 
@@ -166,8 +167,7 @@ class Dialect {
   // The least margin of trust that the resolution of the database's clock allows.
   virtual Duration smallest_margin() const noexcept = 0;
 
-  // How many rows may be removed in one transaction before others feel it.
-  virtual std::size_t removed_at_once() const noexcept = 0;
+  virtual RemovalPace removal_pace() const noexcept = 0;
 };
 
 // The dialects this library was built with. Generated from the folders.

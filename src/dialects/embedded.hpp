@@ -24,7 +24,7 @@ class EmbeddedDialect : public Dialect {
     Marker marker;
     char quote;  // around identifiers; doubled inside of them
     Duration smallest_margin;
-    std::size_t removed_at_once;
+    RemovalPace removal_pace;
     IdentifierLimit identifier_limit{};
   };
 
@@ -49,7 +49,7 @@ class EmbeddedDialect : public Dialect {
   std::span<const Migration> migrations() const noexcept override { return texts_.migrations; }
   std::string_view schema_sql() const noexcept override { return texts_.schema_sql; }
   Duration smallest_margin() const noexcept override { return traits_.smallest_margin; }
-  std::size_t removed_at_once() const noexcept override { return traits_.removed_at_once; }
+  RemovalPace removal_pace() const noexcept override { return traits_.removal_pace; }
 
  private:
   const Traits traits_;

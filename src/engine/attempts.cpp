@@ -47,11 +47,11 @@ store::AcquireRequest Attempts::acquire_request(GrantRequest& request, Instant s
 }
 
 std::shared_ptr<Lease> Attempts::try_once(GrantRequest& request, Instant deadline, std::stop_token stop) {
-  const Deadline bound(context_.answer_by(deadline, request.called), stop);
+  const Deadline bound(context_.answer_by(deadline, request.called), std::move(stop));
   if (auto held = lingering_.take(request, bound.no_later_than(context_.soon()))) return held;
   for (bool again = false;; again = true) {
     Instant sent{};
-    const auto answer = context_.retry(bound.at(), stop, request.unanswered, [&](Deadline until) {
+    const auto answer = context_.retry(bound, request.unanswered, [&](Deadline until) {
       sent = BootClock::now();
       return context_.table->acquire(acquire_request(request, sent), until);
     });
@@ -87,7 +87,7 @@ std::optional<std::shared_ptr<Lease>> Attempts::take_up(GrantRequest& request, c
       now < bound.at() && !bound.stopped())
     return std::nullopt;
   request.in_doubt = false;
-  held->unanswered = request.unanswered;
+  held->unanswered = static_cast<bool>(request.unanswered);
   held->unnamed = request.handed;
   held->in_mode(request.mode);
   held->passed.since = now;
@@ -104,7 +104,8 @@ void Attempts::start_over(GrantRequest& request, const Deadline& deadline) {
   });
   if (request.unanswered)
     context_.renewer.free_later({request.name.text(), request.owner.text(), {}, true, {}, request.mode});
-  request.in_doubt = request.unanswered = false;
+  request.in_doubt = false;
+  request.unanswered = {};
   request.owner = {};
   request.first_sent = BootClock::now();
 }
@@ -113,9 +114,8 @@ store::Availability Attempts::look(GrantRequest& request, const Deadline& until)
   return context_.table->look_for(acquire_request(request, request.begun), until);
 }
 
-store::Blocked Attempts::blocked(GrantRequest& request, const std::stop_token& stop, Instant deadline) {
-  bool in_doubt = false;
-  return context_.retry(std::min(deadline, context_.soon()), stop, in_doubt, [&](Deadline until) {
+store::Blocked Attempts::blocked(GrantRequest& request, const Deadline& deadline) {
+  return context_.retry(deadline.no_later_than(context_.soon()), [&](Deadline until) {
     return context_.table->blocked_for(acquire_request(request, request.begun), until);
   });
 }
@@ -162,7 +162,7 @@ std::shared_ptr<Lease> Attempts::try_first(GrantRequest& request, const Patience
     if (!request.row_locked || now >= patience.deadline || (patience.waits && now >= give_up)) return nullptr;
     // Who only tries is told that it is busy as soon as that is known; what is in the way without holding it may go.
     if (now >= give_up) {
-      const auto found = blocked(request, patience.stop);
+      const auto found = blocked(request, {Instant::max(), patience.stop});
       found_locked = found.rightly && found.locked ? found_locked + 1 : 0;
       // The gate of a name that several hold is written whenever one of them is renewed: that keeps nobody out.
       const bool passing = found.locked && request.mode != Mode::exclusive && found_locked < looks_at_locked_gate &&
@@ -183,7 +183,7 @@ std::shared_ptr<Lease> Attempts::look_into_lock(GrantRequest& request, const Pat
   // Who has found the database silent does not wait for it much longer.
   const auto deadline = request.silent ? context_.answer_by(BootClock::now()) : Instant::max();
   for (int turn = 0; turn <= most_turns_of_others; ++turn) {
-    const auto found = blocked(request, patience.stop, deadline);
+    const auto found = blocked(request, {deadline, patience.stop});
     // As in try_first: who shares the name may write its gate just now.
     const bool passing = found.locked && request.mode != Mode::exclusive && turn < most_turns_of_others &&
                          !planted("gate_looked_at_once");

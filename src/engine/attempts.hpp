@@ -44,7 +44,7 @@ class Attempts {
  private:
   void start_over(GrantRequest& request, const Deadline& deadline);
   // What is in the way of one who could not have the row.
-  store::Blocked blocked(GrantRequest& request, const std::stop_token& stop, Instant deadline = Instant::max());
+  store::Blocked blocked(GrantRequest& request, const Deadline& deadline);
 
   Context& context_;
   Lingering& lingering_;

@@ -101,10 +101,8 @@ Instant Context::shortly(Instant deadline) const noexcept {
   return std::min(answer_by(deadline), later(BootClock::now(), within(least_moment, trips_when_unprepared)));
 }
 
-store::Blocked Context::blocked(const Name& name, const std::stop_token& stop, Instant deadline) {
-  bool in_doubt = false;
-  return retry(std::min(deadline, soon()), stop, in_doubt,
-               [&](Deadline until) { return table->blocked(name.text(), until); });
+store::Blocked Context::blocked(const Name& name, const Deadline& deadline) {
+  return retry(deadline.no_later_than(soon()), [&](Deadline until) { return table->blocked(name.text(), until); });
 }
 
 void Context::hold(const std::shared_ptr<Lease>& held, const JobRef& job, Instant called) {

@@ -65,16 +65,18 @@ class Context : public std::enable_shared_from_this<Context> {
   // attempt takes at most timeouts.request, so that a connection that hangs does not use up a long wait. What is thrown
   // names the cause if any attempt was told it, though the last was not even sent.
   template <class Call>
-  auto retry(Instant deadline, const std::stop_token& stop, bool& in_doubt, Call ask) -> decltype(ask(Deadline::max()));
+  auto retry(const Deadline& deadline, Doubt& doubt, Call ask) -> decltype(ask(deadline));
   template <class Call>
-  auto retry(const Deadline& deadline, Call ask) -> decltype(ask(Deadline::max()));
+  auto retry(const Deadline& deadline, Call ask) -> decltype(ask(deadline)) {
+    Doubt doubt;
+    return retry(deadline, doubt, std::move(ask));
+  }
   // Likewise for what changes nothing. Where it cannot be asked because of what others have locked: throws
   // Error{timeout}, which says what that is.
   template <class Call>
-  auto ask_unless_locked(const Name& name, Instant deadline, const std::stop_token& stop, Call ask)
-      -> decltype(ask(Deadline::max()));
+  auto ask_unless_locked(const Name& name, const Deadline& deadline, Call ask) -> decltype(ask(deadline));
   // What is in the way of a name whose row could not be had.
-  store::Blocked blocked(const Name& name, const std::stop_token& stop, Instant deadline = Instant::max());
+  store::Blocked blocked(const Name& name, const Deadline& deadline);
 
   // A grant begins: it is kept, watched, counted and told of.
   void hold(const std::shared_ptr<Lease>& held, const JobRef& job, Instant called);
@@ -114,48 +116,40 @@ class Context : public std::enable_shared_from_this<Context> {
 };
 
 template <class Call>
-auto Context::retry(Instant deadline, const std::stop_token& stop, bool& in_doubt, Call ask)
-    -> decltype(ask(Deadline::max())) {
+auto Context::retry(const Deadline& deadline, Doubt& doubt, Call ask) -> decltype(ask(deadline)) {
   constexpr Duration last_look = std::chrono::milliseconds{50};
   Backoff backoff(std::chrono::seconds{1});
   std::optional<Failure> telling;
   const auto error_of = [&](const Failure& last) {
     const bool told = telling && !is_telling(last) && !planted("last_look_told");
-    return to_error(told ? after_telling(*telling, last) : last, in_doubt);
+    return to_error(told ? after_telling(*telling, last) : last, doubt);
   };
   for (;;) {
     try {
-      return ask(Deadline(std::min(deadline, soon()), stop));
+      return ask(deadline.no_later_than(soon()));
     } catch (const Failure& failure) {
-      in_doubt = in_doubt || failure.may_have_run();
-      if (!is_transient(failure.cause())) throw to_error(failure, in_doubt);
+      doubt.add(failure);
+      if (!is_transient(failure.cause())) throw to_error(failure, doubt);
       // In words of its own: those of an exception may be shared with another thread.
       if (is_telling(failure)) telling.emplace(failure.cause(), std::string(failure.what()), failure.code());
       const auto now = BootClock::now();
       auto again = later(now, backoff.next());
       // Once more shortly before time is up, so that nobody gives up much sooner than that.
-      if (again >= deadline) {
-        again = now < deadline ? deadline - within(last_look, 2) : now;
+      if (again >= deadline.at()) {
+        again = now < deadline.at() ? deadline.at() - within(last_look, 2) : now;
         if (again <= now) throw error_of(failure);
       }
       events->emit_retry(failure);
-      if (pause_until(again, stop)) throw error_of(failure);
+      if (pause_until(again, deadline.stop())) throw error_of(failure);
     }
   }
 }
 
 template <class Call>
-auto Context::retry(const Deadline& deadline, Call ask) -> decltype(ask(Deadline::max())) {
-  bool in_doubt = false;
-  return retry(deadline.at(), deadline.stop(), in_doubt, std::move(ask));
-}
-
-template <class Call>
-auto Context::ask_unless_locked(const Name& name, Instant deadline, const std::stop_token& stop, Call ask)
-    -> decltype(ask(Deadline::max())) {
-  bool in_doubt = false, locked = false;
+auto Context::ask_unless_locked(const Name& name, const Deadline& deadline, Call ask) -> decltype(ask(deadline)) {
+  bool locked = false;
   try {
-    return retry(deadline, stop, in_doubt, [&](Deadline until) {
+    return retry(deadline, [&](const Deadline& until) {
       try {
         return ask(until);
       } catch (const Failure& failure) {
@@ -164,8 +158,8 @@ auto Context::ask_unless_locked(const Name& name, Instant deadline, const std::s
       }
     });
   } catch (const Error& error) {
-    if (!locked || stop.stop_requested()) throw;
-    const auto found = blocked(name, stop);
+    if (!locked || deadline.stopped()) throw;
+    const auto found = blocked(name, {Instant::max(), deadline.stop()});
     throw Error(Fault::timeout,
                 fmt::format("nobody could see whether {} is free: {}", in_quotes(name.text()),
                             found.text.empty() ? error.what() : found.text),

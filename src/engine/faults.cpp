@@ -38,8 +38,8 @@ Failure after_telling(const Failure& earlier, const Failure& last) {
   return {known.cause(), fmt::format("{}; when asked again: {}", earlier.what(), last.what()), earlier.code()};
 }
 
-Error to_error(const Failure& failure, bool in_doubt) {
-  if (planted("doubt_called_failure")) in_doubt = false;
+Error to_error(const Failure& failure, Doubt doubt) {
+  const bool in_doubt = doubt && !planted("doubt_called_failure");
   const auto fault = [&] {
     switch (failure.cause()) {
       case Cause::schema: return Fault::schema;

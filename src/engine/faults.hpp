@@ -11,8 +11,20 @@ namespace dlock::engine {
 bool is_transient(Cause cause) noexcept;
 bool is_transient(Fault fault) noexcept;
 
-// The failure as the caller sees it. `in_doubt`: the question may have been carried out, now or in an earlier attempt.
-Error to_error(const Failure& failure, bool in_doubt);
+// Whether what was asked for may have been done, now or later, by an attempt that got no answer. Who asks keeps it,
+// since it has to be known also where the asking ends by an exception. Threads: one.
+class Doubt {
+ public:
+  constexpr Doubt(bool doubted = false) noexcept : doubted_(doubted) {}
+  constexpr explicit operator bool() const noexcept { return doubted_; }
+  void add(const Failure& failure) noexcept { doubted_ = doubted_ || failure.may_have_run(); }
+
+ private:
+  bool doubted_;
+};
+
+// The failure of the last attempt, as the caller sees it. `doubt`: that of all of them.
+Error to_error(const Failure& failure, Doubt doubt);
 
 // Whether it tells of the database, or of the way to it. What was not even sent, for want of a connection or of time, tells
 // only that.

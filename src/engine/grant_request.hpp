@@ -47,7 +47,7 @@ struct GrantRequest {
   const LockOptions& options;
   const Lease::Terms terms;
   const Fairness fairness;
-  Identity owner{};
+  LazyIdentity owner{};
   const Mode mode;
   const bool by_job;  // it may enter what another thread of its job is granted meanwhile
   const JobRef job;   // empty: nobody's, or that of a job with a name
@@ -61,7 +61,7 @@ struct GrantRequest {
   bool entered = false;                         // it has entered what its job holds, and needs no grant of its own
   bool freed = false;                           // somebody was heard to let go of it, just before the next attempt
   bool in_doubt = false;                        // it may have been granted what is in nobody's hands yet
-  bool unanswered = false;                      // so may it by an attempt that got no answer, now or later
+  Doubt unanswered{};                           // so may it by an attempt that got no answer, now or later
   bool handed = false;                          // its row may be that of a hand-over, which names no job
   bool found_locked = false;  // it was given up since another transaction has the row locked, and nobody holds it
   bool row_locked = true;     // the last answer, if any: the row could not be had, and nobody was seen who holds it

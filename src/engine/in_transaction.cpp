@@ -162,12 +162,12 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
     const auto asked_at = BootClock::now();
     // The transaction that is under way is worth more than a moment: a look may have to open a connection.
-    const auto answered_by = std::max(context_.answer_by(deadline), later(asked_at, time_to_look));
+    const Deadline answered_by(std::max(context_.answer_by(deadline), later(asked_at, time_to_look)), stop);
     const auto row = context_.ask_unless_locked(
-        name, answered_by, stop, [&](Deadline answer) { return context_.table->peek(name.text(), answer); });
+        name, answered_by, [&](Deadline answer) { return context_.table->peek(name.text(), answer); });
     if (row.free) {
       if (!row.there) {
-        context_.ask_unless_locked(name, answered_by, stop,
+        context_.ask_unless_locked(name, answered_by,
                                    [&](Deadline answer) { context_.table->make(name.text(), answer); });
         catch_up(*caller);
       }
@@ -175,7 +175,7 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
       if (const auto token = in_transaction([&] { return caller->take(ask); })) {
         // As in an acquire: the floor may have been raised since, if this took very long.
         if (BootClock::now() - asked_at > context_.options.reaper.grace / 2 &&
-            !attempts_.above_floor(*token, answered_by))
+            !attempts_.above_floor(*token, answered_by.at()))
           throw Error(Fault::conflict,
                       fmt::format("locking {} took longer than half of EngineOptions::reaper.grace; roll the "
                                   "transaction back and run it again",
@@ -214,7 +214,7 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
       }
       in_transaction([&] { caller->confirm(); });
       if (!row.free || !caller->table_locked()) return {std::nullopt, row.free};
-      const auto found = context_.blocked(name, {});
+      const auto found = context_.blocked(name, Instant::max());
       if (found.rightly || found.text.empty()) return {std::nullopt, found.locked};
       throw Error(Fault::timeout, fmt::format("{} could not be locked in time, though nobody holds it: {}",
                                               in_quotes(name.text()), found.text));
@@ -258,11 +258,12 @@ void InTransaction::prove(store::CallerTransaction& caller, const std::shared_pt
   bool proved = false;
   try {
     if (young) catch_up(caller);
-    proved = in_transaction([&] { return caller.fence(key, wait); });
-    if (!proved && !over && !young && catch_up(caller))
-      proved = in_transaction([&] { return caller.fence(key, wait); });
+    proved = caller.fence(key, wait) || (!over && !young && catch_up(caller) && caller.fence(key, wait));
     if (proved && context_.options.bound_idle && !planted("with_fence_unbounded"))
-      in_transaction([&] { caller.bound_idle(std::min(key.lease, held->terms().asked())); });
+      caller.bound_idle(std::min(key.lease, held->terms().asked()));
+  } catch (const Failure& failure) {
+    if (options.doom) caller.spoil();
+    throw told_in_transaction(failure);
   } catch (...) {
     if (options.doom) caller.spoil();
     throw;

@@ -160,22 +160,22 @@ struct Reaper::State {
 
   // Goes through the table in the order of names; `work` gets what matches of each batch, and answers false to stop.
   template <class List, class Work>
-  void each_batch(const Scope& scope, std::size_t batch, const std::stop_token& stop, List list, Work work) {
+  void each_batch(const Scope& scope, const RemovalPace& pace, const std::stop_token& stop, List list, Work work) {
     std::string after;
-    for (;;) {
+    for (BatchSize size(pace);;) {
       const auto begun = BootClock::now();
-      auto rows = ask(stop, [&](Deadline until) { return list(store::Some{scope.prefix, after, batch}, until); });
-      const bool last = rows.size() < batch;
+      auto rows = ask(stop, [&](Deadline until) { return list(store::Some{scope.prefix, after, size.rows()}, until); });
+      const bool last = rows.size() < size.rows();
       if (!rows.empty()) after = rows.back().name;
       std::erase_if(rows, [&](const auto& row) { return !scope.has(row.name); });
-      if (!work(rows) || last || breathe(begun, stop)) return;
+      if (!work(rows) || last || size.breathe(begun, stop)) return;
     }
   }
 
   template <class Work>
-  void each_idle(const Scope& scope, Token floor, std::size_t batch, const std::stop_token& stop, Work work) {
+  void each_idle(const Scope& scope, Token floor, const RemovalPace& pace, const std::stop_token& stop, Work work) {
     each_batch(
-        scope, batch, stop,
+        scope, pace, stop,
         [&](const store::Some& some, Deadline until) { return reaping.idle(some, floor, options.retention, until); },
         work);
   }
@@ -183,7 +183,7 @@ struct Reaper::State {
   std::size_t remove(const Scope& scope, Token floor, std::size_t limit, std::size_t batch, const std::stop_token& stop,
                      const Progress& progress, std::size_t total) REQUIRES(working) {
     std::size_t removed = 0;
-    each_idle(scope, floor, std::min(batch, reaping.removed_at_once()), stop, [&](std::vector<store::Idle>& rows) {
+    each_idle(scope, floor, reaping.removal_pace().at_most(batch), stop, [&](std::vector<store::Idle>& rows) {
       working.is_held();
       if (rows.size() > limit - removed) rows.resize(limit - removed);
       // After an answer that was lost the rows are not there any more, and are not counted.
@@ -246,7 +246,7 @@ struct Reaper::State {
                      const Progress& progress) REQUIRES(working) {
     std::size_t settled = resolve_doubts(stop);
     each_batch(
-        scope, batch, stop, [&](const store::Some& some, Deadline until) { return reaping.abandoned(some, until); },
+        scope, {batch}, stop, [&](const store::Some& some, Deadline until) { return reaping.abandoned(some, until); },
         [&](const std::vector<store::Abandoned>& leases) {
           working.is_held();
           for (const auto& lease : leases) {
@@ -269,7 +269,7 @@ struct Reaper::State {
     const bool mine = in_turn(options.every / 4 * 3, stop, [&]() REQUIRES(working) {
       look_at_floor(stop);
       settle(everything, Reaping::all, batch_of_rows, stop, {});
-      if (const auto floor = below()) remove(everything, *floor, Reaping::all, batch_of_rows, stop, {}, 0);
+      if (const auto floor = below()) remove(everything, *floor, Reaping::all, Reaping::all, stop, {}, 0);
       if (!stop.stop_requested()) raise_floor(stop);
       if (!stop.stop_requested()) forget_the_dead(stop);
       if (!stop.stop_requested()) trim_history(Reaping::all, batch_of_rows, stop);
@@ -349,7 +349,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
   Engine::Reaped reaped;
   std::size_t candidates = 0;
   const auto count = [&] {
-    state.each_idle(scope, any_floor, batch_of_rows, stop, [&](const std::vector<store::Idle>& rows) {
+    state.each_idle(scope, any_floor, {batch_of_rows}, stop, [&](const std::vector<store::Idle>& rows) {
       candidates += std::min(rows.size(), reaping.limit - candidates);
       return candidates < reaping.limit;
     });
@@ -358,7 +358,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
     count();
     reaped.removed = candidates;
     state.each_batch(
-        scope, batch_of_rows, stop,
+        scope, {batch_of_rows}, stop,
         [&](const store::Some& some, Deadline until) { return state.reaping.abandoned(some, until); },
         [&](const std::vector<store::Abandoned>& leases) {
           reaped.abandoned += std::min(leases.size(), reaping.limit - reaped.abandoned);
@@ -392,7 +392,7 @@ Engine::Reaped Reaper::pass(const Reaping& reaping, const std::stop_token& stop)
   }
   when_possible([&] {
     state.working.is_held();
-    reaped.removed = state.remove(scope, floor, reaping.limit, batch_of_rows, stop, progress, candidates);
+    reaped.removed = state.remove(scope, floor, reaping.limit, Reaping::all, stop, progress, candidates);
   });
   return reaped;
 }

@@ -57,9 +57,10 @@ Removal Remover::remove(const Name& name, Holder* row, const std::stop_token& st
 bool Remover::force_release(const Name& name, Token seen, std::string_view reason) {
   // What lingers here is granted to nobody any more, whatever comes of this.
   const auto lingering = lingering_.take(name.text());
-  bool in_doubt = false, moved = false;
+  Doubt doubt;
+  bool moved = false;
   try {
-    moved = context_.retry(context_.soon(), {}, in_doubt, [&](Deadline deadline) {
+    moved = context_.retry(context_.soon(), doubt, [&](Deadline deadline) {
       return context_.table->force_release(name.text(), seen, reason, deadline);
     });
   } catch (...) {
@@ -67,7 +68,7 @@ bool Remover::force_release(const Name& name, Token seen, std::string_view reaso
     throw;
   }
   if (lingering) lingering_.let_go(*lingering, context_.soon());
-  if (moved || !in_doubt) return moved;
+  if (moved || !doubt) return moved;
   const auto row = inspector_.inspect(name);  // an attempt without an answer may have done it
   return row && row->last_run && row->last_run->outcome == Outcome::forced && number(row->token) == number(seen) + 1;
 }

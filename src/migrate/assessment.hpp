@@ -5,11 +5,15 @@
 #include "migrate/migrations.hpp"
 #include "types/failure.hpp"
 
+#include <dlock/schema.hpp>
+
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace dlock::migrate {
+
+using schema::Verdict;
 
 // How far a table has come on its migrations.
 enum class SchemaState {
@@ -49,23 +53,29 @@ std::string shown(const dialects::TableNames& names);
 // A refusal or a failure of the migrator that is more than a failed statement.
 class MigrationError : public Failure {
  public:
-  enum class Reason { failed, pending, drift, interrupted, locked, incompatible, stopped };
-  MigrationError(Reason reason, const std::string& message, std::string hint = {}, std::string code = {})
-      : Failure(cause_of(reason), hint.empty() ? message : message + "; " + hint, std::move(code)),
-        reason_(reason),
+  MigrationError(Verdict verdict, const std::string& message, std::string hint = {}, std::string code = {})
+      : Failure(cause_of(verdict), hint.empty() ? message : message + "; " + hint, std::move(code)),
+        verdict_(verdict),
         message_(message),
         hint_(std::move(hint)) {}
 
-  Reason reason() const noexcept { return reason_; }
+  Verdict verdict() const noexcept { return verdict_; }
   const std::string& message() const noexcept { return message_; }
   const std::string& hint() const noexcept { return hint_; }
 
  private:
-  static Cause cause_of(Reason reason) noexcept {
-    return reason == Reason::locked || reason == Reason::stopped ? Cause::locked : Cause::schema;
+  static Cause cause_of(Verdict verdict) noexcept {
+    return verdict == Verdict::locked || verdict == Verdict::stopped ? Cause::locked : Cause::schema;
   }
-  Reason reason_;
+  Verdict verdict_;
   std::string message_, hint_;
 };
+
+// Reads, and needs nothing but SELECT on the lock table and its history. Throws Failure{schema} naming the command to
+// run if the table is missing, older than this library, too new for it, half migrated, of another shape, or without
+// its floor row and the identity in that. A table without a history (made from "dlock-migrate sql --no-history") is
+// accepted if its columns and its floor row are there. `names.schema` must not be empty unless the database has none.
+void check_compatible(dialects::Connection& connection, const dialects::Dialect& dialect,
+                      const dialects::TableNames& names, Deadline deadline);
 
 }  // namespace dlock::migrate

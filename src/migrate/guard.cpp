@@ -1,12 +1,15 @@
-// The order of things when a guard is made or taken away: look, send, look again where it failed.
+// Makes a guard and takes it away: the names in its statements; then look, send, look again where it failed.
 #include "migrate/guard.hpp"
 
+#include "migrate/script_recorder.hpp"
+#include "types/digest.hpp"
 #include "types/mutant.hpp"
 #include "types/name.hpp"
 
 #include <dlock/error.hpp>
 
 #include <fmt/format.h>
+#include <utf8.h>
 
 #include <algorithm>
 #include <utility>
@@ -81,7 +84,84 @@ void check_column(const Table& table, const std::string& wanted) {
                        in_quotes(wanted), shown));
 }
 
+constexpr std::size_t most_bytes = 1020;
+
+void check_part(const dialects::Dialect& dialect, std::string_view what, const std::string& text) {
+  if (text.empty())
+    throw Error(Fault::misuse, fmt::format("{} \"\" is empty; name it as the database spells it", what));
+  check_text(what, text, most_bytes);
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (std::any_of(text.begin(), text.end(), control))
+    throw Error(Fault::misuse, fmt::format("{} {} contains a control character", what, in_quotes(text)));
+  const auto limit = dialect.identifier_limit();
+  const auto characters = static_cast<std::size_t>(utf8::distance(text.begin(), text.end()));
+  if (characters > limit.characters || text.size() > limit.bytes)
+    throw Error(Fault::misuse,
+                fmt::format("{} {} has {} characters in {} bytes; a name in {} has at most {} in {}", what,
+                            in_quotes(text), characters, text.size(), dialect.name(), limit.characters, limit.bytes));
+}
+
+GuardedColumn checked(const dialects::Dialect& dialect, GuardedColumn column) {
+  if (!column.schema.empty()) check_part(dialect, "the schema", column.schema);
+  check_part(dialect, "the table", column.table);
+  check_part(dialect, "the column", column.column);
+  return column;
+}
+
+// SQLite's RAISE takes a text; a name in its place is an expression to newer ones.
+std::string raised(std::string_view text) {
+  std::string literal = "'";
+  for (const char c : text) literal.append(c == '\'' ? 2 : 1, c);
+  return literal + "'";
+}
+
+dialects::WordFiller filler_of(const dialects::Dialect& dialect, const GuardedColumn& column, const std::string& name) {
+  const auto quote = [&dialect](std::string_view identifier) { return dialect.quote(identifier); };
+  dialects::TableNames names;
+  names.schema = column.schema;
+  return [=, tables = dialects::filler_of(names, quote)](std::string_view word) {
+    const auto qualified = [&](std::string_view text) {
+      return column.schema.empty() ? quote(text) : quote(column.schema) + "." + quote(text);
+    };
+    if (word == "guarded") return qualified(column.table);
+    if (word == "table_name") return quote(column.table);
+    if (word == "column") return quote(column.column);
+    if (word == "guard") return qualified(name);
+    if (word == "trigger") return quote(name);
+    if (word == "refusal") return raised("stale fencing token for table " + column.table);
+    if (word == "no_token") return raised("not a fencing token for table " + column.table);
+    return tables(word);
+  };
+}
+
+std::string name_of(const GuardedColumn& column) {
+  return "dlock_guard_" + sha256(column.table + "\n" + column.column).substr(0, 16);
+}
+
 }  // namespace
+
+GuardStatements::GuardStatements(const dialects::Dialect& dialect, GuardedColumn column)
+    : TriggerStatements(dialect, dialect.guard_sql(), "guard", filler_of(dialect, column, name_of(column))),
+      column_(checked(dialect, std::move(column))),
+      name_(name_of(column_)),
+      make_(readable(dialect, at("guard_make", {"table"}), std::initializer_list<Argument>{column_.table})) {}
+
+std::string GuardStatements::script(bool made) const {
+  ScriptRecorder recorder(dialect_);
+  recorder.comment(made ? fmt::format("a write to {} is refused if its fencing token is smaller than {} in the row",
+                                      column_.table, column_.column)
+                        : fmt::format("fencing tokens in {} are not looked at any more", shown()));
+  const auto add = [&](std::string_view name) {
+    if (has(name)) recorder.script(text(name), soon());
+  };
+  add("begin");
+  if (made) add("guard_hold");
+  add("guard_drop");
+  if (made) recorder.script(printed(make_), soon());
+  if (made) add("guard_let_go");
+  add("commit");
+  return recorder.text();
+}
 
 TableGuard::TableGuard(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
                        GuardedColumn column, MigrateOptions options)

@@ -4,6 +4,8 @@
 #include "dialects/dialect.hpp"
 #include "migrate/trigger_change.hpp"
 
+#include <dlock/guard.hpp>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,15 +13,11 @@
 
 namespace dlock::migrate {
 
-// The column in which each row of a table keeps the largest fencing token it was written with. Names as the database
-// spells them, without quotes; an empty schema is the connection's default.
-struct GuardedColumn {
-  std::string schema, table, column;
-};
+using schema::GuardedColumn;
 
 // The statements on the guard of one column.
 // Threads: any. Fails: Error{misuse} for names that cannot be those of a table and a column.
-class GuardStatements {
+class GuardStatements : public TriggerStatements {
  public:
   GuardStatements(const dialects::Dialect& dialect, GuardedColumn column);
 
@@ -29,23 +27,14 @@ class GuardStatements {
   // "orders.last_fence", for people.
   std::string shown() const { return column_.table + "." + column_.column; }
 
-  bool has(std::string_view name) const noexcept { return statements_.has(name); }
-  const dialects::Statement& at(std::string_view name, std::initializer_list<std::string_view> arguments) const {
-    return statements_.at(name, arguments);
-  }
-  const std::string& text(std::string_view name) const { return at(name, {}).sql; }
   // The statements that make the guard, as they are sent.
   const std::string& make() const noexcept { return make_; }
-  // The rights for it, to be added to a refusal: "; needed: …", or nothing.
-  std::string needed() const;
   // Those that make it where there may be one already, or take it away, for the database's own client.
   std::string script(bool made) const;
 
  private:
-  const dialects::Dialect& dialect_;
   const GuardedColumn column_;
   const std::string name_;
-  const dialects::Statements statements_;
   const std::string make_;
 };
 

@@ -84,7 +84,7 @@ const Answer& History::read_rows(Deadline deadline) {
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::schema) throw;
     throw MigrationError(
-        MigrationError::Reason::drift,
+        Verdict::drift,
         fmt::format("the table {} is not a history that dlock can read: {}", names_.history, failure.what()),
         "restore it, or name another one with --history-table");
   }

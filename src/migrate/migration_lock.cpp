@@ -1,13 +1,22 @@
 // The ways in and out of a round.
 #include "migrate/migration_lock.hpp"
 
+#include "types/annotated_mutex.hpp"
 #include "types/mutant.hpp"
 
 #include <fmt/format.h>
 
 namespace dlock::migrate {
 
+void pause(Duration length, const std::stop_token& stop) {
+  AnnotatedMutex mutex;
+  std::condition_variable_any never;
+  UniqueMutexLock guard(mutex);
+  never.wait_for(guard, stop, length, [] { return false; });
+}
+
 MigrationLock::~MigrationLock() {
+  cancelled_.reset();
   try {
     if (begun_) history_.script(history_.text("rollback"), soon());
     if (entered_ && locks_ && history_.has("unlock")) {
@@ -40,12 +49,12 @@ bool MigrationLock::begin() {
   return begun_ = true;
 }
 
-bool MigrationLock::enter(Duration lock_timeout, Duration statement_timeout) {
+bool MigrationLock::enter() {
   const bool fresh = !begun_;
   if (history_.has("begin") && fresh && !begin()) return false;
   if (history_.has("set_timeouts") && fresh)
-    history_.run("set_timeouts", {"lock_ms", "statement_ms"}, {setting_of(lock_timeout), setting_of(statement_timeout)},
-                 soon());
+    history_.run("set_timeouts", {"lock_ms", "statement_ms"},
+                 {setting_of(options_.timeouts.ddl_lock), setting_of(options_.timeouts.statement)}, soon());
   if (!locks_ || planted("migrators_unlocked")) return entered_ = true;
   const auto& answer = history_.run("try_lock", {"key"}, {key_}, soon());
   if (answer.is_null(0, 0)) throw Failure(Cause::rejected, "the server refused the migrator's lock (it answered NULL)");
@@ -59,6 +68,7 @@ std::string MigrationLock::holder() {
 }
 
 void MigrationLock::commit() {
+  cancelled_.reset();
   if (!begun_) return;
   begun_ = false;  // after a commit that failed there is nothing to roll back, or nobody to ask
   history_.script(history_.text("commit"), soon());

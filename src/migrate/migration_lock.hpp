@@ -1,14 +1,18 @@
 // How migrators keep out of each other's way: one round is one version under the lock of the table.
 #pragma once
 
+#include "migrate/cancel_guard.hpp"
 #include "migrate/history.hpp"
 #include "types/clock.hpp"
 #include "types/digest.hpp"
+
+#include <dlock/schema.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace dlock::migrate {
@@ -21,6 +25,9 @@ inline std::int64_t setting_of(Duration duration) {
   return std::int64_t{std::chrono::ceil<std::chrono::milliseconds>(std::min(duration, longest)).count()};
 }
 
+// As long as that, or until it is asked to stop.
+void pause(Duration length, const std::stop_token& stop);
+
 // A failure of a statement that may not fail when it is sent again.
 inline bool is_transient(Cause cause) noexcept {
   return cause == Cause::locked || cause == Cause::deadlock || cause == Cause::serialization;
@@ -30,19 +37,23 @@ inline bool is_transient(Cause cause) noexcept {
 // has "try_lock", that is the lock; else "begin" is. Never waits in the server for longer than a second.
 class MigrationLock {
  public:
-  // Without `lock`, nobody is kept out but by "begin". `tell` is for what goes wrong on the way out, where nothing can be
-  // thrown.
-  MigrationLock(History& history, bool lock, std::function<void(const std::string&)> tell)
+  // Without `options.lock`, nobody is kept out but by "begin". `canceller`: of what is sent meanwhile, which is cut off
+  // as soon as `options.cancel` asks for it; null: nothing is. `tell` is for what goes wrong on the way out, where
+  // nothing can be thrown.
+  MigrationLock(History& history, const schema::Options& options, dialects::Canceller* canceller,
+                std::function<void(const std::string&)> tell)
       : history_(history),
-        locks_(lock && history.has("try_lock")),
+        options_(options),
+        locks_(options.lock && history.has("try_lock")),
         tell_(std::move(tell)),
-        key_(sha256(history.names().schema + '\0' + history.names().lock).substr(0, 40)) {}
+        key_(sha256(history.names().schema + '\0' + history.names().lock).substr(0, 40)),
+        cancelled_(std::in_place, canceller, options.cancel) {}
   MigrationLock(const MigrationLock&) = delete;
   MigrationLock& operator=(const MigrationLock&) = delete;
   ~MigrationLock();
 
   // One try. False: another migrator has the lock.
-  bool enter(Duration lock_timeout, Duration statement_timeout);
+  bool enter();
   // Who has it, if the database can tell.
   std::string holder();
   void commit();
@@ -50,9 +61,11 @@ class MigrationLock {
  private:
   bool begin();
   History& history_;
+  const schema::Options& options_;
   const bool locks_;
   const std::function<void(const std::string&)> tell_;
   const std::string key_;
+  std::optional<CancelGuard> cancelled_;  // ends before the round does
   bool begun_ = false, entered_ = false;
 };
 

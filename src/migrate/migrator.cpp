@@ -1,7 +1,6 @@
 // The course of a migration: look, lock, look again, take the steps that are left, write it down.
 #include "migrate/migrator.hpp"
 
-#include "migrate/cancel_guard.hpp"
 #include "migrate/migration_lock.hpp"
 #include "types/owner.hpp"
 
@@ -43,7 +42,7 @@ Migrated TableMigrator::down(int to, bool force) {
 }
 
 Migrated TableMigrator::run(bool up, int target, bool force) {
-  const auto deadline = later(BootClock::now(), options_.lock_timeout);
+  const auto deadline = later(BootClock::now(), options_.timeouts.lock);
   Migrated result;
   bool begun = false, reconnected = false, waiting = false;
   unsigned tries = 0;
@@ -66,10 +65,8 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
       refuse_missing_schema(found);
       stop_point();
 
-      MigrationLock lock(*history_, options_.lock, [this](const std::string& text) { tell(text); });
-      std::optional<CancelGuard> cancelled(std::in_place, canceller_.get(),
-                                           options_.cancel);  // ends before the round does
-      if (lock.enter(options_.ddl_lock_timeout, options_.statement_timeout)) {
+      MigrationLock lock(*history_, options_, canceller_.get(), [this](const std::string& text) { tell(text); });
+      if (lock.enter()) {
         found = history_->find(soon());
         assessment = judge(found);
         refuse_unless_movable(assessment);
@@ -77,7 +74,6 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
         const auto* row = found.row(next->migration->version);
         if (row == nullptr || !row->running() || own(*row) || row->lease_left <= Duration{}) {
           apply(*next, found, force);
-          cancelled.reset();
           lock.commit();
           result.done.push_back(*next->migration);
           tries = 0;
@@ -88,12 +84,12 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
         holder = lock.holder();
       }
     } catch (const MigrationError& error) {
-      if (next && error.reason() == MigrationError::Reason::stopped) give_up(*next, error, tries);
-      if (next && error.reason() == MigrationError::Reason::drift) record(*next, error);
+      if (next && error.verdict() == Verdict::stopped) give_up(*next, error, tries);
+      if (next && error.verdict() == Verdict::drift) record(*next, error);
       throw;
     } catch (const Failure& failure) {
       if (cut_off(failure)) {
-        const MigrationError stopped(MigrationError::Reason::stopped, "cut off as asked", {}, failure.code());
+        const MigrationError stopped(Verdict::stopped, "cut off as asked", {}, failure.code());
         if (next) give_up(*next, stopped, tries);
         throw stopped;
       }
@@ -128,7 +124,7 @@ std::optional<TableMigrator::MigrationStep> TableMigrator::next_step(const Schem
   if (found.rows.empty() || found.rows.back().version <= target) return std::nullopt;
   const auto version = found.rows.back().version;
   if (version > static_cast<int>(migrations_.size()))
-    throw MigrationError(MigrationError::Reason::incompatible,
+    throw MigrationError(Verdict::incompatible,
                          fmt::format("version {} was made by a newer dlock; this one knows versions up to {}", version,
                                      migrations_.size()),
                          "take it back with the dlock that made it");
@@ -142,7 +138,7 @@ void TableMigrator::apply(const MigrationStep& next, const SchemaSnapshot& found
   run_steps(next);
   if (next.up ? !history_->finish(next.migration->version, who_, soon())
               : !history_->remove(next.migration->version, who_, soon()))
-    throw MigrationError(MigrationError::Reason::locked,
+    throw MigrationError(Verdict::locked,
                          fmt::format("another migrator has taken over version {}", next.migration->version),
                          "look with \"dlock-migrate status\"");
   if (!next.up && found.rows.size() == 1) history_->drop(soon());
@@ -177,7 +173,7 @@ void TableMigrator::run_steps(const MigrationStep& next) {
     stop_point();
     // The renewal comes before the step: a migrator that has lost its row changes nothing any more.
     if (!history_->journal(next.migration->version, who_, static_cast<int>(i), row_lease, soon()))
-      throw MigrationError(MigrationError::Reason::locked,
+      throw MigrationError(Verdict::locked,
                            fmt::format("another migrator has taken over version {} before step {}/{}",
                                        next.migration->version, i + 1, steps.size()),
                            "look with \"dlock-migrate status\"");
@@ -192,7 +188,7 @@ void TableMigrator::run_steps(const MigrationStep& next) {
       }
       if (state.value_or(0) != 0)
         throw MigrationError(
-            MigrationError::Reason::drift,
+            Verdict::drift,
             fmt::format("{}: what is there is neither the state before this step nor the one after it", what),
             "compare with \"dlock-migrate sql\", put it right, and " + hint_command("up", table_));
     }

@@ -8,6 +8,7 @@
 #include "types/clock.hpp"
 
 #include <dlock/duration.hpp>
+#include <dlock/schema.hpp>
 
 #include <functional>
 #include <memory>
@@ -19,21 +20,10 @@
 
 namespace dlock::migrate {
 
-struct MigrateOptions {
-  dialects::TableNames names{};              // an empty schema is the connection's default
+// What a caller says, and what is made of it.
+struct MigrateOptions : schema::Options {
+  dialects::TableNames names{};              // checked; an empty schema is the connection's default
   std::string tool_version{}, applied_by{};  // for the history
-  Duration connect_timeout = std::chrono::seconds{10};
-  Duration lock_timeout = std::chrono::seconds{60};     // wait for another migrator
-  Duration ddl_lock_timeout = std::chrono::seconds{3};  // wait for readers and writers of the table, per try
-  unsigned ddl_retries = 10;                            // further tries, with jitter between them
-  Duration statement_timeout{};                         // 0: none
-  bool create_schema = false;
-  bool lock = true;                                  // against other migrators; their rows in the history are left
-  bool verify = true;                                // that the tables are what the history is going to say
-  bool dry_run = false;                              // write down what would be sent, and change nothing
-  std::stop_token stop{};                            // finish or roll back the step under way, then leave
-  std::stop_token cancel{};                          // the same, and cut off the statement under way
-  std::function<void(std::string_view)> observer{};  // one sentence about each thing done, for -v
 };
 
 // What a migration did. An empty `done`: nothing had to be done.

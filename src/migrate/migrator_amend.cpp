@@ -1,5 +1,4 @@
 // How the history is put right where it does not tell what is there: adopt, mark as applied, discard.
-#include "migrate/cancel_guard.hpp"
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
 
@@ -37,8 +36,7 @@ Migrated TableMigrator::baseline(int at) {
         refuse(fmt::format("the history {} says version {} already: baseline is for tables without one; {}",
                            history_->names().history, found.rows.back().version, hint_command("status", table_)));
     if (!found.lock)
-      throw MigrationError(MigrationError::Reason::drift,
-                           fmt::format("there is no table {} to adopt", shown(history_->names())),
+      throw MigrationError(Verdict::drift, fmt::format("there is no table {} to adopt", shown(history_->names())),
                            hint_command("up", table_) + " to make it");
     for (int version = 1; version <= at; ++version)
       if (const auto* row = found.row(version); row == nullptr || !row->done()) amendment.adopt.push_back(version);
@@ -115,7 +113,7 @@ Migrated TableMigrator::restore(int current) {
   auto result = amend(current, [this, current](const SchemaSnapshot&) -> Amendment {
     Amendment amendment;
     if (const auto differences = differences_from(current, false); !differences.empty())
-      throw MigrationError(MigrationError::Reason::drift,
+      throw MigrationError(Verdict::drift,
                            fmt::format("the table {} is not what version {} should be: {}", shown(history_->names()),
                                        current, fmt::join(differences, "; ")),
                            "put it right by hand: compare with \"dlock-migrate sql\"");
@@ -129,7 +127,7 @@ Migrated TableMigrator::restore(int current) {
 }
 
 Migrated TableMigrator::amend(int to, const std::function<Amendment(const SchemaSnapshot&)>& decide) {
-  const auto deadline = later(BootClock::now(), options_.lock_timeout);
+  const auto deadline = later(BootClock::now(), options_.timeouts.lock);
   for (bool waiting = false;;) {
     open();
     std::string holder;
@@ -139,23 +137,20 @@ Migrated TableMigrator::amend(int to, const std::function<Amendment(const Schema
       auto found = look();
       const auto assessment = judge(found);
       if (assessment.state == SchemaState::incompatible)
-        throw MigrationError(MigrationError::Reason::incompatible, assessment.message, assessment.hint);
+        throw MigrationError(Verdict::incompatible, assessment.message, assessment.hint);
       Migrated result;
       result.from = result.to = assessment.current;
       result.message = assessment.message;
       if (assessment.state != SchemaState::at_work && decide(found).nothing()) return result;
       stop_point();
 
-      MigrationLock lock(*history_, options_.lock, [this](const std::string& text) { tell(text); });
-      std::optional<CancelGuard> cancelled(std::in_place, canceller_.get(),
-                                           options_.cancel);  // ends before the round does
-      if (lock.enter(options_.ddl_lock_timeout, options_.statement_timeout)) {
+      MigrationLock lock(*history_, options_, canceller_.get(), [this](const std::string& text) { tell(text); });
+      if (lock.enter()) {
         found = history_->find(soon());
         if (std::none_of(found.rows.begin(), found.rows.end(), [](const HistoryRow& row) { return row.at_work(); })) {
           const auto amendment = decide(found);
           if (amendment.nothing()) continue;
           carry_out(amendment, found);
-          cancelled.reset();
           lock.commit();
           for (const auto version : amendment.adopt) result.done.push_back(migration(version));
           if (amendment.discard) result.done.push_back(migration(*amendment.discard));
@@ -171,8 +166,7 @@ Migrated TableMigrator::amend(int to, const std::function<Amendment(const Schema
         holder = lock.holder();
       }
     } catch (const MigrationError&) { throw; } catch (const Failure& failure) {
-      if (cut_off(failure))
-        throw MigrationError(MigrationError::Reason::stopped, "cut off as asked", {}, failure.code());
+      if (cut_off(failure)) throw MigrationError(Verdict::stopped, "cut off as asked", {}, failure.code());
       if (!is_transient(failure.cause())) rethrow_with_right(failure, "migrator");
       holder = failure.what();
     }
@@ -184,8 +178,7 @@ Migrated TableMigrator::amend(int to, const std::function<Amendment(const Schema
 
 void TableMigrator::carry_out(const Amendment& amendment, const SchemaSnapshot& found) {
   const auto taken_over = [](int version) {
-    throw MigrationError(MigrationError::Reason::locked,
-                         fmt::format("another migrator has taken over version {}", version),
+    throw MigrationError(Verdict::locked, fmt::format("another migrator has taken over version {}", version),
                          "look with \"dlock-migrate status\"");
   };
   if (amendment.view != nullptr) {
@@ -231,10 +224,10 @@ void TableMigrator::refuse_different(int version, const std::string& command, st
   if (differences.empty()) return;
   for (int other = static_cast<int>(migrations_.size()); other > 0; --other)
     if (other != version && differences_from(other).empty())
-      throw MigrationError(MigrationError::Reason::drift,
+      throw MigrationError(Verdict::drift,
                            fmt::format("the tables are those of version {}, not of version {}", other, version),
                            hint_command(fmt::format(fmt::runtime(instead), other), table_));
-  throw MigrationError(MigrationError::Reason::drift,
+  throw MigrationError(Verdict::drift,
                        fmt::format("the table {} is not what version {} makes: {}", shown(history_->names()), version,
                                    fmt::join(differences, "; ")),
                        fmt::format("put it right (\"dlock-migrate dump{}\" shows it); or name another table with "

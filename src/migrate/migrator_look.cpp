@@ -1,6 +1,7 @@
-// What the migrator tells about a database that it only looks at.
+// What the migrator tells and writes nothing for: what is there, what a migration would send, and scripts for people.
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
+#include "migrate/script_recorder.hpp"
 #include "migrate/structure.hpp"
 
 #include <dlock/error.hpp>
@@ -9,8 +10,43 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 namespace dlock::migrate {
+namespace {
+
+// What would be found after that one.
+void simulate_up(SchemaSnapshot& found, const Migration& migration) {
+  found.schema = found.lock = found.history = true;
+  auto at = std::find_if(found.rows.begin(), found.rows.end(),
+                         [&](const HistoryRow& row) { return row.version >= migration.version; });
+  if (at == found.rows.end() || at->version != migration.version) at = found.rows.insert(at, HistoryRow{});
+  at->version = migration.version;
+  at->name = migration.name;
+  at->checksum = migration.checksum;
+  at->state = "applied";
+  at->steps_done = at->steps_total = static_cast<int>(migration.up.size());
+  at->min_client = migration.min_client;
+}
+
+void simulate_down(SchemaSnapshot& found) {
+  found.rows.pop_back();
+  found.lock = found.history = !found.rows.empty();
+}
+
+void add_steps(ScriptRecorder& recorder, History& history, const std::vector<Step>& steps) {
+  for (const auto& step : steps) {
+    recorder.comment(step.title);
+    history.run_step(step, soon());
+  }
+}
+
+void add_if_there(History& history, std::string_view statement) {
+  if (history.has(statement)) history.script(history.text(statement), soon());
+}
+
+}  // namespace
 
 Surveyed TableMigrator::survey(bool thorough, std::string_view role) {
   if (role == "migrator")
@@ -94,6 +130,89 @@ std::vector<std::string> TableMigrator::differences_from(int version, bool with_
                     "fencing token ever handed out",
                     table_.flags));
   return result;
+}
+
+// False: there is not even a database, and the first write would make it.
+bool TableMigrator::open_to_rehearse() {
+  try {
+    open();
+    return true;
+  } catch (const Failure& failure) {
+    if (failure.cause() != Cause::schema) throw;
+    recorder_ = std::make_unique<ScriptRecorder>(dialect_);
+    history_ = std::make_unique<History>(*recorder_, dialect_, migrations_, options_.names);
+    if (history_->has("create_schema")) throw;  // a database is made by a person where it can hold several schemas
+    return false;
+  }
+}
+
+Migrated TableMigrator::dry_run(bool up, int target, bool force) {
+  const bool there = open_to_rehearse();
+  try {
+    SchemaSnapshot found;
+    found.schema = true;
+    if (there) found = look(true);
+    std::optional<Reading> reading;
+    if (there) reading.emplace(*history_);
+    auto assessment = judge(found);
+    refuse_unless_movable(assessment);
+    Migrated result;
+    result.from = assessment.current;
+    for (auto next = next_step(found, up, target); next; next = next_step(found, up, target)) {
+      if (assessment.state == SchemaState::at_work)
+        throw MigrationError(Verdict::locked, assessment.message, assessment.hint);
+      refuse_missing_schema(found);
+      recorder_->comment(
+          fmt::format("{}version {}: {}", up ? "" : "taking back ", next->migration->version, next->migration->name));
+      MigrationLock lock(*history_, options_, nullptr, [](const std::string&) {});
+      lock.enter();
+      apply(*next, found, force);
+      lock.commit();
+      result.done.push_back(*next->migration);
+      if (up) simulate_up(found, *next->migration);
+      else simulate_down(found);
+      assessment = judge(found);
+    }
+    result.to = assessment.current;
+    result.message = assessment.message;
+    result.plan = recorder_->text();
+    return result;
+  } catch (const Failure& failure) { rethrow_with_right(failure, "read_only"); }
+}
+
+std::string script_of(const dialects::Dialect& dialect, const dialects::TableNames& names, int from, int to,
+                      bool with_history, std::string_view tool_version) {
+  const auto migrations = migrations_of(dialect);
+  ScriptRecorder recorder(dialect);
+  History history(recorder, dialect, migrations, names);
+  const Migrator by{std::string(tool_version), "dlock-migrate sql", "dlock-migrate sql"};
+  recorder.comment(fmt::format("dlock {}, {}: from version {} to version {}", tool_version, dialect.name(), from, to));
+  const auto migration = [&](int version) -> const Migration& {
+    return migrations.at(static_cast<std::size_t>(version - 1));
+  };
+  for (int version = from + 1; version <= to; ++version) {
+    recorder.comment(fmt::format("version {}: {}", version, migration(version).name));
+    add_if_there(history, "begin");
+    if (with_history && version == 1) history.create(soon());
+    add_steps(recorder, history, migration(version).up);
+    if (with_history) {
+      history.insert(migration(version), by, Duration{}, soon());
+      history.finish(version, by, soon());
+    }
+    add_if_there(history, "commit");
+  }
+  for (int version = from; version > to; --version) {
+    recorder.comment(fmt::format("taking back version {}: {}", version, migration(version).name));
+    add_if_there(history, "begin");
+    add_steps(recorder, history, migration(version).down);
+    if (with_history) {
+      history.take(version, 0, static_cast<int>(migration(version).down.size()), by, Duration{}, soon());
+      history.remove(version, by, soon());
+    }
+    if (with_history && version == 1) history.drop(soon());
+    add_if_there(history, "commit");
+  }
+  return recorder.text();
 }
 
 }  // namespace dlock::migrate

@@ -2,13 +2,11 @@
 #include "migrate/cancel_guard.hpp"
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
-#include "types/annotated_mutex.hpp"
 
 #include <dlock/error.hpp>
 
 #include <fmt/format.h>
 
-#include <condition_variable>
 #include <optional>
 #include <random>
 #include <utility>
@@ -33,9 +31,8 @@ void TableMigrator::refuse_unless_movable(const Assessment& assessment) const {
     case SchemaState::at_work:
     case SchemaState::interrupted: return;
     case SchemaState::unrecorded:
-    case SchemaState::drift: throw MigrationError(MigrationError::Reason::drift, assessment.message, assessment.hint);
-    case SchemaState::incompatible:
-      throw MigrationError(MigrationError::Reason::incompatible, assessment.message, assessment.hint);
+    case SchemaState::drift: throw MigrationError(Verdict::drift, assessment.message, assessment.hint);
+    case SchemaState::incompatible: throw MigrationError(Verdict::incompatible, assessment.message, assessment.hint);
   }
 }
 
@@ -55,7 +52,7 @@ void TableMigrator::refuse_live_leases(const SchemaSnapshot& found) {
   if (!found.lock) return;
   if (history_->has("hold_table")) history_->script(history_->text("hold_table"), of_step());
   if (const auto live = history_->live_leases(soon()); live != 0)
-    throw MigrationError(MigrationError::Reason::locked,
+    throw MigrationError(Verdict::locked,
                          fmt::format("{} live {} in the table {}", live, live == 1 ? "lease is" : "leases are",
                                      shown(history_->names())),
                          "release them, or pass --force: their holders will lose them");
@@ -63,7 +60,7 @@ void TableMigrator::refuse_live_leases(const SchemaSnapshot& found) {
 
 void TableMigrator::refuse_kept_history() {
   if (history_->keeps_locks(soon()))
-    throw MigrationError(MigrationError::Reason::failed,
+    throw MigrationError(Verdict::failed,
                          fmt::format("a history of the table {} is kept, in {}", shown(history_->names()),
                                      history_->names().lock_history()),
                          hint_command("history --remove --apply", table_) + " first");
@@ -71,7 +68,7 @@ void TableMigrator::refuse_kept_history() {
 
 void TableMigrator::refuse_locked(const std::string& holder) const {
   throw MigrationError(
-      MigrationError::Reason::locked,
+      Verdict::locked,
       holder.empty()
           ? fmt::format("another migrator has the lock of the table {}", shown(history_->names()))
           : fmt::format("another migrator has the lock of the table {}: {}", shown(history_->names()), holder),
@@ -99,7 +96,7 @@ void TableMigrator::give_up(const MigrationStep& next, const Failure& failure, u
   const auto total = next.steps().size();
   const auto done = step_.value_or(0);
   const auto* error = dynamic_cast<const MigrationError*>(&failure);
-  const bool stopped = error != nullptr && error->reason() == MigrationError::Reason::stopped;
+  const bool stopped = error != nullptr && error->verdict() == Verdict::stopped;
   record(next, failure);
 
   std::string what = !step_          ? fmt::format("{}version {}", stopped ? "" : "the beginning of ", version)
@@ -120,23 +117,21 @@ void TableMigrator::give_up(const MigrationStep& next, const Failure& failure, u
                        done == 1 ? std::string("step 1 is") : fmt::format("steps 1 to {} are", done));
   }
   const auto again = hint_command(next.up ? "up" : fmt::format("down --to {}", version - 1), table_);
-  if (stopped)
-    throw MigrationError(MigrationError::Reason::stopped, fmt::format("{}; {}", what, left), again + " to go on");
+  if (stopped) throw MigrationError(Verdict::stopped, fmt::format("{}; {}", what, left), again + " to go on");
 
   const auto hint = fmt::format("fix the cause and {} again. Cause: {}", again, failure.what());
   switch (failure.cause()) {
     case Cause::locked:
     case Cause::deadlock:
     case Cause::serialization:
-      throw MigrationError(MigrationError::Reason::locked,
+      throw MigrationError(Verdict::locked,
                            fmt::format("{}: its locks were not obtained in {} tries; {}", what, tries + 1, left), hint,
                            failure.code());
     case Cause::permission:
       rethrow_with_right(
           Failure(Cause::permission, fmt::format("{}; {}; {}", what, left, failure.what()), failure.code()),
           "migrator");
-    default:
-      throw MigrationError(MigrationError::Reason::failed, fmt::format("{}; {}", what, left), hint, failure.code());
+    default: throw MigrationError(Verdict::failed, fmt::format("{}; {}", what, left), hint, failure.code());
   }
 }
 
@@ -153,7 +148,7 @@ void TableMigrator::open() {
   if (connection_ && connection_->usable()) return;
   history_.reset();
   canceller_.reset();
-  connection_ = connector_->connect(later(BootClock::now(), options_.connect_timeout));
+  connection_ = connector_->connect(later(BootClock::now(), options_.timeouts.connect));
   if (options_.cancel.stop_possible()) canceller_ = connector_->canceller(*connection_, soon());
   server_ = connection_->server();
   auto names = options_.names;
@@ -195,16 +190,13 @@ Assessment TableMigrator::judge(const SchemaSnapshot& found) const {
 
 void TableMigrator::stop_point() const {
   if (options_.stop.stop_requested() || options_.cancel.stop_requested())
-    throw MigrationError(MigrationError::Reason::stopped, "stopped as asked");
+    throw MigrationError(Verdict::stopped, "stopped as asked");
 }
 
 void TableMigrator::pause(Duration longest) const {
   thread_local std::minstd_rand random{std::random_device{}()};
   const Duration length{std::uniform_int_distribution<Duration::rep>{longest.count() / 4, longest.count()}(random)};
-  AnnotatedMutex mutex;
-  std::condition_variable_any never;
-  UniqueMutexLock guard(mutex);
-  never.wait_for(guard, options_.stop, length, [] { return false; });
+  migrate::pause(length, options_.stop);
 }
 
 void TableMigrator::tell(const std::string& text) const {
@@ -218,8 +210,8 @@ void TableMigrator::note(const std::string& text) const {
 Deadline TableMigrator::of_step() const {
   // The server's own bound comes first, where it has one.
   constexpr Duration grace = std::chrono::milliseconds{500};
-  if (options_.statement_timeout <= Duration{}) return Deadline::max();
-  return later(later(BootClock::now(), options_.statement_timeout), grace);
+  if (options_.timeouts.statement <= Duration{}) return Deadline::max();
+  return later(later(BootClock::now(), options_.timeouts.statement), grace);
 }
 
 }  // namespace dlock::migrate

@@ -1,7 +1,9 @@
-// The order of things when the history of the locks is made or taken away: look, send, look again where it failed.
+// Makes the history of the locks and takes it away: the names in its statements; then look, send, look again where it
+// failed.
 #include "migrate/recording.hpp"
 
 #include "migrate/migration_lock.hpp"
+#include "migrate/script_recorder.hpp"
 #include "types/digest.hpp"
 
 #include <dlock/error.hpp>
@@ -20,7 +22,76 @@ std::string key_of(const dialects::TableNames& names) {
 
 enum PartKind : std::int64_t { the_table = 0, as_made = 1 };
 
+constexpr std::string_view makers[] = {"recording_of_lock", "recording_of_holders", "recording_of_leaving"};
+
+// A change of the text is another recorder.
+std::string recorder_of(const dialects::Dialect& dialect, const dialects::TableNames& names) {
+  return names.recorders() + sha256(std::string(dialect.recording_sql())).substr(0, 8) + "_";
+}
+
+dialects::WordFiller filler_of(const dialects::Dialect& dialect, const dialects::TableNames& names,
+                               const std::string& recorder) {
+  const auto quote = [&dialect](std::string_view identifier) { return dialect.quote(identifier); };
+  return [=, tables = dialects::filler_of(names, quote)](std::string_view word) {
+    const auto qualified = [&](std::string_view name) {
+      return names.schema.empty() ? quote(name) : quote(names.schema) + "." + quote(name);
+    };
+    const auto named_by = [&](std::string_view prefix) {
+      return word.starts_with(prefix) ? std::optional(recorder + std::string(word.substr(prefix.size())))
+                                      : std::nullopt;
+    };
+    if (word == "lock_name") return quote(names.lock);
+    if (word == "holder_name") return quote(names.holder());
+    if (word == "lock_history_name") return quote(names.lock_history());
+    if (word == "history_index") return quote(names.lock_history() + "_name");
+    if (word == "recorder") return recorder;
+    if (const auto name = named_by("trigger_")) return quote(*name);
+    if (const auto name = named_by("part_")) return qualified(*name);
+    if (const auto name = named_by("routine_")) {
+      if (names.schema.empty())
+        throw Error(Fault::misuse, "these statements name the schema: pass --schema, or a URL instead of the dialect");
+      return qualified(*name);
+    }
+    return tables(word);
+  };
+}
+
 }  // namespace
+
+RecordingStatements::RecordingStatements(const dialects::Dialect& dialect, dialects::TableNames names)
+    : TriggerStatements(dialect, dialect.recording_sql(), "recording",
+                        filler_of(dialect, names, recorder_of(dialect, names))),
+      names_(std::move(names)),
+      recorder_(recorder_of(dialect, names_)) {}
+
+std::vector<std::string> RecordingStatements::triggers() const {
+  std::vector<std::string> result;
+  for (const auto name : makers)
+    if (has(name)) result.push_back(text(name));
+  return result;
+}
+
+std::string RecordingStatements::script(bool made) const {
+  ScriptRecorder recorder(dialect_);
+  recorder.comment(
+      made ? fmt::format("each grant of the table {} that ends leaves a row in {}", names_.lock, names_.lock_history())
+           : fmt::format("the history of the table {} is forgotten, and not written any more", names_.lock));
+  const auto add = [&](std::string_view name) {
+    if (has(name)) recorder.script(text(name), soon());
+  };
+  add("begin");
+  if (made) {
+    add("recording_table");
+    add("recording_forget");
+    for (const auto& trigger : triggers()) recorder.script(printed(trigger), soon());
+    add("recording_done");
+  } else {
+    add("recording_forget");
+    add("recording_drop");
+  }
+  add("commit");
+  return recorder.text();
+}
 
 LockRecording::LockRecording(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
                              MigrateOptions options)
@@ -45,7 +116,7 @@ void LockRecording::check_lock_table() {
       connection_->run(statements_->at("relations", {"schema", "lock", "status", "history"}),
                        std::initializer_list<Argument>{names.schema, names.lock, status, names.history}, soon());
   if (there.integer(0, 1) == 0)
-    throw MigrationError(MigrationError::Reason::pending, fmt::format("there is no lock table {}", shown(names)),
+    throw MigrationError(Verdict::pending, fmt::format("there is no lock table {}", shown(names)),
                          hint_command("up", table_));
 }
 
@@ -56,7 +127,7 @@ void LockRecording::check_history_table() {
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::schema) throw;
     throw MigrationError(
-        MigrationError::Reason::drift,
+        Verdict::drift,
         fmt::format("the table {} is not a history of locks: {}", statements_->names().lock_history(), failure.what()),
         "give it another name, or choose another table for the locks");
   }
@@ -96,7 +167,7 @@ Change LockRecording::bring(bool made) {
     if (options_.dry_run) return {true, {}, script};
     if (!enter()) {
       if (tries >= options_.ddl_retries)
-        throw MigrationError(MigrationError::Reason::locked,
+        throw MigrationError(Verdict::locked,
                              fmt::format("somebody else is making the history of the table {}, or removing it", table),
                              "try again when that is done");
       continue;  // it was waited for

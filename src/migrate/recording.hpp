@@ -15,7 +15,7 @@ namespace dlock::migrate {
 
 // The statements on the history of one lock table.
 // Threads: any. Fails: Error{misuse} where they need the name of a schema that is not known.
-class RecordingStatements {
+class RecordingStatements : public TriggerStatements {
  public:
   RecordingStatements(const dialects::Dialect& dialect, dialects::TableNames names);
 
@@ -23,23 +23,14 @@ class RecordingStatements {
   // What the names of all parts begin with that are made by these statements, and by no others.
   const std::string& recorder() const noexcept { return recorder_; }
 
-  bool has(std::string_view name) const noexcept { return statements_.has(name); }
-  const dialects::Statement& at(std::string_view name, std::initializer_list<std::string_view> arguments) const {
-    return statements_.at(name, arguments);
-  }
-  const std::string& text(std::string_view name) const { return at(name, {}).sql; }
   // Those that make the triggers, in their order.
   std::vector<std::string> triggers() const;
-  // The rights for it, to be added to a refusal: "; needed: …", or nothing.
-  std::string needed() const;
   // Those that make the history where there is none, or take it away, for the database's own client.
   std::string script(bool made) const;
 
  private:
-  const dialects::Dialect& dialect_;
   const dialects::TableNames names_;
   const std::string recorder_;
-  const dialects::Statements statements_;
 };
 
 // Makes the history of one lock table, with what writes it, or takes both away.

@@ -13,6 +13,17 @@ bool plain(std::string_view text) {
 
 }  // namespace
 
+std::string readable(const dialects::Dialect& dialect, const dialects::Statement& statement,
+                     std::span<const Argument> arguments) {
+  return with_literals(statement, arguments, [&dialect](std::string& sql, const Argument& argument) {
+    const auto* text = std::get_if<std::string_view>(&argument);
+    const auto* number = std::get_if<std::int64_t>(&argument);
+    if (text != nullptr && plain(*text)) sql.append(1, '\'').append(*text).append(1, '\'');
+    else if (number != nullptr && *number >= 0) sql += std::to_string(*number);
+    else dialect.append_literal(sql, argument);
+  });
+}
+
 void ScriptRecorder::comment(std::string_view line) {
   text_ += "\n-- ";
   for (const char c : line) text_ += c == '\n' || c == '\r' ? ' ' : c;
@@ -21,16 +32,7 @@ void ScriptRecorder::comment(std::string_view line) {
 
 const Answer& ScriptRecorder::run(const dialects::Statement& statement, std::span<const Argument> arguments,
                                   Deadline deadline) {
-  // A person is to read it: what means the same in every session is quoted as anybody would.
-  script(with_literals(statement, arguments,
-                       [this](std::string& sql, const Argument& argument) {
-                         const auto* text = std::get_if<std::string_view>(&argument);
-                         const auto* number = std::get_if<std::int64_t>(&argument);
-                         if (text != nullptr && plain(*text)) sql.append(1, '\'').append(*text).append(1, '\'');
-                         else if (number != nullptr && *number >= 0) sql += std::to_string(*number);
-                         else dialect_.append_literal(sql, argument);
-                       }),
-         deadline);
+  script(readable(dialect_, statement, arguments), deadline);
   return succeeded();
 }
 

@@ -3,11 +3,16 @@
 
 #include "dialects/dialect.hpp"
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace dlock::migrate {
+
+// A statement for a person to read: what means the same in every session is quoted as anybody would.
+std::string readable(const dialects::Dialect& dialect, const dialects::Statement& statement,
+                     std::span<const Argument> arguments);
 
 // Takes the place of a connection where nothing may be written. Every statement succeeds: one row was affected, and the
 // answer is 1.

@@ -1,14 +1,42 @@
 // How long what changes triggers may take, and how it is given up.
 #include "migrate/trigger_change.hpp"
 
-#include "types/annotated_mutex.hpp"
+#include "dialects/mutants.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <utility>
 
 namespace dlock::migrate {
+
+TriggerStatements::TriggerStatements(const dialects::Dialect& dialect, std::string_view sql, std::string_view subject,
+                                     dialects::WordFiller filler)
+    : dialect_(dialect),
+      subject_(subject),
+      statements_(fmt::format("{}\n{}", dialect.migrator_sql(), dialects::with_planted(sql, dialect.name())),
+                  dialect.marker(), std::move(filler)) {}
+
+std::string TriggerStatements::needed() const {
+  const auto grants = subject_ + "_grants";
+  if (!has(grants)) return {};
+  auto text = inserted(grants, "role", "the role") + ";";
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return "; needed: " + text;
+}
+
+std::string TriggerStatements::inserted(std::string_view name, std::string_view argument,
+                                        std::string_view value) const {
+  const Argument one = value;
+  return with_literals(at(name, {argument}), {&one, 1},
+                       [](std::string& sql, const Argument& text) { sql += std::get<std::string_view>(text); });
+}
+
+std::string TriggerStatements::printed(const std::string& statement) const {
+  const auto print = subject_ + "_print";
+  return has(print) ? inserted(print, "statement", statement) : statement;
+}
 
 TriggerChange::TriggerChange(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
                              MigrateOptions options)
@@ -17,20 +45,20 @@ TriggerChange::TriggerChange(const dialects::Dialect& dialect, std::unique_ptr<d
 TriggerChange::~TriggerChange() = default;
 
 bool TriggerChange::connect() {
-  if (options_.stop.stop_requested()) throw MigrationError(MigrationError::Reason::stopped, "stopped as asked");
+  if (options_.stop.stop_requested()) throw MigrationError(Verdict::stopped, "stopped as asked");
   if (connected()) return false;
-  connection_ = connector_->connect(later(BootClock::now(), options_.connect_timeout));
+  connection_ = connector_->connect(later(BootClock::now(), options_.timeouts.connect));
   return true;
 }
 
 Deadline TriggerChange::ddl_deadline() const {
-  return later(later(BootClock::now(), options_.ddl_lock_timeout), std::chrono::seconds{30});
+  return later(later(BootClock::now(), options_.timeouts.ddl_lock), std::chrono::seconds{30});
 }
 
 void TriggerChange::set_timeouts(const dialects::Statement& statement) {
   connection_->run(
       statement,
-      std::initializer_list<Argument>{setting_of(options_.ddl_lock_timeout), setting_of(options_.statement_timeout)},
+      std::initializer_list<Argument>{setting_of(options_.timeouts.ddl_lock), setting_of(options_.timeouts.statement)},
       soon());
 }
 
@@ -38,13 +66,6 @@ void TriggerChange::give_back(const std::string& sql) noexcept {
   try {
     connection_->script(sql, soon());
   } catch (const std::exception&) { connection_.reset(); }
-}
-
-void TriggerChange::pause(unsigned tries) const {
-  AnnotatedMutex mutex;
-  std::condition_variable_any never;
-  UniqueMutexLock lock(mutex);
-  never.wait_for(lock, options_.stop, std::chrono::milliseconds{100} * std::min(tries + 1, 20U), [] { return false; });
 }
 
 }  // namespace dlock::migrate

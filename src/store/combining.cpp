@@ -53,13 +53,6 @@ struct Combining::Lane {
   Pool& pool;
   ReleaseNotice& notice;
   FreeNames free{};
-
-  template <class Work>
-  auto on(Pool::Loan loan, Deadline deadline, Work work) const
-      -> decltype(work(std::declval<dialects::Connection&>(), deadline)) {
-    loan.open(deadline);
-    return loan.use(deadline, std::move(work));
-  }
 };
 
 struct Combining::Acquires {
@@ -86,7 +79,7 @@ struct Combining::Acquires {
                                             ask.ticket};
     const bool plain = lane->acquire_free != nullptr && ask.ticket == 0 && (ask.freed || lane->free.likely(name(ask)));
     try {
-      return lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+      return turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         if (plain) {
           const auto free = free_one(connection, std::span(arguments).first(8), until);
           if (!free.token) lane->free.taken(name(ask));
@@ -109,7 +102,7 @@ struct Combining::Acquires {
     std::vector<std::optional<Granted>> granted(asks.size());
     bool wrote = false;
     try {
-      lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+      turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         wrote = grant_free(connection, asks, until, granted);
         std::vector<AcquireRequest> rest;
         for (std::size_t i = 0; i < asks.size(); ++i)
@@ -221,7 +214,7 @@ struct Combining::Releases {
 
   bool alone(const LeaseKey& key, Turn turn, Deadline deadline) const {
     const std::array<Argument, 3> arguments{key.name, key.owner, number(key.token)};
-    return lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+    return turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
       const Answer& answer = connection.run(lane->release, arguments, until);
       lane->notice.heed(answer);
       if (answer.affected > 0) lane->free.freed(key.name);
@@ -234,7 +227,7 @@ struct Combining::Releases {
   std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Turn turn, Deadline deadline) const {
     const auto rows = rows_of(keys);
     bool wrote = false;
-    const auto freed = lane->on(std::move(turn), deadline, [&](dialects::Connection& connection, Deadline until) {
+    const auto freed = turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
       if (auto all = free_at_once(connection, keys, rows, until, wrote)) return std::move(*all);
       try {
         return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
@@ -329,7 +322,7 @@ std::vector<std::optional<bool>> Combining::release_together(std::span<const Lea
 
 std::optional<std::size_t> Combining::first_busy(std::span<const std::string_view> names, Deadline deadline) {
   const std::vector<Argument> rows(names.begin(), names.end());
-  return lane_->on(lane_->pool.turn(deadline), deadline, [&](dialects::Connection& connection, Deadline until) {
+  return lane_->pool.turn(deadline).use(deadline, [&](dialects::Connection& connection, Deadline until) {
     const auto busy =
         numbers_of(names, connection.run_rows(lane_->busy_many, rows, 1, until), [](auto name) { return name; });
     const auto first = std::ranges::find_if(busy, [](const auto& one) { return one.has_value(); });
@@ -339,7 +332,7 @@ std::optional<std::size_t> Combining::first_busy(std::span<const std::string_vie
 
 std::vector<LeaseStatus> Combining::lease_status(std::span<const LeaseKey> keys, Deadline deadline) {
   const auto rows = rows_of(keys);
-  return lane_->on(lane_->pool.turn(deadline), deadline, [&](dialects::Connection& connection, Deadline until) {
+  return lane_->pool.turn(deadline).use(deadline, [&](dialects::Connection& connection, Deadline until) {
     std::vector<LeaseStatus> all;
     all.reserve(keys.size());
     for (const auto& said :

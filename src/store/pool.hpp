@@ -64,21 +64,24 @@ class Pool {
     Deadline promptly(const Deadline& deadline) const;
     void end() noexcept;
 
-    // Works on it, with the time that a short request may take. It goes back to the pool unless the failure says that it
-    // is broken. What one request takes is noted.
+    // Opens it if need be, and works on it, with the time that a short request may take. It goes back to the pool after
+    // that, unless the failure says that it is broken. What one request takes is noted.
     template <class Work>
     auto use(const Deadline& deadline, Work work) -> decltype(work(std::declval<dialects::Connection&>(), deadline)) {
+      open(deadline);
       const auto begun = BootClock::now();
       try {
         auto result = work(*connection_, promptly(deadline));
         pool_->round_trip_.answered(BootClock::now() - begun);
         sound();
+        end();
         return result;
       } catch (const Failure& failure) {
         if (failure.cause() == Cause::timed_out && failure.may_have_run() && !deadline.stopped())
           pool_->round_trip_.note(BootClock::now() - begun);
         else if (failure.cause() == Cause::locked) pool_->round_trip_.locked(BootClock::now() - begun);
         failed(failure, deadline);
+        end();
         throw;
       }
     }
@@ -97,13 +100,7 @@ class Pool {
     if_need_be,  // not before what is lent out has had the time to come back
   };
 
-  // Waits for a free one, or opens one; the waiting counts against the deadline. Throws Failure.
-  Loan take(Deadline deadline, Opening opening = Opening::at_once) {
-    auto loan = turn(deadline, opening);
-    loan.open(deadline);
-    return loan;
-  }
-  // Waits for a free one, or for the room to open one. Throws Failure.
+  // Waits for a free one, or for the room to open one; that counts against the deadline. Throws Failure.
   Loan turn(Deadline deadline, Opening opening = Opening::at_once);
   // For who has waited in vain behind others for a turn.
   Failure no_turn() const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "types/clock.hpp"
+#include "types/removal_pace.hpp"
 
 #include <dlock/duration.hpp>
 #include <dlock/token.hpp>
@@ -84,8 +85,7 @@ class ReaperTable {
   // Removes those of these rows that are as they were seen, not locked by another transaction, and not marked by
   // somebody who waits; answers how many.
   virtual std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) = 0;
-  // See dialects::Dialect::removed_at_once.
-  virtual std::size_t removed_at_once() const noexcept = 0;
+  virtual RemovalPace removal_pace() const noexcept = 0;
 
   // Removes at most `limit` of those who shared a name and hold nothing any more.
   virtual Forgotten forget_holders(std::size_t limit, Deadline deadline) = 0;

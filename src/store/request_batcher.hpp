@@ -1,10 +1,10 @@
-// How requests of many threads travel together: who would have to wait for a connection anyway goes along
-// with the next one that gets it.
+// How requests of many threads share a statement: who would have to wait for a connection anyway goes along with the
+// next one that gets it. After LevelDB's queue of writers.
 #pragma once
 
+#include "store/pending_request.hpp"
 #include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
-#include "types/event_count.hpp"
 #include "types/failure.hpp"
 #include "types/mutant.hpp"
 
@@ -15,22 +15,19 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
-#include <stop_token>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace dlock::store {
 
-// The one in front (the leader) waits for its turn, while all that come after it queue up. When it has it, it takes along
-// those that are there, at most one for each name, and the next of the rest leads. There is no timer: nobody waits for
-// anything but its turn. Those that travel together are sent by the leader's thread, as long as the leader's deadline
-// allows; each of the others is back by its own, and who has much less time than the leader is left for the next one.
+// The first in the queue (the leader) waits for its turn. When it has it, it takes along those behind it, at most one
+// for each name, and the next of the rest leads. There is no timer: nobody waits for anything but its turn. A batch is
+// sent by its leader's thread, as long as the leader's deadline allows; each of the others is back by its own, and who
+// has much less time than the leader is left for the next one.
 //
 // Trip says what is sent, and how:
 //   View     a request, as its caller has it;  Kept  a copy of one, with view();  Result  its answer;  Turn  a turn
@@ -57,269 +54,148 @@ class RequestBatcher {
 
   // For those who have to wait for their turn.
   Result send(const View& view, Deadline deadline) {
-    const auto request = enlist(view, deadline);
-    if (!request || wait(*request)) return lead(view, deadline);
-    if (request->defect) std::rethrow_exception(request->defect);
-    if (request->failure) throw same(*request->failure);
-    if (request->result) return std::move(*request->result);
-    return alone(view, deadline, request->in_doubt);
+    const auto own = std::make_shared<Request>(view, deadline);
+    if (queue_up(own) || leads_after_wait(*own)) {
+      auto [turn, batch] = depart(own);
+      if (batch.size() == 1) return trip_.alone(view, std::move(turn), deadline);
+      send_together(batch, std::move(turn), deadline);
+    }
+    auto answer = own->take_answer();
+    return answer ? std::move(*answer) : alone_after(*own, view, deadline);
   }
 
-  // How many wait to be taken along, and whether one waits in front of them.
+  // How many wait to be taken along, and whether one waits in front of them; how many are under way with its request.
   std::size_t queued() const {
     const MutexLock guard(mutex_);
-    return queue_.size();
+    return queue_.empty() ? 0 : queue_.size() - 1;
   }
-  // How many are under way with a leader's request.
+  bool led() const {
+    const MutexLock guard(mutex_);
+    return !queue_.empty();
+  }
   std::size_t under_way() const noexcept { return under_way_.load(std::memory_order_relaxed); }
   // How many statements have carried several requests, and how many requests those were.
   std::uint64_t batches() const noexcept { return batches_.load(std::memory_order_relaxed); }
   std::uint64_t batched() const noexcept { return batched_.load(std::memory_order_relaxed); }
-  bool led() const {
-    const MutexLock guard(mutex_);
-    return led_;
-  }
 
  private:
+  using Request = PendingRequest<Trip>;
+  using RequestPtr = std::shared_ptr<Request>;
+  using Batch = typename Request::Batch;
+  using State = typename Request::State;
+
   // A leader with less time than this takes nobody along: it would have to come back before the answer.
   static constexpr std::chrono::milliseconds shortest_flight{100};
 
-  // That of the batcher of a Group, which guards it.
-  static constexpr MutexKind queue_mutex{};
+  // True: it is the first, and leads.
+  bool queue_up(const RequestPtr& request) {
+    const MutexLock guard(mutex_);
+    if (next_seat_ == WakeGroup::seats) {
+      group_ = std::make_shared<WakeGroup>();
+      next_seat_ = 0;
+    }
+    queue_.push_back(request);
+    request->sit_down(group_, next_seat_++);
+    return queue_.size() == 1;
+  }
 
-  // Some that queue up one after another, each with a bit of its own: one wake is enough for those of a batch.
-  struct Group {
-    EventCount news;
-    int joined GUARDED_BY(queue_mutex) = 0;
-  };
-  using GroupPtr = std::shared_ptr<Group>;
+  // False: it was taken along, and has its answer. Throws Failure when its time is up.
+  bool leads_after_wait(Request& request) {
+    request.wait();
+    if (request.waits()) {
+      const MutexLock guard(mutex_);
+      if (request.state() == State::sent)
+        throw Failure(Cause::timed_out, "no answer in time, to many requests in one", {}, true);
+      if (request.state() == State::queued) {
+        std::erase_if(queue_, [&](const auto& other) { return other.get() == &request; });
+        throw trip_.no_turn();
+      }
+    }
+    return request.state() == State::leads;
+  }
 
-  // One that waits. What it asks is copied, since its caller may go before the answer comes.
-  struct PendingRequest {
-    PendingRequest(const View& view, Deadline its_deadline) : kept(view), deadline(its_deadline) {}
-    const typename Trip::Kept kept;
-    const Deadline deadline;
-    // Set once, by its own thread, before it queues up:
-    GroupPtr group{};
-    EventCount::Whom me = 0;
-    // queued is left with mutex_ held.
-    enum class State { queued, leads, sent, completed };
-    std::atomic<State> state{State::queued};
-    // Written by who leads the batch, before it is completed:
-    std::optional<Result> result{};
-    std::optional<Failure> failure{};
-    std::exception_ptr defect{};  // none of the three: to be sent alone
-    bool in_doubt = false;        // to be sent alone, and the batch that has failed may have done it
-    bool woken = false;           // the leader's own
-  };
-  using State = typename PendingRequest::State;
-  using Batch = std::vector<std::shared_ptr<PendingRequest>>;
+  // The turn of the leader, and who goes with it: itself at least. However that ends, the next one leads.
+  std::pair<typename Trip::Turn, Batch> depart(const RequestPtr& leader) {
+    Batch batch;
+    auto turn = [&] {
+      try {
+        batch.reserve(most_);
+        batch.push_back(leader);
+        return trip_.turn(leader->deadline);
+      } catch (...) {
+        leave_queue(batch, 0, {});
+        throw;
+      }
+    }();
+    const auto deadline = leader->deadline.at();
+    const auto left = deadline - BootClock::now();
+    const bool alone = !trip_.is_open(turn) || left < shortest_flight;
+    leave_queue(batch, alone ? 1 : most_, deadline - left / 4);
+    return {std::move(turn), std::move(batch)};
+  }
 
-  static std::string_view name_of(const PendingRequest& request) { return Trip::name(request.kept.view()); }
-
-  // Empty: there is nobody in front, and the caller leads.
-  std::shared_ptr<PendingRequest> enlist(const View& view, Deadline deadline) {
+  // The leader, and those behind it that can wait until `latest`, while the batch is less than `most`: in the order of
+  // names, each once. There is room reserved.
+  void leave_queue(Batch& batch, std::size_t most, Instant latest) noexcept {
+    const auto before = [](const auto& request, std::string_view name) { return request->name() < name; };
+    RequestPtr next;
     {
       const MutexLock guard(mutex_);
-      if (!std::exchange(led_, true)) return nullptr;
-    }
-    auto request = std::make_shared<PendingRequest>(view, deadline);
-    const MutexLock guard(mutex_, queue_mutex);
-    if (!std::exchange(led_, true)) return nullptr;
-    if (group_->joined == std::numeric_limits<EventCount::Whom>::digits) group_ = std::make_shared<Group>();
-    request->group = group_;
-    request->me = EventCount::Whom{1} << group_->joined++;
-    queue_.push_back(request);
-    return request;
-  }
-
-  // True: it leads now. False: it was taken along, and is back.
-  bool wait(PendingRequest& request) {
-    auto& news = request.group->news;
-    const std::stop_callback stopped(request.deadline.stop(), [&] { news.advance(request.me); });
-    const auto there = [&] {
-      const auto state = request.state.load(std::memory_order_acquire);
-      return state == State::leads || state == State::completed;
-    };
-    while (true) {
-      const auto seen = news.read();
-      if (there()) return request.state == State::leads;
-      if (request.deadline.passed()) break;
-      news.await(seen, request.deadline.at(), request.me);
-    }
-    const MutexLock guard(mutex_);
-    switch (request.state.load(std::memory_order_acquire)) {
-      case State::leads: return true;
-      case State::completed: return false;
-      case State::sent: throw Failure(Cause::timed_out, "no answer in time, to many requests in one", {}, true);
-      case State::queued: break;
-    }
-    std::erase_if(queue_, [&](const auto& other) { return other.get() == &request; });
-    throw trip_.no_turn();
-  }
-
-  // Hands the lead to the first in the queue, however the leader ends.
-  class Lead {
-   public:
-    explicit Lead(RequestBatcher& batcher) : batcher_(batcher) {}
-    ~Lead() {
-      if (!given_) pass_on({});
-    }
-    Lead(const Lead&) = delete;
-    Lead& operator=(const Lead&) = delete;
-
-    // Takes along who can wait until `latest`.
-    Batch gather(std::string_view own_name, Instant latest) {
-      Batch batch;
-      batch.reserve(batcher_.most_ - 1);
-      pass_on({&batch, own_name, latest});
-      return batch;
-    }
-    void pass_on() noexcept { pass_on({}); }
-
-   private:
-    struct Seats {
-      Batch* batch = nullptr;
-      std::string_view own_name{};
-      Instant latest{};
-    };
-
-    void pass_on(const Seats& seats) noexcept {
-      std::shared_ptr<PendingRequest> next;
-      {
-        const MutexLock guard(batcher_.mutex_);
-        if (seats.batch != nullptr) batcher_.fill(*seats.batch, seats.own_name, seats.latest);
-        if (batcher_.queue_.empty()) {
-          batcher_.led_ = false;
-        } else {
-          next = std::move(batcher_.queue_.front());
-          batcher_.queue_.pop_front();
-          next->state.store(State::leads, std::memory_order_release);
-        }
-        given_ = true;
+      queue_.pop_front();
+      std::erase_if(queue_, [&](const auto& request) {
+        if (batch.size() >= most || request->deadline.at() < latest) return false;
+        auto place = std::lower_bound(batch.begin(), batch.end(), request->name(), before);
+        if (place != batch.end() && (*place)->name() == request->name()) return false;
+        if (planted("batch_unordered")) place = batch.end();
+        request->leaves_queue(State::sent);
+        batch.insert(place, request);
+        return true;
+      });
+      if (!queue_.empty()) {
+        next = queue_.front();
+        next->leaves_queue(State::leads);
       }
-      if (next) next->group->news.advance(next->me);
     }
-
-    RequestBatcher& batcher_;
-    bool given_ = false;
-  };
-
-  // Those of a batch, until they are answered.
-  class UnderWay {
-   public:
-    UnderWay(RequestBatcher& batcher, std::size_t others) noexcept : batcher_(batcher), others_(others) {
-      batcher_.under_way_.fetch_add(others_, std::memory_order_relaxed);
-      batcher_.batches_.fetch_add(1, std::memory_order_relaxed);
-      batcher_.batched_.fetch_add(others_ + 1, std::memory_order_relaxed);
-    }
-    ~UnderWay() { batcher_.under_way_.fetch_sub(others_, std::memory_order_relaxed); }
-    UnderWay(const UnderWay&) = delete;
-    UnderWay& operator=(const UnderWay&) = delete;
-
-   private:
-    RequestBatcher& batcher_;
-    const std::size_t others_;
-  };
-
-  // As many of the queue as there is room for, ordered by name; those whose name is there stay.
-  void fill(Batch& batch, std::string_view own_name, Instant latest) noexcept REQUIRES(mutex_) {
-    auto rest = queue_.begin();
-    for (auto& request : queue_) {
-      const auto name = name_of(*request);
-      const auto before = [](const auto& other, std::string_view key) { return name_of(*other) < key; };
-      const auto place =
-          planted("batch_unordered") ? batch.end() : std::lower_bound(batch.begin(), batch.end(), name, before);
-      if (batch.size() + 1 >= most_ || request->deadline.at() < latest || name == own_name ||
-          (place != batch.end() && name_of(**place) == name)) {
-        if (&*rest != &request) *rest = std::move(request);
-        ++rest;
-        continue;
-      }
-      request->state.store(State::sent, std::memory_order_release);
-      batch.insert(place, std::move(request));  // there is room reserved
-    }
-    queue_.erase(rest, queue_.end());
+    if (next) next->wake();
   }
 
-  Result lead(const View& view, Deadline deadline) {
-    Lead lead(*this);
-    auto turn = trip_.turn(deadline);
-    Batch batch;
-    const auto left = deadline.at() - BootClock::now();
-    if (trip_.is_open(turn) && left >= shortest_flight) batch = lead.gather(Trip::name(view), deadline.at() - left / 4);
-    else lead.pass_on();
-    if (batch.empty()) return trip_.alone(view, std::move(turn), deadline);
-    const auto own = std::lower_bound(batch.begin(), batch.end(), Trip::name(view),
-                                      [](const auto& request, auto name) { return name_of(*request) < name; });
-    const UnderWay counted(*this, batch.size());
-    bool in_doubt = false;
-    auto result = fly(view, static_cast<std::size_t>(own - batch.begin()), batch, std::move(turn), deadline, in_doubt);
-    return result ? std::move(*result) : alone(view, deadline, in_doubt);
-  }
-
-  // Sends the view and the batch, in the order of names, the view at `own`; every request gets its answer.
-  std::optional<Result> fly(const View& view, std::size_t own, const Batch& batch, typename Trip::Turn turn,
-                            Deadline deadline, bool& in_doubt) {
+  void send_together(const Batch& batch, typename Trip::Turn turn, Deadline deadline) {
+    batches_.fetch_add(1, std::memory_order_relaxed);
+    batched_.fetch_add(batch.size(), std::memory_order_relaxed);
+    under_way_.fetch_add(batch.size() - 1, std::memory_order_relaxed);
     std::vector<std::optional<Result>> results;
     try {
       std::vector<View> views;
-      views.reserve(batch.size() + 1);
-      for (const auto& request : batch) {
-        if (views.size() == own) views.push_back(view);
-        views.push_back(request->kept.view());
-      }
-      if (views.size() == own) views.push_back(view);
+      views.reserve(batch.size());
+      for (const auto& request : batch) views.push_back(request->kept.view());
       results = trip_.together(views, std::move(turn), deadline);
     } catch (const Failure& failure) {
-      if (!trip_.may_be_of_one(failure)) {
-        complete(batch, [&](PendingRequest& request) { request.failure.emplace(same(failure)); });
-        throw;
-      }
-      in_doubt = failure.may_have_run();
-      results.assign(batch.size() + 1, std::nullopt);
+      const bool may_be_of_one = trip_.may_be_of_one(failure);
+      return complete(batch, [&](Request& request) {
+        if (may_be_of_one) request.in_doubt = failure.may_have_run();
+        else request.answer(failure);
+      });
     } catch (...) {
-      complete(batch, [&](PendingRequest& request) { request.defect = std::current_exception(); });
-      throw;
+      return complete(batch, [](Request& request) { request.answer(std::current_exception()); });
     }
-    std::size_t at = 0;
-    complete(batch, [&](PendingRequest& request) {
-      if (at == own) ++at;
-      request.in_doubt = in_doubt;
-      request.result = std::move(results[at++]);
-    });
-    return std::move(results[own]);
+    auto result = results.begin();
+    complete(batch, [&](Request& request) { request.answer(*result++); });
   }
 
-  // Threads do not share an exception: each gets one that was made for it.
-  static Failure same(const Failure& failure, bool in_doubt = false) {
-    return {failure.cause(), std::string(failure.what()), failure.code(), failure.may_have_run() || in_doubt};
-  }
-
-  // Wakes all of them, by one call a group.
-  template <class Fill>
-  static void complete(const Batch& batch, Fill fill) {
-    for (const auto& request : batch) {
-      fill(*request);
-      request->state.store(State::completed, std::memory_order_release);
-    }
-    for (auto first = batch.begin(); first != batch.end(); ++first) {
-      EventCount::Whom whom = 0;
-      for (auto other = first; other != batch.end(); ++other)
-        if ((*other)->group == (*first)->group && !std::exchange((*other)->woken, true)) whom |= (*other)->me;
-      if (planted("batch_woken_in_part") && first != batch.begin()) break;
-      if (whom != 0) (*first)->group->news.advance(whom);
-    }
-  }
-
-  // Who may have got what it asks for is not told that nothing was done.
-  Result alone(const View& view, Deadline deadline, bool in_doubt) {
+  // Who may have got by its batch what it asks for is not told that nothing was done.
+  Result alone_after(const Request& request, const View& view, Deadline deadline) {
     try {
       return trip_.alone(view, trip_.turn(deadline), deadline);
     } catch (const Failure& failure) {
-      if (planted("failed_batch_forgotten")) throw;
-      throw same(failure, in_doubt);
+      if (!request.in_doubt || planted("failed_batch_forgotten")) throw;
+      throw Failure(failure.cause(), failure.what(), failure.code(), true);
     }
+  }
+
+  template <class Give>
+  void complete(const Batch& batch, Give give) {
+    under_way_.fetch_sub(batch.size() - 1, std::memory_order_relaxed);
+    Request::complete(batch, give);
   }
 
   Trip trip_;
@@ -327,9 +203,9 @@ class RequestBatcher {
   std::atomic<std::size_t> under_way_{0};
   std::atomic<std::uint64_t> batches_{0}, batched_{0};
   mutable AnnotatedMutex mutex_;
-  bool led_ GUARDED_BY(mutex_) = false;  // somebody is in front; else the queue is empty
-  std::deque<std::shared_ptr<PendingRequest>> queue_ GUARDED_BY(mutex_);
-  GroupPtr group_ GUARDED_BY(mutex_) = std::make_shared<Group>();  // of who queues up next
+  std::deque<RequestPtr> queue_ GUARDED_BY(mutex_);
+  std::shared_ptr<WakeGroup> group_ GUARDED_BY(mutex_) = std::make_shared<WakeGroup>();  // of who is queued next
+  int next_seat_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace dlock::store

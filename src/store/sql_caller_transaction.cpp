@@ -47,16 +47,13 @@ class SqlCallerTransaction final : public CallerTransaction {
     TextRow row;
     table_locked_ = false;
     try {
-      row = here([&] {
-        return connection_->attempt(
-            text(statements_.at("take", {"name", "floor", "installation"}),
-                 {ask.name, number(ask.floor), std::string_view{home_.installation().identity}}));
-      });
+      row = connection_->attempt(text(statements_.at("take", {"name", "floor", "installation"}),
+                                      {ask.name, number(ask.floor), std::string_view{home_.installation().identity}}));
     } catch (const Failure& failure) {
-      if (failure.cause() != Cause::locked) throw;
+      if (failure.cause() != Cause::locked) rethrow_unless_elsewhere();
       table_locked_ = true;  // nor could anything else be asked of it at once
       return std::nullopt;
-    }
+    } catch (...) { rethrow_unless_elsewhere(); }
     if (row.empty()) {
       compare(true);
       return std::nullopt;
@@ -88,8 +85,11 @@ class SqlCallerTransaction final : public CallerTransaction {
 
   bool fence(const LeaseKey& key, Duration wait) override {
     const auto installation = home_.installation();
-    if (here([&] { return connection_->fence(fence_text(dialect_, statements_, installation, key), wait); }))
-      return key.mode == Mode::exclusive || fence_row(key);
+    bool written = false;
+    try {
+      written = connection_->fence(fence_text(dialect_, statements_, installation, key), wait);
+    } catch (...) { rethrow_unless_elsewhere(); }
+    if (written) return key.mode == Mode::exclusive || fence_row(key);
     throw_if_elsewhere();
     if (home_.installation().identity != installation.identity) throw made_anew();
     return false;
@@ -183,11 +183,10 @@ class SqlCallerTransaction final : public CallerTransaction {
     }
   }
 
-  // Runs what needs the lock table, and finds out whether it failed for want of the right one.
-  template <class Work>
-  auto here(Work work) -> decltype(work()) {
+  // What needs the lock table has failed, and is being handled: finds out whether that was for want of the right one.
+  [[noreturn]] void rethrow_unless_elsewhere() {
     try {
-      return work();
+      throw;
     } catch (const dialects::OtherDatabase& other) {
       const auto before = home_.installation().identity;
       home_.read();

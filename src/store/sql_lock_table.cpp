@@ -3,7 +3,6 @@
 
 #include "dialects/mutants.hpp"
 #include "migrate/assessment.hpp"
-#include "migrate/compatibility.hpp"
 #include "store/combining.hpp"
 #include "store/holder_rows.hpp"
 #include "store/holders.hpp"
@@ -35,7 +34,7 @@ class SqlLockTable final : public LockTable {
   template <class Work>
   auto on_connection(const Deadline& deadline, Work work, Pool::Opening opening = Pool::Opening::at_once)
       -> decltype(work(std::declval<dialects::Connection&>(), deadline)) {
-    return pool_.take(deadline, opening).use(deadline, std::move(work));
+    return pool_.turn(deadline, opening).use(deadline, std::move(work));
   }
 
   template <class Read>
@@ -98,7 +97,7 @@ class SqlLockTable final : public LockTable {
     in_the_way_.emplace(statements_, names_,
                         [this](Deadline until, const auto& work) { return on_connection(until, work); });
     release_notice_.emplace(connector_->release_signal(names_, options.engine));
-    reaping_.emplace(statements_, dialect_.removed_at_once(), *release_notice_, on_one);
+    reaping_.emplace(statements_, dialect_.removal_pace(), *release_notice_, on_one);
     holders_.emplace(statements_, on_one, [this] { release_notice_->ask(); });
     combining_.emplace(statements_, pool_, *release_notice_, options.combine);
     pool_.adopt(std::move(connection), round_trip);

@@ -42,9 +42,9 @@ std::vector<Abandoned> abandoned_rows(const Answer& answer) {
 
 }  // namespace
 
-SqlReaperTable::SqlReaperTable(const dialects::Statements& all, std::size_t removed_at_once, ReleaseNotice& notice,
+SqlReaperTable::SqlReaperTable(const dialects::Statements& all, RemovalPace removal_pace, ReleaseNotice& notice,
                                OnConnection on_connection)
-    : removed_at_once_(removed_at_once),
+    : removal_pace_(removal_pace),
       notice_(notice),
       on_connection_(std::move(on_connection)),
       begin_reaping_(all.at("begin_reaping", {"reaper", "label", "lease", "pause"})),

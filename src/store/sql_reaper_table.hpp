@@ -19,7 +19,7 @@ class SqlReaperTable final : public ReaperTable {
   using OnConnection = std::function<void(const Deadline&, const Work&)>;
 
   // `all` is the dialect's lock.sql.
-  SqlReaperTable(const dialects::Statements& all, std::size_t removed_at_once, ReleaseNotice& notice,
+  SqlReaperTable(const dialects::Statements& all, RemovalPace removal_pace, ReleaseNotice& notice,
                  OnConnection on_connection);
 
   bool begin_reaping(std::string_view reaper, std::string_view label, Duration lease, Duration pause,
@@ -33,7 +33,7 @@ class SqlReaperTable final : public ReaperTable {
   std::vector<Idle> idle(const Some& some, Token floor, Duration retention, Deadline deadline) override;
   std::optional<Idle> idle_row(std::string_view name, Deadline deadline) override;
   std::size_t remove_idle(std::span<const Idle> rows, Deadline deadline) override;
-  std::size_t removed_at_once() const noexcept override { return removed_at_once_; }
+  RemovalPace removal_pace() const noexcept override { return removal_pace_; }
   Forgotten forget_holders(std::size_t limit, Deadline deadline) override;
   std::size_t trim_history(std::size_t keep, std::size_t batch, Deadline deadline) override;
 
@@ -46,7 +46,7 @@ class SqlReaperTable final : public ReaperTable {
             const Read& read) const;
   Token floor(Deadline deadline) const;
 
-  const std::size_t removed_at_once_;
+  const RemovalPace removal_pace_;
   ReleaseNotice& notice_;
   const OnConnection on_connection_;
   const dialects::Statement &begin_reaping_, &end_reaping_, &abandoned_, &settle_, &settled_, &floor_, &raise_floor_,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,23 @@ class Identity {
 
  private:
   std::array<char, 32> digits_;
+};
+
+// One that is made when it is first asked for, since that takes a call to the system: who is told that a name is busy
+// has no use for it. Threads: one at a time.
+class LazyIdentity {
+ public:
+  operator std::string_view() const { return made(); }
+  friend bool operator==(const LazyIdentity& identity, std::string_view text) { return identity.made() == text; }
+  std::string text() const { return made().text(); }
+
+ private:
+  const Identity& made() const {
+    if (!identity_) identity_.emplace();
+    return *identity_;
+  }
+
+  mutable std::optional<Identity> identity_;
 };
 
 // The same as a text.

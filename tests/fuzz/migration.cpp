@@ -32,7 +32,7 @@ struct Roadworks final : dialects::Dialect {
   std::span<const dialects::Migration> migrations() const noexcept override { return list; }
   std::string_view schema_sql() const noexcept override { return {}; }
   Duration smallest_margin() const noexcept override { return {}; }
-  std::size_t removed_at_once() const noexcept override { return 1; }
+  RemovalPace removal_pace() const noexcept override { return {1, 0}; }
   std::vector<dialects::Migration> list;
 };
 

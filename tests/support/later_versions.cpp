@@ -174,7 +174,7 @@ class LaterDialect final : public Dialect {
   std::string_view guard_sql() const noexcept override { return base_.guard_sql(); }
   std::string_view schema_sql() const noexcept override { return base_.schema_sql(); }
   Duration smallest_margin() const noexcept override { return base_.smallest_margin(); }
-  std::size_t removed_at_once() const noexcept override { return base_.removed_at_once(); }
+  RemovalPace removal_pace() const noexcept override { return base_.removal_pace(); }
 
  private:
   const Dialect& base_;

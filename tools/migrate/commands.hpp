@@ -43,6 +43,11 @@ class Commands {
   void add_guard(Command& tool);
   void add_history(Command& tool);
 
+  template <class Work>
+  int change(Console& console, schema::Options options, std::string_view done, Work work);
+  template <class Sql, class Act>
+  int change_triggers(Console& console, schema::Options options, Sql sql, Act act);
+
   int up(Console& console);
   int down(Console& console);
   int baseline(Console& console);

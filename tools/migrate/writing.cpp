@@ -95,42 +95,37 @@ void Commands::add_writing(Command& tool) {
       "  dlock-migrate repair --mark-applied 2 --dry-run");
 }
 
-int Commands::up(Console& console) {
-  auto options = line_.options(console);
-  const auto to = version_of("--to", line_.to);
-  const auto url = line_.url();
+template <class Work>
+int Commands::change(Console& console, schema::Options options, std::string_view done, Work work) {
   warn(console, line_);
   const Signals signals(Signals::Meaning::finish_the_step);
   options.stop = signals.stop();
   options.cancel = signals.cancel();
-  return print(console, with_progress(console, options, [&] { return schema::up(url, options, to); }), line_.dry_run,
-               "applied");
+  return print(console, with_progress(console, options, [&] { return work(options); }), line_.dry_run, done);
+}
+
+int Commands::up(Console& console) {
+  const auto options = line_.options(console);
+  const auto to = version_of("--to", line_.to);
+  const auto url = line_.url();
+  return change(console, options, "applied", [&](const auto& with) { return schema::up(url, with, to); });
 }
 
 int Commands::down(Console& console) {
-  auto options = line_.options(console);
+  const auto options = line_.options(console);
   const int to = version_of("--to", *line_.to);
   const auto url = line_.url();
   if (!line_.yes && !line_.dry_run && !confirmed())
     return console.error(Exit::usage, "nothing was done: it was not confirmed");
-  warn(console, line_);
-  const Signals signals(Signals::Meaning::finish_the_step);
-  options.stop = signals.stop();
-  options.cancel = signals.cancel();
-  return print(console, with_progress(console, options, [&] { return schema::down(url, to, options, line_.force); }),
-               line_.dry_run, "taken back");
+  return change(console, options, "taken back",
+                [&](const auto& with) { return schema::down(url, to, with, line_.force); });
 }
 
 int Commands::baseline(Console& console) {
-  auto options = line_.options(console);
+  const auto options = line_.options(console);
   const int at = version_of("--at", line_.at);
   const auto url = line_.url();
-  warn(console, line_);
-  const Signals signals(Signals::Meaning::finish_the_step);
-  options.stop = signals.stop();
-  options.cancel = signals.cancel();
-  return print(console, with_progress(console, options, [&] { return schema::baseline(url, at, options); }),
-               line_.dry_run, "adopted");
+  return change(console, options, "adopted", [&](const auto& with) { return schema::baseline(url, at, with); });
 }
 
 int Commands::repair(Console& console) {

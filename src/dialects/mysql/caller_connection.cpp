@@ -6,7 +6,6 @@
 #include "literals.hpp"
 #include "types/clock.hpp"
 #include "types/mutant.hpp"
-#include "types/owner.hpp"
 
 #include <fmt/format.h>
 
@@ -70,8 +69,8 @@ std::int64_t seconds(Duration duration) {
 }  // namespace
 
 TransactionConnection::TransactionConnection(MYSQL* connection, const QuotedTable& table)
-    : connection_(connection),
-      send_([connection](std::string_view sql) { return ask(connection, sql); }),
+    : CallerConnection([connection](std::string_view sql) { return ask(connection, sql); }),
+      connection_(connection),
       table_(table) {}
 
 // What the client library remembers of a connection that is gone is of no use.
@@ -141,11 +140,6 @@ bool TransactionConnection::answers() noexcept {
   } catch (...) { return false; }
 }
 
-std::string TransactionConnection::one(std::string_view sql) {
-  const auto row = run(sql);
-  return row.empty() ? std::string{} : row.front().value_or("");
-}
-
 bool TransactionConnection::is_mariadb() {
   if (!mariadb_)
     mariadb_ = connection_ != nullptr ? mariadb_connection(connection_) != 0
@@ -169,7 +163,7 @@ TextRow TransactionConnection::attempt(std::string_view sql) {
 bool TransactionConnection::fence(std::string_view sql, Duration wait) {
   const auto row = run_waiting(sql, wait);
   if (row.empty() || (row.front() != "1" && row.front() != "2")) return false;  // 2: a gate and its holder
-  if (!mark_.empty()) run("SAVEPOINT " + mark_);
+  if (!mark().empty()) run("SAVEPOINT " + mark());
   return true;
 }
 
@@ -224,7 +218,7 @@ bool TransactionConnection::catch_up(std::string_view position, Duration wait) {
 
 // There is no such setting of a transaction, only of the session: it is made where it can be taken back.
 void TransactionConnection::bound_idle(Duration bound) {
-  if (mark_.empty() || !is_mariadb()) return;
+  if (mark().empty() || !is_mariadb()) return;
   const auto before = one("SELECT @@idle_write_transaction_timeout");
   if (before != "0" && std::stoll(before) <= seconds(bound)) return;
   run(fmt::format("SET SESSION idle_write_transaction_timeout = {}", seconds(bound)));
@@ -270,14 +264,14 @@ void TransactionConnection::begin(Duration) {
   if (connection_ != nullptr ? in_transaction(connection_) : keeps_its_kind())
     throw Failure(Cause::rejected, open_already);
   run("START TRANSACTION");
-  mark_ = "dlock_" + random_identity();
+  begun();
 }
 
 // Behind the fence there is a savepoint that only the fenced transaction has. After a deadlock the server has rolled
 // everything back, and a commit would say nothing of it.
 void TransactionConnection::commit() {
   try {
-    if (connection_ == nullptr || in_transaction(connection_)) run("RELEASE SAVEPOINT " + mark_);
+    if (connection_ == nullptr || in_transaction(connection_)) run("RELEASE SAVEPOINT " + mark());
     else run("DO 1");
   } catch (const Failure& failure) {
     // No commit has been sent.
@@ -309,7 +303,7 @@ bool TransactionConnection::undo() noexcept {
     std::from_chars(code.data(), code.data() + code.size(), number);
     const auto cause = failure_of(number, {}, {}, false).cause();
     undone = cause == Cause::deadlock || cause == Cause::serialization;
-    run("ROLLBACK TO SAVEPOINT " + mark_);
+    run("ROLLBACK TO SAVEPOINT " + mark());
     return true;
   } catch (...) { return undone && (connection_ == nullptr || !in_transaction(connection_)); }
 }

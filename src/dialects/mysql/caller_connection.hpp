@@ -14,10 +14,9 @@ class TransactionConnection final : public CallerConnection {
  public:
   TransactionConnection(MYSQL* connection, const QuotedTable& table);
   // A runner of the caller's: it tells neither the state of its connection nor the number of an error.
-  TransactionConnection(Send send, QuotedTable table) : send_(std::move(send)), table_(std::move(table)) {}
+  TransactionConnection(Send send, QuotedTable table) : CallerConnection(std::move(send)), table_(std::move(table)) {}
 
   void check() override;
-  TextRow run(std::string_view sql) override { return send_(sql); }
   TextRow attempt(std::string_view sql) override;
   bool fence(std::string_view sql, Duration wait) override;
   bool catch_up(std::string_view position, Duration wait) override;
@@ -26,8 +25,6 @@ class TransactionConnection final : public CallerConnection {
   std::optional<TextRow> look(std::string_view sql) override;
   bool lacks_table() noexcept override;
   std::string where() noexcept override;
-  bool blind_to_new_rows() override { return false; }  // reads that lock see what is committed
-  bool writes_alone() override { return false; }
   void bound_idle(Duration bound) override;
   void doom(const EndSession& end_session) noexcept override;
   void spoil() noexcept override;
@@ -38,7 +35,6 @@ class TransactionConnection final : public CallerConnection {
 
  private:
   void check_alive() const;
-  std::string one(std::string_view sql);
   // Whether the runner's session is in a transaction, as far as a statement that changes nothing can tell.
   bool proves_transaction();
   bool keeps_its_kind();
@@ -48,11 +44,9 @@ class TransactionConnection final : public CallerConnection {
   void end_with(std::string_view how);
 
   MYSQL* connection_ = nullptr;  // null with a runner
-  Send send_;
   QuotedTable table_;
   std::optional<bool> mariadb_;
   std::optional<std::string> place_;
-  std::string mark_;                        // the savepoint behind the fence of a transaction that was begun here
   std::optional<std::string> idle_before_;  // the session's setting, to be restored
 };
 

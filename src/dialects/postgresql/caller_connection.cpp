@@ -6,7 +6,6 @@
 #include "handle.hpp"
 #include "standby.hpp"
 #include "types/mutant.hpp"
-#include "types/owner.hpp"
 
 #include <fmt/format.h>
 
@@ -90,7 +89,7 @@ TransactionConnection::TransactionConnection(PGconn* connection, const QuotedTab
 }
 
 TransactionConnection::TransactionConnection(Send send, const QuotedTable& table)
-    : send_(std::move(send)),
+    : CallerConnection(std::move(send)),
       table_(literal_of(table.schema + "." + table.lock)),
       lock_table_(fmt::format("LOCK TABLE {}.{} IN ROW EXCLUSIVE MODE NOWAIT", table.schema, table.lock)) {}
 
@@ -120,11 +119,6 @@ void TransactionConnection::check() {
     case PQTRANS_UNKNOWN: break;
   }
   throw Failure(Cause::disconnected, broken);
-}
-
-std::string TransactionConnection::one(std::string_view sql) {
-  const auto row = run(sql);
-  return row.empty() ? std::string{} : row.front().value_or("");
 }
 
 // A row can be locked in vain: when it was changed after the statement's snapshot, and cannot be had any more. Only the
@@ -172,15 +166,15 @@ bool TransactionConnection::fence(std::string_view sql, Duration wait) {
   const auto before = fmt::format("{} lock_timeout = '{}ms'", set, milliseconds(wait));
   const auto right = fmt::format("{} lock_timeout = '{}'", set, lock_timeout());
   const auto& after = planted("lock_timeout_left") ? before : right;
-  const auto mark = mark_.empty() ? std::string{} : "SAVEPOINT " + mark_;
+  const auto savepoint = mark().empty() ? std::string{} : "SAVEPOINT " + mark();
   try {
     if (connection_ != nullptr) {
-      run(fmt::format("{};{};{};{}", before, sql, after, mark));
+      run(fmt::format("{};{};{};{}", before, sql, after, savepoint));
     } else {
       run(before);
       run(sql);
       run(after);
-      if (!mark.empty()) run(mark);
+      if (!savepoint.empty()) run(savepoint);
     }
     return true;
   } catch (const Failure& failure) {
@@ -226,7 +220,7 @@ bool TransactionConnection::blind_to_new_rows() {
 }
 
 void TransactionConnection::bound_idle(Duration bound) {
-  if (planted("fence_unbounded") && mark_.empty()) return;
+  if (planted("fence_unbounded") && mark().empty()) return;
   constexpr std::string_view setting = "idle_in_transaction_session_timeout";
   run(
       fmt::format("SELECT set_config('{0}', '{1}ms', true) WHERE current_setting('{0}')::interval = '0' "
@@ -275,13 +269,13 @@ void TransactionConnection::begin(Duration) {
     if (PQtransactionStatus(connection_) != PQTRANS_IDLE) throw Failure(Cause::rejected, open_already);
   }
   run("BEGIN");
-  mark_ = "dlock_" + random_identity();
+  begun();
 }
 
 // Behind the fence there is a savepoint that only the fenced transaction has. The commit of a failed transaction would be
 // a rollback, and no error.
 void TransactionConnection::commit() {
-  const auto release = "RELEASE SAVEPOINT " + mark_;
+  const auto release = "RELEASE SAVEPOINT " + mark();
   if (connection_ == nullptr) {
     try {
       run(release);
@@ -315,7 +309,7 @@ void TransactionConnection::commit() {
 bool TransactionConnection::undo() noexcept {
   try {
     if (connection_ != nullptr && PQtransactionStatus(connection_) == PQTRANS_IDLE) return false;
-    run("ROLLBACK TO SAVEPOINT " + mark_);
+    run("ROLLBACK TO SAVEPOINT " + mark());
     return true;
   } catch (...) { return false; }
 }

@@ -17,7 +17,6 @@ class TransactionConnection final : public CallerConnection {
   TransactionConnection(Send send, const QuotedTable& table);
 
   void check() override;
-  TextRow run(std::string_view sql) override { return send_(sql); }
   TextRow attempt(std::string_view sql) override;
   bool fence(std::string_view sql, Duration wait) override;
   std::optional<bool> is_at(std::string_view) override { return std::nullopt; }
@@ -26,7 +25,6 @@ class TransactionConnection final : public CallerConnection {
   bool lacks_table() noexcept override;
   std::string where() noexcept override;
   bool blind_to_new_rows() override;
-  bool writes_alone() override { return false; }
   void bound_idle(Duration bound) override;
   void doom(const EndSession& end_session) noexcept override;
   void spoil() noexcept override;
@@ -36,15 +34,12 @@ class TransactionConnection final : public CallerConnection {
   bool roll_back() noexcept override;
 
  private:
-  std::string one(std::string_view sql);
   bool replaced() noexcept;
   std::string lock_timeout();
 
   PGconn* connection_ = nullptr;  // null with a runner
-  Send send_;
   const std::string table_;       // its name as a literal
   const std::string lock_table_;  // the statement that says whether it can be written at once
-  std::string mark_;              // the savepoint behind the fence of a transaction that was begun here
   std::string session_;           // with a runner: which session of the server this is
   std::string database_;          // with a runner: its name, once it is known
 };

@@ -47,13 +47,12 @@ class ServerConnector final : public Connector {
 
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
 constexpr Duration clock_margin = std::chrono::milliseconds{1};
-constexpr std::size_t removed_rows = 150;  // rows are locked one by one: others feel the log that is written
+constexpr RemovalPace removal{150};  // rows are locked one by one: others feel the log that is written
 
 class ServerDialect final : public EmbeddedDialect {
  public:
   ServerDialect()
-      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::dollar, '"', clock_margin, removed_rows},
-                        embedded()) {}
+      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::dollar, '"', clock_margin, removal}, embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }

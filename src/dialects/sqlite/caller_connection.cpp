@@ -5,7 +5,6 @@
 #include "dialects/hex.hpp"
 #include "faults.hpp"
 #include "handle.hpp"
-#include "types/owner.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -69,7 +68,9 @@ class BusyTimeout {
 }  // namespace
 
 TransactionConnection::TransactionConnection(sqlite3* database, const QuotedTable& table)
-    : database_(database), send_([database](std::string_view sql) { return ask(database, sql); }), table_(table) {}
+    : CallerConnection([database](std::string_view sql) { return ask(database, sql); }),
+      database_(database),
+      table_(table) {}
 
 // Within a transaction none can be begun: that is all a runner can be asked.
 bool TransactionConnection::in_transaction() {
@@ -100,7 +101,7 @@ TextRow TransactionConnection::attempt(std::string_view sql) { return run_waitin
 bool TransactionConnection::fence(std::string_view sql, Duration wait) {
   const auto row = run_waiting(sql, wait);
   if (row.empty() || row.front() != "1") return false;
-  if (!mark_.empty()) run("SAVEPOINT " + mark_);
+  if (!mark().empty()) run("SAVEPOINT " + mark());
   return true;
 }
 
@@ -152,21 +153,21 @@ void TransactionConnection::begin(Duration wait) {
     if (std::string_view(error.what()).find("within a transaction") == std::string_view::npos) throw;
     throw Failure(Cause::rejected, open_already);
   }
-  mark_ = "dlock_" + random_identity();
+  begun();
 }
 
 // Behind the fence there is a savepoint that only the fenced transaction has.
 void TransactionConnection::commit() {
   if (database_ != nullptr && !in_transaction()) throw Failure(Cause::rejected, ended_early);
   try {
-    run("RELEASE " + mark_);
+    run("RELEASE " + mark());
   } catch (...) { throw Failure(Cause::rejected, ended_early); }
   run("COMMIT");
 }
 
 bool TransactionConnection::undo() noexcept {
   try {
-    run("ROLLBACK TO " + mark_);
+    run("ROLLBACK TO " + mark());
     return true;
   } catch (...) { return false; }
 }

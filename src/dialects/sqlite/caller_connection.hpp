@@ -14,10 +14,9 @@ class TransactionConnection final : public CallerConnection {
  public:
   TransactionConnection(sqlite3* database, const QuotedTable& table);
   // A runner of the caller's: it does not tell the state of its connection.
-  TransactionConnection(Send send, QuotedTable table) : send_(std::move(send)), table_(std::move(table)) {}
+  TransactionConnection(Send send, QuotedTable table) : CallerConnection(std::move(send)), table_(std::move(table)) {}
 
   void check() override;
-  TextRow run(std::string_view sql) override { return send_(sql); }
   TextRow attempt(std::string_view sql) override;
   bool fence(std::string_view sql, Duration wait) override;
   std::optional<bool> is_at(std::string_view place) override;
@@ -26,7 +25,6 @@ class TransactionConnection final : public CallerConnection {
   std::optional<TextRow> look(std::string_view) override { return std::nullopt; }
   bool lacks_table() noexcept override;
   std::string where() noexcept override;
-  bool blind_to_new_rows() override { return false; }  // a snapshot that has grown old cannot write at all
   bool writes_alone() override;
   void bound_idle(Duration) override {}  // a file has no server that could notice
   void doom(const EndSession& end_session) noexcept override;
@@ -42,9 +40,7 @@ class TransactionConnection final : public CallerConnection {
   TextRow run_waiting(std::string_view sql, Duration wait);
 
   sqlite3* database_ = nullptr;  // null with a runner
-  Send send_;
   QuotedTable table_;
-  std::string mark_;  // the savepoint behind the fence of a transaction that was begun here
 };
 
 // A text as a blob in hexadecimal digits.

@@ -53,13 +53,18 @@ void FileConnection::begin(Deadline deadline) {
 }
 
 // Only who writes changes the file's mode: looking at a file of somebody else must leave it as it is.
-void FileConnection::before_write() {
+WriteQueue::Turn FileConnection::turn_to_write() {
   if (file_.read_only)
     throw Failure(Cause::permission,
                   fmt::format("SQLite, {}: the URL says mode=ro, so nothing can be written", file_.path));
-  if (wal_made_ || in_transaction() || sqlite3_db_readonly(db_.get(), "main") != 0) return;
-  make_wal(db_.get(), file_, patience_);
-  wal_made_ = true;
+  if (in_transaction()) return {};
+  if (!write_queue_) write_queue_ = WriteQueue::of(file_.path);
+  WriteQueue::Turn turn(*write_queue_, patience_);
+  if (!wal_made_ && sqlite3_db_readonly(db_.get(), "main") == 0) {
+    make_wal(db_.get(), file_, patience_);
+    wal_made_ = true;
+  }
+  return turn;
 }
 
 Prepared FileConnection::prepare(std::string_view sql, unsigned flags, std::string_view* rest) {
@@ -128,7 +133,8 @@ const Answer& FileConnection::run(const Statement& statement, std::span<const Ar
     return answer_;
   }
   auto* const ready = prepared(statement);
-  if (sqlite3_stmt_readonly(ready) == 0) before_write();
+  WriteQueue::Turn turn;
+  if (sqlite3_stmt_readonly(ready) == 0) turn = turn_to_write();
   answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready)));
   const StatementUse use(ready);
   bind(ready, statement.markers, statement, arguments);
@@ -138,7 +144,7 @@ const Answer& FileConnection::run(const Statement& statement, std::span<const Ar
 
 // Several statements that write, in one transaction, for each row; the answer is of the last of them.
 void FileConnection::run_packet(const Statement& statement, std::span<const Argument> rows, std::size_t columns) {
-  before_write();
+  const auto turn = turn_to_write();
   const bool own = !in_transaction();
   if (own) control(begin_, "BEGIN IMMEDIATE");
   try {
@@ -190,7 +196,8 @@ const Answer& FileConnection::run_rows(const Statement& statement, std::span<con
     return answer_;
   }
   auto* const ready = prepared(statement);
-  if (sqlite3_stmt_readonly(ready) == 0) before_write();
+  WriteQueue::Turn turn;
+  if (sqlite3_stmt_readonly(ready) == 0) turn = turn_to_write();
   answer_.reset(static_cast<std::size_t>(sqlite3_column_count(ready)));
   if (rows.empty()) return answer_;
   const bool own = !in_transaction() && sqlite3_stmt_readonly(ready) == 0;
@@ -229,7 +236,8 @@ void FileConnection::script(std::string_view sql, Deadline deadline) {
     const auto statement = prepare(sql, 0, &rest);
     sql = rest;
     if (!statement) continue;  // blanks or a comment
-    if (sqlite3_stmt_readonly(statement.get()) == 0) before_write();
+    WriteQueue::Turn turn;
+    if (sqlite3_stmt_readonly(statement.get()) == 0) turn = turn_to_write();
     int code = SQLITE_OK;
     while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {}
     if (code != SQLITE_DONE) fail(code);
@@ -241,7 +249,7 @@ std::string FileConnection::default_schema(Deadline) { return "main"; }
 std::vector<std::string> FileConnection::weaknesses(Deadline deadline) {
   begin(deadline);
   try {
-    if (!file_.read_only) before_write();
+    if (!file_.read_only) static_cast<void>(turn_to_write());
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::locked) throw;
   }

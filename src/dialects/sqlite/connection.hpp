@@ -6,7 +6,9 @@
 #include "file.hpp"
 #include "handle.hpp"
 #include "patience.hpp"
+#include "write_queue.hpp"
 
+#include <memory>
 #include <string>
 
 namespace dlock::dialects::DLOCK_DIALECT {
@@ -51,7 +53,8 @@ class FileConnection final : public Connection {
   // Steps to the end: a statement whose rows are not all read is not committed.
   void step_through(sqlite3_stmt* statement);
   void read_row(sqlite3_stmt* statement);
-  void before_write();
+  // Before every write: in a transaction it has been this connection's turn since that began.
+  WriteQueue::Turn turn_to_write();
   bool in_transaction() const noexcept;
   void control(Prepared& statement, const char* sql);
   void roll_back() noexcept;
@@ -63,7 +66,8 @@ class FileConnection final : public Connection {
   PreparedTexts<std::vector<Piece>> packets_;
   Prepared begin_, commit_, rollback_;
   Answer answer_;
-  Instant next_look_ = Instant::min();  // whether the file is still where it was
+  std::shared_ptr<WriteQueue> write_queue_;  // none before the first write
+  Instant next_look_ = Instant::min();       // whether the file is still where it was
   bool wal_made_ = false;
   bool usable_ = true;
 };

@@ -45,17 +45,16 @@ class FileConnector final : public Connector {
 constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
 // The clock in the statements has steps of 1 ms: one for each end of a lease, and one for what lies between.
 constexpr Duration clock_margin = std::chrono::milliseconds{3};
-// All who write wait for it.
-constexpr std::size_t removed_rows = 90;
+// All who write wait for it: so rarely that one in a hundred of them does not notice.
+constexpr RemovalPace removal{1000, 8, 250};
 // There is no rule; nobody has a longer one.
 constexpr IdentifierLimit longest_name{255, 1020};
 
 class FileDialect final : public EmbeddedDialect {
  public:
   FileDialect()
-      : EmbeddedDialect(
-            {DLOCK_DIALECT_NAME, url_schemes, Marker::question, '"', clock_margin, removed_rows, longest_name},
-            embedded()) {}
+      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '"', clock_margin, removal, longest_name},
+                        embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<FileConnector>(url, options);
   }

@@ -24,6 +24,7 @@ class BusyPatience {
     lost_ = false;
   }
   bool over() const noexcept { return lost_ || deadline_.passed(); }
+  Instant deadline() const noexcept { return deadline_.at(); }
   // As if the deadline had passed; the next one counts again.
   void lose() noexcept { lost_ = true; }
 

@@ -48,16 +48,16 @@ std::shared_ptr<Lease> Adopter::adopt(const Name& name, const Grant& grant, cons
                            options.metadata};
   const auto begun = BootClock::now();
   Instant sent{};
-  bool in_doubt = before.has_value();
+  Doubt doubt = before.has_value();
   std::optional<Mode> adopted;
   try {
-    adopted = context_.retry(context_.soon(), {}, in_doubt, [&](Deadline deadline) {
+    adopted = context_.retry(context_.soon(), doubt, [&](Deadline deadline) {
       sent = BootClock::now();
       to.lease = terms.left_of_lease(begun, sent);
       return context_.table->adopt(from, to, deadline);
     });
   } catch (...) {
-    if (in_doubt) adoptions_.note(name.text(), grant, std::move(heir));
+    if (doubt) adoptions_.note(name.text(), grant, std::move(heir));
     throw;
   }
   if (!adopted) return nullptr;

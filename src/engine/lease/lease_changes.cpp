@@ -129,12 +129,12 @@ std::shared_ptr<Lease> LeaseChanges::convert(const std::shared_ptr<Lease>& held,
   std::optional<Instant> begun;  // max_hold goes on
   if (held->ends() != Instant::max()) begun = held->ends() - terms.max_hold;
   Instant sent{};
-  bool unanswered = false;
+  Doubt unanswered;
   const bool trusted_no_longer = to == Mode::shared && !planted("writer_trusted_on");
   if (trusted_no_longer) held->trust_no_longer();
   std::optional<Token> token;
   try {
-    token = context_.retry(context_.soon(), {}, unanswered, [&](Deadline until) {
+    token = context_.retry(context_.soon(), unanswered, [&](Deadline until) {
       if (!unanswered) sent = BootClock::now();  // a repeat renews nothing
       auto key = held->pinned_key();
       key.lease =

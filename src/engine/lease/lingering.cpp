@@ -29,15 +29,17 @@ constexpr Duration mark_of_a_try = std::chrono::milliseconds{200};
 
 }  // namespace
 
-std::optional<Released> Lingering::linger(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt) {
-  if (!context_.lingering || held->mode() != Mode::exclusive || in_doubt || held->unanswered) return std::nullopt;
+std::optional<Released> Lingering::linger(ReleaseRequest& request) {
+  const auto& held = request.held;
+  if (!context_.lingering || held->mode() != Mode::exclusive || request.unanswered || held->unanswered)
+    return std::nullopt;
   const auto said = held->said();
   const auto terms = held->terms();
   if (said.label || !said.job.empty() || terms.max_hold > Duration{}) return std::nullopt;
   if (terms.lease >= until_released) return std::nullopt;  // a crash would leave it held by nobody for that long
-  auto next = next_in_memory(*held, terms, deadline);
+  auto next = next_in_memory(request, terms);
   const bool written = !next;
-  if (written) next = next_by_statement(*held, terms, deadline, in_doubt);
+  if (written) next = next_by_statement(request, terms);
   if (!next) return std::nullopt;
   context_.events->emit(Event::Kind::released, *held);
   bool kept = false;
@@ -45,22 +47,23 @@ std::optional<Released> Lingering::linger(const std::shared_ptr<Lease>& held, In
     kept = context_.lingering->keep(next, written);
   } catch (const std::exception&) {  // out of memory
   }
-  return kept || let_go(*next, deadline) ? Released::freed : Released::unconfirmed;
+  return kept || let_go(*next, request.deadline) ? Released::freed : Released::unconfirmed;
 }
 
-std::shared_ptr<Lease> Lingering::next_in_memory(Lease& held, const Lease::Terms& terms, Instant deadline) {
+std::shared_ptr<Lease> Lingering::next_in_memory(const ReleaseRequest& request, const Lease::Terms& terms) {
+  auto& held = *request.held;
   if (held.passed.reserved <= 1 && !planted("lingers_past_range")) return nullptr;
   if ((held.pinned() && !planted("lingers_pinned")) || !context_.lingering->goes_on(held)) return nullptr;
-  if (history_.keeps(deadline)) return nullptr;
+  if (history_.keeps(request.deadline)) return nullptr;
   auto next = std::make_shared<Lease>(Name(held.name()), held.owner(), Token{number(held.token()) + 1}, terms,
                                       planted("lingers_trusted_anew") ? BootClock::now() : held.last_sent());
   next->passed = {0, held.passed.reserved - 1, {}};
   return held.pass_on() || planted("lingers_pinned") ? next : nullptr;  // else it was named to somebody just now
 }
 
-std::shared_ptr<Lease> Lingering::next_by_statement(const Lease& held, const Lease::Terms& terms, Instant deadline,
-                                                    bool& in_doubt) {
-  if (history_.keeps(deadline) || !context_.lingering->welcome(held.name())) return nullptr;
+std::shared_ptr<Lease> Lingering::next_by_statement(ReleaseRequest& request, const Lease::Terms& terms) {
+  const auto& held = *request.held;
+  if (history_.keeps(request.deadline) || !context_.lingering->welcome(held.name())) return nullptr;
   const Name name(held.name());
   const auto owner = random_identity();
   const SessionId nobody(context_.engine_id, lingering_job);
@@ -70,7 +73,7 @@ std::shared_ptr<Lease> Lingering::next_by_statement(const Lease& held, const Lea
   const auto begun = BootClock::now();
   Instant sent{};
   try {
-    kept = context_.retry(deadline, {}, in_doubt, [&](Deadline until) {
+    kept = context_.retry(request.deadline, request.unanswered, [&](Deadline until) {
       sent = BootClock::now();
       return context_.table->waiting().hand_over(held.key(), ask, std::int64_t{1} + most_reserved, until);
     });
@@ -78,8 +81,8 @@ std::shared_ptr<Lease> Lingering::next_by_statement(const Lease& held, const Lea
     late_attempts_.disown(held, owner);
     throw;
   }
-  if (in_doubt) late_attempts_.disown(held, owner);  // a repeat may still take effect
-  if (!kept || in_doubt) return nullptr;
+  if (request.unanswered) late_attempts_.disown(held, owner);  // a repeat may still take effect
+  if (!kept || request.unanswered) return nullptr;
   auto next = std::make_shared<Lease>(name, owner, Token{number(held.row_token()) + 1}, terms, sent, begun);
   next->passed = {0, most_reserved, {}};
   return next;
@@ -161,9 +164,8 @@ bool Lingering::await(const Name& name, const Patience& patience) {
     look(context_.within(patience_for_lingering, trips_for_lingering));
   if (!context_.lingers_somewhere.load()) return false;
   const auto ask = [&] {
-    bool in_doubt = false;
-    return context_.retry(std::min(context_.answer_by(patience.deadline), context_.soon()), patience.stop, in_doubt,
-                          [&](Deadline until) { return context_.table->busy(name.text(), until); });
+    const Deadline deadline(std::min(context_.answer_by(patience.deadline), context_.soon()), patience.stop);
+    return context_.retry(deadline, [&](Deadline until) { return context_.table->busy(name.text(), until); });
   };
   try {
     if (ask() != store::Busy::lingers) return false;

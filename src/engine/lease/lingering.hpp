@@ -5,6 +5,7 @@
 #include "engine/grant_request.hpp"
 #include "engine/lease/history_probe.hpp"
 #include "engine/lease/late_attempts.hpp"
+#include "engine/lease/release_request.hpp"
 #include "engine/patience.hpp"
 
 #include <atomic>
@@ -26,7 +27,7 @@ class Lingering {
   bool lingers(const std::string& name) const noexcept { return enabled() && context_.lingering->lingers(name); }
 
   // What was let go of stays in its row under the next token, which nobody has yet. Empty: it is still to be freed.
-  std::optional<Released> linger(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt);
+  std::optional<Released> linger(ReleaseRequest& request);
 
   // Empty: nothing lingers here any more that this request could be granted.
   std::shared_ptr<Lease> take(GrantRequest& request, const Deadline& deadline);
@@ -50,9 +51,8 @@ class Lingering {
   bool await(const Name& name, const Patience& patience);
 
  private:
-  std::shared_ptr<Lease> next_in_memory(Lease& held, const Lease::Terms& terms, Instant deadline);
-  std::shared_ptr<Lease> next_by_statement(const Lease& held, const Lease::Terms& terms, Instant deadline,
-                                           bool& in_doubt);
+  std::shared_ptr<Lease> next_in_memory(const ReleaseRequest& request, const Lease::Terms& terms);
+  std::shared_ptr<Lease> next_by_statement(ReleaseRequest& request, const Lease::Terms& terms);
 
   Context& context_;
   HistoryProbe& history_;

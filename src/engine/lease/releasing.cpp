@@ -19,10 +19,9 @@ constexpr Duration least_share = std::chrono::milliseconds{50};
 // When a release has ended, however it did, those who wait in this process look for themselves.
 class WakeOnExit {
  public:
-  WakeOnExit(WaitQueues& queues, const std::string& name, const bool& yields)
-      : queues_(queues), name_(name), yields_(yields) {}
+  WakeOnExit(WaitQueues& queues, const ReleaseRequest& request) : queues_(queues), request_(request) {}
   ~WakeOnExit() {
-    if (wakes_ && !planted("silent_local_release")) queues_.wake_head(name_, yields_);
+    if (wakes_ && !planted("silent_local_release")) queues_.wake_head(request_.held->name(), request_.yields);
   }
   WakeOnExit(const WakeOnExit&) = delete;
   WakeOnExit& operator=(const WakeOnExit&) = delete;
@@ -31,8 +30,7 @@ class WakeOnExit {
 
  private:
   WaitQueues& queues_;
-  const std::string& name_;
-  const bool& yields_;
+  const ReleaseRequest& request_;
   bool wakes_ = true;
 };
 
@@ -40,54 +38,55 @@ class WakeOnExit {
 
 Released Releaser::release(const std::shared_ptr<Lease>& held, Duration timeout) {
   if (planted("release_takes_its_time")) timeout = context_.options.timeouts.request;
-  Releasing one{held};
-  if (const auto end = leave(one)) return *end;
-  return free(one, later(BootClock::now(), timeout));
+  ReleaseRequest request{held};
+  if (const auto end = leave(request)) return *end;
+  request.deadline = later(BootClock::now(), timeout);
+  return free(request);
 }
 
 // What has been entered is left. Empty: its row is to be freed.
-std::optional<Released> Releaser::leave(Releasing& one) {
-  const auto& held = one.held;
-  one.was_valid = held->valid(BootClock::now());
+std::optional<Released> Releaser::leave(ReleaseRequest& request) {
+  const auto& held = request.held;
+  request.was_valid = held->valid(BootClock::now());
   switch (context_.entries.leave(held)) {
     case ReentranceTable::Rest::nothing: break;
-    case ReentranceTable::Rest::others: return one.was_valid ? Released::still_held : Released::was_lost;
+    case ReentranceTable::Rest::others: return request.was_valid ? Released::still_held : Released::was_lost;
     case ReentranceTable::Rest::detached: return Released::unconfirmed;
     case ReentranceTable::Rest::released: return context_.entries.what_became(held);
   }
-  one.was_lost = !held->let_go();
+  request.was_lost = !held->let_go();
   context_.tell_if_lost(held);
   context_.forget(held);
   late_attempts_.expect(*held);
   return std::nullopt;
 }
 
-Released Releaser::free(Releasing& one, Instant deadline) {
-  const auto& held = one.held;
-  bool yields = false;
-  WakeOnExit wake(*context_.queues, held->name(), yields);
+Released Releaser::free(ReleaseRequest& request) {
+  const auto& held = request.held;
+  WakeOnExit wake(*context_.queues, request);
   try {
-    std::shared_ptr<Lease> unclaimed;
-    if (!one.was_lost && hand_over_.hand_over(held, deadline, one.in_doubt, yields, unclaimed)) {
-      if (unclaimed) release(unclaimed, context_.options.timeouts.release);
+    if (!request.was_lost && hand_over_.hand_over(request)) {
+      if (request.unclaimed) release(request.unclaimed, context_.options.timeouts.release);
       wake.keep_silent();  // the name was not free for a moment: whoever were woken would look in vain
       return Released::freed;
     }
-    if (!one.was_lost && !yields)
-      if (const auto end = lingering_.linger(held, deadline, one.in_doubt)) return *end;
-    const auto left = context_.retry(deadline, {}, one.in_doubt,
+    if (!request.was_lost && !request.yields)
+      if (const auto end = lingering_.linger(request)) return *end;
+    const auto left = context_.retry(request.deadline, request.unanswered,
                                      [&](Deadline until) { return context_.table->leave(held->key(), until); });
-    late_attempts_.bar(*held, deadline);
-    return after_release(held, left, one.was_lost, one.in_doubt && one.was_valid);
-  } catch (const Error& error) { return release_later(held, one.was_lost, error); }
+    late_attempts_.bar(*held, request.deadline);
+    return after_release(request, left);
+  } catch (const Error& error) { return release_later(request, error); }
 }
 
-Released Releaser::after_release(const std::shared_ptr<Lease>& held, const store::Left& left, bool was_lost,
-                                 bool may_have_been_freed) {
+Released Releaser::after_release(const ReleaseRequest& request, const store::Left& left) {
+  const auto& held = request.held;
   // Of a node the grant that was given back and one that comes late have one token, so that none of them is kept.
   if (held->mode() == Mode::node && held->unanswered)
     context_.renewer.free_later({held->name(), held->owner(), {}, true, held->longest(), held->mode()});
-  if (was_lost) return Released::was_lost;
+  if (request.was_lost) return Released::was_lost;
+  // Where there was nothing to free although it was ours when asked first, an attempt without an answer has freed it.
+  const bool may_have_been_freed = request.unanswered && request.was_valid;
   if (!left.was_there && !may_have_been_freed) {
     context_.events->counters().lost.of(Loss::refused).add();
     context_.events->emit(Event::Kind::lost, *held, {}, "it was no longer ours when it was released");
@@ -98,9 +97,10 @@ Released Releaser::after_release(const std::shared_ptr<Lease>& held, const store
   return Released::freed;
 }
 
-Released Releaser::release_later(const std::shared_ptr<Lease>& held, bool was_lost, const Error& why) {
+Released Releaser::release_later(const ReleaseRequest& request, const Error& why) {
+  const auto& held = request.held;
   context_.renewer.free_later({held->name(), held->owner(), {}, false, held->longest(), held->mode()});
-  if (was_lost) return Released::was_lost;
+  if (request.was_lost) return Released::was_lost;
   context_.events->emit(Event::Kind::released, *held, {},
                         fmt::format("not confirmed; at the latest it ends with its lease: {}", why.what()));
   return Released::unconfirmed;
@@ -108,12 +108,15 @@ Released Releaser::release_later(const std::shared_ptr<Lease>& held, bool was_lo
 
 std::vector<Releaser::Given> Releaser::release_together(std::span<const std::shared_ptr<Lease>> all, Duration timeout) {
   std::vector<Given> ends(all.size());
-  std::vector<std::pair<Releasing, std::size_t>> plain;
-  const auto alone = [&](const Releasing& one, std::size_t place) {
-    ends[place].finish = [this, one = one](Duration time) mutable { return free(one, later(BootClock::now(), time)); };
+  std::vector<std::pair<ReleaseRequest, std::size_t>> plain;
+  const auto alone = [&](const ReleaseRequest& one, std::size_t place) {
+    ends[place].finish = [this, request = one](Duration time) mutable {
+      request.deadline = later(BootClock::now(), time);
+      return free(request);
+    };
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
-    Releasing one{all[i]};
+    ReleaseRequest one{all[i]};
     ends[i].end = leave(one);
     if (ends[i].end) continue;
     const bool handed = !one.was_lost && context_.queues->anybody(one.held->name());
@@ -123,7 +126,7 @@ std::vector<Releaser::Given> Releaser::release_together(std::span<const std::sha
   const auto name = [](const auto& each) -> const std::string& { return each.first.held->name(); };
   std::ranges::stable_sort(plain, {}, name);
   std::vector<store::LeaseKey> keys;
-  std::vector<std::pair<Releasing, std::size_t>> sent;
+  std::vector<std::pair<ReleaseRequest, std::size_t>> sent;
   keys.reserve(plain.size());
   sent.reserve(plain.size());
   for (auto& each : plain) {
@@ -140,18 +143,17 @@ std::vector<Releaser::Given> Releaser::release_together(std::span<const std::sha
     if (keys.size() == 1) answers.front() = context_.table->release(keys.front(), deadline);
     else answers = context_.table->release_together(keys, deadline);
   } catch (const Failure& failure) {  // each is asked for alone, which tells what is wrong if it still is
-    for (auto& each : sent) each.first.in_doubt = failure.may_have_run();
+    for (auto& each : sent) each.first.unanswered = failure.may_have_run();
   }
   for (std::size_t i = 0; i < sent.size(); ++i) {
-    auto& [one, place] = sent[i];
+    const auto& [one, place] = sent[i];
     if (!answers[i]) {
       alone(one, place);
       ends[place].locked = true;
       continue;
     }
-    const bool yields = false;
-    const WakeOnExit wake(*context_.queues, one.held->name(), yields);
-    ends[place].end = after_release(one.held, {*answers[i]}, one.was_lost, one.in_doubt && one.was_valid);
+    const WakeOnExit wake(*context_.queues, one);
+    ends[place].end = after_release(one, {*answers[i]});
   }
   return ends;
 }

@@ -4,6 +4,7 @@
 #include "engine/context.hpp"
 #include "engine/lease/late_attempts.hpp"
 #include "engine/lease/lingering.hpp"
+#include "engine/lease/release_request.hpp"
 #include "engine/wait/handing_over.hpp"
 
 #include <functional>
@@ -13,13 +14,6 @@
 #include <vector>
 
 namespace dlock::engine {
-
-// What is noted of a lease while it is given back.
-struct Releasing {
-  std::shared_ptr<Lease> held;
-  bool was_valid = false, was_lost = false;  // before it was let go of
-  bool in_doubt = false;                     // an attempt to free it got no answer
-};
 
 // Threads: any. A lease that is released is nobody's in this process, whatever becomes of its row.
 class Releaser {
@@ -41,16 +35,14 @@ class Releaser {
   // As release() does, in as few statements as possible; all of it takes at most `timeout`. In their order.
   std::vector<Released> release_each(std::span<const std::shared_ptr<Lease>> all, Duration timeout);
 
-  // `may_have_been_freed`: where there was nothing to free although it was ours when asked first, an attempt without an
-  // answer has freed it.
-  Released after_release(const std::shared_ptr<Lease>& held, const store::Left& left, bool was_lost,
-                         bool may_have_been_freed);
+  // What an answer to it means.
+  Released after_release(const ReleaseRequest& request, const store::Left& left);
   // It could not be released in time.
-  Released release_later(const std::shared_ptr<Lease>& held, bool was_lost, const Error& why);
+  Released release_later(const ReleaseRequest& request, const Error& why);
 
  private:
-  std::optional<Released> leave(Releasing& one);
-  Released free(Releasing& one, Instant deadline);
+  std::optional<Released> leave(ReleaseRequest& request);
+  Released free(ReleaseRequest& request);
 
   Context& context_;
   Lingering& lingering_;

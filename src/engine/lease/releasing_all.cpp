@@ -34,8 +34,9 @@ void ReleaseOfAll::take() {
   alone_.reserve(all.size());
   for (auto& held : all) {
     if (!context_.entries.take(held)) continue;
+    const bool was_valid = held->valid(BootClock::now());
     const bool was_lost = !held->let_go();
-    taken_.push_back({held, false, was_lost, false});  // there is room reserved
+    taken_.push_back({held, was_valid, was_lost});  // there is room reserved
     context_.tell_if_lost(held);
     context_.forget(held);
     try {
@@ -44,14 +45,15 @@ void ReleaseOfAll::take() {
     }
     if (!was_lost && !planted("release_all_in_silence")) context_.events->signal_end(held);
   }
-  std::sort(taken_.begin(), taken_.end(),
-            [](const Releasing& one, const Releasing& other) { return one.held->name() < other.held->name(); });
+  std::sort(taken_.begin(), taken_.end(), [](const ReleaseRequest& one, const ReleaseRequest& other) {
+    return one.held->name() < other.held->name();
+  });
 }
 
 // Plain leases, each name once: of two leases of one name one is another's by now.
 void ReleaseOfAll::send_together() {
   const std::size_t most = context_.options.combine;
-  std::vector<Releasing> batch;
+  std::vector<ReleaseRequest> batch;
   for (auto& one : taken_) {
     const bool again = !batch.empty() && batch.back().held->name() == one.held->name();
     if (most < 2 || again || one.held->mode() != Mode::exclusive) {
@@ -64,21 +66,21 @@ void ReleaseOfAll::send_together() {
   if (!batch.empty()) send(batch);
 }
 
-void ReleaseOfAll::send(std::vector<Releasing>& batch) {
+void ReleaseOfAll::send(std::vector<ReleaseRequest>& batch) {
   std::vector<store::LeaseKey> keys;
   keys.reserve(batch.size());
   for (const auto& one : batch) keys.push_back(one.held->key());
-  bool in_doubt = false;
+  Doubt unanswered;
   try {
     const auto freed = context_.retry(
-        until_, {}, in_doubt, [&](Deadline deadline) { return context_.table->release_together(keys, deadline); });
+        until_, unanswered, [&](Deadline deadline) { return context_.table->release_together(keys, deadline); });
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      batch[i].in_doubt = in_doubt;
-      if (freed[i]) end(batch[i], releaser_.after_release(batch[i].held, {*freed[i], {}}, batch[i].was_lost, in_doubt));
+      batch[i].unanswered = unanswered;
+      if (freed[i]) end(batch[i], releaser_.after_release(batch[i], {*freed[i], {}}));
       else alone_.push_back(std::move(batch[i]));
     }
   } catch (const Error& error) {
-    for (const auto& one : batch) end(one, releaser_.release_later(one.held, one.was_lost, error));
+    for (const auto& one : batch) end(one, releaser_.release_later(one, error));
   }
   batch.clear();
 }
@@ -91,20 +93,21 @@ void ReleaseOfAll::send_alone() {
     const auto now = BootClock::now();
     const auto share =
         std::chrono::floor<Duration>(std::max(until_, now) - now) / static_cast<Duration::rep>(alone_.size() - i);
-    send(alone_[i], std::min(until_, later(now, std::max<Duration>(share, least))));
+    alone_[i].deadline = std::min(until_, later(now, std::max<Duration>(share, least)));
+    send(alone_[i]);
   }
 }
 
-void ReleaseOfAll::send(const Releasing& one, Instant until) {
-  bool in_doubt = one.in_doubt;
+void ReleaseOfAll::send(ReleaseRequest& one) {
   try {
-    const auto left = context_.retry(
-        until, {}, in_doubt, [&](Deadline deadline) { return context_.table->leave(one.held->key(), deadline); });
-    end(one, releaser_.after_release(one.held, left, one.was_lost, in_doubt));
-  } catch (const Error& error) { end(one, releaser_.release_later(one.held, one.was_lost, error)); }
+    const auto left = context_.retry(one.deadline, one.unanswered, [&](Deadline deadline) {
+      return context_.table->leave(one.held->key(), deadline);
+    });
+    end(one, releaser_.after_release(one, left));
+  } catch (const Error& error) { end(one, releaser_.release_later(one, error)); }
 }
 
-void ReleaseOfAll::end(const Releasing& one, Released released) {
+void ReleaseOfAll::end(const ReleaseRequest& one, Released released) {
   context_.entries.became(one.held, released);
   context_.queues->wake_head(one.held->name());
   switch (released) {

@@ -23,17 +23,17 @@ class ReleaseOfAll {
  private:
   void take();
   void send_together();
-  void send(std::vector<Releasing>& batch);
+  void send(std::vector<ReleaseRequest>& batch);
   void send_alone();
-  void send(const Releasing& one, Instant until);
-  void end(const Releasing& one, Released released);
+  void send(ReleaseRequest& one);
+  void end(const ReleaseRequest& one, Released released);
 
   Context& context_;
   Releaser& releaser_;
   Lingering& lingering_;
   LateAttempts& late_attempts_;
   const Instant until_;
-  std::vector<Releasing> taken_{}, alone_{};
+  std::vector<ReleaseRequest> taken_{}, alone_{};
   Engine::ReleasedAll released_{};
 };
 

@@ -72,27 +72,25 @@ std::shared_ptr<Lease> HandOver::pass_on(const std::shared_ptr<Lease>& held, con
   return next;
 }
 
-// Gives what is held to the head of the line in this process, so that it is never free in between. False: it is still
-// to be freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have their turn.
-bool HandOver::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt, bool& yields,
-                         std::shared_ptr<Lease>& unclaimed) {
+bool HandOver::hand_over(ReleaseRequest& request) {
+  const auto& held = request.held;
   const auto& passed = held->passed;
   // It came from thread to thread without a statement, and may go on so. What lingered has come from nobody.
   const bool goes_round = passed.times > 0 && passed.reserved > 1 && passed.reserved < most_reserved &&
                           BootClock::now() - held->last_sent() < context_.options.hand_overs.local;
   if (held->mode() != Mode::exclusive || !(goes_round || context_.queues->anybody(held->name()))) return false;
-  yields = passed.times >= context_.options.hand_overs.in_a_row ||
-           BootClock::now() - passed.since >= context_.options.hand_overs.time;
-  if (planted("hand_over_for_ever")) yields = false;
-  if (yields) return false;
+  request.yields = passed.times >= context_.options.hand_overs.in_a_row ||
+                   BootClock::now() - passed.since >= context_.options.hand_overs.time;
+  if (planted("hand_over_for_ever")) request.yields = false;
+  if (request.yields) return false;
   const auto waiter = context_.queues->reserve(held->name(), goes_round);
   if (!waiter) return false;
   Reserved place(*context_.queues, waiter);
   const auto& wanted = WaitQueues::wanted(waiter);
   // A release that got no answer may have freed the row, or may yet.
-  auto next = in_doubt ? nullptr : pass_on(held, waiter);
+  auto next = request.unanswered ? nullptr : pass_on(held, waiter);
   if (!next) {
-    const auto reserved = reserved_for(*held, waiter, deadline);
+    const auto reserved = reserved_for(*held, waiter, request.deadline);
     const auto owner = wanted.owner;
     const SessionId nobody(context_.engine_id, no_job);
     store::AcquireRequest ask{wanted.name,
@@ -110,7 +108,7 @@ bool HandOver::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, b
     const auto begun = BootClock::now();
     Instant sent{};
     try {
-      handed = context_.retry(deadline, {}, in_doubt, [&](Deadline until) {
+      handed = context_.retry(request.deadline, request.unanswered, [&](Deadline until) {
         sent = BootClock::now();
         ask.lease = wanted.terms.left_of_lease(begun, sent);
         return context_.table->waiting().hand_over(held->key(), ask, std::int64_t{1} + reserved, until);
@@ -120,14 +118,15 @@ bool HandOver::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, b
       throw;
     }
     if (!handed) {
-      if (!place.settle(nullptr, in_doubt) && in_doubt) late_attempts_.disown(*held, owner);
+      const bool doubted{request.unanswered};
+      if (!place.settle(nullptr, doubted) && doubted) late_attempts_.disown(*held, owner);
       return false;
     }
     if (planted("hand_over_trusts_answer")) sent = BootClock::now();
     next = std::make_shared<Lease>(wanted.name, owner, Token{number(held->row_token()) + 1}, wanted.terms, sent, begun);
     next->passed = {passed.times + 1, reserved, passed.since};
     // A repeat may still take effect, when the row is somebody else's of this process.
-    if (in_doubt) next->pin();
+    if (request.unanswered) next->pin();
     next->say(wanted.options);
   }
   context_.events->emit(Event::Kind::released, *held);
@@ -138,7 +137,7 @@ bool HandOver::hand_over(const std::shared_ptr<Lease>& held, Instant deadline, b
     throw;
   }
   // Who has given up in the meantime has said no: then it is the next one's, or free.
-  if (!place.settle(next)) unclaimed = std::move(next);
+  if (!place.settle(next)) request.unclaimed = std::move(next);
   return true;
 }
 

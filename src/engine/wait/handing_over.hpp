@@ -4,6 +4,7 @@
 #include "engine/context.hpp"
 #include "engine/lease/history_probe.hpp"
 #include "engine/lease/late_attempts.hpp"
+#include "engine/lease/release_request.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -17,10 +18,8 @@ class HandOver {
       : context_(context), history_(history), late_attempts_(late_attempts) {}
 
   // Gives what is held to the head of the line in this process, so that it is never free in between. False: it is still
-  // to be freed. `in_doubt`: unless it was handed over without an answer. `yields`: others are to have their turn.
-  // `unclaimed`: the new grant, where who waited has given up meanwhile; it is to be released.
-  bool hand_over(const std::shared_ptr<Lease>& held, Instant deadline, bool& in_doubt, bool& yields,
-                 std::shared_ptr<Lease>& unclaimed);
+  // to be freed, unless an attempt to hand it over got no answer.
+  bool hand_over(ReleaseRequest& request);
 
  private:
   std::uint32_t reserved_for(const Lease& held, const WaitQueues::WaiterPtr& waiter, Instant deadline);

@@ -24,9 +24,8 @@ bool wait_free(Context& context, Lingering& lingering, LateAttempts& late_attemp
     store::Availability availability;
     try {
       const Deadline deadline(context.answer_by(patience.deadline, called), patience.stop);
-      availability = context.ask_unless_locked(name, deadline.at(), patience.stop, [&](Deadline until) {
-        return context.table->look(name.text(), 0, until);
-      });
+      availability = context.ask_unless_locked(
+          name, deadline, [&](Deadline until) { return context.table->look(name.text(), 0, until); });
       if (availability.free) return true;
       if (late_attempts.free_late_grant(name, availability, deadline)) continue;
       busy_at = BootClock::now();

@@ -27,9 +27,8 @@ constexpr int most_turns = 4;
 
 template <class Call>
 auto QueuedAcquire::retry(Call ask) {
-  bool ignored = false;
   const auto bound = std::min(context_.answer_by(patience_.deadline, request_.called), step_end_);
-  return context_.retry(bound, patience_.stop, ignored, std::move(ask));
+  return context_.retry({bound, patience_.stop}, std::move(ask));
 }
 
 QueuedAcquire::QueuedAcquire(const AcquireParts& its_parts, GrantRequest& request, const Patience& patience)
@@ -100,7 +99,7 @@ QueuedAcquire::Step QueuedAcquire::attend() {
   until_ = patience_.deadline;
   context_.notifier.ensure_running();
   const auto status = context_.queues->attend(waiter_);
-  if (status.ask) request_.handed = request_.unanswered = true;  // and stays so: what was handed over may come late
+  if (status.ask) request_.unanswered = request_.handed = true;  // and stays so: what was handed over may come late
   if (auto held = parts_.reentry.enter_by_job(request_, patience_.deadline)) return settle_for(std::move(held));
   if (status.dead) row_ = RowState::wanted;
   if (row_ == RowState::none && (in_turn_ || request_.may_hold_something())) row_ = RowState::wanted;

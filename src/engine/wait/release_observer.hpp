@@ -18,8 +18,7 @@ namespace dlock::engine {
 class ReleaseObserver {
   template <class Call>
   auto ask(Call question) {
-    bool ignored = false;
-    return context_.retry(context_.answer_by(patience_.deadline), patience_.stop, ignored, std::move(question));
+    return context_.retry({context_.answer_by(patience_.deadline), patience_.stop}, std::move(question));
   }
 
  public:

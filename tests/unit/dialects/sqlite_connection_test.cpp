@@ -3,6 +3,7 @@
 #include "dialects/embedded.hpp"
 #include "refusal.hpp"
 
+#include <fmt/format.h>
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -93,6 +94,35 @@ Failure failure(Call call) {
 }
 
 }  // namespace
+
+// The statements tell the time by a double: every millisecond has to come out as itself.
+TEST_CASE("the clock of the statements is exact to the millisecond") {
+  const std::string_view sql = dialect().lock_sql();
+  const auto header = sql.find("-- fragment: now\n");
+  REQUIRE(header != sql.npos);
+  const auto begin = sql.find("\n(", header) + 1;
+  std::string clock(sql.substr(begin, sql.find('\n', begin) - begin));
+  std::size_t uses = 0;
+  for (auto at = clock.find("'now'"); at != clock.npos; at = clock.find("'now'", at), ++uses)
+    clock.replace(at, 5, "i / 1000.0, 'unixepoch'");
+  REQUIRE(uses > 0);
+
+  const Bench bench;
+  // Every millisecond of a minute in each of some years to come, and some of all that there are.
+  for (const char* const times :
+       {"SELECT 1796083200000, 1", "SELECT 1956528000000, 1", "SELECT 4102444800000, 1", "SELECT 1, 1690000333"}) {
+    const Statements at(fmt::format("-- name: wrong()\nWITH RECURSIVE start(first, step) AS ({}), "
+                                    "t(i, n) AS (SELECT first, 0 FROM start UNION ALL "
+                                    "SELECT i + step, n + 1 FROM t, start WHERE n < 60000) "
+                                    "SELECT count(*), sum({} <> i * 1000) FROM t;\n",
+                                    times, clock),
+                        {}, dialect().marker(), [](std::string_view name) { return dialect().quote(name); });
+    const auto connection = bench.connect();
+    const auto& answer = connection->run(at.at("wrong", {}), {}, Bench::soon());
+    CHECK(answer.integer(0, 0) == 60001);
+    CHECK(answer.integer(0, 1) == 0);
+  }
+}
 
 TEST_CASE("a URL names a file of this host, with known options") {
   const auto refused = [](const std::string& url) {

@@ -304,7 +304,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   std::vector<std::string> weaknesses(Deadline) override { return {}; }
   Duration smallest_margin() const noexcept override { return std::chrono::milliseconds{1}; }
   Duration round_trip() const noexcept override { return trip.load(); }
-  std::size_t removed_at_once() const noexcept override { return 1000; }
+  RemovalPace removal_pace() const noexcept override { return {1000, 0.5}; }
 
   void add_mishap(Cause cause, bool may_have_run, bool carried_out) {
     const std::lock_guard guard(mutex_);

@@ -1,5 +1,6 @@
 // What the reaper makes of answers that are lost, and of a database that is away.
 #include "engine/reaper.hpp"
+#include "engine/breathing.hpp"
 #include "engine/fake_lock_table.hpp"
 #include "support/eventually.hpp"
 
@@ -162,4 +163,27 @@ TEST_CASE("a reaper that works by itself lives through a database that is away, 
   bench.table->away = false;
   bench.abandon();
   CHECK(bench.tells(Event::Kind::abandoned, 2));
+}
+
+TEST_CASE("a batch is as large as it may be where that is quick, and small where it takes long") {
+  const std::stop_token never;
+  dlock::engine::BatchSize size({3000, 0, 250});
+  CHECK(size.rows() == 250);
+  // A thread that is held up in between makes a batch that took long, and the next ones begin anew.
+  for (int batch = 0; size.rows() < 3000 && batch < 1000; ++batch) {
+    const auto before = size.rows();
+    CHECK_FALSE(size.breathe(dlock::BootClock::now(), never));
+    CHECK(size.rows() <= 2 * before);
+  }
+  CHECK(size.rows() == 3000);
+  CHECK_FALSE(size.breathe(dlock::BootClock::now() - 100ms, never));
+  CHECK(size.rows() <= 750);
+  CHECK(size.rows() >= 250);
+  CHECK_FALSE(size.breathe(dlock::BootClock::now() - 60s, never));
+  CHECK(size.rows() == 250);
+
+  dlock::engine::BatchSize fixed({150, 0});
+  CHECK_FALSE(fixed.breathe(dlock::BootClock::now() - 60s, never));
+  CHECK(fixed.rows() == 150);
+  CHECK(dlock::engine::BatchSize(dlock::RemovalPace{3000, 0, 250}.at_most(10)).rows() == 10);
 }

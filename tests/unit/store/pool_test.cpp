@@ -43,11 +43,17 @@ class Idle final : public dialects::Connection {
   bool broken_ = false;
 };
 
+Pool::Loan opened(Pool& pool, const Deadline& deadline, Pool::Opening opening = Pool::Opening::at_once) {
+  auto loan = pool.turn(deadline, opening);
+  loan.open(deadline);
+  return loan;
+}
+
 struct Bench {
   Counts counts{};
   Pool pool;
   explicit Bench(unsigned limit) : pool([this](Deadline) { return std::make_unique<Idle>(counts); }, limit) {}
-  Pool::Loan take(Duration patience = 20s) { return pool.take(later(BootClock::now(), patience)); }
+  Pool::Loan take(Duration patience = 20s) { return opened(pool, later(BootClock::now(), patience)); }
 };
 
 std::string number(const Pool::Loan& loan) { return loan->default_schema(Deadline::max()); }
@@ -95,7 +101,7 @@ TEST_CASE("no more than the limit are open, and the wait for one ends with the d
   const auto loan = bench.take();
   const auto begin = BootClock::now();
   try {
-    auto second = bench.pool.take(later(begin, 30ms));
+    auto second = opened(bench.pool, later(begin, 30ms));
     FAIL("was lent a connection above the limit");
   } catch (const Failure& failure) {
     CHECK(failure.cause() == Cause::timed_out);
@@ -127,8 +133,8 @@ TEST_CASE("a place whose connection could not be opened is free again") {
         return std::make_unique<Idle>(counts);
       },
       1);
-  CHECK_THROWS_AS(pool.take(later(BootClock::now(), 1s)), Failure);
-  CHECK(number(pool.take(later(BootClock::now(), 1s))) == "1");
+  CHECK_THROWS_AS(opened(pool, later(BootClock::now(), 1s)), Failure);
+  CHECK(number(opened(pool, later(BootClock::now(), 1s))) == "1");
 }
 
 TEST_CASE("a connection opened elsewhere is one of the pool's") {
@@ -145,7 +151,7 @@ TEST_CASE("who is told to stop does not wait for a connection, and is not in the
   const Deadline never(later(BootClock::now(), 1h), stop.get_token());
   auto stopped = std::async(std::launch::async, [&] {
     try {
-      const auto second = bench.pool.take(never);
+      const auto second = opened(bench.pool, never);
     } catch (const Failure& failure) { return failure.cause() == Cause::timed_out && !failure.may_have_run(); }
     return false;
   });
@@ -216,7 +222,7 @@ TEST_CASE(
   bench.pool.adopt(std::make_unique<Idle>(bench.counts), 10s);  // so far away is the server
   const auto if_need_be = [&](Deadline deadline) {
     return std::async(std::launch::async, [&bench, deadline] {
-      auto loan = bench.pool.take(deadline, Pool::Opening::if_need_be);
+      auto loan = opened(bench.pool, deadline, Pool::Opening::if_need_be);
       loan.sound();
       return number(loan);
     });
@@ -231,7 +237,7 @@ TEST_CASE(
   Bench nearer(2);
   nearer.pool.adopt(std::make_unique<Idle>(nearer.counts), 1ms);
   const auto kept = nearer.take();
-  auto another = nearer.pool.take(later(BootClock::now(), 1min), Pool::Opening::if_need_be);
+  auto another = opened(nearer.pool, later(BootClock::now(), 1min), Pool::Opening::if_need_be);
   CHECK(number(another) == "2");
 }
 
@@ -252,11 +258,11 @@ TEST_CASE("who waits for a connection that another opens is told why there is no
       1);
   const auto refusal = [&] {
     try {
-      pool.take(later(BootClock::now(), 20ms));
+      opened(pool, later(BootClock::now(), 20ms));
     } catch (const Failure& failure) { return failure; }
     return Failure(Cause::rejected, "there was one");
   };
-  auto opening = std::async(std::launch::async, [&] { CHECK_THROWS_AS(pool.take(Deadline::max()), Failure); });
+  auto opening = std::async(std::launch::async, [&] { CHECK_THROWS_AS(opened(pool, Deadline::max()), Failure); });
   reached.get_future().wait();
   CHECK(refusal().cause() == Cause::refused);
   CHECK(std::string(refusal().what()).find("could be opened in time") != std::string::npos);
@@ -278,7 +284,7 @@ TEST_CASE("who waits in vain for a connection is told what the last request fail
   Bench bench(1);
   const auto refusal = [&] {
     try {
-      bench.pool.take(later(BootClock::now(), 20ms));
+      opened(bench.pool, later(BootClock::now(), 20ms));
     } catch (const Failure& failure) { return failure; }
     return Failure(Cause::rejected, "there was one");
   };

@@ -5,7 +5,7 @@
 -- same owner is busy to itself.
 INSERT INTO {{lock}} AS l (name, owner, node, label, actor, token, acquired_at, expires_at, lease_us)
 SELECT :name, :owner, :node, :label, :actor, 1, t.now, t.now + :lease, :lease
-  FROM (SELECT strftime('%s', 'now') * 1000000 + substr(strftime('%f', 'now'), 4) * 1000 AS now) AS t WHERE true
+  FROM (SELECT CAST((julianday('now') - 2440587.5) * 86400000.0 + 0.5 AS INTEGER) * 1000 AS now) AS t WHERE true
 ON CONFLICT (name) DO UPDATE SET
        token = l.token + 1, owner = excluded.owner, node = excluded.node, label = excluded.label, actor = excluded.actor,
        acquired_at = excluded.acquired_at, expires_at = excluded.expires_at, lease_us = excluded.lease_us

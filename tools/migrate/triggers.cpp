@@ -1,11 +1,11 @@
-// Prints the guard of a user's table, makes it, and takes it away.
+// Prints the guard of a user's table, or the history of the locks; makes it, and takes it away.
 #include "tools/migrate/commands.hpp"
 #include "tools/migrate/report.hpp"
 #include "tools/migrate/signals.hpp"
-#include "tools/shared/json.hpp"
 #include "tools/shared/usage.hpp"
 
 #include <dlock/guard.hpp>
+#include <dlock/history.hpp>
 
 #include <fmt/core.h>
 
@@ -77,24 +77,57 @@ void Commands::add_guard(Command& tool) {
       example);
 }
 
-int Commands::guard(Console& console) {
-  auto options = line_.options(console);
-  const auto column = column_of(line_.guarded, line_.column, options.schema);
+void Commands::add_history(Command& tool) {
+  const auto known = schema::dialects();
+  const auto example = known.empty() ? std::string("D") : known.front();
+  history_ = &tool.add_command("history", "have each grant that ends leave a row in a table");
+  history_->add_flag("--apply", line_.apply, "do it; else the statements are printed");
+  history_->add_flag("--remove", line_.remove, "take the history away, with all its rows");
+  history_->add_option("--dialect", joined(known, "|"), line_.dialect, "whose SQL, without a connection");
+  history_->set_footer(
+      "Triggers write it, in the commit that ends the grant; dlock history NAME reads\n"
+      "it, and a reaper that is told how much to keep cuts it: see docs/operations.md.\n"
+      "Examples:\n"
+      "  dlock-migrate history --apply\n"
+      "  dlock-migrate history --remove --apply\n"
+      "  dlock-migrate history --schema app --dialect " +
+      example);
+}
+
+// `sql` prints it for a dialect; `act` does it, or tells what it would do.
+template <class Sql, class Act>
+int Commands::change_triggers(Console& console, schema::Options options, Sql sql, Act act) {
   if (line_.dialect && line_.apply)
     throw UsageError("--apply needs a database, and --dialect is for printing without one: leave one of them out");
-  const auto act = line_.remove ? schema::drop_guard : schema::make_guard;
   schema::GuardReport report;
   const Signals signals(Signals::Meaning::finish_the_step);
   if (line_.dialect) {
     report.changed = true;
-    report.sql =
-        line_.remove ? schema::drop_guard_sql(*line_.dialect, column) : schema::make_guard_sql(*line_.dialect, column);
+    report.sql = sql(*line_.dialect);
   } else {
     options.stop = signals.stop();
     options.dry_run = options.dry_run || !line_.apply;
-    report = act(line_.url(), column, options);
+    report = act(line_.url(), options);
   }
   return print(console, report, line_.apply);
+}
+
+int Commands::guard(Console& console) {
+  const auto options = line_.options(console);
+  const auto column = column_of(line_.guarded, line_.column, options.schema);
+  const auto sql = line_.remove ? schema::drop_guard_sql : schema::make_guard_sql;
+  const auto act = line_.remove ? schema::drop_guard : schema::make_guard;
+  return change_triggers(
+      console, options, [&](const auto& dialect) { return sql(dialect, column); },
+      [&](const auto& url, const auto& with) { return act(url, column, with); });
+}
+
+int Commands::history(Console& console) {
+  const auto options = line_.options(console);
+  const auto sql = line_.remove ? schema::drop_history_sql : schema::make_history_sql;
+  const auto act = line_.remove ? schema::drop_history : schema::make_history;
+  return change_triggers(
+      console, options, [&](const auto& dialect) { return sql(dialect, options); }, act);
 }
 
 }  // namespace dlock::tools::migrate

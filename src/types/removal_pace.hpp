@@ -1,0 +1,19 @@
+// How rows are removed so that others at the database hardly feel it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+namespace dlock {
+
+struct RemovalPace {
+  std::size_t rows;       // at most so many in one transaction
+  double rest = 0.5;      // and then none, for so many times as long as those took
+  std::size_t least = 0;  // to begin with, and where they take long; 0: always `rows`
+
+  RemovalPace at_most(std::size_t limit) const noexcept {
+    return {std::min(rows, limit), rest, std::min(least, limit)};
+  }
+};
+
+}  // namespace dlock
