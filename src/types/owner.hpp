@@ -27,6 +27,10 @@ class Identity {
 // has no use for it. Threads: one at a time.
 class LazyIdentity {
  public:
+  LazyIdentity() = default;
+  LazyIdentity(const LazyIdentity&) = delete;  // a copy would be another one
+  LazyIdentity& operator=(LazyIdentity&&) = default;
+
   operator std::string_view() const { return made(); }
   friend bool operator==(const LazyIdentity& identity, std::string_view text) { return identity.made() == text; }
   std::string text() const { return made().text(); }

@@ -8,7 +8,7 @@ namespace dlock {
 
 struct RemovalPace {
   std::size_t rows;       // at most so many in one transaction
-  double rest = 0.5;      // and then none, for so many times as long as those took
+  double rest = 0.5;      // then none, for so many times as long as those took, and 100 ms at most
   std::size_t least = 0;  // to begin with, and where they take long; 0: always `rows`
 
   RemovalPace at_most(std::size_t limit) const noexcept {

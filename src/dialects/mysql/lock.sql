@@ -282,8 +282,10 @@ UPDATE {{lock}} SET token = :token WHERE name = '' AND token < :token;
 -- One packet, with the rows as a list of tuples at /*rows*/: exactly what was seen idle, or nothing, and nothing while
 -- somebody waits for it. The inner SELECT locks what is to go, in key order, and leaves what is locked elsewhere for
 -- another time; with the LIMIT it stays a table of its own, as MySQL demands of what a DELETE reads of its own table. The
--- order of the join is given: the other way round it would begin by locking every row, and wait for each. The floor is
--- what it is now: a restore may have taken it back since it was raised.
+-- order of the join is given: the other way round it would begin by locking every row, and wait for each. MariaDB makes
+-- a table of a long list, and joins that: in another order, or by reading all there is. The floor is what it is now: a
+-- restore may have taken it back since it was raised.
+/*M! SET STATEMENT in_predicate_conversion_threshold = 0 FOR */
 DELETE l
   FROM (SELECT c.name FROM {{lock}} c FORCE INDEX (PRIMARY)
          WHERE (c.name, c.token, c.expires_at) IN (/*rows*/) AND c.name <> ''

@@ -233,10 +233,10 @@ void FileConnection::script(std::string_view sql, Deadline deadline) {
   begin(deadline);
   while (!sql.empty()) {
     std::string_view rest;
+    WriteQueue::Turn turn;
     const auto statement = prepare(sql, 0, &rest);
     sql = rest;
     if (!statement) continue;  // blanks or a comment
-    WriteQueue::Turn turn;
     if (sqlite3_stmt_readonly(statement.get()) == 0) turn = turn_to_write();
     int code = SQLITE_OK;
     while ((code = sqlite3_step(statement.get())) == SQLITE_ROW) {}
@@ -248,8 +248,10 @@ std::string FileConnection::default_schema(Deadline) { return "main"; }
 
 std::vector<std::string> FileConnection::weaknesses(Deadline deadline) {
   begin(deadline);
+  const auto mode = [&] { return look_up(db_.get(), "PRAGMA journal_mode", file_.path); };
   try {
-    if (!file_.read_only) static_cast<void>(turn_to_write());
+    wal_made_ = wal_made_ || mode() == "wal";  // who only looks waits for no writer
+    if (!file_.read_only && !wal_made_) static_cast<void>(turn_to_write());
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::locked) throw;
   }
@@ -259,11 +261,11 @@ std::vector<std::string> FileConnection::weaknesses(Deadline deadline) {
         fmt::format("synchronous={}: grants of the last moments before a power failure can be forgotten and "
                     "granted a second time, under the same token; the default, full, prevents that",
                     file_.synchronous));
-  if (const auto mode = look_up(db_.get(), "PRAGMA journal_mode", file_.path); mode != "wal")
+  if (const auto now = mode(); now != "wal")
     found.push_back(
         fmt::format("journal_mode={}, and WAL could not be set: readers and the writer stop each other, so that "
                     "renewals can come too late",
-                    mode));
+                    now));
   if (const auto kind = network_file_system(file_.path); !kind.empty())
     found.push_back(
         fmt::format("{} is on a {} file system: where other hosts use the file too, its locks cannot be "

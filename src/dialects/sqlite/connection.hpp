@@ -53,7 +53,8 @@ class FileConnection final : public Connection {
   // Steps to the end: a statement whose rows are not all read is not committed.
   void step_through(sqlite3_stmt* statement);
   void read_row(sqlite3_stmt* statement);
-  // Before every write: in a transaction it has been this connection's turn since that began.
+  // Before every write, until it is committed. In a transaction that others began there is none: who has the turn waits
+  // for it as for that of another process.
   WriteQueue::Turn turn_to_write();
   bool in_transaction() const noexcept;
   void control(Prepared& statement, const char* sql);

@@ -12,7 +12,7 @@
 namespace dlock::dialects::DLOCK_DIALECT {
 namespace {
 
-constexpr int shortest_us = 200, longest_us = 5000;
+constexpr int shortest_us = 200, longest_us = 2500;  // one of each process looks (write_queue.hpp)
 constexpr std::chrono::microseconds close_look{200};
 constexpr int steps_between_looks = 200'000;  // of SQLite's machine: some milliseconds
 

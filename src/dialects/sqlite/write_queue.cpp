@@ -21,20 +21,32 @@ constexpr std::chrono::milliseconds between_checks{5};
 // Which file it is, and in which process.
 using Key = std::tuple<unsigned, dev_t, ino_t>;
 
+struct Queues {
+  std::array<AnnotatedMutex, 1> mutex;
+  std::map<Key, std::weak_ptr<WriteQueue>> known;  // guarded by it
+};
+
+// Never destroyed, since a program may end while engines are open; and made when the program is loaded, so that no fork()
+// comes in between.
+Queues& queues() {
+  static Queues& all = []() -> Queues& {
+    auto& made = *new Queues;
+    keep_free_at_fork(made.mutex);
+    return made;
+  }();
+  return all;
+}
+[[maybe_unused]] const Queues& made_when_loaded = queues();
+
 }  // namespace
 
 std::shared_ptr<WriteQueue> WriteQueue::of(const std::string& path) {
-  struct All {
-    std::array<AnnotatedMutex, 1> mutex;
-    std::map<Key, std::weak_ptr<WriteQueue>> queues;  // guarded by it
-    All() { keep_free_at_fork(mutex); }
-  };
-  static All& all = *new All;  // never destroyed: a program may end while engines are open
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0) return std::make_shared<WriteQueue>();
+  auto& all = queues();
   const MutexLock guard(all.mutex[0]);
-  std::erase_if(all.queues, [](const auto& each) { return each.second.expired(); });
-  auto& known = all.queues[{fork_generation(), found.st_dev, found.st_ino}];
+  std::erase_if(all.known, [](const auto& each) { return each.second.expired(); });
+  auto& known = all.known[{fork_generation(), found.st_dev, found.st_ino}];
   auto queue = known.lock();
   if (!queue) known = queue = std::make_shared<WriteQueue>();
   return queue;

@@ -11,8 +11,8 @@ namespace dlock::engine {
 // Threads: one at a time.
 struct ReleaseRequest {
   std::shared_ptr<Lease> held;
-  bool was_valid = false, was_lost = false;  // before it was let go of
-  Doubt unanswered{};                        // an attempt to free it may have done so, or may do it yet
+  bool was_lost = false;  // before it was let go of
+  Doubt unanswered{};     // an attempt to free it may have done so, or may do it yet
   Instant deadline{};
   bool yields = false;  // it has gone round in this process for long enough: others are to have their turn
   std::shared_ptr<Lease> unclaimed{};  // the next grant, where who waited for it has given up: it is to be released

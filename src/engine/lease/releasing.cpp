@@ -47,10 +47,10 @@ Released Releaser::release(const std::shared_ptr<Lease>& held, Duration timeout)
 // What has been entered is left. Empty: its row is to be freed.
 std::optional<Released> Releaser::leave(ReleaseRequest& request) {
   const auto& held = request.held;
-  request.was_valid = held->valid(BootClock::now());
+  const bool was_valid = held->valid(BootClock::now());
   switch (context_.entries.leave(held)) {
     case ReentranceTable::Rest::nothing: break;
-    case ReentranceTable::Rest::others: return request.was_valid ? Released::still_held : Released::was_lost;
+    case ReentranceTable::Rest::others: return was_valid ? Released::still_held : Released::was_lost;
     case ReentranceTable::Rest::detached: return Released::unconfirmed;
     case ReentranceTable::Rest::released: return context_.entries.what_became(held);
   }
@@ -86,8 +86,7 @@ Released Releaser::after_release(const ReleaseRequest& request, const store::Lef
     context_.renewer.free_later({held->name(), held->owner(), {}, true, held->longest(), held->mode()});
   if (request.was_lost) return Released::was_lost;
   // Where there was nothing to free although it was ours when asked first, an attempt without an answer has freed it.
-  const bool may_have_been_freed = request.unanswered && request.was_valid;
-  if (!left.was_there && !may_have_been_freed) {
+  if (!left.was_there && !request.unanswered) {
     context_.events->counters().lost.of(Loss::refused).add();
     context_.events->emit(Event::Kind::lost, *held, {}, "it was no longer ours when it was released");
     return Released::was_lost;

@@ -34,9 +34,8 @@ void ReleaseOfAll::take() {
   alone_.reserve(all.size());
   for (auto& held : all) {
     if (!context_.entries.take(held)) continue;
-    const bool was_valid = held->valid(BootClock::now());
-    const bool was_lost = !held->let_go();
-    taken_.push_back({held, was_valid, was_lost});  // there is room reserved
+    const bool was_lost = !held->let_go();  // by what has been seen: whether its trust is over is not asked
+    taken_.push_back({held, was_lost});     // there is room reserved
     context_.tell_if_lost(held);
     context_.forget(held);
     try {
