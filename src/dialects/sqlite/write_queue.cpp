@@ -26,8 +26,8 @@ struct Queues {
   std::map<Key, std::weak_ptr<WriteQueue>> known;  // guarded by it
 };
 
-// Never destroyed, since a program may end while engines are open; and made when the program is loaded, so that no fork()
-// comes in between.
+// Never destroyed, since a program may end while engines are open; and made when the program is loaded, so that no
+// fork() comes in between.
 Queues& queues() {
   static Queues& all = []() -> Queues& {
     auto& made = *new Queues;

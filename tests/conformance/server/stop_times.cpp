@@ -39,11 +39,12 @@ struct Rig {
                    .listen = false});
   }
 
-  // A connection that is idle.
+  // A connection that is idle: it has answered, and nothing is tried on over another one.
   void warm() {
     REQUIRE(eventually([&] {
       try {
-        return engine.try_lock("warm").has_value();
+        auto lock = engine.try_lock("warm");
+        return lock && lock->release() == Released::freed;
       } catch (const Error&) { return false; }
     }));
   }
