@@ -184,6 +184,24 @@ TEST_CASE("errors have the promised codes and one line") {
   CHECK(dlock_tool("", {"list"}).code == 2);
 }
 
+TEST_CASE("inspect says of a lock that its process grants again in memory that it is passed on there") {
+  Database database;
+  const auto tool = [&](const std::vector<std::string>& arguments) { return dlock_tool(database.url(), arguments); };
+  auto engine = database.engine({.linger = 15min});
+  const auto lock = engine.lock("job");
+  CHECK_FALSE(tool({"inspect", "job"}).says("passed on"));
+  CHECK(Json::parse(tool({"inspect", "job", "--format", "json"}).out)["passed_on"] == false);
+  // Where nothing could be looked at for a while, as in a crowd, it does not linger: then once more.
+  REQUIRE(eventually([&] {
+    engine.lock("other", {.lease = 1h}).release();
+    return engine.inspect("other")->state == State::held;
+  }));
+  const auto row = tool({"inspect", "other"});
+  CHECK(row.code == 0);
+  CHECK_MESSAGE(row.out.find("\npassed on: in its process, under tokens up to this one\n") != std::string::npos, row.out);
+  CHECK(Json::parse(tool({"inspect", "other", "--format", "json"}).out)["passed_on"] == true);
+}
+
 TEST_CASE("of a lock that nobody holds, list and inspect tell the last run: who, when, and how it ended") {
   Database database;
   auto engine = database.engine({.node = "web3"});
