@@ -89,10 +89,12 @@ struct Combining::Acquires {
         return answer.rows() == 0 ? Granted{} : Granted{Token{answer.integer(0, 0)}, false};
       });
     } catch (const Failure& failure) {
-      if (failure.cause() != Cause::locked) throw;
+      if (failure.cause() != Cause::locked || failure.may_have_run()) throw;
       return {std::nullopt, true};
     }
   }
+  // Who has been granted the name before may hold it.
+  static bool leaves_open(const Granted& granted) noexcept { return !granted.token && granted.row_locked; }
 
   // First what is likely to be free, at less cost, and then the rest: which is sent alone where that fails, so that
   // nobody is told that nothing was done who has been granted something. A failure in doubt is that of all, also where it
@@ -123,7 +125,9 @@ struct Combining::Acquires {
     }
     return granted;
   }
-  static bool may_be_of_one(const Failure& failure) noexcept { return is_of_one(failure); }
+  static bool may_be_of_one(const Failure& failure) noexcept {
+    return is_of_one(failure) && !(failure.cause() == Cause::locked && failure.may_have_run());
+  }
 
  private:
   static constexpr std::size_t columns = 8;  // of the statements for many
@@ -227,15 +231,16 @@ struct Combining::Releases {
   std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Turn turn, Deadline deadline) const {
     const auto rows = rows_of(keys);
     bool wrote = false;
-    const auto freed = turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
-      if (auto all = free_at_once(connection, keys, rows, until, wrote)) return std::move(*all);
-      try {
+    std::vector<std::optional<std::int64_t>> freed;
+    try {
+      freed = turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
+        if (auto all = free_at_once(connection, keys, rows, until, wrote)) return std::move(*all);
         return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
-      } catch (const Failure& failure) {
-        if (!wrote) throw;
-        throw in_doubt(failure);
-      }
-    });
+      });
+    } catch (const Failure& failure) {
+      if (!wrote) throw;
+      throw in_doubt(failure);
+    }
     std::vector<std::optional<bool>> all(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (freed[i] != 0) all[i] = freed[i].has_value();
@@ -246,6 +251,7 @@ struct Combining::Releases {
   }
   // Sent alone, what was freed already would look like somebody else's.
   static bool may_be_of_one(const Failure& failure) noexcept { return is_of_one(failure) && !failure.may_have_run(); }
+  static bool leaves_open(bool) noexcept { return false; }
 
  private:
   // Empty: nothing is known of any.

@@ -74,7 +74,7 @@ Granted Holders::add(const AcquireRequest& ask, Deadline deadline) const {
       if (answer.integer(0, 1) != 0) notify_();
     });
   } catch (const Failure& failure) {
-    if (failure.cause() != Cause::locked) throw;
+    if (failure.cause() != Cause::locked || failure.may_have_run()) throw;
     return {std::nullopt, true};
   }
   return granted;

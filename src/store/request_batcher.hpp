@@ -39,6 +39,7 @@ namespace dlock::store {
 //   std::vector<std::optional<Result>> together(std::span<const View>, Turn, Deadline)
 //                                                               in the order of names; an empty one has to be sent alone
 //   bool may_be_of_one(const Failure&)                          of such a batch: each of them is sent alone then
+//   bool leaves_open(const Result&)                             whether what has been asked for before is done
 //
 // Threads: any. Fails: as the trip does; a failure that is about one of many alone makes each of them be sent alone.
 template <class Trip>
@@ -184,10 +185,13 @@ class RequestBatcher {
 
   // Who may have got by its batch what it asks for is not told that nothing was done.
   Result alone_after(const Request& request, const View& view, Deadline deadline) {
+    const bool in_doubt = request.in_doubt && !planted("failed_batch_forgotten");
     try {
-      return trip_.alone(view, trip_.turn(deadline), deadline);
+      auto result = trip_.alone(view, trip_.turn(deadline), deadline);
+      if (!in_doubt || !Trip::leaves_open(result)) return result;
+      throw Failure(Cause::locked, "the row that was asked for in a batch that failed is locked");
     } catch (const Failure& failure) {
-      if (!request.in_doubt || planted("failed_batch_forgotten")) throw;
+      if (!in_doubt) throw;
       throw Failure(failure.cause(), failure.what(), failure.code(), true);
     }
   }

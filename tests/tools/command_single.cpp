@@ -198,7 +198,8 @@ TEST_CASE("inspect says of a lock that its process grants again in memory that i
   }));
   const auto row = tool({"inspect", "other"});
   CHECK(row.code == 0);
-  CHECK_MESSAGE(row.out.find("\npassed on: in its process, under tokens up to this one\n") != std::string::npos, row.out);
+  CHECK_MESSAGE(row.out.find("\npassed on: in its process, under tokens up to this one\n") != std::string::npos,
+                row.out);
   CHECK(Json::parse(tool({"inspect", "other", "--format", "json"}).out)["passed_on"] == true);
 }
 

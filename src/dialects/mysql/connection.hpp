@@ -108,8 +108,8 @@ class ServerConnection final : public Connection {
   std::string with_settings(const Statement& statement, std::string sql) const;
   // The same. `skips`: with SKIP LOCKED in it, which MariaDB cannot do in a session that never waits for a lock: it gives
   // error 1180 and undoes the transaction. Else it fails at once where something is locked, and has done nothing.
-  // `later`: behind a packet of the same request that is committed, so that a failure leaves something done.
-  void query_locking(std::string sql, bool skips, bool later, Deadline deadline);
+  // `before`: something of the same request has been committed, so that a failure leaves that done.
+  void query_locking(std::string sql, bool skips, bool before, Deadline deadline);
 
   static constexpr std::string_view sql_mode = "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO";
 
@@ -121,6 +121,7 @@ class ServerConnection final : public Connection {
   PreparedTexts<Prepared> prepared_;
   Answer answer_;
   std::uint64_t insert_id_ = 0;  // of the last statement that answered without rows
+  bool committed_ = false;       // something that the last text has written, also where it failed after that
   Cluster cluster_ = Cluster::none;
   std::string_view first_{};  // what the text of a statement that is not prepared begins with, and a semicolon
   // The statement of a post() whose answer is awaited.

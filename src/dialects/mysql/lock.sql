@@ -25,8 +25,8 @@
 -- row only if no ticket was drawn since (next_ticket is what was read). The grant ends its ticket, or all that were
 -- passed over; once more by the same owner, it ends nothing. Who reads that the row is its own does not look for tickets;
 -- should it be nobody's by the time it is locked, what is said to be read then (a smaller next_ticket, and a served_ticket
--- below its own) passes nobody. A takeover leaves served_ticket above 0, which says that the
--- row's token is above the floor that was there when it was made.
+-- of 0) passes nobody. A takeover of a row that was another's leaves served_ticket above 0, which says that the row's token is
+-- above the floor that was there when it was made.
 INSERT INTO {{lock}}
        (name, owner, node, label, actor, token, acquired_at, expires_at, reopens_at, lease_us, meta,
         next_ticket, served_ticket)
@@ -37,7 +37,7 @@ SELECT :name, :owner, :node, :label, :actor,
        {{now}} + :lease,
        IF(:at_least = 0, 0, {{now}} + :at_least), :lease, :meta,
        GREATEST(COALESCE(b.next_ticket, 0) - IF(b.owner <=> :owner AND b.next_ticket > b.served_ticket, 1, 0), :ticket),
-       CASE WHEN b.name IS NULL THEN 0 WHEN b.owner <=> :owner THEN b.served_ticket WHEN :ticket > b.served_ticket THEN :ticket
+       CASE WHEN b.name IS NULL OR b.owner <=> :owner THEN 0 WHEN :ticket > b.served_ticket THEN :ticket
             ELSE GREATEST(b.next_ticket, 1) END
   FROM (SELECT 1 AS one) o LEFT JOIN {{lock}} b ON b.name = :name
  WHERE b.name IS NULL OR b.owner <=> :owner
@@ -54,21 +54,21 @@ ON DUPLICATE KEY UPDATE
           IF({{lock}}.reopens_at <= VALUES(acquired_at)
              AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
              AND {{lock}}.actor <> VALUES(owner)
-             AND ((:ticket > {{lock}}.served_ticket AND VALUES(served_ticket) >= :ticket)
+             AND ((:ticket > {{lock}}.served_ticket AND VALUES(served_ticket) = :ticket)
                   OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
              LAST_INSERT_ID(GREATEST({{lock}}.token + 1, VALUES(token))), {{lock}}.token + LAST_INSERT_ID(0))),
   acquired_at = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.acquired_at,
                 IF({{lock}}.reopens_at <= VALUES(acquired_at)
                    AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
                    AND {{lock}}.actor <> VALUES(owner)
-                   AND ((:ticket > {{lock}}.served_ticket AND VALUES(served_ticket) >= :ticket)
+                   AND ((:ticket > {{lock}}.served_ticket AND VALUES(served_ticket) = :ticket)
                         OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
                    VALUES(acquired_at), {{lock}}.acquired_at)),
   owner = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.owner,
           IF({{lock}}.reopens_at <= VALUES(acquired_at)
              AND ({{lock}}.owner IS NULL OR {{lock}}.expires_at <= VALUES(acquired_at))
              AND {{lock}}.actor <> VALUES(owner)
-             AND ((:ticket > {{lock}}.served_ticket AND VALUES(served_ticket) >= :ticket)
+             AND ((:ticket > {{lock}}.served_ticket AND VALUES(served_ticket) = :ticket)
                   OR ({{lock}}.next_ticket = VALUES(next_ticket) AND (:ticket = 0 OR VALUES(served_ticket) > :ticket))),
              VALUES(owner), {{lock}}.owner)),
   expires_at = IF({{lock}}.owner <=> VALUES(owner) AND {{lock}}.acquired_at = VALUES(acquired_at), VALUES(expires_at),

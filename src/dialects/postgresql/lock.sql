@@ -59,7 +59,7 @@ ON CONFLICT (name) DO UPDATE SET
     OR (l.reopens_at <= {{now}}
         AND (l.owner IS NULL OR l.expires_at <= {{now}})
         AND l.actor <> excluded.owner
-        AND ((:ticket::bigint > l.served_ticket AND excluded.served_ticket >= :ticket::bigint)
+        AND ((:ticket::bigint > l.served_ticket AND excluded.served_ticket = :ticket::bigint)
              OR (l.next_ticket = excluded.next_ticket
                  AND (:ticket::bigint = 0 OR excluded.served_ticket > :ticket::bigint))))
 RETURNING l.token;

@@ -164,7 +164,7 @@ SELECT 1::bigint FROM {{lock}} AS l WHERE l.name = :name::text AND NOT EXISTS (S
 
 -- name: in_the_way(schema, lock, holder, waiter, shares)
 -- What has the tables locked that an acquire writes or reads, in words, without waiting for it; NULL where nothing is seen.
--- Who would share a name (:shares) writes the holders' table, too; whoever else asks only reads it.
+-- Who would share a name (:shares) writes the holders' table, too; nobody else needs it. The waiters' is only read.
 SELECT string_agg(format('process %s %s %s on %I.%I', k.pid, CASE WHEN k.granted THEN 'holds' ELSE 'waits for' END, k.mode,
                          s.nspname, c.relname), ', ' ORDER BY k.granted DESC, c.relname, k.pid)
   FROM pg_catalog.pg_locks AS k JOIN pg_catalog.pg_database AS d ON d.oid = k.database
@@ -172,5 +172,5 @@ SELECT string_agg(format('process %s %s %s on %I.%I', k.pid, CASE WHEN k.granted
  WHERE k.locktype = 'relation' AND d.datname = current_database() AND s.nspname = :schema::text
    AND CASE WHEN c.relname = :lock::text OR (c.relname = :holder::text AND :shares::bigint <> 0)
               THEN k.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
-            ELSE c.relname IN (:holder::text, :waiter::text) AND k.mode = 'AccessExclusiveLock' END
+            ELSE c.relname = :waiter::text AND k.mode = 'AccessExclusiveLock' END
    AND k.pid <> pg_backend_pid();

@@ -107,27 +107,27 @@ TEST_CASE("a barger that was overtaken by a ticket between its read and its writ
 
 TEST_CASE(
     "who asks once more for what was its own, and is freed between its read and its write, passes nobody in line") {
+  // It has no ticket, or that under which it was granted the name, or has drawn one since, behind others.
+  enum class Ticket { none, its_own, later };
   const Name name("job");
-  const auto owner = identity(10);
-  for (const bool in_line : {false, true}) {
-    CAPTURE(in_line);
+  for (const auto which : {Ticket::none, Ticket::its_own, Ticket::later}) {
+    CAPTURE(static_cast<int>(which));
     ServerDatabase database;
     const auto table = database->table();
     const auto slow = open_table(database.server().url_to_hold_back());
-    Hand first(*table, 1), second(*table, 2);
-    store::AcquireRequest ask{name, owner, "node", "label", owner, 1h, {}, "meta"};
+    Hand first(*table, 1), second(*table, 2), asker(*slow, 10);
+    store::AcquireRequest ask{name, asker.owner(), "node", "label", asker.actor(), 1h, {}, "meta"};
+    if (which == Ticket::its_own) ask.ticket = asker.draw();
     const auto before = slow->acquire(ask, soon()).token;
     REQUIRE(before);
     first.draw();
-    second.draw();
-    // As if it had drawn a ticket since, in front of which others are.
-    if (in_line) ask.ticket = database->admin().number("SELECT max(ticket) FROM resource_lock_waiter");
+    const auto last = second.draw();
+    if (which == Ticket::later) ask.ticket = last;
     database->admin().expire("job");
     database.server().hold_back();
     auto paused = std::async(std::launch::async, [&] { return slow->acquire(ask, soon()).token; });
     REQUIRE(eventually([&] { return database.server().holding_back(); }));
-    database->admin().run(
-        "UPDATE resource_lock SET owner = NULL, token = token + 1, actor = 'reaper' WHERE name = 'job'");
+    CHECK(table->reaping().settle("job", *before, identity(99), soon()));
     REQUIRE(eventually([&] { return database.server().holding_back(); }));
     database.server().let_go();
     CHECK_FALSE(paused.get());

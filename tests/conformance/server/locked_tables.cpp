@@ -234,6 +234,7 @@ TEST_CASE("who would share a name with others is told that its table is locked, 
   CHECK(engine.try_lock("slots", slot));
 }
 
+// On MySQL and MariaDB nobody has both: who would lock the table waits for the transaction that has a row of it.
 TEST_CASE("whoever has locked the table is named, also where a row of it is locked as well") {
   ServerDatabase database;
   auto holder = database->engine();

@@ -1,0 +1,111 @@
+// Requests that are several statements, or several packets: what of them is committed when one fails.
+#include "connection.hpp"
+#include "literals.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace dlock::dialects::DLOCK_DIALECT {
+namespace {
+
+constexpr std::size_t longest_list = 2'000'000;  // in bytes
+// What follows it is for rows of which nothing was said before it.
+constexpr std::string_view second_mark = "/*absent*/";
+// The rows in the order of their last argument, a number; they are copied only where that changes something.
+std::span<const Argument> by_last(std::span<const Argument> rows, std::size_t columns, std::vector<Argument>& copy) {
+  const auto last = [&](std::size_t row) { return std::get<std::int64_t>(rows[row * columns + columns - 1]); };
+  std::vector<std::size_t> order(rows.size() / columns);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto earlier = [&](std::size_t one, std::size_t other) { return last(one) < last(other); };
+  if (std::is_sorted(order.begin(), order.end(), earlier)) return rows;
+  std::stable_sort(order.begin(), order.end(), earlier);
+  copy.reserve(rows.size());
+  for (const auto row : order) {
+    const auto arguments = rows.subspan(row * columns, columns);
+    copy.insert(copy.end(), arguments.begin(), arguments.end());
+  }
+  return copy;
+}
+
+// The statement for rows in that order, once for each value of that argument.
+std::string with_lists(const Statement& statement, std::span<const Argument> rows, std::size_t columns) {
+  std::string sql;
+  for (std::size_t at = 0, end = 0; at < rows.size(); at = end) {
+    for (end = at; end < rows.size() && rows[end + columns - 1] == rows[at + columns - 1];) end += columns;
+    if (at > 0) sql += ';';
+    const auto text = with_literals(statement, rows.subspan(at, columns), append_literal);
+    sql += with_rows(text, rows.subspan(at, end - at), columns, columns - 1);
+  }
+  return sql;
+}
+
+// Who is killed, or out of time, behind the packet's commit is told only that; nor does what has `answered` before tell.
+[[noreturn]] void throw_from_packet(const Failure& failure, bool answered) {
+  if (failure.cause() != Cause::timed_out && !answered) throw Failure(failure);
+  throw Failure(failure.cause(), failure.what(), failure.code(), true);
+}
+
+}  // namespace
+
+Answer ServerConnection::run_rows_once(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
+                                       Deadline deadline) {
+  // The text has the list a few times. Each piece of it is a packet of its own, well below the limit.
+  const auto piece = std::min(longest_list, largest_packet_ / 4);
+  Answer whole;
+  whole.reset(2);
+  // An argument that stands outside of the list is the last of each row.
+  const bool apart = !statement.markers.empty();
+  std::vector<Argument> sorted;
+  if (apart) rows = by_last(rows, columns, sorted);
+  const std::string_view text = statement.sql;
+  const auto second = std::min(text.find(second_mark), text.size());
+  const std::string_view parts[] = {text.substr(0, second), text.substr(second)};
+  bool done = false;
+  for (std::size_t at = 0, end = 0; at < rows.size(); at = end) {
+    end = end_of_piece(rows, columns, at, piece);
+    const auto some = rows.subspan(at, end - at);
+    for (const auto part : parts) {
+      if (part.empty() || (part.data() != text.data() && answer_.rows() == (end - at) / columns)) continue;
+      const auto sql = apart ? with_lists(statement, some, columns) : with_rows(part, some, columns, columns);
+      query_locking(with_settings(statement, sql), !statement.hinted("at_once"), done, deadline);
+      done = done || committed_;
+    }
+    for (std::size_t row = 0; row < answer_.rows(); ++row) {
+      whole.next() = answer_.text(row, 0);
+      whole.next() = answer_.integer(row, 1);
+    }
+    whole.affected += answer_.affected;
+  }
+  return whole;
+}
+
+void ServerConnection::query_locking(std::string sql, bool skips, bool before, Deadline deadline) {
+  if (skips && prepare_ && mariadb_)
+    sql = "SET SESSION innodb_lock_wait_timeout = 1;" + sql + ";SET SESSION innodb_lock_wait_timeout = 0";
+  try {
+    query(sql, deadline);
+  } catch (const Failure& failure) {
+    const bool done = answer_.columns() > 0 || committed_;
+    usable_ &= !skips && !done && failure.cause() == Cause::locked;  // else something may be left open in the session
+    throw_from_packet(failure, done || before);
+  }
+}
+
+// Several statements that begin and end a transaction. Where one fails, what came before it must not stay open.
+void ServerConnection::run_packet(const std::string& sql, Deadline deadline) {
+  const std::string impatient = prepare_ && mariadb_ ? ";SET SESSION innodb_lock_wait_timeout = 0" : "";
+  try {
+    query((impatient.empty() ? "" : "SET SESSION innodb_lock_wait_timeout = 1;") + sql + impatient, deadline);
+  } catch (const Failure& failure) {
+    const bool done = committed_;
+    try {
+      if (usable_) query("ROLLBACK" + impatient, deadline);
+    } catch (const Failure&) { usable_ = false; }
+    if (failure.code() == "1969") throw Failure(Cause::locked, failure.what(), "1969");  // its wait for a row is over
+    throw_from_packet(failure, done);
+  }
+}
+
+}  // namespace dlock::dialects::DLOCK_DIALECT
