@@ -113,6 +113,13 @@ IF(b.owner <=> :owner AND b.next_ticket > b.served_ticket, 1, 0)
 -- to:
 0
 
+-- mutant: old_ticket_passes_queue
+-- statement: acquire
+-- from:
+AND VALUES(served_ticket) = :ticket)
+-- to:
+)
+
 -- mutant: barger_no_second_look
 -- statement: acquire
 -- from:

@@ -108,6 +108,13 @@ b.owner = :owner::text AND b.next_ticket > b.served_ticket
 -- to:
 false AND b.next_ticket > b.served_ticket
 
+-- mutant: old_ticket_passes_queue
+-- statement: acquire
+-- from:
+AND excluded.served_ticket = :ticket::bigint)
+-- to:
+)
+
 -- mutant: barger_no_second_look
 -- statement: acquire
 -- from:
