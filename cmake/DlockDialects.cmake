@@ -2,20 +2,19 @@
 #
 # A folder's dialect.cmake calls
 #   dlock_dialect(FOUND <bool> LIBRARIES <targets…> MISSING <what to install>
-#                 [SCHEMES <further URL schemes…>] [PACKAGE <lines for the installed CMake package…>]
+#                 [PACKAGE <lines for the installed CMake package…>]
 #                 [PKG_CONFIG <modules…>] [ALONE <sources that dlock_unite has to leave as they are…>])
-# Its code lives in namespace dlock::dialects::<folder>, which it writes as DLOCK_DIALECT; its name is DLOCK_DIALECT_NAME.
+# Its code lives in namespace dlock::dialects::<folder>, and its name is the folder's.
 
 set(DLOCK_DIALECTS "")  # the folders that are built
 set(DLOCK_PACKAGE_LINES "")
 set(DLOCK_PKG_CONFIG_MODULES "")
 
 function(dlock_dialect)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "FOUND;MISSING" "LIBRARIES;SCHEMES;PACKAGE;PKG_CONFIG;ALONE")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "FOUND;MISSING" "LIBRARIES;PACKAGE;PKG_CONFIG;ALONE")
   set(dlock_dialect_found ${arg_FOUND} PARENT_SCOPE)
   set(dlock_dialect_missing "${arg_MISSING}" PARENT_SCOPE)
   set(dlock_dialect_libraries ${arg_LIBRARIES} PARENT_SCOPE)
-  set(dlock_dialect_schemes ${arg_SCHEMES} PARENT_SCOPE)
   set(dlock_dialect_package ${arg_PACKAGE} PARENT_SCOPE)
   set(dlock_dialect_pkg_config ${arg_PKG_CONFIG} PARENT_SCOPE)
   list(TRANSFORM arg_ALONE PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
@@ -71,12 +70,6 @@ function(dlock_add_dialect name)
   target_link_libraries(dlock_dialect_${name} PUBLIC dlock_headers ${dlock_dialect_libraries} PRIVATE dlock_flags fmt::fmt)
   dlock_precompile(dlock_dialect_${name} <fmt/format.h>)
   dlock_unite(dlock_dialect_${name} ALONE ${dlock_dialect_alone})
-  list(JOIN dlock_dialect_schemes "\", \"" schemes)
-  if(schemes)
-    set(schemes ", \"${schemes}\"")
-  endif()
-  target_compile_definitions(dlock_dialect_${name} PRIVATE DLOCK_DIALECT=${name} DLOCK_DIALECT_NAME="${name}"
-    "DLOCK_DIALECT_SCHEMES=\"${name}\"${schemes}")
 endfunction()
 
 function(dlock_write_registry)

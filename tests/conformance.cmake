@@ -2,7 +2,7 @@
 #
 # A database is a folder under openers/ named like its dialect. Its opener.cmake calls
 #   dlock_opener(KIND file|server LIBRARIES <targets…> [FIXTURE <the servers' ctest fixture>] [CLUSTER <a cluster's>])
-# and its code lives in namespace dlock::test::<folder>, which it writes as DLOCK_DIALECT.
+# and its code lives in namespace dlock::test::<folder>.
 #
 #   conformance/*.cpp         promises of every database      ctest conformance.<database>.<promise>
 #   conformance/server/*.cpp  promises where there is a server
@@ -179,8 +179,6 @@ foreach(database IN LISTS DLOCK_DIALECTS)
   list(FILTER sources EXCLUDE REGEX "/application\\.cpp$")
   add_library(dlock_opener_${database} OBJECT ${sources})
   target_include_directories(dlock_opener_${database} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${folder})
-  target_compile_definitions(dlock_opener_${database} PRIVATE DLOCK_DIALECT=${database}
-    DLOCK_DIALECT_NAME="${database}")
   target_link_libraries(dlock_opener_${database} PRIVATE dlock_headers dlock_flags dlock_test_flags dlock_test_soci
     ${dlock_opener_libraries})
   target_link_libraries(conformance PRIVATE dlock_opener_${database} ${dlock_opener_libraries})

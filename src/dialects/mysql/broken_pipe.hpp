@@ -8,7 +8,7 @@
 #include <csignal>
 #include <ctime>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 // Where a connection is encrypted, Connector/C writes without MSG_NOSIGNAL, and relies on having switched SIGPIPE off
 // for the whole process, which is not a library's to do. While one of these lives, a write to a connection that is gone
@@ -50,4 +50,4 @@ class BrokenPipeGuard {
 // The library's own initialization, once a process, with the process's SIGPIPE left as it is.
 void init_library();
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -16,7 +16,7 @@
 #include <thread>
 #include <utility>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 // Which server this is, as the statement "installation" says it too. UUID_SHORT() begins with the second it was started
@@ -321,4 +321,4 @@ bool TransactionConnection::roll_back() noexcept {
   return over;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 class TransactionConnection final : public CallerConnection {
  public:
@@ -50,4 +50,4 @@ class TransactionConnection final : public CallerConnection {
   std::optional<std::string> idle_before_;  // the session's setting, to be restored
 };
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 // Where a session comes from: behind one name there may be several servers, and a number that is ours on one of them is
@@ -44,4 +44,4 @@ std::unique_ptr<Canceller> make_canceller(const Server& server, ServerConnection
   return std::make_unique<KillingCanceller>(server, std::move(number), std::move(place));
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -7,9 +7,9 @@
 
 #include <memory>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 // Asks the connection who it is. Throws Failure.
 std::unique_ptr<Canceller> make_canceller(const Server& server, ServerConnection& connection, Deadline deadline);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 // A packet may say something of a name more than once.
@@ -122,4 +122,4 @@ std::string ServerConnection::position(Deadline deadline) {
   return answer_.rows() == 0 ? std::string{} : answer_.text(0, group ? 0 : 1);
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

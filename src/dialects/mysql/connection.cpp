@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 // An answer that takes longer than this to come never comes.
@@ -306,4 +306,4 @@ std::string ServerConnection::default_schema(Deadline deadline) {
   return answer_.rows() == 0 ? std::string{} : answer_.text(0, 0);
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 class ServerConnection final : public Connection {
  public:
@@ -146,4 +146,4 @@ void ServerConnection::finish(int status, Deadline deadline, bool runs, Continue
   }
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

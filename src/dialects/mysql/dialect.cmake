@@ -6,6 +6,6 @@ endif()
 if(NOT DLOCK_MARIADB_FOUND)
   set(DLOCK_MARIADB_FOUND OFF)
 endif()
-dlock_dialect(FOUND ${DLOCK_MARIADB_FOUND} LIBRARIES PkgConfig::DLOCK_MARIADB MISSING libmariadb-dev SCHEMES mariadb
+dlock_dialect(FOUND ${DLOCK_MARIADB_FOUND} LIBRARIES PkgConfig::DLOCK_MARIADB MISSING libmariadb-dev
   PACKAGE "dlock_find_module(DLOCK_MARIADB libmariadb)" PKG_CONFIG libmariadb
   ALONE faults.cpp greeting.cpp caller_connection.cpp)

@@ -8,7 +8,7 @@
 #include "release_signal.hpp"
 #include "server.hpp"
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 const Embedded& embedded() noexcept;
 const Dialect& dialect() noexcept;
@@ -45,7 +45,7 @@ class ServerConnector final : public Connector {
   bool prepared_statements_;
 };
 
-constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
+constexpr std::string_view url_schemes[] = {"mysql", "mariadb"};
 constexpr Duration clock_margin = std::chrono::milliseconds{1};
 // Others feel the commit of a batch: so rarely that one in a hundred of them does not notice.
 constexpr RemovalPace removal{3000, 1, 250};
@@ -54,7 +54,7 @@ constexpr IdentifierLimit longest_name{64, 192};
 class ServerDialect final : public EmbeddedDialect {
  public:
   ServerDialect()
-      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '`', clock_margin, removal, longest_name},
+      : EmbeddedDialect({"mysql", url_schemes, Marker::question, '`', clock_margin, removal, longest_name},
                         embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
@@ -65,7 +65,7 @@ class ServerDialect final : public EmbeddedDialect {
     return std::make_unique<TransactionConnection>(static_cast<MYSQL*>(transaction.native()), table);
   }
   void append_literal(std::string& sql, const Argument& argument) const override {
-    DLOCK_DIALECT::append_literal(sql, argument);
+    mysql::append_literal(sql, argument);
   }
   // name@host; without a host it is every host.
   std::string grantee(std::string_view role) const override {
@@ -81,4 +81,4 @@ const Dialect& dialect() noexcept {
   return instance;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 struct ErrorNumberCause {
@@ -121,4 +121,4 @@ Failure failure_of(unsigned number, const std::string& text, const std::string& 
           may_have_run && cause == Cause::disconnected};
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

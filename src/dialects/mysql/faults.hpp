@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 // TLS could not be set up, or broke.
 inline constexpr unsigned tls_failed = 2026;
@@ -16,4 +16,4 @@ inline constexpr unsigned password_in_clear = 5010;
 // `may_have_run`: the statement had been sent when the connection broke.
 Failure failure_of(unsigned number, const std::string& text, const std::string& user, bool may_have_run);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -9,7 +9,7 @@
 #include <array>
 #include <cerrno>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 constexpr std::size_t header = 4, after_version = 4 + 8 + 1;  // thread id, scramble, filler
@@ -55,4 +55,4 @@ Greeting peek_greeting(int socket, Deadline deadline) {
   }
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

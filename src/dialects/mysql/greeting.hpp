@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 enum class Greeting {
   incomplete,  // more of it is still to come
@@ -21,4 +21,4 @@ Greeting read_greeting(std::string_view bytes);
 // next finds all of it. `incomplete` if it did not come in time, or the server hung up.
 Greeting peek_greeting(int socket, Deadline deadline);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -16,7 +16,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 // Those of the client library's ways to log in that never show the password: by proofs, or encrypted with the server's
@@ -113,4 +113,4 @@ void keep_password_hidden(MYSQL* connection) {
   mysql_optionsv(connection, MARIADB_OPT_RESTRICTED_AUTH, hidden_passwords);
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

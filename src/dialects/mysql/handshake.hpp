@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 // Puts a socket that says nothing in the place of a connected one. The client library makes its socket blocking once it
 // is connected, and reads the greeting, sets TLS up and logs in without a pause if all of it is there already. On a
@@ -54,4 +54,4 @@ void leave_tls_out(MYSQL* connection);
 // Whoever listens to the network must not read the password: what would send it as it is will be refused.
 void keep_password_hidden(MYSQL* connection);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

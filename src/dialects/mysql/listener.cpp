@@ -16,7 +16,7 @@
 #include <map>
 #include <optional>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 // How long one statement waits, so that the listener can turn to another engine; in whole seconds, since MySQL rounds.
@@ -211,4 +211,4 @@ std::unique_ptr<Listener> open_listener(const Server& server, const TableNames& 
   return std::make_unique<NamedLockListener>(std::move(connection), server.user, names.channel(), round_trip);
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -7,9 +7,9 @@
 
 #include <memory>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 // Null in a cluster. Throws Failure.
 std::unique_ptr<Listener> open_listener(const Server& server, const TableNames& names, Deadline deadline);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

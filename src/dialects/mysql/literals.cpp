@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 constexpr std::string_view begin_of_mark = "/*rows", end_of_mark = "*/", table_mark = "/*table*/", each_mark = "/*each";
@@ -112,4 +112,4 @@ std::string with_rows(std::string_view sql, std::span<const Argument> rows, std:
   }
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 // Text is utf8mb4, as a bound one would be.
 void append_literal(std::string& sql, const Argument& argument);
@@ -24,4 +24,4 @@ std::size_t end_of_piece(std::span<const Argument> rows, std::size_t columns, st
 //   /*each 3*/    that column of the row whose first one is the column `name`
 std::string with_rows(std::string_view sql, std::span<const Argument> rows, std::size_t columns, std::size_t listed);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

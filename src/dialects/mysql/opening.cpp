@@ -16,7 +16,7 @@
 #include <mutex>
 #include <utility>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 constexpr unsigned long oldest_mysql = 80001, oldest_mariadb = 100600;
@@ -342,4 +342,4 @@ std::string ServerConnection::server() const {
   return fmt::format("{} {}", mariadb_ ? "MariaDB" : "MySQL", text.substr(0, text.find('-')));
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 constexpr std::size_t longest_list = 2'000'000;  // in bytes
@@ -108,4 +108,4 @@ void ServerConnection::run_packet(const std::string& sql, Deadline deadline) {
   }
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

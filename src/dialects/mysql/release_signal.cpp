@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 class NamedLockSignal final : public ReleaseSignal {
@@ -73,4 +73,4 @@ std::unique_ptr<ReleaseSignal> make_release_signal(const Server& server, std::st
   return std::make_unique<NamedLockSignal>(server, engine, table);
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 // Null if `engine` is not one. `table` is TableNames::channel().
 std::unique_ptr<ReleaseSignal> make_release_signal(const Server& server, std::string_view engine,
                                                    const std::string& table);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

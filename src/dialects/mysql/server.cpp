@@ -12,7 +12,7 @@
 #include <cctype>
 #include <charconv>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 namespace {
 
 constexpr auto known_options = "socket, ssl-mode, ssl-ca, ssl-cert, ssl-key, charset";
@@ -110,4 +110,4 @@ Server server_of(const Url& url, const std::string& application) {
   return server;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 enum class Tls {
   disabled,   // never
@@ -29,4 +29,4 @@ struct Server {
 // Throws Error{misuse} that names what is wrong with the URL.
 Server server_of(const Url& url, const std::string& application);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

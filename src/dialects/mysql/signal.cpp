@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 std::string signal_name(std::string_view engine, std::string_view table, int number) {
   return fmt::format("'dlock:{}:{}:{}'", engine, table, number % signals);
@@ -26,4 +26,4 @@ void make_lasting(ServerConnection& connection, Deadline deadline) {
       deadline);
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

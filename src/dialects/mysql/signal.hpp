@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::mysql {
 
 // An engine holds one of a few named locks on a connection of its own. To notify, it takes the next one and then frees the
 // one it had, on which everybody waits who listens. Whoever was slow finds a lock free that it believed to be held, and
@@ -22,4 +22,4 @@ std::string_view engine_of(std::string_view actor);
 // The session lives, and waits, for as long as its client does.
 void make_lasting(ServerConnection& connection, Deadline deadline);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::mysql

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 namespace {
 
 std::string_view checked(std::string_view text) {
@@ -65,4 +65,4 @@ void Arguments::set_rows(std::span<const Argument> rows, std::size_t columns) {
   }
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

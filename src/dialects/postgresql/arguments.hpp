@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 
 // The arguments of one statement at a time. Keeps its memory, so that a steady state allocates nothing.
 // Fails: Failure{rejected} for a text with a NUL byte, which would be cut off there without a word.
@@ -26,4 +26,4 @@ class Arguments {
   std::vector<const char*> values_;
 };
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <exception>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 namespace {
 
 // invalid_text_representation: how the fence's statement fails when the lease is not the caller's any more.
@@ -336,4 +336,4 @@ void append_literal(std::string& sql, const Argument& argument) {
   }
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 
 class TransactionConnection final : public CallerConnection {
  public:
@@ -47,4 +47,4 @@ class TransactionConnection final : public CallerConnection {
 // A text as bytes in hexadecimal digits: whatever the client's encoding and standard_conforming_strings say.
 void append_literal(std::string& sql, const Argument& argument);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

@@ -7,7 +7,7 @@
 
 #include <array>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 namespace {
 
 struct FreeCancel {
@@ -35,4 +35,4 @@ std::unique_ptr<Canceller> make_canceller(const ServerConnection& connection) {
   return std::make_unique<RequestCanceller>(connection.native());
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

@@ -6,8 +6,8 @@
 
 #include <memory>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 
 std::unique_ptr<Canceller> make_canceller(const ServerConnection& connection);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

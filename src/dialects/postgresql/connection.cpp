@@ -16,7 +16,7 @@
 #include <charconv>
 #include <optional>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 namespace {
 
 constexpr Oid int2_type = 21, int4_type = 23, int8_type = 20;
@@ -368,4 +368,4 @@ void ServerConnection::end_session(std::string_view session, Deadline deadline) 
 
 std::string ServerConnection::server() const { return server_name(connection_.get()); }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

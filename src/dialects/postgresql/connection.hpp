@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 
 // How a connection is used.
 enum class SessionUse {
@@ -108,4 +108,4 @@ class ServerConnection final : public Connection {
   bool usable_ = true;
 };
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

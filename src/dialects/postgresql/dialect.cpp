@@ -6,7 +6,7 @@
 #include "listener.hpp"
 #include "server.hpp"
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 
 const Embedded& embedded() noexcept;
 const Dialect& dialect() noexcept;
@@ -45,14 +45,14 @@ class ServerConnector final : public Connector {
   SessionUse use_;
 };
 
-constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
+constexpr std::string_view url_schemes[] = {"postgresql", "postgres"};
 constexpr Duration clock_margin = std::chrono::milliseconds{1};
 constexpr RemovalPace removal{150};  // rows are locked one by one: others feel the log that is written
 
 class ServerDialect final : public EmbeddedDialect {
  public:
   ServerDialect()
-      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::dollar, '"', clock_margin, removal}, embedded()) {}
+      : EmbeddedDialect({"postgresql", url_schemes, Marker::dollar, '"', clock_margin, removal}, embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }
@@ -62,7 +62,7 @@ class ServerDialect final : public EmbeddedDialect {
     return std::make_unique<TransactionConnection>(static_cast<PGconn*>(transaction.native()), table);
   }
   void append_literal(std::string& sql, const Argument& argument) const override {
-    DLOCK_DIALECT::append_literal(sql, argument);
+    postgresql::append_literal(sql, argument);
   }
 };
 
@@ -73,4 +73,4 @@ const Dialect& dialect() noexcept {
   return instance;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

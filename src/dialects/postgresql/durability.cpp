@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 
 std::vector<std::string> ServerConnection::weaknesses(Deadline deadline) {
   script(
@@ -35,4 +35,4 @@ std::vector<std::string> ServerConnection::weaknesses(Deadline deadline) {
   return found;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

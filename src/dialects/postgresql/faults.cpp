@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 namespace {
 
 struct SqlstateCause {
@@ -183,4 +183,4 @@ Failure connect_failure(std::string_view verbose, std::string_view user, bool ne
           sqlstate};
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 
 // The failure behind an SQLSTATE; `text` is the server's primary message, `user` the role it was said to.
 // `sent`: the statement had been sent, so that a connection that ends leaves open what became of it.
@@ -18,4 +18,4 @@ Failure connect_failure(std::string_view text, std::string_view user, bool needs
 // libpq's texts can have several lines.
 std::string in_one_line(std::string_view text);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 
 struct Finish {
   void operator()(PGconn* connection) const noexcept {
@@ -33,4 +33,4 @@ struct Clear {
 };
 using Result = std::unique_ptr<PGresult, Clear>;
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

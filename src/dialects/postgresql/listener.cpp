@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 namespace {
 
 constexpr std::size_t head_length = 32;
@@ -90,4 +90,4 @@ std::unique_ptr<Listener> open_listener(const Server& server, const TableNames& 
   return std::make_unique<ServerListener>(std::move(connection), names, deadline);
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

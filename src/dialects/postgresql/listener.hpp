@@ -7,10 +7,10 @@
 
 #include <memory>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 
 // Null where notifications do not come through, as behind a pooler that lends connections by the transaction.
 // Throws Failure.
 std::unique_ptr<Listener> open_listener(const Server& server, const TableNames& names, Deadline deadline);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

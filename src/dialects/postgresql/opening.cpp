@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 namespace {
 
 constexpr int oldest_version = 120000;
@@ -118,4 +118,4 @@ Handle open_connection(const Server& server, Deadline deadline) {
   throw Failure(Cause::refused, tried);
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

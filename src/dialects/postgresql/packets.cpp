@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 namespace {
 
 constexpr Oid oid_of_text = 25, oid_of_bigint = 20;
@@ -59,4 +59,4 @@ const ServerConnection::Names& ServerConnection::packet(const Statement& stateme
   return packets_.add(statement, std::move(names));
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

@@ -18,7 +18,7 @@
 #include <memory>
 #include <system_error>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 namespace {
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(Fault::misuse, what); }
@@ -222,4 +222,4 @@ Server server_of(const Url& url, const std::string& application) {
   return server;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 
 // As for PQconnectStartParams: of a keyword that is there several times the last value counts.
 using Keywords = std::vector<std::pair<std::string, std::string>>;
@@ -33,4 +33,4 @@ struct Server {
 // Everything libpq can check before it sends anything is checked.
 Server server_of(const Url& url, const std::string& application);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 namespace {
 
 std::string_view field_of(const PGresult* notice, int field) noexcept {
@@ -58,4 +58,4 @@ StandbyWatch::~StandbyWatch() {
   if (receiver_ != nullptr) PQsetNoticeReceiver(connection_, receiver_, nullptr);
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

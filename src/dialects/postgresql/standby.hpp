@@ -6,7 +6,7 @@
 
 #include <libpq-fe.h>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::postgresql {
 
 // Whether the server says so here, in whatever language.
 bool gave_up_on_standby(const PGresult* notice) noexcept;
@@ -31,4 +31,4 @@ class StandbyWatch {
   bool gave_up_ = false;
 };
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::postgresql

@@ -13,7 +13,7 @@
 #include <exception>
 #include <limits>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 namespace {
 
 std::string path_of(sqlite3* database) {
@@ -195,4 +195,4 @@ void append_literal(std::string& sql, const Argument& argument) {
   }
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -8,7 +8,7 @@
 
 struct sqlite3;
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 
 class TransactionConnection final : public CallerConnection {
  public:
@@ -46,4 +46,4 @@ class TransactionConnection final : public CallerConnection {
 // A text as a blob in hexadecimal digits.
 void append_literal(std::string& sql, const Argument& argument);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 namespace {
 
 constexpr const char* name = "dlock_unfenced";
@@ -58,4 +58,4 @@ bool refuse_commit(sqlite3* database) noexcept {
                       nullptr, nullptr) == SQLITE_OK;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

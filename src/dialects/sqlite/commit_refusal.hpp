@@ -3,10 +3,10 @@
 
 struct sqlite3;
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 
 // From here on the commit of the transaction that is open fails and rolls it back, whatever savepoints it goes back to,
 // and none after it. The connection keeps its hooks. False: it could not be done.
 bool refuse_commit(sqlite3* database) noexcept;
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -9,7 +9,7 @@
 
 #include <stdexcept>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 namespace {
 
 // To look whether a file is where it was costs a tenth of a commit in memory. It may be moved right after a look, too.
@@ -276,4 +276,4 @@ std::vector<std::string> FileConnection::weaknesses(Deadline deadline) {
 
 std::string FileConnection::server() const { return fmt::format("SQLite {}", sqlite3_libversion()); }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 
 class FileConnection final : public Connection {
  public:
@@ -73,4 +73,4 @@ class FileConnection final : public Connection {
   bool usable_ = true;
 };
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -5,7 +5,7 @@
 #include "file.hpp"
 #include "listener.hpp"
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 
 const Embedded& embedded() noexcept;
 const Dialect& dialect() noexcept;
@@ -42,7 +42,7 @@ class FileConnector final : public Connector {
   const std::string target_;
 };
 
-constexpr std::string_view url_schemes[] = {DLOCK_DIALECT_SCHEMES};
+constexpr std::string_view url_schemes[] = {"sqlite"};
 // The clock in the statements has steps of 1 ms: one for each end of a lease, and one for what lies between.
 constexpr Duration clock_margin = std::chrono::milliseconds{3};
 // All who write wait for it: so rarely that one in a hundred of them does not notice.
@@ -53,7 +53,7 @@ constexpr IdentifierLimit longest_name{255, 1020};
 class FileDialect final : public EmbeddedDialect {
  public:
   FileDialect()
-      : EmbeddedDialect({DLOCK_DIALECT_NAME, url_schemes, Marker::question, '"', clock_margin, removal, longest_name},
+      : EmbeddedDialect({"sqlite", url_schemes, Marker::question, '"', clock_margin, removal, longest_name},
                         embedded()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<FileConnector>(url, options);
@@ -64,7 +64,7 @@ class FileDialect final : public EmbeddedDialect {
     return std::make_unique<TransactionConnection>(static_cast<sqlite3*>(transaction.native()), table);
   }
   void append_literal(std::string& sql, const Argument& argument) const override {
-    DLOCK_DIALECT::append_literal(sql, argument);
+    sqlite::append_literal(sql, argument);
   }
 };
 
@@ -75,4 +75,4 @@ const Dialect& dialect() noexcept {
   return instance;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <string_view>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 namespace {
 
 constexpr const char* write_permission =
@@ -82,4 +82,4 @@ Failure failure_of(sqlite3* db, int code, const std::string& path) {
   return failure(Cause::rejected, path, text, "", fmt::format("SQLITE_ERROR ({})", extended));
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 namespace {
 
 [[noreturn]] void refuse(const std::string& what) { throw Error(Fault::misuse, what); }
@@ -82,4 +82,4 @@ std::string network_file_system(const std::string& path) {
   return {};
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 
 struct File {
   std::string path;  // absolute: a process may change its working folder while an engine is open
@@ -19,4 +19,4 @@ File file_of(const Url& url);
 // The kind of network file system the file is on, or empty.
 std::string network_file_system(const std::string& path);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 
 struct Close {
   void operator()(sqlite3* db) const noexcept { sqlite3_close_v2(db); }
@@ -29,4 +29,4 @@ class StatementUse {
   sqlite3_stmt* statement_;
 };
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 namespace {
 
 using std::chrono::microseconds;
@@ -108,4 +108,4 @@ std::unique_ptr<Listener> open_listener(const File& file, Deadline deadline) {
   return std::make_unique<FileListener>(file, deadline);
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

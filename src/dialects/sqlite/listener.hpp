@@ -6,10 +6,10 @@
 
 #include <memory>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 
 // Null where the kernel does not tell: another host may write to the file, or there are no watches left.
 // Throws Failure.
 std::unique_ptr<Listener> open_listener(const File& file, Deadline deadline);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

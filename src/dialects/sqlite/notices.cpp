@@ -15,7 +15,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 namespace {
 
 std::string resolved(const std::string& path) {
@@ -75,4 +75,4 @@ bool Notices::take() {
   return ours;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

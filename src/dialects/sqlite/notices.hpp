@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 
 // The file, its log and its journal, also when they are made, or replaced, later.
 // Threads: one at a time. Owns: a descriptor, which no other program inherits.
@@ -27,4 +27,4 @@ class Notices {
   int descriptor_ = -1, folder_watch_ = -1;
 };
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

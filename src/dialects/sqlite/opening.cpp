@@ -9,7 +9,7 @@
 
 #include <filesystem>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 namespace {
 
 constexpr int oldest_version = 3035000;
@@ -91,4 +91,4 @@ void make_wal(sqlite3* db, const File& file, BusyPatience& patience) {
   }
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

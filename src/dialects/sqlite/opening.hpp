@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 
 // Opens the file; makes it only if `create`. Nothing is written to a file that is there. Throws Failure.
 Handle open_file(const File& file, bool create, BusyPatience& patience);
@@ -19,4 +19,4 @@ void make_wal(sqlite3* db, const File& file, BusyPatience& patience);
 // The first column of the first row as text; empty without one. Throws Failure.
 std::string look_up(sqlite3* db, const char* sql, const std::string& path);
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

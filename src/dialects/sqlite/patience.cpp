@@ -9,7 +9,7 @@
 #include <random>
 #include <thread>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 namespace {
 
 constexpr int shortest_us = 200, longest_us = 2500;  // one of each process looks (write_queue.hpp)
@@ -44,4 +44,4 @@ bool BusyPatience::wait(int attempts) {
   return true;
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -7,7 +7,7 @@
 
 struct sqlite3;
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 
 // Threads: that of its connection, but any for lose(). Must outlive the connection it watches over, and stay where it is.
 class BusyPatience {
@@ -39,4 +39,4 @@ class BusyPatience {
   std::atomic<bool> lost_{false};
 };
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <utility>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 namespace {
 
 // A call that is interrupted is not told so: it looks now and then.
@@ -74,4 +74,4 @@ void WriteQueue::next() noexcept {
   waiters_.pop_front();
 }
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 
 // SQLite has one writer at a time, and of those who wait it takes whoever looks in the right moment: who writes again
 // and again keeps the others out for seconds. Here they write in the order in which they came. Other processes are
@@ -54,4 +54,4 @@ class WriteQueue {
   std::deque<Waiter*> waiters_ GUARDED_BY(mutex_);  // of the stacks of those who wait
 };
 
-}  // namespace dlock::dialects::DLOCK_DIALECT
+}  // namespace dlock::dialects::sqlite

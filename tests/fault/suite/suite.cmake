@@ -24,8 +24,6 @@ function(dlock_teller_of database)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES")
   add_library(dlock_application_${database} OBJECT ${CMAKE_CURRENT_SOURCE_DIR}/openers/${database}/application.cpp)
   target_include_directories(dlock_application_${database} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-  target_compile_definitions(dlock_application_${database} PRIVATE DLOCK_DIALECT=${database}
-    DLOCK_DIALECT_NAME="${database}")
   target_link_libraries(dlock_application_${database} PRIVATE dlock_headers dlock_flags dlock_test_flags dlock_test_soci
     ${arg_LIBRARIES})
   target_link_libraries(dlock_bank_client PRIVATE dlock_application_${database} ${arg_LIBRARIES})

@@ -7,7 +7,7 @@
 #include <soci/soci.h>
 
 namespace dlock::test {
-namespace DLOCK_DIALECT {
+namespace mysql {
 namespace {
 
 std::unique_ptr<soci::session> connect(const std::string& text) {
@@ -19,8 +19,8 @@ std::unique_ptr<soci::session> connect(const std::string& text) {
   return std::make_unique<soci::session>(soci::mysql, where);
 }
 
-const Application application{DLOCK_DIALECT_NAME, &connect};
+const Application application{"mysql", &connect};
 
 }  // namespace
-}  // namespace DLOCK_DIALECT
+}  // namespace mysql
 }  // namespace dlock::test

@@ -15,7 +15,7 @@
 #include <utility>
 
 namespace dlock::test {
-namespace DLOCK_DIALECT {
+namespace mysql {
 namespace {
 
 // A server, as its superuser reaches it.
@@ -46,8 +46,8 @@ struct Server {
   }
 
   std::string url(const Address& door, const std::string& to, const std::string& as, const std::string& secret) const {
-    return DLOCK_DIALECT_NAME "://" + as + (secret.empty() ? "" : ":" + secret) + "@" + door.host + ":" +
-           std::to_string(door.port) + "/" + to;
+    return "mysql://" + as + (secret.empty() ? "" : ":" + secret) + "@" + door.host + ":" + std::to_string(door.port) +
+           "/" + to;
   }
 };
 
@@ -190,8 +190,8 @@ class DatabasePlace final : public ServerPlace {
   std::string url_by_socket() override {
     std::string socket;
     *watching_ << "SELECT @@socket", soci::into(socket);
-    return DLOCK_DIALECT_NAME "://" + server_.user + (server_.password.empty() ? "" : ":" + server_.password) + "@/" +
-           name_ + "?socket=" + socket;
+    return "mysql://" + server_.user + (server_.password.empty() ? "" : ":" + server_.password) + "@/" + name_ +
+           "?socket=" + socket;
   }
   std::vector<std::string> ways_to_log_in() const override {
     if (is_mariadb()) return {"mysql_native_password", "ed25519"};
@@ -452,10 +452,10 @@ std::unique_ptr<Place> quiet_place() {
   return server->place();
 }
 
-const Opener opener{DLOCK_DIALECT_NAME, &missing,         &place,       &quiet_place,  &server_place,
-                    &private_server,    &server_offering, &server_with, &weak_servers, &replicating_server,
+const Opener opener{"mysql",           &missing,         &place,       &quiet_place,  &server_place,
+                    &private_server,   &server_offering, &server_with, &weak_servers, &replicating_server,
                     "--bind-address=*"};
 
 }  // namespace
-}  // namespace DLOCK_DIALECT
+}  // namespace mysql
 }  // namespace dlock::test

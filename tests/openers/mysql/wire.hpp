@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace dlock::test::DLOCK_DIALECT {
+namespace dlock::test::mysql {
 
 // The length of the packet that these bytes begin with, with its header; 0: they are too few to tell.
 inline std::size_t packet_length(std::string_view bytes) {
@@ -84,4 +84,4 @@ inline bool prepares(std::string_view sent) {
   return false;
 }
 
-}  // namespace dlock::test::DLOCK_DIALECT
+}  // namespace dlock::test::mysql

@@ -13,7 +13,7 @@
 #endif
 
 namespace dlock::test {
-namespace DLOCK_DIALECT {
+namespace postgresql {
 namespace {
 
 std::unique_ptr<soci::session> connect(const std::string& url) {
@@ -22,8 +22,8 @@ std::unique_ptr<soci::session> connect(const std::string& url) {
   return std::make_unique<soci::session>(soci::postgresql, url + further + "connect_timeout=2");
 }
 
-const Application application{DLOCK_DIALECT_NAME, &connect};
+const Application application{"postgresql", &connect};
 
 }  // namespace
-}  // namespace DLOCK_DIALECT
+}  // namespace postgresql
 }  // namespace dlock::test

@@ -21,7 +21,7 @@
 #include <utility>
 
 namespace dlock::test {
-namespace DLOCK_DIALECT {
+namespace postgresql {
 namespace {
 
 // A server, as its superuser reaches it.
@@ -50,7 +50,7 @@ struct Server {
   }
 
   std::string url(const Address& door, const std::string& to, const std::string& as, const std::string& secret) const {
-    return DLOCK_DIALECT_NAME "://" + as + (secret.empty() ? "" : ":" + secret) + "@" + door.host + ":" +
+    return "postgresql://" + as + (secret.empty() ? "" : ":" + secret) + "@" + door.host + ":" +
            std::to_string(door.port) + "/" + to;
   }
 };
@@ -213,7 +213,7 @@ class DatabasePlace final : public ServerPlace {
   std::string url_by_socket() override {
     std::string folder;
     *watching_ << "SHOW unix_socket_directories", soci::into(folder);
-    return DLOCK_DIALECT_NAME "://" + server_.user + ":" + server_.password + "@/" + name_ + "?host=" + folder +
+    return "postgresql://" + server_.user + ":" + server_.password + "@/" + name_ + "?host=" + folder +
            "&port=" + std::to_string(server_.address.port);
   }
   std::vector<std::string> ways_to_log_in() const override { return {"scram-sha-256"}; }
@@ -484,10 +484,10 @@ std::unique_ptr<Place> quiet_place() {
   return server->place();
 }
 
-const Opener opener{DLOCK_DIALECT_NAME,     &missing,         &place,       &quiet_place,  &server_place,
+const Opener opener{"postgresql",           &missing,         &place,       &quiet_place,  &server_place,
                     &private_server,        &server_offering, &server_with, &weak_servers, &replicating_server,
                     "-c listen_addresses=*"};
 
 }  // namespace
-}  // namespace DLOCK_DIALECT
+}  // namespace postgresql
 }  // namespace dlock::test

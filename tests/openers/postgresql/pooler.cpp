@@ -12,7 +12,7 @@
 #include <fstream>
 #include <stdexcept>
 
-namespace dlock::test::DLOCK_DIALECT {
+namespace dlock::test::postgresql {
 namespace {
 
 const std::string program = "/usr/sbin/pgbouncer";
@@ -71,4 +71,4 @@ Pooler::Pooler(const Address& server, const std::string& user, const std::string
   throw std::runtime_error("no PgBouncer could be started");
 }
 
-}  // namespace dlock::test::DLOCK_DIALECT
+}  // namespace dlock::test::postgresql

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace dlock::test::DLOCK_DIALECT {
+namespace dlock::test::postgresql {
 
 // In the mode that lends a connection for a transaction. It asks nobody for a password.
 class Pooler {
@@ -23,4 +23,4 @@ class Pooler {
   std::optional<Child> process_;
 };
 
-}  // namespace dlock::test::DLOCK_DIALECT
+}  // namespace dlock::test::postgresql

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-namespace dlock::test::DLOCK_DIALECT {
+namespace dlock::test::postgresql {
 
 // Counts what makes the server answer: Sync and simple Query messages. What comes before the first answer of the server
 // (requests for encryption, the start-up message) has no type byte and is no request.
@@ -48,4 +48,4 @@ inline bool prepares(std::string_view sent) {
   return false;
 }
 
-}  // namespace dlock::test::DLOCK_DIALECT
+}  // namespace dlock::test::postgresql

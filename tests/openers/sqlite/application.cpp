@@ -5,7 +5,7 @@
 #include <soci/sqlite3/soci-sqlite3.h>
 
 namespace dlock::test {
-namespace DLOCK_DIALECT {
+namespace sqlite {
 namespace {
 
 std::unique_ptr<soci::session> connect(const std::string& url) {
@@ -13,8 +13,8 @@ std::unique_ptr<soci::session> connect(const std::string& url) {
   return std::make_unique<soci::session>(soci::sqlite3, where);
 }
 
-const Application application{DLOCK_DIALECT_NAME, &connect};
+const Application application{"sqlite", &connect};
 
 }  // namespace
-}  // namespace DLOCK_DIALECT
+}  // namespace sqlite
 }  // namespace dlock::test

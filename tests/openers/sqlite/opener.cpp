@@ -10,7 +10,7 @@
 #include <fstream>
 
 namespace dlock::test {
-namespace DLOCK_DIALECT {
+namespace sqlite {
 namespace {
 
 std::unique_ptr<soci::session> open(const std::string& path) {
@@ -22,7 +22,7 @@ class FilePlace final : public Place {
  public:
   FilePlace() : path_(folder_.path() + "/lock.db"), watching_(open(path_)) {}
 
-  std::string url() const override { return DLOCK_DIALECT_NAME ":" + path_; }
+  std::string url() const override { return "sqlite:" + path_; }
   std::string client() const override { return "sqlite3 -batch -bail '" + path_ + "'"; }
   std::unique_ptr<soci::session> connect() const override { return open(path_); }
   std::string begin_writing() const override { return "BEGIN IMMEDIATE"; }
@@ -62,8 +62,8 @@ class FilePlace final : public Place {
 std::optional<std::string> missing() { return std::nullopt; }
 std::unique_ptr<Place> place() { return std::make_unique<FilePlace>(); }
 
-const Opener opener{DLOCK_DIALECT_NAME, &missing, &place, &place, nullptr, nullptr};
+const Opener opener{"sqlite", &missing, &place, &place, nullptr, nullptr};
 
 }  // namespace
-}  // namespace DLOCK_DIALECT
+}  // namespace sqlite
 }  // namespace dlock::test

@@ -11,7 +11,7 @@
 using namespace dlock;
 using dlock::dialects::Send;
 using dlock::dialects::TextRow;
-using dlock::dialects::DLOCK_DIALECT::TransactionConnection;
+using dlock::dialects::mysql::TransactionConnection;
 
 TEST_CASE("a server that undoes whole transactions when a wait is over is refused before anything is locked") {
   std::vector<std::string> sent;

@@ -8,7 +8,7 @@
 #include <vector>
 
 using namespace dlock;
-using dlock::dialects::DLOCK_DIALECT::failure_of;
+using dlock::dialects::mysql::failure_of;
 
 TEST_CASE("every error number has its cause; of those not listed the client library's are a lost connection") {
   const std::pair<Cause, std::vector<unsigned>> expected[] = {

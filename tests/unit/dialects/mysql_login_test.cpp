@@ -16,9 +16,9 @@
 
 using namespace dlock;
 using namespace std::chrono_literals;
-using dlock::dialects::DLOCK_DIALECT::Server;
-using dlock::dialects::DLOCK_DIALECT::server_of;
-using dlock::dialects::DLOCK_DIALECT::ServerConnection;
+using dlock::dialects::mysql::Server;
+using dlock::dialects::mysql::server_of;
+using dlock::dialects::mysql::ServerConnection;
 using namespace std::string_literals;
 
 namespace {

@@ -8,7 +8,7 @@
 
 using namespace dlock;
 using namespace dlock::test;
-using namespace dlock::dialects::DLOCK_DIALECT;
+using namespace dlock::dialects::mysql;
 
 namespace {
 

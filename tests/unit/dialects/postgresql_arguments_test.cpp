@@ -10,7 +10,7 @@
 #include <string>
 
 using namespace dlock;
-using dlock::dialects::DLOCK_DIALECT::Arguments;
+using dlock::dialects::postgresql::Arguments;
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 using namespace dlock;
-using dlock::dialects::DLOCK_DIALECT::failure_of;
+using dlock::dialects::postgresql::failure_of;
 
 TEST_CASE("every SQLSTATE and every class of the table has its cause, and all others are rejected") {
   const std::pair<Cause, std::vector<const char*>> expected[] = {

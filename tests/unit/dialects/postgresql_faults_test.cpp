@@ -7,9 +7,9 @@
 #include <utility>
 
 using namespace dlock;
-using dlock::dialects::DLOCK_DIALECT::connect_failure;
-using dlock::dialects::DLOCK_DIALECT::failure_of;
-using dlock::dialects::DLOCK_DIALECT::in_one_line;
+using dlock::dialects::postgresql::connect_failure;
+using dlock::dialects::postgresql::failure_of;
+using dlock::dialects::postgresql::in_one_line;
 
 namespace {
 

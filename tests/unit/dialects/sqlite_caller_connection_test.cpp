@@ -14,8 +14,8 @@
 using namespace dlock;
 using dlock::dialects::OtherDatabase;
 using dlock::dialects::TextRow;
-using dlock::dialects::DLOCK_DIALECT::refuse_commit;
-using dlock::dialects::DLOCK_DIALECT::TransactionConnection;
+using dlock::dialects::sqlite::refuse_commit;
+using dlock::dialects::sqlite::TransactionConnection;
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include <future>
 #include <iterator>
 
-namespace dlock::dialects::DLOCK_DIALECT {
+namespace dlock::dialects::sqlite {
 const Dialect& dialect() noexcept;
 }
 
@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const Dialect& dialect() { return dialects::DLOCK_DIALECT::dialect(); }
+const Dialect& dialect() { return dialects::sqlite::dialect(); }
 
 // A folder of its own, with one database of one small table.
 struct Bench {

@@ -9,8 +9,8 @@
 #include <vector>
 
 using namespace dlock;
-using dlock::dialects::DLOCK_DIALECT::busy;
-using dlock::dialects::DLOCK_DIALECT::failure_of;
+using dlock::dialects::sqlite::busy;
+using dlock::dialects::sqlite::failure_of;
 
 TEST_CASE("every code of the table has its cause, an extended one that of its primary, and all others are rejected") {
   const std::pair<Cause, std::vector<int>> expected[] = {

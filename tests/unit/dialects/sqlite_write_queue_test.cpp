@@ -14,7 +14,7 @@
 #include <thread>
 
 using namespace dlock;
-using namespace dlock::dialects::DLOCK_DIALECT;
+using namespace dlock::dialects::sqlite;
 using namespace std::chrono_literals;
 
 namespace {
