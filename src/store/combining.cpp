@@ -234,7 +234,9 @@ struct Combining::Releases {
     std::vector<std::optional<std::int64_t>> freed;
     try {
       freed = turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
-        if (auto all = free_at_once(connection, keys, rows, until, wrote)) return std::move(*all);
+        auto at_once = free_at_once(connection, keys, rows, until);
+        if (at_once.freed) return std::move(*at_once.freed);
+        wrote = at_once.wrote;
         return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
       });
     } catch (const Failure& failure) {
@@ -254,23 +256,23 @@ struct Combining::Releases {
   static bool leaves_open(bool) noexcept { return false; }
 
  private:
-  // Empty: nothing is known of any.
-  std::optional<std::vector<std::optional<std::int64_t>>> free_at_once(dialects::Connection& connection,
-                                                                       std::span<const LeaseKey> keys,
-                                                                       const std::vector<Argument>& rows,
-                                                                       Deadline until, bool& wrote) const {
-    if (lane->release_at_once == nullptr) return std::nullopt;
+  struct FreedAtOnce {
+    std::optional<std::vector<std::optional<std::int64_t>>> freed{};  // empty: nothing is known of any
+    bool wrote = false;
+  };
+  FreedAtOnce free_at_once(dialects::Connection& connection, std::span<const LeaseKey> keys,
+                           const std::vector<Argument>& rows, Deadline until) const {
+    if (lane->release_at_once == nullptr) return {};
     try {
       const Answer& answer = connection.run_rows(*lane->release_at_once, rows, 3, until);
-      wrote = answer.affected > 0;
-      if (answer.affected != static_cast<std::int64_t>(keys.size())) return std::nullopt;
+      if (answer.affected != static_cast<std::int64_t>(keys.size())) return {{}, answer.affected > 0};
       auto freed = numbers_of(keys, answer, &Releases::name);
       for (auto& each : freed) each = each.value_or(1);
-      return freed;
+      return {std::move(freed), true};
     } catch (const Failure& failure) {  // a row is locked elsewhere
       if (failure.cause() != Cause::locked || failure.may_have_run() || !connection.usable()) throw;
     }
-    return std::nullopt;
+    return {};
   }
 };
 
