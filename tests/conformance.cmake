@@ -52,7 +52,7 @@ endif()
 
 file(GLOB_RECURSE dlock_promises CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} conformance/*.cpp fault/*.cpp
   tools/*.cpp)
-list(FILTER dlock_promises EXCLUDE REGEX "^fault/suite/")
+list(FILTER dlock_promises EXCLUDE REGEX "^(fault/suite|tools/command_line)/")
 if(NOT DLOCK_BUILD_TOOLS)
   list(FILTER dlock_promises EXCLUDE REGEX "^tools/")
 elseif(NOT TARGET dlock-bench)

@@ -11,9 +11,9 @@ using namespace dlock::architecture;
 namespace {
 
 const Tree& everything() {
-  static const Tree tree =
-      read_tree(dlock::test::path::source(), {"CMakeLists.txt", "CMakePresets.json", "cmake", "examples", "include",
-                                              "migrations", "schema", "src", "tests", "tools"});
+  static const Tree tree = read_tree(
+      dlock::test::path::source(), {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "README.md", "cmake", "docs",
+                                    "examples", "include", "migrations", "schema", "src", "tests", "tools"});
   return tree;
 }
 

@@ -54,7 +54,7 @@ bool committing;
  * when the reaper raised the floor; `late`: its answer comes later than half the grace period after it asked first. */
 byte phase[CLIENTS], attempt[CLIENTS], own[CLIENTS], tok[CLIENTS];
 byte kind[CLIENTS], number[CLIENTS], answer[CLIENTS]; /* the request under way */
-byte renewal[CLIENTS];                                /* the keeper's, which goes beside it */
+byte renewal[CLIENTS];                                /* the renewer's, which goes beside it */
 bool ended[CLIENTS], trust[CLIENTS], hope[CLIENTS], old[CLIENTS], late[CLIENTS];
 bool adopts[CLIENTS]; /* what it asks for is the grant in the letter */
 
@@ -441,7 +441,7 @@ end:
   od
 }
 
-/* The keeper sends beside whatever its client does. */
+/* The renewer sends beside whatever its client does. */
 proctype Renewer(byte me) {
 end:
   do

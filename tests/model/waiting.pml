@@ -1,9 +1,9 @@
-/* Those who wait for one name: their marks, looks and rings, the lines in their processes, hand-over, and
+/* Those who wait for one name: their marks, looks and notifications, the lines in their processes, hand-over, and
  * tickets. README.md beside it says which line stands for which statement, and what was left out and why. What a lost or
  * late request does to a grant is in lock.pml.
  *
- * One of three worlds is defined. RUNG: there is no poll floor, and no ring is lost as long as its listener lives. FLOOR:
- * any ring may be lost, and the floor ends sleeps when nothing else will. HASTE: any ring may be lost, and the floor may
+ * One of three worlds is defined. HEARD: there is no poll floor, and no notification is lost as long as its listener lives. FLOOR:
+ * any notification may be lost, and the floor ends sleeps when nothing else will. HASTE: any notification may be lost, and the floor may
  * end every sleep at any time.
  */
 #ifndef WAITERS
@@ -32,10 +32,10 @@
 #define HANDED 13 /* the answer is under way */
 #define FREES 14
 #define FREES_HEIR 15
-#define RINGS 16
+#define NOTIFIES 16
 #define WITHDRAWS 17
 #define DISCARDS 18
-#define RINGS_NEXT 19
+#define NOTIFIES_NEXT 19
 #define GONE 20
 #define CRASHED 21
 /* Of wrong variants only. */
@@ -66,7 +66,7 @@ bool paused[WAITERS]; /* holds, but its lease has ended, and it may trust no mor
 bool alarm[WAITERS];  /* something ends about which its last look had said when */
 
 /* The processes. */
-bool listens[2], rung[2], down[2];
+bool listens[2], notified[2], down[2];
 byte chain;
 
 /* A hand-over whose sender has given up on it. It may still be executed. */
@@ -117,7 +117,7 @@ bool others_have_turns = true, nobody_waits = true;
 #define QUEUE_BEFORE(w) ANY(BEFORE, w)
 #define HEAD(w) (!ANY(AHEAD, w))
 #define ASLEEP(w, none) (phase[w] == SLEEPS)
-/* A bell keeps what rang since it was opened, so that looking and falling asleep may be one step. */
+/* A listener keeps what came since it was opened, so that looking and falling asleep may be one step. */
 #ifdef DEAF_WHILE_AWAKE
 #define TO_SLEEP DOZES
 #else
@@ -138,10 +138,10 @@ bool others_have_turns = true, nobody_waits = true;
 #else
 #define LEAVE_SLEEP false
 #endif
-#ifdef RUNG
-#define LOSE_RING false
+#ifdef HEARD
+#define LOSE_NOTIFICATION false
 #else
-#define LOSE_RING true
+#define LOSE_NOTIFICATION true
 #endif
 
 /* Who has looked knows when what it saw ends, and who marks when to mark again, counted from before it marked. */
@@ -152,13 +152,13 @@ bool others_have_turns = true, nobody_waits = true;
 #define MARK_AGAIN(w) alarm[w] = alarm[w] || phase[w] == SLEEPS || phase[w] == LOOKS;
 #endif
 
-inline ring() {
+inline notify() {
 #ifdef DEAF_WHILE_AWAKE
-  rung[0] = rung[0] || listens[0] && (phase[0] == SLEEPS || phase[2] == SLEEPS);
-  rung[1] = rung[1] || listens[1] && (phase[1] == SLEEPS);
+  notified[0] = notified[0] || listens[0] && (phase[0] == SLEEPS || phase[2] == SLEEPS);
+  notified[1] = notified[1] || listens[1] && (phase[1] == SLEEPS);
 #else
-  rung[0] = rung[0] || listens[0];
-  rung[1] = rung[1] || listens[1];
+  notified[0] = notified[0] || listens[0];
+  notified[1] = notified[1] || listens[1];
 #endif
 }
 
@@ -172,16 +172,16 @@ inline ring() {
 #ifdef OLD_MARK
 #define RELEASE_READS
 #define AS_READ wanted
-inline ring_as_read() { ring() }
+inline notify_as_read() { notify() }
 #endif
-#ifdef RING_HEAD_ONLY
+#ifdef NOTIFY_HEAD_ONLY
 #define RELEASE_READS
 #define FIRST(w) (TICKET_LIVES(w) && !QUEUE_BEFORE(w))
 #define AS_READ (FIRST(0) -> 1 : (FIRST(1) -> 2 : (FIRST(2) -> 3 : 9)))
-inline ring_as_read() {
+inline notify_as_read() {
   if
-  :: seen[me] == 9 && wanted -> ring()
-  :: seen[me] != 9 && wanted -> rung[PROCESS(seen[me] - 1)] = listens[PROCESS(seen[me] - 1)]
+  :: seen[me] == 9 && wanted -> notify()
+  :: seen[me] != 9 && wanted -> notified[PROCESS(seen[me] - 1)] = listens[PROCESS(seen[me] - 1)]
   :: else
   fi
 }
@@ -261,7 +261,7 @@ inline draw() {
 #define SOME(w, p) (PROCESS(w) == (p) && (IN_LINE(w) || phase[w] == RESERVED))
 inline close_bell(p) {
   if
-  :: !ANY(SOME, p) -> listens[p] = false; rung[p] = false
+  :: !ANY(SOME, p) -> listens[p] = false; notified[p] = false
   :: else
   fi
 }
@@ -368,7 +368,7 @@ end:
   :: d_step { phase[me] == MARKS -> wanted = true; phase[me] = LOOKS }
 #else
   :: d_step { phase[me] == MARKS && !listens[PROCESS(me)] -> listens[PROCESS(me)] = true;
-       rung[PROCESS(me)] = true } /* a bell that is new rings for everything */
+       notified[PROCESS(me)] = true } /* a listener that is new has missed anything */
 #ifdef MARK_AFTER_LOOK
   :: d_step { phase[me] == MARKS && listens[PROCESS(me)] -> wanted = true; phase[me] = SLEEPS }
 #else
@@ -396,12 +396,12 @@ end:
 #endif
 
   /* What ends its sleep. The connection on which it listens comes back: it looks again. */
-  :: d_step { phase[me] == SLEEPS && HEARS(me) && rung[PROCESS(me)] -> rung[PROCESS(me)] = false; wake();
-       printf("waiter %d hears a ring\n", me) }
+  :: d_step { phase[me] == SLEEPS && HEARS(me) && notified[PROCESS(me)] -> notified[PROCESS(me)] = false; wake();
+       printf("waiter %d hears a notification\n", me) }
 #ifdef LISTEN_AFTER_LOOK
   :: d_step { phase[me] == SLEEPS && !listens[PROCESS(me)] -> listens[PROCESS(me)] = true }
 #else
-  :: d_step { phase[me] == SLEEPS && !listens[PROCESS(me)] -> listens[PROCESS(me)] = true; rung[PROCESS(me)] = true }
+  :: d_step { phase[me] == SLEEPS && !listens[PROCESS(me)] -> listens[PROCESS(me)] = true; notified[PROCESS(me)] = true }
 #endif
   :: d_step { phase[me] == SLEEPS && alarm[me] -> wake() }
   :: d_step { phase[me] == SLEEPS && LEAVE_SLEEP -> wake() }
@@ -441,16 +441,16 @@ end:
 #ifdef SILENT_CANCEL
        if
        :: ticket[me] != 0 -> be_done()
-       :: else -> phase[me] = RINGS_NEXT
+       :: else -> phase[me] = NOTIFIES_NEXT
        fi;
 #else
-       phase[me] = RINGS_NEXT;
+       phase[me] = NOTIFIES_NEXT;
 #endif
        ticket[me] = 0;
        fresh[me] = false }
-  :: d_step { phase[me] == RINGS_NEXT ->
+  :: d_step { phase[me] == NOTIFIES_NEXT ->
        if
-       :: wanted -> ring()
+       :: wanted -> notify()
        :: else
        fi;
        be_done();
@@ -529,7 +529,7 @@ end:
           unreserve();
           printf("released by waiter %d\n", me);
           if
-          :: seen[me] != 0 -> ring_as_read()
+          :: seen[me] != 0 -> notify_as_read()
           :: else
           fi;
           be_done()
@@ -544,7 +544,7 @@ end:
           printf("released by waiter %d\n", me);
           unreserve();
           if
-          :: wanted -> phase[me] = RINGS
+          :: wanted -> phase[me] = NOTIFIES
           :: else -> be_done()
           fi
        :: heir[me] == 0 -> be_done() /* lost */
@@ -559,15 +559,15 @@ end:
        :: else
        fi;
 #ifdef WITHDRAW_HEIR_FIRST
-       phase[me] = (owner == me + 1 -> FREES : RINGS);
+       phase[me] = (owner == me + 1 -> FREES : NOTIFIES);
 #else
-       phase[me] = RINGS;
+       phase[me] = NOTIFIES;
 #endif
        unreserve();
        look_around() }
-  :: d_step { phase[me] == RINGS -> ring(); be_done() }
+  :: d_step { phase[me] == NOTIFIES -> notify(); be_done() }
 #ifdef DOUBT_IS_SILENT
-  :: d_step { phase[me] == RINGS && MAY_FAIL -> FAIL; be_done() }
+  :: d_step { phase[me] == NOTIFIES && MAY_FAIL -> FAIL; be_done() }
 #endif
   od
 }
@@ -577,7 +577,7 @@ end:
   if \
   :: PROCESS(w) == p && phase[w] != IDLE && phase[w] != GONE -> \
      if \
-     :: phase[w] == DISCARDS || phase[w] == RINGS_NEXT || phase[w] == RINGS -> ring() \
+     :: phase[w] == DISCARDS || phase[w] == NOTIFIES_NEXT || phase[w] == NOTIFIES -> notify() \
      :: else \
      fi; \
      phase[w] = CRASHED \
@@ -594,7 +594,7 @@ end:
 
 inline be_down() {
   listens[p] = false;
-  rung[p] = false;
+  notified[p] = false;
   down[p] = true;
   printf("process %d crashes\n", p);
   p = 0
@@ -617,10 +617,10 @@ end:
 #ifdef FLOOR
   :: timeout && ANY(ASLEEP, WAITERS) -> d_step { WAKE_ALL; printf("who sleeps polls\n") }
 #endif
-  :: d_step { LOSE_RING && rung[0] -> rung[0] = false; printf("a ring is lost\n") }
-  :: d_step { LOSE_RING && rung[1] -> rung[1] = false; printf("a ring is lost\n") }
-  :: d_step { listens[0] && MAY_FAIL -> FAIL; listens[0] = false; rung[0] = false; printf("process 0 is deaf\n") }
-  :: d_step { listens[1] && MAY_FAIL -> FAIL; listens[1] = false; rung[1] = false; printf("process 1 is deaf\n") }
+  :: d_step { LOSE_NOTIFICATION && notified[0] -> notified[0] = false; printf("a notification is lost\n") }
+  :: d_step { LOSE_NOTIFICATION && notified[1] -> notified[1] = false; printf("a notification is lost\n") }
+  :: d_step { listens[0] && MAY_FAIL -> FAIL; listens[0] = false; notified[0] = false; printf("process 0 is deaf\n") }
+  :: d_step { listens[1] && MAY_FAIL -> FAIL; listens[1] = false; notified[1] = false; printf("process 1 is deaf\n") }
   :: d_step { wanted && MAY_FAIL -> FAIL; wanted = false; EACH(MARK_AGAIN); printf("the mark ends\n") }
   EACH(PAUSE)
   EACH(TICKET_ENDS)

@@ -1,4 +1,4 @@
-// Knows the warning by the place in the server that it comes from (src/backend/replication/syncrep.c).
+// The warning is told by the place in the server that it comes from (src/backend/replication/syncrep.c).
 #include "standby.hpp"
 
 #include "handle.hpp"

@@ -1,4 +1,4 @@
-// Knows the threads of this process that wait where others see it, so that who reads of a deadlock finds them.
+// The threads of this process that wait where others see it, so that who reads of a deadlock finds them.
 #pragma once
 
 #include <string>

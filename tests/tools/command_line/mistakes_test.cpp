@@ -1,5 +1,5 @@
 // The promise that who mistypes a command or an option is told what was probably meant.
-#include "command_line/tool.hpp"
+#include "tools/command_line/tool.hpp"
 #include "tools/command.hpp"
 
 using namespace dlock::test;

@@ -1,5 +1,5 @@
 // The promise that every page of help fits a screen.
-#include "command_line/tool.hpp"
+#include "tools/command_line/tool.hpp"
 
 #include <algorithm>
 #include <sstream>

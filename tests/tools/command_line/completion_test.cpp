@@ -1,5 +1,5 @@
 // The promise that each shell reads its completion and answers with what the parser knows.
-#include "command_line/tool.hpp"
+#include "tools/command_line/tool.hpp"
 #include "support/paths.hpp"
 #include "support/pty.hpp"
 

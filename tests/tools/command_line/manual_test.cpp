@@ -1,5 +1,5 @@
 // The promise that the manual pages are all there, and that man has nothing to complain about.
-#include "command_line/tool.hpp"
+#include "tools/command_line/tool.hpp"
 #include "support/paths.hpp"
 
 #include <filesystem>
