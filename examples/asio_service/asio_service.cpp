@@ -1,5 +1,5 @@
-// A service that hands out locks to its clients, on one thread: a client sends a name, is answered "granted under token N"
-// or "busy", and has the lock until it hangs up. A thousand clients that wait cost no thread.
+// A service that hands out locks to its clients, on one thread: a client sends a name, is answered "granted under token
+// N" or "busy", and has the lock until it hangs up. A thousand clients that wait cost no thread.
 //
 //   dlock-migrate -u sqlite:app.db up
 //   asio_service sqlite:app.db 7777
@@ -25,8 +25,8 @@ namespace {
 
 constexpr std::size_t longest_line = 256;  // a name has 255 bytes at most
 
-// Tells the client of its lock, until it hangs up or sends another line. When the lease is lost it is hung up on, so that
-// it does not go on with what is somebody else's by now.
+// Tells the client of its lock, until it hangs up or sends another line. When the lease is lost it is hung up on, so
+// that it does not go on with what is somebody else's by now.
 asio::awaitable<void> attend(std::shared_ptr<tcp::socket> client, const dlock::Lock& lock) {
   const std::stop_callback hang_up(lock.lost(), [client] {  // by a thread of the engine
     asio::post(client->get_executor(), [client] {

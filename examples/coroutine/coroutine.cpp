@@ -1,5 +1,5 @@
-// Coroutines that wait for a lock on one thread, without any library for them: a loop that runs what the engine hands it,
-// and the least of a coroutine type.
+// Coroutines that wait for a lock on one thread, without any library for them: a loop that runs what the engine hands
+// it, and the least of a coroutine type.
 //
 //   dlock-migrate -u sqlite:app.db up
 //   coroutine sqlite:app.db

@@ -1,5 +1,5 @@
-// A pool of workers that shares a table of tasks with any number of other processes: each task is done once. SIGTERM ends
-// it within a second, also where the database does not answer.
+// A pool of workers that shares a table of tasks with any number of other processes: each task is done once. SIGTERM
+// ends it within a second, also where the database does not answer.
 //
 //   dlock-migrate -u "$DATABASE_URL" up
 //   psql "$DATABASE_URL" -c 'create table task (id integer primary key, done_under bigint)'
@@ -76,7 +76,8 @@ class Connection {
   }
 
  private:
-  // A number of our own for the same socket: libpq may close its own at any error, and it would be somebody else's next.
+  // A number of our own for the same socket: libpq may close its own at any error, and it would be somebody else's
+  // next.
   struct Socket {
     const int number;
     explicit Socket(int other) : number(::dup(other)) {

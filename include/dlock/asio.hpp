@@ -1,8 +1,8 @@
 // Waits for locks by Asio's completion tokens: `co_await dlock::async_lock(engine, "order/4711", asio::use_awaitable)`.
 // Include it where they are; <dlock/dlock.hpp> does without it. It is standalone Asio (<asio.hpp>) that is meant; with
-// DLOCK_USE_BOOST_ASIO defined before the first include it is Boost's. One file has one of them; of a program's libraries
-// each may have its own. Without <…/associated_cancellation_slot.hpp> (Boost before 1.77, Asio before 1.19) nothing can be
-// cancelled.
+// DLOCK_USE_BOOST_ASIO defined before the first include it is Boost's. One file has one of them; of a program's
+// libraries each may have its own. Without <…/associated_cancellation_slot.hpp> (Boost before 1.77, Asio before 1.19)
+// nothing can be cancelled.
 #pragma once
 
 #include <dlock/engine.hpp>
@@ -146,8 +146,8 @@ struct Outcome<Released> {
   static Released take(Released released, std::exception_ptr&) { return released; }
 };
 
-// Shared by the copies of the engine's handler, and by the function that begins: the first of them that has an answer takes
-// the operation out. Threads: any.
+// Shared by the copies of the engine's handler, and by the function that begins: the first of them that has an answer
+// takes the operation out. Threads: any.
 template <class Own>
 class Once {
  public:
@@ -161,7 +161,8 @@ class Once {
   std::atomic<Own*> own_;
 };
 
-// Begins a request: `start` gets the token that ends it and the engine's handler. What it throws is told to the handler.
+// Begins a request: `start` gets the token that ends it and the engine's handler. What it throws is told to the
+// handler.
 template <class Value, class Handler, class Start>
 void begin(Handler&& handler, Start start) {
   using Own = Operation<std::decay_t<Handler>, Value>;
@@ -192,16 +193,16 @@ auto initiate(Token&& token, Start start) {
 
 }  // namespace asio_face
 
-// Each of these begins a request, and tells the token's handler of the answer: an error, and a value that counts where the
-// error is null. So `asio::use_awaitable` and `asio::use_future` answer the value, or throw.
-// Threads: the handler is called on its associated executor (asio::bind_executor), never inside of the call, whether or not
-// EngineOptions::executor is set; that executor has work until then, so that io_context::run() does not return. Without an
-// associated executor a thread of Asio's own calls it. The context has to be there until the engine has ended, whose
-// thread may still be on its way out of the last answer: declare it before the engine.
+// Each of these begins a request, and tells the token's handler of the answer: an error, and a value that counts where
+// the error is null. So `asio::use_awaitable` and `asio::use_future` answer the value, or throw.
+// Threads: the handler is called on its associated executor (asio::bind_executor), never inside of the call, whether or
+// not EngineOptions::executor is set; that executor has work until then, so that io_context::run() does not return.
+// Without an associated executor a thread of Asio's own calls it. The context has to be there until the engine has
+// ended, whose thread may still be on its way out of the last answer: declare it before the engine.
 // Cancelled by the handler's cancellation slot, of any type, a wait ends: nothing is held then.
 // What is taken is the job's that LockOptions names, or that is current for the thread that begins (Job::Scope).
-// Owns: the name and the options. The engine has to be there when it begins: with asio::use_awaitable and asio::deferred
-// that is when it is awaited or called. If it ends meanwhile, that is misuse.
+// Owns: the name and the options. The engine has to be there when it begins: with asio::use_awaitable and
+// asio::deferred that is when it is awaited or called. If it ends meanwhile, that is misuse.
 // GCC 12 takes apart wrongly what `co_await` is given as a braced temporary: give options a name before.
 // Fails: as the call of the same name that blocks; also misuse is told to the handler.
 

@@ -21,14 +21,14 @@ inline namespace v0 {
 
 // A request that begins when it is awaited, by `co_await` in a coroutine of any type, and answers there; once. What the
 // engine refuses to begin (misuse) and what fails later is thrown from `co_await`.
-// Threads: the coroutine goes on where EngineOptions::executor runs it, never inside of `co_await`; without an executor on
-// a thread of the engine, where it holds up other answers for as long as it runs, and must not wait for any.
+// Threads: the coroutine goes on where EngineOptions::executor runs it, never inside of `co_await`; without an executor
+// on a thread of the engine, where it holds up other answers for as long as it runs, and must not wait for any.
 // What is taken is the job's that LockOptions names, or that is current for the thread that awaits (Job::Scope); a
 // coroutine carries its Job by hand, since it may go on on another thread.
 // Owns: the name and the options. The engine has to be there when it is awaited; if it ends meanwhile, that is misuse.
-// A coroutine may be destroyed while it waits here, where it cannot be resumed at the same time: on the thread or strand
-// that the executor runs it on. Its wait is stopped then. A Lock that is granted all the same is released there, which
-// blocks as its destructor does.
+// A coroutine may be destroyed while it waits here, where it cannot be resumed at the same time: on the thread or
+// strand that the executor runs it on. Its wait is stopped then. A Lock that is granted all the same is released there,
+// which blocks as its destructor does.
 // GCC 12 takes apart wrongly what `co_await` is given as a braced temporary: give options a name before,
 // `const dlock::LockOptions options{.lease = 10s}; co_await dlock::lock(engine, name, options)`.
 // Fails: as the call of the same name that blocks.
@@ -50,8 +50,8 @@ class [[nodiscard]] Awaitable {
 
   bool await_ready() const noexcept { return false; }
 
-  // The coroutine may have gone on, and be gone, before `start` has returned: from then on nothing of it is touched. It is
-  // not inlined, because a compiler may then keep what is local here in the coroutine (clang before 17 does).
+  // The coroutine may have gone on, and be gone, before `start` has returned: from then on nothing of it is touched. It
+  // is not inlined, because a compiler may then keep what is local here in the coroutine (clang before 17 does).
   [[gnu::noinline]] bool await_suspend(std::coroutine_handle<> caller) {
     const auto state = state_;
     const auto start = std::move(start_);
@@ -150,8 +150,8 @@ inline Awaitable<std::optional<Lock>> lock(Engine& engine, std::string_view name
       std::move(stop));
 }
 
-// Releases without blocking, and tells what became of it. A Lock that nobody awaits the release of is released when this
-// goes, by its destructor.
+// Releases without blocking, and tells what became of it. A Lock that nobody awaits the release of is released when
+// this goes, by its destructor.
 inline Awaitable<Released> release(Engine& engine, Lock lock) {
   return Awaitable<Released>([&engine, held = std::make_shared<Lock>(std::move(lock))](
                                  const std::stop_token&, std::function<void(Released)> handler) {

@@ -10,9 +10,9 @@ inline namespace v0 {
 using Duration = std::chrono::microseconds;
 
 // A length of time that dlock is told: every std::chrono::duration converts to it. One that is wider saturates, so that
-// `std::chrono::hours::max()` means "for ever"; one that is finer is rounded away from zero, which means "not at all"; one
-// that is no number is as wrong as a negative one. What is calculated with it is calculated with microseconds, which do
-// not saturate.
+// `std::chrono::hours::max()` means "for ever"; one that is finer is rounded away from zero, which means "not at all";
+// one that is no number is as wrong as a negative one. What is calculated with it is calculated with microseconds,
+// which do not saturate.
 class SaturatingDuration : public Duration {
  public:
   constexpr SaturatingDuration() noexcept : Duration(0) {}
@@ -32,9 +32,9 @@ class SaturatingDuration : public Duration {
   }
 };
 
-// A lease that nothing ends but a release, by its holder or by force (Engine::force_release): for those who would rather
-// have an operator come than a second holder. So does nobody's crash end it. It is the longest there is, ten years. Its
-// engine asks every ten seconds (LockOptions::renew_every) whether it still holds it.
+// A lease that nothing ends but a release, by its holder or by force (Engine::force_release): for those who would
+// rather have an operator come than a second holder. So does nobody's crash end it. It is the longest there is, ten
+// years. Its engine asks every ten seconds (LockOptions::renew_every) whether it still holds it.
 inline constexpr Duration until_released = std::chrono::hours{24} * 3652;
 
 // How long it is until then, by that clock; 0 where the time has passed.

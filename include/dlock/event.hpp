@@ -21,8 +21,8 @@ struct Event {
     retried,    // a statement of the engine failed in passing and is sent again; `text` is the database's own
     abandoned,  // the reaper found a lease that expired without release; `text` says who held it
     reconnected,      // a connection was opened again after a failure
-    weak_durability,  // the server is set to forget, or a failover would: `text` says which setting and what it costs; told
-                      // at the start, and after a reconnect what is new
+    weak_durability,  // the server is set to forget, or a failover would: `text` says which setting and what it costs;
+                      // told at the start, and after a reconnect what is new
     busy,             // one who does not wait was told that the lock is another's; `took` is the time that it took
     timed_out,        // a wait ended on its deadline, without the lock; `took` is how long it was
     renewed_late,  // a lease was renewed long after it was due: 1/8 of its length or more; `took` is the time since the

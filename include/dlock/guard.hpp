@@ -28,11 +28,12 @@ struct GuardReport {
 };
 
 // From make_guard() on the database refuses an UPDATE of a row that makes the column smaller, or NULL where it was not,
-// whoever sends it, with "stale fencing token … for table …". Rows that are not NULL have been fenced; a row whose column
-// is NULL takes any token. What an UPDATE cannot tell stays allowed: one that leaves the column as it is, and DELETE. Of
-// `options` these count: timeouts, retries, `dry_run`, `stop`, `observer`. Any number of callers may do so at once.
-// Threads: any. Fails: Error{unavailable, timeout, permission}, and Error{misuse} if the names cannot be those of a
-// table and a column, the table or the column is not there, or the column is no 64-bit integer that can be written.
+// whoever sends it, with "stale fencing token … for table …". Rows that are not NULL have been fenced; a row whose
+// column is NULL takes any token. What an UPDATE cannot tell stays allowed: one that leaves the column as it is, and
+// DELETE. Of `options` these count: timeouts, retries, `dry_run`, `stop`, `observer`. Any number of callers may do so
+// at once. Threads: any. Fails: Error{unavailable, timeout, permission}, and Error{misuse} if the names cannot be those
+// of a table and a column, the table or the column is not there, or the column is no 64-bit integer that can be
+// written.
 DLOCK_EXPORT GuardReport make_guard(std::string_view url, const GuardedColumn& column, const Options& options = {});
 
 // Takes it away again. The column may be gone.

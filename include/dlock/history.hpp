@@ -1,5 +1,5 @@
-// Has the database keep a history of the grants that have ended: what dlock-migrate history does, as calls. Engine::history
-// reads it.
+// Has the database keep a history of the grants that have ended: what dlock-migrate history does, as calls.
+// Engine::history reads it.
 #pragma once
 
 #include <dlock/export.hpp>
@@ -16,12 +16,12 @@ namespace schema {
 
 using HistoryReport = GuardReport;
 
-// From make_history() on the database writes a row for each grant that ends into <table>_history, in the same transaction,
-// whichever program ends it: by triggers, so that a rollback leaves none, and engines need not know of it. It grows until an
-// engine with EngineOptions::history cuts it. Any number of callers may do so at once; programs may lock meanwhile.
-// Threads: any. Of `options` these count: the names of tables, timeouts, retries, `dry_run`, `stop`, `observer`.
-// Fails: Error{unavailable, timeout, permission}, and Error{misuse} for names that cannot be those of tables. Where there is
-// no lock table, or another one has the history's name, the report says so.
+// From make_history() on the database writes a row for each grant that ends into <table>_history, in the same
+// transaction, whichever program ends it: by triggers, so that a rollback leaves none, and engines need not know of it.
+// It grows until an engine with EngineOptions::history cuts it. Any number of callers may do so at once; programs may
+// lock meanwhile. Threads: any. Of `options` these count: the names of tables, timeouts, retries, `dry_run`, `stop`,
+// `observer`. Fails: Error{unavailable, timeout, permission}, and Error{misuse} for names that cannot be those of
+// tables. Where there is no lock table, or another one has the history's name, the report says so.
 DLOCK_EXPORT HistoryReport make_history(std::string_view url, const Options& options = {});
 
 // Takes it away again, with all its rows.

@@ -33,8 +33,8 @@ enum class Outcome {
   released,    // its holder gave it back, or the transaction it was for has ended
   expired,     // the lease ended without a release
   forced,      // somebody released it by force
-  taken_over,  // in a history only: the lease ended without a release, and the next holder took the name over; or another
-               // engine of the same node took its place (EngineOptions::node_exclusive)
+  taken_over,  // in a history only: the lease ended without a release, and the next holder took the name over; or
+               // another engine of the same node took its place (EngineOptions::node_exclusive)
 };
 
 DLOCK_EXPORT std::string_view to_string(Outcome outcome) noexcept;
@@ -72,9 +72,9 @@ struct Holder {
   Duration lease{};    // the length a renewal gives
   std::optional<LastRun>
       last_run{};  // unless held; the next grant writes over it, also one that takes over what expired
-  // In which it is held. Where several hold it, owner and token are none of theirs, and the node and the label those of the
-  // last one that came; but the entries of a node have this token and node, and label and metadata are those of the first,
-  // or what one of them wrote last.
+  // In which it is held. Where several hold it, owner and token are none of theirs, and the node and the label those of
+  // the last one that came; but the entries of a node have this token and node, and label and metadata are those of the
+  // first, or what one of them wrote last.
   Mode mode = Mode::exclusive;
   // It may go from hand to hand in its process without being written here (EngineOptions::hand_overs.local): the token
   // may be ahead of its holder's, and it has been held since the first of these grants.

@@ -10,11 +10,11 @@
 namespace dlock {
 inline namespace v0 {
 
-// One piece of work: a task, a request, an order. Given by LockOptions::job, or made current for a scope, it stands in the
-// place of the thread: Reentrance::thread lets the job enter again what it holds, on any of its threads, and nobody else on
-// those threads; grants and waits of one job count as one when deadlocks are looked for, also in several processes. A
-// Lock belongs to the job it was taken for wherever it is moved, and to none after Lock::detach. Where no job is given
-// the calling thread is the job.
+// One piece of work: a task, a request, an order. Given by LockOptions::job, or made current for a scope, it stands in
+// the place of the thread: Reentrance::thread lets the job enter again what it holds, on any of its threads, and nobody
+// else on those threads; grants and waits of one job count as one when deadlocks are looked for, also in several
+// processes. A Lock belongs to the job it was taken for wherever it is moved, and to none after Lock::detach. Where no
+// job is given the calling thread is the job.
 // Two Jobs of the same name are the same job, in all processes. A job waits when one of its threads does: what goes on
 // meanwhile, and may let go of something, is better a job of its own.
 // Threads: as a value; all members of one from any, but for assignment. Owns: its name, which copies share.
@@ -41,8 +41,8 @@ class DLOCK_EXPORT Job {
   // environment, which no other thread may change meanwhile.
   // Fails: misuse.
   static Job from_environment();
-  // For the environment of a child: "DLOCK_JOB=" and the name. The child has engines of its own, and so does not enter what
-  // this process holds; to wait for that, while this process waits for the child, is a deadlock that nobody sees.
+  // For the environment of a child: "DLOCK_JOB=" and the name. The child has engines of its own, and so does not enter
+  // what this process holds; to wait for that, while this process waits for the child, is a deadlock that nobody sees.
   std::string environment() const;
 
   std::string_view name() const noexcept { return name_ ? std::string_view(*name_) : std::string_view(); }
@@ -54,8 +54,8 @@ class DLOCK_EXPORT Job {
   std::shared_ptr<const std::string> name_;
 };
 
-// Makes a job current for the calling thread: what it asks for without LockOptions::job is the job's. Of an empty Job: no
-// job is current, whatever scopes are around it. Scopes nest; where one ends, the one around it is current again.
+// Makes a job current for the calling thread: what it asks for without LockOptions::job is the job's. Of an empty Job:
+// no job is current, whatever scopes are around it. Scopes nest; where one ends, the one around it is current again.
 // Threads: begins and ends on one thread. A coroutine that may go on on another one must have none across a suspension:
 // it carries its Job by hand. One that ends elsewhere, or not in turn, does no further harm.
 class [[nodiscard]] DLOCK_EXPORT Job::Scope {

@@ -61,18 +61,18 @@ struct FenceOptions {
   unsigned attempts = 10;  // with_fence: runs of the transaction at most, while each ends in conflict
 };
 
-// One granted lease, or a further entry into one (Reentrance::thread): then owner, token, trust and loss are those of the
-// lease, shared by all of its entries. Of those of a node each is a lease of its own, and they share the token.
+// One granted lease, or a further entry into one (Reentrance::thread): then owner, token, trust and loss are those of
+// the lease, shared by all of its entries. Of those of a node each is a lease of its own, and they share the token.
 // Threads: lost, wanted, asked, valid, remaining, check, loss, name, token and owner from any; the rest one thread at a
 // time.
-// A Lock belongs to the job that it was taken for (LockOptions::job, Job::Scope), on whatever thread it is. Without one it
-// stays, when it is moved to another thread, the entry of the thread it was granted to: that one may re-enter it, the
-// thread that has it now may not; and when deadlocks are looked for, a Lock that was moved is nobody's until a member of
-// it is used, and from then on that of the thread that used it.
+// A Lock belongs to the job that it was taken for (LockOptions::job, Job::Scope), on whatever thread it is. Without one
+// it stays, when it is moved to another thread, the entry of the thread it was granted to: that one may re-enter it,
+// the thread that has it now may not; and when deadlocks are looked for, a Lock that was moved is nobody's until a
+// member of it is used, and from then on that of the thread that used it.
 // A Lock that was moved from, or made without a grant, holds nothing: what may throw throws misuse; it is not valid(),
-// lost() and asked() are stopped, name and owner are empty, token and remaining are 0, loss() and wanted() are empty. One
-// that was released or detached is not valid() either, and check, extend, ensure, update_metadata, fence, with_fence and
-// fence_sql throw lost.
+// lost() and asked() are stopped, name and owner are empty, token and remaining are 0, loss() and wanted() are empty.
+// One that was released or detached is not valid() either, and check, extend, ensure, update_metadata, fence,
+// with_fence and fence_sql throw lost.
 // Owns: the grant. It may outlive its Engine; renewal goes on until the last Lock is gone.
 // Time: trust runs on CLOCK_BOOTTIME from before the request was sent; no wall clock is read.
 class [[nodiscard]] DLOCK_EXPORT Lock {
@@ -93,19 +93,21 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // As the destructor, but tells. A second call answers what the first one did, and after detach() it is `unconfirmed`.
   Released release();
 
-  // Makes an exclusive lock a shared one (Mode::shared), without a moment in which somebody else could have it exclusively, and
-  // the only shared one exclusive. False: others share it, and it is held as before; to wait for them here is not possible,
-  // since two who did so would wait for each other. It is another grant then, with an owner, a token, lost() and asked() of its
-  // own, and what was learned from the one before is over. No other thread may use the Lock meanwhile. Throws misuse for a
-  // lock of another mode, of a node, or entered more than once; lost; and where nobody answered, after which it is lost: one that
-  // was to be made shared whatever it was that went wrong, since it is trusted as an exclusive one no more from the call on.
+  // Makes an exclusive lock a shared one (Mode::shared), without a moment in which somebody else could have it
+  // exclusively, and the only shared one exclusive. False: others share it, and it is held as before; to wait for them
+  // here is not possible, since two who did so would wait for each other. It is another grant then, with an owner, a
+  // token, lost() and asked() of its own, and what was learned from the one before is over. No other thread may use the
+  // Lock meanwhile. Throws misuse for a lock of another mode, of a node, or entered more than once; lost; and where
+  // nobody answered, after which it is lost: one that was to be made shared whatever it was that went wrong, since it
+  // is trusted as an exclusive one no more from the call on.
   void downgrade();
   bool try_upgrade();
 
   // Lets go of the lease, with all entries of its thread, without releasing it: nobody renews it any more, and it ends
-  // by its time unless it is adopted (Engine::adopt) or renewed (Engine::renew). For grants that outlive the process. It is
-  // no job's from then on: where it was one's, its other threads that are inside have lost it, and its row is told so, which
-  // takes at most timeouts.release (all of it in a transaction that has fenced the lock, and then for nothing).
+  // by its time unless it is adopted (Engine::adopt) or renewed (Engine::renew). For grants that outlive the process.
+  // It is no job's from then on: where it was one's, its other threads that are inside have lost it, and its row is
+  // told so, which takes at most timeouts.release (all of it in a transaction that has fenced the lock, and then for
+  // nothing).
   dlock::Grant detach();
 
   // What names the lease to others: its owner, and the token of its row, which is larger than token() where the row
@@ -118,22 +120,22 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // not passed on in memory (EngineOptions::hand_overs.local); of one that was, before anybody asked, they are zeros.
   const std::string& owner() const noexcept;
 
-  // Set when the lease is lost, by a thread of the engine, at the latest when trust ends; also when Engine::release_all has
-  // released it, and then loss() is empty. Callbacks registered on it run on a thread of their own: one that blocks delays
-  // others of the same lock, and nothing else.
+  // Set when the lease is lost, by a thread of the engine, at the latest when trust ends; also when Engine::release_all
+  // has released it, and then loss() is empty. Callbacks registered on it run on a thread of their own: one that blocks
+  // delays others of the same lock, and nothing else.
   std::stop_token lost() const noexcept;
 
   // Whether somebody else waits in line for the lock, since when, and in which mode; empty: nobody does, as far as it
   // is known. A hint for work that can stop between two items, never more: it says nothing about the lease, and
   // nothing has to be done about it. An exclusive holder for which only readers wait (Mode::shared) may downgrade()
   // in place of releasing.
-  // A waiter of the same engine counts at once, until it stops waiting; one that has a row, until the next renewal. Those
-  // of other engines and processes are told by the renewal, without a statement of its own: one that has waited for a
-  // second, or has a ticket (Fairness::fifo) or a lock, counts from the next renewal on, and until the first one after it
-  // has given up. One that died is counted until its row is over (a minute; EngineOptions::ticket for one with a ticket
-  // or a lock). A lease that is not renewed (LockOptions::renew, or shorter than 300 ms) hears of them at extend() alone.
-  // Not seen: Engine::wait_free, and Engine::try_lock_in without holding a lock; of a line of another engine in which
-  // nobody has a ticket or a lock, anybody but its first.
+  // A waiter of the same engine counts at once, until it stops waiting; one that has a row, until the next renewal.
+  // Those of other engines and processes are told by the renewal, without a statement of its own: one that has waited
+  // for a second, or has a ticket (Fairness::fifo) or a lock, counts from the next renewal on, and until the first one
+  // after it has given up. One that died is counted until its row is over (a minute; EngineOptions::ticket for one with
+  // a ticket or a lock). A lease that is not renewed (LockOptions::renew, or shorter than 300 ms) hears of them at
+  // extend() alone. Not seen: Engine::wait_free, and Engine::try_lock_in without holding a lock; of a line of another
+  // engine in which nobody has a ticket or a lock, anybody but its first.
   // `waited` goes back to when the longest waiter called: by the database's clock as the last renewal told it, and by
   // CLOCK_BOOTTIME since its answer, so that it is too little by at most that answer's way; of a waiter of the same
   // engine by CLOCK_BOOTTIME alone. `mode` is as of the last renewal, too, and wider at once for who joins in the
@@ -141,9 +143,9 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // All entries of a thread (Reentrance) share it. Empty when the Lock is not valid().
   std::optional<Wanted> wanted() const noexcept;
 
-  // Set when somebody is first seen to wait, as wanted() says, by a thread of the engine; once, and for good: who asked may
-  // have given up since. Callbacks run as those of lost() do. A Lock that was released, detached or lost is not asked any
-  // more, but for a callback that is on its way; Engine::adopt makes a new one, which is asked anew.
+  // Set when somebody is first seen to wait, as wanted() says, by a thread of the engine; once, and for good: who asked
+  // may have given up since. Callbacks run as those of lost() do. A Lock that was released, detached or lost is not
+  // asked any more, but for a callback that is on its way; Engine::adopt makes a new one, which is asked anew.
   std::stop_token asked() const noexcept;
 
   // Whether the lease can be trusted, computed from the clock here and now: right at once after a pause.
@@ -168,25 +170,25 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // it. A longer lease counts once it is confirmed.
   // Misuse where it does not go with what was chosen for the grant: later than LockOptions::max_hold allows, or not
   // longer than LockOptions::renew_every or EngineOptions::margin need.
-  // `at_least`: for so long from now, by the database's clock, the lock stays closed to others, even if it is released, as
-  // by LockOptions::at_least; 0 = no longer than it does anyway. It never makes earlier when the lock reopens. After an
-  // extension that failed by unavailable, timeout or in_doubt it may stay closed so long, or not.
+  // `at_least`: for so long from now, by the database's clock, the lock stays closed to others, even if it is released,
+  // as by LockOptions::at_least; 0 = no longer than it does anyway. It never makes earlier when the lock reopens. After
+  // an extension that failed by unavailable, timeout or in_doubt it may stay closed so long, or not.
   // Fails: lost, unavailable, timeout, in_doubt, misuse.
   void extend(SaturatingDuration lease, SaturatingDuration at_least = {});
 
-  // Before a piece of work that takes `left`: extends the lease only if it can be trusted for less than that, as extend()
-  // does by the length it has, or by what the work needs if that is longer. Where enough is left it costs nothing. What is
-  // trusted then is `left` less the time that the request takes.
+  // Before a piece of work that takes `left`: extends the lease only if it can be trusted for less than that, as
+  // extend() does by the length it has, or by what the work needs if that is longer. Where enough is left it costs
+  // nothing. What is trusted then is `left` less the time that the request takes.
   // Fails: as extend().
   void ensure(SaturatingDuration left);
 
   // Writes other metadata into the lock's row, for all to see (Engine::inspect, list): at most 4096 bytes of UTF-8, as
-  // LockOptions::metadata. With Keep::for_next they are kept in the row as well, in Holder::kept, whatever becomes of this
-  // grant: its release, the end of its lease, a release by force. Whoever holds the lock next finds them there and, as
-  // long as it holds it, nobody else changes them: a place for how far the work is. Only this writes Holder::kept; empty
-  // metadata with Keep::for_next clears it, and as long as it is not empty the reaper leaves the row alone.
-  // All entries of a thread (Reentrance) share one row, and so its metadata: the last one to write counts. Those of a node
-  // have metadata each, and what was written last is shown. The lease is not renewed.
+  // LockOptions::metadata. With Keep::for_next they are kept in the row as well, in Holder::kept, whatever becomes of
+  // this grant: its release, the end of its lease, a release by force. Whoever holds the lock next finds them there
+  // and, as long as it holds it, nobody else changes them: a place for how far the work is. Only this writes
+  // Holder::kept; empty metadata with Keep::for_next clears it, and as long as it is not empty the reaper leaves the
+  // row alone. All entries of a thread (Reentrance) share one row, and so its metadata: the last one to write counts.
+  // Those of a node have metadata each, and what was written last is shown. The lease is not renewed.
   // Fails: lost, unavailable, timeout, in_doubt (it may be written or not), misuse.
   void update_metadata(std::string_view metadata, Keep keep = Keep::until_free);
 
@@ -195,8 +197,8 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // in it was written under this lock. Make it the transaction's first statement: at REPEATABLE READ and SERIALIZABLE
   // (and in a deferred transaction on SQLite) a renewal since the transaction's snapshot ends it with conflict. The
   // lease is renewed on the way, for others; this process counts on that only after with_fence. Until the transaction
-  // ends the renewer cannot renew the lease. On PostgreSQL the server ends the transaction when its client is silent for
-  // longer than the lease (EngineOptions::bound_idle); elsewhere a transaction that hangs keeps the lock. The
+  // ends the renewer cannot renew the lease. On PostgreSQL the server ends the transaction when its client is silent
+  // for longer than the lease (EngineOptions::bound_idle); elsewhere a transaction that hangs keeps the lock. The
   // connection keeps its settings; it waits for the database as its owner has set it up to.
   // Fails: lost (so does a Lock that was released or detached), conflict (roll back and run the transaction again),
   // misuse (no transaction is open, a failed one, a result left to read; or the connection leads to another database
@@ -211,9 +213,10 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // The work must not end the transaction, nor may a statement in it (DDL on MySQL and MariaDB commits by itself):
   // that is misuse, told when the work is over. Nothing is run again then; what the work has committed is stored, and
   // what it wrote after that without committing is not.
-  // Fails: as fence(), but misuse if a transaction is open already; in_doubt if the connection broke during the commit, or
-  // if the commit's wait for a synchronous standby was cancelled (PostgreSQL says so by a warning, which cannot be seen
-  // through a SqlRunner, nor on a connection with a notice receiver of its own); and with whatever the work throws.
+  // Fails: as fence(), but misuse if a transaction is open already; in_doubt if the connection broke during the commit,
+  // or if the commit's wait for a synchronous standby was cancelled (PostgreSQL says so by a warning, which cannot be
+  // seen through a SqlRunner, nor on a connection with a notice receiver of its own); and with whatever the work
+  // throws.
   void with_fence(TransactionRef transaction, const std::function<void()>& work, const FenceOptions& options = {});
 
   // The fence as one statement of literal SQL, for transactions of other drivers or languages. It must be the first

@@ -14,9 +14,9 @@
 namespace dlock {
 inline namespace v0 {
 
-// One name as a mutex: TimedLockable, recursive per thread, for std::unique_lock, std::scoped_lock, std::lock. It shares
-// its entries with what the same thread holds of the name through the same engine (Reentrance::thread). Where a job is
-// given, or current, that is what enters: threads of one job do not shut each other out.
+// One name as a mutex: TimedLockable, recursive per thread, for std::unique_lock, std::scoped_lock, std::lock. It
+// shares its entries with what the same thread holds of the name through the same engine (Reentrance::thread). Where a
+// job is given, or current, that is what enters: threads of one job do not shut each other out.
 // Threads: all members from any; unlock() and held() only from the thread that holds it.
 // Owns: what is locked through it (released by the destructor), and a share of the engine, which may go before it and
 // ends no wait here. No other thread may be inside of a member when it is destroyed.

@@ -17,14 +17,14 @@
 namespace dlock {
 inline namespace v0 {
 
-// Who may enter a lock that is held already. Its entries share the token, and the lock is free when the last one has left.
-// Those of a thread share the grant: its owner, and what was chosen for it (label, metadata, at-least time, renewal). Those
-// of a node have a lease each, with an owner of its own and what was chosen for it.
+// Who may enter a lock that is held already. Its entries share the token, and the lock is free when the last one has
+// left. Those of a thread share the grant: its owner, and what was chosen for it (label, metadata, at-least time,
+// renewal). Those of a node have a lease each, with an owner of its own and what was chosen for it.
 enum class Reentrance {
-  thread,  // the thread that was granted it, or the job where one is given (LockOptions::job), on whatever thread; through
-           // the same engine: no round trip, at most one to refresh the lease
-  node,  // whoever has the same EngineOptions::node and asks for `node` too, also in another process
-  none,  // nobody
+  thread,  // the thread that was granted it, or the job where one is given (LockOptions::job), on whatever thread;
+           // through the same engine: no round trip, at most one to refresh the lease
+  node,    // whoever has the same EngineOptions::node and asks for `node` too, also in another process
+  none,    // nobody
 };
 
 // Who is first among those who wait for a name. A try that does not wait is busy while anybody queues. Who waits
@@ -48,38 +48,40 @@ DLOCK_EXPORT std::string_view to_string(Mode mode) noexcept;
 
 // How one lock is to be held. What is unset is the engine's default.
 struct LockOptions {
-  // With Reentrance::thread a thread that holds the name exclusively enters that when it asks for it shared; one that holds
-  // it shared and asks for it exclusively is misuse, since two of them would wait for each other: see Lock::try_upgrade.
-  // Only what is asked for exclusively can be a node's (Reentrance::node), or a transaction's.
+  // With Reentrance::thread a thread that holds the name exclusively enters that when it asks for it shared; one that
+  // holds it shared and asks for it exclusively is misuse, since two of them would wait for each other: see
+  // Lock::try_upgrade. Only what is asked for exclusively can be a node's (Reentrance::node), or a transaction's.
   Mode mode = Mode::exclusive;
   std::int64_t permits = 1;  // how many are taken, with Mode::permits
   std::int64_t limit = 0;    // how many there are, with Mode::permits: what this asker goes by, whatever others do
   // Longer than its margin, to 10 years, which is until_released; renewed automatically from 300 ms up.
   std::optional<SaturatingDuration> lease{};
-  // The lock stays closed this long after the grant, even if released or crashed; 0 = not. Lock::extend can make it longer.
+  // The lock stays closed this long after the grant, even if released or crashed; 0 = not. Lock::extend can make it
+  // longer.
   SaturatingDuration at_least{};
   // Renewal stops so early that the lease is over, by the database's clock, at most this long after the grant; 0 =
   // never. The lock is then held for at least max_hold less one lease. Cuts the engine's default lease short; a lease
   // given here must not be longer, and Lock::extend must not go beyond.
   SaturatingDuration max_hold{};
-  // After a lease that ended without a release (its holder has crashed, hangs or cannot be reached) nobody is granted the
-  // name for so long, so that what it had sent can come to its end: for what cannot be fenced. 0 = not. Whoever lets go opens
-  // the name at once, also late, and so does Engine::force_release. Others see the lease end when the name opens. Not
-  // with until_released.
+  // After a lease that ended without a release (its holder has crashed, hangs or cannot be reached) nobody is granted
+  // the name for so long, so that what it had sent can come to its end: for what cannot be fenced. 0 = not. Whoever
+  // lets go opens the name at once, also late, and so does Engine::force_release. Others see the lease end when the
+  // name opens. Not with until_released.
   SaturatingDuration delay_after_loss{};
   std::optional<SaturatingDuration> renew_every{};  // unset: a third of the lease; until_released: 10 s
   bool renew = true;  // false: nobody renews it; it ends with its lease or by Lock::extend
   std::optional<Reentrance> reentrance{};
   std::optional<Fairness> fairness{};
-  // On whose behalf: `{.job = "order 4711"}`. Empty: the job that is current for the calling thread (Job::Scope). If there
-  // is none, with Reentrance::thread the thread is the job; otherwise each grant is one of its own, and in no deadlock.
+  // On whose behalf: `{.job = "order 4711"}`. Empty: the job that is current for the calling thread (Job::Scope). If
+  // there is none, with Reentrance::thread the thread is the job; otherwise each grant is one of its own, and in no
+  // deadlock.
   Job job{};
   std::optional<std::string> label{};  // for people, at most 255 bytes of UTF-8
   std::string metadata{};              // for people, at most 4096 bytes of UTF-8
 };
 
-// How an engine behaves. Durations must not be negative. In the order in which one comes to need them: most programs name a
-// label at most.
+// How an engine behaves. Durations must not be negative. In the order in which one comes to need them: most programs
+// name a label at most.
 struct EngineOptions {
   // How locks are held, where LockOptions says nothing else.
   SaturatingDuration lease = std::chrono::seconds{30};
@@ -106,8 +108,8 @@ struct EngineOptions {
   };
   Timeouts timeouts{};
 
-  // A waiter looks again after the first, and then ever less often, but at least as often as the longest, ±25 %, whatever
-  // wakes it besides.
+  // A waiter looks again after the first, and then ever less often, but at least as often as the longest, ±25 %,
+  // whatever wakes it besides.
   struct Polling {
     // Shorter where nothing wakes waiters (`listen` is false).
     SaturatingDuration first = std::chrono::milliseconds{20};
@@ -131,11 +133,11 @@ struct EngineOptions {
     SaturatingDuration local = std::chrono::milliseconds{10};
   };
   HandOvers hand_overs{};
-  // What was released stays in its row for so long, so that this engine's threads are granted it again without a statement:
-  // for a name that one process takes over and over. Another process that wants it is noticed within milliseconds, and
-  // then gets it; who only tries waits up to 50 ms for that. Meanwhile the name counts as held, also by a process that
-  // has crashed, until its lease is over. For no longer than a quarter of the lease, and for what can be passed on in
-  // memory (see hand_overs.local). 0: never.
+  // What was released stays in its row for so long, so that this engine's threads are granted it again without a
+  // statement: for a name that one process takes over and over. Another process that wants it is noticed within
+  // milliseconds, and then gets it; who only tries waits up to 50 ms for that. Meanwhile the name counts as held, also
+  // by a process that has crashed, until its lease is over. For no longer than a quarter of the lease, and for what can
+  // be passed on in memory (see hand_overs.local). 0: never.
   SaturatingDuration linger{};
   // While all connections are busy, acquires of other threads wait and leave together in the next statement, at most so
   // many, each with an answer and a deadline of its own; releases likewise. 1 to 1000; 1 = each leaves alone.
@@ -152,8 +154,8 @@ struct EngineOptions {
     SaturatingDuration grace = std::chrono::seconds{60};
   };
   Reaper reaper{};
-  // A history of the grants that have ended is kept in the database (dlock-migrate history), and what reaps here keeps that
-  // many of its newest rows; 0: it leaves the history alone. Opening the engine is `schema` where none is kept.
+  // A history of the grants that have ended is kept in the database (dlock-migrate history), and what reaps here keeps
+  // that many of its newest rows; 0: it leaves the history alone. Opening the engine is `schema` where none is kept.
   std::size_t history = 0;
 
   bool bound_idle = true;  // bound the idle time of transactions with a lock or a fence in them (see there)
@@ -166,16 +168,16 @@ struct EngineOptions {
   // False: nothing is prepared, which suits a pooler in transaction mode that is not recognised by itself. So does
   // prepared=off in the URL.
   bool prepared_statements = true;
-  // Asked before connections are opened: a password that is rotated, or a token that lasts for minutes. It runs on a thread
-  // of its own, where the program's signals are blocked, and once at a time for all who connect meanwhile; it may block,
-  // and who waits for it waits no longer than its own deadline. What it throws is `unavailable`, with its text, and it is
-  // asked again. It must not use the engine. The end of the engine, and an opening that fails, wait for a call under way
-  // for up to timeouts.request. Misuse where the database has no users.
+  // Asked before connections are opened: a password that is rotated, or a token that lasts for minutes. It runs on a
+  // thread of its own, where the program's signals are blocked, and once at a time for all who connect meanwhile; it
+  // may block, and who waits for it waits no longer than its own deadline. What it throws is `unavailable`, with its
+  // text, and it is asked again. It must not use the engine. The end of the engine, and an opening that fails, wait for
+  // a call under way for up to timeouts.request. Misuse where the database has no users.
   std::function<Credentials()> credentials{};
-  // Has a function run, on the thread or loop that the program works on: `[&](auto work) { asio::post(context, work); }`. On
-  // it the handlers of asynchronous calls run. It must not run the function before it returns, is called by threads of the
-  // engine, and should neither block nor throw: where it throws, the answer is lost, and a Lock in it released. Empty: a
-  // thread of the engine runs them one after another.
+  // Has a function run, on the thread or loop that the program works on: `[&](auto work) { asio::post(context, work);
+  // }`. On it the handlers of asynchronous calls run. It must not run the function before it returns, is called by
+  // threads of the engine, and should neither block nor throw: where it throws, the answer is lost, and a Lock in it
+  // released. Empty: a thread of the engine runs them one after another.
   std::function<void(std::function<void()>)> executor{};
   // Called on a thread of its own, one event after another; exceptions are swallowed. However long it takes, it delays
   // no lost(), no renewal and no call. The end of the engine waits for a call under way, but not longer than

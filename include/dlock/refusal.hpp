@@ -19,8 +19,8 @@ enum class Refused {
 
 DLOCK_EXPORT std::string_view to_string(Refused why) noexcept;
 
-// The same, and who was in the way: read right after the answer, which takes a second at most, so that the lock may be free
-// by then.
+// The same, and who was in the way: read right after the answer, which takes a second at most, so that the lock may be
+// free by then.
 // Threads: as a value.
 struct Refusal {
   Refused why{};

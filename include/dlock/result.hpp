@@ -12,8 +12,8 @@
 namespace dlock {
 inline namespace v0 {
 
-// What became of an asynchronous request: a value; or none, since it was refused; or an Error, where something is broken.
-// Threads: as a value. Owns: the value. One that still has a Lock releases it when it goes.
+// What became of an asynchronous request: a value; or none, since it was refused; or an Error, where something is
+// broken. Threads: as a value. Owns: the value. One that still has a Lock releases it when it goes.
 template <class T>
 class [[nodiscard]] Result {
  public:

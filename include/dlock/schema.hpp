@@ -118,8 +118,8 @@ enum class Role {
 
 DLOCK_EXPORT std::string_view to_string(Role role) noexcept;
 
-// All of these connect, work and disconnect. Threads: any. Arguments: where, then what the call cannot do without, then the
-// options, then what may be left out.
+// All of these connect, work and disconnect. Threads: any. Arguments: where, then what the call cannot do without, then
+// the options, then what may be left out.
 // Fail: Error{unavailable, timeout, permission, misuse}; everything else is a verdict.
 
 // Applies what is pending, up to version `to` (empty: the latest). Any number of callers may do so at once.
@@ -147,9 +147,10 @@ DLOCK_EXPORT std::string_view to_string(Role role) noexcept;
 // Reads the history. Writes nothing, takes no lock.
 [[nodiscard]] DLOCK_EXPORT Status status(std::string_view url, const Options& options = {});
 
-// As status(), and compares the structure of the table with what it should be. Needs only SELECT. A view that the role of
-// the connection may not see is taken to be there. `role`: fails with Error{permission}, which names the rights, if that
-// role lacks one that `runtime` or `read_only` needs; with Error{misuse} for `migrator`, whose rights show at work.
+// As status(), and compares the structure of the table with what it should be. Needs only SELECT. A view that the role
+// of the connection may not see is taken to be there. `role`: fails with Error{permission}, which names the rights, if
+// that role lacks one that `runtime` or `read_only` needs; with Error{misuse} for `migrator`, whose rights show at
+// work.
 [[nodiscard]] DLOCK_EXPORT Status check(std::string_view url, const Options& options = {},
                                         std::optional<Role> role = {});
 

@@ -14,16 +14,16 @@
 namespace dlock {
 inline namespace v0 {
 
-// One name as a shared mutex: SharedTimedMutex, recursive per thread, for std::shared_lock, std::unique_lock, std::scoped_lock.
-// Any number of threads and processes hold it shared (Mode::shared), or one holds it exclusively, as a Mutex of the same
-// name does; who waits for it exclusively comes before readers that come later. Each reader has a lease and a token of its own:
-// one that dies keeps writers out until its lease is over, and one that lost it is told.
-// A thread that holds it exclusively and locks it shared enters what it has (Reentrance::thread): it stays exclusive until
-// both are unlocked. One that holds it shared and locks it exclusively would wait for itself: that is misuse, and
+// One name as a shared mutex: SharedTimedMutex, recursive per thread, for std::shared_lock, std::unique_lock,
+// std::scoped_lock. Any number of threads and processes hold it shared (Mode::shared), or one holds it exclusively, as
+// a Mutex of the same name does; who waits for it exclusively comes before readers that come later. Each reader has a
+// lease and a token of its own: one that dies keeps writers out until its lease is over, and one that lost it is told.
+// A thread that holds it exclusively and locks it shared enters what it has (Reentrance::thread): it stays exclusive
+// until both are unlocked. One that holds it shared and locks it exclusively would wait for itself: that is misuse, and
 // Lock::try_upgrade of held_shared() asks for it.
-// Threads: all members from any; unlock(), unlock_shared(), held() and held_shared() only from the thread that holds it.
-// Owns: what is locked through it (released by the destructor), and a share of the engine, which may go before it and
-// ends no wait here. No other thread may be inside of a member when it is destroyed.
+// Threads: all members from any; unlock(), unlock_shared(), held() and held_shared() only from the thread that holds
+// it. Owns: what is locked through it (released by the destructor), and a share of the engine, which may go before it
+// and ends no wait here. No other thread may be inside of a member when it is destroyed.
 // Fails: locking throws what Engine::try_lock throws; false is busy. After fork() the child's locking throws misuse,
 // its unlocking and destroying do nothing.
 class DLOCK_EXPORT SharedMutex {
@@ -53,8 +53,8 @@ class DLOCK_EXPORT SharedMutex {
   }
 
   // Ends what the last successful lock() of this thread began, or lock_shared(). Never throws: that the lease was lost
-  // meanwhile, or that the release could not be confirmed, is told to the observer; held() and held_shared() tell before.
-  // Takes at most timeouts.release. Without a lock() of this thread, or a lock_shared(), it does nothing.
+  // meanwhile, or that the release could not be confirmed, is told to the observer; held() and held_shared() tell
+  // before. Takes at most timeouts.release. Without a lock() of this thread, or a lock_shared(), it does nothing.
   void unlock() noexcept;
   void unlock_shared() noexcept;
 

@@ -49,19 +49,20 @@ struct Histogram {
   std::uint64_t count() const noexcept { return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}); }
 };
 
-// A snapshot of one engine, put together from counters that go on meanwhile: each number is right for some moment during
-// the call, sums (requests in flight) for several. Nothing is missed; a hand-over to a thread that gives up just then is
-// both granted and timed out. A Histogram's count() is always that of its own counts.
+// A snapshot of one engine, put together from counters that go on meanwhile: each number is right for some moment
+// during the call, sums (requests in flight) for several. Nothing is missed; a hand-over to a thread that gives up just
+// then is both granted and timed out. A Histogram's count() is always that of its own counts.
 struct Stats {
   // ---- Now
 
-  // Leases that this engine holds: granted or adopted, not let go of, not known to be lost. Entries of a thread are one;
-  // with Reentrance::node each is one, and the last counts as released. Locks of a caller's transaction are none.
+  // Leases that this engine holds: granted or adopted, not let go of, not known to be lost. Entries of a thread are
+  // one; with Reentrance::node each is one, and the last counts as released. Locks of a caller's transaction are none.
   std::size_t leases = 0;
-  // How many wait, for each name that somebody here waits for: threads in lock, try_lock_for, wait_free and try_lock_in,
-  // and asynchronous calls.
+  // How many wait, for each name that somebody here waits for: threads in lock, try_lock_for, wait_free and
+  // try_lock_in, and asynchronous calls.
   std::map<std::string, std::size_t, std::less<>> waiting{};
-  // Requests of this engine that have no answer yet: under way, or waiting for a connection, alone or to share a statement.
+  // Requests of this engine that have no answer yet: under way, or waiting for a connection, alone or to share a
+  // statement.
   std::size_t requests_in_flight = 0;
   // Of the pool; the one that listens for releases is not of it.
   struct Connections {

@@ -9,8 +9,8 @@ namespace dlock {
 inline namespace v0 {
 
 // An observer's place with its engine, for as long as it exists.
-// Threads: unsubscribe and the destructor from any, one at a time. May outlive its engine, and keeps nothing of it alive:
-// the observer is told no more then.
+// Threads: unsubscribe and the destructor from any, one at a time. May outlive its engine, and keeps nothing of it
+// alive: the observer is told no more then.
 // Owns: the observer, which is destroyed when it is unsubscribed.
 // Fails: never. In a process made by fork() it does nothing.
 class [[nodiscard]] DLOCK_EXPORT Subscription {
@@ -25,10 +25,10 @@ class [[nodiscard]] DLOCK_EXPORT Subscription {
   Subscription& operator=(const Subscription&) = delete;
   ~Subscription();
 
-  // Ends it: no call of the observer begins from now on, and events that wait for it are dropped. Returns when a call under
-  // way has ended, however long that takes, unless it comes from within that call: then the observer is destroyed when the
-  // call returns. So whoever unsubscribes must not hold what the observer waits for, and two observers must not
-  // unsubscribe each other at the same time. A second call, and the destructor, do nothing more, but wait likewise.
+  // Ends it: no call of the observer begins from now on, and events that wait for it are dropped. Returns when a call
+  // under way has ended, however long that takes, unless it comes from within that call: then the observer is destroyed
+  // when the call returns. So whoever unsubscribes must not hold what the observer waits for, and two observers must
+  // not unsubscribe each other at the same time. A second call, and the destructor, do nothing more, but wait likewise.
   void unsubscribe() noexcept;
 
  private:

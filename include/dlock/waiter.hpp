@@ -20,8 +20,9 @@ struct Wanted {
   friend bool operator==(const Wanted&, const Wanted&) = default;
 };
 
-// One row of the waiters' table as it was when it was read. Who has a row: everybody who waits in turn (Fairness::fifo),
-// whoever holds something else while waiting, or has a job, and of the others the first of each process, after a second.
+// One row of the waiters' table as it was when it was read. Who has a row: everybody who waits in turn
+// (Fairness::fifo), whoever holds something else while waiting, or has a job, and of the others the first of each
+// process, after a second.
 struct Waiter {
   std::string name{};  // what it waits for
   std::string node{}, owner{}, label{};

@@ -30,10 +30,10 @@
 namespace dlock {
 inline namespace v0 {
 
-// Two threads talk to the database, and take along what can be asked for in one statement; a third one looks at the clock,
-// and never talks to it: what is late is answered by that one, and what is granted afterwards is given back. Of those
-// who wait for one name, and are nobody's job, the first alone is in line; the others are a few bytes each behind it.
-// Threads: any. Owns: its threads, for as long as the engine, and the handlers until they are called.
+// Two threads talk to the database, and take along what can be asked for in one statement; a third one looks at the
+// clock, and never talks to it: what is late is answered by that one, and what is granted afterwards is given back. Of
+// those who wait for one name, and are nobody's job, the first alone is in line; the others are a few bytes each behind
+// it. Threads: any. Owns: its threads, for as long as the engine, and the handlers until they are called.
 // No handler is called, and none destroyed, with the mutex held; nor is anything asked of the core then.
 class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::Async> {
  public:

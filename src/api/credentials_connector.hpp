@@ -18,8 +18,8 @@ namespace dlock::api {
 
 using AskCredentials = std::function<Credentials()>;
 
-// Connects as the program says at that time. Threads: any. Owns: one thread at most, while the program is asked. Its end
-// waits for that, for as long as `patience`.
+// Connects as the program says at that time. Threads: any. Owns: one thread at most, while the program is asked. Its
+// end waits for that, for as long as `patience`.
 // Fails: as `connector`; Failure{refused} where the program throws, or does not answer in time; Failure{rejected} where
 // it calls its own engine, or answers what is no user or password.
 class CredentialsConnector final : public dialects::Connector {

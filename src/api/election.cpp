@@ -17,8 +17,8 @@ namespace dlock {
 inline namespace v0 {
 namespace {
 
-// On the stack of a thread that sets the stop token of a term of `whose`: what is registered on that may resign, and would
-// wait for itself.
+// On the stack of a thread that sets the stop token of a term of `whose`: what is registered on that may resign, and
+// would wait for itself.
 class Telling {
  public:
   explicit Telling(const void* whose) noexcept : whose_(whose) {}

@@ -18,12 +18,12 @@
 namespace dlock {
 inline namespace v0 {
 
-// Threads: all members from any; unlock() and held() are about the calling one. Owns: what is locked through it, and a share
-// of the engine. Fails: locking throws what Engine::try_lock throws; after fork() all but unlock() throw misuse.
+// Threads: all members from any; unlock() and held() are about the calling one. Owns: what is locked through it, and a
+// share of the engine. Fails: locking throws what Engine::try_lock throws; after fork() all but unlock() throw misuse.
 class ThreadLocks {
  public:
-  // `kind`: a literal that says to people what it is of. Fails: misuse (a bad name or option, a mode, or another reentrance
-  // than `thread`).
+  // `kind`: a literal that says to people what it is of. Fails: misuse (a bad name or option, a mode, or another
+  // reentrance than `thread`).
   ThreadLocks(std::string_view kind, const Engine& engine, std::string_view name, LockOptions options,
               Mode mode = Mode::exclusive);
 

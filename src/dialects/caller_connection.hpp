@@ -66,11 +66,12 @@ class CallerConnection {
   // it was, where the table as a whole cannot be had at once.
   virtual TextRow attempt(std::string_view sql) = 0;
 
-  // Runs the fence, waiting at most about `wait` for its row. False: refused. Throws OtherDatabase where the answer says so.
+  // Runs the fence, waiting at most about `wait` for its row. False: refused. Throws OtherDatabase where the answer
+  // says so.
   virtual bool fence(std::string_view sql, Duration wait) = 0;
 
-  // Waits, at most about `wait`, until this server of a cluster has come as far as that (Connection::position). False: it
-  // has not, or nobody can tell.
+  // Waits, at most about `wait`, until this server of a cluster has come as far as that (Connection::position). False:
+  // it has not, or nobody can tell.
   virtual bool catch_up(std::string_view /*position*/, Duration /*wait*/) { return true; }
 
   // Whether this is the database that says `place` of itself (the statement "installation"). Empty: its tables must be
@@ -98,15 +99,16 @@ class CallerConnection {
   // be said for the transaction alone.
   virtual void bound_idle(Duration bound) = 0;
 
-  // After a fence that was refused, nothing that was done in the transaction can be committed, whatever the caller does.
+  // After a fence that was refused, nothing that was done in the transaction can be committed, whatever the caller
+  // does.
   virtual void doom(const EndSession& end_session) noexcept = 0;
   // The same after a fence that failed otherwise, as far as that leaves the connection as good as before.
   virtual void spoil() noexcept = 0;
 
   // For transactions that are begun and ended here.
   virtual void begin(Duration wait) = 0;
-  // Throws Failure{rejected}, and commits nothing, if what is open now is not the transaction that was fenced here; with
-  // may_have_run() nobody knows.
+  // Throws Failure{rejected}, and commits nothing, if what is open now is not the transaction that was fenced here;
+  // with may_have_run() nobody knows.
   virtual void commit() = 0;
   // Undoes all that was done since the fence, and answers true; or answers that the database itself has undone the
   // transaction, as it has just said. False: somebody ended it, or nobody can tell.

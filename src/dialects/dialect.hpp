@@ -62,8 +62,8 @@ class Connection {
   // Ends another session of the server, as a CallerConnection has called it (EndSession).
   virtual void end_session(std::string_view /*session*/, Deadline) {}
 
-  // How far a cluster that takes writes on all of its servers has come: whatever any of them has acknowledged before this
-  // was asked lies behind it. CallerConnection::catch_up knows what to do with it. Empty: there is one server.
+  // How far a cluster that takes writes on all of its servers has come: whatever any of them has acknowledged before
+  // this was asked lies behind it. CallerConnection::catch_up knows what to do with it. Empty: there is one server.
   virtual std::string position(Deadline) { return {}; }
 
   // How long a statement may take to find out that what it needs is locked, beside its way there and back.
@@ -106,7 +106,8 @@ class Connector {
 // What an engine or a tool asks of its connections.
 struct ConnectOptions {
   std::string application = "dlock";
-  // False: nothing is prepared and no session setting is made (transaction poolers). A pooler that is recognised is as good.
+  // False: nothing is prepared and no session setting is made (transaction poolers). A pooler that is recognised is as
+  // good.
   bool prepared_statements = true;
   // True: a statement waits for locks as the server is set up to. False: only briefly, since a lock that is held is an
   // answer.

@@ -32,9 +32,9 @@ class Listener {
  public:
   virtual ~Listener() = default;
 
-  // Waits until something is heard, `until`, or interrupt(): the last two give an empty answer. What was heard since the listener
-  // was opened is not lost, whether or not wait() was running. Throws Failure when it cannot listen any more: then it
-  // must be thrown away, and another one opened after a pause.
+  // Waits until something is heard, `until`, or interrupt(): the last two give an empty answer. What was heard since
+  // the listener was opened is not lost, whether or not wait() was running. Throws Failure when it cannot listen any
+  // more: then it must be thrown away, and another one opened after a pause.
   virtual Notification wait(std::span<const Watched> watched, Deadline until) = 0;
 
   // Whether a release of it would have been heard during the last wait(). Where it would not, only looking helps.

@@ -41,7 +41,8 @@ struct TableNames {
   std::string lock_history() const { return lock + "_history"; }
   // What the names of everything begin with that writes the history of these locks.
   std::string recorders() const;
-  // 16 hexadecimal digits that stand for the lock table where its name cannot: in channels and in names of other things.
+  // 16 hexadecimal digits that stand for the lock table where its name cannot: in channels and in names of other
+  // things.
   std::string channel() const;
 };
 

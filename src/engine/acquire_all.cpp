@@ -25,8 +25,8 @@ constexpr Duration longest_pause = std::chrono::milliseconds{250};
 // So many attempts in vain follow each other without a pause.
 constexpr int most_in_a_row = 2;
 
-// Asks for all that are free in one statement, and gives back what it was granted where that is not all. Then it waits for
-// the name in the way as others do who want that one alone, and tries the others with it in hand.
+// Asks for all that are free in one statement, and gives back what it was granted where that is not all. Then it waits
+// for the name in the way as others do who want that one alone, and tries the others with it in hand.
 // Threads: one. Leaves nothing behind unless it is granted all.
 class AcquireOfAll {
  public:

@@ -14,8 +14,8 @@
 
 namespace dlock::engine {
 
-// One acquire, whose steps are taken by whatever thread has the time for them. A thread is nobody's work here: without a
-// job it is a grant of its own.
+// One acquire, whose steps are taken by whatever thread has the time for them. A thread is nobody's work here: without
+// a job it is a grant of its own.
 // Threads: one at a time. Owns: all that it needs. Fails: Error, as an acquire does; and then it is over.
 class AsyncAcquire {
  public:
@@ -35,13 +35,13 @@ class AsyncAcquire {
   }
   // Whether that has brought an answer, so that it goes on without another statement.
   bool answered() const noexcept;
-  // When somebody was last seen who has the name, or none has been; and whether that is still an answer to who has no time
-  // to look once more.
+  // When somebody was last seen who has the name, or none has been; and whether that is still an answer to who has no
+  // time to look once more.
   Instant seen_held() const noexcept { return request_.refused_locked ? Instant{} : request_.refused_at; }
   static bool still_held(Instant seen, Instant now) noexcept { return GrantRequest::still_so(seen, now); }
 
-  // These before it has gone on. It is the next in line, and looks before it tries. `before`: what this process has been
-  // granted of the name just now.
+  // These before it has gone on. It is the next in line, and looks before it tries. `before`: what this process has
+  // been granted of the name just now.
   void wait_at_once(std::shared_ptr<Lease> before) noexcept;
   // It is out of patience, and tries once more, whoever is in line.
   void try_at_last() noexcept { at_last_ = true; }

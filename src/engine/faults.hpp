@@ -26,11 +26,12 @@ class Doubt {
 // The failure of the last attempt, as the caller sees it. `doubt`: that of all of them.
 Error to_error(const Failure& failure, Doubt doubt);
 
-// Whether it tells of the database, or of the way to it. What was not even sent, for want of a connection or of time, tells
-// only that.
+// Whether it tells of the database, or of the way to it. What was not even sent, for want of a connection or of time,
+// tells only that.
 bool is_telling(const Failure& failure) noexcept;
 
-// The last of several failures of one question, after an earlier one that was telling: both, as a failure like that one.
+// The last of several failures of one question, after an earlier one that was telling: both, as a failure like that
+// one.
 Failure after_telling(const Failure& earlier, const Failure& last);
 
 }  // namespace dlock::engine

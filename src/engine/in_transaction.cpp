@@ -42,8 +42,8 @@ auto in_transaction(Work work) -> decltype(work()) {
   } catch (const Failure& failure) { throw told_in_transaction(failure); }
 }
 
-// Keeps the renewer from renewing leases until their fences have answered: a renewal after the transaction's snapshot would
-// end it with conflict.
+// Keeps the renewer from renewing leases until their fences have answered: a renewal after the transaction's snapshot
+// would end it with conflict.
 class Announced {
  public:
   Announced(LeaseRenewer& renewer, std::span<const std::shared_ptr<Lease>> all, Duration patience)
@@ -77,8 +77,8 @@ const void* handle_of(const TransactionRef& transaction) {
   return transaction.native() != nullptr ? transaction.native() : transaction.runner();
 }
 
-// A transaction that with_fence has begun on this thread, and ends: what fails in it by a fence of another lock is left to
-// it, so that it can be told from what the work has ended.
+// A transaction that with_fence has begun on this thread, and ends: what fails in it by a fence of another lock is left
+// to it, so that it can be told from what the work has ended.
 class Begun {
  public:
   explicit Begun(const TransactionRef& transaction) : handle_(handle_of(transaction)), outer_(innermost_) {
@@ -150,7 +150,8 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
     ask.metadata = lease->metadata;
   }
   const Patience patience{deadline, stop, true};
-  // Before the transaction may be the only one who writes. Where it is already, that is not possible, and not waited for.
+  // Before the transaction may be the only one who writes. Where it is already, that is not possible, and not waited
+  // for.
   lingering_.end(name.text(), {context_.shortly(BootClock::now()), stop});
   lingering_.await(name, patience);
   const auto caller = in_transaction([&] { return context_.table->caller_transaction(transaction); });
@@ -252,8 +253,8 @@ void InTransaction::prove(store::CallerTransaction& caller, const std::shared_pt
   const bool over = left == Duration{} && !planted("ended_lock_fences");
   if (over) key.owner = {};
   const auto wait = std::clamp(left, least_wait, std::max<Duration>(least_wait, context_.options.timeouts.request));
-  // A grant may not have arrived yet on the transaction's server of a cluster. To look for it in vain would have its row
-  // locked, and what then arrives ends the transaction.
+  // A grant may not have arrived yet on the transaction's server of a cluster. To look for it in vain would have its
+  // row locked, and what then arrives ends the transaction.
   const bool young = !over && BootClock::now() - held->passed.since < longest_way;
   bool proved = false;
   try {

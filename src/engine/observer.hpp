@@ -39,12 +39,13 @@ class Observer {
   // Starts the thread where it could not be started when it was needed. False: the system still has none to give.
   bool look_after() noexcept;
 
-  // The end of the subscription: the callback is called no more, and destroyed. Returns when no call of it is under way,
-  // unless it comes from within one: that is answered by false, and whoever calls it again waits.
+  // The end of the subscription: the callback is called no more, and destroyed. Returns when no call of it is under
+  // way, unless it comes from within one: that is answered by false, and whoever calls it again waits.
   bool remove() noexcept;
 
-  // The end of the engine, in two steps, so that all observers end at the same time: what waits is delivered, unless this
-  // comes from within the callback, until `until`; a callback that blocks beyond it is left to itself, and no other begins.
+  // The end of the engine, in two steps, so that all observers end at the same time: what waits is delivered, unless
+  // this comes from within the callback, until `until`; a callback that blocks beyond it is left to itself, and no
+  // other begins.
   void close() noexcept;
   void end(Instant until) noexcept;
 

@@ -202,8 +202,8 @@ struct Reaper::State {
                  fmt::format("held by {} ({}), expired without release{}", lease.label, lease.node, doubt));
   }
 
-  // What was settled without an answer is looked up by its signature. Once the name was granted again that is gone: then
-  // it is told with the doubt in words, since told twice is better than never.
+  // What was settled without an answer is looked up by its signature. Once the name was granted again that is gone:
+  // then it is told with the doubt in words, since told twice is better than never.
   bool resolve(const store::Abandoned& lease, const std::stop_token& stop) {
     switch (ask(stop, [&](Deadline until) { return reaping.settled(lease.name, lease.token, id, until); })) {
       case store::Settled::by_asker: report(lease); return true;

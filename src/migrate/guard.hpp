@@ -41,8 +41,8 @@ class GuardStatements : public TriggerStatements {
 // Makes the guard of one column, or takes it away.
 // Threads: one at a time. Owns: its connection, opened at the first call. Of the options it heeds what bounds time,
 // `dry_run`, `stop` and `observer`.
-// Fails: Error{misuse} if the table or the column is not there, or cannot have a guard; MigrationError when it is stopped;
-// Failure for the rest. Every call may be repeated after any failure.
+// Fails: Error{misuse} if the table or the column is not there, or cannot have a guard; MigrationError when it is
+// stopped; Failure for the rest. Every call may be repeated after any failure.
 class TableGuard : private TriggerChange {
  public:
   TableGuard(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector, GuardedColumn column,

@@ -71,15 +71,16 @@ class History {
   std::vector<std::string> structure(Deadline deadline);
   // All that the server says of them, in its own words.
   std::vector<std::string> details(Deadline deadline);
-  // Whether the role of this connection may do that with it: "select", "insert", "update", "delete" or "see" (in the catalog),
-  // and "lock", "waiter", "holder", "status" or "history". Asked without doing it; true where the database has no such rights. Not
-  // in a transaction, but for "see".
+  // Whether the role of this connection may do that with it: "select", "insert", "update", "delete" or "see" (in the
+  // catalog), and "lock", "waiter", "holder", "status" or "history". Asked without doing it; true where the database
+  // has no such rights. Not in a transaction, but for "see".
   bool may(std::string_view verb, std::string_view part, Deadline deadline);
   // What the role of this connection lacks to be a "runtime" or "read_only" one: "UPDATE on resource_lock", …
   std::vector<std::string> missing_rights(std::string_view role, Deadline deadline);
   std::int64_t live_leases(Deadline deadline);
 
-  // A transaction that can only read, so that questions are answered as of one moment; or nothing, before end_reading().
+  // A transaction that can only read, so that questions are answered as of one moment; or nothing, before
+  // end_reading().
   void begin_reading(Deadline deadline) { connection_.script(text("begin_reading"), deadline); }
   void end_reading(Deadline deadline) { connection_.script(text("end_reading"), deadline); }
 

@@ -55,8 +55,8 @@ struct Dumped {
 
 // The migrator of one table.
 // Threads: one at a time. Owns: its connection, opened at the first call.
-// Fails: MigrationError for what a person has to decide or wait for; Failure for the rest; Error{misuse} for a version that
-// does not exist. Every call may be repeated after any failure: it goes on where the last one stopped.
+// Fails: MigrationError for what a person has to decide or wait for; Failure for the rest; Error{misuse} for a version
+// that does not exist. Every call may be repeated after any failure: it goes on where the last one stopped.
 class TableMigrator {
  public:
   TableMigrator(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
@@ -66,8 +66,8 @@ class TableMigrator {
   // Applies what is pending, up to `to` (the latest if empty). Safe for any number of migrators at once.
   Migrated up(std::optional<int> to = {});
 
-  // Resumes the version that is half done, if there is one; if not, makes anew what is missing of the view for people and of
-  // the floor row.
+  // Resumes the version that is half done, if there is one; if not, makes anew what is missing of the view for people
+  // and of the floor row.
   Migrated repair();
 
   // Writes into the history what is there already: versions 1 to `at` where there was no history; one version that
@@ -143,14 +143,14 @@ class TableMigrator {
   [[noreturn]] void rethrow_with_right(const Failure& failure, std::string_view role) const;
 
   void open();
-  // What is there, as far as it is told before the call is cut off. Catalog and history are read one after the other, and
-  // another migrator may be at work between them: what would be refused is looked at again. `in_transaction`: one that
-  // only reads, around each look.
+  // What is there, as far as it is told before the call is cut off. Catalog and history are read one after the other,
+  // and another migrator may be at work between them: what would be refused is looked at again. `in_transaction`: one
+  // that only reads, around each look.
   SchemaSnapshot look(bool in_transaction = false);
   // Whether that is why a statement failed.
   bool cut_off(const Failure& failure) const;
-  // What makes the tables differ from those of a version, one sentence each. A view that this role may not see does not;
-  // nor, if that is not asked for, does what repair() makes anew.
+  // What makes the tables differ from those of a version, one sentence each. A view that this role may not see does
+  // not; nor, if that is not asked for, does what repair() makes anew.
   std::vector<std::string> differences_from(int version, bool with_mendable = true);
   // A version has a view, and it is not there. False where this role could not see it.
   bool lacks_view(int version);

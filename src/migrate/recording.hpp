@@ -34,10 +34,10 @@ class RecordingStatements : public TriggerStatements {
 };
 
 // Makes the history of one lock table, with what writes it, or takes both away.
-// Threads: one at a time. Owns: its connection, opened at the first call. Of the options it heeds the names, what bounds
-// time, `dry_run`, `stop` and `observer`.
-// Fails: MigrationError if there is no lock table, another table has the history's name, or it is stopped; Failure for the
-// rest. Every call may be repeated after any failure.
+// Threads: one at a time. Owns: its connection, opened at the first call. Of the options it heeds the names, what
+// bounds time, `dry_run`, `stop` and `observer`.
+// Fails: MigrationError if there is no lock table, another table has the history's name, or it is stopped; Failure for
+// the rest. Every call may be repeated after any failure.
 class LockRecording : private TriggerChange {
  public:
   LockRecording(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,

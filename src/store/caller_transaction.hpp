@@ -34,7 +34,8 @@ class CallerTransaction {
 
   // Takes the row if it is free and nobody has it locked. Empty: not now.
   virtual std::optional<Token> take(const TakeRequest& ask) = 0;
-  // Whether the last take() was in vain because another session has locked more than that row, and so saw nothing of it.
+  // Whether the last take() was in vain because another session has locked more than that row, and so saw nothing of
+  // it.
   virtual bool table_locked() const = 0;
   // Whether the transaction sees a row of that name at all.
   virtual bool sees(std::string_view name) = 0;

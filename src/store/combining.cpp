@@ -97,8 +97,9 @@ struct Combining::Acquires {
   static bool leaves_open(const Granted& granted) noexcept { return !granted.token && granted.row_locked; }
 
   // First what is likely to be free, at less cost, and then the rest: which is sent alone where that fails, so that
-  // nobody is told that nothing was done who has been granted something. A failure in doubt is that of all, also where it
-  // is of one packet and another one was carried out: who has been granted something finds out when it asks again, alone.
+  // nobody is told that nothing was done who has been granted something. A failure in doubt is that of all, also where
+  // it is of one packet and another one was carried out: who has been granted something finds out when it asks again,
+  // alone.
   std::vector<std::optional<Granted>> together(std::span<const AcquireRequest> asks, Turn turn,
                                                Deadline deadline) const {
     std::vector<std::optional<Granted>> granted(asks.size());
@@ -172,8 +173,8 @@ struct Combining::Acquires {
     try {
       const Answer& answer = connection.run_rows(*lane->acquire_free_many, rows_of(likely), columns, until);
       wrote = answer.affected > 0;
-      // Nothing is believed unless all that is told was written by this statement: what an owner has been granted before is
-      // to be asked for by one that makes its lease last again.
+      // Nothing is believed unless all that is told was written by this statement: what an owner has been granted
+      // before is to be asked for by one that makes its lease last again.
       if (answer.affected == static_cast<std::int64_t>(answer.rows()) || planted("old_grants_believed"))
         tokens = numbers_of(std::span<const AcquireRequest>(likely), answer, &Acquires::name);
     } catch (const Failure& failure) {  // a row is locked elsewhere
@@ -226,8 +227,8 @@ struct Combining::Releases {
     });
   }
 
-  // A name is answered with 1 if it was freed, with 2 if somebody waits for that, with 0 if it was not though it still is
-  // the key's (its row is locked); or not at all, when it is not the key's any more.
+  // A name is answered with 1 if it was freed, with 2 if somebody waits for that, with 0 if it was not though it still
+  // is the key's (its row is locked); or not at all, when it is not the key's any more.
   std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Turn turn, Deadline deadline) const {
     const auto rows = rows_of(keys);
     bool wrote = false;

@@ -10,8 +10,8 @@
 
 namespace dlock::store {
 
-// Those that were freed here twice, and not found taken since: a row that is made is fit for the short way only once it was
-// taken over (see served_ticket in mysql/lock.sql). A memory that may forget, and may take one name for another.
+// Those that were freed here twice, and not found taken since: a row that is made is fit for the short way only once it
+// was taken over (see served_ticket in mysql/lock.sql). A memory that may forget, and may take one name for another.
 // Threads: any. Allocates nothing.
 class FreeNames {
  public:

@@ -19,7 +19,8 @@ class Connection;
 
 namespace dlock::store {
 
-// Threads: any. Nothing is kept here. Every call may be repeated, since a holder has an owner of its own. Fails: Failure.
+// Threads: any. Nothing is kept here. Every call may be repeated, since a holder has an owner of its own. Fails:
+// Failure.
 class Holders {
  public:
   // Runs `work` on a connection.
@@ -41,8 +42,8 @@ class Holders {
   // The mode in which it is held. Empty: it is not `from`'s any more.
   std::optional<Mode> adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) const;
   Availability look(const AcquireRequest& ask, Deadline deadline) const;
-  // From an exclusive lease to a shared one, and back: the new owner's token. Empty: it is not the key's any more; or there
-  // are others.
+  // From an exclusive lease to a shared one, and back: the new owner's token. Empty: it is not the key's any more; or
+  // there are others.
   std::optional<Token> downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const;
   std::optional<Token> upgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) const;
 

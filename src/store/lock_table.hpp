@@ -37,8 +37,8 @@ struct AcquireRequest {
   std::int64_t permits = 1, limit = 0;  // with Mode::permits: how many are asked for, and how many there are
   bool alone =
       false;  // with Mode::node: where only other engines of the node are in, they are put out, under a new token
-  // Its release was heard of just now: it is asked for in the cheapest way, which does not grant every row that is free.
-  // So who is refused looks at it, and asks again if it is.
+  // Its release was heard of just now: it is asked for in the cheapest way, which does not grant every row that is
+  // free. So who is refused looks at it, and asks again if it is.
   bool freed = false;
 };
 
@@ -137,14 +137,14 @@ class LockTable {
   virtual Left leave(const LeaseKey& key, Deadline deadline) = 0;
   // For who does not ask for others.
   bool release(const LeaseKey& key, Deadline deadline) { return leave(key, deadline).was_there; }
-  // The same for many that are exclusive and without tickets, ordered by name and none of them twice, in one statement. An empty answer:
-  // it is to be asked for alone.
+  // The same for many that are exclusive and without tickets, ordered by name and none of them twice, in one statement.
+  // An empty answer: it is to be asked for alone.
   virtual std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks, Deadline) {
     return std::vector<std::optional<Granted>>(asks.size());
   }
   virtual std::vector<std::optional<bool>> release_together(std::span<const LeaseKey> keys, Deadline deadline) = 0;
-  // Frees whatever `owner` holds on `name` in that mode, where several hold it but what is `kept`, for asks whose answer never came. If nobody holds the name, it
-  // remembers that this owner is not to be granted it any more.
+  // Frees whatever `owner` holds on `name` in that mode, where several hold it but what is `kept`, for asks whose
+  // answer never came. If nobody holds the name, it remembers that this owner is not to be granted it any more.
   virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline, Mode mode = Mode::exclusive,
                         Token kept = {}) = 0;
   virtual std::vector<Renewal> renew(std::span<const LeaseKey> keys, Deadline deadline) = 0;
@@ -155,21 +155,22 @@ class LockTable {
   virtual std::vector<LeaseStatus> lease_status(std::span<const LeaseKey> keys, Deadline) {
     return std::vector<LeaseStatus>(keys.size(), LeaseStatus::unwanted);
   }
-  // Gives a lease a new length: it ends that long from now at the earliest, and unless `at_least` is 0 nobody else has the
-  // name for so long from now. Never not_known_yet.
+  // Gives a lease a new length: it ends that long from now at the earliest, and unless `at_least` is 0 nobody else has
+  // the name for so long from now. Never not_known_yet.
   virtual Renewal extend(const LeaseKey& key, Duration lease, Duration at_least, Deadline deadline) = 0;
-  // Writes metadata into the row of a grant, and keeps it in the row beyond that if asked to. False: it is not this key's
-  // any more.
+  // Writes metadata into the row of a grant, and keeps it in the row beyond that if asked to. False: it is not this
+  // key's any more.
   virtual bool update_metadata(const LeaseKey& key, std::string_view metadata, Keep keep, Deadline deadline) = 0;
-  // Makes `to.owner` the owner of a grant that is not a node's, which keeps its token and is renewed; asking twice does so
-  // once. Answers its mode. Empty: it is not `from`'s any more.
+  // Makes `to.owner` the owner of a grant that is not a node's, which keeps its token and is renewed; asking twice does
+  // so once. Answers its mode. Empty: it is not `from`'s any more.
   virtual std::optional<Mode> adopt(const LeaseKey& from, const AcquireRequest& to, Deadline deadline) = 0;
-  // Makes an exclusive lease the first of those that share the name, and the only one of them exclusive again, under another
-  // owner and the next token, which is answered; asking twice does so once. Empty: it is not the key's any more, or, to
-  // become exclusive, not the only one.
+  // Makes an exclusive lease the first of those that share the name, and the only one of them exclusive again, under
+  // another owner and the next token, which is answered; asking twice does so once. Empty: it is not the key's any
+  // more, or, to become exclusive, not the only one.
   virtual std::optional<Token> downgrade(const LeaseKey& from, std::string_view new_owner, Deadline deadline) = 0;
   virtual std::optional<Token> upgrade(const LeaseKey&, std::string_view /*new_owner*/, Deadline) { return {}; }
-  // Frees a name whose token is still `seen`, moves its token on, and leaves the reason. False: it was free or had moved on.
+  // Frees a name whose token is still `seen`, moves its token on, and leaves the reason. False: it was free or had
+  // moved on.
   virtual bool force_release(std::string_view name, Token seen, std::string_view reason, Deadline deadline) = 0;
 
   virtual Busy busy(std::string_view name, Deadline deadline) = 0;

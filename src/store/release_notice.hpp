@@ -21,8 +21,8 @@ class ReleaseNotice {
   ReleaseNotice(const ReleaseNotice&) = delete;
   ReleaseNotice& operator=(const ReleaseNotice&) = delete;
 
-  // Answers at once. Several that are asked for before one is sent are one. A failure to send is nobody's: those who wait
-  // look by themselves, only later.
+  // Answers at once. Several that are asked for before one is sent are one. A failure to send is nobody's: those who
+  // wait look by themselves, only later.
   void ask() noexcept;
   // The answer of a statement that frees a row: asks if it says that somebody waits for that.
   void heed(const Answer& answer) noexcept;

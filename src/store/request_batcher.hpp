@@ -37,7 +37,8 @@ namespace dlock::store {
 //   bool is_open(const Turn&)                                   false: what comes with it is best sent alone
 //   Result alone(const View&, Turn, Deadline)                   throws Failure
 //   std::vector<std::optional<Result>> together(std::span<const View>, Turn, Deadline)
-//                                                               in the order of names; an empty one has to be sent alone
+//                                                               in the order of names; an empty one has to be sent
+//                                                               alone
 //   bool may_be_of_one(const Failure&)                          of such a batch: each of them is sent alone then
 //   bool leaves_open(const Result&)                             whether what has been asked for before is done
 //

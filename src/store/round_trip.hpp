@@ -1,5 +1,5 @@
-// Estimates how long a request takes to the database and back, as the shortest of the last few did: what took longer has
-// waited for a lock, or for a disk. And how long an answer is worth waiting for when time is up.
+// Estimates how long a request takes to the database and back, as the shortest of the last few did: what took longer
+// has waited for a lock, or for a disk. And how long an answer is worth waiting for when time is up.
 #pragma once
 
 #include "types/clock.hpp"
@@ -33,8 +33,8 @@ class RoundTrip {
 
   // How long after its caller's time is over an answer is still waited for, so that a clear answer does not become a
   // doubtful one: several times what the slowest of the last answers took, since a server that answers in a millisecond
-  // and has said nothing for fifty says nothing at all. `lock_wait`: see dialects::Connection; a quarter of it more is for
-  // another connection, where one was silent for so long.
+  // and has said nothing for fifty says nothing at all. `lock_wait`: see dialects::Connection; a quarter of it more is
+  // for another connection, where one was silent for so long.
   Duration answer_time(Duration lock_wait) const noexcept {
     const auto least = last_.least(), slowest = answers_.most();
     const auto most = std::max(usual_answer, slow_answers * least) + lock_wait;

@@ -130,8 +130,9 @@ class SqlCallerTransaction final : public CallerTransaction {
                     which, home_.name(), home_.installation().identity));
   }
 
-  // Throws Elsewhere unless the caller's connection leads to the database that the lock table is in, or nobody can tell.
-  // `reads`: also if what the transaction reads later is older for it; then our own knowledge is up to date after it.
+  // Throws Elsewhere unless the caller's connection leads to the database that the lock table is in, or nobody can
+  // tell. `reads`: also if what the transaction reads later is older for it; then our own knowledge is up to date after
+  // it.
   void compare(bool reads) {
     for (bool again = false; !here_; again = true) {
       const auto ours = home_.installation();

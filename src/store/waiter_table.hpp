@@ -44,8 +44,8 @@ struct Place {
   std::string_view name, owner;
 };
 
-// Those who wait, as questions and answers. A ticket is live while it is larger than the last one served and its row has
-// not expired; once dead it stays so, and counts as none where it is shown.
+// Those who wait, as questions and answers. A ticket is live while it is larger than the last one served and its row
+// has not expired; once dead it stays so, and counts as none where it is shown.
 // Threads: any. Every member waits at most until `deadline`, and throws Failure; a failure with may_have_run() leaves
 // open what became of the question, and every question here may be put again.
 class WaiterTable {
@@ -76,9 +76,10 @@ class WaiterTable {
   // Names another actor in the row of a key that still stands.
   virtual void rename(const LeaseKey& key, std::string_view actor, Deadline deadline) = 0;
 
-  // Who waits for whom, from the actor that waits as `owner` to all who hold what it waits for, and on from each of them, to
-  // those that do not wait, or back to itself; each step once, in no order, and at most 16,384 of them. Empty: that waiter is not there, or nobody holds what it waits for. An actor is the
-  // same in all engines of its process: the last 16 digits count.
+  // Who waits for whom, from the actor that waits as `owner` to all who hold what it waits for, and on from each of
+  // them, to those that do not wait, or back to itself; each step once, in no order, and at most 16,384 of them. Empty:
+  // that waiter is not there, or nobody holds what it waits for. An actor is the same in all engines of its process:
+  // the last 16 digits count.
   virtual std::vector<WaitEdge> chain(std::string_view actor, std::string_view owner, Deadline deadline) = 0;
   // The live waiters for names that begin with `prefix`, ordered by name, ticket and when they came.
   virtual std::vector<Waiter> waiters(std::string_view prefix, Deadline deadline) = 0;

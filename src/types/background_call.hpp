@@ -18,7 +18,8 @@
 
 namespace dlock {
 
-// One call, of one function, for all who want its result. Threads: any. Owns: its thread, for as long as the call takes.
+// One call, of one function, for all who want its result. Threads: any. Owns: its thread, for as long as the call
+// takes.
 template <class Result>
 class BackgroundCall {
  public:

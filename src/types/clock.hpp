@@ -71,8 +71,8 @@ constexpr Instant later(Instant start, std::chrono::duration<Rep, Period> length
   return start + std::chrono::duration_cast<BootClock::duration>(length);
 }
 
-// For the standard library's waits, which count in a clock of their own and overflow near the end of time: whoever waits so
-// looks again after a day.
+// For the standard library's waits, which count in a clock of their own and overflow near the end of time: whoever
+// waits so looks again after a day.
 inline Instant countable(Instant until) noexcept {
   const auto most = later(BootClock::now(), std::chrono::hours{24});
   return until < most ? until : most;

@@ -1,8 +1,8 @@
 // Faults that the tests must notice, planted where a build asks for them (DLOCK_MUTANTS) and chosen by the environment
 // variable DLOCK_MUTANT. In every other build nothing of them is left, not even their names.
 //
-// A fault is written `planted("name") ? wrong : right` or `if (!planted("name")) right;`, never in a constexpr function.
-// tests/mutants/list says which test notices it; tools/dev/mutants asks.
+// A fault is written `planted("name") ? wrong : right` or `if (!planted("name")) right;`, never in a constexpr
+// function. tests/mutants/list says which test notices it; tools/dev/mutants asks.
 #pragma once
 
 #include <chrono>

@@ -40,8 +40,8 @@ struct Kept {
     locks_here -= count;
     locks.fetch_sub(count);
   }
-  // A step that has not ended by then waits for something after all, and a program that forks is not held up by it. On a
-  // crowded machine steps of several threads, which a library does one after the other, take seconds.
+  // A step that has not ended by then waits for something after all, and a program that forks is not held up by it. On
+  // a crowded machine steps of several threads, which a library does one after the other, take seconds.
   void await_locks() {
     constexpr std::chrono::microseconds pause{50};
     constexpr std::chrono::seconds longest{10};

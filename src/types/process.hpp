@@ -10,13 +10,13 @@ namespace dlock {
 // How many fork() calls lie between the start of the first process and this one. Costs one load.
 unsigned fork_generation() noexcept;
 
-// A child made by fork() finds these mutexes free, whoever had them: the process forks while it holds them all. For such
-// as live for ever, and are held for a few instructions, inside of any other. Says so once for each.
+// A child made by fork() finds these mutexes free, whoever had them: the process forks while it holds them all. For
+// such as live for ever, and are held for a few instructions, inside of any other. Says so once for each.
 void keep_free_at_fork(std::span<AnnotatedMutex> mutexes);
 
-// A lock that is shared by all who have one, and that a fork() on another thread takes for itself: it waits until there is
-// none, though no longer than a second. For calls of libraries that have mutexes of their own, which a child would find
-// locked for ever: around one step that waits for nobody. May be nested.
+// A lock that is shared by all who have one, and that a fork() on another thread takes for itself: it waits until there
+// is none, though no longer than a second. For calls of libraries that have mutexes of their own, which a child would
+// find locked for ever: around one step that waits for nobody. May be nested.
 class ForkLock {
  public:
   ForkLock() noexcept;

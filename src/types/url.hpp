@@ -31,8 +31,8 @@ std::string_view scheme_of(std::string_view url);
 // `text` with its %XX read. Throws Error{misuse} on a malformed one; `url` is what the message shows.
 std::string percent_decoded(std::string_view text, std::string_view url = {});
 
-// The URL as it may be shown: *** instead of the password, of what looks like one, and of all that cannot be known to be
-// none, because the text is no URL, or a malformed one.
+// The URL as it may be shown: *** instead of the password, of what looks like one, and of all that cannot be known to
+// be none, because the text is no URL, or a malformed one.
 std::string without_password(std::string_view url);
 
 }  // namespace dlock

@@ -237,6 +237,12 @@ TEST_CASE("files are small") {
   CHECK(lengths({{"src/a.cpp", "\n\n"}}, 2).empty());
 }
 
+TEST_CASE("no line is wider than 120 columns, but for literals") {
+  check_none(widths(everything(), 120));
+  CHECK(widths({{"src/a.cpp", "// 45678\n\n// 4567\n// äö67\n"}}, 7).size() == 1);
+  CHECK(widths({{"src/a.cpp", "f(\"45678\");\n"}}, 7).empty());
+}
+
 TEST_CASE("code, comments and literals are told apart") {
   const auto parts =
       parts_of_cpp("a = \"b // c\" \"d\"; // e \"f\"\n/* g */ char h = '\"'; n = 1'000; s = R\"x(i)\" j)x\"; k");

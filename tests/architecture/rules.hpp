@@ -5,8 +5,8 @@
 
 namespace dlock::architecture {
 
-// Includes go down the house only: types < dialects < migrate < store < engine < api; the public headers know nobody, the tools
-// know only the public headers, and no dialect knows another one.
+// Includes go down the house only: types < dialects < migrate < store < engine < api; the public headers know nobody,
+// the tools know only the public headers, and no dialect knows another one.
 Breaches arrows(const Tree& tree);
 
 // A library whose headers take seconds to compile is included by the one file of a program that all others ask instead.
@@ -37,11 +37,12 @@ Breaches statements(const Tree& tree);
 // A file begins with a sentence that says what it is and does.
 Breaches first_comments(const Tree& tree);
 
-// Every fault that can be planted is in tests/mutants/list, and every row of that is planted; its test is there, and the
-// text that it replaces is in its statement.
+// Every fault that can be planted is in tests/mutants/list, and every row of that is planted; its test is there, and
+// the text that it replaces is in its statement.
 Breaches mutants(const Tree& tree);
 
 // No file of the library is longer than this.
 Breaches lengths(const Tree& tree, std::size_t most_lines);
+Breaches widths(const Tree& tree, std::size_t most_columns);
 
 }  // namespace dlock::architecture

@@ -95,4 +95,26 @@ Breaches lengths(const Tree& tree, std::size_t most_lines) {
   return found;
 }
 
+// clang-format leaves comments as they are.
+Breaches widths(const Tree& tree, std::size_t most_columns) {
+  Breaches found;
+  for (const auto& source : tree) {
+    if (!source.ends({".cpp", ".hpp"})) continue;
+    const auto& literals = parts_of_cpp(source.text).literals;
+    std::size_t number = 0, columns = 0;
+    for (const char c : source.text + '\n') {
+      if (c != '\n') {
+        columns += (static_cast<unsigned char>(c) & 0xC0U) != 0x80U ? 1 : 0;  // of UTF-8, what begins a character
+        continue;
+      }
+      ++number;
+      const auto is_in = [&](const auto& literal) { return literal.line == number; };
+      if (columns > most_columns && std::ranges::none_of(literals, is_in))
+        found.push_back({source.path, number, "wider than " + std::to_string(most_columns) + " columns"});
+      columns = 0;
+    }
+  }
+  return found;
+}
+
 }  // namespace dlock::architecture

@@ -1,6 +1,6 @@
-// The promise that a child made by fork() uses nothing of its parent's, harms nothing, and opens its own. Asked without a
-// sanitizer only: the runtimes of GCC's do not survive a fork() among threads. Their allocator's mutexes stay locked in
-// the child (10 of 128 runs of this file never ended).
+// The promise that a child made by fork() uses nothing of its parent's, harms nothing, and opens its own. Asked without
+// a sanitizer only: the runtimes of GCC's do not survive a fork() among threads. Their allocator's mutexes stay locked
+// in the child (10 of 128 runs of this file never ended).
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/exit_status.hpp"

@@ -1,5 +1,5 @@
-// The promise that a program which ends can give back all that an engine holds at one time, whoever has it, and that what
-// still works under one of these locks is told, and can do no harm.
+// The promise that a program which ends can give back all that an engine holds at one time, whoever has it, and that
+// what still works under one of these locks is told, and can do no harm.
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/event_log.hpp"

@@ -1,5 +1,5 @@
-// The promise that several names are taken all together or not at all, in whatever order they are given, by however many
-// who want some of the same; and that what is held so is one: told, fenced and released as one.
+// The promise that several names are taken all together or not at all, in whatever order they are given, by however
+// many who want some of the same; and that what is held so is one: told, fenced and released as one.
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,5 +1,5 @@
-// Where a test leaves what explains its failure: in the folder of the run (DLOCK_TEST_KEEP, set by tools/test), under the
-// test's name (DLOCK_TEST_NAME, set by ctest); without them where temporary files go.
+// Where a test leaves what explains its failure: in the folder of the run (DLOCK_TEST_KEEP, set by tools/test), under
+// the test's name (DLOCK_TEST_NAME, set by ctest); without them where temporary files go.
 #pragma once
 
 #include <string>

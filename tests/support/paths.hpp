@@ -1,7 +1,7 @@
 // Where this build keeps what tests start and read.
 //
-// The paths themselves are compile definitions of paths.cpp alone: no other object depends on where a tree lies, so that
-// the compiler's cache knows it everywhere.
+// The paths themselves are compile definitions of paths.cpp alone: no other object depends on where a tree lies, so
+// that the compiler's cache knows it everywhere.
 #pragma once
 
 #include <string>

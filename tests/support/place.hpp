@@ -154,8 +154,8 @@ class ServerPlace : public Place {
   // Another door of the same place: a pooler that lends a connection for one transaction; empty where databases are not
   // used in that way. The pooler ends with the place.
   virtual std::optional<Address> pooler() = 0;
-  // Queries whose answers tell what a client has left in the session that a pooler lent it, but for what the pooler itself
-  // passes on.
+  // Queries whose answers tell what a client has left in the session that a pooler lent it, but for what the pooler
+  // itself passes on.
   virtual std::vector<std::string> session_traces() const { return {}; }
   // From now on whoever writes the lock table finds nothing in its session that it had prepared, as if a pooler had
   // lent it another one. False: here that would hurt nobody.
@@ -169,13 +169,14 @@ class ServerPlace : public Place {
   virtual std::string idle_bound() const { return {}; }
   // The statement that bounds it for a session, shorter than any lease of a test.
   virtual std::string bind_idle() const { return {}; }
-  // Whether the server ends a transaction that with_fence has begun when its client is silent for longer than the lease.
+  // Whether the server ends a transaction that with_fence has begun when its client is silent for longer than the
+  // lease.
   virtual bool ends_silent_work() const { return true; }
   // The statement that sets how long a session waits for locks of others to something unusual, and the query for it.
   virtual std::string wait_for_locks() const = 0;
   virtual std::string lock_wait() const = 0;
-  // The statement that sets a session to wait no longer than a second for a locked row, where a fence in it waits as the
-  // session does. Empty where the engine bounds that.
+  // The statement that sets a session to wait no longer than a second for a locked row, where a fence in it waits as
+  // the session does. Empty where the engine bounds that.
   virtual std::string wait_briefly() const { return {}; }
   // How many locks the sessions in this place have now, but for those of the one that asks.
   virtual long long locks_held() = 0;
@@ -203,8 +204,8 @@ class ServerPlace : public Place {
   virtual long long commits_waiting() { return 0; }
   virtual void cancel_waiting_commits() {}
 
-  // Has this server follow another as its standby; both are Opener::replicating_server's. Answers when it does. What was
-  // in it may be gone then.
+  // Has this server follow another as its standby; both are Opener::replicating_server's. Answers when it does. What
+  // was in it may be gone then.
   virtual void follow(ServerPlace& /*primary*/) {}
   // Its commits wait from now on until a standby has them: with whoever follows it after that.
   virtual void wait_for_followers() {}
@@ -217,8 +218,8 @@ class ServerPlace : public Place {
   virtual std::string url_to_hold_back() = 0;
   virtual void hold_back() = 0;
   virtual void let_go() = 0;
-  // Whether that tells an acquire which inserts its row what it would have been told without. Where it does not, only one
-  // that finds its row can be held back.
+  // Whether that tells an acquire which inserts its row what it would have been told without. Where it does not, only
+  // one that finds its row can be held back.
   virtual bool can_hold_back_inserts() const { return true; }
   // Whether an acquire is being held back now.
   virtual bool holding_back() = 0;

@@ -147,8 +147,8 @@ TEST_CASE("a command in the background that wants to read is stopped, and reads 
   shell.line(dlock_command + " run job -- sh -c 'echo pids $$ $PPID.; read word; echo got-$word' &");
   const auto [command, guardian] = shell.pids();
   const auto run = parent_of(guardian);
-  // Before that fg would be too early for a run that is about to stop; and a shell that has not heard of it yet continues
-  // nothing.
+  // Before that fg would be too early for a run that is about to stop; and a shell that has not heard of it yet
+  // continues nothing.
   REQUIRE(eventually([&, command = command] { return stopped(command) && stopped(run); }));
   shell.line("until jobs | grep Stopped; do :; done");
   REQUIRE(shell.shows("Stopped"));

@@ -56,8 +56,8 @@ Contender by_statement(const Field& field);
 // "linger": dlock again, whose locks linger for so long.
 Contender lingering(const Field& field, dlock::Duration linger);
 
-// Who `word` is. A peer that does not wait takes part in a throughput for one name with one client. Throws UsageError where
-// there is no such peer.
+// Who `word` is. A peer that does not wait takes part in a throughput for one name with one client. Throws UsageError
+// where there is no such peer.
 Contender peer(const Field& field, std::string_view word);
 
 }  // namespace bench

@@ -9,8 +9,8 @@
 namespace bench {
 namespace {
 
-// The words: a client with the name of that number, and no more of them; then all are open. The course begins, ends, has
-// a rate; then for each client the numbers of its records, each with their count before them.
+// The words: a client with the name of that number, and no more of them; then all are open. The course begins, ends,
+// has a rate; then for each client the numbers of its records, each with their count before them.
 constexpr char client = 'c', opened = 'o', begin = 'b', end = 'e', rate = 'r', offset = 'f', size = 's', number = 'n',
                last = 'l';
 

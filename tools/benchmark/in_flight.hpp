@@ -17,8 +17,8 @@
 
 namespace bench {
 
-// Takes the lock of each name and gives it back, again and again, all at the same time, on the thread that runs a course.
-// Threads: one. Owns: an engine. Fails: throws.
+// Takes the lock of each name and gives it back, again and again, all at the same time, on the thread that runs a
+// course. Threads: one. Owns: an engine. Fails: throws.
 class InFlight {
  public:
   InFlight(const Field& field, const std::vector<std::string>& names);

@@ -8,8 +8,8 @@
 
 namespace bench {
 
-// Times in nanoseconds, counted in buckets that grow with the time: a percentile is off by less than 0.1 %, whatever its
-// size, and the room needed does not grow with how many there are.
+// Times in nanoseconds, counted in buckets that grow with the time: a percentile is off by less than 0.1 %, whatever
+// its size, and the room needed does not grow with how many there are.
 // Threads: one at a time.
 class Record {
  public:

@@ -31,7 +31,8 @@ std::string holding_job(const Sharer& sharer) {
   return job(sharer.actor, fmt::format("{}/{}", sharer.name, number(sharer.token)));
 }
 
-// The jobs that keep a waiter waiting by themselves. Of those who have permits none does: any other may give back enough.
+// The jobs that keep a waiter waiting by themselves. Of those who have permits none does: any other may give back
+// enough.
 std::vector<std::string> blocking_jobs(const WaitGraph& graph, const Waiter& waiter) {
   std::vector<std::string> jobs;
   for (const auto& sharer : graph.together(waiter))

@@ -24,8 +24,8 @@ struct WaitGraph {
 // A line for each waiter: who, for what, held by whom; and a line for each deadlock.
 std::string as_text(const WaitGraph& graph);
 
-// A digraph in the language of Graphviz: from who waits to who holds, labelled with the name; where several hold it, to the
-// name, and from there to each of them.
+// A digraph in the language of Graphviz: from who waits to who holds, labelled with the name; where several hold it, to
+// the name, and from there to each of them.
 std::string as_dot(const WaitGraph& graph);
 
 // The waiters, and the holders of names that several hold.

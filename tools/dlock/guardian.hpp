@@ -1,10 +1,11 @@
 // What a run and its guardian tell each other.
 //
 // The guardian is a small process between a run and its command. It ends the command where the run cannot: when the run
-// is killed, and when it is stopped past the deadline. It is made while the run has one thread and no connection, so that
-// it inherits neither locks of other threads nor sockets. It leads a process group of its own in the run's session: what
-// is sent to the command's group or to the run's, ^Z or KILL, does not reach it. The command leads another one, as it
-// would under a shell: timeout(1) and shells with job control would otherwise leave for a group that is not known here.
+// is killed, and when it is stopped past the deadline. It is made while the run has one thread and no connection, so
+// that it inherits neither locks of other threads nor sockets. It leads a process group of its own in the run's
+// session: what is sent to the command's group or to the run's, ^Z or KILL, does not reach it. The command leads
+// another one, as it would under a shell: timeout(1) and shells with job control would otherwise leave for a group that
+// is not known here.
 #pragma once
 
 #include "command.hpp"

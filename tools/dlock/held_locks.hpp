@@ -31,8 +31,8 @@ class HeldLocks {
   std::variant<Lock, LockSet> held_;
 };
 
-// One try for all of the names, or as many as the wait allows. Empty: refused, and `refusal` tells why, and who holds the one
-// that was in the way. `options` of several names: exclusive.
+// One try for all of the names, or as many as the wait allows. Empty: refused, and `refusal` tells why, and who holds
+// the one that was in the way. `options` of several names: exclusive.
 std::optional<HeldLocks> ask(Engine& engine, const std::vector<std::string>& names, std::optional<Duration> wait,
                              const LockOptions& options, const std::stop_token& stop, Refusal& refusal);
 

@@ -42,8 +42,8 @@ bool is_ours(const std::string& owner) {
                             (" " + variable(owners_variable) + " ").find(" " + owner + " ") != std::string::npos);
 }
 
-// Of a name that several hold the row names none of them: whether the run around this one does tells a renewal, which its
-// own would do as well.
+// Of a name that several hold the row names none of them: whether the run around this one does tells a renewal, which
+// its own would do as well.
 bool is_among_holders(Engine& engine, const std::string& name) {
   const auto token = variable("DLOCK_TOKEN"), owner = variable("DLOCK_OWNER");
   if (variable("DLOCK_NAME") != name) return false;

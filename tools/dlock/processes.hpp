@@ -9,8 +9,8 @@ namespace dlock::tools::run {
 bool group_lives(pid_t group);
 
 // Kills that group, and whatever the calling process has as children in its own session: with PR_SET_CHILD_SUBREAPER
-// these are, one generation after the other, all processes that descend from it, whatever group they moved to. Comes back
-// when none is left, except those it has no right to kill. The group's first process must not have been reaped, so
+// these are, one generation after the other, all processes that descend from it, whatever group they moved to. Comes
+// back when none is left, except those it has no right to kill. The group's first process must not have been reaped, so
 // that its number cannot be another group's. `group` -1: none.
 void kill_all(pid_t group);
 

@@ -35,8 +35,8 @@ void line(int row, const std::string& text, chtype style) {
 
 Screen::Screen(bool colors) {
   std::setlocale(LC_CTYPE, "");  // for names beyond ASCII
-  // While it draws, curses ignores SIGTSTP, and so loses a ^Z that comes then. It leaves the signal alone for good if it
-  // finds it handled here. What stops this process restores the terminal itself: leave(), come_back().
+  // While it draws, curses ignores SIGTSTP, and so loses a ^Z that comes then. It leaves the signal alone for good if
+  // it finds it handled here. What stops this process restores the terminal itself: leave(), come_back().
   struct sigaction handled {
   }, before{};
   handled.sa_handler = [](int) {};

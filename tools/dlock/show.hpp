@@ -10,8 +10,8 @@
 
 namespace dlock::tools {
 
-// Who holds it, for people: the label, and enough of the random owner to tell two of them apart; of several the one that
-// came last, and how many more there are; "-": nobody.
+// Who holds it, for people: the label, and enough of the random owner to tell two of them apart; of several the one
+// that came last, and how many more there are; "-": nobody.
 std::string who(const Holder& row);
 
 // For how much longer it is held or closed; "-": neither.

@@ -44,13 +44,13 @@ class Json {
 
   // Of an array: adds a value at its end.
   void push_back(Json value);
-  // Of an object, or of null, which becomes one: the value of this name, which is null if there was none. It stays where
-  // it is until the next one is added.
+  // Of an object, or of null, which becomes one: the value of this name, which is null if there was none. It stays
+  // where it is until the next one is added.
   Json& operator[](std::string_view name);
   bool contains(std::string_view name) const;
 
-  // On one line, or in lines with `indent` blanks a level. The members of an object are sorted by name; what is no UTF-8
-  // is replaced.
+  // On one line, or in lines with `indent` blanks a level. The members of an object are sorted by name; what is no
+  // UTF-8 is replaced.
   std::string text(int indent = -1) const;
   // The same on one line, with members in the order in which they were added.
   std::string text_in_order() const;

@@ -16,8 +16,8 @@ struct Parsed {
   std::vector<std::string> unexpected{};  // with_unexpected: the words that nothing takes
 };
 
-// Stores what was given where the options say, and tells the command that stood there so; the latter also of a line that
-// is not understood. There may be one command, and behind it options of the tool.
+// Stores what was given where the options say, and tells the command that stood there so; the latter also of a line
+// that is not understood. There may be one command, and behind it options of the tool.
 Parsed parse(Command& tool, const std::vector<std::string>& words);
 
 }  // namespace dlock::tools

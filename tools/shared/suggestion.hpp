@@ -9,7 +9,8 @@ namespace dlock::tools {
 
 class Command;
 
-// How many letters have to be put in, taken out, replaced or exchanged with their neighbour to come from one to the other.
+// How many letters have to be put in, taken out, replaced or exchanged with their neighbour to come from one to the
+// other.
 std::size_t distance(std::string_view one, std::string_view other);
 
 // Those of `known` that are nearest to `typed`, or that it begins, if any is near enough; at most three.

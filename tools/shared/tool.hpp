@@ -12,8 +12,8 @@ namespace dlock::tools {
 class Command;
 class Console;
 
-// Opens /dev/null for each standard stream that is closed, so that no connection to a database becomes one. What reads or
-// writes there fails as before. Before anything else is opened.
+// Opens /dev/null for each standard stream that is closed, so that no connection to a database becomes one. What reads
+// or writes there fails as before. Before anything else is opened.
 void fill_standard_streams() noexcept;
 
 // Parses words (before any "--"), and runs `body`, which returns the exit code. Prints --help and --version, and what

@@ -29,8 +29,8 @@ std::string joined(const std::vector<std::string>& words, std::string_view betwe
 // `text` in double quotes, printable and short.
 std::string in_quotes(std::string_view text);
 
-// "500ms", "30s", "5m", "2h", "1d", also "us", and "1h30m"; a bare number is seconds; of one unit fractions are allowed.
-// Not negative.
+// "500ms", "30s", "5m", "2h", "1d", also "us", and "1h30m"; a bare number is seconds; of one unit fractions are
+// allowed. Not negative.
 // `flag` is named in the error.
 Duration parse_duration(std::string_view flag, std::string_view text);
 

@@ -20,8 +20,8 @@ namespace dlock::dialects::mysql {
 namespace {
 
 // Which server this is, as the statement "installation" says it too. UUID_SHORT() begins with the second it was started
-// in. No table is read: at REPEATABLE READ the transaction has no snapshot yet, which would be too old for a lock that is
-// waited for.
+// in. No table is read: at REPEATABLE READ the transaction has no snapshot yet, which would be too old for a lock that
+// is waited for.
 constexpr std::string_view place = "CONCAT_WS('/', @@hostname, @@port, @@datadir, UUID_SHORT() >> 24)";
 
 // Between two looks at how far a server of a cluster has come.
@@ -153,8 +153,8 @@ TextRow TransactionConnection::run_waiting(std::string_view sql, Duration wait) 
                           : std::string(sql));
 }
 
-// A session of MariaDB that never waits cannot skip locked rows: error 1180, and it undoes what the transaction wrote. One
-// that waits for a locked table does so for a day.
+// A session of MariaDB that never waits cannot skip locked rows: error 1180, and it undoes what the transaction wrote.
+// One that waits for a locked table does so for a day.
 TextRow TransactionConnection::attempt(std::string_view sql) {
   return run(is_mariadb() ? fmt::format("SET STATEMENT innodb_lock_wait_timeout=1, lock_wait_timeout=0 FOR {}", sql)
                           : std::string(sql));
@@ -193,8 +193,8 @@ std::string TransactionConnection::where() noexcept {
 }
 
 // Nothing is read of a table, so that the transaction has no snapshot yet that would be too old; and nothing is locked,
-// since what arrives from another server ends whatever transaction has it locked. Inside of a transaction Galera does not
-// wait by itself, whatever wsrep_sync_wait says.
+// since what arrives from another server ends whatever transaction has it locked. Inside of a transaction Galera does
+// not wait by itself, whatever wsrep_sync_wait says.
 bool TransactionConnection::catch_up(std::string_view position, Duration wait) {
   if (position.find(':') != std::string_view::npos) {
     std::string set;
@@ -246,7 +246,8 @@ void TransactionConnection::doom(const EndSession&) noexcept {
   if (answers()) spoil();
 }
 
-// Until the caller's own ROLLBACK an empty transaction stands in the place of this one, in which nothing can be written.
+// Until the caller's own ROLLBACK an empty transaction stands in the place of this one, in which nothing can be
+// written.
 void TransactionConnection::spoil() noexcept {
   try {
     run("ROLLBACK");

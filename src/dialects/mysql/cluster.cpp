@@ -66,9 +66,9 @@ class ServerConnection::Caught {
 };
 
 // A row that is not there, or is another one's, may be so on this server of a cluster only: then it is asked again. In
-// lock.sql, "fresh" is what has to see everything from the first, "matched" what changes a row that should be there, and
-// "wanted" what does so and answers whether somebody waits for it. A packet that is "matched" answers no row where it
-// found none, and one that is "counted" answers 0 first. All of them may be run twice.
+// lock.sql, "fresh" is what has to see everything from the first, "matched" what changes a row that should be there,
+// and "wanted" what does so and answers whether somebody waits for it. A packet that is "matched" answers no row where
+// it found none, and one that is "counted" answers 0 first. All of them may be run twice.
 const Answer& ServerConnection::run(const Statement& statement, std::span<const Argument> arguments,
                                     Deadline deadline) {
   if (statement.hinted("at_once") && !mariadb_) {  // it cannot keep from waiting

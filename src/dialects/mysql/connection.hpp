@@ -18,8 +18,8 @@ namespace dlock::dialects::mysql {
 class ServerConnection final : public Connection {
  public:
   // Connects and makes the session's settings. Throws Failure.
-  // Without prepared statements (behind a transaction pooler) everything is sent as text, and no setting is made for the
-  // session: what a statement must have it brings along.
+  // Without prepared statements (behind a transaction pooler) everything is sent as text, and no setting is made for
+  // the session: what a statement must have it brings along.
   ServerConnection(const Server& server, bool prepared_statements, Deadline deadline);
   ~ServerConnection() override { close(); }
   ServerConnection(const ServerConnection&) = delete;
@@ -106,8 +106,8 @@ class ServerConnection final : public Connection {
   void read(MYSQL_RES* result);
   // What else the text of a statement must begin with where the session has no settings of its own.
   std::string with_settings(const Statement& statement, std::string sql) const;
-  // The same. `skips`: with SKIP LOCKED in it, which MariaDB cannot do in a session that never waits for a lock: it gives
-  // error 1180 and undoes the transaction. Else it fails at once where something is locked, and has done nothing.
+  // The same. `skips`: with SKIP LOCKED in it, which MariaDB cannot do in a session that never waits for a lock: it
+  // gives error 1180 and undoes the transaction. Else it fails at once where something is locked, and has done nothing.
   // `before`: something of the same request has been committed, so that a failure leaves that done.
   void query_locking(std::string sql, bool skips, bool before, Deadline deadline);
 

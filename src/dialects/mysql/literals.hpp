@@ -14,10 +14,12 @@ namespace dlock::dialects::mysql {
 // Text is utf8mb4, as a bound one would be.
 void append_literal(std::string& sql, const Argument& argument);
 
-// Where a piece of the rows ends that begins at `at`: after the row with which its text, written once, has `size` bytes.
+// Where a piece of the rows ends that begins at `at`: after the row with which its text, written once, has `size`
+// bytes.
 std::size_t end_of_piece(std::span<const Argument> rows, std::size_t columns, std::size_t at, std::size_t size);
 
-// The text with the rows, of `columns` arguments each, wherever it asks for them, in one of these ways. Text is bytes here.
+// The text with the rows, of `columns` arguments each, wherever it asks for them, in one of these ways. Text is bytes
+// here.
 //   /*rows*/      tuples of their first `listed` columns
 //   /*rows 1 3*/  tuples of these columns, counted from 1
 //   /*table*/     SELECTs of all columns, with UNION ALL between them

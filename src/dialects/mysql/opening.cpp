@@ -218,11 +218,11 @@ void ServerConnection::open_at(const Server& server, const std::string& host, co
 }
 
 // In one round trip.
-//  - The collation is the one that the client library asks for when it connects, so that a text made here is no other than
-//    one made by a connection without settings; a server's own default for the character set may be another one.
+//  - The collation is the one that the client library asks for when it connects, so that a text made here is no other
+//    than one made by a connection without settings; a server's own default for the character set may be another one.
 //  - Lists of assignments are read from left to right (no SIMULTANEOUS_ASSIGNMENT), and nothing is cut to fit.
-//  - A row, or a table, that is locked elsewhere is an answer, not a reason to wait: MariaDB says so at once, MySQL after
-//    its least.
+//  - A row, or a table, that is locked elsewhere is an answer, not a reason to wait: MariaDB says so at once, MySQL
+//    after its least.
 void ServerConnection::make_settings(Deadline deadline) {
   try {
     query(fmt::format("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci; "

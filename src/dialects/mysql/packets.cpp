@@ -41,7 +41,8 @@ std::string with_lists(const Statement& statement, std::span<const Argument> row
   return sql;
 }
 
-// Who is killed, or out of time, behind the packet's commit is told only that; nor does what has `answered` before tell.
+// Who is killed, or out of time, behind the packet's commit is told only that; nor does what has `answered` before
+// tell.
 [[noreturn]] void throw_from_packet(const Failure& failure, bool answered) {
   if (failure.cause() != Cause::timed_out && !answered) throw Failure(failure);
   throw Failure(failure.cause(), failure.what(), failure.code(), true);

@@ -8,9 +8,9 @@
 
 namespace dlock::dialects::mysql {
 
-// An engine holds one of a few named locks on a connection of its own. To notify, it takes the next one and then frees the
-// one it had, on which everybody waits who listens. Whoever was slow finds a lock free that it believed to be held, and
-// knows that it has missed something; a release signal that dies frees its lock, too.
+// An engine holds one of a few named locks on a connection of its own. To notify, it takes the next one and then frees
+// the one it had, on which everybody waits who listens. Whoever was slow finds a lock free that it believed to be held,
+// and knows that it has missed something; a release signal that dies frees its lock, too.
 inline constexpr int signals = 4;
 
 // The name, as it stands in SQL. `engine` has been looked over by engine_of(), `table` is TableNames::channel().

@@ -228,9 +228,9 @@ void TransactionConnection::bound_idle(Duration bound) {
                   setting, milliseconds(bound)));
 }
 
-// The statement that failed has aborted the transaction; but a savepoint from before the fence would bring it back. So it
-// is rolled back, and until the caller's own ROLLBACK another one stands in its place: empty, failed, and read-only for
-// drivers that take back what fails.
+// The statement that failed has aborted the transaction; but a savepoint from before the fence would bring it back. So
+// it is rolled back, and until the caller's own ROLLBACK another one stands in its place: empty, failed, and read-only
+// for drivers that take back what fails.
 bool TransactionConnection::replaced() noexcept {
   constexpr std::string_view fails = "SELECT 'dlock: the transaction was not fenced; roll it back'::int";
   try {
@@ -272,8 +272,8 @@ void TransactionConnection::begin(Duration) {
   begun();
 }
 
-// Behind the fence there is a savepoint that only the fenced transaction has. The commit of a failed transaction would be
-// a rollback, and no error.
+// Behind the fence there is a savepoint that only the fenced transaction has. The commit of a failed transaction would
+// be a rollback, and no error.
 void TransactionConnection::commit() {
   const auto release = "RELEASE SAVEPOINT " + mark();
   if (connection_ == nullptr) {

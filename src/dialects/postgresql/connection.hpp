@@ -24,8 +24,8 @@ enum class SessionUse {
 
 class ServerConnection final : public Connection {
  public:
-  // Connects. Makes the session's settings where it is a session of its own: a pooler makes up the number of its backend,
-  // and what were set through it would be somebody else's setting next. Throws Failure.
+  // Connects. Makes the session's settings where it is a session of its own: a pooler makes up the number of its
+  // backend, and what were set through it would be somebody else's setting next. Throws Failure.
   ServerConnection(const Server& server, SessionUse use, Deadline deadline);
 
   const Answer& run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;

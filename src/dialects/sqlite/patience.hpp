@@ -9,7 +9,8 @@ struct sqlite3;
 
 namespace dlock::dialects::sqlite {
 
-// Threads: that of its connection, but any for lose(). Must outlive the connection it watches over, and stay where it is.
+// Threads: that of its connection, but any for lose(). Must outlive the connection it watches over, and stay where it
+// is.
 class BusyPatience {
  public:
   explicit BusyPatience(Deadline deadline) noexcept : deadline_(deadline) {}

@@ -51,8 +51,8 @@ std::optional<WantedSince> joined(const std::optional<WantedSince>& one,
 class Lease {
  public:
   struct Terms {
-    // What its row is written with: the lease that was asked for, and behind it the time for which a lost lock stays closed,
-    // in which nobody trusts it. So the margin and max_hold have that time in them, too.
+    // What its row is written with: the lease that was asked for, and behind it the time for which a lost lock stays
+    // closed, in which nobody trusts it. So the margin and max_hold have that time in them, too.
     Duration lease{}, margin{};
     Duration renew_every{};  // 0: a third of the lease that was asked for
     Duration max_hold{};     // 0: none
@@ -116,8 +116,8 @@ class Lease {
   // From now on it is trusted no more, whatever is answered to what was sent before.
   void trust_no_longer() noexcept;
   // Another length is going to be asked for. A shorter one is believed at once, whatever becomes of the request: trust
-  // and terms are the shorter of both from here on. A longer one counts when it is confirmed. `at_least`: where it is longer
-  // already, by another entry, it stays so, and that is asked for. Answers what is to be asked for.
+  // and terms are the shorter of both from here on. A longer one counts when it is confirmed. `at_least`: where it is
+  // longer already, by another entry, it stays so, and that is asked for. Answers what is to be asked for.
   Terms ask_for(Terms terms, bool at_least = false);
   bool extended(Instant sent, const Terms& terms, bool at_least = false);
   Window renewal(Share share) const;
@@ -208,9 +208,9 @@ class Lease {
   }
   Said said() const noexcept { return said_ ? Said{said_->label, said_->job.name()} : Said{}; }
 
-  // Whose grant it is, for as long as it is held: that of the thread that took it. Once its Lock was moved nobody can say,
-  // until a thread uses it, and then it is that thread's. Nothing of this is for grants that were nobody's from the
-  // beginning, or a job's with a name, whose they stay.
+  // Whose grant it is, for as long as it is held: that of the thread that took it. Once its Lock was moved nobody can
+  // say, until a thread uses it, and then it is that thread's. Nothing of this is for grants that were nobody's from
+  // the beginning, or a job's with a name, whose they stay.
   // `named`: whom its row names.
   void taken_by(const JobRef& job, const JobRef& named) noexcept;
   // Answers who held it until now. Empty: nobody, or it was moved before.

@@ -19,8 +19,8 @@
 
 namespace dlock::engine {
 
-// An owner that gave a name back, or gave up, while an attempt of its own was without an answer, and may take effect at any
-// time.
+// An owner that gave a name back, or gave up, while an attempt of its own was without an answer, and may take effect at
+// any time.
 struct Leftover {
   std::string name, owner;
   Token kept{};       // this grant of the owner's is not meant

@@ -1,5 +1,5 @@
-// Keeps what is released in its row for a while, so that who comes next in this process is granted it without a statement;
-// and asks a process that does so for a name to let go of it.
+// Keeps what is released in its row for a while, so that who comes next in this process is granted it without a
+// statement; and asks a process that does so for a name to let go of it.
 #include "engine/lease/lingering.hpp"
 
 #include "engine/pause.hpp"

@@ -17,9 +17,9 @@
 namespace dlock::engine {
 
 // The table is asked every few milliseconds whether somebody else wants one of them: that one is freed at once, and its
-// name does not linger again for a while. So is what has lingered for its time, or is not to be trusted for much longer.
-// Threads: any. Its thread is there while something lingers. Allocates and may block for a moment; asks nothing on the
-// caller's thread.
+// name does not linger again for a while. So is what has lingered for its time, or is not to be trusted for much
+// longer. Threads: any. Its thread is there while something lingers. Allocates and may block for a moment; asks nothing
+// on the caller's thread.
 class LingeringLeases {
  public:
   LingeringLeases(std::shared_ptr<store::LockTable> table, std::shared_ptr<WaitQueues> queues, Duration linger,

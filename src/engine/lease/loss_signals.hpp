@@ -8,8 +8,8 @@
 
 namespace dlock::engine {
 
-// Threads: any. Owns: its threads, which start with the first signal that somebody listens for and end a little after the
-// last. Signals begin in the order in which they are told; no callback holds up those of another signal.
+// Threads: any. Owns: its threads, which start with the first signal that somebody listens for and end a little after
+// the last. Signals begin in the order in which they are told; no callback holds up those of another signal.
 class LossSignals {
  public:
   LossSignals();
@@ -21,8 +21,8 @@ class LossSignals {
   // The same for asked(), of a lease that says that it is to be signalled.
   void fire_asked(const std::shared_ptr<Lease>& held) noexcept;
 
-  // Called by either, on its thread, when a signal has nobody to run its callbacks. It is to see to it that look_after()
-  // is called soon. Set before use.
+  // Called by either, on its thread, when a signal has nobody to run its callbacks. It is to see to it that
+  // look_after() is called soon. Set before use.
   void on_delay(std::function<void()> call);
   // Starts threads for signals that wait, and tries again what could not be started. Answers when it is to be called
   // again.

@@ -51,8 +51,8 @@ class ReentranceTable {
   std::vector<std::shared_ptr<Lease>> of_this_thread();
   // As close(), and whoever leaves is told `detached`. Answers how many were inside.
   int detach(const std::shared_ptr<Lease>& held);
-  // It is going to be released for all who are inside: as close(), and whoever leaves is told `released`. False: the last
-  // one has left before, or it was detached.
+  // It is going to be released for all who are inside: as close(), and whoever leaves is told `released`. False: the
+  // last one has left before, or it was detached.
   bool take(const std::shared_ptr<Lease>& held);
   // What becomes of that; `unconfirmed` until it is said.
   void became(const std::shared_ptr<Lease>& held, Released released);

@@ -10,7 +10,8 @@
 
 namespace dlock::engine {
 
-// Threads: any. Its thread starts with the first grant, or before it, and looks after the event queue's threads as well.
+// Threads: any. Its thread starts with the first grant, or before it, and looks after the event queue's threads as
+// well.
 class TrustTimer {
  public:
   explicit TrustTimer(std::shared_ptr<EventQueue> events);

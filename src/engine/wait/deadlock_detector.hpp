@@ -17,9 +17,10 @@
 
 namespace dlock::engine {
 
-// Looks for a cycle at intervals; one that is there twice in a row is a deadlock, and the youngest waiter in it gives way:
-// each waiter only ever chooses itself, so that nobody has to tell anybody. The youngest may not see it, where a job in
-// it waits on several threads; then the next one gives way when it has seen it ten times more, and so on. Threads: one.
+// Looks for a cycle at intervals; one that is there twice in a row is a deadlock, and the youngest waiter in it gives
+// way: each waiter only ever chooses itself, so that nobody has to tell anybody. The youngest may not see it, where a
+// job in it waits on several threads; then the next one gives way when it has seen it ten times more, and so on.
+// Threads: one.
 class DeadlockDetector {
  public:
   // From now on it is worth looking: this waiter holds something, and its row says for what it waits.

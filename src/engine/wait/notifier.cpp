@@ -212,7 +212,8 @@ struct Notifier::State {
         clear_away(last_word());
       } catch (const std::exception&) {  // they die by themselves
       }
-      // Whoever sees that it does not run any more waits for the end of this thread, which needs the mutex no more then.
+      // Whoever sees that it does not run any more waits for the end of this thread, which needs the mutex no more
+      // then.
       const MutexLock guard(mutex);
       over = closing || (!called && leftovers.empty());
       if (!over) continue;

@@ -27,11 +27,12 @@ class QueuedAcquire {
   // On the calling thread, until there is a grant. Empty: out of patience.
   std::shared_ptr<Lease> wait();
 
-  // Without a thread: `news` as in WaitQueues::join, from here on. `before`: what this process has been granted of the name
-  // just now, whose release will be heard of.
+  // Without a thread: `news` as in WaitQueues::join, from here on. `before`: what this process has been granted of the
+  // name just now, whose release will be heard of.
   void begin(std::function<void()> news, const std::shared_ptr<Lease>& before);
   // What wait() answers, once it is known. Empty: it rests, and is to be called again when there are news, or at
-  // rests_until(). No step takes much longer than a request may; where it throws what is passing, it may be called again.
+  // rests_until(). No step takes much longer than a request may; where it throws what is passing, it may be called
+  // again.
   std::optional<std::shared_ptr<Lease>> go_on();
   Instant rests_until() const noexcept { return rests_until_; }
   bool in_line() const noexcept { return waiter_ != nullptr; }

@@ -59,8 +59,8 @@ class ReleaseObserver {
     return true;
   }
 
-  // Shows that `actor`, who may hold something, waits here: from now on a deadlock is found. `thread`: whose it is, if it
-  // has no `job`.
+  // Shows that `actor`, who may hold something, waits here: from now on a deadlock is found. `thread`: whose it is, if
+  // it has no `job`.
   void enroll(JobRef thread, const Job& job, std::string_view actor) {
     job_ = std::move(thread);
     known_.waits_as(owner_, job.name());

@@ -9,8 +9,8 @@
 namespace dlock::engine {
 namespace {
 
-// After a notification for somebody else, or for what this process holds as far as it knows: what it told of is somebody's by
-// then, or nobody's.
+// After a notification for somebody else, or for what this process holds as far as it knows: what it told of is
+// somebody's by then, or nobody's.
 constexpr Duration silence = std::chrono::milliseconds{20};
 
 bool same(const std::weak_ptr<Lease>& one, const std::shared_ptr<Lease>& other) noexcept {

@@ -68,8 +68,8 @@ class WaitQueues {
   using WaiterPtr = std::shared_ptr<Waiter>;
 
   // At the end of the line; with a ticket before all who have none or a later one. `takes`: a releaser may hand over.
-  // `news`: who waits without a thread is called by it, whenever look_up() may say something else; it must not block, nor
-  // call anything here. `quiet`: the name was granted in this process just now, so that it need not look at once.
+  // `news`: who waits without a thread is called by it, whenever look_up() may say something else; it must not block,
+  // nor call anything here. `quiet`: the name was granted in this process just now, so that it need not look at once.
   WaiterPtr join(std::shared_ptr<WaitRequest> wanted, std::int64_t ticket, bool takes, std::function<void()> news = {},
                  bool quiet = false);
   WaiterPtr observe(const std::string& name, std::string owner);
@@ -91,8 +91,8 @@ class WaitQueues {
   WaiterState attend(const WaiterPtr& waiter);
   // Until there is something to do for it, or `until`; until `deadline` while a releaser is about to hand over to it.
   WakeReason rest(const WaiterPtr& waiter, Instant until, Instant deadline, const std::stop_token& stop);
-  // The same for who waits without a thread. Empty: there is nothing to do before `until`, which is made earlier where it
-  // has to ask again before that, unless it is called.
+  // The same for who waits without a thread. Empty: there is nothing to do before `until`, which is made earlier where
+  // it has to ask again before that, unless it is called.
   std::optional<WakeReason> look_up(const WaiterPtr& waiter, Instant& until, Instant deadline,
                                     const std::stop_token& stop);
   // What the place wishes, for whom it is reserved.
@@ -121,14 +121,14 @@ class WaitQueues {
   // it was granted is nobody's.
   bool settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, bool doubt = false);
 
-  // A release in this process has ended, however it did: wakes who can take `name`, the head of its line, and observers.
-  // `yields`: others are to have their turn first.
+  // A release in this process has ended, however it did: wakes who can take `name`, the head of its line, and
+  // observers. `yields`: others are to have their turn first.
   void wake_head(std::string_view name, bool yields = false);
   // The job has been granted `name`: those of it who wait in line need not be granted it.
   void wake_job(const std::string& name, std::string_view job);
-  // What was heard from elsewhere, and of this process's own doings. A head whom a notification is not for, or whose name was
-  // granted in this process and not released, looks a little later, unless it is heard of again: who read that name may have
-  // read it before it gave up, and a grant may have been lost.
+  // What was heard from elsewhere, and of this process's own doings. A head whom a notification is not for, or whose
+  // name was granted in this process and not released, looks a little later, unless it is heard of again: who read that
+  // name may have read it before it gave up, and a grant may have been lost.
   void hear(const dialects::Notification& heard);
   // Anything may have happened.
   void wake_all();

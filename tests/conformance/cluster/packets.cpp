@@ -1,5 +1,5 @@
-// Promises of what is sent as several statements in one packet, on a cluster whose servers all write the same rows: what
-// arrives from another server may undo a transaction in the middle of a packet, and that is never called done.
+// Promises of what is sent as several statements in one packet, on a cluster whose servers all write the same rows:
+// what arrives from another server may undo a transaction in the middle of a packet, and that is never called done.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/hands.hpp"

@@ -1,5 +1,5 @@
-// Promises with clients on several servers of a cluster, all of which take writes: what one has acknowledged counts on the
-// others from then on, and a server that is a little behind calls nothing lost.
+// Promises with clients on several servers of a cluster, all of which take writes: what one has acknowledged counts on
+// the others from then on, and a server that is a little behind calls nothing lost.
 #include "engine/faults.hpp"
 #include "support/caller.hpp"
 #include "support/database.hpp"

@@ -1,5 +1,5 @@
-// The promise that an asynchronous call is answered in time whatever the server does, and that what was granted behind its
-// back is given back.
+// The promise that an asynchronous call is answered in time whatever the server does, and that what was granted behind
+// its back is given back.
 #include "support/caller.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"

@@ -1,5 +1,6 @@
 // The promise that a lost request is asked again, and that what cannot be resolved is called in doubt:
-// then nothing is held that is not reported, or not for longer than its lease, and nothing is reported that is not held.
+// then nothing is held that is not reported, or not for longer than its lease, and nothing is reported that is not
+// held.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

@@ -50,7 +50,8 @@ class LockedTable {
   bool locked_ = true;
 };
 
-// What `call` throws once the server had time for its connection and for an answer, which a crowd may take too long for.
+// What `call` throws once the server had time for its connection and for an answer, which a crowd may take too long
+// for.
 template <class Call>
 Thrown told_by(Call call) {
   Thrown thrown;

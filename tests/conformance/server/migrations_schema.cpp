@@ -1,5 +1,5 @@
-// Promises of schemas and names: a missing schema is made when that is asked for, and only then; names that differ in case
-// only are two.
+// Promises of schemas and names: a missing schema is made when that is asked for, and only then; names that differ in
+// case only are two.
 #include "support/database.hpp"
 #include "support/later_versions.hpp"
 #include "support/server_url.hpp"

@@ -1,4 +1,5 @@
-// What goes wrong between an engine and its server is counted: retries by cause, reconnects, and renewals that are late.
+// What goes wrong between an engine and its server is counted: retries by cause, reconnects, and renewals that are
+// late.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

@@ -1,5 +1,5 @@
-// Promises where other servers follow one: that a failover to them would forget grants is said, and again after the way to
-// the server was lost.
+// Promises where other servers follow one: that a failover to them would forget grants is said, and again after the way
+// to the server was lost.
 #include "support/database.hpp"
 #include "support/event_log.hpp"
 #include "support/eventually.hpp"

@@ -23,8 +23,8 @@ using namespace std::chrono_literals;
 
 const auto recovery = std::max<std::chrono::milliseconds>(60s, far_longer());  // nobody is stuck this long
 
-// A server of the suite's own, where there are servers, since it is going to be killed. It takes seconds to start: one for
-// all runs of a program.
+// A server of the suite's own, where there are servers, since it is going to be killed. It takes seconds to start: one
+// for all runs of a program.
 PrivateServer* machine(const Plan& plan) {
   if (plan.paused_enough || plan.nemeses || Nodes::of_environment() || opener().private_server == nullptr)
     return nullptr;

@@ -7,12 +7,12 @@
 //
 // Balances are read when the lock has been granted, and written, as they were computed from that, in a transaction that
 // comes later: another holder in between is a lost update. A fenced client lets the fence alone decide whether it may
-// write. An unfenced one does what users of other lock libraries do: it asks whether the lock is still valid, then writes.
-// A fenced client has several threads on one engine, whose leases it makes longer and shorter, and hands to itself; it
-// has an observer that takes its time, may begin its fences behind a savepoint, stand in a queue, and take several
-// locks at once. It also shares locks, and reads two accounts one after the other, which balance unless somebody wrote
-// between; becomes a reader of what it wrote, and a writer of what it read; and has permits. What a short run has to
-// have seen is done in the first turns of a thread, and later by chance.
+// write. An unfenced one does what users of other lock libraries do: it asks whether the lock is still valid, then
+// writes. A fenced client has several threads on one engine, whose leases it makes longer and shorter, and hands to
+// itself; it has an observer that takes its time, may begin its fences behind a savepoint, stand in a queue, and take
+// several locks at once. It also shares locks, and reads two accounts one after the other, which balance unless
+// somebody wrote between; becomes a reader of what it wrote, and a writer of what it read; and has permits. What a
+// short run has to have seen is done in the first turns of a thread, and later by chance.
 #include "fault/suite/application.hpp"
 #include "fault/suite/engines.hpp"
 #include "fault/suite/history.hpp"

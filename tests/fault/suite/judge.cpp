@@ -1,4 +1,5 @@
-// Judges a kept run again: says every violation in it and how often each thing happened, and ends with 1 if there is one.
+// Judges a kept run again: says every violation in it and how often each thing happened, and ends with 1 if there is
+// one.
 #include "fault/suite/kept_run.hpp"
 
 #include <exception>

@@ -1,4 +1,5 @@
-// Writes and reads the two files of a kept run: `history`, a line for each event with whose it is in front, and `books`.
+// Writes and reads the two files of a kept run: `history`, a line for each event with whose it is in front, and
+// `books`.
 #include "fault/suite/kept_run.hpp"
 
 #include <filesystem>

@@ -71,8 +71,8 @@ void force_release(Victims& victims) {
   require(freed, "the lock had moved on");
 }
 
-// What a failover or a restore does that has forgotten the last time the reaper raised the floor: tokens of rows that are
-// removed afterwards must not be given again. Names that only this nemesis uses, each once.
+// What a failover or a restore does that has forgotten the last time the reaper raised the floor: tokens of rows that
+// are removed afterwards must not be given again. Names that only this nemesis uses, each once.
 class ForgottenFloor {
  public:
   explicit ForgottenFloor(Victims& victims) : victims_(victims), round_(std::make_shared<int>(0)) {}

@@ -115,8 +115,8 @@ class DatabasePlace final : public ServerPlace {
            (server_.password.empty() ? "" : " -p'" + server_.password + "'") + " " + name_;
   }
   std::string begin_writing() const override { return "BEGIN"; }
-  // MySQL keeps the text of a trigger wrongly where a name in it has a backtick, and refuses it where such a name ends with
-  // a letter beyond ASCII.
+  // MySQL keeps the text of a trigger wrongly where a name in it has a backtick, and refuses it where such a name ends
+  // with a letter beyond ASCII.
   std::string odd_column() const override {
     auto name = ServerPlace::odd_column();
     if (!is_mariadb()) std::erase(name, '`');
@@ -302,11 +302,11 @@ class DatabasePlace final : public ServerPlace {
     return "innodb_flush_log_at_trx_commit";
   }
 
-  // A trigger would do, if it did not change what an acquire answers that inserts its row. Instead, a database of views: the
-  // one of the lock table waits whenever a row has been read, so that an acquire through it stops when it has read the
-  // floor (the rows to be inserted are collected before the first is inserted). On MySQL that inserts nothing, and says
-  // nothing of it: LEFT JOIN with a view that is merged, and VALUES() in ON DUPLICATE KEY UPDATE, are too much for one
-  // statement. So there it is the trigger, for whoever is of one role.
+  // A trigger would do, if it did not change what an acquire answers that inserts its row. Instead, a database of
+  // views: the one of the lock table waits whenever a row has been read, so that an acquire through it stops when it
+  // has read the floor (the rows to be inserted are collected before the first is inserted). On MySQL that inserts
+  // nothing, and says nothing of it: LEFT JOIN with a view that is merged, and VALUES() in ON DUPLICATE KEY UPDATE, are
+  // too much for one statement. So there it is the trigger, for whoever is of one role.
   bool can_hold_back_inserts() const override { return is_mariadb(); }
   std::string url_to_hold_back() override { return is_mariadb() ? url_of_views() : url_of_triggering_role(); }
   std::string url_of_triggering_role() {

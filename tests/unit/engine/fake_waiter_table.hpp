@@ -1,5 +1,5 @@
-// A waiting room that nobody enters, for the engine's unit tests: its table is in memory. A test may say what happens in
-// it.
+// A waiting room that nobody enters, for the engine's unit tests: its table is in memory. A test may say what happens
+// in it.
 #pragma once
 
 #include "store/waiter_table.hpp"

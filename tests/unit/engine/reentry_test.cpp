@@ -89,7 +89,8 @@ TEST_CASE("an entry never takes a lease beyond the grant's max_hold") {
   const auto outer = bench.try_lock(options);
   REQUIRE(outer);
   options.lease = 1h;
-  // What is left of max_hold shrinks on the way to the question: an entry that is held up there goes without an extension.
+  // What is left of max_hold shrinks on the way to the question: an entry that is held up there goes without an
+  // extension.
   int entries = 0;
   CHECK(eventually([&] {
     ++entries;

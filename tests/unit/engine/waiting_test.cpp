@@ -1,5 +1,5 @@
-// Tests that who waits misses nothing: who is about to sleep has looked after it asked to be woken, and a release in its
-// own process wakes it.
+// Tests that who waits misses nothing: who is about to sleep has looked after it asked to be woken, and a release in
+// its own process wakes it.
 #include "engine/core.hpp"
 #include "engine/fake_lock_table.hpp"
 #include "engine/lease_renewer_bench.hpp"

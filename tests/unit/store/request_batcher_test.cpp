@@ -71,8 +71,8 @@ struct KeptText {
   const std::string text;
 };
 
-// A question is a name; its answer is the name once more, in brackets: that of "locked" leaves open what was done before.
-// What begins with "shy" must go alone.
+// A question is a name; its answer is the name once more, in brackets: that of "locked" leaves open what was done
+// before. What begins with "shy" must go alone.
 struct Trip {
   using View = std::string;
   using Kept = KeptText;
