@@ -94,7 +94,8 @@ Breaches retired_words(const Tree& tree) {
                                std::regex::optimize);
   Breaches found;
   for (const auto& source : tree) {
-    if (!(cpp(source) || source.ends({".sql", ".md", ".cmake", ".txt", ".pml"})) || source.in("tests/architecture/")) continue;
+    if (!(cpp(source) || source.ends({".sql", ".md", ".cmake", ".txt", ".pml"})) || source.in("tests/architecture/"))
+      continue;
     if (source.path == "CONTRIBUTING.md") continue;
     search(source.path, word, source.path, "a retired word", found);
     search(source.text, word, source.path, "a retired word", found);
