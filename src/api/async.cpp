@@ -2,8 +2,8 @@
 #include "api/async.hpp"
 
 #include "engine/on_behalf.hpp"
-#include "engine/pause.hpp"
 #include "types/mutant.hpp"
+#include "types/pause.hpp"
 
 #include <dlock/error.hpp>
 
@@ -53,7 +53,7 @@ void Engine::Async::run(void (Async::*part)()) {
   for (bool over = false; !over;) try {
       (this->*part)();
       over = true;
-    } catch (const std::exception&) { engine::pause_until(later(BootClock::now(), until_memory), {}); }
+    } catch (const std::exception&) { pause_until(later(BootClock::now(), until_memory), {}); }
   left();
 }
 

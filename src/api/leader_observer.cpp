@@ -2,9 +2,9 @@
 #include "api/background.hpp"
 #include "api/open.hpp"
 #include "engine/backoff.hpp"
-#include "engine/pause.hpp"
 #include "types/mutant.hpp"
 #include "types/name.hpp"
+#include "types/pause.hpp"
 
 #include <dlock/election.hpp>
 #include <dlock/error.hpp>
@@ -81,7 +81,7 @@ struct LeaderObserver::State {
         callbacks.report(failure);
         pause = backoff.next();
       }
-      engine::pause_until(later(BootClock::now(), pause), background.end());
+      pause_until(later(BootClock::now(), pause), background.end());
     }
   }
 };

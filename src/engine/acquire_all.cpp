@@ -4,8 +4,8 @@
 #include "engine/backoff.hpp"
 #include "engine/faults.hpp"
 #include "engine/on_behalf.hpp"
-#include "engine/pause.hpp"
 #include "types/mutant.hpp"
+#include "types/pause.hpp"
 
 #include <dlock/error.hpp>
 

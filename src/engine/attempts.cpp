@@ -1,9 +1,9 @@
 // Tries to be granted a name without standing in line, and tells what is in the way where nobody holds it.
 #include "engine/attempts.hpp"
 
-#include "engine/pause.hpp"
 #include "types/mutant.hpp"
 #include "types/name.hpp"
+#include "types/pause.hpp"
 
 #include <dlock/error.hpp>
 

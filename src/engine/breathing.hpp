@@ -1,8 +1,8 @@
 // How long work in batches lets others at the database between two of them.
 #pragma once
 
-#include "engine/pause.hpp"
 #include "types/clock.hpp"
+#include "types/pause.hpp"
 #include "types/removal_pace.hpp"
 
 #include <dlock/duration.hpp>

@@ -10,13 +10,13 @@
 #include "engine/lease/lingering_leases.hpp"
 #include "engine/lease/reentrance_table.hpp"
 #include "engine/lease/trust_timer.hpp"
-#include "engine/pause.hpp"
 #include "engine/reaper.hpp"
 #include "engine/wait/notifier.hpp"
 #include "engine/wait/wait_queues.hpp"
 #include "store/lock_table.hpp"
 #include "types/mutant.hpp"
 #include "types/name.hpp"
+#include "types/pause.hpp"
 
 #include <dlock/engine.hpp>
 #include <dlock/error.hpp>

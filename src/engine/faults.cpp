@@ -7,23 +7,6 @@
 
 namespace dlock::engine {
 
-bool is_transient(Cause cause) noexcept {
-  switch (cause) {
-    case Cause::refused:
-    case Cause::disconnected:
-    case Cause::timed_out:
-    case Cause::locked:
-    case Cause::deadlock:
-    case Cause::serialization:
-    case Cause::read_only:
-    case Cause::stale_statement: return true;
-    case Cause::schema:
-    case Cause::permission:
-    case Cause::rejected: return false;
-  }
-  return false;
-}
-
 bool is_transient(Fault fault) noexcept {
   return fault == Fault::unavailable || fault == Fault::timeout || fault == Fault::in_doubt;
 }

@@ -8,7 +8,6 @@
 namespace dlock::engine {
 
 // Whether the same question may succeed if it is asked again a little later.
-bool is_transient(Cause cause) noexcept;
 bool is_transient(Fault fault) noexcept;
 
 // Whether what was asked for may have been done, now or later, by an attempt that got no answer. Who asks keeps it,

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_waiting = 4096;
 
-bool is_transient(const News& news) { return news.kind != Event::Kind::lost && news.kind != Event::Kind::abandoned; }
+bool may_be_dropped(const News& news) { return news.kind != Event::Kind::lost && news.kind != Event::Kind::abandoned; }
 
 }  // namespace
 
@@ -83,7 +83,7 @@ Observer::Pushed Observer::push(const News& news) noexcept {
     Pushed pushed;
     auto& waiting = state_->waiting;
     if (waiting.size() >= most_waiting)
-      if (const auto oldest = std::ranges::find_if(waiting, is_transient); oldest != waiting.end()) {
+      if (const auto oldest = std::ranges::find_if(waiting, may_be_dropped); oldest != waiting.end()) {
         waiting.erase(oldest);
         pushed.dropped = true;
       }

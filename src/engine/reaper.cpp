@@ -5,12 +5,12 @@
 #include "engine/breathing.hpp"
 #include "engine/faults.hpp"
 #include "engine/glob.hpp"
-#include "engine/pause.hpp"
 #include "store/reaper_table.hpp"
 #include "store/waiter_table.hpp"
 #include "types/annotated_mutex.hpp"
 #include "types/mutant.hpp"
 #include "types/owner.hpp"
+#include "types/pause.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 // Ends what is not held by who asks: one grant by force, a row that nobody uses, and what the reaper finds.
 #include "engine/removing.hpp"
 
-#include "engine/pause.hpp"
 #include "store/reaper_table.hpp"
 #include "types/mutant.hpp"
+#include "types/pause.hpp"
 
 #include <optional>
 #include <utility>

@@ -215,7 +215,7 @@ Change TableGuard::bring(bool made) {
       const auto text = failure.what() + left;
       if (failure.cause() == Cause::permission)
         throw Failure(Cause::permission, text + statements_->needed(), failure.code());
-      if (!is_transient(failure.cause()) || tries >= options_.ddl_retries) {
+      if (!is_conflict(failure.cause()) || tries >= options_.ddl_retries) {
         if (left.empty()) throw;
         throw Failure(failure.cause(), text, failure.code(), failure.may_have_run());
       }

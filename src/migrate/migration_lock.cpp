@@ -1,19 +1,11 @@
 // The ways in and out of a round.
 #include "migrate/migration_lock.hpp"
 
-#include "types/annotated_mutex.hpp"
 #include "types/mutant.hpp"
 
 #include <fmt/format.h>
 
 namespace dlock::migrate {
-
-void pause(Duration length, const std::stop_token& stop) {
-  AnnotatedMutex mutex;
-  std::condition_variable_any never;
-  UniqueMutexLock guard(mutex);
-  never.wait_for(guard, stop, length, [] { return false; });
-}
 
 MigrationLock::~MigrationLock() {
   cancelled_.reset();

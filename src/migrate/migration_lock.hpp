@@ -25,14 +25,6 @@ inline std::int64_t setting_of(Duration duration) {
   return std::int64_t{std::chrono::ceil<std::chrono::milliseconds>(std::min(duration, longest)).count()};
 }
 
-// As long as that, or until it is asked to stop.
-void pause(Duration length, const std::stop_token& stop);
-
-// A failure of a statement that may not fail when it is sent again.
-inline bool is_transient(Cause cause) noexcept {
-  return cause == Cause::locked || cause == Cause::deadlock || cause == Cause::serialization;
-}
-
 // Where the dialect has "begin", a round is one transaction, and leaving it without commit() rolls it back. Where it
 // has "try_lock", that is the lock; else "begin" is. Never waits in the server for longer than a second.
 class MigrationLock {

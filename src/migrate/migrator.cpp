@@ -96,7 +96,7 @@ Migrated TableMigrator::run(bool up, int target, bool force) {
       const bool after_steps = next && step_ == next->steps().size();
       const bool lost = !reconnected && (failure.cause() == Cause::disconnected ||
                                          (failure.cause() == Cause::timed_out && after_steps));
-      if (!next || (!lost && (!is_transient(failure.cause()) || tries >= options_.ddl_retries))) {
+      if (!next || (!lost && (!is_conflict(failure.cause()) || tries >= options_.ddl_retries))) {
         if (!next) rethrow_with_right(failure, "read_only");
         give_up(*next, failure, tries);
       }

@@ -167,7 +167,7 @@ Migrated TableMigrator::amend(int to, const std::function<Amendment(const Schema
       }
     } catch (const MigrationError&) { throw; } catch (const Failure& failure) {
       if (cut_off(failure)) throw MigrationError(Verdict::stopped, "cut off as asked", {}, failure.code());
-      if (!is_transient(failure.cause())) rethrow_with_right(failure, "migrator");
+      if (!is_conflict(failure.cause())) rethrow_with_right(failure, "migrator");
       holder = failure.what();
     }
     if (BootClock::now() >= deadline || recorder_) refuse_locked(holder);

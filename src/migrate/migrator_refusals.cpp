@@ -2,6 +2,7 @@
 #include "migrate/cancel_guard.hpp"
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
+#include "types/pause.hpp"
 
 #include <dlock/error.hpp>
 
@@ -196,7 +197,7 @@ void TableMigrator::stop_point() const {
 void TableMigrator::pause(Duration longest) const {
   thread_local std::minstd_rand random{std::random_device{}()};
   const Duration length{std::uniform_int_distribution<Duration::rep>{longest.count() / 4, longest.count()}(random)};
-  migrate::pause(length, options_.stop);
+  pause_until(later(BootClock::now(), length), options_.stop);
 }
 
 void TableMigrator::tell(const std::string& text) const {

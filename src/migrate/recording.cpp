@@ -194,7 +194,7 @@ Change LockRecording::bring(bool made) {
       if (connected() && settled(made)) return already;  // somebody else was faster
       if (failure.cause() == Cause::permission)
         throw Failure(Cause::permission, failure.what() + statements_->needed(), failure.code());
-      if (!is_transient(failure.cause()) || tries >= options_.ddl_retries) throw;
+      if (!is_conflict(failure.cause()) || tries >= options_.ddl_retries) throw;
       if (options_.observer) options_.observer(std::string(failure.what()) + "; trying again");
     }
     pause(tries);

@@ -6,6 +6,7 @@
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
 #include "types/clock.hpp"
+#include "types/pause.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -62,7 +63,7 @@ class TriggerChange {
   bool connect();
   bool connected() const { return connection_ && connection_->usable(); }
   void pause(unsigned tries) const {
-    migrate::pause(std::chrono::milliseconds{100} * std::min(tries + 1, 20U), options_.stop);
+    pause_until(later(BootClock::now(), std::chrono::milliseconds{100} * std::min(tries + 1, 20U)), options_.stop);
   }
   Deadline ddl_deadline() const;
 

@@ -21,6 +21,29 @@ enum class Cause {
   rejected,         // the arguments, the set-up or the statement are wrong; asking again cannot help
 };
 
+// May pass by itself: who knows, or need not know, whether the statement was carried out asks again.
+constexpr bool is_transient(Cause cause) noexcept {
+  switch (cause) {
+    case Cause::refused:
+    case Cause::disconnected:
+    case Cause::timed_out:
+    case Cause::locked:
+    case Cause::deadlock:
+    case Cause::serialization:
+    case Cause::read_only:
+    case Cause::stale_statement: return true;
+    case Cause::schema:
+    case Cause::permission:
+    case Cause::rejected: return false;
+  }
+  return false;
+}
+
+// Likewise, and the statement was undone: what must not be done twice is asked again after these alone.
+constexpr bool is_conflict(Cause cause) noexcept {
+  return cause == Cause::locked || cause == Cause::deadlock || cause == Cause::serialization;
+}
+
 // One failed statement or connection.
 class Failure : public std::runtime_error {
  public:

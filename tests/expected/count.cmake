@@ -13,7 +13,7 @@ foreach(line IN LISTS lines)
   # conformance.postgresql.fence is of the group conformance.postgresql; unit.engine.core of unit.
   if(test MATCHES "^((conformance|fault|tools)\\.[a-z0-9]+)\\..*_uncombined$")
     set(group ${CMAKE_MATCH_1}.uncombined)
-  elseif(test MATCHES "^((conformance|fault|tools|package|server)\\.[a-z0-9_]+)(\\.|$)")
+  elseif(test MATCHES "^((conformance|fault|tools|package|server)\\.[a-z0-9]+|tools\\.command_line)(\\.|$)")
     set(group ${CMAKE_MATCH_1})
   else()
     string(REGEX REPLACE "\\..*" "" group ${test})

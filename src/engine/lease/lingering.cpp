@@ -2,10 +2,10 @@
 // statement; and asks a process that does so for a name to let go of it.
 #include "engine/lease/lingering.hpp"
 
-#include "engine/pause.hpp"
 #include "store/waiter_table.hpp"
 #include "types/mutant.hpp"
 #include "types/owner.hpp"
+#include "types/pause.hpp"
 
 #include <algorithm>
 #include <exception>

@@ -1,8 +1,8 @@
 // When a lease that lingers is freed.
 #include "engine/lease/lingering_leases.hpp"
 
-#include "engine/pause.hpp"
 #include "types/mutant.hpp"
+#include "types/pause.hpp"
 
 #include <algorithm>
 #include <condition_variable>

@@ -1,10 +1,10 @@
 // How a call waits: in line, as the head looking and marking, until it is granted or out of patience.
 #include "engine/wait/queued_acquire.hpp"
 
-#include "engine/pause.hpp"
 #include "engine/wait/job_rows.hpp"
 #include "engine/wait/mark.hpp"
 #include "types/mutant.hpp"
+#include "types/pause.hpp"
 
 #include <dlock/error.hpp>
 

@@ -36,7 +36,7 @@ auto asked(Call ask) {
   for (;;) try {
       return ask();
     } catch (const Failure& failure) {
-      if (!engine::is_transient(failure.cause())) throw;
+      if (!is_transient(failure.cause())) throw;
     }
 }
 

@@ -1,5 +1,6 @@
 // The promise that tokens grow although one acquire stops between reading its token and inserting its
 // row, for so long that others take, release and reap the name meanwhile.
+#include "store/reaper_table.hpp"
 #include "support/database.hpp"
 #include "support/eventually.hpp"
 #include "support/hands.hpp"

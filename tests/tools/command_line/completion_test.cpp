@@ -1,7 +1,7 @@
 // The promise that each shell reads its completion and answers with what the parser knows.
-#include "tools/command_line/tool.hpp"
 #include "support/paths.hpp"
 #include "support/pty.hpp"
+#include "tools/command_line/tool.hpp"
 
 #include <fstream>
 #include <iterator>

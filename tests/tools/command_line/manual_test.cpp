@@ -1,6 +1,6 @@
 // The promise that the manual pages are all there, and that man has nothing to complain about.
-#include "tools/command_line/tool.hpp"
 #include "support/paths.hpp"
+#include "tools/command_line/tool.hpp"
 
 #include <filesystem>
 

@@ -1,6 +1,6 @@
 // The promise that who mistypes a command or an option is told what was probably meant.
-#include "tools/command_line/tool.hpp"
 #include "tools/command.hpp"
+#include "tools/command_line/tool.hpp"
 
 using namespace dlock::test;
 

@@ -7,7 +7,7 @@
 #include <condition_variable>
 #include <stop_token>
 
-namespace dlock::engine {
+namespace dlock {
 
 // Waits until `until`, or until the token is stopped. True: it was stopped.
 inline bool pause_until(Instant until, const std::stop_token& stop) {
@@ -19,4 +19,4 @@ inline bool pause_until(Instant until, const std::stop_token& stop) {
   return stop.stop_requested();
 }
 
-}  // namespace dlock::engine
+}  // namespace dlock
