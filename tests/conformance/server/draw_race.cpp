@@ -121,6 +121,7 @@ TEST_CASE(
     if (which == Ticket::its_own) ask.ticket = asker.draw();
     const auto before = slow->acquire(ask, soon()).token;
     REQUIRE(before);
+    if (which == Ticket::its_own) asker.discard();  // as whoever waits does once it is granted the name
     first.draw();
     const auto last = second.draw();
     if (which == Ticket::later) ask.ticket = last;
