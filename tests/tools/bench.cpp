@@ -35,6 +35,8 @@ Json measured(const std::string& url, std::vector<std::string> arguments) {
   return Json::parse(ran.out);
 }
 
+bool is_file(const Database& database) { return database.url().starts_with("sqlite:"); }
+
 }  // namespace
 
 TEST_CASE("a pair runs on the engine and on its raw peers, and says on what") {
@@ -54,10 +56,23 @@ TEST_CASE("a pair runs on the engine and on its raw peers, and says on what") {
     CHECK(json[contender]["pairs_per_second"] > 0);
     CHECK(json[contender]["p50_us"] > 0);
     CHECK(json[contender]["p99_us"] >= json[contender]["p50_us"]);
+    // Two updates and two commits, and whatever else the server writes. A file's log is not counted.
+    if (is_file(database)) CHECK(json[contender]["log_bytes_per_pair"].is_null());
+    else CHECK(json[contender]["log_bytes_per_pair"] > 100);
   }
   CHECK(json["ratio"] > 0);
   CHECK(json["ratios"]["raw"] == json["ratio"]);
   CHECK(json["ratios"]["naive"] > 0);
+}
+
+TEST_CASE("a lock of the database's own stores nothing, and no log is counted for it") {
+  const Database database;
+  if (is_file(database)) return;  // it has none
+  const std::string own = database.url().starts_with("postgresql") ? "advisory" : "getlock";
+  const auto json = measured(database.url(), {"pair", "--against", own, "--seconds", "100ms"});
+  CHECK(json["dlock"]["log_bytes_per_pair"] > 100);
+  CHECK(json[own].contains("log_bytes_per_pair"));
+  CHECK(json[own]["log_bytes_per_pair"].is_null());
 }
 
 TEST_CASE("many threads run on one engine, and on as many raw connections as they may have") {

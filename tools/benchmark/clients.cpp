@@ -26,6 +26,7 @@ void run(Client& client, const Course& course, Times& times, const std::atomic<b
   while (!failed && Clock::now() < course.from) {
     client.acquire();
     client.release();
+    ++times.warm_ups;
   }
   for (std::int64_t number = 0; !failed; ++number) {
     const auto begin = next_beginning(course, number);

@@ -19,6 +19,7 @@ struct Course {
 struct Times {
   Record acquire, release, pair;
   Clock::time_point last{};
+  std::uint64_t warm_ups = 0;  // pairs that do not count
 
   void add(Clock::time_point begin, Clock::time_point middle, Clock::time_point end) {
     const auto nanoseconds = [](Clock::time_point from, Clock::time_point to) -> std::int64_t {

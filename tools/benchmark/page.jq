@@ -23,8 +23,10 @@ def settings: of("pair") | map([kind, .database, (.durable | if . then "yes" els
   | table(["database", "durable", "settings"]);
 
 def pair: of("pair") | map([kind, (.dlock.p50_us | us), (.raw.p50_us | us), (.ratio | at_most(1.05)), (.naive.p50_us | us), (limit({"PostgreSQL": 1.1, "MariaDB": 1.05, "SQLite": 1.05}) as $aim | naive | at_most($aim)),
-    (own.p50_us | us), (.redis.p50_us | us), (.dlock.p99_us | us), (.raw.p99_us | us)] | row)
-  | table(["pair", "dlock p50", "raw p50", "dlock / raw", "naive p50", "dlock / naive", "own locks p50", "Redis p50", "dlock p99", "raw p99"]);
+    (own.p50_us | us), (.redis.p50_us | us), (.dlock.p99_us | us), (.raw.p99_us | us),
+    ([.dlock, .raw, .naive] | map(.log_bytes_per_pair | figure) | join(" / "))] | row)
+  | table(["pair", "dlock p50", "raw p50", "dlock / raw", "naive p50", "dlock / naive", "own locks p50", "Redis p50", "dlock p99", "raw p99",
+      "bytes of log a pair, dlock / raw / naive"]);
 
 def many: . as $all | of("many") | map(select(.threads == 64)) | map(kind as $kind | ($all | of("pair") | map(select(kind == $kind)) | first) as $alone
     | [kind, (.dlock.pairs_per_second | figure), (.naive.pairs_per_second | figure),

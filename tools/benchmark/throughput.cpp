@@ -14,7 +14,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <memory>
 
 namespace bench {
 namespace {
@@ -34,11 +36,15 @@ void add(const std::vector<Times>& times, const Course& course, Tally& tally) {
   tally.rates.push_back(static_cast<double>(pairs) / std::chrono::duration<double>(end - course.from).count());
 }
 
-// All clients of one contender, for `seconds`.
-void turn(const std::vector<std::unique_ptr<Client>>& clients, double seconds, double rate, Tally& tally) {
+// All clients of one contender, for `seconds`. How many pairs that were, those of the warm-up too.
+std::uint64_t turn(const std::vector<std::unique_ptr<Client>>& clients, double seconds, double rate, Tally& tally) {
   auto course = course_of(seconds);
   course.rate = rate / static_cast<double>(clients.size());
-  add(run_clients(clients, courses(course, clients.size())), course, tally);
+  const auto times = run_clients(clients, courses(course, clients.size()));
+  add(times, course, tally);
+  std::uint64_t pairs = 0;
+  for (const auto& client : times) pairs += client.warm_ups + client.pair.count();
+  return pairs;
 }
 
 void turn(Engines& engines, const std::vector<std::string>& names, double seconds, double rate, Tally& tally) {
@@ -86,6 +92,19 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+// Who reads where the log ends, before a turn and after it; empty where that is not counted.
+std::unique_ptr<RawPeer> log_of(const ContestOptions& options) {
+  if (options.throughput != Throughput::pair) return nullptr;
+  auto log = raw_peer(options.field.target);
+  return log->counts_all_of_log() ? std::move(log) : nullptr;
+}
+
+// Whether it has rows in the lock table: the database's own locks store nothing, and Redis has a server of its own.
+bool has_rows(std::string_view word) {
+  constexpr std::array<std::string_view, 4> words{"dlock", "linger", "raw", "naive"};
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 // dlock's against this one's: of a pair the time, of more clients what they get done. Under 1, and over 1, is dlock's win.
 double ratio(Throughput throughput, const Tally& dlock, const Tally& peer) {
   const bool times = throughput == Throughput::pair;
@@ -94,7 +113,7 @@ double ratio(Throughput throughput, const Tally& dlock, const Tally& peer) {
   return theirs > 0 ? ours / theirs : 0;
 }
 
-Json json_of(const Tally& tally) {
+Json json_of(Throughput throughput, const Tally& tally) {
   auto json = percentiles(tally.pair);
   json["clients"] = tally.clients;
   json["pairs"] = tally.pair.count();
@@ -103,7 +122,18 @@ Json json_of(const Tally& tally) {
   json["acquire_p99_us"] = tally.acquire.percentile_us(99);
   json["release_p50_us"] = tally.release.percentile_us(50);
   json["release_p99_us"] = tally.release.percentile_us(99);
+  if (throughput == Throughput::pair)
+    json["log_bytes_per_pair"] = tally.log_bytes.empty() ? Json() : Json(median(tally.log_bytes));
   return json;
+}
+
+std::string log_line(const ContestResult& result) {
+  std::string text;
+  for (const auto& tally : result.contenders)
+    if (!tally.log_bytes.empty())
+      text += fmt::format("{}{} {:.0f}", text.empty() ? "bytes of log a pair: " : ", ", tally.word,
+                          median(tally.log_bytes));
+  return text.empty() ? text : text + " (medians of the turns)\n";
 }
 
 }  // namespace
@@ -125,8 +155,9 @@ ContestResult run_contest(const ContestOptions& options) {
     result.redis = redis_setup(options.field.redis);
   result.setup = setup_of(options.field.target);
   for (const auto& contender : contenders)
-    result.contenders.push_back({contender.word, contender.clients, {}, {}, {}, {}});
+    result.contenders.push_back({contender.word, contender.clients, {}, {}, {}, {}, {}});
   Progress progress(std::string(word(options.throughput)), options.field.target.quiet);
+  const auto log = log_of(options);
   const auto rounds = rounds_for(options.seconds, contenders.size(), most_rounds(options.throughput));
   const auto turns = static_cast<std::size_t>(rounds) * contenders.size();
   const auto each = options.seconds / static_cast<double>(turns);
@@ -141,7 +172,11 @@ ContestResult run_contest(const ContestOptions& options) {
       InFlight requests(options.field, own);
       turn(requests, each, tally);
     } else {
-      turn(contender.open(own), each, options.rate, tally);
+      const bool counts = log != nullptr && has_rows(contender.word);
+      const auto before = counts ? log->end_of_log() : 0;
+      const auto pairs = turn(contender.open(own), each, options.rate, tally);
+      if (counts && pairs > 0)
+        tally.log_bytes.push_back(static_cast<double>(log->end_of_log() - before) / static_cast<double>(pairs));
     }
   }
   return result;
@@ -166,7 +201,7 @@ std::string as_text(const ContestOptions& options, const ContestResult& result) 
       text += fmt::format("dlock / {} ({}, medians): {:.3f}\n", tally.word,
                           options.throughput == Throughput::pair ? "time of a pair" : "pairs per second",
                           ratio(options.throughput, dlock, tally));
-  return text;
+  return text + log_line(result);
 }
 
 Json json_of(const ContestOptions& options, const ContestResult& result) {
@@ -178,7 +213,7 @@ Json json_of(const ContestOptions& options, const ContestResult& result) {
   auto ratios = Json::object();
   const auto& dlock = result.contenders.front();
   for (const auto& tally : result.contenders) {
-    json[tally.word] = json_of(tally);
+    json[tally.word] = json_of(options.throughput, tally);
     if (&tally == &dlock) continue;
     ratios[tally.word] = ratio(options.throughput, dlock, tally);
     if (tally.word == "raw" || tally.word == "one") json["ratio"] = ratios[tally.word];

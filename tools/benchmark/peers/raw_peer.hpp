@@ -47,6 +47,8 @@ class RawPeer {
   virtual Load load() = 0;
   // Where the database's log ends: two answers are the same unless something was written between them.
   virtual std::int64_t end_of_log() = 0;
+  // Whether their difference is all that was written between them: not where the log begins anew when it is full.
+  virtual bool counts_all_of_log() const { return true; }
 
   // Writes `count` rows, 10,000 at most, that have been idle for ever, named `prefix` and nine digits, from `first` on.
   virtual void fill(std::string_view prefix, std::int64_t first, std::int64_t count) = 0;

@@ -155,6 +155,7 @@ class Peer final : public RawPeer {
   Load load() override { return {std::nullopt, log_.appended(), opened(path_)}; }
 
   std::int64_t end_of_log() override { return log_.appended(); }
+  bool counts_all_of_log() const override { return false; }
 
   void fill(std::string_view prefix, std::int64_t first, std::int64_t count) override {
     bind(fill_, {prefix}, {0, first, count});
