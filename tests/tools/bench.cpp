@@ -65,6 +65,19 @@ TEST_CASE("a pair runs on the engine and on its raw peers, and says on what") {
   CHECK(json["ratios"]["naive"] > 0);
 }
 
+TEST_CASE("locks that linger run beside those that do not") {
+  const Database database;
+  const auto json = measured(database.url(), {"pair", "--linger", "1s", "--against", "naive", "--seconds", "200ms"});
+  for (const char* contender : {"dlock", "linger", "naive"}) {
+    CHECK(json[contender]["pairs"] >= 3);
+    CHECK(json[contender]["clients"] == 1);
+    CHECK(json[contender].contains("log_bytes_per_pair"));
+  }
+  for (const char* peer : {"linger", "naive"}) CHECK(json["ratios"][peer] > 0);
+  // Most of them are granted without a commit.
+  CHECK(json["linger"]["pairs"] > json["dlock"]["pairs"]);
+}
+
 TEST_CASE("a lock of the database's own stores nothing, and no log is counted for it") {
   const Database database;
   if (is_file(database)) return;  // it has none

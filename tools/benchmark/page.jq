@@ -2,7 +2,10 @@
 
 def databases: ["PostgreSQL", "MariaDB", "MySQL", "SQLite"];
 def kind: .database | split(" ")[0];
-def of($scenario): [.results[] | select(.scenario == $scenario)] | sort_by(kind as $k | databases | index($k));
+def sorted: sort_by(kind as $k | databases | index($k));
+# `pair --linger` is a measurement of its own.
+def of($scenario): [.results[] | select(.scenario == $scenario and .linger == null)] | sorted;
+def lingering: [.results[] | select(.scenario == "pair" and .linger != null)] | sorted;
 
 def figure: if . == null then "–" elif . >= 100 then round | tostring | [while(length > 0; .[:-3])] | map(.[-3:]) | reverse | join(",")
   elif . >= 10 then (. * 10 | round) / 10 | tostring elif . >= 0.1 then (. * 100 | round) / 100 | tostring else (. * 10000 | round) / 10000 | tostring end;
@@ -27,6 +30,13 @@ def pair: of("pair") | map([kind, (.dlock.p50_us | us), (.raw.p50_us | us), (.ra
     ([.dlock, .raw, .naive] | map(.log_bytes_per_pair | figure) | join(" / "))] | row)
   | table(["pair", "dlock p50", "raw p50", "dlock / raw", "naive p50", "dlock / naive", "own locks p50", "Redis p50", "dlock p99", "raw p99",
       "bytes of log a pair, dlock / raw / naive"]);
+
+# The same with locks that linger: what comes from the last release is granted without a statement.
+def pair_linger: lingering | map([kind, (.linger.pairs_per_second | at_least(500000)), (.linger.p50_us | us), (.linger.p99_us | us), (.linger.log_bytes_per_pair | figure),
+    (.dlock.pairs_per_second | figure), (.naive.pairs_per_second | figure), (.redis.pairs_per_second | figure),
+    (if .redis then .linger.pairs_per_second / .redis.pairs_per_second else null end | at_least(10))] | row)
+  | table(["pair, locks that linger for 1 s", "lingering, pairs/s", "p50", "p99", "bytes of log a pair", "without lingering, pairs/s", "naive pairs/s", "Redis pairs/s",
+      "lingering / Redis"]);
 
 def many: . as $all | of("many") | map(select(.threads == 64)) | map(kind as $kind | ($all | of("pair") | map(select(kind == $kind)) | first) as $alone
     | [kind, (.dlock.pairs_per_second | figure), (.naive.pairs_per_second | figure),
