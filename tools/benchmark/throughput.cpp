@@ -105,7 +105,8 @@ bool has_rows(std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// dlock's against this one's: of a pair the time, of more clients what they get done. Under 1, and over 1, is dlock's win.
+// dlock's against this one's: of a pair the time, of more clients what they get done. Under 1, and over 1, is dlock's
+// win.
 double ratio(Throughput throughput, const Tally& dlock, const Tally& peer) {
   const bool times = throughput == Throughput::pair;
   const auto ours = times ? dlock.pair.percentile_us(50) : median(dlock.rates);

@@ -36,8 +36,8 @@ struct Tally {
   // With a rate from the moment at which a pair was to begin: what a slow one holds up is counted too.
   Record acquire, release, pair;
   std::vector<double> rates;  // pairs a second, of each round
-  // Bytes that the database's log grew by for each pair, in each round: all that was written there, by anybody. Empty where
-  // it is not counted.
+  // Bytes that the database's log grew by for each pair, in each round: all that was written there, by anybody. Empty
+  // where it is not counted.
   std::vector<double> log_bytes;
 };
 
