@@ -6,7 +6,8 @@
 -- Asked first, on MariaDB, as acquire_free is for one: an answer, its token, for each row that is there and free. In the order
 -- of names, and without waiting: where one of the rows is locked elsewhere nothing is granted, and all are asked for as below.
 -- MySQL's shortest wait for a lock is a second, so there it is never sent. What the asker holds already is told, too.
-UPDATE {{lock}}
+-- Without FORCE INDEX a table not much larger than the list is read as a whole, and each of its rows locked on the way.
+UPDATE {{lock}} FORCE INDEX (PRIMARY)
    SET token = token + 1, owner = /*each 2*/, node = /*each 3*/, label = /*each 4*/, actor = /*each 5*/,
        acquired_at = {{now}},
        expires_at = {{now}} + /*each 6*/,
@@ -90,8 +91,8 @@ SELECT r.name,
 -- name: release_many_at_once(name, owner, token) -> at_once
 -- Asked first, on MariaDB, since it costs a third: where it changes a row for each key, each was freed; then the SELECT names
 -- those that somebody waits for. Where it does not, or a row is locked elsewhere, it says nothing of any: all are asked for
--- once more as below, which tells what is freed already.
-UPDATE {{lock}} SET actor = owner, owner = NULL, mode = '', meta = '',
+-- once more as below, which tells what is freed already. FORCE INDEX as in acquire_free_many.
+UPDATE {{lock}} FORCE INDEX (PRIMARY) SET actor = owner, owner = NULL, mode = '', meta = '',
        expires_at = {{now}}
  WHERE name IN (/*rows 1*/) AND (name, owner, token) IN (/*rows*/);
 SELECT r.name, 2 FROM {{lock}} r
