@@ -59,6 +59,9 @@ struct Scene {
     return relay->next();
   }
   std::string owner() { return database.admin().owner("job"); }
+  std::string job_of(const std::string& name) {
+    return database.admin().text("SELECT substr(actor, 17) FROM resource_lock WHERE name = '" + name + "'");
+  }
 };
 
 }  // namespace
@@ -167,7 +170,7 @@ TEST_CASE("what was adopted goes to the next one by a statement, in the engine i
 TEST_CASE("who asks for something of its own has it in the row") {
   for (const auto& wish :
        {LockOptions{.lease = 90s}, LockOptions{.label = "of its own"}, LockOptions{.metadata = "new"},
-        LockOptions{.at_least = 1us}, LockOptions{.max_hold = 40s}}) {
+        LockOptions{.at_least = 1us}, LockOptions{.max_hold = 40s}, LockOptions{.job = "of its own"}}) {
     Scene scene(wish);
     const auto owner = scene.owner();
     const auto last = scene.next();
@@ -179,6 +182,9 @@ TEST_CASE("who asks for something of its own has it in the row") {
     if (wish.label) CHECK(row->label == *wish.label);
     CHECK(row->metadata == wish.metadata);
     if (!wish.lease) CHECK_FALSE(row->passed_on);  // else it may go on from there
+    if (!wish.job) continue;
+    const auto other = scene.engine.lock("other", wish);
+    CHECK(scene.job_of("job") == scene.job_of("other"));
   }
 }
 
