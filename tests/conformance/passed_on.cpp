@@ -188,6 +188,21 @@ TEST_CASE("who asks for something of its own has it in the row") {
   }
 }
 
+TEST_CASE("what may be held for so long only goes by a statement, also to one who asks for the same") {
+  const LockOptions wish{.max_hold = 40s};
+  Database database;
+  auto engine = database.engine(eager());
+  auto held = engine.lock("job", wish);
+  Relay relay(engine, std::vector<LockOptions>(4, wish));
+  for (int i = 0; i < 4; ++i) {
+    const auto owner = database.admin().owner("job");
+    held.release();
+    held = relay.next();
+    CHECK(database.admin().owner("job") != owner);
+    CHECK_FALSE(engine.inspect("job")->passed_on);
+  }
+}
+
 TEST_CASE("what was extended, or shown in its row, is not passed on in memory") {
   for (const bool extended : {true, false}) {
     Scene scene;

@@ -57,9 +57,8 @@ std::shared_ptr<Lease> HandOver::pass_on(const std::shared_ptr<Lease>& held, con
   if (held->pinned() || held->unanswered) return nullptr;
   const auto& wanted = WaitQueues::wanted(waiter);
   const auto terms = held->terms();
-  const bool plain =
-      WaitQueues::ticket(waiter) == 0 && !wanted.by_statement && may_go_on_in_memory(wanted.options, wanted.terms);
-  if (!plain && !planted("passed_on_to_anyone")) return nullptr;
+  if (WaitQueues::ticket(waiter) != 0 || wanted.by_statement || !may_go_on_in_memory(wanted.options, wanted.terms))
+    return nullptr;
   if (terms != wanted.terms && !planted("passed_on_other_terms")) return nullptr;
   const auto now = BootClock::now();
   const auto asked = held->last_sent();
