@@ -78,8 +78,9 @@ bool HandOver::hand_over(ReleaseRequest& request) {
   const bool goes_round = passed.times > 0 && passed.reserved > 1 && passed.reserved < most_reserved &&
                           BootClock::now() - held->last_sent() < context_.options.hand_overs.local;
   if (held->mode() != Mode::exclusive || !(goes_round || context_.queues->anybody(held->name()))) return false;
-  request.yields = passed.times >= context_.options.hand_overs.in_a_row ||
-                   BootClock::now() - passed.since >= context_.options.hand_overs.time;
+  const bool over = BootClock::now() - passed.since >= context_.options.hand_overs.time;
+  request.yields =
+      passed.times >= context_.options.hand_overs.in_a_row || (over && !planted("hand_over_outlasts_time"));
   if (planted("hand_over_for_ever")) request.yields = false;
   if (request.yields) return false;
   const auto waiter = context_.queues->reserve(held->name(), goes_round);
