@@ -62,7 +62,8 @@ std::shared_ptr<Lease> HandOver::pass_on(const std::shared_ptr<Lease>& held, con
   if (terms != wanted.terms && !planted("passed_on_other_terms")) return nullptr;
   const auto now = BootClock::now();
   const auto asked = held->last_sent();
-  if (now - asked >= context_.options.hand_overs.local && !planted("passed_on_for_ever")) return nullptr;
+  const bool late = now - asked >= context_.options.hand_overs.local;
+  if (late && !planted("passed_on_for_ever") && !planted("passed_on_past_turn")) return nullptr;
   if (held->trusted_until() - now < (terms.lease - terms.margin) / 2 && !planted("passed_on_worn_out")) return nullptr;
   auto next = std::make_shared<Lease>(wanted.name, held->owner(), Token{number(held->token()) + 1}, wanted.terms,
                                       planted("passed_on_trusts_now") ? now : asked);
@@ -81,7 +82,7 @@ bool HandOver::hand_over(ReleaseRequest& request) {
   const bool over = BootClock::now() - passed.since >= context_.options.hand_overs.time;
   request.yields =
       passed.times >= context_.options.hand_overs.in_a_row || (over && !planted("hand_over_outlasts_time"));
-  if (planted("hand_over_for_ever")) request.yields = false;
+  if (planted("hand_over_for_ever") || planted("passed_on_past_turn")) request.yields = false;
   if (request.yields) return false;
   const auto waiter = context_.queues->reserve(held->name(), goes_round);
   if (!waiter) return false;
