@@ -9,7 +9,9 @@
 #include <doctest/doctest.h>
 #include <dlock/history.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <set>
@@ -200,6 +202,30 @@ TEST_CASE("what may be held for so long only goes by a statement, also to one wh
     held = relay.next();
     CHECK(database.admin().owner("job") != owner);
     CHECK_FALSE(engine.inspect("job")->passed_on);
+  }
+}
+
+TEST_CASE("who has a ticket is granted it by a statement, which says that the ticket is served") {
+  // Whoever is not asleep yet takes it by itself, which is a statement as well: so it is tried several times.
+  for (int round = 0; round < 3; ++round) {
+    Scene scene;
+    const auto owner = scene.owner();
+    Relay queued(scene.engine, std::vector<LockOptions>{{.fairness = Fairness::fifo}});  // goes before who has none
+    const auto ticket = [&] {
+      std::int64_t last = 0;
+      for (const auto& one : scene.engine.waiters("job")) last = std::max(last, one.ticket);
+      return last;
+    };
+    REQUIRE(eventually([&] { return ticket() != 0; }));
+    const auto drawn = ticket();
+    scene.held.release();
+    auto next = queued.next();
+    CHECK(scene.owner() != owner);
+    CHECK(scene.database.admin().number("SELECT served_ticket FROM resource_lock WHERE name = 'job'") == drawn);
+    CHECK_FALSE(scene.engine.inspect("job")->passed_on);
+    CHECK(ticket() == 0);
+    next.release();
+    scene.relay->next().release();
   }
 }
 

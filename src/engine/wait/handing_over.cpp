@@ -17,6 +17,14 @@ namespace {
 // Nobody's half of an actor: what stands in a row whose holders change without its being told.
 constexpr std::string_view no_job = "0000000000000000";
 
+// Whether a grant that comes without a statement leaves nothing wrong in the database: what stands there of the wait,
+// or has to stand in the row.
+bool may_follow_in_memory(const WaitQueues::WaiterPtr& waiter) {
+  const auto& wanted = WaitQueues::wanted(waiter);
+  const bool has_row = WaitQueues::ticket(waiter) != 0 || wanted.by_statement;
+  return (!has_row || planted("passed_on_to_queued")) && may_go_on_in_memory(wanted.options, wanted.terms);
+}
+
 // The head of a line that a releaser has to tell how it ended: at the latest here that nobody knows, so that it asks.
 class Reserved {
  public:
@@ -40,9 +48,7 @@ class Reserved {
 // How many tokens the row is to keep for those in this process who may follow. 0: it goes on by statements alone.
 std::uint32_t HandOver::reserved_for(const Lease& held, const WaitQueues::WaiterPtr& waiter, Instant deadline) {
   if (context_.options.hand_overs.local <= Duration{}) return 0;
-  const auto& wanted = WaitQueues::wanted(waiter);
-  if (WaitQueues::ticket(waiter) != 0 || wanted.by_statement || !may_go_on_in_memory(wanted.options, wanted.terms))
-    return 0;
+  if (!may_follow_in_memory(waiter)) return 0;
   if (held.passed.times == 0 && !WaitQueues::followed(waiter)) return 0;
   return history_.keeps(deadline) && !planted("passed_on_unrecorded") ? 0 : most_reserved;
 }
@@ -57,8 +63,7 @@ std::shared_ptr<Lease> HandOver::pass_on(const std::shared_ptr<Lease>& held, con
   if (held->pinned() || held->unanswered) return nullptr;
   const auto& wanted = WaitQueues::wanted(waiter);
   const auto terms = held->terms();
-  if (WaitQueues::ticket(waiter) != 0 || wanted.by_statement || !may_go_on_in_memory(wanted.options, wanted.terms))
-    return nullptr;
+  if (!may_follow_in_memory(waiter)) return nullptr;
   if (terms != wanted.terms && !planted("passed_on_other_terms")) return nullptr;
   const auto now = BootClock::now();
   const auto asked = held->last_sent();
