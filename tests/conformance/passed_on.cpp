@@ -169,6 +169,23 @@ TEST_CASE("what was adopted goes to the next one by a statement, in the engine i
   CHECK(last.token() > scene.row.token);
 }
 
+TEST_CASE("what was detached after it was passed on is nobody's until it was adopted and released") {
+  Scene scene;
+  auto other = scene.database.engine();
+  const auto grant = scene.held.detach();
+  CHECK(scene.engine.inspect("job")->owner == grant.owner);
+  CHECK_FALSE(scene.relay->any());
+  auto adopted = other.adopt("job", grant);
+  REQUIRE(adopted);
+  CHECK(scene.owner() != grant.owner);
+  CHECK_FALSE(scene.relay->any());
+  const auto owner = scene.owner();
+  CHECK(adopted->release() == Released::freed);
+  const auto last = scene.relay->next();
+  CHECK(scene.owner() != owner);
+  CHECK(last.token() > grant.token);
+}
+
 TEST_CASE("who asks for something of its own has it in the row") {
   for (const auto& wish :
        {LockOptions{.lease = 90s}, LockOptions{.label = "of its own"}, LockOptions{.metadata = "new"},
