@@ -186,6 +186,30 @@ TEST_CASE("what was detached after it was passed on is nobody's until it was ado
   CHECK(last.token() > grant.token);
 }
 
+TEST_CASE("an entry of a node is passed on to nobody: who waits for the name alone has a row of its own") {
+  Database database;
+  auto options = eager();
+  options.node = "replica-0";
+  auto engine = database.engine(options), other = database.engine({.node = "replica-0"});
+  const LockOptions entry{.reentrance = Reentrance::node};
+  auto first = engine.lock("job", entry), second = other.lock("job", entry);
+  REQUIRE(second.token() == first.token());
+  Relay relay(engine, std::vector<LockOptions>(2));
+  CHECK(second.release() == Released::still_held);
+  CHECK(engine.inspect("job")->entries == 1);
+  CHECK_FALSE(relay.any());
+  CHECK(first.release() == Released::freed);
+  auto next = relay.next();
+  const auto row = engine.inspect("job");
+  CHECK(row->mode == Mode::exclusive);
+  CHECK(row->owner == next.owner());
+  CHECK(next.owner() != first.owner());
+  CHECK(next.owner() != second.owner());
+  CHECK(next.token() > first.token());
+  next.release();
+  CHECK(relay.next().token() > next.token());
+}
+
 TEST_CASE("who asks for something of its own has it in the row") {
   for (const auto& wish :
        {LockOptions{.lease = 90s}, LockOptions{.label = "of its own"}, LockOptions{.metadata = "new"},
