@@ -60,7 +60,7 @@ std::shared_ptr<Lease> HandOver::pass_on(const std::shared_ptr<Lease>& held, con
   if (held->passed.reserved <= 1 && !planted("passed_on_past_range"))
     return nullptr;  // with none left it would name a job
   // Somebody may know the grant by its row, where nothing would tell it from the next.
-  if (held->pinned() || held->unanswered) return nullptr;
+  if (held->pinned() || (held->unanswered && !planted("passed_on_unanswered"))) return nullptr;
   const auto& wanted = WaitQueues::wanted(waiter);
   const auto terms = held->terms();
   if (!may_follow_in_memory(waiter)) return nullptr;
@@ -94,7 +94,7 @@ bool HandOver::hand_over(ReleaseRequest& request) {
   Reserved place(*context_.queues, waiter);
   const auto& wanted = WaitQueues::wanted(waiter);
   // A release that got no answer may have freed the row, or may yet.
-  auto next = request.unanswered ? nullptr : pass_on(held, waiter);
+  auto next = request.unanswered && !planted("passed_on_in_doubt") ? nullptr : pass_on(held, waiter);
   if (!next) {
     const auto reserved = reserved_for(*held, waiter, request.deadline);
     const auto owner = wanted.owner;
@@ -132,7 +132,7 @@ bool HandOver::hand_over(ReleaseRequest& request) {
     next = std::make_shared<Lease>(wanted.name, owner, Token{number(held->row_token()) + 1}, wanted.terms, sent, begun);
     next->passed = {passed.times + 1, reserved, passed.since};
     // A repeat may still take effect, when the row is somebody else's of this process.
-    if (request.unanswered) next->pin();
+    if (request.unanswered && !planted("handed_in_doubt_unpinned")) next->pin();
     next->say(wanted.options);
   }
   context_.events->emit(Event::Kind::released, *held);

@@ -71,6 +71,45 @@ struct HandOversInARow {
   std::atomic<bool> handing_ = false;
 };
 
+// A lock that goes along a line in memory, until something is in the way.
+struct InMemory {
+  const std::shared_ptr<FakeLockTable> table = std::make_shared<FakeLockTable>();
+  std::atomic<int> handed = 0;               // by a statement
+  std::atomic<bool> answer_is_lost = false;  // of the next of them
+  Core core{table,
+            {.reentrance = Reentrance::none,
+             .polling = {.first = 1h, .longest = 1h},
+             .listen = false,
+             .hand_overs = {.in_a_row = 1000, .time = 1h, .local = 1h}}};
+
+  InMemory() {
+    table->waiting().on_hand_over = [this](const dlock::store::LeaseKey& from, const dlock::store::AcquireRequest& to,
+                                           std::int64_t tokens) {
+      if (table->owner_of("n") == to.owner) return true;  // asked again
+      table->set_floor(number(from.token) + tokens - 1);
+      if (!table->release(from, Deadline::max()) || !table->acquire(to, Deadline::max()).token) return false;
+      ++handed;
+      if (answer_is_lost.exchange(false))
+        throw dlock::Failure(dlock::Cause::disconnected, "the answer is lost", "", true);
+      return true;
+    };
+  }
+
+  Core::LeasePtr acquire() {
+    return core.acquire(Name("n"), {.lease = 1h, .renew = false}, {later(BootClock::now(), 1h), {}, true});
+  }
+  std::future<Core::LeasePtr> wait() {
+    const auto before = core.stats().waiting["n"];
+    auto waiter = std::async(std::launch::async, [this] { return acquire(); });
+    CHECK(reached([&] { return core.stats().waiting["n"] == before + 1; }));
+    return waiter;
+  }
+  void release(const Core::LeasePtr& held) { CHECK(core.release(held, 1min) == Released::freed); }
+};
+
+// Whether `next` came in memory: in the row that `held` had.
+bool came_in_memory(const Core::LeasePtr& held, const Core::LeasePtr& next) { return next->owner() == held->owner(); }
+
 }  // namespace
 
 TEST_CASE("who is handed the lock has what it asked for: its at-least time, metadata, label and lease") {
@@ -145,4 +184,71 @@ TEST_CASE("a lock is handed over for no longer than is allowed, however often; t
     return counted.longest >= allowed;
   }));
   CHECK(counted.longest == allowed);
+}
+
+// In the following only to who sleeps is anything handed over: where somebody does not yet, once more.
+
+TEST_CASE("what was handed over by a second attempt goes on by a statement") {
+  CHECK(eventually([] {
+    InMemory line;
+    const auto first = line.acquire();
+    auto one = line.wait(), two = line.wait(), three = line.wait();
+    line.answer_is_lost = true;
+    line.release(first);
+    const auto held = one.get();
+    const bool doubted = line.handed == 1 && !line.answer_is_lost && held->passed.reserved > 1;
+    line.release(held);
+    const auto next = two.get();
+    const bool wrong = came_in_memory(held, next);
+    const bool handed = line.handed == 2;
+    line.release(next);
+    const auto last = three.get();
+    const bool in_memory = came_in_memory(next, last);  // there is no doubt about that one
+    line.release(last);
+    CHECK_FALSE(wrong);
+    return wrong || (doubted && handed && in_memory);
+  }));
+}
+
+TEST_CASE("what an attempt without an answer may be granted still goes on by a statement") {
+  CHECK(eventually([] {
+    InMemory line;
+    const auto first = line.acquire();
+    auto one = line.wait(), two = line.wait();
+    line.release(first);
+    const auto held = one.get();
+    const bool kept = held->passed.reserved > 1;
+    held->unanswered = true;
+    line.release(held);
+    const auto next = two.get();
+    const bool wrong = came_in_memory(held, next);
+    const bool handed = line.handed == 2;
+    line.release(next);
+    CHECK_FALSE(wrong);
+    return wrong || (kept && handed);
+  }));
+}
+
+TEST_CASE("what a release without an answer may have freed goes on by a statement") {
+  CHECK(eventually([] {
+    InMemory line;
+    const auto first = line.acquire();
+    auto one = line.wait(), two = line.wait();
+    line.release(first);
+    const auto before = one.get();
+    line.release(before);
+    const auto held = two.get();
+    const bool kept = held->passed.reserved > 1;
+    line.table->add_mishap(dlock::Cause::disconnected, true, false);
+    auto given = line.core.release_together({&held, 1}, 1min);
+    REQUIRE_FALSE(given.at(0).end);
+    auto three = line.wait();
+    CHECK(given.at(0).finish(1min) == Released::freed);
+    const auto next = three.get();
+    const bool wrong = came_in_memory(held, next);
+    const bool handed = line.handed == 2;
+    line.release(next);
+    CHECK_FALSE(wrong);
+    return wrong || (kept && handed);
+  }));
 }
