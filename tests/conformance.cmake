@@ -12,7 +12,7 @@
 #   fault/…                   the same for processes and servers that die     ctest fault.<database>.<promise>
 #
 # In the release form all of conformance/ but the migrations is asked once more with every request in a statement of its
-# own: conformance.<database>.<promise>_uncombined.
+# own, and every lock handed over by one: conformance.<database>.<promise>_uncombined.
 
 # What these promise is a time, and nothing about safety: they have the label `timing`. In a crowd they may run as well:
 # like all bounds theirs follow the machine (support/slowness.hpp).
@@ -193,7 +193,7 @@ foreach(database IN LISTS DLOCK_DIALECTS)
     elseif(NOT promise MATCHES "/(server|file)/" OR promise MATCHES "/${dlock_opener_kind}/")
       dlock_add_promise(${database} ${promise})
       if(promise MATCHES "^conformance/" AND NOT promise MATCHES "/migrations_" AND NOT DLOCK_SANITIZE)
-        dlock_add_promise(${database} ${promise} uncombined DLOCK_TEST_COMBINE=1)
+        dlock_add_promise(${database} ${promise} uncombined DLOCK_TEST_COMBINE=1 DLOCK_TEST_LOCAL=0)
       endif()
     endif()
   endforeach()

@@ -154,6 +154,12 @@ TEST_CASE("to its own engine what lingers is free, whatever it is asked for") {
 TEST_CASE("what is to stand in the row stands there: it does not come from what lingers") {
   Scene scene;
   {
+    const auto lock = scene.engine.try_lock("job", {.job = "of its own"});
+    REQUIRE(lock);
+    CHECK_FALSE(scene.in_memory(*lock));
+  }
+  CHECK(scene.engine.lock("job").release() == Released::freed);
+  {
     const auto lock = scene.engine.try_lock("job", {.label = "by name", .metadata = "said"});
     REQUIRE(lock);
     const auto row = scene.other.inspect("job").value();

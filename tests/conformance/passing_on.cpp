@@ -1,6 +1,7 @@
 // The promise that a lock goes from thread to thread inside an engine, and that others get their turn.
 #include "support/database.hpp"
 #include "support/eventually.hpp"
+#include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
 
@@ -63,6 +64,33 @@ TEST_CASE("an engine whose threads never let go of the lock gives another engine
     threads.clear();
     CHECK(turns == 5);
   }
+}
+
+TEST_CASE("an engine whose line is never empty gives another engine its turn, also while the lock goes on in memory") {
+  constexpr std::size_t in_line = 7;
+  Database database;
+  auto busy = database.engine({.hand_overs = {.local = 10ms}}), other = database.engine();
+  std::atomic<bool> done = false;
+  std::atomic<int> grants = 0;
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i <= in_line; ++i)
+    threads.emplace_back([&] {
+      while (!done) {
+        const auto lock = busy.try_lock_for("job", 2min, task());
+        ++grants;
+        // Only then is it let go of: without anybody asleep in line it would be free, for whoever comes.
+        while (!done && busy.stats().waiting["job"] < in_line) std::this_thread::yield();
+      }
+    });
+  int turns = 0;
+  for (; turns < 5; ++turns) {
+    const int before = grants;
+    CHECK(eventually([&] { return grants > before + 20; }));  // it goes round
+    if (!other.try_lock_for("job", 10s * slowness(), task())) break;
+  }
+  done = true;
+  threads.clear();
+  CHECK(turns == 5);
 }
 
 TEST_CASE("a lock that stays closed for its at-least time is not handed over before") {

@@ -35,6 +35,12 @@ unsigned combine_unless(unsigned chosen) {
   return text == nullptr || chosen != EngineOptions{}.combine ? chosen : static_cast<unsigned>(std::stoul(text));
 }
 
+SaturatingDuration local_unless(SaturatingDuration chosen) {
+  static const char* const text = std::getenv("DLOCK_TEST_LOCAL");
+  if (text == nullptr || chosen != EngineOptions{}.hand_overs.local) return chosen;
+  return std::chrono::milliseconds{std::stoll(text)};
+}
+
 // What is chosen; what is not, in proportion to how slow it is here.
 Duration timeout(Duration chosen, Duration standard) { return chosen == standard ? standard * slowness() : chosen; }
 
@@ -62,6 +68,7 @@ Engine Database::engine(const EngineOptions& options) const {
   auto chosen = options;
   const EngineOptions standard;
   chosen.combine = combine_unless(options.combine);
+  chosen.hand_overs.local = local_unless(options.hand_overs.local);
   chosen.timeouts.connect = timeout(options.timeouts.connect, standard.timeouts.connect);
   chosen.timeouts.request = timeout(options.timeouts.request, standard.timeouts.request);
   // A server that stalls makes no release unconfirmed.

@@ -31,7 +31,8 @@ class Database {
   Place& place() { return *place_; }
   Admin& admin() { return *admin_; }
   // Where the options leave it open, requests and tickets have more time in proportion to slowness(), and with
-  // DLOCK_TEST_COMBINE in the environment that many requests travel together.
+  // DLOCK_TEST_COMBINE in the environment that many requests travel together, with DLOCK_TEST_LOCAL a lock goes on in
+  // memory for so many milliseconds.
   Engine engine(const EngineOptions& options = {}) const;
 
   // The room below the engine, for promises about statements.

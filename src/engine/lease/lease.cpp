@@ -346,8 +346,10 @@ void Lease::row_names(JobRef job) noexcept {
 }
 
 bool may_go_on_in_memory(const LockOptions& options, const Lease::Terms& terms) noexcept {
-  return !options.job && !options.label && options.metadata.empty() && options.at_least <= Duration{} &&
-         terms.max_hold == Duration{};
+  return (!options.job || planted("passed_on_without_job")) && (!options.label || planted("passed_on_without_label")) &&
+         (options.metadata.empty() || planted("passed_on_without_metadata")) &&
+         (options.at_least <= Duration{} || planted("passed_on_without_at_least")) &&
+         (terms.max_hold == Duration{} || planted("passed_on_with_max_hold"));
 }
 
 }  // namespace dlock::engine

@@ -17,6 +17,14 @@ namespace {
 // Nobody's half of an actor: what stands in a row whose holders change without its being told.
 constexpr std::string_view no_job = "0000000000000000";
 
+// Whether a grant that comes without a statement leaves nothing wrong in the database: what stands there of the wait,
+// or has to stand in the row.
+bool may_follow_in_memory(const WaitQueues::WaiterPtr& waiter) {
+  const auto& wanted = WaitQueues::wanted(waiter);
+  const bool has_row = WaitQueues::ticket(waiter) != 0 || wanted.by_statement;
+  return (!has_row || planted("passed_on_to_queued")) && may_go_on_in_memory(wanted.options, wanted.terms);
+}
+
 // The head of a line that a releaser has to tell how it ended: at the latest here that nobody knows, so that it asks.
 class Reserved {
  public:
@@ -40,9 +48,7 @@ class Reserved {
 // How many tokens the row is to keep for those in this process who may follow. 0: it goes on by statements alone.
 std::uint32_t HandOver::reserved_for(const Lease& held, const WaitQueues::WaiterPtr& waiter, Instant deadline) {
   if (context_.options.hand_overs.local <= Duration{}) return 0;
-  const auto& wanted = WaitQueues::wanted(waiter);
-  if (WaitQueues::ticket(waiter) != 0 || wanted.by_statement || !may_go_on_in_memory(wanted.options, wanted.terms))
-    return 0;
+  if (!may_follow_in_memory(waiter)) return 0;
   if (held.passed.times == 0 && !WaitQueues::followed(waiter)) return 0;
   return history_.keeps(deadline) && !planted("passed_on_unrecorded") ? 0 : most_reserved;
 }
@@ -54,16 +60,15 @@ std::shared_ptr<Lease> HandOver::pass_on(const std::shared_ptr<Lease>& held, con
   if (held->passed.reserved <= 1 && !planted("passed_on_past_range"))
     return nullptr;  // with none left it would name a job
   // Somebody may know the grant by its row, where nothing would tell it from the next.
-  if (held->pinned() || held->unanswered) return nullptr;
+  if (held->pinned() || (held->unanswered && !planted("passed_on_unanswered"))) return nullptr;
   const auto& wanted = WaitQueues::wanted(waiter);
   const auto terms = held->terms();
-  const bool plain =
-      WaitQueues::ticket(waiter) == 0 && !wanted.by_statement && may_go_on_in_memory(wanted.options, wanted.terms);
-  if (!plain && !planted("passed_on_to_anyone")) return nullptr;
+  if (!may_follow_in_memory(waiter)) return nullptr;
   if (terms != wanted.terms && !planted("passed_on_other_terms")) return nullptr;
   const auto now = BootClock::now();
   const auto asked = held->last_sent();
-  if (now - asked >= context_.options.hand_overs.local && !planted("passed_on_for_ever")) return nullptr;
+  const bool late = now - asked >= context_.options.hand_overs.local;
+  if (late && !planted("passed_on_for_ever") && !planted("passed_on_past_turn")) return nullptr;
   if (held->trusted_until() - now < (terms.lease - terms.margin) / 2 && !planted("passed_on_worn_out")) return nullptr;
   auto next = std::make_shared<Lease>(wanted.name, held->owner(), Token{number(held->token()) + 1}, wanted.terms,
                                       planted("passed_on_trusts_now") ? now : asked);
@@ -79,16 +84,17 @@ bool HandOver::hand_over(ReleaseRequest& request) {
   const bool goes_round = passed.times > 0 && passed.reserved > 1 && passed.reserved < most_reserved &&
                           BootClock::now() - held->last_sent() < context_.options.hand_overs.local;
   if (held->mode() != Mode::exclusive || !(goes_round || context_.queues->anybody(held->name()))) return false;
-  request.yields = passed.times >= context_.options.hand_overs.in_a_row ||
-                   BootClock::now() - passed.since >= context_.options.hand_overs.time;
-  if (planted("hand_over_for_ever")) request.yields = false;
+  const bool over = BootClock::now() - passed.since >= context_.options.hand_overs.time;
+  request.yields =
+      passed.times >= context_.options.hand_overs.in_a_row || (over && !planted("hand_over_outlasts_time"));
+  if (planted("hand_over_for_ever") || planted("passed_on_past_turn")) request.yields = false;
   if (request.yields) return false;
   const auto waiter = context_.queues->reserve(held->name(), goes_round);
   if (!waiter) return false;
   Reserved place(*context_.queues, waiter);
   const auto& wanted = WaitQueues::wanted(waiter);
   // A release that got no answer may have freed the row, or may yet.
-  auto next = request.unanswered ? nullptr : pass_on(held, waiter);
+  auto next = request.unanswered && !planted("passed_on_in_doubt") ? nullptr : pass_on(held, waiter);
   if (!next) {
     const auto reserved = reserved_for(*held, waiter, request.deadline);
     const auto owner = wanted.owner;
@@ -126,7 +132,7 @@ bool HandOver::hand_over(ReleaseRequest& request) {
     next = std::make_shared<Lease>(wanted.name, owner, Token{number(held->row_token()) + 1}, wanted.terms, sent, begun);
     next->passed = {passed.times + 1, reserved, passed.since};
     // A repeat may still take effect, when the row is somebody else's of this process.
-    if (request.unanswered) next->pin();
+    if (request.unanswered && !planted("handed_in_doubt_unpinned")) next->pin();
     next->say(wanted.options);
   }
   context_.events->emit(Event::Kind::released, *held);

@@ -43,9 +43,10 @@ struct Wanted {
   std::size_t times;
 };
 inline constexpr Wanted wanted[]{
-    {What::grant, 1},         {What::busy, 1},   {What::loss, 1},    {What::refused, 1},    {What::read, 10},
-    {What::work, 10},         {What::longer, 4}, {What::shorter, 4}, {What::adopted, 4},    {What::savepoint, 4},
-    {What::slow_observer, 1}, {What::batch, 1},  {What::ticket, 1},  {What::downgraded, 1}, {What::upgraded, 1}};
+    {What::grant, 1},   {What::busy, 1},       {What::loss, 1},          {What::refused, 1},
+    {What::read, 10},   {What::work, 10},      {What::longer, 4},        {What::shorter, 4},
+    {What::adopted, 4}, {What::savepoint, 4},  {What::slow_observer, 1}, {What::batch, 1},
+    {What::ticket, 1},  {What::downgraded, 1}, {What::upgraded, 1},      {What::lingered, 1}};
 
 struct Plan {
   bool fenced = true;

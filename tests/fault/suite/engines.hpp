@@ -22,7 +22,8 @@ struct Orders {
 };
 
 // The engines of a process: one that locks, and another that adopts what the first has held. Every other process of a
-// run lets what it releases linger. Threads: any.
+// run lets what it releases linger, and one of four passes nothing on in memory and lets no requests share a statement.
+// Threads: any.
 class Engines {
  public:
   explicit Engines(const Orders& orders) : orders_(orders) {}

@@ -1,6 +1,10 @@
 // Who writes to a file of SQLite next, of one process.
 #include "dialects/sqlite/write_queue.hpp"
 
+#include "types/clock.hpp"
+
+#include <dlock/duration.hpp>
+
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
