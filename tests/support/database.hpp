@@ -71,8 +71,8 @@ std::unique_ptr<store::LockTable> open_table(const std::string& url, unsigned co
 // A lease that no busy machine loses, and whose next renewal comes soon.
 LockOptions renewed_often();
 
-// What a short wait answers. Its last look at the database may have 50 ms, and its first connection 250: too little on a
-// busy machine, and then once more.
+// What a short wait answers. Its last look at the database may have 50 ms, and its first connection 250: too little on
+// a busy machine, and then once more.
 template <class Wait>
 auto answered(Wait wait) {
   for (const auto give_up = std::chrono::steady_clock::now() + far_longer();;) try {

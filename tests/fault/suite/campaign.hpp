@@ -54,7 +54,8 @@ struct Plan {
   Duration lease{};
   std::chrono::milliseconds length{};  // at least; and each kind of fault at least once
   std::size_t faults = 0;              // at least; 0: as many as come
-  // Only holders are paused, just before they write, until this is enough; then the run ends. Empty: every fault there is.
+  // Only holders are paused, just before they write, until this is enough; then the run ends. Empty: every fault there
+  // is.
   std::function<bool(const Report&)> paused_enough{};
   // The faults there are; empty: all that make sense on this database. A run in which one of them was never inflicted
   // has a trouble that names it.
