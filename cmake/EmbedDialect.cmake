@@ -44,21 +44,21 @@ foreach(up IN LISTS ups)
 endforeach()
 
 file(WRITE ${OUT}.new "// The .sql texts of one dialect. Generated from them.
-#include \"dialects/embedded.hpp\"
+#include \"dialects/dialect.hpp\"
 
 namespace dlock::dialects::${NAME} {
 
-const Embedded& embedded() noexcept {
+const Texts& texts() noexcept {
   static const Migration migrations[] = {
 ${rows}  };
-  static const Embedded texts{
+  static const Texts all{
 ${fragments}${lock}${waiting}${many}${reading}${holders}${history},
 ${fragments}${migrator},
 ${fragments}${guard},
 ${fragments}${recording},
 ${schema},
       migrations};
-  return texts;
+  return all;
 }
 
 }  // namespace dlock::dialects::${NAME}

@@ -87,16 +87,18 @@ class DLOCK_EXPORT Engine {
   // Several names at once, all of them or none, in any order; one that is given twice counts once. All are held as
   // `options` say, each as a lock of its own: token, trust and renewal, and whoever holds one already enters it again.
   // Misuse without a name. To hold names that others take together as well costs no deadlock, whatever the order they
-  // are given in. What is seen to be busy is answered by a read, and nothing is written. Otherwise all are asked for in
-  // one statement (of EngineOptions::combine names at most; Reentrance::node: one by one), and where one is not granted
-  // the others are given back at once: for that moment they are held, their tokens have grown, and who waits for them
-  // is woken. Who waits holds none of the names meanwhile: it waits for the first name in the way, as who wants that
-  // one alone (in line, with Fairness::fifo in order of arrival), and with that one tries the others. Where it has to
-  // give back, the next one in the way is waited for. So it takes its chances with each of the names, and there is no
-  // order among those who want several: where others queue (fifo) for two of them without a pause, it may wait for as
-  // long as they do. LockOptions::at_least counts from when all are granted, by one more statement each: what had to be
-  // given back is open. `refusal` names the one that was in the way. The other rules are those of try_lock,
-  // try_lock_for and lock. Fails: as those do; then none is held.
+  // are given in.
+  // What is seen to be busy is answered by a read, and nothing is written. Otherwise all are asked for in one statement
+  // (of EngineOptions::combine names at most; Reentrance::node: one by one), and where one is not granted the others
+  // are given back at once: for that moment they are held, their tokens have grown, and who waits for them is woken.
+  // Who waits holds none of the names meanwhile: it waits for the first name in the way, as who wants that one alone
+  // (in line, with Fairness::fifo in order of arrival), and with that one tries the others. Where it has to give back,
+  // the next one in the way is waited for. So it takes its chances with each of the names, and there is no order among
+  // those who want several: where others queue (fifo) for two of them without a pause, it may wait for as long as they
+  // do.
+  // LockOptions::at_least counts from when all are granted, by one more statement each: what had to be given back is
+  // open. `refusal` names the one that was in the way. The other rules are those of try_lock, try_lock_for and lock.
+  // Fails: as those do; then none is held.
 
   // One attempt. Empty: one of them is busy, or locked.
   [[nodiscard]] std::optional<LockSet> try_lock_all(std::vector<std::string> names, const LockOptions& options = {},
@@ -119,9 +121,10 @@ class DLOCK_EXPORT Engine {
   // A thread is nobody's work here: what is taken is the job's that is given, or current for the caller
   // (LockOptions::job), and without one each grant is one of its own, which nobody enters (Reentrance::thread) and no
   // deadlock is seen with. Nobody re-enters by thread, and none waits for itself: a second wish of one who holds the
-  // name is busy. Deadlines and stops as above: the answer comes by then, whatever the database does, and what is
-  // granted later is given back in the background. When the engine ends first, the answer is misuse, and handlers that
-  // have not been called by then are still handed to the executor.
+  // name is busy.
+  // Deadlines and stops as above: the answer comes by then, whatever the database does, and what is granted later is
+  // given back in the background. When the engine ends first, the answer is misuse, and handlers that have not been
+  // called by then are still handed to the executor.
   using LockHandler = std::function<void(Result<Lock>)>;
   void async_try_lock(std::string_view name, const LockOptions& options, LockHandler handler);
   void async_try_lock_for(std::string_view name, SaturatingDuration wait, const LockOptions& options,
@@ -140,9 +143,10 @@ class DLOCK_EXPORT Engine {
   // at most `wait` (0: one attempt), without holding anything up meanwhile. Empty: busy or locked, or timed out if it
   // waited. The connection keeps its settings, and the transaction its savepoints and writes, whatever the answer. On
   // PostgreSQL the server ends the transaction when its client is silent for longer than EngineOptions::lease (see
-  // bound_idle). At REPEATABLE READ and SERIALIZABLE lock first: what was committed since the transaction's snapshot is
-  // conflict. On MySQL and MariaDB a row that was taken in the last moment stays locked until the transaction ends. On
-  // SQLite the transaction becomes the one writer of the file; one that writes already does not wait for a lease.
+  // bound_idle).
+  // At REPEATABLE READ and SERIALIZABLE lock first: what was committed since the transaction's snapshot is conflict. On
+  // MySQL and MariaDB a row that was taken in the last moment stays locked until the transaction ends. On SQLite the
+  // transaction becomes the one writer of the file; one that writes already does not wait for a lease.
   // The token counts from the commit on: one that was rolled back is handed out again.
   // Once more in the same transaction it is granted again, with the next token; only the last one is stored. After a
   // grant that leaves a lease behind, or under a lease of one's own, it is busy.

@@ -20,8 +20,9 @@ using HistoryReport = GuardReport;
 // transaction, whichever program ends it: by triggers, so that a rollback leaves none, and engines need not know of it.
 // It grows until an engine with EngineOptions::history cuts it. Any number of callers may do so at once; programs may
 // lock meanwhile. Threads: any. Of `options` these count: the names of tables, timeouts, retries, `dry_run`, `stop`,
-// `observer`. Fails: Error{unavailable, timeout, permission}, and Error{misuse} for names that cannot be those of
-// tables. Where there is no lock table, or another one has the history's name, the report says so.
+// `observer`.
+// Fails: Error{unavailable, timeout, permission}, and Error{misuse} for names that cannot be those of tables. Where
+// there is no lock table, or another one has the history's name, the report says so.
 DLOCK_EXPORT HistoryReport make_history(std::string_view url, const Options& options = {});
 
 // Takes it away again, with all its rows.

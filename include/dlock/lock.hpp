@@ -187,8 +187,9 @@ class [[nodiscard]] DLOCK_EXPORT Lock {
   // this grant: its release, the end of its lease, a release by force. Whoever holds the lock next finds them there
   // and, as long as it holds it, nobody else changes them: a place for how far the work is. Only this writes
   // Holder::kept; empty metadata with Keep::for_next clears it, and as long as it is not empty the reaper leaves the
-  // row alone. All entries of a thread (Reentrance) share one row, and so its metadata: the last one to write counts.
-  // Those of a node have metadata each, and what was written last is shown. The lease is not renewed.
+  // row alone.
+  // All entries of a thread (Reentrance) share one row, and so its metadata: the last one to write counts. Those of a
+  // node have metadata each, and what was written last is shown. The lease is not renewed.
   // Fails: lost, unavailable, timeout, in_doubt (it may be written or not), misuse.
   void update_metadata(std::string_view metadata, Keep keep = Keep::until_free);
 

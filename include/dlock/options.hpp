@@ -174,10 +174,10 @@ struct EngineOptions {
   // text, and it is asked again. It must not use the engine. The end of the engine, and an opening that fails, wait for
   // a call under way for up to timeouts.request. Misuse where the database has no users.
   std::function<Credentials()> credentials{};
-  // Has a function run, on the thread or loop that the program works on: `[&](auto work) { asio::post(context, work);
-  // }`. On it the handlers of asynchronous calls run. It must not run the function before it returns, is called by
-  // threads of the engine, and should neither block nor throw: where it throws, the answer is lost, and a Lock in it
-  // released. Empty: a thread of the engine runs them one after another.
+  // Has a function run, on the thread or loop that the program works on:
+  // `[&](auto work) { asio::post(context, work); }`. On it the handlers of asynchronous calls run. It must not run the
+  // function before it returns, is called by threads of the engine, and should neither block nor throw: where it
+  // throws, the answer is lost, and a Lock in it released. Empty: a thread of the engine runs them one after another.
   std::function<void(std::function<void()>)> executor{};
   // Called on a thread of its own, one event after another; exceptions are swallowed. However long it takes, it delays
   // no lost(), no renewal and no call. The end of the engine waits for a call under way, but not longer than

@@ -28,11 +28,12 @@ struct AcquireOptions {
   std::int64_t permits = 1;  // how many are taken, all of them or none: from 1 to as many as there are
 };
 
-// One name as a counting semaphore, across processes: `Semaphore gpu(locks, "gpu", 4); gpu.try_acquire_for(2s,
-// {.permits = 2})`. No acquisition is granted that would make it more permits, of all that are held now, than this
-// Semaphore says there are. Others may say otherwise: who says more is still granted, and where the number shrinks to
-// below what is held nothing is taken away, and nobody who says the smaller one is granted any until enough have come
-// back. A name that is held as a lock, exclusively or shared, has none to give.
+// One name as a counting semaphore, across processes:
+// `Semaphore gpu(locks, "gpu", 4); gpu.try_acquire_for(2s, {.permits = 2})`.
+// No acquisition is granted that would make it more permits, of all that are held now, than this Semaphore says there
+// are. Others may say otherwise: who says more is still granted, and where the number shrinks to below what is held
+// nothing is taken away, and nobody who says the smaller one is granted any until enough have come back. A name that is
+// held as a lock, exclusively or shared, has none to give.
 // Never reentrant: a thread that acquires twice has two, and waits where there is one. What it waits for that way ends
 // by no deadlock that is found, but by its time.
 // Threads: all members from any. Owns: a share of the engine, which may go before it and ends no wait here; permits

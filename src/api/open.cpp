@@ -142,7 +142,7 @@ ResolvedUrl resolve(std::string_view url, const dialects::ConnectOptions& option
   const auto scheme = scheme_of(url);
   std::string known;
   for (const auto* dialect : dialects::all()) {
-    for (const auto each : dialect->schemes()) {
+    for (const auto each : dialect->traits().schemes) {
       if (each == scheme) return behind(*dialect, Url::parse(url), options);
       known += known.empty() ? "" : ", ";
       known += each;

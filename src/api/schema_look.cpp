@@ -124,7 +124,7 @@ const dlock::dialects::Dialect& dialect_named(std::string_view name) {
   std::string known;
   for (const auto* dialect : dlock::dialects::all()) {
     if (dialect->name() == name) return *dialect;
-    for (const auto scheme : dialect->schemes())
+    for (const auto scheme : dialect->traits().schemes)
       if (scheme == name) return *dialect;
     known += known.empty() ? "" : ", ";
     known += dialect->name();
@@ -187,11 +187,11 @@ std::vector<std::string> dialects() {
   return names;
 }
 
-int latest(std::string_view dialect) { return static_cast<int>(dialect_named(dialect).migrations().size()); }
+int latest(std::string_view dialect) { return static_cast<int>(dialect_named(dialect).texts().migrations.size()); }
 
 std::string sql(std::string_view dialect, int from, int to, const Options& options, bool with_history) {
   const auto& found = dialect_named(dialect);
-  const auto last = static_cast<int>(found.migrations().size());
+  const auto last = static_cast<int>(found.texts().migrations.size());
   for (const int version : {from, to})
     if (version < 0 || version > last)
       throw Error(Fault::misuse,

@@ -128,15 +128,47 @@ struct IdentifierLimit {
   std::size_t characters = 63, bytes = 63;
 };
 
+// The texts of a folder: the statements on the lock table (lock.sql, many.sql, waiting.sql, reading.sql, holders.sql,
+// history.sql), those of the migrator, those that guard a table of somebody else (guard.sql), those that make what writes
+// the history of the locks (recording.sql), the migrations (migrations/<name>/), in order, and the table as it is today
+// (schema/<name>.sql). The build embeds them: a generated source of each dialect defines, in its own namespace,
+// `const Texts& texts() noexcept`.
+struct Texts {
+  std::string_view lock_sql, migrator_sql, guard_sql, recording_sql, schema_sql;
+  std::span<const Migration> migrations;
+};
+
+// What there is to know of a database before it is connected to.
+struct Traits {
+  std::string_view name;                      // the folder's
+  std::span<const std::string_view> schemes;  // the URL schemes that lead here
+  Marker marker;
+  char quote;                // around identifiers; doubled inside of them
+  Duration smallest_margin;  // the least margin of trust that the resolution of the database's clock allows
+  RemovalPace removal_pace;
+  IdentifierLimit identifier_limit{};
+};
+
 // A database. One constant object per folder; nothing outside the folder names it.
 class Dialect {
  public:
+  // `texts` are its for as long as it is there.
+  Dialect(const Traits& traits, const Texts& texts) : traits_(traits), texts_(texts) {}
   virtual ~Dialect() = default;
+  Dialect(const Dialect&) = delete;
+  Dialect& operator=(const Dialect&) = delete;
 
-  // The folder's name.
-  virtual std::string_view name() const noexcept = 0;
-  // The URL schemes that lead here.
-  virtual std::span<const std::string_view> schemes() const noexcept = 0;
+  const Traits& traits() const noexcept { return traits_; }
+  const Texts& texts() const noexcept { return texts_; }
+  std::string_view name() const noexcept { return traits_.name; }
+  std::string quote(std::string_view identifier) const {
+    std::string result(1, traits_.quote);
+    for (const char c : identifier) {
+      if (c == traits_.quote) result += c;
+      result += c;
+    }
+    return result + traits_.quote;
+  }
 
   // Throws Error{misuse} that names what is wrong with the URL.
   virtual std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const = 0;
@@ -145,30 +177,14 @@ class Dialect {
   virtual std::unique_ptr<CallerConnection> caller_connection(const TransactionRef& transaction,
                                                               const QuotedTable& table) const = 0;
 
-  virtual Marker marker() const noexcept = 0;
   // Writes an argument into the text of a statement, so that it means the same under every setting of a session.
   virtual void append_literal(std::string& sql, const Argument& argument) const = 0;
-  virtual std::string quote(std::string_view identifier) const = 0;
-  virtual IdentifierLimit identifier_limit() const noexcept { return {}; }
   // A role as GRANT names it.
   virtual std::string grantee(std::string_view role) const { return quote(role); }
 
-  // The texts of the folder: statements on the lock table (lock.sql, many.sql, waiting.sql,
-  // reading.sql, holders.sql, history.sql), and those of the migrator.
-  virtual std::string_view lock_sql() const noexcept = 0;
-  virtual std::string_view migrator_sql() const noexcept = 0;
-  // The statements that guard a table of somebody else (guard.sql).
-  virtual std::string_view guard_sql() const noexcept { return {}; }
-  // Those that make what writes the history of the locks (recording.sql).
-  virtual std::string_view recording_sql() const noexcept { return {}; }
-  // The migrations (migrations/<name>/), in order, and the table as it is today (schema/<name>.sql).
-  virtual std::span<const Migration> migrations() const noexcept = 0;
-  virtual std::string_view schema_sql() const noexcept = 0;
-
-  // The least margin of trust that the resolution of the database's clock allows.
-  virtual Duration smallest_margin() const noexcept = 0;
-
-  virtual RemovalPace removal_pace() const noexcept = 0;
+ private:
+  const Traits traits_;
+  const Texts& texts_;
 };
 
 // The dialects this library was built with. Generated from the folders.

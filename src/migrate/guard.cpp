@@ -93,7 +93,7 @@ void check_part(const dialects::Dialect& dialect, std::string_view what, const s
   const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
   if (std::any_of(text.begin(), text.end(), control))
     throw Error(Fault::misuse, fmt::format("{} {} contains a control character", what, in_quotes(text)));
-  const auto limit = dialect.identifier_limit();
+  const auto limit = dialect.traits().identifier_limit;
   const auto characters = static_cast<std::size_t>(utf8::distance(text.begin(), text.end()));
   if (characters > limit.characters || text.size() > limit.bytes)
     throw Error(Fault::misuse,
@@ -141,7 +141,7 @@ std::string name_of(const GuardedColumn& column) {
 }  // namespace
 
 GuardStatements::GuardStatements(const dialects::Dialect& dialect, GuardedColumn column)
-    : TriggerStatements(dialect, dialect.guard_sql(), "guard", filler_of(dialect, column, name_of(column))),
+    : TriggerStatements(dialect, dialect.texts().guard_sql, "guard", filler_of(dialect, column, name_of(column))),
       column_(checked(dialect, std::move(column))),
       name_(name_of(column_)),
       make_(readable(dialect, at("guard_make", {"table"}), std::initializer_list<Argument>{column_.table})) {}

@@ -19,8 +19,8 @@ dialects::Quote quote_of(const dialects::Dialect& dialect) {
 
 // The engine's statements come first, so that a number means the same statement to whoever else uses the connection.
 std::string all_statements(const dialects::Dialect& dialect, const std::vector<Migration>& migrations) {
-  std::string text =
-      fmt::format("{}\n{}\n", dialect.lock_sql(), dialects::with_planted(dialect.migrator_sql(), dialect.name()));
+  std::string text = fmt::format("{}\n{}\n", dialect.texts().lock_sql,
+                                 dialects::with_planted(dialect.texts().migrator_sql, dialect.name()));
   const auto add = [&](const std::vector<Step>& steps, bool up, int version) {
     for (std::size_t i = 0; i < steps.size(); ++i)
       if (!steps[i].probe.empty())
@@ -46,7 +46,7 @@ History::History(dialects::Connection& connection, const dialects::Dialect& dial
       writes_(writes != nullptr ? *writes : connection),
       dialect_(dialect),
       names_(std::move(names)),
-      statements_(all_statements(dialect, migrations), names_, dialect.marker(), quote_of(dialect)) {}
+      statements_(all_statements(dialect, migrations), names_, dialect.traits().marker, quote_of(dialect)) {}
 
 std::string History::grants(std::string_view role, std::string_view grantee) const {
   const auto name = fmt::format("grants_{}", role);

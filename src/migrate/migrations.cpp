@@ -71,7 +71,7 @@ std::string min_client_of(const dialects::Migration& migration) {
 
 std::vector<Migration> migrations_of(const dialects::Dialect& dialect) {
   std::vector<Migration> migrations;
-  for (const auto& migration : dialect.migrations()) {
+  for (const auto& migration : dialect.texts().migrations) {
     if (migration.version != static_cast<int>(migrations.size()) + 1) defect(migration, "versions must be 1, 2, 3, …");
     migrations.push_back({migration.version, std::string(migration.name), checksum(migration.up),
                           min_client_of(migration), steps_of(migration.up, migration),

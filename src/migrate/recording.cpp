@@ -26,7 +26,7 @@ constexpr std::string_view makers[] = {"recording_of_lock", "recording_of_holder
 
 // A change of the text is another recorder.
 std::string recorder_of(const dialects::Dialect& dialect, const dialects::TableNames& names) {
-  return names.recorders() + sha256(std::string(dialect.recording_sql())).substr(0, 8) + "_";
+  return names.recorders() + sha256(std::string(dialect.texts().recording_sql)).substr(0, 8) + "_";
 }
 
 dialects::WordFiller filler_of(const dialects::Dialect& dialect, const dialects::TableNames& names,
@@ -59,7 +59,7 @@ dialects::WordFiller filler_of(const dialects::Dialect& dialect, const dialects:
 }  // namespace
 
 RecordingStatements::RecordingStatements(const dialects::Dialect& dialect, dialects::TableNames names)
-    : TriggerStatements(dialect, dialect.recording_sql(), "recording",
+    : TriggerStatements(dialect, dialect.texts().recording_sql, "recording",
                         filler_of(dialect, names, recorder_of(dialect, names))),
       names_(std::move(names)),
       recorder_(recorder_of(dialect, names_)) {}

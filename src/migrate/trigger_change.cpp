@@ -15,8 +15,8 @@ TriggerStatements::TriggerStatements(const dialects::Dialect& dialect, std::stri
                                      dialects::WordFiller filler)
     : dialect_(dialect),
       subject_(subject),
-      statements_(fmt::format("{}\n{}", dialect.migrator_sql(), dialects::with_planted(sql, dialect.name())),
-                  dialect.marker(), std::move(filler)) {}
+      statements_(fmt::format("{}\n{}", dialect.texts().migrator_sql, dialects::with_planted(sql, dialect.name())),
+                  dialect.traits().marker, std::move(filler)) {}
 
 std::string TriggerStatements::needed() const {
   const auto grants = subject_ + "_grants";

@@ -24,7 +24,15 @@ class FreeNames {
       if (is_of(slot, tag)) return slot.store(tag | twice, std::memory_order_relaxed);
     for (auto& slot : set)
       if (slot.load(std::memory_order_relaxed) == 0) return slot.store(tag, std::memory_order_relaxed);
-    set[tag / 2 / sets % set.size()].store(tag, std::memory_order_relaxed);
+    // In the place of one that was freed once, if there is one, of another one each time: who comes back keeps its
+    // place.
+    static thread_local std::size_t first = 0;
+    ++first;
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      auto& slot = set[(first + i) % set.size()];
+      if ((slot.load(std::memory_order_relaxed) & twice) == 0) return slot.store(tag, std::memory_order_relaxed);
+    }
+    set[first % set.size()].store(tag, std::memory_order_relaxed);
   }
   // It was asked for, and was not free.
   void taken(std::string_view name) noexcept {

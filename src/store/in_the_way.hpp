@@ -34,8 +34,8 @@ class InTheWay {
   bool in_vain(const dialects::Statement& touch, std::string_view name, Deadline deadline) const;
   std::string ask(const dialects::Statement& statement, std::span<const Argument> arguments, Deadline deadline) const;
 
-  // Null: the database has no locked rows; or it does not show what has a table locked, so that only who waits finds
-  // that out; or it shows it.
+  // `locked_` is null where the database has no locked rows; `in_the_way_` where it does not show what has a table
+  // locked, so that only who waits finds that out, by the other three; those are null where it does show it.
   const dialects::Statement *locked_, *in_the_way_, *touch_holders_, *touch_waiters_, *locked_table_;
   const dialects::TableNames& names_;
   const OnConnection on_connection_;

@@ -10,7 +10,7 @@
 
 namespace dlock::store {
 
-// An ask whose texts are its own.
+// An acquire request whose texts are its own.
 class KeptAcquireRequest {
  public:
   explicit KeptAcquireRequest(const AcquireRequest& ask)
@@ -37,6 +37,7 @@ class KeptAcquireRequest {
   AcquireRequest ask_;
 };
 
+// A lease's key whose texts are its own.
 class KeptLeaseKey {
  public:
   explicit KeptLeaseKey(const LeaseKey& key) : name_(key.name), owner_(key.owner), key_{name_, owner_, key.token} {}

@@ -220,7 +220,7 @@ std::unique_ptr<CallerTransaction> caller_transaction(const dialects::Dialect& d
                                                       const dialects::Statements& statements,
                                                       const dialects::TableNames& names, Home& home,
                                                       const TransactionRef& transaction) {
-  const auto schemes = dialect.schemes();
+  const auto schemes = dialect.traits().schemes;
   if (transaction.dialect() != dialect.name() &&
       std::find(schemes.begin(), schemes.end(), transaction.dialect()) == schemes.end())
     throw Failure(Cause::rejected,

@@ -82,8 +82,8 @@ class SqlLockTable final : public LockTable {
     in_cluster_ = !connection->position(deadline).empty();  // first: what is looked at then is up to date
     migrate::check_compatible(*connection, dialect_, names_, deadline);
     lock_wait_ = connection->lock_wait();
-    const auto text = dialects::with_planted(dialect_.lock_sql(), dialect_.name());
-    statements_ = dialects::Statements(text, names_, dialect_.marker(),
+    const auto text = dialects::with_planted(dialect_.texts().lock_sql, dialect_.name());
+    statements_ = dialects::Statements(text, names_, dialect_.traits().marker,
                                        [this](std::string_view identifier) { return dialect_.quote(identifier); });
     ask_ = std::make_unique<LockStatements>(statements_);
     const auto on_one = [this](const Deadline& until, const auto& work) {
@@ -97,7 +97,7 @@ class SqlLockTable final : public LockTable {
     in_the_way_.emplace(statements_, names_,
                         [this](Deadline until, const auto& work) { return on_connection(until, work); });
     release_notice_.emplace(connector_->release_signal(names_, options.engine));
-    reaping_.emplace(statements_, dialect_.removal_pace(), *release_notice_, on_one);
+    reaping_.emplace(statements_, dialect_.traits().removal_pace, *release_notice_, on_one);
     holders_.emplace(statements_, on_one, [this] { release_notice_->ask(); });
     combining_.emplace(statements_, pool_, *release_notice_, options.combine);
     pool_.adopt(std::move(connection), round_trip);
@@ -283,7 +283,7 @@ class SqlLockTable final : public LockTable {
         deadline, [&](dialects::Connection& connection, const Deadline&) { return connection.weaknesses(deadline); });
   }
 
-  Duration smallest_margin() const noexcept override { return dialect_.smallest_margin(); }
+  Duration smallest_margin() const noexcept override { return dialect_.traits().smallest_margin; }
   Duration answer_time() const noexcept override { return pool_.answer_time(lock_wait_); }
   Duration round_trip() const noexcept override { return pool_.round_trip(); }
   Traffic traffic() const override { return combining_->traffic(); }

@@ -39,7 +39,7 @@ constexpr bool is_transient(Cause cause) noexcept {
   return false;
 }
 
-// Likewise, and the statement was undone: what must not be done twice is asked again after these alone.
+// Likewise, and the statement was undone: also what must not be done twice is asked again after these.
 constexpr bool is_conflict(Cause cause) noexcept {
   return cause == Cause::locked || cause == Cause::deadlock || cause == Cause::serialization;
 }

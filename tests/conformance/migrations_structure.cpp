@@ -47,7 +47,7 @@ TEST_CASE("the migrations lead exactly to the table that schema/ shows") {
   View one(migrated.place());
   const auto place = opener().place();
   View other(*place, true);
-  other.connection->script(other.resolved.dialect.schema_sql(), soon());
+  other.connection->script(other.resolved.dialect.texts().schema_sql, soon());
   const auto migrations = one.history().structure(soon());
   CHECK(migrations.size() > 12);
   CHECK(migrations == other.history().structure(soon()));
@@ -156,7 +156,7 @@ TEST_CASE("each installation has an identity of its own, and what is run again d
 TEST_CASE("a table made by hand from schema/ can be used") {
   const auto place = opener().place();
   View view(*place, true);
-  view.connection->script(view.resolved.dialect.schema_sql(), soon());
+  view.connection->script(view.resolved.dialect.texts().schema_sql, soon());
   Engine engine(place->url());
   auto lock = engine.try_lock("job");
   REQUIRE(lock);

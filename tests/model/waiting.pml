@@ -2,9 +2,9 @@
  * tickets. README.md beside it says which line stands for which statement, and what was left out and why. What a lost or
  * late request does to a grant is in lock.pml.
  *
- * One of three worlds is defined. HEARD: there is no poll floor, and no notification is lost as long as its listener lives. FLOOR:
- * any notification may be lost, and the floor ends sleeps when nothing else will. HASTE: any notification may be lost, and the floor may
- * end every sleep at any time.
+ * One of three worlds is defined. HEARD: there is no poll floor, and no notification is lost as long as its listener
+ * lives. FLOOR: any notification may be lost, and the floor ends sleeps when nothing else will. HASTE: any notification
+ * may be lost, and the floor may end every sleep at any time.
  */
 #ifndef WAITERS
 #define WAITERS 3
@@ -259,7 +259,7 @@ inline draw() {
 
 /* A process in which nobody waits any more does not listen. */
 #define SOME(w, p) (PROCESS(w) == (p) && (IN_LINE(w) || phase[w] == RESERVED))
-inline close_bell(p) {
+inline close_listener(p) {
   if
   :: !ANY(SOME, p) -> listens[p] = false; notified[p] = false
   :: else
@@ -268,7 +268,7 @@ inline close_bell(p) {
 
 inline hold(w) {
   phase[w] = HOLDS;
-  close_bell(PROCESS(w));
+  close_listener(PROCESS(w));
   held[w] = token;
   ticket[w] = 0;
   fresh[w] = false;
@@ -277,7 +277,7 @@ inline hold(w) {
 
 inline be_done() {
   phase[me] = GONE;
-  close_bell(PROCESS(me));
+  close_listener(PROCESS(me));
   held[me] = 0;
   heir[me] = 0;
   seen[me] = 0;
@@ -368,7 +368,7 @@ end:
   :: d_step { phase[me] == MARKS -> wanted = true; phase[me] = LOOKS }
 #else
   :: d_step { phase[me] == MARKS && !listens[PROCESS(me)] -> listens[PROCESS(me)] = true;
-       notified[PROCESS(me)] = true } /* a listener that is new has missed anything */
+       notified[PROCESS(me)] = true } /* a listener that is new may have missed anything */
 #ifdef MARK_AFTER_LOOK
   :: d_step { phase[me] == MARKS && listens[PROCESS(me)] -> wanted = true; phase[me] = SLEEPS }
 #else

@@ -77,8 +77,8 @@ std::string column_is_gone(const std::string& column) {
 }
 
 // The texts of the later versions of one dialect.
-struct Texts {
-  Texts(const dialects::Migration& first, bool transactional) : all_at_once(transactional) {
+struct AddedVersions {
+  AddedVersions(const dialects::Migration& first, bool transactional) : all_at_once(transactional) {
     type = between(first.up, "next_ticket ", " NOT NULL");
     first_view = second_view = view_in(first.up);
     const std::string_view last = "l.kept";
@@ -139,21 +139,28 @@ struct Texts {
   std::string second_up, second_down, second_structure, third_up, third_down, third_structure;
 };
 
-class LaterDialect final : public Dialect {
- public:
-  explicit LaterDialect(const Dialect& base)
-      : base_(base),
-        texts_(base.migrations().front(), base.migrator_sql().find("-- name: begin()") != std::string_view::npos) {
-    if (base.migrations().size() != 1) throw std::logic_error("there is a version 2: begin these behind it");
-    migrations_ = {base.migrations().front(),
-                   {2, "add_columns", texts_.second_up, texts_.second_down, texts_.second_structure},
-                   {3, "add_third", texts_.third_up, texts_.third_down, texts_.third_structure}};
+// What a later dialect has of its own: it outlives the part that is a dialect.
+struct LaterTexts {
+  explicit LaterTexts(const Dialect& base)
+      : added(base.texts().migrations.front(),
+              base.texts().migrator_sql.find("-- name: begin()") != std::string_view::npos),
+        all(base.texts()) {
+    if (all.migrations.size() != 1) throw std::logic_error("there is a version 2: begin these behind it");
+    migrations = {all.migrations.front(),
+                  {2, "add_columns", added.second_up, added.second_down, added.second_structure},
+                  {3, "add_third", added.third_up, added.third_down, added.third_structure}};
+    all.migrations = migrations;
   }
 
-  std::span<const dialects::Migration> migrations() const noexcept override { return migrations_; }
+  const AddedVersions added;
+  std::vector<dialects::Migration> migrations;
+  dialects::Texts all;
+};
 
-  std::string_view name() const noexcept override { return base_.name(); }
-  std::span<const std::string_view> schemes() const noexcept override { return base_.schemes(); }
+class LaterDialect final : private LaterTexts, public Dialect {
+ public:
+  explicit LaterDialect(const Dialect& base) : LaterTexts(base), Dialect(base.traits(), all), base_(base) {}
+
   std::unique_ptr<dialects::Connector> connector(const Url& url,
                                                  const dialects::ConnectOptions& options) const override {
     return base_.connector(url, options);
@@ -162,24 +169,13 @@ class LaterDialect final : public Dialect {
                                                                 const dialects::QuotedTable& table) const override {
     return base_.caller_connection(transaction, table);
   }
-  dialects::Marker marker() const noexcept override { return base_.marker(); }
   void append_literal(std::string& sql, const Argument& argument) const override {
     base_.append_literal(sql, argument);
   }
-  std::string quote(std::string_view identifier) const override { return base_.quote(identifier); }
-  dialects::IdentifierLimit identifier_limit() const noexcept override { return base_.identifier_limit(); }
   std::string grantee(std::string_view role) const override { return base_.grantee(role); }
-  std::string_view lock_sql() const noexcept override { return base_.lock_sql(); }
-  std::string_view migrator_sql() const noexcept override { return base_.migrator_sql(); }
-  std::string_view guard_sql() const noexcept override { return base_.guard_sql(); }
-  std::string_view schema_sql() const noexcept override { return base_.schema_sql(); }
-  Duration smallest_margin() const noexcept override { return base_.smallest_margin(); }
-  RemovalPace removal_pace() const noexcept override { return base_.removal_pace(); }
 
  private:
   const Dialect& base_;
-  const Texts texts_;
-  std::vector<dialects::Migration> migrations_;
 };
 
 std::span<const Dialect* const> later_dialects() {

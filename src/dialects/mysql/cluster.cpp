@@ -97,8 +97,13 @@ const Answer& ServerConnection::run_rows(const Statement& statement, std::span<c
   check_sendable(deadline);
   auto whole = run_rows_once(statement, rows, columns, deadline);
   if (in_cluster() && statement.hinted("matched") && names_in(whole) < rows.size() / columns) {
-    const Caught caught(*this, deadline);
-    whole = run_rows_once(statement, rows, columns, deadline);
+    try {
+      const Caught caught(*this, deadline);
+      whole = run_rows_once(statement, rows, columns, deadline);
+    } catch (const Failure& failure) {
+      if (whole.affected == 0) throw;  // else some of them are done
+      throw Failure(failure.cause(), failure.what(), failure.code(), true);
+    }
   }
   answer_ = std::move(whole);
   return answer_;

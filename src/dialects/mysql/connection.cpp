@@ -222,7 +222,7 @@ void ServerConnection::run_once(const Statement& statement, std::span<const Argu
     run_packet(with_settings(statement, with_literals(statement, arguments, append_literal)), deadline);
   else if (prepare_) run_prepared(statement, arguments, deadline);
   else
-    query(
+    run_text(
         with_settings(statement, with_literals(statement, arguments, append_literal)) + (tells_id ? insert_id_too : ""),
         deadline);
   if (tells_id) tell_insert_id(statement.hinted("wanted"), deadline);
@@ -257,7 +257,7 @@ void ServerConnection::read(MYSQL_RES* result) {
 void ServerConnection::query(const std::string& sql, Deadline deadline) {
   answer_.reset(0);
   std::int64_t affected = 0;
-  bool open = committed_ = false;
+  committed_ = false;
   int result = 0;
   finish(mysql_real_query_start(&result, connection_, sql.data(), sql.size()), deadline, true,
          [&](int happened) { return mysql_real_query_cont(&result, connection_, happened); });
@@ -274,9 +274,8 @@ void ServerConnection::query(const std::string& sql, Deadline deadline) {
     } else {
       answer_.affected = affected += static_cast<std::int64_t>(mysql_affected_rows(connection_));
       insert_id_ = mysql_insert_id(connection_);
-      const bool wrote = open || affected > 0;
-      open = (connection_->server_status & SERVER_STATUS_IN_TRANS) != 0;
-      committed_ |= wrote && !open;
+      const bool open = (connection_->server_status & SERVER_STATUS_IN_TRANS) != 0;
+      committed_ |= affected > 0 && !open;
     }
     if (mysql_more_results(connection_) == 0) break;
     finish(mysql_next_result_start(&result, connection_), deadline, true,

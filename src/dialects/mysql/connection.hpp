@@ -103,6 +103,7 @@ class ServerConnection final : public Connection {
   // it included, and all rows changed.
   void query(const std::string& sql, Deadline deadline);
   void run_packet(const std::string& sql, Deadline deadline);
+  void run_text(const std::string& sql, Deadline deadline);
   void read(MYSQL_RES* result);
   // What else the text of a statement must begin with where the session has no settings of its own.
   std::string with_settings(const Statement& statement, std::string sql) const;

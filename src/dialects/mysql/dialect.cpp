@@ -1,8 +1,8 @@
 // What makes MySQL and MariaDB a dialect.
+#include "dialects/dialect.hpp"
 #include "caller_connection.hpp"
 #include "canceller.hpp"
 #include "connection.hpp"
-#include "dialects/embedded.hpp"
 #include "listener.hpp"
 #include "literals.hpp"
 #include "release_signal.hpp"
@@ -10,7 +10,7 @@
 
 namespace dlock::dialects::mysql {
 
-const Embedded& embedded() noexcept;
+const Texts& texts() noexcept;
 const Dialect& dialect() noexcept;
 
 namespace {
@@ -51,11 +51,10 @@ constexpr Duration clock_margin = std::chrono::milliseconds{1};
 constexpr RemovalPace removal{3000, 1, 250};
 constexpr IdentifierLimit longest_name{64, 192};
 
-class ServerDialect final : public EmbeddedDialect {
+class ServerDialect final : public Dialect {
  public:
   ServerDialect()
-      : EmbeddedDialect({"mysql", url_schemes, Marker::question, '`', clock_margin, removal, longest_name},
-                        embedded()) {}
+      : Dialect({"mysql", url_schemes, Marker::question, '`', clock_margin, removal, longest_name}, texts()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }

@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t longest_list = 2'000'000;  // in bytes
 // What follows it is for rows of which nothing was said before it.
 constexpr std::string_view second_mark = "/*absent*/";
+
 // The rows in the order of their last argument, a number; they are copied only where that changes something.
 std::span<const Argument> by_last(std::span<const Argument> rows, std::size_t columns, std::vector<Argument>& copy) {
   const auto last = [&](std::size_t row) { return std::get<std::int64_t>(rows[row * columns + columns - 1]); };
@@ -41,8 +42,8 @@ std::string with_lists(const Statement& statement, std::span<const Argument> row
   return sql;
 }
 
-// Who is killed, or out of time, behind the packet's commit is told only that; nor does what has `answered` before
-// tell.
+// Who is killed, or out of time, behind the packet's commit is told only that; nor does what has `answered`
+// before tell.
 [[noreturn]] void throw_from_packet(const Failure& failure, bool answered) {
   if (failure.cause() != Cause::timed_out && !answered) throw Failure(failure);
   throw Failure(failure.cause(), failure.what(), failure.code(), true);
@@ -94,6 +95,16 @@ void ServerConnection::query_locking(std::string sql, bool skips, bool before, D
   }
 }
 
+// One statement, and what is read of it behind that.
+void ServerConnection::run_text(const std::string& sql, Deadline deadline) {
+  try {
+    query(sql, deadline);
+  } catch (const Failure& failure) {
+    if (!committed_) throw;
+    throw Failure(failure.cause(), failure.what(), failure.code(), true);
+  }
+}
+
 // Several statements that begin and end a transaction. Where one fails, what came before it must not stay open.
 void ServerConnection::run_packet(const std::string& sql, Deadline deadline) {
   const std::string impatient = prepare_ && mariadb_ ? ";SET SESSION innodb_lock_wait_timeout = 0" : "";
@@ -104,7 +115,8 @@ void ServerConnection::run_packet(const std::string& sql, Deadline deadline) {
     try {
       if (usable_) query("ROLLBACK" + impatient, deadline);
     } catch (const Failure&) { usable_ = false; }
-    if (failure.code() == "1969") throw Failure(Cause::locked, failure.what(), "1969");  // its wait for a row is over
+    // Its wait for a row is over.
+    if (failure.code() == "1969" && !done) throw Failure(Cause::locked, failure.what(), "1969");
     throw_from_packet(failure, done);
   }
 }

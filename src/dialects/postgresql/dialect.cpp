@@ -1,14 +1,14 @@
 // What makes PostgreSQL a dialect.
+#include "dialects/dialect.hpp"
 #include "caller_connection.hpp"
 #include "canceller.hpp"
 #include "connection.hpp"
-#include "dialects/embedded.hpp"
 #include "listener.hpp"
 #include "server.hpp"
 
 namespace dlock::dialects::postgresql {
 
-const Embedded& embedded() noexcept;
+const Texts& texts() noexcept;
 const Dialect& dialect() noexcept;
 
 namespace {
@@ -49,10 +49,9 @@ constexpr std::string_view url_schemes[] = {"postgresql", "postgres"};
 constexpr Duration clock_margin = std::chrono::milliseconds{1};
 constexpr RemovalPace removal{150};  // rows are locked one by one: others feel the log that is written
 
-class ServerDialect final : public EmbeddedDialect {
+class ServerDialect final : public Dialect {
  public:
-  ServerDialect()
-      : EmbeddedDialect({"postgresql", url_schemes, Marker::dollar, '"', clock_margin, removal}, embedded()) {}
+  ServerDialect() : Dialect({"postgresql", url_schemes, Marker::dollar, '"', clock_margin, removal}, texts()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }

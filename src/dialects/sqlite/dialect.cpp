@@ -1,13 +1,13 @@
 // What makes SQLite a dialect.
+#include "dialects/dialect.hpp"
 #include "caller_connection.hpp"
 #include "connection.hpp"
-#include "dialects/embedded.hpp"
 #include "file.hpp"
 #include "listener.hpp"
 
 namespace dlock::dialects::sqlite {
 
-const Embedded& embedded() noexcept;
+const Texts& texts() noexcept;
 const Dialect& dialect() noexcept;
 
 namespace {
@@ -50,11 +50,10 @@ constexpr RemovalPace removal{1000, 8, 250};
 // There is no rule; nobody has a longer one.
 constexpr IdentifierLimit longest_name{255, 1020};
 
-class FileDialect final : public EmbeddedDialect {
+class FileDialect final : public Dialect {
  public:
   FileDialect()
-      : EmbeddedDialect({"sqlite", url_schemes, Marker::question, '"', clock_margin, removal, longest_name},
-                        embedded()) {}
+      : Dialect({"sqlite", url_schemes, Marker::question, '"', clock_margin, removal, longest_name}, texts()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<FileConnector>(url, options);
   }

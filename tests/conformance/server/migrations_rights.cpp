@@ -39,7 +39,7 @@ struct Application {
     runner.run = [this](std::string_view sql) {
       dialects::Statement statement;
       statement.sql = sql;
-      statement.marker = resolved.dialect.marker();
+      statement.marker = resolved.dialect.traits().marker;
       const auto& answer = connection->run(statement, {}, soon());
       std::vector<std::optional<std::string>> row;
       if (answer.columns() == 0) row.emplace_back(std::to_string(answer.affected));

@@ -1,6 +1,5 @@
 // What only SQLite's connections can get wrong: URLs, waiting for the file, and what is left behind.
 #include "dialects/dialect.hpp"
-#include "dialects/embedded.hpp"
 #include "refusal.hpp"
 
 #include <fmt/format.h>
@@ -71,7 +70,7 @@ const Statements& statements() {
       "-- name: all()\nSELECT k, n FROM t ORDER BY k;\n"
       "-- name: absent()\nSELECT 1 FROM nowhere;\n"
       "-- name: synchronous()\nSELECT synchronous FROM pragma_synchronous;\n",
-      {}, dialect().marker(), [](std::string_view name) { return dialect().quote(name); });
+      {}, dialect().traits().marker, [](std::string_view name) { return dialect().quote(name); });
   return all;
 }
 
@@ -97,7 +96,7 @@ Failure failure(Call call) {
 
 // The statements tell the time by a double: every millisecond has to come out as itself.
 TEST_CASE("the clock of the statements is exact to the millisecond") {
-  const std::string_view sql = dialect().lock_sql();
+  const std::string_view sql = dialect().texts().lock_sql;
   const auto header = sql.find("-- fragment: now\n");
   REQUIRE(header != sql.npos);
   const auto begin = sql.find("\n(", header) + 1;
@@ -116,7 +115,7 @@ TEST_CASE("the clock of the statements is exact to the millisecond") {
                                     "SELECT i + step, n + 1 FROM t, start WHERE n < 60000) "
                                     "SELECT count(*), sum({} <> i * 1000) FROM t;\n",
                                     times, clock),
-                        {}, dialect().marker(), [](std::string_view name) { return dialect().quote(name); });
+                        {}, dialect().traits().marker, [](std::string_view name) { return dialect().quote(name); });
     const auto connection = bench.connect();
     const auto& answer = connection->run(at.at("wrong", {}), {}, Bench::soon());
     CHECK(answer.integer(0, 0) == 60001);

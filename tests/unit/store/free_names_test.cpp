@@ -40,3 +40,14 @@ TEST_CASE("however many names there are, the newest is known") {
   for (int turn = 0; turn < 2; ++turn) names->freed("newest");
   CHECK(names->likely("newest"));
 }
+
+TEST_CASE("names that come back are known, however many others came once before") {
+  const auto names = std::make_unique<FreeNames>();
+  for (int i = 0; i < 100'000; ++i) names->freed("crowd/" + std::to_string(i));
+  constexpr int count = 64;
+  for (int turn = 0; turn < 3; ++turn)
+    for (int i = 0; i < count; ++i) names->freed("worker/" + std::to_string(i));
+  int likely = 0;
+  for (int i = 0; i < count; ++i) likely += names->likely("worker/" + std::to_string(i)) ? 1 : 0;
+  CHECK(likely >= count - 2);  // by chance two may meet in a place
+}
