@@ -15,7 +15,8 @@
 //   worker want URL NAME                                   wait for a lock as the job in DLOCK_JOB, and say how it
 //                                                          ended
 //   worker exit URL NAME THREADS                           wait with so many threads on a global engine, for
-//                                                          "NAME 0" and so on, say so, and leave by exit() at the next line on stdin
+//                                                          "NAME 0" and so on, say so, and leave by exit() at the
+//                                                          next line on stdin
 #include "support/slowness.hpp"
 
 #include <dlock/dlock.hpp>
