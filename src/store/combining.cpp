@@ -1,6 +1,7 @@
 // How acquires and releases find their way: alone, with others of their kind, or with both.
 #include "store/combining.hpp"
 
+#include "store/both_kinds.hpp"
 #include "store/request_kinds.hpp"
 
 #include <algorithm>
@@ -30,7 +31,8 @@ Combining::Combining(const dialects::Statements& all, Pool& pool, ReleaseNotice&
           all.at("busy_many", {"name"}), all.at("unwanted_many", {"name", "owner", "token"}), pool, notice}),
       most_(most),
       acquires_(std::make_unique<RequestBatcher<Acquires>>(Acquires{lane_.get()}, most)),
-      releases_(std::make_unique<RequestBatcher<Releases>>(Releases{lane_.get()}, most)) {}
+      releases_(std::make_unique<RequestBatcher<Releases>>(Releases{lane_.get()}, most)),
+      both_(std::make_unique<RequestBatcher<Both>>(Both{lane_.get()}, most)) {}
 
 Combining::~Combining() = default;
 
@@ -42,6 +44,8 @@ Granted Combining::acquire(const AcquireRequest& ask, Deadline deadline) {
   // Who is sent alone after its batch has failed may have been granted it: the careful statement finds that out.
   auto careful = ask;
   careful.freed = ask.freed && planted("batch_led_cheaply");
+  if (!ask.freed && lane_->shares_commits() && lane_->free.likely(Acquires::name(ask)))
+    if (const auto granted = both_->send(careful, deadline).granted) return *granted;
   return acquires_->send(careful, deadline);
 }
 
@@ -49,6 +53,7 @@ bool Combining::release(const LeaseKey& key, Deadline deadline) {
   const Releases trip{lane_.get()};
   if (auto turn = lane_->pool.at_once()) return trip.alone(key, std::move(*turn), deadline);
   if (most_ < 2) return trip.alone(key, trip.turn(deadline), deadline);
+  if (lane_->shares_commits()) return both_->send(key, deadline).freed;
   return releases_->send(key, deadline);
 }
 
@@ -105,6 +110,7 @@ Traffic Combining::traffic() const {
   };
   add(*acquires_);
   add(*releases_);
+  add(*both_);
   traffic.batches += batches_.load(std::memory_order_relaxed);
   traffic.batched += batched_.load(std::memory_order_relaxed);
   return traffic;

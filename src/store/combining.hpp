@@ -1,5 +1,5 @@
-// How acquires and releases are sent: alone where a connection is free, many in one statement where they
-// have to wait for one, or come together.
+// How acquires and releases are sent: alone where a connection is free, many in one statement, or both kinds in one
+// commit, where they have to wait for one, or come together.
 #pragma once
 
 #include "store/lock_table.hpp"
@@ -42,6 +42,7 @@ class Combining {
   struct Lane;
   struct Acquires;
   struct Releases;
+  struct Both;
   template <class Trip>
   auto together(const Trip& trip, std::span<const typename Trip::View> views, Deadline deadline);
 
@@ -49,6 +50,7 @@ class Combining {
   const std::size_t most_;
   std::unique_ptr<RequestBatcher<Acquires>> acquires_;
   std::unique_ptr<RequestBatcher<Releases>> releases_;
+  std::unique_ptr<RequestBatcher<Both>> both_;          // where commits are slow
   std::atomic<std::uint64_t> batches_{0}, batched_{0};  // of those that came together
 };
 

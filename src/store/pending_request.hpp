@@ -7,6 +7,7 @@
 #include "types/mutant.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -37,6 +38,7 @@ class PendingRequest {
 
   PendingRequest(const typename Trip::View& view, Deadline its_deadline) : kept(view), deadline(its_deadline) {}
   std::string_view name() const { return Trip::name(kept.view()); }
+  std::size_t kind() const { return Trip::kind(kept.view()); }
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
   bool waits() const noexcept { return state() == State::queued || state() == State::sent; }
   void leaves_queue(State state) noexcept { state_.store(state, std::memory_order_release); }

@@ -9,6 +9,7 @@
 #include "types/mutant.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -32,6 +33,7 @@ namespace dlock::store {
 // Trip says what is sent, and how:
 //   View     a request, as its caller has it;  Kept  a copy of one, with view();  Result  its answer;  Turn  a turn
 //   std::string_view name(const View&)
+//   std::size_t kind(const View&)                               0 or 1: a batch has at most so many of each
 //   Turn turn(Deadline)                                         waits for it; throws Failure
 //   Failure no_turn()                                           that none came in time, and why
 //   bool is_open(const Turn&)                                   false: what comes with it is best sent alone
@@ -49,7 +51,7 @@ class RequestBatcher {
   using View = typename Trip::View;
   using Result = typename Trip::Result;
 
-  // `most`: so many requests at most travel together.
+  // `most`: so many requests of a kind at most travel together.
   RequestBatcher(Trip trip, std::size_t most) : trip_(std::move(trip)), most_(most) {}
   RequestBatcher(const RequestBatcher&) = delete;
   RequestBatcher& operator=(const RequestBatcher&) = delete;
@@ -86,6 +88,7 @@ class RequestBatcher {
   using Batch = typename Request::Batch;
   using State = typename Request::State;
 
+  static constexpr std::size_t kinds = 2;
   // A leader with less time than this takes nobody along: it would have to come back before the answer.
   static constexpr std::chrono::milliseconds shortest_flight{100};
 
@@ -121,7 +124,7 @@ class RequestBatcher {
     Batch batch;
     auto turn = [&] {
       try {
-        batch.reserve(most_);
+        batch.reserve(kinds * most_);
         batch.push_back(leader);
         return trip_.turn(leader->deadline);
       } catch (...) {
@@ -132,25 +135,31 @@ class RequestBatcher {
     const auto deadline = leader->deadline.at();
     const auto left = deadline - BootClock::now();
     const bool alone = !trip_.is_open(turn) || left < shortest_flight;
-    leave_queue(batch, alone ? 1 : most_, deadline - left / 4);
+    leave_queue(batch, alone ? 0 : most_, deadline - left / 4);
     return {std::move(turn), std::move(batch)};
   }
 
-  // The leader, and those behind it that can wait until `latest`, while the batch is less than `most`: in the order of
-  // names, each once. There is room reserved.
+  // The leader, and those behind it that can wait until `latest`, while the batch has less than `most` of their kind: in
+  // the order of names, each once. There is room reserved.
   void leave_queue(Batch& batch, std::size_t most, Instant latest) noexcept {
     const auto before = [](const auto& request, std::string_view name) { return request->name() < name; };
+    std::array<std::size_t, kinds> room{};
+    room.fill(most);
+    for (const auto& request : batch)
+      if (most > 0) --room[request->kind()];
     RequestPtr next;
     {
       const MutexLock guard(mutex_);
       queue_.pop_front();
       std::erase_if(queue_, [&](const auto& request) {
-        if (batch.size() >= most || request->deadline.at() < latest) return false;
+        auto& left = room[planted("kinds_share_room") ? 0 : request->kind()];
+        if (left == 0 || request->deadline.at() < latest) return false;
         auto place = std::lower_bound(batch.begin(), batch.end(), request->name(), before);
         if (place != batch.end() && (*place)->name() == request->name()) return false;
         if (planted("batch_unordered")) place = batch.end();
         request->leaves_queue(State::sent);
         batch.insert(place, request);
+        --left;
         return true;
       });
       if (!queue_.empty()) {

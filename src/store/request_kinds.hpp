@@ -4,6 +4,7 @@
 #include "store/combining.hpp"
 #include "store/free_names.hpp"
 #include "store/kept_requests.hpp"
+#include "store/slow_commits.hpp"
 #include "types/mutant.hpp"
 
 #include <algorithm>
@@ -49,6 +50,10 @@ struct Combining::Lane {
   Pool& pool;
   ReleaseNotice& notice;
   FreeNames free{};
+  SlowCommits slow_commits{};
+
+  // Whether what has to wait now goes with the other kind.
+  bool shares_commits() const noexcept { return acquire_free_many != nullptr && slow_commits.seen(); }
 };
 
 struct Combining::Acquires {
@@ -59,6 +64,7 @@ struct Combining::Acquires {
   Lane* lane;
 
   static std::string_view name(const AcquireRequest& ask) { return ask.name.text(); }
+  static std::size_t kind(const AcquireRequest&) noexcept { return 0; }
   Turn turn(Deadline deadline) const { return lane->pool.turn(deadline); }
   static bool is_open(const Turn& turn) { return turn.is_open(); }
   Failure no_turn() const { return lane->pool.no_turn(); }
@@ -102,11 +108,15 @@ struct Combining::Acquires {
     bool wrote = false;
     try {
       turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
+        const auto begun = BootClock::now();
         wrote = grant_free(connection, asks, until, granted);
         std::vector<AcquireRequest> rest;
         for (std::size_t i = 0; i < asks.size(); ++i)
           if (!granted[i]) rest.push_back(asks[i]);
-        if (rest.empty()) return true;
+        if (rest.empty()) {
+          lane->slow_commits.wrote(BootClock::now() - begun, asks.size());
+          return true;
+        }
         const auto tokens =
             numbers_of(std::span<const AcquireRequest>(rest),
                        connection.run_rows(lane->acquire_many, rows_of(rest), columns, until), &Acquires::name);
@@ -127,6 +137,7 @@ struct Combining::Acquires {
   }
 
  private:
+  friend Both;
   static constexpr std::size_t columns = 8;  // of the statements for many
 
   // Not granted: which says nothing else.
@@ -209,6 +220,7 @@ struct Combining::Releases {
   Lane* lane;
 
   static std::string_view name(const LeaseKey& key) { return key.name; }
+  static std::size_t kind(const LeaseKey&) noexcept { return 0; }
   Turn turn(Deadline deadline) const { return lane->pool.turn(deadline); }
   static bool is_open(const Turn& turn) { return turn.is_open(); }
   Failure no_turn() const { return lane->pool.no_turn(); }
@@ -223,23 +235,39 @@ struct Combining::Releases {
     });
   }
 
-  // A name is answered with 1 if it was freed, with 2 if somebody waits for that, with 0 if it was not though it still
-  // is the key's (its row is locked); or not at all, when it is not the key's any more.
   std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Turn turn, Deadline deadline) const {
-    const auto rows = rows_of(keys);
     bool wrote = false;
-    std::vector<std::optional<std::int64_t>> freed;
     try {
-      freed = turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
-        auto at_once = free_at_once(connection, keys, rows, until);
-        if (at_once.freed) return std::move(*at_once.freed);
-        wrote = at_once.wrote;
-        return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
+      return turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
+        const auto begun = BootClock::now();
+        const auto freed = freed_by(connection, keys, until, wrote);
+        lane->slow_commits.wrote(BootClock::now() - begun, keys.size());
+        return told(keys, freed);
       });
     } catch (const Failure& failure) {
       if (!wrote) throw;
       throw in_doubt(failure);
     }
+  }
+  // Sent alone, what was freed already would look like somebody else's.
+  static bool may_be_of_one(const Failure& failure) noexcept { return is_of_one(failure) && !failure.may_have_run(); }
+  static bool leaves_open(bool) noexcept { return false; }
+
+ private:
+  friend Both;
+  // A name is answered with 1 if it was freed, with 2 if somebody waits for that, with 0 if it was not though it still
+  // is the key's (its row is locked); or not at all, when it is not the key's any more.
+  using Freed = std::vector<std::optional<std::int64_t>>;
+
+  // `wrote`: set where some were freed, whatever comes after that.
+  Freed freed_by(dialects::Connection& connection, std::span<const LeaseKey> keys, Deadline until, bool& wrote) const {
+    const auto rows = rows_of(keys);
+    auto at_once = free_at_once(connection, keys, rows, until);
+    if (at_once.freed) return std::move(*at_once.freed);
+    wrote |= at_once.wrote;
+    return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
+  }
+  std::vector<std::optional<bool>> told(std::span<const LeaseKey> keys, const Freed& freed) const {
     std::vector<std::optional<bool>> all(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (freed[i] != 0) all[i] = freed[i].has_value();
@@ -248,13 +276,9 @@ struct Combining::Releases {
     if (std::find(freed.begin(), freed.end(), 2) != freed.end()) lane->notice.ask();
     return all;
   }
-  // Sent alone, what was freed already would look like somebody else's.
-  static bool may_be_of_one(const Failure& failure) noexcept { return is_of_one(failure) && !failure.may_have_run(); }
-  static bool leaves_open(bool) noexcept { return false; }
 
- private:
   struct FreedAtOnce {
-    std::optional<std::vector<std::optional<std::int64_t>>> freed{};  // empty: nothing is known of any
+    std::optional<Freed> freed{};  // empty: nothing is known of any
     bool wrote = false;
   };
   FreedAtOnce free_at_once(dialects::Connection& connection, std::span<const LeaseKey> keys,
