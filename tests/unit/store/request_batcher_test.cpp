@@ -72,7 +72,7 @@ struct KeptText {
 };
 
 // A question is a name; its answer is the name once more, in brackets: that of "locked" leaves open what was done
-// before. What begins with "shy" must go alone.
+// before. What begins with "shy" must go alone; what is in capitals is of another kind.
 struct Trip {
   using View = std::string;
   using Kept = KeptText;
@@ -81,6 +81,7 @@ struct Trip {
   Gate* gate;
 
   static std::string_view name(const std::string& view) { return view; }
+  static std::size_t kind(const std::string& view) { return view.front() >= 'A' && view.front() <= 'Z' ? 1 : 0; }
   static bool is_open(const Turn& turn) { return turn.is_open; }
   static Failure no_turn() { return {Cause::timed_out, "no turn in time"}; }
   static bool may_be_of_one(const Failure& failure) {
@@ -179,6 +180,24 @@ TEST_CASE("no more than the limit travel together, and the next of the rest lead
   airport.gate.open();
   for (std::size_t i = 1; i < airport.answers.size(); ++i) airport.answer(i);
   CHECK(airport.gate.flights == Flights{{"first"}, {"a", "b", "c"}, {"d", "e", "f"}, {"g"}});
+}
+
+TEST_CASE("each kind has its own room in a batch, whoever leads it") {
+  for (const auto& [queue, flights] :
+       {std::pair<std::vector<std::string>, Flights>{{"a", "b", "c", "K", "L", "M", "d"},
+                                                     {{"K", "L", "a", "b"}, {"M", "c", "d"}}},
+        {{"K", "a", "b", "c", "L", "M", "N"}, {{"K", "L", "a", "b"}, {"M", "N", "c"}}},
+        {{"K", "a", "b"}, {{"K", "a", "b"}}},
+        {{"a", "K", "b", "L"}, {{"K", "L", "a", "b"}}}}) {
+    Airport airport(2);
+    airport.begin();
+    airport.queue(queue);
+    airport.gate.open();
+    for (std::size_t i = 1; i < airport.answers.size(); ++i) CHECK(airport.answer(i) == "[" + queue[i - 1] + "]");
+    Flights all{{"first"}};
+    all.insert(all.end(), flights.begin(), flights.end());
+    CHECK(airport.gate.flights == all);
+  }
 }
 
 TEST_CASE("of one name only one travels at a time") {
