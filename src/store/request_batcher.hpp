@@ -28,7 +28,8 @@ namespace dlock::store {
 // The first in the queue (the leader) waits for its turn. When it has it, it takes along those behind it, at most one
 // for each name, and the next of the rest leads. There is no timer: nobody waits for anything but its turn. A batch is
 // sent by its leader's thread, as long as the leader's deadline allows; each of the others is back by its own, and who
-// has much less time than the leader is left for the next one.
+// has much less time than the leader is left for the next one. Kinds may differ in how much they have: those of another
+// kind than the leader's have to be back in time as well.
 //
 // Trip says what is sent, and how:
 //   View     a request, as its caller has it;  Kept  a copy of one, with view();  Result  its answer;  Turn  a turn
@@ -62,7 +63,7 @@ class RequestBatcher {
     if (queue_up(own) || leads_after_wait(*own)) {
       auto [turn, batch] = depart(own);
       if (batch.size() == 1) return trip_.alone(view, std::move(turn), deadline);
-      send_together(batch, std::move(turn), deadline);
+      send_together(batch, std::move(turn), deadline.no_later_than(end_of_others(batch, *own)));
     }
     auto answer = own->take_answer();
     return answer ? std::move(*answer) : alone_after(*own, view, deadline);
@@ -128,32 +129,44 @@ class RequestBatcher {
         batch.push_back(leader);
         return trip_.turn(leader->deadline);
       } catch (...) {
-        leave_queue(batch, 0, {});
+        leave_queue(batch, 0, {}, {});
         throw;
       }
     }();
     const auto deadline = leader->deadline.at();
-    const auto left = deadline - BootClock::now();
+    const auto now = BootClock::now();
+    const auto left = deadline - now;
     const bool alone = !trip_.is_open(turn) || left < shortest_flight;
-    leave_queue(batch, alone ? 0 : most_, deadline - left / 4);
+    leave_queue(batch, alone ? 0 : most_, deadline - left / 4,
+                later(now, std::max<BootClock::duration>(left / 8, shortest_flight)));
     return {std::move(turn), std::move(batch)};
   }
 
-  // The leader, and those behind it that can wait until `latest`, while the batch has less than `most` of their kind: in
-  // the order of names, each once. There is room reserved.
-  void leave_queue(Batch& batch, std::size_t most, Instant latest) noexcept {
+  // When the first of another kind has to be back.
+  static Instant end_of_others(const Batch& batch, const Request& leader) {
+    auto end = Instant::max();
+    for (const auto& request : batch)
+      if (request->kind() != leader.kind() && !planted("other_kind_late")) end = std::min(end, request->deadline.at());
+    return end;
+  }
+
+  // The leader, and those behind it that can wait until `latest`, or `latest_of_others` if they are of another kind,
+  // while the batch has less than `most` of theirs: in the order of names, each once. There is room reserved.
+  void leave_queue(Batch& batch, std::size_t most, Instant latest, Instant latest_of_others) noexcept {
     const auto before = [](const auto& request, std::string_view name) { return request->name() < name; };
     std::array<std::size_t, kinds> room{};
     room.fill(most);
-    for (const auto& request : batch)
-      if (most > 0) --room[request->kind()];
+    const auto leaders_kind = batch.empty() ? std::size_t{0} : batch.front()->kind();
+    if (most > 0) --room[leaders_kind];
     RequestPtr next;
     {
       const MutexLock guard(mutex_);
       queue_.pop_front();
       std::erase_if(queue_, [&](const auto& request) {
-        auto& left = room[planted("kinds_share_room") ? 0 : request->kind()];
-        if (left == 0 || request->deadline.at() < latest) return false;
+        const auto kind = planted("kinds_share_room") ? 0 : request->kind();
+        const bool other = kind != leaders_kind;
+        auto& left = room[kind];
+        if (left == 0 || request->deadline.at() < (other ? latest_of_others : latest)) return false;
         auto place = std::lower_bound(batch.begin(), batch.end(), request->name(), before);
         if (place != batch.end() && (*place)->name() == request->name()) return false;
         if (planted("batch_unordered")) place = batch.end();

@@ -101,8 +101,8 @@ void ServerConnection::query_locking(std::string sql, bool skips, bool before, D
   }
 }
 
-// MySQL cannot keep from waiting. In a cluster what was read before the COMMIT proves nothing; and through a pooler each
-// statement would need settings of its own.
+// MySQL cannot keep from waiting. In a cluster what was read before the COMMIT proves nothing; and through a pooler
+// each statement would need settings of its own.
 const Answer* ServerConnection::run_both(const StatementOfRows& first, const StatementOfRows& second,
                                          Deadline deadline) {
   if (!mariadb_ || !prepare_ || in_cluster()) return nullptr;

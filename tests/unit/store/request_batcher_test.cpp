@@ -30,6 +30,7 @@ struct Gate {
   bool closed = false;  // nothing comes back
   int in_the_air = 0;
   std::vector<std::vector<std::string>> flights{};
+  std::vector<Instant> deadlines{};                                                   // of each
   std::function<void(const std::vector<std::string>&)> weather = [](const auto&) {};  // may throw
   bool opens = false;                                                                 // turns come without a connection
 
@@ -98,6 +99,7 @@ struct Trip {
   void fly(const std::vector<std::string>& names, Deadline deadline) const {
     std::unique_lock guard(gate->mutex);
     gate->flights.push_back(names);
+    gate->deadlines.push_back(deadline.at());
     ++gate->in_the_air;
     const bool back = gate->changed.wait_until(guard, deadline.at(), [&] { return !gate->closed; });
     --gate->in_the_air;
@@ -348,6 +350,24 @@ TEST_CASE("who has much less time than the leader leads the next") {
   CHECK(airport.answer(1) == "<patient>");
   CHECK(airport.answer(2) == "<hasty>");
   CHECK(airport.gate.flights == Flights{{"first"}, {"patient"}, {"hasty"}});
+}
+
+TEST_CASE("who is of another kind may have less time than the leader, and then the batch has no more") {
+  Airport airport;
+  airport.begin();
+  airport.queue({"patient"});
+  const auto before = BootClock::now();
+  airport.leave("K", 20s);
+  REQUIRE(eventually([&] { return airport.batcher.queued() == 1; }));
+  airport.leave("HASTY", 5s);
+  REQUIRE(eventually([&] { return airport.batcher.queued() == 2; }));
+  airport.gate.open();
+  CHECK(airport.answer(1) == "[patient]");
+  CHECK(airport.answer(2) == "[K]");
+  CHECK(airport.answer(3) == "<HASTY>");
+  CHECK(airport.gate.flights == Flights{{"first"}, {"K", "patient"}, {"HASTY"}});
+  CHECK(airport.gate.deadlines[1] >= later(before, 20s));
+  CHECK(airport.gate.deadlines[1] < later(before, 40s));
 }
 
 TEST_CASE("a leader that runs out of time hands the lead on") {
