@@ -44,6 +44,7 @@ Granted Combining::acquire(const AcquireRequest& ask, Deadline deadline) {
   // Who is sent alone after its batch has failed may have been granted it: the careful statement finds that out.
   auto careful = ask;
   careful.freed = ask.freed && planted("batch_led_cheaply");
+  // What is not granted so goes among its like.
   if (!ask.freed && lane_->shares_commits() && lane_->free.likely(Acquires::name(ask)))
     if (const auto granted = both_->send(careful, deadline).granted) return *granted;
   return acquires_->send(careful, deadline);
