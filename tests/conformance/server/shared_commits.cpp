@@ -220,31 +220,44 @@ TEST_CASE("a release of what is not there any more, and a repeated acquire, are 
 }
 
 TEST_CASE("where the answer to both is lost, each is in doubt, and gets its answer when it is asked again") {
-  SlowTable slow;
-  Told told(slow);
-  std::atomic<int> in_doubt{0};
-  const auto asked_again = [&](const std::function<void()>& call) {
-    return [&, call] {
-      try {
-        call();
-      } catch (const Failure& failure) {
-        CHECK(failure.may_have_run());
-        ++in_doubt;
-      }
+  // The connection that all of them wait for is a new one: which of its answers is lost is what the rounds differ in.
+  bool lost_that_of_both = false;
+  for (std::size_t spared = 0; spared < 20 && !lost_that_of_both; ++spared) {
+    CAPTURE(spared);
+    SlowTable slow;
+    std::atomic<int> in_doubt{0};
+    const auto asked_again = [&](const std::function<bool()>& call) {
+      return [&, call] {
+        for (const auto until = soon(); !until.passed();) {
+          try {
+            if (!call()) FAIL_CHECK("it was told that it had nothing, or got nothing");
+            return;
+          } catch (const Failure& failure) {
+            if (!failure.may_have_run()) continue;
+            ++in_doubt;
+            return;
+          }
+        }
+      };
     };
-  };
-  std::vector<std::function<void()>> calls;
-  for (int i = 0; i < count; ++i) {
-    calls.push_back(asked_again([&, i] { CHECK(slow.release_held_one(i)); }));
-    calls.push_back(asked_again([&, i] { CHECK(slow.acquire(freed(i), 30'000 + i).token); }));
+    std::vector<std::function<void()>> calls;
+    for (int i = 0; i < count; ++i) {
+      calls.push_back(asked_again([&, i]() -> bool { return slow.release_held_one(i); }));
+      calls.push_back(asked_again([&, i]() -> bool { return slow.acquire(freed(i), 30'000 + i).token.has_value(); }));
+    }
+    slow.proxy.lose_next_answer(1 + spared);  // the one that is held is none of them
+    slow.together(calls);
+    REQUIRE(slow.proxy.lost_it());
+    // Who finds that the connection has to be opened goes alone.
+    lost_that_of_both = in_doubt == 2 * count - 1;
+    for (int i = 0; i < count; ++i) {
+      static_cast<void>(patiently([&]() -> bool { return slow.release_held_one(i); }));
+      CHECK(slow.database->admin().owner(held(i)).empty());
+      const auto token = slow.database->admin().token(freed(i));
+      CHECK(slow.acquire(freed(i), 30'000 + i).token == token);
+      CHECK(slow.database->admin().owner(freed(i)) == identity(30'000 + i));
+    }
+    if (!slow.shares()) return;
   }
-  slow.proxy.lose_next_answer();  // the one that is held does not count
-  slow.together(calls);
-  CHECK(slow.proxy.lost_it());
-  if (slow.shares()) CHECK(in_doubt == 2 * count);
-  for (int i = 0; i < count; ++i) {
-    CHECK(slow.database->admin().owner(held(i)).empty());
-    const auto token = slow.database->admin().token(freed(i));
-    CHECK(slow.acquire(freed(i), 30'000 + i).token == token);
-  }
+  CHECK(lost_that_of_both);
 }
