@@ -45,7 +45,7 @@ struct GrantRequest {
 
   const Name& name;
   const LockOptions& options;
-  const Lease::Terms terms;
+  const LeaseTerms terms;
   const Fairness fairness;
   LazyIdentity owner{};
   const Mode mode;

@@ -26,7 +26,7 @@ namespace dlock::engine {
 
 // What somebody wants, as far as a releaser has to know it to hand over. Lives as long as either of them needs it.
 struct WaitRequest {
-  WaitRequest(Name the_name, LockOptions the_options, Lease::Terms the_terms, std::string the_owner,
+  WaitRequest(Name the_name, LockOptions the_options, LeaseTerms the_terms, std::string the_owner,
               std::string the_actor, JobRef the_job, Instant called = BootClock::now())
       : name(std::move(the_name)),
         options(std::move(the_options)),
@@ -38,7 +38,7 @@ struct WaitRequest {
 
   Name name;
   LockOptions options;
-  Lease::Terms terms;
+  LeaseTerms terms;
   std::string owner, actor;
   JobRef job;  // whose wish it is; empty: nobody's
   Instant since;

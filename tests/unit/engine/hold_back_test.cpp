@@ -14,8 +14,8 @@ namespace {
 
 constexpr dlock::Duration often = 20ms;
 
-dlock::engine::Lease::Terms renewed_often() {
-  dlock::engine::Lease::Terms terms;
+dlock::engine::LeaseTerms renewed_often() {
+  dlock::engine::LeaseTerms terms;
   terms.lease = 1h;
   terms.renew_every = often;
   return terms;
@@ -107,7 +107,7 @@ TEST_CASE("a lease that is watched anew while it is held back, or let go, is not
 
 TEST_CASE("a lease that is held back past its trust is lost, and is told so") {
   RenewerBench bench;
-  dlock::engine::Lease::Terms terms;
+  dlock::engine::LeaseTerms terms;
   terms.lease = 400ms * slowness();
   const auto held = bench.hold("n", terms);
   REQUIRE(bench.renewer.hold_back(held, dlock::Deadline::max()));

@@ -72,7 +72,7 @@ struct RenewerBench {
   }
   ~RenewerBench() { stuck = false; }
 
-  std::shared_ptr<engine::Lease> hold(const std::string& name, engine::Lease::Terms terms) {
+  std::shared_ptr<engine::Lease> hold(const std::string& name, engine::LeaseTerms terms) {
     if (terms.margin == Duration{}) terms.margin = engine::margin_of(terms.lease, std::chrono::milliseconds{1}, {});
     const Name checked(name);
     const std::string owner = "owner of " + name;

@@ -14,6 +14,7 @@ using dlock::Instant;
 using dlock::later;
 using dlock::Name;
 using dlock::engine::Lease;
+using dlock::engine::LeaseTerms;
 using dlock::engine::WaitQueues;
 using dlock::engine::WaitRequest;
 using dlock::test::eventually;
@@ -23,20 +24,20 @@ using dlock::test::slowness;
 namespace {
 
 std::shared_ptr<WaitRequest> wanted(const std::string& owner, dlock::Duration lease = 1h) {
-  Lease::Terms terms;
+  LeaseTerms terms;
   terms.lease = lease;
   return std::make_shared<WaitRequest>(Name("n"), dlock::LockOptions{}, terms, owner, std::string(32, 'a'),
                                        dlock::engine::JobRef{});
 }
 
 std::shared_ptr<Lease> grant(const std::string& owner) {
-  return std::make_shared<Lease>(Name("n"), owner, dlock::Token{2}, Lease::Terms{}, BootClock::now());
+  return std::make_shared<Lease>(Name("n"), owner, dlock::Token{2}, LeaseTerms{}, BootClock::now());
 }
 
 // One that may go on in memory.
 std::shared_ptr<Lease> keeping(const std::string& owner) {
   auto held = grant(owner);
-  held->passed = {1, 5, BootClock::now()};
+  held->hand_overs = {1, 5, BootClock::now()};
   return held;
 }
 
