@@ -74,7 +74,6 @@ class AcquireOfAll {
   }
 
  private:
-  using Held = std::shared_ptr<Lease>;
   using Place = std::size_t;
 
   // What is passing makes an attempt one in vain.
@@ -187,7 +186,7 @@ class AcquireOfAll {
     request_of(place);
     const auto request = std::move(requests_[place]);
     if (!request->unanswered && !request->in_doubt) request->first_sent = BootClock::now();
-    Held held;
+    std::shared_ptr<Lease> held;
     std::exception_ptr broken;
     try {
       held = parts_.attempts.try_first(
@@ -222,7 +221,7 @@ class AcquireOfAll {
     return true;
   }
 
-  bool close(const Held& held) {
+  bool close(const std::shared_ptr<Lease>& held) {
     const auto room = held->room(BootClock::now());
     try {
       changes_.extend(held, {std::min<Duration>(held->terms().asked(), room), at_least_, true}, context_.soon());
@@ -272,7 +271,7 @@ class AcquireOfAll {
       if (request) free_doubtful(*request);
       request.reset();
     }
-    std::vector<Held> all;
+    std::vector<std::shared_ptr<Lease>> all;
     for (Place i = 0; i < held_.size(); ++i) {
       if (held_[i]) all.push_back(std::move(held_[i]));
       held_[i] = nullptr;
@@ -288,13 +287,13 @@ class AcquireOfAll {
       parts_.late_attempts.free_later(request);
   }
 
-  std::vector<Held> keep() {
+  std::vector<std::shared_ptr<Lease>> keep() {
     for (Place i = 0; i < held_.size(); ++i) {
       if (!own_[i]) continue;
       if (reentrance_ == Reentrance::thread && opened_ != i) context_.open_to_job(held_[i]);
       requests_[i].reset();  // what is doubtful in it is known to the grant
     }
-    return std::exchange(held_, std::vector<Held>(names_.size()));
+    return std::exchange(held_, std::vector<std::shared_ptr<Lease>>(names_.size()));
   }
 
   GrantRequest& request_of(Place place) {
@@ -316,7 +315,7 @@ class AcquireOfAll {
   const Patience& patience_;
   const Reentrance reentrance_;
   const Instant called_ = BootClock::now();
-  std::vector<Held> held_;                               // by their places among the names
+  std::vector<std::shared_ptr<Lease>> held_;             // by their places among the names
   std::vector<std::unique_ptr<GrantRequest>> requests_;  // of what is asked for, until it is known what came of it
   std::vector<bool> own_;                                // granted to this one, and not entered
   std::optional<Place> opened_;                          // what was waited for may be entered already

@@ -80,7 +80,7 @@ struct Pair {
   bool client_spoke = false;
   bool losing = false, refuse_then = false, told_the_end = false, stalled = false;
   std::deque<Late> late{};
-  enum class Held { no, yes, let_go } held = Held::no;
+  enum class Hold { no, yes, let_go } held = Hold::no;
   std::string kept{};
   std::optional<std::size_t> bytes_to_cut{};
 };
@@ -117,7 +117,7 @@ struct Proxy::State {
   // Called with the mutex held. All but the one whose request is held.
   void drop_others() {
     for (auto pair = pairs.begin(); pair != pairs.end();) {
-      if (pair->held != Pair::Held::no) {
+      if (pair->held != Pair::Hold::no) {
         ++pair;
         continue;
       }
@@ -165,7 +165,7 @@ struct Proxy::State {
     }
     if (count <= 0) return false;
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(count));
-    if (pair.held == Pair::Held::let_go) {
+    if (pair.held == Pair::Hold::let_go) {
       const std::lock_guard guard(mutex);
       answered = true;
       return false;
@@ -201,7 +201,7 @@ struct Proxy::State {
         hold_next = false;
         holds_one = true;
         answered = false;
-        pair.held = Pair::Held::yes;
+        pair.held = Pair::Hold::yes;
         pair.kept = bytes;
         if (refuse_then) mode = Mode::refuse_others;
         refuse_then = false;
@@ -291,8 +291,8 @@ struct Proxy::State {
   // Likewise.
   void deliver_held() {
     for (auto& pair : pairs) {
-      if (pair.held != Pair::Held::yes) continue;
-      pair.held = Pair::Held::let_go;
+      if (pair.held != Pair::Hold::yes) continue;
+      pair.held = Pair::Hold::let_go;
       send_all(pair.server, pair.kept);
     }
     holds_one = false;
@@ -320,8 +320,8 @@ struct Proxy::State {
         open = pairs.size();
         if (mode != Mode::black_hole)
           for (const auto& pair : pairs) {
-            watched.push_back({pair.stalled || pair.held != Pair::Held::no ? -1 : pair.client, POLLIN, 0});
-            watched.push_back({pair.stalled || pair.held == Pair::Held::yes ? -1 : pair.server, POLLIN, 0});
+            watched.push_back({pair.stalled || pair.held != Pair::Hold::no ? -1 : pair.client, POLLIN, 0});
+            watched.push_back({pair.stalled || pair.held == Pair::Hold::yes ? -1 : pair.server, POLLIN, 0});
           }
       }
       const bool holding = watched.size() == 2;  // in a black hole, what is late stays late

@@ -38,8 +38,7 @@ class QueuedAcquire {
   bool in_line() const noexcept { return waiter_ != nullptr; }
 
  private:
-  using Held = std::shared_ptr<Lease>;
-  using Step = std::optional<Held>;  // empty: it waits on
+  using Step = std::optional<std::shared_ptr<Lease>>;  // empty: it waits on
 
   void begin();
   void sit(bool quiet);
@@ -59,13 +58,13 @@ class QueuedAcquire {
   void draw();
   void enroll();
   store::Availability look();
-  Held lead(const WaitQueues::WaiterState& status);
+  std::shared_ptr<Lease> lead(const WaitQueues::WaiterState& status);
   void mark();
   // `freed`: somebody was heard to let go of it just now.
-  Held attempt(bool freed = false);
-  Held accept(Held held);
-  Held settle_for(Held entered);
-  Held give_up();
+  std::shared_ptr<Lease> attempt(bool freed = false);
+  std::shared_ptr<Lease> accept(std::shared_ptr<Lease> held);
+  std::shared_ptr<Lease> settle_for(std::shared_ptr<Lease> entered);
+  std::shared_ptr<Lease> give_up();
 
   const AcquireParts& parts_;
   Context& context_;

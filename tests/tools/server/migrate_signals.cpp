@@ -17,8 +17,8 @@ using namespace dlock::test;
 namespace {
 
 // A table at version 1 that a transaction of somebody else keeps from being changed.
-struct Held {
-  Held() {
+struct BlockedTable {
+  BlockedTable() {
     REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
     other.emplace(*place);
     other->block("");
@@ -46,7 +46,7 @@ TEST_CASE(
   const LaterVersions versions;
   for (const int signal : {SIGINT, SIGTERM}) {
     CAPTURE(signal);
-    Held held;
+    BlockedTable held;
     auto up = migrate_child(held.up(held.place->url()));
     REQUIRE(held.a_step_waits());
     up.signal(signal);
@@ -70,7 +70,7 @@ TEST_CASE(
 
 TEST_CASE("down and repair are cut off in the same way") {
   const LaterVersions versions;
-  Held held;
+  BlockedTable held;
   auto down =
       migrate_child({"down", "--to", "0", "--yes", "--force", "-u", held.place->url(), "--ddl-lock-timeout", "10m"});
   REQUIRE(held.a_step_waits());
@@ -88,7 +88,7 @@ TEST_CASE("down and repair are cut off in the same way") {
 
 TEST_CASE("a third signal does not wait for a server that cannot be told") {
   const LaterVersions versions;
-  Held held;
+  BlockedTable held;
   Proxy proxy(*held.place);
   auto up = migrate_child(held.up(held.place->url_at(proxy.address())));
   REQUIRE(held.a_step_waits());
