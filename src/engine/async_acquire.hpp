@@ -64,7 +64,6 @@ class AsyncAcquire {
 
  private:
   bool is_in_vain() const noexcept;
-
   void take(const std::optional<store::Granted>& answer, Instant sent) noexcept;
   std::optional<Acquired> first();
   bool passes(const Error& error) noexcept;

@@ -127,7 +127,7 @@ void Context::hold(const std::shared_ptr<Lease>& held, const JobRef& job, Instan
 
 void Context::watch(const std::shared_ptr<Lease>& held) {
   timer.watch(held);
-  renewer.watch(held);
+  renewer.add(held);
 }
 
 void Context::forget(const std::shared_ptr<Lease>& held) noexcept {
@@ -135,7 +135,7 @@ void Context::forget(const std::shared_ptr<Lease>& held) noexcept {
   if (held->first_to_count_end()) events->counters().ended.add();
   held->belongs_to_nobody();
   queues->tell_no_more(held);
-  renewer.forget(held);
+  renewer.remove(held);
   timer.forget(held);
 }
 

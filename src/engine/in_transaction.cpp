@@ -44,20 +44,20 @@ auto in_transaction(Work work) -> decltype(work()) {
 
 // Keeps the renewer from renewing leases until their fences have answered: a renewal after the transaction's snapshot
 // would end it with conflict.
-class Announced {
+class PausedRenewals {
  public:
-  Announced(LeaseRenewer& renewer, std::span<const std::shared_ptr<Lease>> all, Duration patience)
+  PausedRenewals(LeaseRenewer& renewer, std::span<const std::shared_ptr<Lease>> all, Duration patience)
       : renewer_(renewer), all_(all) {
     // A renewal that hangs longer than that is no reason not to try: at worst the transaction runs again.
     const auto until = later(BootClock::now(), patience);
-    if (planted("renewer_not_held_back")) return;
-    for (const auto& held : all_) renewer_.hold_back(held, until);
+    if (planted("renewer_not_paused")) return;
+    for (const auto& held : all_) renewer_.pause(held, until);
   }
-  ~Announced() {
+  ~PausedRenewals() {
     for (const auto& held : all_) renewer_.resume(held);
   }
-  Announced(const Announced&) = delete;
-  Announced& operator=(const Announced&) = delete;
+  PausedRenewals(const PausedRenewals&) = delete;
+  PausedRenewals& operator=(const PausedRenewals&) = delete;
 
  private:
   LeaseRenewer& renewer_;
@@ -281,7 +281,7 @@ void InTransaction::prove(store::CallerTransaction& caller, const std::shared_pt
 void InTransaction::fence(std::span<const std::shared_ptr<Lease>> all, const TransactionRef& transaction,
                           const FenceOptions& options, bool gone) {
   const auto caller = in_transaction([&] { return context_.table->caller_transaction(transaction); });
-  const Announced announced(context_.renewer, all, context_.options.timeouts.request);
+  const PausedRenewals paused(context_.renewer, all, context_.options.timeouts.request);
   in_transaction([&] { caller->check(); });
   auto* const begun = Begun::find(transaction);
   try {
@@ -311,7 +311,7 @@ void InTransaction::with_fence(std::vector<std::shared_ptr<Lease>> all, const Tr
   for (unsigned attempt = 1;; ++attempt) {
     bool working = false;
     try {
-      std::optional<Announced> announced(std::in_place, context_.renewer, all, context_.options.timeouts.request);
+      std::optional<PausedRenewals> paused(std::in_place, context_.renewer, all, context_.options.timeouts.request);
       in_transaction([&] { caller->begin(context_.options.timeouts.request); });
       try {
         std::vector<std::pair<Instant, Duration>> renewed;  // when each was asked for, and for how long
@@ -319,7 +319,7 @@ void InTransaction::with_fence(std::vector<std::shared_ptr<Lease>> all, const Tr
           renewed.emplace_back(BootClock::now(), held->key().lease);
           prove(*caller, held, ended_here, false);
         }
-        announced.reset();
+        paused.reset();
         {
           Begun begun(transaction);
           working = true;

@@ -175,7 +175,7 @@ class Lease {
   // What the renewer notes about it.
   struct RenewalState {
     std::uint64_t round = 0;  // the last one that it was in
-    unsigned held_back = 0;   // by so many callers: not to be renewed now
+    unsigned pauses = 0;      // by so many callers: not to be renewed now
     bool watched = false;     // to be renewed
     bool in_round = false;    // a round under way will schedule it again
   } renewal_state GUARDED_BY(renewer_mutex);

@@ -17,15 +17,15 @@
 namespace dlock::engine {
 namespace {
 
-class HeldBack {
+class PausedRenewal {
  public:
-  HeldBack(LeaseRenewer& renewer, std::shared_ptr<Lease> held, Instant until)
+  PausedRenewal(LeaseRenewer& renewer, std::shared_ptr<Lease> held, Instant until)
       : renewer_(renewer), held_(std::move(held)) {
-    renewer_.hold_back(held_, until);
+    renewer_.pause(held_, until);
   }
-  ~HeldBack() { renewer_.resume(held_); }
-  HeldBack(const HeldBack&) = delete;
-  HeldBack& operator=(const HeldBack&) = delete;
+  ~PausedRenewal() { renewer_.resume(held_); }
+  PausedRenewal(const PausedRenewal&) = delete;
+  PausedRenewal& operator=(const PausedRenewal&) = delete;
 
  private:
   LeaseRenewer& renewer_;
@@ -123,7 +123,7 @@ void LeaseChanges::check_convertible(const Lease& held, Mode from) {
 // sending on, so that its trust ends before.
 std::shared_ptr<Lease> LeaseChanges::convert(const std::shared_ptr<Lease>& held, Mode to) {
   // A renewal that is under way would find that the old grant is no more.
-  const HeldBack held_back(context_.renewer, held, context_.soon());
+  const PausedRenewal paused(context_.renewer, held, context_.soon());
   const std::string owner = random_identity();
   const auto terms = held->terms();
   std::optional<Instant> begun;  // max_hold goes on

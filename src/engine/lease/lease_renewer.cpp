@@ -31,7 +31,7 @@ void LeaseRenewer::start() {
   ensure_running();
 }
 
-void LeaseRenewer::watch(const std::shared_ptr<Lease>& held) {
+void LeaseRenewer::add(const std::shared_ptr<Lease>& held) {
   const MutexLock guard(state_->mutex, Lease::renewer_mutex);
   held->renewal_state.watched = held->renewable();
   state_->unschedule(*held);
@@ -40,16 +40,16 @@ void LeaseRenewer::watch(const std::shared_ptr<Lease>& held) {
   if (held->renewal_state.watched && !planted("renewer_tried_once")) ensure_running();
 }
 
-void LeaseRenewer::forget(const std::shared_ptr<Lease>& held) {
+void LeaseRenewer::remove(const std::shared_ptr<Lease>& held) {
   const MutexLock guard(state_->mutex, Lease::renewer_mutex);
   held->renewal_state.watched = held->renewal_state.in_round = false;
   state_->unschedule(*held);
   if (state_->over == state_->round) state_->shrink();
 }
 
-bool LeaseRenewer::hold_back(const std::shared_ptr<Lease>& held, Instant deadline) {
+bool LeaseRenewer::pause(const std::shared_ptr<Lease>& held, Instant deadline) {
   UniqueMutexLock guard(state_->mutex, Lease::renewer_mutex);
-  ++held->renewal_state.held_back;
+  ++held->renewal_state.pauses;
   state_->unschedule(*held);
   // The end of time itself overflows in the standard library's arithmetic; no round takes anything like a day.
   const auto until = std::min(deadline, later(BootClock::now(), std::chrono::hours{24}));
@@ -60,7 +60,7 @@ bool LeaseRenewer::hold_back(const std::shared_ptr<Lease>& held, Instant deadlin
 
 void LeaseRenewer::resume(const std::shared_ptr<Lease>& held) noexcept {
   const MutexLock guard(state_->mutex, Lease::renewer_mutex);
-  if (held->renewal_state.held_back == 0 || --held->renewal_state.held_back > 0 || held->renewal_state.in_round) return;
+  if (held->renewal_state.pauses == 0 || --held->renewal_state.pauses > 0 || held->renewal_state.in_round) return;
   try {
     state_->schedule(held, held->renewal(state_->share));
   } catch (const std::exception&) {  // out of memory: then it is lost when trust runs out, and told

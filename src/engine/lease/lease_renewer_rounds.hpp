@@ -81,7 +81,7 @@ struct LeaseRenewer::State {
 
   void schedule(const std::shared_ptr<Lease>& held, const Window& window) REQUIRES(mutex, Lease::renewer_mutex) {
     auto& renewal_state = held->renewal_state;
-    if (!renewal_state.watched || renewal_state.held_back > 0) return;
+    if (!renewal_state.watched || renewal_state.pauses > 0) return;
     by_earliest.make_room();
     by_latest.make_room();  // in both, or in neither
     by_earliest.put(held, window.earliest);
@@ -119,7 +119,7 @@ struct LeaseRenewer::State {
 
   void put_back(const std::shared_ptr<Lease>& held, const Window& window) {
     const MutexLock guard(mutex, Lease::renewer_mutex);
-    if (!held->renewal_state.in_round) return;  // forgotten meanwhile, or scheduled anew
+    if (!held->renewal_state.in_round) return;  // removed meanwhile, or scheduled anew
     schedule(held, window);
     held->renewal_state.in_round = false;
   }
