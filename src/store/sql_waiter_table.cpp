@@ -93,13 +93,13 @@ void SqlWaiterTable::enroll(const Wait& wait, Deadline deadline) {
        deadline);
 }
 
-std::vector<bool> SqlWaiterTable::renew_waiters(std::span<const Place> places, Duration ttl, Deadline deadline) {
-  if (places.empty()) return {};
+std::vector<bool> SqlWaiterTable::renew_waiters(std::span<const WaiterKey> keys, Duration ttl, Deadline deadline) {
+  if (keys.empty()) return {};
   std::vector<Argument> rows;
-  rows.reserve(places.size() * 3);
-  for (const auto& place : places) {
-    rows.emplace_back(place.name);
-    rows.emplace_back(place.owner);
+  rows.reserve(keys.size() * 3);
+  for (const auto& key : keys) {
+    rows.emplace_back(key.name);
+    rows.emplace_back(key.owner);
     rows.emplace_back(ttl.count());
   }
   std::unordered_set<std::string> living;  // by owner, which has one length, and name
@@ -108,8 +108,8 @@ std::vector<bool> SqlWaiterTable::renew_waiters(std::span<const Place> places, D
     for (std::size_t row = 0; row < answer.rows(); ++row) living.insert(answer.text(row, 0));
   });
   std::vector<bool> renewed;
-  renewed.reserve(places.size());
-  for (const auto& place : places) renewed.push_back(living.contains(std::string(place.owner).append(place.name)));
+  renewed.reserve(keys.size());
+  for (const auto& key : keys) renewed.push_back(living.contains(std::string(key.owner).append(key.name)));
   return renewed;
 }
 

@@ -22,7 +22,7 @@ class SqlWaiterTable final : public WaiterTable {
   void unwant(std::string_view name, Deadline deadline) override;
   std::int64_t draw(const Wait& wait, Deadline deadline) override;
   void enroll(const Wait& wait, Deadline deadline) override;
-  std::vector<bool> renew_waiters(std::span<const Place> places, Duration ttl, Deadline deadline) override;
+  std::vector<bool> renew_waiters(std::span<const WaiterKey> keys, Duration ttl, Deadline deadline) override;
   void discard(std::string_view name, std::string_view owner, Deadline deadline) override;
   std::size_t forget_waiters(std::size_t limit, Deadline deadline) override;
   bool hand_over(const LeaseKey& from, const AcquireRequest& to, std::int64_t tokens, Deadline deadline) override;

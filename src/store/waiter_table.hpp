@@ -39,8 +39,8 @@ struct WaitEdge {
   std::string waiter_actor{};
 };
 
-// Where somebody waits.
-struct Place {
+// Names the row of one who waits.
+struct WaiterKey {
   std::string_view name, owner;
 };
 
@@ -62,7 +62,7 @@ class WaiterTable {
   // A row without a ticket, so that the waiter is seen by chain(). A ticket its owner had is given up.
   virtual void enroll(const Wait& wait, Deadline deadline) = 0;
   // Lets them live `ttl` from now. False: dead, or not there.
-  virtual std::vector<bool> renew_waiters(std::span<const Place> places, Duration ttl, Deadline deadline) = 0;
+  virtual std::vector<bool> renew_waiters(std::span<const WaiterKey> keys, Duration ttl, Deadline deadline) = 0;
   // Takes a waiter out: it gave up, or has been granted the lock.
   virtual void discard(std::string_view name, std::string_view owner, Deadline deadline) = 0;
   // Takes out at most `limit` of those who have been dead for a minute; answers how many.

@@ -116,8 +116,8 @@ TEST_CASE("a waiter that died blocks the queue no longer than its ticket lives")
   CHECK(lock.has_value());
   CHECK(time.elapsed() < 30s * slowness());
   // Its number is over: it cannot come back with it.
-  const store::Place place{"job", stranger};
-  CHECK_FALSE(table->waiting().renew_waiters({&place, 1}, 1h, later(BootClock::now(), 1min)).front());
+  const store::WaiterKey key{"job", stranger};
+  CHECK_FALSE(table->waiting().renew_waiters({&key, 1}, 1h, later(BootClock::now(), 1min)).front());
 }
 
 TEST_CASE("a ticket lives as long as its waiter waits") {

@@ -95,8 +95,8 @@ class Hand {
     return patiently([&]() -> bool { return table_.release(claim, soon()); });
   }
   bool lives(Duration ttl = std::chrono::hours{1}) {
-    const store::Place place{name_.text(), owner_};
-    return patiently([&]() -> bool { return table_.waiting().renew_waiters({&place, 1}, ttl, soon()).at(0); });
+    const store::WaiterKey key{name_.text(), owner_};
+    return patiently([&]() -> bool { return table_.waiting().renew_waiters({&key, 1}, ttl, soon()).at(0); });
   }
   void discard() {
     patiently([&] {

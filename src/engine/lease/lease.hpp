@@ -180,7 +180,7 @@ class Lease {
     bool in_round = false;    // a round under way will schedule it again
   } renewal_state GUARDED_BY(renewer_mutex);
   // Each is touched with the mutex of its deadline queue held.
-  std::array<DeadlineQueue::Place, DeadlineQueue::kinds> places{};
+  std::array<DeadlineQueue::Index, DeadlineQueue::kinds> heap_indexes{};
   bool warned = false;  // the renewer's thread's own: trust_low was told since the last confirmation
 
   // Some attempt at this grant got no answer, and may still take effect.

@@ -91,7 +91,7 @@ bool HandOver::hand_over(ReleaseRequest& request) {
   if (request.yields) return false;
   const auto waiter = context_.queues->reserve(held->name(), goes_round);
   if (!waiter) return false;
-  Reserved place(*context_.queues, waiter);
+  Reserved reservation(*context_.queues, waiter);
   const auto& wanted = WaitQueues::wanted(waiter);
   // A release that got no answer may have freed the row, or may yet.
   auto next = request.unanswered && !planted("passed_on_in_doubt") ? nullptr : pass_on(held, waiter);
@@ -120,12 +120,12 @@ bool HandOver::hand_over(ReleaseRequest& request) {
         return context_.table->waiting().hand_over(held->key(), ask, std::int64_t{1} + reserved, until);
       });
     } catch (...) {
-      if (!place.settle(nullptr, true)) late_attempts_.disown(*held, owner);
+      if (!reservation.settle(nullptr, true)) late_attempts_.disown(*held, owner);
       throw;
     }
     if (!handed) {
       const bool doubted{request.unanswered};
-      if (!place.settle(nullptr, doubted) && doubted) late_attempts_.disown(*held, owner);
+      if (!reservation.settle(nullptr, doubted) && doubted) late_attempts_.disown(*held, owner);
       return false;
     }
     if (planted("hand_over_trusts_answer")) sent = BootClock::now();
@@ -143,7 +143,7 @@ bool HandOver::hand_over(ReleaseRequest& request) {
     throw;
   }
   // Who has given up in the meantime has said no: then it is the next one's, or free.
-  if (!place.settle(next)) request.unclaimed = std::move(next);
+  if (!reservation.settle(next)) request.unclaimed = std::move(next);
   return true;
 }
 

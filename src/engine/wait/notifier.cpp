@@ -124,12 +124,12 @@ struct Notifier::State {
     const auto now = BootClock::now();
     if (at == Instant::max()) at = later(now, ttl / 4);
     if (now < at) return;
-    std::vector<store::Place> places;
-    places.reserve(rows.size());
-    for (const auto& row : rows) places.push_back({row.name, row.owner});
+    std::vector<store::WaiterKey> keys;
+    keys.reserve(rows.size());
+    for (const auto& row : rows) keys.push_back({row.name, row.owner});
     try {
       const auto patience = std::max<Duration>(ttl / 4, trips_of_a_renewal * table->round_trip());
-      const auto alive = table->waiting().renew_waiters(places, ttl, std::min(soon(), later(now, patience)));
+      const auto alive = table->waiting().renew_waiters(keys, ttl, std::min(soon(), later(now, patience)));
       for (std::size_t i = 0; i < rows.size(); ++i)
         if (!alive[i]) queues->died(rows[i].waiter);
       at = later(now, ttl / 3);

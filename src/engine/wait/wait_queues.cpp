@@ -19,7 +19,7 @@ bool same(const std::weak_ptr<Lease>& one, const std::shared_ptr<Lease>& other) 
 
 }  // namespace
 
-void WaitQueues::place(WaitQueue& line, const WaiterPtr& waiter) {
+void WaitQueues::insert(WaitQueue& line, const WaiterPtr& waiter) {
   const auto ticket = waiter->status_.ticket;
   const auto later_than = [ticket](const WaiterPtr& other) REQUIRES(waiters_mutex) {
     return other->status_.ticket == 0 || other->status_.ticket > ticket;
@@ -59,7 +59,7 @@ WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std:
     ++waiting_;
     auto& line = queues_[waiter->name_];
     const bool goes_round = takes && line.goes_round();
-    place(line, waiter);
+    insert(line, waiter);
     waiter->led_at_once_ = waiter->status_.head;
     waiter->status_.quiet = quiet || goes_round;
     waiter->soon_ = goes_round;
@@ -137,7 +137,7 @@ void WaitQueues::give_ticket(const WaiterPtr& waiter, std::int64_t ticket) {
   auto& line = queues_[waiter->name_];
   std::erase(line.queue, waiter);
   waiter->status_.head = false;
-  place(line, waiter);
+  insert(line, waiter);
   stir(promote(line));
 }
 
@@ -224,10 +224,10 @@ void WaitQueues::wake_all() {
 }
 
 void WaitQueues::wake(WaitQueue& line, std::string_view owner, bool everything) {
-  const auto rouse = [everything](Waiter& place) REQUIRES(waiters_mutex) {
-    place.everything_ = everything && (place.everything_ || !place.notified_);
-    place.notified_ = true;
-    place.stir();
+  const auto rouse = [everything](Waiter& waiter) REQUIRES(waiters_mutex) {
+    waiter.everything_ = everything && (waiter.everything_ || !waiter.notified_);
+    waiter.notified_ = true;
+    waiter.stir();
   };
   for (const auto& observer : line.observers) rouse(*observer);
   if (line.queue.empty()) return;
@@ -286,8 +286,8 @@ std::vector<WaitQueues::WaiterRow> WaitQueues::rows(RowKind kind) const {
   std::vector<WaiterRow> rows;
   const MutexLock guard(mutex_, waiters_mutex);
   for (const auto& [name, line] : queues_)
-    for (const auto* places : {&line.queue, &line.observers})
-      for (const auto& waiter : *places)
+    for (const auto* waiters : {&line.queue, &line.observers})
+      for (const auto& waiter : *waiters)
         if (waiter->row_ == kind) rows.push_back({waiter, name, waiter->owner_});
   return rows;
 }

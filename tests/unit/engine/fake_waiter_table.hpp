@@ -16,8 +16,8 @@ class FakeWaiterTable final : public store::WaiterTable {
   void unwant(std::string_view, Deadline) override {}
   std::int64_t draw(const store::Wait&, Deadline) override { throw Failure(Cause::rejected, "no tickets here"); }
   void enroll(const store::Wait&, Deadline) override {}
-  std::vector<bool> renew_waiters(std::span<const store::Place> places, Duration, Deadline) override {
-    return std::vector<bool>(places.size(), true);
+  std::vector<bool> renew_waiters(std::span<const store::WaiterKey> keys, Duration, Deadline) override {
+    return std::vector<bool>(keys.size(), true);
   }
   void discard(std::string_view, std::string_view, Deadline) override {}
   std::size_t forget_waiters(std::size_t, Deadline) override { return 0; }
