@@ -222,7 +222,7 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
     }
     if (!observer) {
       observer.emplace(context_, name, patience, owner);
-      if (job || thread->holds.load() > 0) observer->enroll(thread, job, actor.view());
+      if (job || thread->holds.load() > 0) observer->add_row(thread, job, actor.view());
     }
     if (!row.free && observer->marks() && !planted("wait_free_no_second_look")) continue;  // and look again
     observer->rest(row.free ? Duration{} : std::max(row.opens_in, Duration{1}), {});

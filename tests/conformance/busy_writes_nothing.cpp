@@ -111,13 +111,13 @@ TEST_CASE("a try that stands behind a queue writes nothing") {
   auto engine = database.engine();
   const auto table = database.table();
   Hand waiter(*table, 1);
-  waiter.draw();
+  waiter.draw_ticket();
   CHECK_FALSE(engine.try_lock("job"));
   CHECK(writes_nothing(database, [&] {
     for (int i = 0; i < 50; ++i) CHECK_FALSE(engine.try_lock("job"));
-    CHECK(waiter.draw() == 1);
+    CHECK(waiter.draw_ticket() == 1);
   }));
-  waiter.discard();
+  waiter.remove();
 }
 
 TEST_CASE("looking at the schema writes nothing, on an empty database and on a migrated one") {

@@ -157,7 +157,7 @@ struct Notifier::State {
       if (BootClock::now() >= leftover.until) continue;
       try {
         if (leftover.owner) {
-          table->waiting().discard(leftover.name, *leftover.owner, deadline);
+          table->waiting().remove(leftover.name, *leftover.owner, deadline);
           queues->wake_head(leftover.name);  // the next in line may have seen its ticket still
         } else if (!queues->anybody(leftover.name)) {
           table->waiting().unwant(leftover.name, deadline);
@@ -253,7 +253,7 @@ bool Notifier::ensure_running() noexcept {
   return false;
 }
 
-void Notifier::discard_later(std::string_view name, std::string_view owner) noexcept { clear_later(name, owner); }
+void Notifier::remove_later(std::string_view name, std::string_view owner) noexcept { clear_later(name, owner); }
 
 void Notifier::unwant_later(std::string_view name) noexcept { clear_later(name, std::nullopt); }
 

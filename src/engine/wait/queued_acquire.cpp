@@ -53,7 +53,7 @@ QueuedAcquire::~QueuedAcquire() {
     } catch (const std::exception&) {  // out of memory: it ends with its lease
     }
   }
-  if (has_row_) context_.notifier.discard_later(request_.name.text(), row_owner_);
+  if (has_row_) context_.notifier.remove_later(request_.name.text(), row_owner_);
 }
 
 std::shared_ptr<Lease> QueuedAcquire::wait() {
@@ -73,7 +73,7 @@ void QueuedAcquire::begin(std::function<void()> news, const std::shared_ptr<Leas
 }
 
 void QueuedAcquire::begin() {
-  if (in_turn_) draw();
+  if (in_turn_) draw_ticket();
   sit();
   if (request_.ticket != 0) registered();
 }
@@ -104,8 +104,8 @@ QueuedAcquire::Step QueuedAcquire::attend() {
   if (status.dead) row_ = RowState::wanted;
   if (row_ == RowState::none && (in_turn_ || request_.may_hold_something())) row_ = RowState::wanted;
   if (row_ == RowState::wanted) {
-    if (in_turn_ || request_.ticket != 0) draw();
-    else enroll();
+    if (in_turn_ || request_.ticket != 0) draw_ticket();
+    else add_row();
   }
   // Nothing can be written just now: later, before anything else.
   if (row_ == RowState::wanted) until_ = later(BootClock::now(), polling_.next());
@@ -177,12 +177,12 @@ void QueuedAcquire::registered() {
 }
 
 // Nothing is drawn while the lock's row is locked by a transaction.
-void QueuedAcquire::draw() {
+void QueuedAcquire::draw_ticket() {
   has_row();
   const auto ticket = retry([&](Deadline until) -> std::int64_t {
     try {
       put_rows_right(request_.job, until);
-      return context_.table->waiting().draw(wait_as(store::Wait::Discipline::fifo), until);
+      return context_.table->waiting().draw_ticket(wait_as(store::Wait::Discipline::fifo), until);
     } catch (const Failure& failure) {
       if (failure.cause() != Cause::locked) throw;
       return 0;
@@ -196,12 +196,12 @@ void QueuedAcquire::draw() {
 }
 
 // Once, and not for long: without a row it waits as well, only unseen.
-void QueuedAcquire::enroll() {
+void QueuedAcquire::add_row() {
   has_row();
   try {
     put_rows_right(request_.job, {context_.shortly(patience_.deadline), patience_.stop});
-    context_.table->waiting().enroll(wait_as(store::Wait::Discipline::barging),
-                                     {context_.shortly(patience_.deadline), patience_.stop});
+    context_.table->waiting().add(wait_as(store::Wait::Discipline::barging),
+                                  {context_.shortly(patience_.deadline), patience_.stop});
   } catch (const Failure&) { return; }
   registered();
 }
@@ -256,7 +256,7 @@ std::shared_ptr<Lease> QueuedAcquire::lead(const WaitQueues::WaiterState& status
   const bool keeps_others_away =
       !planted("readers_pass_writers") && availability.shared && !availability.free && request_.mode == Mode::exclusive;
   if ((availability.queued || keeps_others_away) && request_.ticket == 0) {
-    draw();
+    draw_ticket();
     if (request_.ticket == 0) return nullptr;
     availability = look();
   }
@@ -353,7 +353,7 @@ std::shared_ptr<Lease> QueuedAcquire::give_up() {
       later(BootClock::now(), std::min<Duration>(context_.options.timeouts.release, longest_leave_taking));
   try {
     if (has_row_) {
-      context_.table->waiting().discard(request_.name.text(), row_owner_, deadline);
+      context_.table->waiting().remove(request_.name.text(), row_owner_, deadline);
       has_row_ = false;
       context_.queues->wake_head(request_.name.text());  // the next in line may have seen the ticket still
     }

@@ -55,8 +55,8 @@ class QueuedAcquire {
   void sit() { sit(false); }
   void has_row();
   void registered();
-  void draw();
-  void enroll();
+  void draw_ticket();
+  void add_row();
   store::Availability look();
   std::shared_ptr<Lease> lead(const WaitQueues::WaiterState& status);
   void mark();
