@@ -46,7 +46,7 @@ const Statement* first(const dialects::Statements& all, std::string_view name,
 
 }  // namespace
 
-// What both kinds travel on.
+// What both operations use.
 struct Combining::Lane {
   const Statement *acquire_free, *acquire_free_many, *release_at_once;  // null: the careful one costs no more
   const Statement &acquire, &acquire_many, &release, &release_many, &busy_many, &unwanted_many;
@@ -55,19 +55,19 @@ struct Combining::Lane {
   FreeNames free{};
 };
 
-struct Combining::Acquires {
+struct Combining::AcquireOperation {
   using View = AcquireRequest;
   using Kept = KeptAcquireRequest;
   using Result = Granted;
-  using Turn = Pool::Loan;
+  using Loan = Pool::Loan;
   Lane* lane;
 
   static std::string_view name(const AcquireRequest& ask) { return ask.name.text(); }
-  Turn turn(Deadline deadline) const { return lane->pool.turn(deadline); }
-  static bool is_open(const Turn& turn) { return turn.is_open(); }
-  Failure no_turn() const { return lane->pool.no_turn(); }
+  Loan borrow(Deadline deadline) const { return lane->pool.borrow(deadline); }
+  static bool is_open(const Loan& loan) { return loan.is_open(); }
+  Failure none_lent() const { return lane->pool.none_lent(); }
 
-  Granted alone(const AcquireRequest& ask, Turn turn, Deadline deadline) const {
+  Granted alone(const AcquireRequest& ask, Loan loan, Deadline deadline) const {
     const std::array<Argument, 9> arguments{std::string_view{ask.name.text()},
                                             ask.owner,
                                             ask.node,
@@ -79,7 +79,7 @@ struct Combining::Acquires {
                                             ask.ticket};
     const bool plain = lane->acquire_free != nullptr && ask.ticket == 0 && (ask.freed || lane->free.likely(name(ask)));
     try {
-      return turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
+      return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         if (plain) {
           const auto free = free_one(connection, std::span(arguments).first(8), until);
           if (!free.token) lane->free.taken(name(ask));
@@ -100,12 +100,12 @@ struct Combining::Acquires {
   // nobody is told that nothing was done who has been granted something. A failure in doubt is that of all, also where
   // it is of one packet and another one was carried out: who has been granted something finds out when it asks again,
   // alone.
-  std::vector<std::optional<Granted>> together(std::span<const AcquireRequest> asks, Turn turn,
+  std::vector<std::optional<Granted>> together(std::span<const AcquireRequest> asks, Loan loan,
                                                Deadline deadline) const {
     std::vector<std::optional<Granted>> granted(asks.size());
     bool wrote = false;
     try {
-      turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
+      loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         wrote = grant_free(connection, asks, until, granted);
         std::vector<AcquireRequest> rest;
         for (std::size_t i = 0; i < asks.size(); ++i)
@@ -113,7 +113,7 @@ struct Combining::Acquires {
         if (rest.empty()) return true;
         const auto tokens =
             numbers_of(std::span<const AcquireRequest>(rest),
-                       connection.run_rows(lane->acquire_many, rows_of(rest), columns, until), &Acquires::name);
+                       connection.run_rows(lane->acquire_many, rows_of(rest), columns, until), &AcquireOperation::name);
         auto token = tokens.begin();
         for (auto& each : granted)
           if (!each) each = granted_by(*token++);
@@ -176,7 +176,7 @@ struct Combining::Acquires {
       // Nothing is believed unless all that is told was written by this statement: what an owner has been granted
       // before is to be asked for by one that makes its lease last again.
       if (answer.affected == static_cast<std::int64_t>(answer.rows()) || planted("old_grants_believed"))
-        tokens = numbers_of(std::span<const AcquireRequest>(likely), answer, &Acquires::name);
+        tokens = numbers_of(std::span<const AcquireRequest>(likely), answer, &AcquireOperation::name);
     } catch (const Failure& failure) {  // a row is locked elsewhere
       if (failure.cause() != Cause::locked || failure.may_have_run() || !connection.usable()) throw;
     }
@@ -205,21 +205,21 @@ std::vector<Argument> rows_of(std::span<const LeaseKey> keys) {
   return rows;
 }
 
-struct Combining::Releases {
+struct Combining::ReleaseOperation {
   using View = LeaseKey;
   using Kept = KeptLeaseKey;
   using Result = bool;
-  using Turn = Pool::Loan;
+  using Loan = Pool::Loan;
   Lane* lane;
 
   static std::string_view name(const LeaseKey& key) { return key.name; }
-  Turn turn(Deadline deadline) const { return lane->pool.turn(deadline); }
-  static bool is_open(const Turn& turn) { return turn.is_open(); }
-  Failure no_turn() const { return lane->pool.no_turn(); }
+  Loan borrow(Deadline deadline) const { return lane->pool.borrow(deadline); }
+  static bool is_open(const Loan& loan) { return loan.is_open(); }
+  Failure none_lent() const { return lane->pool.none_lent(); }
 
-  bool alone(const LeaseKey& key, Turn turn, Deadline deadline) const {
+  bool alone(const LeaseKey& key, Loan loan, Deadline deadline) const {
     const std::array<Argument, 3> arguments{key.name, key.owner, number(key.token)};
-    return turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
+    return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
       const Answer& answer = connection.run(lane->release, arguments, until);
       lane->notice.heed(answer);
       if (answer.affected > 0) lane->free.freed(key.name);
@@ -229,16 +229,16 @@ struct Combining::Releases {
 
   // A name is answered with 1 if it was freed, with 2 if somebody waits for that, with 0 if it was not though it still
   // is the key's (its row is locked); or not at all, when it is not the key's any more.
-  std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Turn turn, Deadline deadline) const {
+  std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Loan loan, Deadline deadline) const {
     const auto rows = rows_of(keys);
     bool wrote = false;
     std::vector<std::optional<std::int64_t>> freed;
     try {
-      freed = turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
+      freed = loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         auto at_once = free_at_once(connection, keys, rows, until);
         if (at_once.freed) return std::move(*at_once.freed);
         wrote = at_once.wrote;
-        return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
+        return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &ReleaseOperation::name);
       });
     } catch (const Failure& failure) {
       if (!wrote) throw;
@@ -267,7 +267,7 @@ struct Combining::Releases {
     try {
       const Answer& answer = connection.run_rows(*lane->release_at_once, rows, 3, until);
       if (answer.affected != static_cast<std::int64_t>(keys.size())) return {{}, answer.affected > 0};
-      auto freed = numbers_of(keys, answer, &Releases::name);
+      auto freed = numbers_of(keys, answer, &ReleaseOperation::name);
       for (auto& each : freed) each = each.value_or(1);
       return {std::move(freed), true};
     } catch (const Failure& failure) {  // a row is locked elsewhere
@@ -287,16 +287,16 @@ Combining::Combining(const dialects::Statements& all, Pool& pool, ReleaseNotice&
           all.at("release", {"name", "owner", "token"}), all.at("release_many", {"name", "owner", "token"}),
           all.at("busy_many", {"name"}), all.at("unwanted_many", {"name", "owner", "token"}), pool, notice}),
       most_(most),
-      acquires_(std::make_unique<RequestBatcher<Acquires>>(Acquires{lane_.get()}, most)),
-      releases_(std::make_unique<RequestBatcher<Releases>>(Releases{lane_.get()}, most)) {}
+      acquires_(std::make_unique<RequestBatcher<AcquireOperation>>(AcquireOperation{lane_.get()}, most)),
+      releases_(std::make_unique<RequestBatcher<ReleaseOperation>>(ReleaseOperation{lane_.get()}, most)) {}
 
 Combining::~Combining() = default;
 
 Granted Combining::acquire(const AcquireRequest& ask, Deadline deadline) {
-  const Acquires trip{lane_.get()};
-  if (auto turn = lane_->pool.at_once()) return trip.alone(ask, std::move(*turn), deadline);
+  const AcquireOperation operation{lane_.get()};
+  if (auto loan = lane_->pool.at_once()) return operation.alone(ask, std::move(*loan), deadline);
   // A queue has to be looked at for each.
-  if (most_ < 2 || ask.ticket != 0) return trip.alone(ask, trip.turn(deadline), deadline);
+  if (most_ < 2 || ask.ticket != 0) return operation.alone(ask, operation.borrow(deadline), deadline);
   // Who is sent alone after its batch has failed may have been granted it: the careful statement finds that out.
   auto careful = ask;
   careful.freed = ask.freed && planted("batch_led_cheaply");
@@ -304,34 +304,35 @@ Granted Combining::acquire(const AcquireRequest& ask, Deadline deadline) {
 }
 
 bool Combining::release(const LeaseKey& key, Deadline deadline) {
-  const Releases trip{lane_.get()};
-  if (auto turn = lane_->pool.at_once()) return trip.alone(key, std::move(*turn), deadline);
-  if (most_ < 2) return trip.alone(key, trip.turn(deadline), deadline);
+  const ReleaseOperation operation{lane_.get()};
+  if (auto loan = lane_->pool.at_once()) return operation.alone(key, std::move(*loan), deadline);
+  if (most_ < 2) return operation.alone(key, operation.borrow(deadline), deadline);
   return releases_->send(key, deadline);
 }
 
-template <class Trip>
-auto Combining::together(const Trip& trip, std::span<const typename Trip::View> views, Deadline deadline) {
-  using Results = decltype(trip.together(views, trip.turn(deadline), deadline));
+template <class Operation>
+auto Combining::together(const Operation& operation, std::span<const typename Operation::View> views,
+                         Deadline deadline) {
+  using Results = decltype(operation.together(views, operation.borrow(deadline), deadline));
   if (most_ < 2 || views.size() < 2) return Results(views.size());
-  auto turn = trip.turn(deadline);
+  auto loan = operation.borrow(deadline);
   batches_.fetch_add(1, std::memory_order_relaxed);
   batched_.fetch_add(views.size(), std::memory_order_relaxed);
-  return trip.together(views, std::move(turn), deadline);
+  return operation.together(views, std::move(loan), deadline);
 }
 
 std::vector<std::optional<Granted>> Combining::acquire_together(std::span<const AcquireRequest> asks,
                                                                 Deadline deadline) {
-  return together(Acquires{lane_.get()}, asks, deadline);
+  return together(AcquireOperation{lane_.get()}, asks, deadline);
 }
 
 std::vector<std::optional<bool>> Combining::release_together(std::span<const LeaseKey> keys, Deadline deadline) {
-  return together(Releases{lane_.get()}, keys, deadline);
+  return together(ReleaseOperation{lane_.get()}, keys, deadline);
 }
 
 std::optional<std::size_t> Combining::first_busy(std::span<const std::string_view> names, Deadline deadline) {
   const std::vector<Argument> rows(names.begin(), names.end());
-  return lane_->pool.turn(deadline).use(deadline, [&](dialects::Connection& connection, Deadline until) {
+  return lane_->pool.borrow(deadline).use(deadline, [&](dialects::Connection& connection, Deadline until) {
     const auto busy =
         numbers_of(names, connection.run_rows(lane_->busy_many, rows, 1, until), [](auto name) { return name; });
     const auto first = std::ranges::find_if(busy, [](const auto& one) { return one.has_value(); });
@@ -341,11 +342,11 @@ std::optional<std::size_t> Combining::first_busy(std::span<const std::string_vie
 
 std::vector<LeaseStatus> Combining::lease_status(std::span<const LeaseKey> keys, Deadline deadline) {
   const auto rows = rows_of(keys);
-  return lane_->pool.turn(deadline).use(deadline, [&](dialects::Connection& connection, Deadline until) {
+  return lane_->pool.borrow(deadline).use(deadline, [&](dialects::Connection& connection, Deadline until) {
     std::vector<LeaseStatus> all;
     all.reserve(keys.size());
     for (const auto& said :
-         numbers_of(keys, connection.run_rows(lane_->unwanted_many, rows, 3, until), &Releases::name)) {
+         numbers_of(keys, connection.run_rows(lane_->unwanted_many, rows, 3, until), &ReleaseOperation::name)) {
       if (!said) all.push_back(LeaseStatus::gone);
       else all.push_back(*said == 0 ? LeaseStatus::wanted : LeaseStatus::unwanted);
     }

@@ -40,15 +40,15 @@ class Combining {
 
  private:
   struct Lane;
-  struct Acquires;
-  struct Releases;
-  template <class Trip>
-  auto together(const Trip& trip, std::span<const typename Trip::View> views, Deadline deadline);
+  struct AcquireOperation;
+  struct ReleaseOperation;
+  template <class Operation>
+  auto together(const Operation& operation, std::span<const typename Operation::View> views, Deadline deadline);
 
   const std::unique_ptr<Lane> lane_;
   const std::size_t most_;
-  std::unique_ptr<RequestBatcher<Acquires>> acquires_;
-  std::unique_ptr<RequestBatcher<Releases>> releases_;
+  std::unique_ptr<RequestBatcher<AcquireOperation>> acquires_;
+  std::unique_ptr<RequestBatcher<ReleaseOperation>> releases_;
   std::atomic<std::uint64_t> batches_{0}, batched_{0};  // of those that came together
 };
 

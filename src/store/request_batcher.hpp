@@ -29,28 +29,29 @@ namespace dlock::store {
 // sent by its leader's thread, as long as the leader's deadline allows; each of the others is back by its own, and who
 // has much less time than the leader is left for the next one.
 //
-// Trip says what is sent, and how:
-//   View     a request, as its caller has it;  Kept  a copy of one, with view();  Result  its answer;  Turn  a turn
+// Operation says what is sent, and how:
+//   View     a request, as its caller has it;  Kept  a copy of one, with view();  Result  its answer;
+//   Loan     a connection, or the room for one
 //   std::string_view name(const View&)
-//   Turn turn(Deadline)                                         waits for it; throws Failure
-//   Failure no_turn()                                           that none came in time, and why
-//   bool is_open(const Turn&)                                   false: what comes with it is best sent alone
-//   Result alone(const View&, Turn, Deadline)                   throws Failure
-//   std::vector<std::optional<Result>> together(std::span<const View>, Turn, Deadline)
+//   Loan borrow(Deadline)                                       waits for its turn; throws Failure
+//   Failure none_lent()                                         that none came in time, and why
+//   bool is_open(const Loan&)                                   false: what comes with it is best sent alone
+//   Result alone(const View&, Loan, Deadline)                   throws Failure
+//   std::vector<std::optional<Result>> together(std::span<const View>, Loan, Deadline)
 //                                                               in the order of names; an empty one has to be sent
 //                                                               alone
 //   bool may_be_of_one(const Failure&)                          of such a batch: each of them is sent alone then
 //   bool leaves_open(const Result&)                             whether what has been asked for before is done
 //
-// Threads: any. Fails: as the trip does; a failure that is about one of many alone makes each of them be sent alone.
-template <class Trip>
+// Threads: any. Fails: as the operation does; a failure that is about one of many alone makes each be sent alone.
+template <class Operation>
 class RequestBatcher {
  public:
-  using View = typename Trip::View;
-  using Result = typename Trip::Result;
+  using View = typename Operation::View;
+  using Result = typename Operation::Result;
 
-  // `most`: so many requests at most travel together.
-  RequestBatcher(Trip trip, std::size_t most) : trip_(std::move(trip)), most_(most) {}
+  // `most`: so many requests at most in one statement.
+  RequestBatcher(Operation operation, std::size_t most) : operation_(std::move(operation)), most_(most) {}
   RequestBatcher(const RequestBatcher&) = delete;
   RequestBatcher& operator=(const RequestBatcher&) = delete;
 
@@ -58,9 +59,9 @@ class RequestBatcher {
   Result send(const View& view, Deadline deadline) {
     const auto own = std::make_shared<Request>(view, deadline);
     if (queue_up(own) || leads_after_wait(*own)) {
-      auto [turn, batch] = depart(own);
-      if (batch.size() == 1) return trip_.alone(view, std::move(turn), deadline);
-      send_together(batch, std::move(turn), deadline);
+      auto [loan, batch] = fill(own);
+      if (batch.size() == 1) return operation_.alone(view, std::move(loan), deadline);
+      send_together(batch, std::move(loan), deadline);
     }
     auto answer = own->take_answer();
     return answer ? std::move(*answer) : alone_after(*own, view, deadline);
@@ -81,23 +82,23 @@ class RequestBatcher {
   std::uint64_t batched() const noexcept { return batched_.load(std::memory_order_relaxed); }
 
  private:
-  using Request = PendingRequest<Trip>;
+  using Request = PendingRequest<Operation>;
   using RequestPtr = std::shared_ptr<Request>;
   using Batch = typename Request::Batch;
   using State = typename Request::State;
 
   // A leader with less time than this takes nobody along: it would have to come back before the answer.
-  static constexpr std::chrono::milliseconds shortest_flight{100};
+  static constexpr std::chrono::milliseconds shortest_batch{100};
 
   // True: it is the first, and leads.
   bool queue_up(const RequestPtr& request) {
     const MutexLock guard(mutex_);
-    if (next_seat_ == WakeGroup::seats) {
+    if (next_index_ == WakeGroup::capacity) {
       group_ = std::make_shared<WakeGroup>();
-      next_seat_ = 0;
+      next_index_ = 0;
     }
     queue_.push_back(request);
-    request->sit_down(group_, next_seat_++);
+    request->join(group_, next_index_++);
     return queue_.size() == 1;
   }
 
@@ -110,20 +111,20 @@ class RequestBatcher {
         throw Failure(Cause::timed_out, "no answer in time, to many requests in one", {}, true);
       if (request.state() == State::queued) {
         std::erase_if(queue_, [&](const auto& other) { return other.get() == &request; });
-        throw trip_.no_turn();
+        throw operation_.none_lent();
       }
     }
     return request.state() == State::leads;
   }
 
   // The turn of the leader, and who goes with it: itself at least. However that ends, the next one leads.
-  std::pair<typename Trip::Turn, Batch> depart(const RequestPtr& leader) {
+  std::pair<typename Operation::Loan, Batch> fill(const RequestPtr& leader) {
     Batch batch;
-    auto turn = [&] {
+    auto loan = [&] {
       try {
         batch.reserve(most_);
         batch.push_back(leader);
-        return trip_.turn(leader->deadline);
+        return operation_.borrow(leader->deadline);
       } catch (...) {
         leave_queue(batch, 0, {});
         throw;
@@ -131,9 +132,9 @@ class RequestBatcher {
     }();
     const auto deadline = leader->deadline.at();
     const auto left = deadline - BootClock::now();
-    const bool alone = !trip_.is_open(turn) || left < shortest_flight;
+    const bool alone = !operation_.is_open(loan) || left < shortest_batch;
     leave_queue(batch, alone ? 1 : most_, deadline - left / 4);
-    return {std::move(turn), std::move(batch)};
+    return {std::move(loan), std::move(batch)};
   }
 
   // The leader, and those behind it that can wait until `latest`, while the batch is less than `most`: in the order of
@@ -161,7 +162,7 @@ class RequestBatcher {
     if (next) next->wake();
   }
 
-  void send_together(const Batch& batch, typename Trip::Turn turn, Deadline deadline) {
+  void send_together(const Batch& batch, typename Operation::Loan loan, Deadline deadline) {
     batches_.fetch_add(1, std::memory_order_relaxed);
     batched_.fetch_add(batch.size(), std::memory_order_relaxed);
     under_way_.fetch_add(batch.size() - 1, std::memory_order_relaxed);
@@ -170,9 +171,9 @@ class RequestBatcher {
       std::vector<View> views;
       views.reserve(batch.size());
       for (const auto& request : batch) views.push_back(request->kept.view());
-      results = trip_.together(views, std::move(turn), deadline);
+      results = operation_.together(views, std::move(loan), deadline);
     } catch (const Failure& failure) {
-      const bool may_be_of_one = trip_.may_be_of_one(failure);
+      const bool may_be_of_one = operation_.may_be_of_one(failure);
       return complete(batch, [&](Request& request) {
         if (may_be_of_one) request.in_doubt = failure.may_have_run();
         else request.answer(failure);
@@ -188,8 +189,8 @@ class RequestBatcher {
   Result alone_after(const Request& request, const View& view, Deadline deadline) {
     const bool in_doubt = request.in_doubt && !planted("failed_batch_forgotten");
     try {
-      auto result = trip_.alone(view, trip_.turn(deadline), deadline);
-      if (!in_doubt || !Trip::leaves_open(result)) return result;
+      auto result = operation_.alone(view, operation_.borrow(deadline), deadline);
+      if (!in_doubt || !Operation::leaves_open(result)) return result;
       throw Failure(Cause::locked, "the row that was asked for in a batch that failed is locked");
     } catch (const Failure& failure) {
       if (!in_doubt) throw;
@@ -203,14 +204,14 @@ class RequestBatcher {
     Request::complete(batch, give);
   }
 
-  Trip trip_;
+  Operation operation_;
   const std::size_t most_;
   std::atomic<std::size_t> under_way_{0};
   std::atomic<std::uint64_t> batches_{0}, batched_{0};
   mutable AnnotatedMutex mutex_;
   std::deque<RequestPtr> queue_ GUARDED_BY(mutex_);
   std::shared_ptr<WakeGroup> group_ GUARDED_BY(mutex_) = std::make_shared<WakeGroup>();  // of who is queued next
-  int next_seat_ GUARDED_BY(mutex_) = 0;
+  int next_index_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace dlock::store

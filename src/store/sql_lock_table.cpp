@@ -34,7 +34,7 @@ class SqlLockTable final : public LockTable {
   template <class Work>
   auto on_connection(const Deadline& deadline, Work work, Pool::Opening opening = Pool::Opening::at_once)
       -> decltype(work(std::declval<dialects::Connection&>(), deadline)) {
-    return pool_.turn(deadline, opening).use(deadline, std::move(work));
+    return pool_.borrow(deadline, opening).use(deadline, std::move(work));
   }
 
   template <class Read>
