@@ -44,10 +44,10 @@ class NamedLockListener final : public Listener {
   NamedLockListener(const NamedLockListener&) = delete;
   NamedLockListener& operator=(const NamedLockListener&) = delete;
 
-  Notification wait(std::span<const Watched> watched, Deadline until) override;
+  Notification wait(std::span<const AwaitedLock> awaited, Deadline until) override;
 
-  bool hears(const Watched& watched) const override {
-    return asked_ && engine_of(watched.holder) == asked_->engine && blocked(*asked_);
+  bool hears(const AwaitedLock& awaited) const override {
+    return asked_ && engine_of(awaited.holder) == asked_->engine && blocked(*asked_);
   }
 
   void interrupt() noexcept override { interrupt_.raise(); }
@@ -155,19 +155,19 @@ bool NamedLockListener::rang(const Shown& shown) {
 }
 
 // The engine in most of the holders; empty: none of them is known.
-std::string_view busiest(std::span<const Watched> watched) {
+std::string_view busiest(std::span<const AwaitedLock> awaited) {
   std::map<std::string_view, int> counts;
   std::string_view most;
-  for (const auto& one : watched)
+  for (const auto& one : awaited)
     if (const auto engine = engine_of(one.holder); !engine.empty() && ++counts[engine] > counts[most]) most = engine;
   return most;
 }
 
-Notification NamedLockListener::wait(std::span<const Watched> watched, Deadline until) {
-  const auto engine = busiest(watched);
+Notification NamedLockListener::wait(std::span<const AwaitedLock> awaited, Deadline until) {
+  const auto engine = busiest(awaited);
   const auto of = [&](std::string_view rung) {
     Notification heard;
-    for (const auto& one : watched)
+    for (const auto& one : awaited)
       if (engine_of(one.holder) == rung) heard.names.push_back({one.name, {}});
     return heard;
   };

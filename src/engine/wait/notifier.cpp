@@ -99,8 +99,8 @@ struct Notifier::State {
       if (std::exchange(called, false) || closing) return;
     }
     try {
-      const auto watched = queues->watched();
-      queues->hear(listener->wait(watched, until));
+      const auto awaited = queues->awaited();
+      queues->hear(listener->wait(awaited, until));
     } catch (const std::exception& failure) {
       {
         const MutexLock guard(mutex);

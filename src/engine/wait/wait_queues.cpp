@@ -248,15 +248,15 @@ std::map<std::string, std::size_t, std::less<>> WaitQueues::counts() const {
   return counts;
 }
 
-std::vector<dialects::Watched> WaitQueues::watched() const {
-  std::vector<dialects::Watched> watched;
+std::vector<dialects::AwaitedLock> WaitQueues::awaited() const {
+  std::vector<dialects::AwaitedLock> awaited;
   const MutexLock guard(mutex_, waiters_mutex);
   for (const auto& [name, line] : queues_) {
     if (line.idle()) continue;
     const auto& waiter = line.queue.empty() ? line.observers.front() : line.queue.front();
-    watched.push_back({name, waiter->holder_});
+    awaited.push_back({name, waiter->holder_});
   }
-  return watched;
+  return awaited;
 }
 
 bool WaitQueues::saw(const WaiterPtr& waiter, std::string holder) {

@@ -147,7 +147,7 @@ class WaitQueues {
   std::optional<WantedSince> wanted_since(const Lease& held) const;
 
   // What heads and observers wait for, and whom they saw holding it.
-  std::vector<dialects::Watched> watched() const;
+  std::vector<dialects::AwaitedLock> awaited() const;
   // Notes who holds what the waiter waits for. True: that is new.
   bool saw(const WaiterPtr& waiter, std::string holder);
   // Notes whether what the line waits for could neither be had nor be seen to be held by anybody. So it is at first.

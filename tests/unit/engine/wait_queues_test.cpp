@@ -291,7 +291,7 @@ TEST_CASE("who comes while its name goes from thread to thread in memory is next
   CHECK_FALSE(queues.is_next_in_line("n"));
   CHECK(looks_at_once());
   CHECK(queues.counts().empty());
-  CHECK(queues.watched().empty());
+  CHECK(queues.awaited().empty());
 }
 
 TEST_CASE("who was to be handed what a release frees by a statement after all is woken by that") {
