@@ -156,7 +156,7 @@ void Engine::Async::rest(const AcquirePtr& acquire) {
   if (due != acquire->due) look_at(acquire->due = due, acquire->id);
 }
 
-Engine::Async::News Engine::Async::news_of(const AcquirePtr& acquire) {
+Engine::Async::Wake Engine::Async::wake_of(const AcquirePtr& acquire) {
   return [async = weak_from_this(), one = std::weak_ptr<Acquire>(acquire)] {
     const auto self = async.lock();
     const auto resting = one.lock();
@@ -303,7 +303,7 @@ void Engine::Async::step(const AcquirePtr& acquire) {
   }
   if (unheard) acquire->work.abandon();
   else try {
-      if (auto acquired = acquire->work.go_on(news_of(acquire))) {
+      if (auto acquired = acquire->work.go_on(wake_of(acquire))) {
         granted = *acquired;
         result = result_of(*acquire, std::move(*acquired));
       }

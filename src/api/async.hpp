@@ -59,7 +59,7 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
  private:
   using Id = std::uint64_t;
   using Due = std::pair<Instant, Id>;
-  using News = std::function<void()>;
+  using Wake = std::function<void()>;
 
   // Says that a caller has asked to stop.
   struct Stopped {
@@ -166,7 +166,7 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   void release_rest() noexcept;
   void step(const AcquirePtr& acquire) EXCLUDES(mutex_);
   void give_back(std::vector<Release> batch);
-  News news_of(const AcquirePtr& acquire);
+  Wake wake_of(const AcquirePtr& acquire);
   static Error ended();
   Result<Lock> result_of(Acquire& acquire, engine::Acquired acquired) const;
   void left() noexcept;

@@ -91,7 +91,8 @@ Breaches retired_words(const Tree& tree) {
       std::regex::icase | std::regex::optimize);
   // Ordinary words, but for types.
   static const std::regex type(
-      R"(\b((Sql)?Visit|(Transaction)?Guest|(Take)?Ask|Claim|Standing|Terms|Upkeep|Passed|Held|Announced|Trip|Watched)\b)",
+      R"(\b((Sql)?Visit|(Transaction)?Guest|(Take)?Ask|Claim|Standing|Terms|Upkeep|Passed|Held|Announced|Trip|Watched|)"
+      R"(News)\b)",
       std::regex::optimize);
   Breaches found;
   for (const auto& source : tree) {
