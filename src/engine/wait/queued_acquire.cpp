@@ -36,12 +36,12 @@ QueuedAcquire::QueuedAcquire(const AcquireParts& its_parts, GrantRequest& reques
       context_(its_parts.context),
       request_(request),
       patience_(patience),
-      wish_(std::make_shared<WaitRequest>(request.name, request.options, request.terms, request.owner.text(),
-                                          std::string(request.actor.view()), request.job, request.called)),
+      wait_request_(std::make_shared<WaitRequest>(request.name, request.options, request.terms, request.owner.text(),
+                                                  std::string(request.actor.view()), request.job, request.called)),
       in_turn_(request.fairness == Fairness::fifo),
       polling_(context_.within(context_.options.polling.first, 1), context_.options.polling.longest) {
-  wish_->by_job = request.by_job;
-  wish_->mode = asked_for();
+  wait_request_->by_job = request.by_job;
+  wait_request_->mode = asked_for();
 }
 
 QueuedAcquire::~QueuedAcquire() {
@@ -111,7 +111,7 @@ QueuedAcquire::Step QueuedAcquire::attend() {
   if (row_ == RowState::wanted) until_ = later(BootClock::now(), polling_.next());
   if (status.head && !(in_turn_ && request_.ticket == 0))
     if (auto held = lead(status)) return held;
-  wish_->by_statement = request_.in_doubt || request_.unanswered || has_row_;
+  wait_request_->by_statement = request_.in_doubt || request_.unanswered || has_row_;
   return std::nullopt;
 }
 
@@ -154,7 +154,7 @@ store::Wait QueuedAcquire::wait_as(store::Wait::Discipline discipline) const {
 
 void QueuedAcquire::sit(bool quiet) {
   const bool takes = request_.mode == Mode::exclusive || planted("reader_handed_on");
-  waiter_ = context_.queues->join(wish_, request_.ticket, takes, news_, quiet);
+  waiter_ = context_.queues->join(wait_request_, request_.ticket, takes, news_, quiet);
   if (quiet || !request_.row_locked) context_.queues->blocked(waiter_, false);
   if (WaitQueues::led_at_once(waiter_)) context_.notifier.attend();
 }
@@ -296,12 +296,14 @@ std::shared_ptr<Lease> QueuedAcquire::attempt(bool freed) {
   request_.freed = freed;
   auto held = parts_.attempts.try_once(request_, std::min(patience_.deadline, step_end_), patience_.stop);
   if (held) {
-    context_.queues->leave(waiter_, request_.mode == Mode::exclusive);  // or else the next one may have its wish, too
+    context_.queues->leave(waiter_, request_.mode == Mode::exclusive);  // or else the next one may have its turn, too
     waiter_ = nullptr;
     return held;
   }
   context_.queues->blocked(waiter_, request_.row_locked);
-  if (request_.owner != std::string_view{wish_->owner}) { context_.queues->rename(waiter_, request_.owner.text()); }
+  if (request_.owner != std::string_view{wait_request_->owner}) {
+    context_.queues->rename(waiter_, request_.owner.text());
+  }
   return held;
 }
 

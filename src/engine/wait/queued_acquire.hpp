@@ -70,7 +70,7 @@ class QueuedAcquire {
   Context& context_;
   GrantRequest& request_;
   const Patience& patience_;
-  const std::shared_ptr<WaitRequest> wish_;
+  const std::shared_ptr<WaitRequest> wait_request_;
   const bool in_turn_;
   PollingPauses polling_;
   const Instant begun_ = BootClock::now();

@@ -139,7 +139,7 @@ bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, b
   if (waiter->state_ == Waiter::State::left) return false;
   WaiterPtr next;
   if (grant) {
-    const auto quiet = std::min(waiter->wish_->terms.lease, floor_);
+    const auto quiet = std::min(waiter->request_->terms.lease, floor_);
     const bool soon = grant->hand_overs.reserved > 1;
     waiter->grant_ = std::move(grant);
     waiter->state_ = Waiter::State::handed;

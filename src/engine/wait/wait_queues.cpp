@@ -80,7 +80,7 @@ std::vector<std::shared_ptr<Lease>> WaitQueues::listening(const Waiter& waiter) 
 // Whether it waits for somebody to let go, and not to enter what its own job holds.
 bool WaitQueues::wants(const Waiter& waiter, const Lease& held) {
   if (held.said().job.empty()) return true;
-  return !waiter.wish_->by_job || waiter.wish_->options.job.name() != held.said().job;
+  return !waiter.request_->by_job || waiter.request_->options.job.name() != held.said().job;
 }
 
 void WaitQueues::tell(const std::shared_ptr<Lease>& held) noexcept {
@@ -118,7 +118,7 @@ std::optional<WantedSince> WaitQueues::wanted_since(const Lease& held) const {
   if (found == queues_.end()) return std::nullopt;
   std::optional<WantedSince> wanted;
   for (const auto& waiter : found->second.queue)
-    if (wants(*waiter, held)) wanted = joined(wanted, WantedSince{waiter->wish_->since, waiter->wish_->mode});
+    if (wants(*waiter, held)) wanted = joined(wanted, WantedSince{waiter->request_->since, waiter->request_->mode});
   return wanted;
 }
 
@@ -143,7 +143,7 @@ void WaitQueues::give_ticket(const WaiterPtr& waiter, std::int64_t ticket) {
 
 void WaitQueues::rename(const WaiterPtr& waiter, const std::string& owner) {
   const MutexLock guard(mutex_, waiters_mutex);
-  waiter->wish_->owner = waiter->owner_ = owner;
+  waiter->request_->owner = waiter->owner_ = owner;
 }
 
 WaitQueues::WaiterPtr WaitQueues::remove(const WaiterPtr& waiter, Duration quiet, bool granted, bool soon) {
@@ -194,7 +194,7 @@ void WaitQueues::wake_job(const std::string& name, std::string_view job) {
   const auto found = queues_.find(name);
   if (found == queues_.end()) return;
   for (const auto& waiter : found->second.queue) {
-    if (!waiter->wish_->by_job || waiter->wish_->options.job.name() != job) continue;
+    if (!waiter->request_->by_job || waiter->request_->options.job.name() != job) continue;
     waiter->notified_ = true;
     waiter->stir();
   }

@@ -40,7 +40,7 @@ struct WaitRequest {
   LockOptions options;
   LeaseTerms terms;
   std::string owner, actor;
-  JobRef job;  // whose wish it is; empty: nobody's
+  JobRef job;  // whose request it is; empty: nobody's
   Instant since;
   Mode mode = Mode::exclusive;  // what is asked for
   bool by_job = false;          // it may enter what its job is granted meanwhile
@@ -56,7 +56,7 @@ class WaitQueues {
   enum class WakeReason {
     notified,  // something may have changed
     head,      // the waiter is the head of its line now
-    handed,    // it has been granted its wish
+    handed,    // it has been granted its request
     time,
     stopped,
   };
@@ -75,7 +75,7 @@ class WaitQueues {
   WaiterPtr observe(const std::string& name, std::string owner);
   // Gives a waiter a ticket, and with it its position in the line.
   void give_ticket(const WaiterPtr& waiter, std::int64_t ticket);
-  // The waiter's wish is asked for as `owner` from now on.
+  // The waiter's request is put as `owner` from now on.
   void rename(const WaiterPtr& waiter, const std::string& owner);
   // Who waits behind what was handed over was told so in passing, and need not look at once.
   struct WaiterState {
@@ -83,7 +83,7 @@ class WaitQueues {
     bool quiet = false;     // it became the head because its name was granted in this process
     bool notified = false;  // by a release of its name
     bool yields = false;    // others are to have their turn first
-    bool ask = false;       // its owner may have been granted the wish already: looking is not enough
+    bool ask = false;       // its owner may have been granted the request already: looking is not enough
     bool dead = false;      // its row in the waiters' table has expired
     std::int64_t ticket = 0;
   };
@@ -95,7 +95,7 @@ class WaitQueues {
   // it has to ask again before that, unless it is called.
   std::optional<WakeReason> look_up(const WaiterPtr& waiter, Instant& until, Instant deadline,
                                     const std::stop_token& stop);
-  // What the waiter wishes, for whom it is reserved.
+  // What the waiter requests, for whom it is reserved.
   static const WaitRequest& wanted(const WaiterPtr& waiter);
   // The ticket that it had when it was reserved.
   static std::int64_t ticket(const WaiterPtr& waiter);
@@ -103,7 +103,7 @@ class WaitQueues {
   static bool led_at_once(const WaiterPtr& waiter);
   // Whether others waited behind it when it was reserved.
   static bool followed(const WaiterPtr& waiter);
-  // It leaves the line; `granted`: since it has its wish. What was handed to it meanwhile, or nothing.
+  // It leaves the line; `granted`: since it has what it requested. What was handed to it meanwhile, or nothing.
   std::shared_ptr<Lease> leave(const WaiterPtr& waiter, bool granted = false);
 
   // Whether anybody may wait for the name, without a lock: never wrong for who joined before a release was asked for.
@@ -218,11 +218,11 @@ struct WaitQueues::WaitQueue {
 class WaitQueues::Waiter {
  public:
   Waiter(std::string name, std::string owner) : name_(std::move(name)), owner_(std::move(owner)) {}
-  Waiter(std::shared_ptr<WaitRequest> wish, std::int64_t ticket, bool takes, std::function<void()> news)
-      : name_(wish->name.text()),
-        wish_(std::move(wish)),
+  Waiter(std::shared_ptr<WaitRequest> request, std::int64_t ticket, bool takes, std::function<void()> news)
+      : name_(request->name.text()),
+        request_(std::move(request)),
         takes_(takes),
-        owner_(wish_->owner),
+        owner_(request_->owner),
         status_{.ticket = ticket},
         news_(std::move(news)) {}
 
@@ -231,7 +231,7 @@ class WaitQueues::Waiter {
   enum class State { awake, asleep, reserved, handed, left };
 
   const std::string name_;
-  const std::shared_ptr<WaitRequest> wish_;  // empty: an observer
+  const std::shared_ptr<WaitRequest> request_;  // empty: an observer
   const bool takes_ = false;
   bool led_at_once_ = false;  // touched by who waits, and nobody else
   // Written by who reserves it, and read by nobody else until it is settled:
@@ -264,7 +264,7 @@ class WaitQueues::Waiter {
   }
 };
 
-inline const WaitRequest& WaitQueues::wanted(const WaiterPtr& waiter) { return *waiter->wish_; }
+inline const WaitRequest& WaitQueues::wanted(const WaiterPtr& waiter) { return *waiter->request_; }
 inline std::int64_t WaitQueues::ticket(const WaiterPtr& waiter) { return waiter->reserved_ticket_; }
 inline bool WaitQueues::led_at_once(const WaiterPtr& waiter) { return waiter->led_at_once_; }
 inline bool WaitQueues::followed(const WaiterPtr& waiter) { return waiter->followed_; }
