@@ -165,7 +165,7 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
     // The transaction that is under way is worth more than a moment: a look may have to open a connection.
     const Deadline answered_by(std::max(context_.answer_by(deadline), later(asked_at, time_to_look)), stop);
     const auto row = context_.ask_unless_locked(
-        name, answered_by, [&](Deadline answer) { return context_.table->peek(name.text(), answer); });
+        name, answered_by, [&](Deadline answer) { return context_.table->row_availability(name.text(), answer); });
     if (row.free) {
       if (!row.there) {
         context_.ask_unless_locked(name, answered_by,
