@@ -40,9 +40,9 @@ class Weaknesses {
 
 }  // namespace
 
-Context::Context(std::shared_ptr<store::LockTable> the_table, EngineOptions given, std::string half)
+Context::Context(std::shared_ptr<store::LockTable> the_table, EngineOptions given, std::string the_engine_id)
     : options(std::move(given)),
-      engine_id(std::move(half)),
+      engine_id(std::move(the_engine_id)),
       table(std::move(the_table)),
       policy(options, *table),
       events(std::make_shared<EventQueue>(options.observer, options.timeouts.request,

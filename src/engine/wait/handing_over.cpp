@@ -14,7 +14,7 @@
 namespace dlock::engine {
 namespace {
 
-// Nobody's half of an actor: what stands in a row whose holders change without its being told.
+// Nobody's job id in an actor: what stands in a row whose holders change without its being told.
 constexpr std::string_view no_job = "0000000000000000";
 
 // Whether a grant that comes without a statement leaves nothing wrong in the database: what stands there of the wait,
