@@ -46,9 +46,9 @@ TEST_CASE("a table without a history is adopted at its version, and is then like
   CHECK_MESSAGE(names(schema::check(database.url()).hint, "dlock-migrate baseline --at " + std::to_string(latest)),
                 schema::check(database.url()).hint);
 
-  const auto rehearsed = schema::baseline(database.url(), latest, dry());
-  CHECK(rehearsed.verdict == Verdict::good);
-  CHECK_MESSAGE(names(rehearsed.plan, "'baseline'"), rehearsed.plan);
+  const auto simulated = schema::baseline(database.url(), latest, dry());
+  CHECK(simulated.verdict == Verdict::good);
+  CHECK_MESSAGE(names(simulated.plan, "'baseline'"), simulated.plan);
   CHECK_FALSE(schema::status(database.url()).history_exists);
 
   const auto report = schema::baseline(database.url(), latest);
