@@ -18,7 +18,7 @@ using dialects::AwaitedLock;
 TEST_CASE("a release that somebody waits for is heard by every listener") {
   Database database;
   make_wanted(database, "job");
-  Ringside holder(database);
+  NotifyingHolder holder(database);
   const AwaitedLock awaited[] = {{"job", holder.actor()}};
   const auto first = listener_of(database), second = listener_of(database);
   REQUIRE(first);
@@ -27,7 +27,7 @@ TEST_CASE("a release that somebody waits for is heard by every listener") {
   CHECK(holder.take_and_free_until("job", [&] { return heard(second->wait(awaited, soon(100ms)), "job"); }));
 }
 
-TEST_CASE("whatever frees a name rings, not only its release") {
+TEST_CASE("whatever frees a name notifies, not only its release") {
   Database database;
   struct Way {
     const char* name;
@@ -58,8 +58,8 @@ TEST_CASE("whatever frees a name rings, not only its release") {
   for (const auto& way : ways) {
     INFO(way.name);
     make_wanted(database, way.name);
-    // One for each way, and a name for each: nobody hears what rang before.
-    Ringside holder(database);
+    // One for each way, and a name for each: nobody hears what was sent before.
+    NotifyingHolder holder(database);
     const auto actor = holder.actor();
     const AwaitedLock awaited[] = {{way.name, actor}};
     const auto listener = listener_of(database);
@@ -87,10 +87,10 @@ TEST_CASE("whatever frees a name rings, not only its release") {
   }
 }
 
-TEST_CASE("what rings while nobody is in wait() is heard by the next one") {
+TEST_CASE("a notification while nobody is in wait() is heard by the next one") {
   Database database;
   make_wanted(database, "job");
-  Ringside holder(database);
+  NotifyingHolder holder(database);
   const AwaitedLock awaited[] = {{"job", holder.actor()}};
   const auto listener = listener_of(database);
   REQUIRE(listener);
@@ -104,7 +104,7 @@ TEST_CASE("what rings while nobody is in wait() is heard by the next one") {
 TEST_CASE("a wait ends at its deadline, and at once when it is interrupted, then or before") {
   Database database;
   make_wanted(database, "job");
-  Ringside holder(database);
+  NotifyingHolder holder(database);
   const AwaitedLock awaited[] = {{"job", holder.actor()}, {"other", ""}};
   const auto listener = listener_of(database);
   REQUIRE(listener);
@@ -126,7 +126,7 @@ TEST_CASE("a wait ends at its deadline, and at once when it is interrupted, then
 
 TEST_CASE("releases that nobody waits for start nothing") {
   Database database;
-  Ringside holder(database);
+  NotifyingHolder holder(database);
   holder.take_and_free("job");
   const auto threads = count_threads();
   const auto open = count_descriptors();
@@ -138,7 +138,7 @@ TEST_CASE("releases that nobody waits for start nothing") {
 TEST_CASE("listeners that come and go leave nothing open, and no other program inherits any of it") {
   Database database;
   make_wanted(database, "job");
-  Ringside holder(database);
+  NotifyingHolder holder(database);
   const AwaitedLock awaited[] = {{"job", holder.actor()}};
   const auto use_one = [&] {
     const auto before = descriptors();

@@ -205,7 +205,7 @@ class Watch {
     return std::max(std::min(again, moment + (trusted_until_ - moment) / 2), moment + look_again);
   }
 
-  // For the next moment at which something is due. Renewals move it on, so it may ring early.
+  // For the next moment at which something is due. Renewals move it on, so it may expire early.
   void arm() {
     Duration next = Duration::max();
     const auto at = [&](Duration when) { next = std::min(next, when); };

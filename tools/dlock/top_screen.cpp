@@ -85,7 +85,7 @@ class Looker {
     const std::lock_guard guard(mutex_);
     snapshot_.done = true;
     gone_ = true;
-    ring();
+    notify();
     ended_.notify_all();
   }
 
@@ -107,10 +107,10 @@ class Looker {
       snapshot_.rows = std::move(rows);
       snapshot_.known = true;
     }
-    ring();
+    notify();
   }
 
-  void ring() const {
+  void notify() const {
     const std::uint64_t one = 1;
     static_cast<void>(::write(ready_, &one, sizeof one));
   }

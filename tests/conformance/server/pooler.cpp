@@ -68,7 +68,7 @@ void use_everything(ServerDatabase& database, const Address& pooler, Engine& eng
   CHECK_FALSE(engine.list("*").empty());
   in_parallel(8, [&](int i) { engine.try_lock("together " + std::to_string(i)).reset(); });
   engine.try_lock("node", {.reentrance = Reentrance::node}).reset();
-  // In line, with a ticket, and by a ring or a look.
+  // In line, with a ticket, and by a notification or a look.
   const auto in_the_way = other.try_lock("queue", {.lease = 10min});
   auto waits = std::async(std::launch::async, [&] {
     return engine.try_lock_for("queue", 300ms, {.fairness = Fairness::fifo}).has_value();

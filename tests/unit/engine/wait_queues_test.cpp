@@ -113,7 +113,7 @@ TEST_CASE("tickets come before those who have none, in their order, whenever the
   queues.leave(five);
 }
 
-TEST_CASE("a ring before the sleep is heard in it, and one before the look is not") {
+TEST_CASE("a notification before the sleep is heard in it, and one before the look is not") {
   WaitQueues queues(1h);
   const auto waiter = queues.join(wanted("1"), 0, true);
   queues.attend(waiter);
@@ -159,7 +159,7 @@ TEST_CASE("a head that was to hear of a release, and has not looked yet when it 
   queues.leave(next);
 }
 
-TEST_CASE("a ring wakes the head and who observes, one for an owner only that owner") {
+TEST_CASE("a notification wakes the head and who observes, one for an owner only that owner") {
   WaitQueues queues(1h);
   const auto head = queues.join(wanted("h"), 0, true), next = queues.join(wanted("2"), 0, true);
   const auto observer = queues.observe("n", "o");
@@ -184,7 +184,7 @@ TEST_CASE("a ring wakes the head and who observes, one for an owner only that ow
   for (const auto& waiter : {head, next, observer}) queues.leave(waiter);
 }
 
-TEST_CASE("a head whose name was granted in this process looks only a little after a ring from elsewhere") {
+TEST_CASE("a head whose name was granted in this process looks only a little after a notification from elsewhere") {
   WaitQueues queues(1h);
   const auto first = queues.join(wanted("1"), 0, true), next = queues.join(wanted("2"), 0, true);
   queues.leave(first, true);

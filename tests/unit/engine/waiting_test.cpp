@@ -74,7 +74,7 @@ class FakeChannel {
 };
 
 // Two processes of one table. The waiter looks by itself once an hour, and marks the name twice: the first time it is
-// rung awake, so that nothing that wakes it is under way any more when it marks the name again; right before that mark
+// notified, so that nothing that wakes it is under way any more when it marks the name again; right before that mark
 // is on the row, the name is freed.
 struct Bench {
   FakeChannel channel{};
