@@ -221,7 +221,7 @@ TEST_CASE("who asks without a ticket does not pass those who have one, also amon
 
 TEST_CASE("those who travel together are written in the order of names") {
   Database database;
-  const auto batches = database.place().written_together("resource_lock", "name");
+  const auto batches = database.test_database().written_together("resource_lock", "name");
   if (batches.empty()) return;  // nothing here tells in what order it was written
   const auto table = open_table(database.url(), 1);
   for (int round = 0; round < 5; ++round)  // names that were not there before, and stay

@@ -88,7 +88,7 @@ struct Pair {
 }  // namespace
 
 struct Proxy::State {
-  const ServerPlace& place;
+  const ServerTestDatabase& test_database;
   const sockaddr_in target;
   int listener = -1, wake = -1;
   std::uint16_t port = 0;
@@ -111,8 +111,8 @@ struct Proxy::State {
   std::jthread thread;
   const bool keep_sent;
 
-  State(const ServerPlace& server, const Address& door, bool keep)
-      : place(server), target(socket_address(door)), keep_sent(keep) {}
+  State(const ServerTestDatabase& server, const Address& door, bool keep)
+      : test_database(server), target(socket_address(door)), keep_sent(keep) {}
 
   // Called with the mutex held. All but the one whose request is held.
   void drop_others() {
@@ -151,7 +151,7 @@ struct Proxy::State {
       ++ended;
       return;
     }
-    pairs.push_back({client, server, place.request_counter(), place.undoer(), connections, allowance});
+    pairs.push_back({client, server, test_database.request_counter(), test_database.undoer(), connections, allowance});
   }
 
   // False: this connection is over.
@@ -359,9 +359,12 @@ struct Proxy::State {
   }
 };
 
-Proxy::Proxy(const ServerPlace& server) : state_(std::make_unique<State>(server, server.address(), true)) { listen(); }
+Proxy::Proxy(const ServerTestDatabase& server) : state_(std::make_unique<State>(server, server.address(), true)) {
+  listen();
+}
 
-Proxy::Proxy(const ServerPlace& server, const Address& door) : state_(std::make_unique<State>(server, door, false)) {
+Proxy::Proxy(const ServerTestDatabase& server, const Address& door)
+    : state_(std::make_unique<State>(server, door, false)) {
   listen();
 }
 

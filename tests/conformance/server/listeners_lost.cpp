@@ -31,13 +31,13 @@ TEST_CASE("neither a release that nobody waits for nor a caller's transaction no
   make_wanted(*database, "transaction");
   NotifyingHolder holder(*database);
   auto engine = database->engine();
-  Caller caller(database->place());
+  Caller caller(database->test_database());
   const AwaitedLock awaited[] = {{"loud", holder.actor()}};
   const auto listener = listener_of(*database);
   REQUIRE(listener);
   for (int round = 0; round < 3; ++round) {
     holder.take_and_free("quiet");
-    caller.begin(database->place().beginnings().front());
+    caller.begin(database->test_database().beginnings().front());
     CHECK(engine.try_lock_in(caller.native(), "transaction", 2s));
     caller.run("COMMIT");
     CHECK(holder.take_and_free_until("loud", [&] {
