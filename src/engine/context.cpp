@@ -106,7 +106,7 @@ store::Blocked Context::blocked(const Name& name, const Deadline& deadline) {
 }
 
 void Context::hold(const std::shared_ptr<Lease>& held, const JobRef& job, Instant called) {
-  const bool unnamed = held->hand_overs.reserved > 0 || held->unnamed;
+  const bool unnamed = held->hand_over_state.reserved > 0 || held->unnamed;
   held->taken_by(job, unnamed ? JobRef{} : job);
   if (unnamed && job && !planted("passed_on_unnamed")) job->add({weak_from_this(), held});
   watch(held);

@@ -255,7 +255,7 @@ void InTransaction::prove(store::CallerTransaction& caller, const std::shared_pt
   const auto wait = std::clamp(left, least_wait, std::max<Duration>(least_wait, context_.options.timeouts.request));
   // A grant may not have arrived yet on the transaction's server of a cluster. To look for it in vain would have its
   // row locked, and what then arrives ends the transaction.
-  const bool young = !over && BootClock::now() - held->hand_overs.since < longest_way;
+  const bool young = !over && BootClock::now() - held->hand_over_state.since < longest_way;
   bool proved = false;
   try {
     if (young) catch_up(caller);

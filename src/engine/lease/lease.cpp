@@ -33,7 +33,7 @@ Mutexes& mutexes() {
 
 Lease::Lease(Name name, std::string_view owner, Token token, const LeaseTerms& terms, Instant sent,
              std::optional<Instant> begun)
-    : hand_overs{0, 0, sent},
+    : hand_over_state{0, 0, sent},
       name_(std::move(name)),
       owner_(owner),
       token_(token),

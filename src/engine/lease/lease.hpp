@@ -81,7 +81,7 @@ class Lease {
   // Set before the grant is shared.
   void in_mode(Mode mode) noexcept { mode_ = mode; }
   // The token that its row has: where it is one of a range that was reserved for this process, the last of them.
-  Token row_token() const noexcept { return Token{number(token_) + hand_overs.reserved}; }
+  Token row_token() const noexcept { return Token{number(token_) + hand_over_state.reserved}; }
   // With the length that a renewal or a fence may give it now: its lease, within max_hold.
   store::LeaseKey key() const;
   // The same for whatever is asked about this very grant, beside its renewals and its release: that may take effect
@@ -225,11 +225,11 @@ class Lease {
   std::optional<JobRef> wrong_row() const;
   void row_names(JobRef job) noexcept;
   // How it came from hand to hand in this process without having been free. Set before the grant is shared.
-  struct HandOvers {
+  struct HandOverState {
     unsigned times = 0;          // by a statement
     std::uint32_t reserved = 0;  // so many more tokens its row keeps for this process; then it names no job
     Instant since{};             // the first of these grants
-  } hand_overs;
+  } hand_over_state;
 
  private:
   static constexpr int holding = -1, gone = -2;

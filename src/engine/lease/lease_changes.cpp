@@ -165,7 +165,7 @@ std::shared_ptr<Lease> LeaseChanges::convert(const std::shared_ptr<Lease>& held,
   auto next = std::make_shared<Lease>(Name(held->name()), owner, *token, terms, sent, begun);
   next->in_mode(to);
   next->say(*held);
-  next->hand_overs.since = sent;
+  next->hand_over_state.since = sent;
   const bool was_open = context_.entries.opened(held);
   context_.entries.close(held);
   const auto job = held->belongs_to_nobody();

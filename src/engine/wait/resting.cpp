@@ -140,7 +140,7 @@ bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, b
   WaiterPtr next;
   if (grant) {
     const auto quiet = std::min(waiter->request_->terms.lease, floor_);
-    const bool soon = grant->hand_overs.reserved > 1;
+    const bool soon = grant->hand_over_state.reserved > 1;
     waiter->grant_ = std::move(grant);
     waiter->state_ = Waiter::State::handed;
     next = remove(waiter, quiet, true, soon);

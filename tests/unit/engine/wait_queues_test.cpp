@@ -37,7 +37,7 @@ std::shared_ptr<Lease> grant(const std::string& owner) {
 // One that may go on in memory.
 std::shared_ptr<Lease> keeping(const std::string& owner) {
   auto held = grant(owner);
-  held->hand_overs = {1, 5, BootClock::now()};
+  held->hand_over_state = {1, 5, BootClock::now()};
   return held;
 }
 
