@@ -48,7 +48,7 @@ file(WRITE ${OUT}.new "// The .sql texts of one dialect. Generated from them.
 
 namespace dlock::dialects::${NAME} {
 
-const Texts& texts() noexcept {
+const Texts& embedded_texts() noexcept {
   static const Migration migrations[] = {
 ${rows}  };
   static const Texts all{

@@ -132,7 +132,7 @@ struct IdentifierLimit {
 // history.sql), those of the migrator, those that guard a table of somebody else (guard.sql), those that make what
 // writes the history of the locks (recording.sql), the migrations (migrations/<name>/), in order, and the table as it
 // is today (schema/<name>.sql). The build embeds them: a generated source of each dialect defines, in its own
-// namespace, `const Texts& texts() noexcept`.
+// namespace, `const Texts& embedded_texts() noexcept`.
 struct Texts {
   std::string_view lock_sql, migrator_sql, guard_sql, recording_sql, schema_sql;
   std::span<const Migration> migrations;

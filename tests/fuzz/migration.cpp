@@ -14,9 +14,11 @@ namespace {
 
 // A dialect that has nothing but migrations.
 struct Roadworks final : dialects::Dialect {
-  explicit Roadworks(std::vector<dialects::Migration> migrations_of_input) : list(std::move(migrations_of_input)) {}
-  std::string_view name() const noexcept override { return "fuzzed"; }
-  std::span<const std::string_view> schemes() const noexcept override { return {}; }
+  explicit Roadworks(std::vector<dialects::Migration> migrations_of_input)
+      : Dialect({"fuzzed", {}, dialects::Marker::question, '"', {}, {1, 0}}, all),
+        list(std::move(migrations_of_input)) {
+    all.migrations = list;
+  }
   std::unique_ptr<dialects::CallerConnection> caller_connection(const TransactionRef&,
                                                                 const dialects::QuotedTable&) const override {
     return nullptr;
@@ -25,15 +27,8 @@ struct Roadworks final : dialects::Dialect {
   std::unique_ptr<dialects::Connector> connector(const Url&, const dialects::ConnectOptions&) const override {
     return nullptr;
   }
-  dialects::Marker marker() const noexcept override { return dialects::Marker::question; }
-  std::string quote(std::string_view identifier) const override { return std::string(identifier); }
-  std::string_view lock_sql() const noexcept override { return {}; }
-  std::string_view migrator_sql() const noexcept override { return {}; }
-  std::span<const dialects::Migration> migrations() const noexcept override { return list; }
-  std::string_view schema_sql() const noexcept override { return {}; }
-  Duration smallest_margin() const noexcept override { return {}; }
-  RemovalPace removal_pace() const noexcept override { return {1, 0}; }
   std::vector<dialects::Migration> list;
+  dialects::Texts all{};
 };
 
 bool within(std::string_view part, std::string_view whole) {

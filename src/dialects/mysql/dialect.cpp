@@ -10,7 +10,7 @@
 
 namespace dlock::dialects::mysql {
 
-const Texts& texts() noexcept;
+const Texts& embedded_texts() noexcept;
 const Dialect& dialect() noexcept;
 
 namespace {
@@ -54,7 +54,7 @@ constexpr IdentifierLimit longest_name{64, 192};
 class ServerDialect final : public Dialect {
  public:
   ServerDialect()
-      : Dialect({"mysql", url_schemes, Marker::question, '`', clock_margin, removal, longest_name}, texts()) {}
+      : Dialect({"mysql", url_schemes, Marker::question, '`', clock_margin, removal, longest_name}, embedded_texts()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }

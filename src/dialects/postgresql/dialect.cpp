@@ -8,7 +8,7 @@
 
 namespace dlock::dialects::postgresql {
 
-const Texts& texts() noexcept;
+const Texts& embedded_texts() noexcept;
 const Dialect& dialect() noexcept;
 
 namespace {
@@ -51,7 +51,8 @@ constexpr RemovalPace removal{150};  // rows are locked one by one: others feel 
 
 class ServerDialect final : public Dialect {
  public:
-  ServerDialect() : Dialect({"postgresql", url_schemes, Marker::dollar, '"', clock_margin, removal}, texts()) {}
+  ServerDialect()
+      : Dialect({"postgresql", url_schemes, Marker::dollar, '"', clock_margin, removal}, embedded_texts()) {}
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<ServerConnector>(url, options);
   }

@@ -7,7 +7,7 @@
 
 namespace dlock::dialects::sqlite {
 
-const Texts& texts() noexcept;
+const Texts& embedded_texts() noexcept;
 const Dialect& dialect() noexcept;
 
 namespace {
@@ -53,7 +53,8 @@ constexpr IdentifierLimit longest_name{255, 1020};
 class FileDialect final : public Dialect {
  public:
   FileDialect()
-      : Dialect({"sqlite", url_schemes, Marker::question, '"', clock_margin, removal, longest_name}, texts()) {}
+      : Dialect({"sqlite", url_schemes, Marker::question, '"', clock_margin, removal, longest_name}, embedded_texts()) {
+  }
   std::unique_ptr<Connector> connector(const Url& url, const ConnectOptions& options) const override {
     return std::make_unique<FileConnector>(url, options);
   }

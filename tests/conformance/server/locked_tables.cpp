@@ -328,7 +328,7 @@ TEST_CASE(
   other.run("BEGIN");
   other.run("INSERT INTO resource_lock (name, token, expires_at) VALUES ('job', 1, 1)");
   for (const auto wait : {0ms, 100ms}) {
-    const auto thrown = thrown_by([&] { engine.try_lock_for("job", wait); });
+    const auto thrown = told_by([&] { engine.try_lock_for("job", wait); });
     CHECK_MESSAGE((thrown.fault == Fault::timeout && thrown.names("\"job\"") && thrown.names("nobody")), thrown.text);
   }
   other.run("ROLLBACK");

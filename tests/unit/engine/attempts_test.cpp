@@ -47,14 +47,14 @@ struct LockedRow {
   Core core{table, {.reentrance = dlock::Reentrance::none, .listen = false}};
 };
 
-const LockOptions write{.renew = false}, read{.mode = Mode::shared, .renew = false},
+const LockOptions writing{.renew = false}, reading{.mode = Mode::shared, .renew = false},
     slot{.mode = Mode::permits, .limit = 2, .renew = false};
 const std::optional<Duration> waits[] = {std::nullopt, Duration{0}, Duration{50ms}};
 
 }  // namespace
 
 TEST_CASE("who would share a name does not give up after one look at a row that is locked just then") {
-  for (const auto& options : {read, slot})
+  for (const auto& options : {reading, slot})
     for (const auto& wait : waits) {
       LockedRow row(1);
       CHECK(row.take(wait, options));
@@ -63,7 +63,7 @@ TEST_CASE("who would share a name does not give up after one look at a row that 
 }
 
 TEST_CASE("it gives up after some looks in a row, and who wants the name alone after one") {
-  for (const auto& options : {read, slot})
+  for (const auto& options : {reading, slot})
     for (const auto& wait : waits) {
       LockedRow row(1000);
       const auto taken = row.take(wait, options);
@@ -74,7 +74,7 @@ TEST_CASE("it gives up after some looks in a row, and who wants the name alone a
     }
   for (const auto& wait : waits) {
     LockedRow row(1000);
-    const auto taken = row.take(wait, write);
+    const auto taken = row.take(wait, writing);
     CHECK_FALSE(taken);
     CHECK(taken.row_locked);
     CHECK(row.looks == 1);
@@ -85,7 +85,7 @@ TEST_CASE("who is refused by a holder at last is not told that the row is locked
   for (const auto& wait : waits) {
     LockedRow row(1);
     row.then = Granted{};
-    const auto taken = row.take(wait, read);
+    const auto taken = row.take(wait, reading);
     CHECK_FALSE(taken);
     CHECK_FALSE(taken.row_locked);
   }

@@ -15,9 +15,11 @@ namespace {
 
 // A dialect that has nothing but migrations.
 struct Roadworks final : dialects::Dialect {
-  explicit Roadworks(std::vector<dialects::Migration> migrations_of_test) : list(std::move(migrations_of_test)) {}
-  std::string_view name() const noexcept override { return "roadworks"; }
-  std::span<const std::string_view> schemes() const noexcept override { return {}; }
+  explicit Roadworks(std::vector<dialects::Migration> migrations_of_test)
+      : Dialect({"roadworks", {}, dialects::Marker::question, '"', {}, {1, 0}}, all),
+        list(std::move(migrations_of_test)) {
+    all.migrations = list;
+  }
   std::unique_ptr<dialects::CallerConnection> caller_connection(const TransactionRef&,
                                                                 const dialects::QuotedTable&) const override {
     return nullptr;
@@ -26,15 +28,8 @@ struct Roadworks final : dialects::Dialect {
   std::unique_ptr<dialects::Connector> connector(const Url&, const dialects::ConnectOptions&) const override {
     return nullptr;
   }
-  dialects::Marker marker() const noexcept override { return dialects::Marker::question; }
-  std::string quote(std::string_view identifier) const override { return std::string(identifier); }
-  std::string_view lock_sql() const noexcept override { return {}; }
-  std::string_view migrator_sql() const noexcept override { return {}; }
-  std::span<const dialects::Migration> migrations() const noexcept override { return list; }
-  std::string_view schema_sql() const noexcept override { return {}; }
-  Duration smallest_margin() const noexcept override { return {}; }
-  RemovalPace removal_pace() const noexcept override { return {1, 0}; }
   std::vector<dialects::Migration> list;
+  dialects::Texts all{};
 };
 
 constexpr std::string_view up =
