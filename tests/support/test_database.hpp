@@ -226,8 +226,8 @@ class ServerTestDatabase : public TestDatabase {
   virtual bool holding_back() = 0;
 
   // Another URL of the same database. From hold_writes() on, whoever comes through it stops before it writes a row of
-  // this table in this way ("INSERT", "UPDATE", "DELETE"), until let_go(); holding_back() tells whether one does. Once a
-  // database.
+  // this table in this way ("INSERT", "UPDATE", "DELETE"), until let_go(); holding_back() tells whether one does. Once
+  // a database.
   virtual std::string url_to_hold_writes() = 0;
   virtual void hold_writes(const std::string& table, const std::string& way) = 0;
 };

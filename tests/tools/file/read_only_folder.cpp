@@ -27,7 +27,7 @@ Ran run(const std::string& tool, const std::vector<std::string>& arguments, cons
   return finish(child);
 }
 
-// The folder of a place, which may only be looked into meanwhile.
+// The folder of a test database, which may only be looked into meanwhile.
 class Sealed {
  public:
   explicit Sealed(const TestDatabase& test_database)
