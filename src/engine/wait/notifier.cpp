@@ -25,8 +25,8 @@ constexpr int trips_of_a_renewal = 4;
 
 struct Notifier::State {
   State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news,
-        std::shared_ptr<WaitQueues> the_lines, NotifierOptions the_options)
-      : table(std::move(the_table)), events(std::move(news)), queues(std::move(the_lines)), options(the_options) {}
+        std::shared_ptr<WaitQueues> the_queues, NotifierOptions the_options)
+      : table(std::move(the_table)), events(std::move(news)), queues(std::move(the_queues)), options(the_options) {}
 
   const std::shared_ptr<store::LockTable> table;
   const std::shared_ptr<EventQueue> events;
