@@ -76,30 +76,30 @@ void Engine::Async::stopped(Id id) noexcept {
   }
 }
 
-void Engine::Async::acquire(const Wish& wish, LockHandler handler) {
+void Engine::Async::acquire(const Request& request, LockHandler handler) {
   if (!handler) throw Error(Fault::misuse, "the handler is empty: there is nothing to be called");
-  core_->check(wish.options);
-  const engine::OnBehalf behalf(wish.options);
-  const Wish whole{wish.name, behalf.options(), wish.deadline, wish.waits, wish.stop};
+  core_->check(request.options);
+  const engine::OnBehalf behalf(request.options);
+  const Request whole{request.name, behalf.options(), request.deadline, request.waits, request.stop};
   Id id = 0;
   {
     const MutexLock guard(mutex_, acquires_mutex);
     if (closed_) throw ended();
     start();
     id = ++last_id_;
-    const auto line = lines_.find(whole.name.text());
-    if (line != lines_.end() && parks(whole, line->second)) {
-      park(id, whole, std::move(handler), line->second, line->first);
+    const auto queue = queues_.find(whole.name.text());
+    if (queue != queues_.end() && parks(whole, queue->second)) {
+      park(id, whole, std::move(handler), queue->second, queue->first);
     } else {
       const auto acquire = std::make_shared<Acquire>(core_->acquirer(), id, whole.name,
                                                      std::make_shared<const LockOptions>(whole.options), whole.deadline,
                                                      whole.waits, BootClock::now());
-      acquire->first_of_line = whole.waits && line == lines_.end();
-      if (acquire->first_of_line) lines_[whole.name.text()].occupied = true;
+      acquire->first_in_queue = whole.waits && queue == queues_.end();
+      if (acquire->first_in_queue) queues_[whole.name.text()].occupied = true;
       try {
         begin(acquire, nullptr, std::move(handler));
       } catch (...) {  // out of memory: it has not begun
-        if (acquire->first_of_line) lines_.erase(whole.name.text());
+        if (acquire->first_in_queue) queues_.erase(whole.name.text());
         throw;
       }
     }
@@ -144,8 +144,8 @@ void Engine::Async::ready(const AcquirePtr& acquire) {
 // It is known that somebody has it, so that out of time is an answer.
 void Engine::Async::seen_held(Acquire& acquire, Instant at) {
   acquire.seen = at;
-  if (const auto line = lines_.find(acquire.work.name().text()); acquire.first_of_line && line != lines_.end())
-    line->second.seen = true;
+  if (const auto queue = queues_.find(acquire.work.name().text()); acquire.first_in_queue && queue != queues_.end())
+    queue->second.seen = true;
 }
 
 void Engine::Async::rest(const AcquirePtr& acquire) {
@@ -156,7 +156,7 @@ void Engine::Async::rest(const AcquirePtr& acquire) {
   if (due != acquire->due) look_at(acquire->due = due, acquire->id);
 }
 
-Engine::Async::News Engine::Async::news_of(const AcquirePtr& acquire) {
+Engine::Async::Wake Engine::Async::wake_of(const AcquirePtr& acquire) {
   return [async = weak_from_this(), one = std::weak_ptr<Acquire>(acquire)] {
     const auto self = async.lock();
     const auto resting = one.lock();
@@ -175,7 +175,7 @@ void Engine::Async::answer(const AcquirePtr& acquire, Result<Lock> result, After
   else if (result.refused() && result.refused() != Refused::stopped) afterwards.refused.push_back(acquire);
   afterwards.gone.push_back(std::move(acquire->on_stop));
   afterwards.answers.emplace_back(std::move(acquire->handler), std::move(result));
-  if (acquire->first_of_line) next_in_line(*acquire);
+  if (acquire->first_in_queue) next_in_line(*acquire);
 }
 
 Result<Lock> Engine::Async::result_of(Acquire& acquire, engine::Acquired acquired) const {
@@ -303,7 +303,7 @@ void Engine::Async::step(const AcquirePtr& acquire) {
   }
   if (unheard) acquire->work.abandon();
   else try {
-      if (auto acquired = acquire->work.go_on(news_of(acquire))) {
+      if (auto acquired = acquire->work.go_on(wake_of(acquire))) {
         granted = *acquired;
         result = result_of(*acquire, std::move(*acquired));
       }
@@ -367,7 +367,7 @@ void Engine::Async::end(Instant until) noexcept {
       if (!planted("async_end_silent")) answer(acquire, ended(), afterwards);
       afterwards.stopped.push_back(acquire);
     }
-    lines_.clear();
+    queues_.clear();
   }
   for (auto& [id, one] : parked) {
     afterwards.gone.push_back(std::move(one.on_stop));

@@ -37,7 +37,7 @@ inline namespace v0 {
 // No handler is called, and none destroyed, with the mutex held; nor is anything asked of the core then.
 class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::Async> {
  public:
-  struct Wish {
+  struct Request {
     const Name& name;
     const LockOptions& options;
     Instant deadline;
@@ -48,7 +48,7 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   explicit Async(std::shared_ptr<Core> core);
 
   // Throws misuse, and unavailable where there is no thread to be had; then the handler is not called.
-  void acquire(const Wish& wish, LockHandler handler);
+  void acquire(const Request& request, LockHandler handler);
   // Takes what is held, unless it throws.
   void release(std::shared_ptr<Lock::Handle>& held, std::function<void(Released)> handler);
   // Answers everybody, and returns when all threads have ended that are not this one, or at `until`.
@@ -59,7 +59,7 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
  private:
   using Id = std::uint64_t;
   using Due = std::pair<Instant, Id>;
-  using News = std::function<void()>;
+  using Wake = std::function<void()>;
 
   // Says that a caller has asked to stop.
   struct Stopped {
@@ -88,7 +88,7 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
     LockHandler handler GUARDED_BY(acquires_mutex){};
     OnStop on_stop GUARDED_BY(acquires_mutex){};
     enum class State { ready, running, resting, over } state GUARDED_BY(acquires_mutex) = State::ready;
-    bool first_of_line GUARDED_BY(acquires_mutex) = false, news GUARDED_BY(acquires_mutex) = false;
+    bool first_in_queue GUARDED_BY(acquires_mutex) = false, news GUARDED_BY(acquires_mutex) = false;
     bool answered GUARDED_BY(acquires_mutex) = false;
     Instant seen GUARDED_BY(acquires_mutex){};                            // when somebody was last seen to have it
     std::shared_ptr<engine::Lease> granted GUARDED_BY(acquires_mutex){};  // what its answer has told of
@@ -96,18 +96,18 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   };
   using AcquirePtr = std::shared_ptr<Acquire>;
 
-  // One that waits behind the first of its line.
+  // One that waits behind the first of its queue.
   struct Parked {
     Id id;
     LockHandler handler;
     std::shared_ptr<const LockOptions> options;
     Instant deadline, called;
-    const std::string* name;  // the line's
+    const std::string* name;  // the queue's
     OnStop on_stop{};
     bool seen = false;  // by who is first: that somebody has it
   };
 
-  struct Line {
+  struct WaitQueue {
     bool occupied = false;  // somebody is first
     bool seen = false;      // that one has seen that somebody has it, or one before
     std::deque<Id> order{};
@@ -135,8 +135,8 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   void watch_stop(Id id, const std::stop_token& stop) noexcept;
   void stopped(Id id) noexcept;
 
-  bool parks(const Wish& wish, Line& line) const REQUIRES(mutex_, acquires_mutex);
-  void park(Id id, const Wish& wish, LockHandler handler, Line& line, const std::string& name)
+  bool parks(const Request& request, WaitQueue& queue) const REQUIRES(mutex_, acquires_mutex);
+  void park(Id id, const Request& request, LockHandler handler, WaitQueue& queue, const std::string& name)
       REQUIRES(mutex_, acquires_mutex);
   void ready(const AcquirePtr& acquire) REQUIRES(mutex_, acquires_mutex);
   void rest(const AcquirePtr& acquire) REQUIRES(mutex_, acquires_mutex);
@@ -166,7 +166,7 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   void release_rest() noexcept;
   void step(const AcquirePtr& acquire) EXCLUDES(mutex_);
   void give_back(std::vector<Release> batch);
-  News news_of(const AcquirePtr& acquire);
+  Wake wake_of(const AcquirePtr& acquire);
   static Error ended();
   Result<Lock> result_of(Acquire& acquire, engine::Acquired acquired) const;
   void left() noexcept;
@@ -188,7 +188,7 @@ class DLOCK_HIDDEN Engine::Async : public std::enable_shared_from_this<Engine::A
   bool finishing_ GUARDED_BY(mutex_) = false;
   std::unordered_map<Id, AcquirePtr> acquires_ GUARDED_BY(mutex_);
   std::unordered_map<Id, Parked> parked_ GUARDED_BY(mutex_);
-  std::unordered_map<std::string, Line> lines_ GUARDED_BY(mutex_);
+  std::unordered_map<std::string, WaitQueue> queues_ GUARDED_BY(mutex_);
   std::vector<Id> stops_ GUARDED_BY(mutex_);
   std::vector<Due> dues_ GUARDED_BY(mutex_);  // a heap, the next one first; of some the time has changed since
   std::array<Thread, 3> threads_;             // last: they end before what they use

@@ -24,37 +24,38 @@ bool alike(const LockOptions& one, const LockOptions& other) {
 }  // namespace
 
 // Behind others who want nothing that they have to be in line for themselves.
-bool Engine::Async::parks(const Wish& wish, Line& line) const {
+bool Engine::Async::parks(const Request& request, WaitQueue& queue) const {
   const auto& defaults = core_->options();
-  return wish.waits && line.occupied && wish.options.job.empty() &&
-         wish.options.fairness.value_or(defaults.fairness) == Fairness::barging &&
-         wish.options.reentrance.value_or(defaults.reentrance) != Reentrance::node;
+  return request.waits && queue.occupied && request.options.job.empty() &&
+         request.options.fairness.value_or(defaults.fairness) == Fairness::barging &&
+         request.options.reentrance.value_or(defaults.reentrance) != Reentrance::node;
 }
 
-void Engine::Async::park(Id id, const Wish& wish, LockHandler handler, Line& line, const std::string& name) {
-  if (!line.options || !alike(*line.options, wish.options))
-    line.options = std::make_shared<const LockOptions>(wish.options);
-  parked_.emplace(id, Parked{id, std::move(handler), line.options, wish.deadline, BootClock::now(), &name});
+void Engine::Async::park(Id id, const Request& request, LockHandler handler, WaitQueue& queue,
+                         const std::string& name) {
+  if (!queue.options || !alike(*queue.options, request.options))
+    queue.options = std::make_shared<const LockOptions>(request.options);
+  parked_.emplace(id, Parked{id, std::move(handler), queue.options, request.deadline, BootClock::now(), &name});
   // What has left long ago takes no room.
-  if (line.order.size() > 2 * line.parked + 16)
-    std::erase_if(line.order, [&](Id one) REQUIRES(mutex_) { return !parked_.contains(one); });
+  if (queue.order.size() > 2 * queue.parked + 16)
+    std::erase_if(queue.order, [&](Id one) REQUIRES(mutex_) { return !parked_.contains(one); });
   try {
-    look_at(wish.deadline, id);
-    line.order.push_back(id);
+    look_at(request.deadline, id);
+    queue.order.push_back(id);
   } catch (...) {  // out of memory: it has not begun
     parked_.erase(id);
     throw;
   }
-  ++line.parked;
+  ++queue.parked;
 }
 
 Engine::Async::Parked Engine::Async::unpark(Id id) {
   const auto found = parked_.find(id);
   auto parked = std::move(found->second);
   parked_.erase(found);
-  auto& line = lines_.find(*parked.name)->second;
-  --line.parked;
-  parked.seen = line.seen;
+  auto& queue = queues_.find(*parked.name)->second;
+  --queue.parked;
+  parked.seen = queue.seen;
   return parked;
 }
 
@@ -85,25 +86,25 @@ std::optional<Engine::Async::Due> Engine::Async::next_due() const {
 void Engine::Async::next_in_line(Acquire& before) {
   if (planted("async_line_stands")) return;
   const auto& name = before.work.name();
-  const auto found = lines_.find(name.text());
-  if (found == lines_.end()) return;
-  auto& line = found->second;
-  line.occupied = false;
+  const auto found = queues_.find(name.text());
+  if (found == queues_.end()) return;
+  auto& queue = found->second;
+  queue.occupied = false;
   const auto seen = before.granted ? BootClock::now() : before.seen;
-  line.seen = seen != Instant{};
-  while (!line.order.empty() && !parked_.contains(line.order.front())) line.order.pop_front();
-  if (line.order.empty() || closed_) {
-    if (line.parked == 0) lines_.erase(found);
+  queue.seen = seen != Instant{};
+  while (!queue.order.empty() && !parked_.contains(queue.order.front())) queue.order.pop_front();
+  if (queue.order.empty() || closed_) {
+    if (queue.parked == 0) queues_.erase(found);
     return;
   }
-  const auto id = line.order.front();
-  line.order.pop_front();
+  const auto id = queue.order.front();
+  queue.order.pop_front();
   auto parked = unpark(id);
   const auto acquire =
       std::make_shared<Acquire>(core_->acquirer(), id, name, parked.options, parked.deadline, true, parked.called);
   acquire->work.wait_at_once(std::move(before.granted));
   acquire->seen = seen;
-  acquire->first_of_line = line.occupied = true;
+  acquire->first_in_queue = queue.occupied = true;
   begin(acquire, std::move(parked.on_stop), std::move(parked.handler));
 }
 
@@ -181,8 +182,8 @@ void Engine::Async::look_for_itself(const Name& name, Parked parked) {
 
 void Engine::Async::count(std::map<std::string, std::size_t, std::less<>>& waiting) const {
   const MutexLock guard(mutex_, acquires_mutex);
-  for (const auto& [name, line] : lines_)
-    if (line.parked > 0) waiting[name] += line.parked;
+  for (const auto& [name, queue] : queues_)
+    if (queue.parked > 0) waiting[name] += queue.parked;
 }
 
 }  // namespace v0

@@ -172,13 +172,13 @@ std::shared_ptr<Core> open(std::string_view url, EngineOptions options) {
   connect.application = options.application;
   connect.prepared_statements = options.prepared_statements;
   auto resolved = resolve(url, connect, options.credentials, options.timeouts.request);
-  auto half = engine::random_id();
+  auto engine_id = engine::random_id();
   try {
     std::shared_ptr<store::LockTable> table =
         store::open_lock_table(resolved.dialect, std::move(resolved.connector),
                                {options.schema, options.table, options.history_table, options.connections,
-                                options.combine, options.timeouts.connect, options.history > 0, half});
-    return std::make_shared<Core>(std::move(table), std::move(options), std::move(half));
+                                options.combine, options.timeouts.connect, options.history > 0, engine_id});
+    return std::make_shared<Core>(std::move(table), std::move(options), std::move(engine_id));
   } catch (const Failure& failure) { throw engine::to_error(failure, false); } catch (const std::system_error& error) {
     if (planted("no_descriptor_is_no_error")) throw;
     throw Error(Fault::unavailable, fmt::format("the engine's threads cannot be set up: {}", error.what()));

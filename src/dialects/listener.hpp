@@ -12,7 +12,7 @@ namespace dlock::dialects {
 
 // A name that is waited for, and the actor in its row when it was last looked at: the first 16 characters are the
 // engine of the one who holds it. Empty: not known.
-struct Watched {
+struct AwaitedLock {
   std::string name, holder;
 };
 
@@ -35,10 +35,10 @@ class Listener {
   // Waits until something is heard, `until`, or interrupt(): the last two give an empty answer. What was heard since
   // the listener was opened is not lost, whether or not wait() was running. Throws Failure when it cannot listen any
   // more: then it must be thrown away, and another one opened after a pause.
-  virtual Notification wait(std::span<const Watched> watched, Deadline until) = 0;
+  virtual Notification wait(std::span<const AwaitedLock> awaited, Deadline until) = 0;
 
   // Whether a release of it would have been heard during the last wait(). Where it would not, only looking helps.
-  virtual bool hears(const Watched&) const { return true; }
+  virtual bool hears(const AwaitedLock&) const { return true; }
 
   // Ends the wait() that runs, or else the next one, at once.
   virtual void interrupt() noexcept = 0;

@@ -74,8 +74,7 @@ class AcquireOfAll {
   }
 
  private:
-  using Held = std::shared_ptr<Lease>;
-  using Place = std::size_t;
+  using Index = std::size_t;
 
   // What is passing makes an attempt one in vain.
   bool attempt(bool first) {
@@ -94,11 +93,11 @@ class AcquireOfAll {
     const auto missing = enter();
     // Who is in line in this process comes first, but for those who do not wait; not again and again.
     if (first && patience_.waits)
-      for (const auto place : missing)
-        if (context_.queues->anybody(names_[place].text())) return refused(place, false);
+      for (const auto index : missing)
+        if (context_.queues->anybody(names_[index].text())) return refused(index, false);
     if (seen_busy(missing)) return false;
-    const auto most = std::max<Place>(1, context_.options.combine);
-    for (std::span<const Place> rest = missing; !rest.empty();) {
+    const auto most = std::max<Index>(1, context_.options.combine);
+    for (std::span<const Index> rest = missing; !rest.empty();) {
       const auto some = rest.first(std::min(rest.size(), most));
       if (!take(some)) return false;
       rest = rest.subspan(some.size());
@@ -107,9 +106,9 @@ class AcquireOfAll {
   }
 
   // What the thread, or its job, holds already. Answers what is to be asked for.
-  std::vector<Place> enter() {
-    std::vector<Place> missing;
-    for (Place i = 0; i < names_.size(); ++i) {
+  std::vector<Index> enter() {
+    std::vector<Index> missing;
+    for (Index i = 0; i < names_.size(); ++i) {
       if (!held_[i] && reentrance_ == Reentrance::thread)
         held_[i] = parts_.reentry.reenter(names_[i], options_, patience_.deadline);
       if (!held_[i]) missing.push_back(i);
@@ -118,12 +117,12 @@ class AcquireOfAll {
   }
 
   // Whether one of them can be seen to be in vain, before anything is written. Of a node's name only an attempt tells.
-  bool seen_busy(std::span<const Place> missing) {
+  bool seen_busy(std::span<const Index> missing) {
     if (missing.size() < 2 || reentrance_ == Reentrance::node || planted("several_try_blindly")) return false;
     std::vector<std::string_view> names;
     names.reserve(missing.size());
-    for (const auto place : missing) {
-      names.emplace_back(names_[place].text());
+    for (const auto index : missing) {
+      names.emplace_back(names_[index].text());
       if (context_.renewer.has_leftovers(names.back())) return false;  // it may be in the way of itself
     }
     try {
@@ -135,42 +134,42 @@ class AcquireOfAll {
     } catch (const Failure&) { return false; }  // the attempt tells what is wrong, if it still is
   }
 
-  bool take(std::span<const Place> some) {
+  bool take(std::span<const Index> some) {
     Instant sent{};
     const auto answers = ask_together(some, sent);
-    std::vector<Place> open;
-    std::optional<Place> busy;
-    for (Place i = 0; i < some.size(); ++i) {
-      const auto place = some[i];
-      if (answers[i] && (answers[i]->token || !context_.renewer.has_leftovers(names_[place].text()))) {
-        auto& request = *requests_[place];
+    std::vector<Index> open;
+    std::optional<Index> busy;
+    for (Index i = 0; i < some.size(); ++i) {
+      const auto index = some[i];
+      if (answers[i] && (answers[i]->token || !context_.renewer.has_leftovers(names_[index].text()))) {
+        auto& request = *requests_[index];
         const auto end = parts_.attempts.take_up(request, *answers[i], sent, false, until());
-        own_[place] = end && *end;
-        if (end) held_[place] = *end ? *end : parts_.reentry.enter_by_job(request, patience_.deadline);
-        if (held_[place]) continue;
+        own_[index] = end && *end;
+        if (end) held_[index] = *end ? *end : parts_.reentry.enter_by_job(request, patience_.deadline);
+        if (held_[index]) continue;
         if (end) {
-          busy = busy.value_or(place);
+          busy = busy.value_or(index);
           continue;
         }
       }
-      open.push_back(place);
+      open.push_back(index);
     }
     if (busy) {
       parts_.attempts.was_busy(names_[*busy].text());
       return refused(*busy, false);
     }
-    return std::ranges::all_of(open, [&](Place place) { return take_alone(place); });
+    return std::ranges::all_of(open, [&](Index index) { return take_alone(index); });
   }
 
   // In one statement. No answer: it is to be asked for alone, as the same owner.
-  std::vector<std::optional<store::Granted>> ask_together(std::span<const Place> some, Instant& sent) {
+  std::vector<std::optional<store::Granted>> ask_together(std::span<const Index> some, Instant& sent) {
     std::vector<std::optional<store::Granted>> answers(some.size());
     if (some.size() < 2 || reentrance_ == Reentrance::node) return answers;
     std::vector<store::AcquireRequest> asks;
     asks.reserve(some.size());
     sent = BootClock::now();
-    for (const auto place : some) {
-      auto& request = request_of(place);
+    for (const auto index : some) {
+      auto& request = request_of(index);
       request.first_sent = sent;
       asks.push_back(parts_.attempts.acquire_request(request, sent));
     }
@@ -178,16 +177,16 @@ class AcquireOfAll {
       answers = context_.table->acquire_together(asks, until());
     } catch (const Failure& failure) {  // each is asked for alone, which tells what is wrong if it still is
       context_.events->emit_retry(failure);
-      for (const auto place : some) requests_[place]->unanswered = failure.may_have_run();
+      for (const auto index : some) requests_[index]->unanswered = failure.may_have_run();
     }
     return answers;
   }
 
-  bool take_alone(Place place) {
-    request_of(place);
-    const auto request = std::move(requests_[place]);
+  bool take_alone(Index index) {
+    request_of(index);
+    const auto request = std::move(requests_[index]);
     if (!request->unanswered && !request->in_doubt) request->first_sent = BootClock::now();
-    Held held;
+    std::shared_ptr<Lease> held;
     std::exception_ptr broken;
     try {
       held = parts_.attempts.try_first(
@@ -196,12 +195,12 @@ class AcquireOfAll {
     } catch (const Error&) { broken = std::current_exception(); }
     if (!held && !broken && patience_.lasts()) {
       free_doubtful(*request);
-      return refused(place, false);
+      return refused(index, false);
     }
     held = acquirer_.concluded(*request, patience_, std::move(held), broken);
-    if (!held) return refused(place, request->found_locked);
-    own_[place] = !request->entered;
-    held_[place] = std::move(held);
+    if (!held) return refused(index, request->found_locked);
+    own_[index] = !request->entered;
+    held_[index] = std::move(held);
     return true;
   }
 
@@ -209,7 +208,7 @@ class AcquireOfAll {
   bool all_valid() {
     if (!patience_.lasts()) return true;
     const auto now = BootClock::now();
-    for (Place i = 0; i < held_.size(); ++i)
+    for (Index i = 0; i < held_.size(); ++i)
       if (!held_[i]->valid(now)) return refused(i, false);
     return true;
   }
@@ -217,12 +216,12 @@ class AcquireOfAll {
   // Now that there is nothing to be given back.
   bool closed() {
     if (at_least_ == Duration{} || planted("several_without_at_least")) return true;
-    for (Place i = 0; i < held_.size(); ++i)
+    for (Index i = 0; i < held_.size(); ++i)
       if (own_[i] && !close(held_[i])) return refused(i, false);
     return true;
   }
 
-  bool close(const Held& held) {
+  bool close(const std::shared_ptr<Lease>& held) {
     const auto room = held->room(BootClock::now());
     try {
       changes_.extend(held, {std::min<Duration>(held->terms().asked(), room), at_least_, true}, context_.soon());
@@ -233,8 +232,8 @@ class AcquireOfAll {
     }
   }
 
-  bool refused(Place place, bool row_locked) noexcept {
-    in_the_way_ = place;
+  bool refused(Index index, bool row_locked) noexcept {
+    in_the_way_ = index;
     row_locked_ = row_locked;
     return false;
   }
@@ -258,7 +257,7 @@ class AcquireOfAll {
   // Whether it is about to give back what others would have let go first: names that come after the one in the way.
   bool gives_back() {
     bool any = false, later_ones = false;
-    for (Place i = 0; i < held_.size(); ++i) {
+    for (Index i = 0; i < held_.size(); ++i) {
       if (!held_[i] || !own_[i]) continue;
       any = true;
       later_ones = later_ones || i > in_the_way_;
@@ -272,8 +271,8 @@ class AcquireOfAll {
       if (request) free_doubtful(*request);
       request.reset();
     }
-    std::vector<Held> all;
-    for (Place i = 0; i < held_.size(); ++i) {
+    std::vector<std::shared_ptr<Lease>> all;
+    for (Index i = 0; i < held_.size(); ++i) {
       if (held_[i]) all.push_back(std::move(held_[i]));
       held_[i] = nullptr;
       own_[i] = false;
@@ -288,18 +287,18 @@ class AcquireOfAll {
       parts_.late_attempts.free_later(request);
   }
 
-  std::vector<Held> keep() {
-    for (Place i = 0; i < held_.size(); ++i) {
+  std::vector<std::shared_ptr<Lease>> keep() {
+    for (Index i = 0; i < held_.size(); ++i) {
       if (!own_[i]) continue;
       if (reentrance_ == Reentrance::thread && opened_ != i) context_.open_to_job(held_[i]);
       requests_[i].reset();  // what is doubtful in it is known to the grant
     }
-    return std::exchange(held_, std::vector<Held>(names_.size()));
+    return std::exchange(held_, std::vector<std::shared_ptr<Lease>>(names_.size()));
   }
 
-  GrantRequest& request_of(Place place) {
-    auto& request = requests_[place];
-    if (!request) request = std::make_unique<GrantRequest>(context_, names_[place], options_, reentrance_);
+  GrantRequest& request_of(Index index) {
+    auto& request = requests_[index];
+    if (!request) request = std::make_unique<GrantRequest>(context_, names_[index], options_, reentrance_);
     request->called = called_;
     return *request;
   }
@@ -316,11 +315,11 @@ class AcquireOfAll {
   const Patience& patience_;
   const Reentrance reentrance_;
   const Instant called_ = BootClock::now();
-  std::vector<Held> held_;                               // by their places among the names
+  std::vector<std::shared_ptr<Lease>> held_;             // by their indexes among the names
   std::vector<std::unique_ptr<GrantRequest>> requests_;  // of what is asked for, until it is known what came of it
   std::vector<bool> own_;                                // granted to this one, and not entered
-  std::optional<Place> opened_;                          // what was waited for may be entered already
-  Place in_the_way_ = 0;
+  std::optional<Index> opened_;                          // what was waited for may be entered already
+  Index in_the_way_ = 0;
   bool row_locked_ = false, broken_ = false;
   int in_vain_ = 0;
   Backoff pauses_{longest_pause}, broken_pauses_{std::chrono::seconds{1}};

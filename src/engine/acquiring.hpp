@@ -18,7 +18,7 @@
 
 namespace dlock::engine {
 
-// What became of a wish. Empty: busy, or out of patience.
+// What became of a request. Empty: busy, or out of patience.
 struct Acquired : std::shared_ptr<Lease> {
   Acquired(std::shared_ptr<Lease> lease = nullptr, bool locked = false, bool was_entered = false) noexcept
       : std::shared_ptr<Lease>(std::move(lease)), row_locked(locked), entered(was_entered) {}
@@ -44,7 +44,7 @@ class Acquirer {
 
   Acquired acquire(const Name& name, const LockOptions& options, const Patience& patience);
 
-  // What comes of a wish that was granted, or has run out of patience, or is broken.
+  // What comes of a request that was granted, or has run out of patience, or is broken.
   std::shared_ptr<Lease> concluded(GrantRequest& request, const Patience& patience, std::shared_ptr<Lease> held,
                                    const std::exception_ptr& broken);
   void tell_deadlock(const GrantRequest& request, const Error& error);

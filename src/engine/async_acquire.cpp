@@ -117,7 +117,7 @@ std::optional<Acquired> AsyncAcquire::go_on(const std::function<void()>& news) {
   if (!std::exchange(begun_, true))
     if (auto ended = first()) return ended;
   again_at_.reset();
-  Held held;
+  std::shared_ptr<Lease> held;
   std::exception_ptr broken;
   try {
     if (!queued_) {
@@ -170,7 +170,7 @@ std::optional<Acquired> AsyncAcquire::first() {
   return end(std::move(held), broken);
 }
 
-Acquired AsyncAcquire::end(Held held, const std::exception_ptr& broken) {
+Acquired AsyncAcquire::end(std::shared_ptr<Lease> held, const std::exception_ptr& broken) {
   queued_.reset();
   over_ = true;
   held = acquirer_->concluded(request_, patience_, std::move(held), broken);

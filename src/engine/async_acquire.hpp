@@ -64,12 +64,10 @@ class AsyncAcquire {
 
  private:
   bool is_in_vain() const noexcept;
-  using Held = std::shared_ptr<Lease>;
-
   void take(const std::optional<store::Granted>& answer, Instant sent) noexcept;
   std::optional<Acquired> first();
   bool passes(const Error& error) noexcept;
-  Acquired end(Held held, const std::exception_ptr& broken);
+  Acquired end(std::shared_ptr<Lease> held, const std::exception_ptr& broken);
 
   const std::shared_ptr<Acquirer> acquirer_;  // with all that it needs
   const Name name_;
@@ -81,7 +79,7 @@ class AsyncAcquire {
   Backoff backoff_{std::chrono::seconds{1}};
   std::optional<Instant> again_at_{};                                                     // after what is passing
   enum class BatchAnswer { none, refused, granted, broken } answer_ = BatchAnswer::none;  // to try_together
-  Held held_{};
+  std::shared_ptr<Lease> held_{};
   std::exception_ptr broken_{};
   std::shared_ptr<Lease> before_{};
   bool asked_ = false, begun_ = false, over_ = false, in_line_ = false, at_last_ = false;

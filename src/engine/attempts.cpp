@@ -90,7 +90,7 @@ std::optional<std::shared_ptr<Lease>> Attempts::take_up(GrantRequest& request, c
   held->unanswered = static_cast<bool>(request.unanswered);
   held->unnamed = request.handed;
   held->in_mode(request.mode);
-  held->passed.since = now;
+  held->hand_over_state.since = now;
   held->say(request.options);
   context_.hold(held, request.job, request.called);
   return held;

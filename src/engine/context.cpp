@@ -40,9 +40,9 @@ class Weaknesses {
 
 }  // namespace
 
-Context::Context(std::shared_ptr<store::LockTable> the_table, EngineOptions given, std::string half)
+Context::Context(std::shared_ptr<store::LockTable> the_table, EngineOptions given, std::string the_engine_id)
     : options(std::move(given)),
-      engine_id(std::move(half)),
+      engine_id(std::move(the_engine_id)),
       table(std::move(the_table)),
       policy(options, *table),
       events(std::make_shared<EventQueue>(options.observer, options.timeouts.request,
@@ -106,7 +106,7 @@ store::Blocked Context::blocked(const Name& name, const Deadline& deadline) {
 }
 
 void Context::hold(const std::shared_ptr<Lease>& held, const JobRef& job, Instant called) {
-  const bool unnamed = held->passed.reserved > 0 || held->unnamed;
+  const bool unnamed = held->hand_over_state.reserved > 0 || held->unnamed;
   held->taken_by(job, unnamed ? JobRef{} : job);
   if (unnamed && job && !planted("passed_on_unnamed")) job->add({weak_from_this(), held});
   watch(held);
@@ -127,7 +127,7 @@ void Context::hold(const std::shared_ptr<Lease>& held, const JobRef& job, Instan
 
 void Context::watch(const std::shared_ptr<Lease>& held) {
   timer.watch(held);
-  renewer.watch(held);
+  renewer.add(held);
 }
 
 void Context::forget(const std::shared_ptr<Lease>& held) noexcept {
@@ -135,7 +135,7 @@ void Context::forget(const std::shared_ptr<Lease>& held) noexcept {
   if (held->first_to_count_end()) events->counters().ended.add();
   held->belongs_to_nobody();
   queues->tell_no_more(held);
-  renewer.forget(held);
+  renewer.remove(held);
   timer.forget(held);
 }
 

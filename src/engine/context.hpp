@@ -37,8 +37,8 @@ namespace dlock::engine {
 // Made by std::make_shared: a job that waits keeps weak shares of the engines whose rows name it.
 class Context : public std::enable_shared_from_this<Context> {
  public:
-  // `options` are complete and valid. `half`: the engine's half of the actor of all its grants.
-  Context(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string half);
+  // `options` are complete and valid. `engine_id`: the first 16 digits of the actor of all its grants.
+  Context(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string engine_id);
   ~Context();  // waits for statements that are under way, all at the same time: at most timeouts.request
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

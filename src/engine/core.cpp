@@ -9,8 +9,8 @@
 namespace dlock {
 inline namespace v0 {
 
-Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string half)
-    : context_(std::make_shared<engine::Context>(std::move(table), std::move(options), std::move(half))) {
+Core::Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string engine_id)
+    : context_(std::make_shared<engine::Context>(std::move(table), std::move(options), std::move(engine_id))) {
   lingering_.look(context_->options.timeouts.connect);
 }
 

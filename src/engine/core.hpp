@@ -44,8 +44,8 @@ class Core : public std::enable_shared_from_this<Core> {
   using Patience = engine::Patience;
   using LeasePtr = std::shared_ptr<engine::Lease>;
 
-  // `options` are complete and valid. `half`: the engine's half of the actor of all its grants.
-  Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string half = engine::random_id());
+  // `options` are complete and valid. `engine_id`: the first 16 digits of the actor of all its grants.
+  Core(std::shared_ptr<store::LockTable> table, EngineOptions options, std::string engine_id = engine::random_id());
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
   // One time for the end of all, where somebody has begun to wait for it before.

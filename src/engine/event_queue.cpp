@@ -120,13 +120,13 @@ void EventQueue::emit_loss(const std::shared_ptr<Lease>& held, std::string_view 
   }
 }
 
-void EventQueue::queue(const News& news) noexcept {
+void EventQueue::queue(const QueuedEvent& event) noexcept {
   bool delayed = false;
   std::function<void()> call;
   try {
     const MutexLock guard(state_->mutex);
     for (const auto& observer : state_->observers) {
-      const auto pushed = observer->push(news);
+      const auto pushed = observer->push(event);
       if (pushed.dropped) counters_.events_dropped.add();
       delayed = delayed || pushed.delayed;
     }

@@ -82,7 +82,7 @@ class EventQueue {
   Instant look_after() noexcept;
 
  private:
-  void queue(const News& news) noexcept;
+  void queue(const QueuedEvent& event) noexcept;
   const Duration farewell_;
   const Origin origin_;
   const std::shared_ptr<State> state_;

@@ -1,4 +1,4 @@
-// What belongs to one wish for a grant while it is asked for.
+// What belongs to one request for a grant while it is asked for.
 #pragma once
 
 #include "engine/context.hpp"
@@ -45,7 +45,7 @@ struct GrantRequest {
 
   const Name& name;
   const LockOptions& options;
-  const Lease::Terms terms;
+  const LeaseTerms terms;
   const Fairness fairness;
   LazyIdentity owner{};
   const Mode mode;

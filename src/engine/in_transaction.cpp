@@ -44,20 +44,20 @@ auto in_transaction(Work work) -> decltype(work()) {
 
 // Keeps the renewer from renewing leases until their fences have answered: a renewal after the transaction's snapshot
 // would end it with conflict.
-class Announced {
+class PausedRenewals {
  public:
-  Announced(LeaseRenewer& renewer, std::span<const std::shared_ptr<Lease>> all, Duration patience)
+  PausedRenewals(LeaseRenewer& renewer, std::span<const std::shared_ptr<Lease>> all, Duration patience)
       : renewer_(renewer), all_(all) {
     // A renewal that hangs longer than that is no reason not to try: at worst the transaction runs again.
     const auto until = later(BootClock::now(), patience);
-    if (planted("renewer_not_held_back")) return;
-    for (const auto& held : all_) renewer_.hold_back(held, until);
+    if (planted("renewer_not_paused")) return;
+    for (const auto& held : all_) renewer_.pause(held, until);
   }
-  ~Announced() {
+  ~PausedRenewals() {
     for (const auto& held : all_) renewer_.resume(held);
   }
-  Announced(const Announced&) = delete;
-  Announced& operator=(const Announced&) = delete;
+  PausedRenewals(const PausedRenewals&) = delete;
+  PausedRenewals& operator=(const PausedRenewals&) = delete;
 
  private:
   LeaseRenewer& renewer_;
@@ -165,7 +165,7 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
     // The transaction that is under way is worth more than a moment: a look may have to open a connection.
     const Deadline answered_by(std::max(context_.answer_by(deadline), later(asked_at, time_to_look)), stop);
     const auto row = context_.ask_unless_locked(
-        name, answered_by, [&](Deadline answer) { return context_.table->peek(name.text(), answer); });
+        name, answered_by, [&](Deadline answer) { return context_.table->row_availability(name.text(), answer); });
     if (row.free) {
       if (!row.there) {
         context_.ask_unless_locked(name, answered_by,
@@ -222,7 +222,7 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
     }
     if (!observer) {
       observer.emplace(context_, name, patience, owner);
-      if (job || thread->holds.load() > 0) observer->enroll(thread, job, actor.view());
+      if (job || thread->holds.load() > 0) observer->add_row(thread, job, actor.view());
     }
     if (!row.free && observer->marks() && !planted("wait_free_no_second_look")) continue;  // and look again
     observer->rest(row.free ? Duration{} : std::max(row.opens_in, Duration{1}), {});
@@ -255,7 +255,7 @@ void InTransaction::prove(store::CallerTransaction& caller, const std::shared_pt
   const auto wait = std::clamp(left, least_wait, std::max<Duration>(least_wait, context_.options.timeouts.request));
   // A grant may not have arrived yet on the transaction's server of a cluster. To look for it in vain would have its
   // row locked, and what then arrives ends the transaction.
-  const bool young = !over && BootClock::now() - held->passed.since < longest_way;
+  const bool young = !over && BootClock::now() - held->hand_over_state.since < longest_way;
   bool proved = false;
   try {
     if (young) catch_up(caller);
@@ -281,7 +281,7 @@ void InTransaction::prove(store::CallerTransaction& caller, const std::shared_pt
 void InTransaction::fence(std::span<const std::shared_ptr<Lease>> all, const TransactionRef& transaction,
                           const FenceOptions& options, bool gone) {
   const auto caller = in_transaction([&] { return context_.table->caller_transaction(transaction); });
-  const Announced announced(context_.renewer, all, context_.options.timeouts.request);
+  const PausedRenewals paused(context_.renewer, all, context_.options.timeouts.request);
   in_transaction([&] { caller->check(); });
   auto* const begun = Begun::find(transaction);
   try {
@@ -311,7 +311,7 @@ void InTransaction::with_fence(std::vector<std::shared_ptr<Lease>> all, const Tr
   for (unsigned attempt = 1;; ++attempt) {
     bool working = false;
     try {
-      std::optional<Announced> announced(std::in_place, context_.renewer, all, context_.options.timeouts.request);
+      std::optional<PausedRenewals> paused(std::in_place, context_.renewer, all, context_.options.timeouts.request);
       in_transaction([&] { caller->begin(context_.options.timeouts.request); });
       try {
         std::vector<std::pair<Instant, Duration>> renewed;  // when each was asked for, and for how long
@@ -319,7 +319,7 @@ void InTransaction::with_fence(std::vector<std::shared_ptr<Lease>> all, const Tr
           renewed.emplace_back(BootClock::now(), held->key().lease);
           prove(*caller, held, ended_here, false);
         }
-        announced.reset();
+        paused.reset();
         {
           Begun begun(transaction);
           working = true;

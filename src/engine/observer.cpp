@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::size_t most_waiting = 4096;
 
-bool may_be_dropped(const News& news) { return news.kind != Event::Kind::lost && news.kind != Event::Kind::abandoned; }
+bool may_be_dropped(const QueuedEvent& event) {
+  return event.kind != Event::Kind::lost && event.kind != Event::Kind::abandoned;
+}
 
 }  // namespace
 
@@ -24,16 +26,16 @@ struct Observer::State {
   std::function<void(const Event&)> callback;  // whoever calls it, or destroys it, is the only one
   AnnotatedMutex mutex;
   std::condition_variable changed, ended, returned;
-  std::deque<News> waiting GUARDED_BY(mutex);
+  std::deque<QueuedEvent> waiting GUARDED_BY(mutex);
   bool closing GUARDED_BY(mutex) = false, removed GUARDED_BY(mutex) = false, over GUARDED_BY(mutex) = false;
   bool orphaned GUARDED_BY(mutex) = false;      // removed from within its call: its thread destroys it
   std::thread::id calling GUARDED_BY(mutex){};  // the thread that is in the callback; none: nobody is
 
   bool called_from_here() const noexcept REQUIRES(mutex) { return calling == std::this_thread::get_id(); }
 
-  void deliver(const News& news) const noexcept {
+  void deliver(const QueuedEvent& event) const noexcept {
     try {
-      callback(Event{news.kind, news.name, news.text, news.token, news.took, news.label, news.node, news.job});
+      callback(Event{event.kind, event.name, event.text, event.token, event.took, event.label, event.node, event.job});
     } catch (...) {  // the observer's own affair: there is nobody here to tell
     }
   }
@@ -44,11 +46,11 @@ struct Observer::State {
       changed.wait(guard, [&]() REQUIRES(mutex) { return closing || removed || !waiting.empty(); });
       if (waiting.empty()) break;
       {
-        const News news = std::move(waiting.front());
+        const QueuedEvent event = std::move(waiting.front());
         waiting.pop_front();
         calling = std::this_thread::get_id();
         guard.unlock();
-        deliver(news);
+        deliver(event);
       }
       guard.lock();
       calling = {};
@@ -76,7 +78,7 @@ bool Observer::ensure_running() noexcept REQUIRES(state_->mutex) {
   return true;
 }
 
-Observer::Pushed Observer::push(const News& news) noexcept {
+Observer::Pushed Observer::push(const QueuedEvent& event) noexcept {
   try {
     const MutexLock guard(state_->mutex);
     if (state_->closing || state_->removed) return {};
@@ -87,7 +89,7 @@ Observer::Pushed Observer::push(const News& news) noexcept {
         waiting.erase(oldest);
         pushed.dropped = true;
       }
-    waiting.push_back(news);
+    waiting.push_back(event);
     state_->changed.notify_one();
     pushed.delayed = !ensure_running();
     return pushed;

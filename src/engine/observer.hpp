@@ -13,7 +13,7 @@
 namespace dlock::engine {
 
 // An event on its way, with words of its own.
-struct News {
+struct QueuedEvent {
   Event::Kind kind{};
   std::string name;
   Token token{};
@@ -22,7 +22,7 @@ struct News {
   std::string label, node, job;
 };
 
-// Threads: any. Its thread starts with the first piece of news. Exceptions of the callback are swallowed.
+// Threads: any. Its thread starts with the first event. Exceptions of the callback are swallowed.
 class Observer {
  public:
   explicit Observer(std::function<void(const Event&)> callback);
@@ -35,7 +35,7 @@ class Observer {
     bool delayed = false;  // the system has no thread to give: look_after() tries again
   };
   // Where the callback blocks for long, the oldest passing events are dropped; a loss or an abandoned lease is not.
-  Pushed push(const News& news) noexcept;
+  Pushed push(const QueuedEvent& event) noexcept;
   // Starts the thread where it could not be started when it was needed. False: the system still has none to give.
   bool look_after() noexcept;
 

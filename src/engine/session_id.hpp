@@ -25,13 +25,13 @@ namespace dlock::engine {
 
 constexpr std::size_t id_length = 16;
 
-// One half of an actor.
+// The id of an engine or a thread.
 inline std::string random_id() { return random_identity().substr(0, id_length); }
 
-// The half for a job that has a name. It is the same in all processes.
+// The id of a job that has a name. It is the same in all processes.
 inline std::string id_of(std::string_view job) { return sha256(job).substr(0, id_length); }
 
-// The job's half of an actor. Empty: it is none.
+// The job's id in an actor. Empty: it is none.
 inline std::string_view job_of(std::string_view actor) {
   return actor.size() > id_length ? actor.substr(id_length) : std::string_view{};
 }

@@ -125,7 +125,7 @@ class TableMigrator {
 
   Migrated run(bool up, int target, bool force);
   Migrated dry_run(bool up, int target, bool force);
-  bool open_to_rehearse();
+  bool open_for_dry_run();
   std::optional<MigrationStep> next_step(const SchemaSnapshot& found, bool up, int target) const;
   void apply(const MigrationStep& next, const SchemaSnapshot& found, bool force);
   void begin_version(const MigrationStep& next, const SchemaSnapshot& found);

@@ -133,7 +133,7 @@ std::vector<std::string> TableMigrator::differences_from(int version, bool with_
 }
 
 // False: there is not even a database, and the first write would make it.
-bool TableMigrator::open_to_rehearse() {
+bool TableMigrator::open_for_dry_run() {
   try {
     open();
     return true;
@@ -147,7 +147,7 @@ bool TableMigrator::open_to_rehearse() {
 }
 
 Migrated TableMigrator::dry_run(bool up, int target, bool force) {
-  const bool there = open_to_rehearse();
+  const bool there = open_for_dry_run();
   try {
     SchemaSnapshot found;
     found.schema = true;

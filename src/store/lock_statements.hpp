@@ -21,10 +21,10 @@ struct LockStatements {
         inspect(all.at("inspect", {"name"})),
         list(all.at("list", {"prefix"})),
         floor(all.at("floor", {})),
-        peek(all.at("peek", {"name"})),
+        row_availability(all.at("row_availability", {"name"})),
         make(all.at("make", {"name"})) {}
   const dialects::Statement &withdraw, &renew, &extend, &update_metadata, &adopt, &force_release, &busy, &lingering,
-      &tell_lingering, &look, &inspect, &list, &floor, &peek, &make;
+      &tell_lingering, &look, &inspect, &list, &floor, &row_availability, &make;
 };
 
 }  // namespace dlock::store

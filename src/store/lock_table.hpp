@@ -184,7 +184,7 @@ class LockTable {
   virtual Availability look(std::string_view name, std::int64_t ticket, Deadline deadline) = 0;
   // For one who would have it in the mode that it asks for: there, `owner` says whether it has it.
   virtual Availability look_for(const AcquireRequest& ask, Deadline deadline) = 0;
-  virtual RowAvailability peek(std::string_view name, Deadline deadline) = 0;
+  virtual RowAvailability row_availability(std::string_view name, Deadline deadline) = 0;
   // After an attempt that could not have the row, by one who wants it exclusively, or in the mode that it asked for.
   // Waits only briefly for whatever is locked.
   virtual Blocked blocked(std::string_view name, Deadline deadline) = 0;

@@ -7,7 +7,6 @@
 #include "types/mutant.hpp"
 
 #include <atomic>
-#include <cstddef>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -23,36 +22,42 @@ namespace dlock::store {
 
 // Some that queue up one after another, each with a bit of its own: one wake is enough for those of a batch.
 struct WakeGroup {
-  static constexpr int seats = std::numeric_limits<EventCount::Whom>::digits;
+  static constexpr int capacity = std::numeric_limits<EventCount::Whom>::digits;
   EventCount news;
   std::atomic<EventCount::Whom> to_wake{0};
 };
 
 // Threads: whose it is, and its leader. `kept`: a copy, since its caller may go before the answer comes.
-template <class Trip>
+template <class Operation>
 class PendingRequest {
  public:
-  using Result = typename Trip::Result;
+  using Result = typename Operation::Result;
   enum class State { queued, leads, sent, completed };
   using Batch = std::vector<std::shared_ptr<PendingRequest>>;
 
-  PendingRequest(const typename Trip::View& view, Deadline its_deadline) : kept(view), deadline(its_deadline) {}
-  std::string_view name() const { return Trip::name(kept.view()); }
-  std::size_t kind() const { return Trip::kind(kept.view()); }
+  PendingRequest(const typename Operation::View& view, Deadline its_deadline) : kept(view), deadline(its_deadline) {}
+  std::string_view name() const { return Operation::name(kept.view()); }
+  std::size_t kind() const { return Operation::kind(kept.view()); }
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
   bool waits() const noexcept { return state() == State::queued || state() == State::sent; }
   void leaves_queue(State state) noexcept { state_.store(state, std::memory_order_release); }
 
   // Before it is queued.
-  void sit_down(std::shared_ptr<WakeGroup> group, int seat) noexcept {
+  void join(std::shared_ptr<WakeGroup> group, int index) noexcept {
     group_ = std::move(group);
-    me_ = EventCount::Whom{1} << seat;
+    me_ = EventCount::Whom{1} << index;
   }
   // Until it leads, is completed, or its time is up.
   void wait() {
+    wait_while([this] { return waits(); }, deadline.at());
+  }
+  // At most until then; looks again whenever it is woken.
+  template <class Condition>
+  void wait_while(Condition holds, Instant until) {
     const std::stop_callback stopped(deadline.stop(), [this] { wake(); });
-    for (auto seen = group_->news.read(); waits() && !deadline.passed(); seen = group_->news.read())
-      group_->news.await(seen, deadline.at(), me_);
+    for (auto seen = group_->news.read(); holds() && BootClock::now() < until && !deadline.passed();
+         seen = group_->news.read())
+      group_->news.await(seen, until, me_);
   }
   void wake() noexcept { group_->news.advance(me_); }
 
@@ -84,7 +89,7 @@ class PendingRequest {
     }
   }
 
-  const typename Trip::Kept kept;
+  const typename Operation::Kept kept;
   const Deadline deadline;
   // Written by its leader, with the answer: the batch has failed, and may have done what this asks for.
   bool in_doubt = false;

@@ -107,7 +107,7 @@ std::optional<Pool::Loan> Pool::at_once() {
   return free_now(Opening::at_once);
 }
 
-Pool::Loan Pool::turn(Deadline deadline, Opening opening) {
+Pool::Loan Pool::borrow(Deadline deadline, Opening opening) {
   Waiter waiter;
   // Ends only after what is locked below is free again.
   const std::stop_callback stopped(deadline.stop(), [&] {
@@ -162,7 +162,7 @@ void Pool::not_opened(const std::optional<Failure>& why) noexcept {
   admit();
 }
 
-Failure Pool::no_turn() const {
+Failure Pool::none_lent() const {
   const MutexLock guard(mutex_);
   return after(unanswered_, {Cause::timed_out,
                              "no connection of the pool could be had in time, for the requests before this one "

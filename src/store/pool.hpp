@@ -101,10 +101,10 @@ class Pool {
   };
 
   // Waits for a free one, or for the room to open one; that counts against the deadline. Throws Failure.
-  Loan turn(Deadline deadline, Opening opening = Opening::at_once);
+  Loan borrow(Deadline deadline, Opening opening = Opening::at_once);
   // For who has waited in vain behind others for a turn.
-  Failure no_turn() const;
-  // What turn() answers, if it need not wait.
+  Failure none_lent() const;
+  // What borrow() answers, if it need not wait.
   std::optional<Loan> at_once();
 
   // Called, on the thread that asked, whenever a connection was opened again after one had failed: with it, and until

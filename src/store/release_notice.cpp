@@ -60,7 +60,7 @@ void ReleaseNotice::ask() noexcept {
     bench_->asked = true;
     if (!thread_.started()) thread_.start([bench = bench_] { bench->run(); });
   } catch (const std::exception&) {
-    return;  // no thread to be had: the same as a ring that nobody hears
+    return;  // no thread to be had: the same as a signal that nobody hears
   }
   bench_->called.notify_one();
 }

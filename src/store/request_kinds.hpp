@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -43,7 +44,7 @@ inline bool is_of_one(const Failure& failure) noexcept {
 // The same of what came after something that was done.
 inline Failure in_doubt(const Failure& failure) { return {failure.cause(), failure.what(), failure.code(), true}; }
 
-// What both kinds travel on.
+// What both operations use.
 struct Combining::Lane {
   const dialects::Statement *acquire_free, *acquire_free_many, *release_at_once;  // null: the careful one costs no more
   const dialects::Statement &acquire, &acquire_many, &release, &release_many, &busy_many, &unwanted_many;
@@ -52,24 +53,27 @@ struct Combining::Lane {
   FreeNames free{};
   SlowCommits slow_commits{};
 
-  // Whether what has to wait now goes with the other kind.
-  bool shares_commits() const noexcept { return acquire_free_many != nullptr && slow_commits.seen(); }
+  std::atomic<std::size_t> crowd{0};  // see RequestBatcher
+
+  // Whether those who come are so many, and commits so slow, that all of them had better share those.
+  bool shares_commits() const noexcept {
+    return crowd.load(std::memory_order_relaxed) >= 8 && acquire_free_many != nullptr && slow_commits.pace().shared;
+  }
 };
 
-struct Combining::Acquires {
+struct Combining::AcquireOperation {
   using View = AcquireRequest;
   using Kept = KeptAcquireRequest;
   using Result = Granted;
-  using Turn = Pool::Loan;
+  using Loan = Pool::Loan;
   Lane* lane;
 
   static std::string_view name(const AcquireRequest& ask) { return ask.name.text(); }
-  static std::size_t kind(const AcquireRequest&) noexcept { return 0; }
-  Turn turn(Deadline deadline) const { return lane->pool.turn(deadline); }
-  static bool is_open(const Turn& turn) { return turn.is_open(); }
-  Failure no_turn() const { return lane->pool.no_turn(); }
+  Loan borrow(Deadline deadline) const { return lane->pool.borrow(deadline); }
+  static bool is_open(const Loan& loan) { return loan.is_open(); }
+  Failure none_lent() const { return lane->pool.none_lent(); }
 
-  Granted alone(const AcquireRequest& ask, Turn turn, Deadline deadline) const {
+  Granted alone(const AcquireRequest& ask, Loan loan, Deadline deadline) const {
     const std::array<Argument, 9> arguments{std::string_view{ask.name.text()},
                                             ask.owner,
                                             ask.node,
@@ -81,7 +85,7 @@ struct Combining::Acquires {
                                             ask.ticket};
     const bool plain = lane->acquire_free != nullptr && ask.ticket == 0 && (ask.freed || lane->free.likely(name(ask)));
     try {
-      return turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
+      return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         if (plain) {
           const auto free = free_one(connection, std::span(arguments).first(8), until);
           if (!free.token) lane->free.taken(name(ask));
@@ -102,27 +106,16 @@ struct Combining::Acquires {
   // nobody is told that nothing was done who has been granted something. A failure in doubt is that of all, also where
   // it is of one packet and another one was carried out: who has been granted something finds out when it asks again,
   // alone.
-  std::vector<std::optional<Granted>> together(std::span<const AcquireRequest> asks, Turn turn,
+  std::vector<std::optional<Granted>> together(std::span<const AcquireRequest> asks, Loan loan,
                                                Deadline deadline) const {
     std::vector<std::optional<Granted>> granted(asks.size());
     bool wrote = false;
     try {
-      turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
+      loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         const auto begun = BootClock::now();
         wrote = grant_free(connection, asks, until, granted);
-        std::vector<AcquireRequest> rest;
-        for (std::size_t i = 0; i < asks.size(); ++i)
-          if (!granted[i]) rest.push_back(asks[i]);
-        if (rest.empty()) {
+        if (grant_rest(connection, asks, until, granted))
           lane->slow_commits.wrote(BootClock::now() - begun, asks.size());
-          return true;
-        }
-        const auto tokens =
-            numbers_of(std::span<const AcquireRequest>(rest),
-                       connection.run_rows(lane->acquire_many, rows_of(rest), columns, until), &Acquires::name);
-        auto token = tokens.begin();
-        for (auto& each : granted)
-          if (!each) each = granted_by(*token++);
         return true;
       });
     } catch (const Failure& failure) {
@@ -137,7 +130,7 @@ struct Combining::Acquires {
   }
 
  private:
-  friend Both;
+  friend EitherOperation;
   static constexpr std::size_t columns = 8;  // of the statements for many
 
   // Not granted: which says nothing else.
@@ -167,31 +160,57 @@ struct Combining::Acquires {
   bool grant_free(dialects::Connection& connection, std::span<const AcquireRequest> asks, Deadline until,
                   std::vector<std::optional<Granted>>& granted) const {
     if (lane->acquire_free_many == nullptr) return false;
-    std::vector<AcquireRequest> likely;
-    std::vector<std::size_t> places;
-    for (std::size_t i = 0; i < asks.size(); ++i) {
-      if (!lane->free.likely(name(asks[i]))) continue;
-      likely.push_back(asks[i]);
-      places.push_back(i);
-    }
+    const auto likely = likely_of(asks);
     if (likely.empty()) return false;
-    bool wrote = false;
-    std::vector<std::optional<std::int64_t>> tokens(likely.size());
     try {
       const Answer& answer = connection.run_rows(*lane->acquire_free_many, rows_of(likely), columns, until);
-      wrote = answer.affected > 0;
       // Nothing is believed unless all that is told was written by this statement: what an owner has been granted
       // before is to be asked for by one that makes its lease last again.
-      if (answer.affected == static_cast<std::int64_t>(answer.rows()) || planted("old_grants_believed"))
-        tokens = numbers_of(std::span<const AcquireRequest>(likely), answer, &Acquires::name);
+      const bool all_written = answer.affected == static_cast<std::int64_t>(answer.rows());
+      note(asks, likely,
+           all_written || planted("old_grants_believed") ? tokens_of(likely, answer) : Tokens(likely.size()), granted);
+      return answer.affected > 0;
     } catch (const Failure& failure) {  // a row is locked elsewhere
       if (failure.cause() != Cause::locked || failure.may_have_run() || !connection.usable()) throw;
     }
+    note(asks, likely, Tokens(likely.size()), granted);
+    return false;
+  }
+
+  // Asks for those who are told nothing yet, by the careful statement. True: there was nobody.
+  bool grant_rest(dialects::Connection& connection, std::span<const AcquireRequest> asks, Deadline until,
+                  std::vector<std::optional<Granted>>& granted) const {
+    std::vector<AcquireRequest> rest;
+    for (std::size_t i = 0; i < asks.size(); ++i)
+      if (!granted[i]) rest.push_back(asks[i]);
+    if (rest.empty()) return true;
+    const auto tokens = tokens_of(rest, connection.run_rows(lane->acquire_many, rows_of(rest), columns, until));
+    auto token = tokens.begin();
+    for (auto& each : granted)
+      if (!each) each = granted_by(*token++);
+    return false;
+  }
+
+  using Tokens = std::vector<std::optional<std::int64_t>>;
+  static Tokens tokens_of(std::span<const AcquireRequest> asks, const Answer& answer) {
+    return numbers_of(asks, answer, &AcquireOperation::name);
+  }
+  // Those whose names are likely to be free.
+  std::vector<AcquireRequest> likely_of(std::span<const AcquireRequest> asks) const {
+    std::vector<AcquireRequest> likely;
+    for (const auto& ask : asks)
+      if (lane->free.likely(name(ask))) likely.push_back(ask);
+    return likely;
+  }
+  // What became of `likely`, which are some of `asks`, both in the order of names.
+  void note(std::span<const AcquireRequest> asks, std::span<const AcquireRequest> likely, const Tokens& tokens,
+            std::vector<std::optional<Granted>>& granted) const {
+    std::size_t at = 0;
     for (std::size_t i = 0; i < likely.size(); ++i) {
-      if (tokens[i]) granted[places[i]] = Granted{Token{*tokens[i]}, false};
+      while (name(asks[at]) != name(likely[i])) ++at;
+      if (tokens[i]) granted[at] = Granted{Token{*tokens[i]}, false};
       else lane->free.taken(name(likely[i]));
     }
-    return wrote;
   }
 
   // A name is answered with its token; with 0 if it could be taken and was not (its row is locked, its queue has to be
@@ -212,22 +231,21 @@ inline std::vector<Argument> rows_of(std::span<const LeaseKey> keys) {
   return rows;
 }
 
-struct Combining::Releases {
+struct Combining::ReleaseOperation {
   using View = LeaseKey;
   using Kept = KeptLeaseKey;
   using Result = bool;
-  using Turn = Pool::Loan;
+  using Loan = Pool::Loan;
   Lane* lane;
 
   static std::string_view name(const LeaseKey& key) { return key.name; }
-  static std::size_t kind(const LeaseKey&) noexcept { return 0; }
-  Turn turn(Deadline deadline) const { return lane->pool.turn(deadline); }
-  static bool is_open(const Turn& turn) { return turn.is_open(); }
-  Failure no_turn() const { return lane->pool.no_turn(); }
+  Loan borrow(Deadline deadline) const { return lane->pool.borrow(deadline); }
+  static bool is_open(const Loan& loan) { return loan.is_open(); }
+  Failure none_lent() const { return lane->pool.none_lent(); }
 
-  bool alone(const LeaseKey& key, Turn turn, Deadline deadline) const {
+  bool alone(const LeaseKey& key, Loan loan, Deadline deadline) const {
     const std::array<Argument, 3> arguments{key.name, key.owner, number(key.token)};
-    return turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
+    return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
       const Answer& answer = connection.run(lane->release, arguments, until);
       lane->notice.heed(answer);
       if (answer.affected > 0) lane->free.freed(key.name);
@@ -235,10 +253,10 @@ struct Combining::Releases {
     });
   }
 
-  std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Turn turn, Deadline deadline) const {
+  std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Loan loan, Deadline deadline) const {
     bool wrote = false;
     try {
-      return turn.use(deadline, [&](dialects::Connection& connection, Deadline until) {
+      return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         const auto begun = BootClock::now();
         const auto freed = freed_by(connection, keys, until, wrote);
         lane->slow_commits.wrote(BootClock::now() - begun, keys.size());
@@ -254,7 +272,7 @@ struct Combining::Releases {
   static bool leaves_open(bool) noexcept { return false; }
 
  private:
-  friend Both;
+  friend EitherOperation;
   // A name is answered with 1 if it was freed, with 2 if somebody waits for that, with 0 if it was not though it still
   // is the key's (its row is locked); or not at all, when it is not the key's any more.
   using Freed = std::vector<std::optional<std::int64_t>>;
@@ -265,7 +283,7 @@ struct Combining::Releases {
     auto at_once = free_at_once(connection, keys, rows, until);
     if (at_once.freed) return std::move(*at_once.freed);
     wrote |= at_once.wrote;
-    return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &Releases::name);
+    return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &ReleaseOperation::name);
   }
   std::vector<std::optional<bool>> told(std::span<const LeaseKey> keys, const Freed& freed) const {
     std::vector<std::optional<bool>> all(keys.size());
@@ -287,7 +305,7 @@ struct Combining::Releases {
     try {
       const Answer& answer = connection.run_rows(*lane->release_at_once, rows, 3, until);
       if (answer.affected != static_cast<std::int64_t>(keys.size())) return {{}, answer.affected > 0};
-      auto freed = numbers_of(keys, answer, &Releases::name);
+      auto freed = numbers_of(keys, answer, &ReleaseOperation::name);
       for (auto& each : freed) each = each.value_or(1);
       return {std::move(freed), true};
     } catch (const Failure& failure) {  // a row is locked elsewhere

@@ -1,12 +1,14 @@
 // Whether writing is so slow that releases and acquires had better share a commit: told by how long batches take.
 #pragma once
 
+#include "store/request_batcher.hpp"
 #include "store/round_trip.hpp"
 #include "types/clock.hpp"
 #include "types/mutant.hpp"
 
 #include <dlock/duration.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -34,14 +36,16 @@ class SlowCommits {
   void never() noexcept { pause_.store(std::numeric_limits<std::int64_t>::max(), std::memory_order_relaxed); }
 
   // By the quickest of the last few: what took longer has waited for a processor.
-  bool seen() const noexcept {
-    return (batches_.estimate() > slow || planted("quick_commits_shared")) &&
-           pause_.load(std::memory_order_relaxed) <= 0;
+  Pace pace() const noexcept {
+    const auto batch = batches_.estimate();
+    if ((batch <= slow && !planted("quick_commits_shared")) || pause_.load(std::memory_order_relaxed) > 0) return {};
+    return {true, std::min<Duration>(batch / 3, longest_company), several * batch};
   }
 
  private:
   static constexpr std::chrono::microseconds time_of_a_name{20};
-  static constexpr Duration slow = std::chrono::milliseconds{1};
+  static constexpr Duration slow = std::chrono::milliseconds{1}, longest_company = std::chrono::milliseconds{1};
+  static constexpr int several = 8;
   static constexpr std::int64_t pause = 64;  // batches
 
   RoundTrip batches_;

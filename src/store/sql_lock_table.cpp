@@ -34,7 +34,7 @@ class SqlLockTable final : public LockTable {
   template <class Work>
   auto on_connection(const Deadline& deadline, Work work, Pool::Opening opening = Pool::Opening::at_once)
       -> decltype(work(std::declval<dialects::Connection&>(), deadline)) {
-    return pool_.turn(deadline, opening).use(deadline, std::move(work));
+    return pool_.borrow(deadline, opening).use(deadline, std::move(work));
   }
 
   template <class Read>
@@ -201,8 +201,8 @@ class SqlLockTable final : public LockTable {
     return ask.mode == Mode::exclusive ? look(ask.name.text(), ask.ticket, deadline) : holders_->look(ask, deadline);
   }
 
-  RowAvailability peek(std::string_view name, Deadline deadline) override {
-    return asked(ask_->peek, {name}, deadline, [](const Answer& answer) {
+  RowAvailability row_availability(std::string_view name, Deadline deadline) override {
+    return asked(ask_->row_availability, {name}, deadline, [](const Answer& answer) {
       if (answer.rows() == 0) throw no_floor();
       return RowAvailability{answer.integer(0, 0) != 0, answer.integer(0, 1) != 0, Duration{answer.integer(0, 2)},
                              Token{answer.integer(0, 3)}};

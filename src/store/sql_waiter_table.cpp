@@ -31,11 +31,12 @@ SqlWaiterTable::SqlWaiterTable(const dialects::Statements& all, OnConnection on_
     : on_connection_(std::move(on_connection)),
       want_(all.at("want", {"name", "mark"})),
       unwant_(all.at("unwant", {"name"})),
-      draw_(all.at("draw", {"name", "owner", "node", "label", "actor", "mode", "wants", "waited", "ttl", "patience"})),
-      enroll_(
-          all.at("enroll", {"name", "owner", "node", "label", "actor", "mode", "wants", "waited", "ttl", "patience"})),
+      draw_ticket_(all.at("draw_ticket",
+                          {"name", "owner", "node", "label", "actor", "mode", "wants", "waited", "ttl", "patience"})),
+      add_(all.at("add_waiter",
+                  {"name", "owner", "node", "label", "actor", "mode", "wants", "waited", "ttl", "patience"})),
       renew_waiters_(all.at("renew_waiters", {"name", "owner", "ttl"})),
-      discard_(all.at("discard", {"name", "owner"})),
+      remove_(all.at("remove_waiter", {"name", "owner"})),
       dead_waiters_(all.at("dead_waiters", {"limit"})),
       forget_waiters_(all.at("forget_waiters", {"name", "owner"})),
       hand_over_(all.at("hand_over", {"name", "owner", "token", "new_owner", "node", "label", "actor", "lease",
@@ -68,9 +69,9 @@ void SqlWaiterTable::want(std::string_view name, Duration mark, Deadline deadlin
 
 void SqlWaiterTable::unwant(std::string_view name, Deadline deadline) { post(unwant_, {name}, deadline); }
 
-std::int64_t SqlWaiterTable::draw(const Wait& wait, Deadline deadline) {
+std::int64_t SqlWaiterTable::draw_ticket(const Wait& wait, Deadline deadline) {
   std::int64_t ticket = 0;
-  ask(draw_,
+  ask(draw_ticket_,
       {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.discipline), to_string(wait.wants),
        wait.waited.count(), wait.ttl.count(), patience(wait)},
       deadline, [&](const Answer& answer) {
@@ -86,20 +87,20 @@ std::int64_t SqlWaiterTable::draw(const Wait& wait, Deadline deadline) {
   return ticket;
 }
 
-void SqlWaiterTable::enroll(const Wait& wait, Deadline deadline) {
-  post(enroll_,
+void SqlWaiterTable::add(const Wait& wait, Deadline deadline) {
+  post(add_,
        {wait.name, wait.owner, wait.node, wait.label, wait.actor, word(wait.discipline), to_string(wait.wants),
         wait.waited.count(), wait.ttl.count(), patience(wait)},
        deadline);
 }
 
-std::vector<bool> SqlWaiterTable::renew_waiters(std::span<const Place> places, Duration ttl, Deadline deadline) {
-  if (places.empty()) return {};
+std::vector<bool> SqlWaiterTable::renew_waiters(std::span<const WaiterKey> keys, Duration ttl, Deadline deadline) {
+  if (keys.empty()) return {};
   std::vector<Argument> rows;
-  rows.reserve(places.size() * 3);
-  for (const auto& place : places) {
-    rows.emplace_back(place.name);
-    rows.emplace_back(place.owner);
+  rows.reserve(keys.size() * 3);
+  for (const auto& key : keys) {
+    rows.emplace_back(key.name);
+    rows.emplace_back(key.owner);
     rows.emplace_back(ttl.count());
   }
   std::unordered_set<std::string> living;  // by owner, which has one length, and name
@@ -108,13 +109,13 @@ std::vector<bool> SqlWaiterTable::renew_waiters(std::span<const Place> places, D
     for (std::size_t row = 0; row < answer.rows(); ++row) living.insert(answer.text(row, 0));
   });
   std::vector<bool> renewed;
-  renewed.reserve(places.size());
-  for (const auto& place : places) renewed.push_back(living.contains(std::string(place.owner).append(place.name)));
+  renewed.reserve(keys.size());
+  for (const auto& key : keys) renewed.push_back(living.contains(std::string(key.owner).append(key.name)));
   return renewed;
 }
 
-void SqlWaiterTable::discard(std::string_view name, std::string_view owner, Deadline deadline) {
-  post(discard_, {name, owner}, deadline);
+void SqlWaiterTable::remove(std::string_view name, std::string_view owner, Deadline deadline) {
+  post(remove_, {name, owner}, deadline);
 }
 
 std::size_t SqlWaiterTable::forget_waiters(std::size_t limit, Deadline deadline) {

@@ -20,10 +20,10 @@ class SqlWaiterTable final : public WaiterTable {
 
   void want(std::string_view name, Duration mark, Deadline deadline) override;
   void unwant(std::string_view name, Deadline deadline) override;
-  std::int64_t draw(const Wait& wait, Deadline deadline) override;
-  void enroll(const Wait& wait, Deadline deadline) override;
-  std::vector<bool> renew_waiters(std::span<const Place> places, Duration ttl, Deadline deadline) override;
-  void discard(std::string_view name, std::string_view owner, Deadline deadline) override;
+  std::int64_t draw_ticket(const Wait& wait, Deadline deadline) override;
+  void add(const Wait& wait, Deadline deadline) override;
+  std::vector<bool> renew_waiters(std::span<const WaiterKey> keys, Duration ttl, Deadline deadline) override;
+  void remove(std::string_view name, std::string_view owner, Deadline deadline) override;
   std::size_t forget_waiters(std::size_t limit, Deadline deadline) override;
   bool hand_over(const LeaseKey& from, const AcquireRequest& to, std::int64_t tokens, Deadline deadline) override;
   void rename(const LeaseKey& key, std::string_view actor, Deadline deadline) override;
@@ -39,7 +39,7 @@ class SqlWaiterTable final : public WaiterTable {
   void post(const dialects::Statement& statement, std::initializer_list<Argument> arguments, Deadline deadline) const;
 
   const OnConnection on_connection_;
-  const dialects::Statement &want_, &unwant_, &draw_, &enroll_, &renew_waiters_, &discard_, &dead_waiters_,
+  const dialects::Statement &want_, &unwant_, &draw_ticket_, &add_, &renew_waiters_, &remove_, &dead_waiters_,
       &forget_waiters_, &hand_over_, &rename_, &rename_holder_, &chain_, &waiters_, &sharers_;
 };
 

@@ -138,6 +138,8 @@ TEST_CASE("names are the field's words") {
   check_none(retired_words(everything()));
   CHECK(retired_words({{"src/engine/core.cpp", "class Usher;\n"}}).size() == 1);
   CHECK(retired_words({{"src/store/visit.hpp", "class Visit;\n"}}).size() == 1);
+  CHECK(retired_words({{"src/engine/lease/lease.hpp", "struct Terms {};\n"}}).size() == 1);
+  CHECK(retired_words({{"src/engine/lease/lease.hpp", "struct LeaseTerms {};  // Terms of a grant\n"}}).empty());
   CHECK(retired_words({{"src/engine/core.cpp", "// whom the keeper renews\n"}}).size() == 1);
   CHECK(retired_words({{"src/store/convoy.hpp", "class Batch;\n"}}).size() == 1);
   CHECK(retired_words({{"docs/design.md", "A bell rings.\n"}}).size() == 1);

@@ -161,15 +161,15 @@ TEST_CASE("who held what somebody has adopted has lost it: it fences nothing, re
   CHECK(news.comes(Event::Kind::lost));
   CHECK(news.of(Event::Kind::lost).front().text.find("adopted by the other") != std::string::npos);
   {
-    Caller caller(database.place());
-    caller.begin(database.place().beginnings().front());
+    Caller caller(database.test_database());
+    caller.begin(database.test_database().beginnings().front());
     CHECK(thrown_by([&] { lock->fence(caller.native()); }).fault == Fault::lost);
   }
   CHECK(lock->release() == Released::was_lost);
   CHECK(adopted->valid());
   CHECK(database.admin().owner("job") == adopted->owner());
-  Caller caller(database.place());
-  caller.begin(database.place().beginnings().front());
+  Caller caller(database.test_database());
+  caller.begin(database.test_database().beginnings().front());
   adopted->fence(caller.native());
   caller.run("INSERT INTO app VALUES (1)");
   caller.run("COMMIT");
@@ -180,8 +180,8 @@ TEST_CASE("a grant that was rolled back is nobody's, also where another one has 
   Database database;
   auto engine = database.engine();
   auto other = database.engine();
-  Caller caller(database.place());
-  for (const auto& beginning : database.place().beginnings()) {
+  Caller caller(database.test_database());
+  for (const auto& beginning : database.test_database().beginnings()) {
     INFO(beginning.name);
     caller.begin(beginning);
     const auto gone = engine.try_lock_in(caller.native(), "a", 1s, {.lease = 30s});
@@ -202,11 +202,11 @@ TEST_CASE("a grant that was rolled back is nobody's, also where another one has 
 TEST_CASE("no two grants that were committed have one token, however many are rolled back in between") {
   Database database;
   auto engine = database.engine({.reentrance = Reentrance::none});
-  Caller caller(database.place());
+  Caller caller(database.test_database());
   std::set<std::int64_t> tokens;
   Token last{};
   for (int round = 0; round < 12; ++round) {
-    caller.begin(database.place().beginnings().front());
+    caller.begin(database.test_database().beginnings().front());
     const auto grant = engine.try_lock_in(caller.native(), "a", 1s, {.lease = 30s});
     REQUIRE(grant);
     const bool commits = round % 3 != 0;

@@ -102,8 +102,8 @@ TEST_CASE("a duration that is too long for microseconds is told by the rule that
 }
 
 TEST_CASE("options of an engine that make no sense are refused with their name and value") {
-  const auto place = opener().place();
-  const auto url = place->url();
+  const auto test_database = opener().test_database();
+  const auto url = test_database->url();
   const auto engine = [&](const EngineOptions& options) { return thrown_by([&] { Engine opened(url, options); }); };
   check_misuse(engine({.table = "no-hyphen"}), {"table", "no-hyphen"});
   check_misuse(engine({.table = ""}), {"table"});

@@ -28,8 +28,8 @@ void check_names_the_command(const Thrown& thrown) {
 }  // namespace
 
 TEST_CASE("without the table an engine does not open, and says how to make it") {
-  const auto place = opener().place();
-  const auto thrown = opening(place->url());
+  const auto test_database = opener().test_database();
+  const auto thrown = opening(test_database->url());
   check_names_the_command(thrown);
   CHECK_MESSAGE(thrown.names("dlock-migrate up"), thrown.text);
   CHECK_MESSAGE(thrown.names("resource_lock"), thrown.text);
@@ -102,9 +102,9 @@ TEST_CASE(
     CAPTURE(what);
     database.admin().run(what);
     const LockOptions fifo{.fairness = Fairness::fifo}, node{.reentrance = Reentrance::node};
-    Caller caller(database.place());
+    Caller caller(database.test_database());
     const auto in_transaction = [&](const std::string& name) {
-      caller.begin(database.place().beginnings().front());
+      caller.begin(database.test_database().beginnings().front());
       auto thrown = thrown_by([&] { engine.try_lock_in(caller.native(), name); });
       caller.run("ROLLBACK");
       return thrown;

@@ -17,29 +17,29 @@ namespace {
 
 // What the database has written may also be of its own housekeeping: then the same once more.
 template <class Work>
-bool writes_nothing(Place& place, Work work) {
+bool writes_nothing(TestDatabase& test_database, Work work) {
   for (int i = 0; i < 10; ++i) {
-    const auto before = place.written();
+    const auto before = test_database.written();
     work();
-    if (place.written() == before) return true;
+    if (test_database.written() == before) return true;
   }
   return false;
 }
 template <class Work>
 bool writes_nothing(Database& database, Work work) {
-  return writes_nothing(database.place(), work);
+  return writes_nothing(database.test_database(), work);
 }
 
 }  // namespace
 
 TEST_CASE("what tells whether anything was written does tell") {
-  Database database(opener().quiet_place());
+  Database database(opener().quiet_database());
   auto engine = database.engine();
   CHECK_FALSE(writes_nothing(database, [&] { engine.try_lock("job").reset(); }));
 }
 
 TEST_CASE("a try on a busy lock writes nothing") {
-  Database database(opener().quiet_place());
+  Database database(opener().quiet_database());
   auto holder = database.engine();
   auto engine = database.engine();
   const auto lock = holder.try_lock("job", {.lease = 1h, .renew = false});
@@ -55,7 +55,7 @@ TEST_CASE("a try on a busy lock writes nothing") {
 }
 
 TEST_CASE("tries of many threads on busy locks, through one connection, write nothing") {
-  Database database(opener().quiet_place());
+  Database database(opener().quiet_database());
   auto holder = database.engine();
   std::vector<Lock> locks;
   for (int i = 0; i < 8; ++i) locks.push_back(holder.lock("job " + std::to_string(i), {.lease = 1h, .renew = false}));
@@ -68,7 +68,7 @@ TEST_CASE("tries of many threads on busy locks, through one connection, write no
 }
 
 TEST_CASE("a try on several names of which one is busy writes nothing") {
-  Database database(opener().quiet_place());
+  Database database(opener().quiet_database());
   auto holder = database.engine();
   auto engine = database.engine();
   engine.try_lock_all({"a", "b", "c"})->release();
@@ -81,7 +81,7 @@ TEST_CASE("a try on several names of which one is busy writes nothing") {
 }
 
 TEST_CASE("a try on a lock inside its at-least time writes nothing") {
-  Database database(opener().quiet_place());
+  Database database(opener().quiet_database());
   auto engine = database.engine();
   engine.try_lock("job", {.at_least = 1h}).reset();
   CHECK(writes_nothing(database, [&] {
@@ -90,7 +90,7 @@ TEST_CASE("a try on a lock inside its at-least time writes nothing") {
 }
 
 TEST_CASE("waiting by looking, and asking who holds a lock, write nothing") {
-  Database database(opener().quiet_place());
+  Database database(opener().quiet_database());
   auto holder = database.engine();
   auto engine = database.engine({.listen = false});  // who listens marks the row as wanted, once
   const auto lock = holder.try_lock("job", {.lease = 1h, .renew = false});
@@ -107,33 +107,33 @@ TEST_CASE("waiting by looking, and asking who holds a lock, write nothing") {
 }
 
 TEST_CASE("a try that stands behind a queue writes nothing") {
-  Database database(opener().quiet_place());
+  Database database(opener().quiet_database());
   auto engine = database.engine();
   const auto table = database.table();
   Hand waiter(*table, 1);
-  waiter.draw();
+  waiter.draw_ticket();
   CHECK_FALSE(engine.try_lock("job"));
   CHECK(writes_nothing(database, [&] {
     for (int i = 0; i < 50; ++i) CHECK_FALSE(engine.try_lock("job"));
-    CHECK(waiter.draw() == 1);
+    CHECK(waiter.draw_ticket() == 1);
   }));
-  waiter.discard();
+  waiter.remove();
 }
 
 TEST_CASE("looking at the schema writes nothing, on an empty database and on a migrated one") {
-  const auto place = opener().quiet_place();
+  const auto test_database = opener().quiet_database();
   {
     // On a file that is not there yet, there is nothing to be written to.
-    const auto status = schema::status(place->url());
+    const auto status = schema::status(test_database->url());
     CHECK(status.verdict == schema::Verdict::pending);
     CHECK(status.current == 0);
-    CHECK(schema::check(place->url()).verdict == schema::Verdict::pending);
-    CHECK_FALSE(schema::status(place->url()).history_exists);
+    CHECK(schema::check(test_database->url()).verdict == schema::Verdict::pending);
+    CHECK_FALSE(schema::status(test_database->url()).history_exists);
   }
-  CHECK(schema::up(place->url()).verdict == schema::Verdict::good);
-  CHECK(writes_nothing(*place, [&] {
-    CHECK(schema::status(place->url()).verdict == schema::Verdict::good);
-    CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
-    CHECK(schema::up(place->url()).verdict == schema::Verdict::good);
+  CHECK(schema::up(test_database->url()).verdict == schema::Verdict::good);
+  CHECK(writes_nothing(*test_database, [&] {
+    CHECK(schema::status(test_database->url()).verdict == schema::Verdict::good);
+    CHECK(schema::check(test_database->url()).verdict == schema::Verdict::good);
+    CHECK(schema::up(test_database->url()).verdict == schema::Verdict::good);
   }));
 }

@@ -200,7 +200,7 @@ TEST_CASE("who asks without a ticket does not pass those who have one, also amon
   Database database;
   const auto table = open_table(database.url(), 1);
   std::vector<Hand> queued;
-  for (int i = 1; i < threads; ++i) queued.emplace_back(*table, i, job(i)).draw();
+  for (int i = 1; i < threads; ++i) queued.emplace_back(*table, i, job(i)).draw_ticket();
   // Who comes first goes alone: each round it is somebody else, and nobody waits for the first name.
   for (int round = 1; round <= 5; ++round)
     in_parallel(threads, [&](int i) {
@@ -221,7 +221,7 @@ TEST_CASE("who asks without a ticket does not pass those who have one, also amon
 
 TEST_CASE("those who travel together are written in the order of names") {
   Database database;
-  const auto batches = database.place().written_together("resource_lock", "name");
+  const auto batches = database.test_database().written_together("resource_lock", "name");
   if (batches.empty()) return;  // nothing here tells in what order it was written
   const auto table = open_table(database.url(), 1);
   for (int round = 0; round < 5; ++round)  // names that were not there before, and stay

@@ -101,8 +101,8 @@ TEST_CASE(
   {
     std::jthread waiter([&] {
       const auto mine = engine.lock("mine");
-      Caller caller(database.place());
-      caller.begin(database.place().beginnings().back());  // one that does not write yet
+      Caller caller(database.test_database());
+      caller.begin(database.test_database().beginnings().back());  // one that does not write yet
       granted = engine.try_lock_in(caller.native(), "wanted", 4min).has_value();
       caller.run("ROLLBACK");
     });

@@ -138,8 +138,8 @@ TEST_CASE("several names, and one that is locked in a transaction, have the dela
     CHECK(database.admin().expires_at("b") == database.admin().acquired_at("b") + 1h + 30s);
   }
   CHECK(other.try_lock_all({"a", "b"}).has_value());
-  Caller caller(database.place());
-  caller.begin(database.place().beginnings().front());
+  Caller caller(database.test_database());
+  caller.begin(database.test_database().beginnings().front());
   CHECK(engine.try_lock_in(caller.native(), "c", 1min, delayed()).has_value());
   caller.run("COMMIT");
   database.admin().age("c", 31s);

@@ -427,8 +427,8 @@ TEST_CASE("a term proves itself in a transaction, also while on_deposed runs, an
   Diary diary;
   auto engine = database.engine({.timeouts = {.request = time_in_vain()}});
   auto options = diary.options({.lease = 10min}, 1ms);
-  Caller caller(database.place());
-  const auto beginning = database.place().beginnings().front();
+  Caller caller(database.test_database());
+  const auto beginning = database.test_database().beginnings().front();
   const auto write = [&](const Term& term) {
     caller.begin(beginning);
     try {

@@ -24,8 +24,8 @@ struct Scene {
   void check_that_it_never_fences(Lock& lock) {
     for (const bool native : {true, false}) {
       INFO((native ? "native" : "runner"));
-      Caller caller(database.place());
-      caller.begin(database.place().beginnings().front());
+      Caller caller(database.test_database());
+      caller.begin(database.test_database().beginnings().front());
       caller.run("INSERT INTO app VALUES (1)");
       const auto refused = thrown_by([&] { native ? lock.fence(caller.native()) : lock.fence(caller.runner()); });
       CHECK(refused.fault == Fault::lost);
@@ -33,7 +33,7 @@ struct Scene {
         caller.run("COMMIT");
       } catch (const std::exception&) {}
       CHECK(stored() == 0);
-      Caller another(database.place());
+      Caller another(database.test_database());
       bool ran = false;
       const auto work = [&] { ran = true; };
       CHECK(thrown_by([&] {
@@ -49,8 +49,8 @@ struct Scene {
 
   // Whether the text of a fence proves anything.
   bool proves(const std::string& sql) {
-    Caller caller(database.place());
-    caller.begin(database.place().beginnings().front());
+    Caller caller(database.test_database());
+    caller.begin(database.test_database().beginnings().front());
     bool proved = false;
     try {
       proved = caller.runner().run(sql) == std::vector<std::optional<std::string>>{"1"};
@@ -80,7 +80,7 @@ TEST_CASE("a lock that was entered twice does not fence any more once it has lef
   CHECK(inner.release() == Released::still_held);
   scene.check_that_it_never_fences(inner);
   CHECK(outer.valid());
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   outer.with_fence(caller.native(), [&] { caller.run("INSERT INTO app VALUES (1)"); });
   CHECK(scene.stored() == 1);
 }
@@ -102,7 +102,7 @@ TEST_CASE("an entry of a node that has left never fences, nor does its fence as 
   CHECK_FALSE(scene.proves(first_sql));
   CHECK(scene.proves(second_sql));
   CHECK(second.valid());
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   second.with_fence(caller.native(), [&] { caller.run("INSERT INTO app VALUES (1)"); });
   CHECK(scene.stored() == 1);
 }

@@ -24,7 +24,7 @@ struct Scene {
   Scene() { database.admin().run("CREATE TABLE app (n bigint)"); }
 
   long long stored() { return database.admin().number("SELECT count(*) FROM app"); }
-  std::vector<Beginning> beginnings() { return database.place().beginnings(); }
+  std::vector<Beginning> beginnings() { return database.test_database().beginnings(); }
 };
 
 // What a careless caller does: goes on to the commit, whatever was thrown.
@@ -44,7 +44,7 @@ TEST_CASE("while a fenced transaction is open nobody else is granted the lock, a
   auto engine = scene.database.engine({.bound_idle = false});
   for (const auto& beginning : scene.beginnings()) {
     INFO(beginning.name);
-    Caller caller(scene.database.place());
+    Caller caller(scene.database.test_database());
     auto lock = engine.lock("a", {.lease = unrenewed, .renew = false});
     caller.begin(beginning);
     lock.fence(caller.native());
@@ -66,7 +66,7 @@ TEST_CASE("a lost lock cannot commit: the fence throws, and not even a swallowed
   for (const auto& beginning : scene.beginnings()) {
     for (const bool forced : {false, true}) {
       INFO(beginning.name << ", forced: " << forced);
-      Caller caller(scene.database.place());
+      Caller caller(scene.database.test_database());
       auto lock = scene.engine.lock("a", {.lease = 10min, .renew = false});
       if (forced) CHECK(scene.other.force_release("a", lock.token()));
       else scene.database.admin().expire("a");
@@ -90,7 +90,7 @@ TEST_CASE("after a refused fence and a rollback the lock can be taken and fenced
   Scene scene;
   for (const auto& beginning : scene.beginnings()) {
     INFO(beginning.name);
-    auto caller = std::make_unique<Caller>(scene.database.place());
+    auto caller = std::make_unique<Caller>(scene.database.test_database());
     auto lock = scene.engine.lock("a");
     CHECK(scene.other.force_release("a", lock.token()));
     caller->begin(beginning);
@@ -99,7 +99,7 @@ TEST_CASE("after a refused fence and a rollback the lock can be taken and fenced
       caller->run("ROLLBACK");
       caller->number("SELECT 1");
     } catch (const std::exception&) {  // the connection was ended to make sure: the application opens another one
-      caller = std::make_unique<Caller>(scene.database.place());
+      caller = std::make_unique<Caller>(scene.database.test_database());
     }
     auto again = scene.engine.lock("a");
     const auto before = scene.stored();
@@ -116,7 +116,7 @@ TEST_CASE("a renewal after the transaction's snapshot is conflict or fenced, and
   for (const auto& beginning : scene.beginnings()) {
     if (!beginning.early_snapshot) continue;
     INFO(beginning.name);
-    Caller caller(scene.database.place());
+    Caller caller(scene.database.test_database());
     auto lock = scene.engine.lock("a", {.lease = 5min, .renew = false});
     caller.begin(beginning);
     caller.number("SELECT count(*) FROM app");
@@ -139,7 +139,7 @@ TEST_CASE("a conflict does not let anything be stored either") {
   for (const auto& beginning : scene.beginnings()) {
     if (!beginning.early_snapshot) continue;
     INFO(beginning.name);
-    Caller caller(scene.database.place());
+    Caller caller(scene.database.test_database());
     auto lock = scene.engine.lock("a", {.lease = 5min, .renew = false});
     caller.begin(beginning);
     caller.number("SELECT count(*) FROM app");
@@ -160,8 +160,8 @@ TEST_CASE("a conflict does not let anything be stored either") {
 
 TEST_CASE("with_fence begins, fences, works and commits, and counts the renewal on the way") {
   Scene scene;
-  Caller caller(scene.database.place());
-  const auto settings = caller.text(scene.database.place().session_state());
+  Caller caller(scene.database.test_database());
+  const auto settings = caller.text(scene.database.test_database().session_state());
   auto lock = scene.engine.lock("a", {.lease = 2h, .renew = false});
   BootClock::ahead += std::chrono::nanoseconds{1h}.count();
   CHECK(lock.remaining() < 1h);
@@ -170,7 +170,7 @@ TEST_CASE("with_fence begins, fences, works and commits, and counts the renewal 
   CHECK(lock.remaining() > 90min);
   lock.with_fence(caller.runner(), [&] { caller.run("INSERT INTO app VALUES (2)"); });
   CHECK(scene.stored() == 2);
-  CHECK(caller.text(scene.database.place().session_state()) == settings);
+  CHECK(caller.text(scene.database.test_database().session_state()) == settings);
 }
 
 TEST_CASE("a committed fence has renewed the row, by the length of the lease") {
@@ -179,7 +179,7 @@ TEST_CASE("a committed fence has renewed the row, by the length of the lease") {
   for (const auto& beginning : scene.beginnings()) {
     for (const bool native : {true, false}) {
       INFO(beginning.name << ", native: " << native);
-      Caller caller(scene.database.place());
+      Caller caller(scene.database.test_database());
       const auto fence = [&](Lock& lock, const char* end) {
         caller.begin(beginning);
         if (native) lock.fence(caller.native());
@@ -200,7 +200,7 @@ TEST_CASE("a committed fence has renewed the row, by the length of the lease") {
 
 TEST_CASE("what with_fence has renewed is trusted from its fence, however long the work takes") {
   Scene scene;
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   for (const bool native : {true, false}) {
     INFO("native: " << native);
     auto lock = scene.engine.lock("b", {.lease = 2h, .renew = false});
@@ -218,7 +218,7 @@ TEST_CASE("while a fence is on its way its own lease is not renewed") {
   for (const auto& beginning : scene.beginnings()) {
     if (beginning.name == "immediate") continue;  // who writes there writes alone
     INFO(beginning.name);
-    Caller caller(scene.database.place());
+    Caller caller(scene.database.test_database());
     auto other = scene.engine.lock("other", renewed_often());
     auto lock = scene.engine.lock("a", renewed_often());
     bool looked = false;
@@ -243,7 +243,7 @@ TEST_CASE("while a fence is on its way its own lease is not renewed") {
 
 TEST_CASE("with_fence rolls back what throws, and repeats what is in conflict") {
   Scene scene;
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   auto lock = scene.engine.lock("a");
   CHECK_THROWS_WITH_AS(lock.with_fence(caller.native(),
                                        [&] {
@@ -275,7 +275,7 @@ TEST_CASE("with_fence rolls back what throws, and repeats what is in conflict") 
 
 TEST_CASE("with_fence never runs the work under a lost lock") {
   Scene scene;
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   auto lock = scene.engine.lock("a");
   CHECK(scene.other.force_release("a", lock.token()));
   bool ran = false;
@@ -285,7 +285,7 @@ TEST_CASE("with_fence never runs the work under a lost lock") {
 
 TEST_CASE("the fence as text proves the lease for any other driver, and is refused for a lost one") {
   Scene scene;
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   auto lock = scene.engine.lock("it's \\ \"ours\"");
   const auto sql = lock.fence_sql();
   for (const auto& beginning : scene.beginnings()) {
@@ -306,7 +306,7 @@ TEST_CASE("the fence as text proves the lease for any other driver, and is refus
 
 TEST_CASE("a fence needs an open transaction of the same kind of database") {
   Scene scene;
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   auto lock = scene.engine.lock("a");
   const auto none = thrown_by([&] { lock.fence(caller.native()); });
   CHECK(none.fault == Fault::misuse);

@@ -98,10 +98,10 @@ TEST_CASE("a try is busy while somebody queues, and who waits without a ticket j
 
   // Free, but promised.
   const auto table = database.table();
-  table->waiting().draw(wait_of(stranger, 1h), later(BootClock::now(), 1min));
+  table->waiting().draw_ticket(wait_of(stranger, 1h), later(BootClock::now(), 1min));
   CHECK_FALSE(first.try_lock("job"));
   CHECK_FALSE(second.try_lock("job"));
-  table->waiting().discard("job", stranger, later(BootClock::now(), 1min));
+  table->waiting().remove("job", stranger, later(BootClock::now(), 1min));
   CHECK(first.try_lock("job").has_value());
 }
 
@@ -111,13 +111,13 @@ TEST_CASE("a waiter that died blocks the queue no longer than its ticket lives")
   engine.try_lock("job").reset();
   const auto table = database.table();
   const Stopwatch time;
-  table->waiting().draw(wait_of(stranger, 1500ms), later(BootClock::now(), 1min));
+  table->waiting().draw_ticket(wait_of(stranger, 1500ms), later(BootClock::now(), 1min));
   auto lock = engine.try_lock_for("job", 2min, in_turn());
   CHECK(lock.has_value());
   CHECK(time.elapsed() < 30s * slowness());
   // Its number is over: it cannot come back with it.
-  const store::Place place{"job", stranger};
-  CHECK_FALSE(table->waiting().renew_waiters({&place, 1}, 1h, later(BootClock::now(), 1min)).front());
+  const store::WaiterKey key{"job", stranger};
+  CHECK_FALSE(table->waiting().renew_waiters({&key, 1}, 1h, later(BootClock::now(), 1min)).front());
 }
 
 TEST_CASE("a ticket lives as long as its waiter waits") {

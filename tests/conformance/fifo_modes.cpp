@@ -157,8 +157,8 @@ TEST_CASE("who wants several permits and is the first in line is not passed by w
   for (auto* one : {&holder, &light, &last}) one->wanting(1, 3);
   heavy.wanting(3, 3);
   REQUIRE(holder.acquire());
-  heavy.draw();
-  light.draw();
+  heavy.draw_ticket();
+  light.draw_ticket();
   CHECK_FALSE(light.look_in_mode().free);
   CHECK_FALSE(light.acquire());  // two are free
   CHECK_FALSE(last.barge());
@@ -167,7 +167,7 @@ TEST_CASE("who wants several permits and is the first in line is not passed by w
   CHECK_FALSE(light.acquire());  // all of them
   CHECK(heavy.look_in_mode().free);
   CHECK(heavy.acquire());
-  last.draw();
+  last.draw_ticket();
   CHECK_FALSE(light.acquire());
   CHECK(heavy.release());
   CHECK_FALSE(last.acquire());
@@ -183,10 +183,10 @@ TEST_CASE("a reader does not pass a writer that is before it in line, nor a writ
   Hand inside(*table, 1), one(*table, 2), writer(*table, 3), behind(*table, 4), other_writer(*table, 5);
   for (auto* reader : {&inside, &one, &behind}) reader->reading();
   REQUIRE(inside.acquire());
-  one.draw();
-  writer.draw();
-  behind.draw();
-  other_writer.draw();
+  one.draw_ticket();
+  writer.draw_ticket();
+  behind.draw_ticket();
+  other_writer.draw_ticket();
   CHECK_FALSE(behind.look_in_mode().free);
   CHECK_FALSE(behind.acquire());  // though it is readers who are inside
   CHECK(one.look_in_mode().free);

@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // Where the database is a file, one process shares what it knows of its locks, with the parent's copies.
-bool may_open_after_fork() { return opener().server_place != nullptr; }
+bool may_open_after_fork() { return opener().server_database != nullptr; }
 
 // How a child ended: by SIGALRM if it took too long, with 99 if something was thrown there. `work`: answers
 // its exit status. Nothing of the parent's is destroyed in it.

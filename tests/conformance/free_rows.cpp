@@ -124,9 +124,9 @@ TEST_CASE("who heard of a release is granted the row, or told to look at it, and
   REQUIRE(given_back);
   REQUIRE(used.release("job 2", owner(0), *given_back));
   CHECK_FALSE(used.acquire_freed("job 2", owner(0)).token);
-  REQUIRE(used.table->waiting().draw({"job 3", owner(5), "web3", "nightly", "fedcba9876543210fedcba9876543210",
-                                      store::Wait::Discipline::fifo, 1h, std::nullopt},
-                                     soon()) > 0);
+  REQUIRE(used.table->waiting().draw_ticket({"job 3", owner(5), "web3", "nightly", "fedcba9876543210fedcba9876543210",
+                                             store::Wait::Discipline::fifo, 1h, std::nullopt},
+                                            soon()) > 0);
   CHECK_FALSE(used.acquire_freed("job 3", owner(0)).token);
   // What nobody has locked before is left to who looks.
   const auto fresh = used.acquire_freed("fresh", owner(0)).token;
@@ -169,8 +169,8 @@ TEST_CASE("a free row with a queue, or that is back with a token below the floor
   Used used;
   auto& admin = used.database.admin();
   Hand first(*used.table, 1, Used::name(0)), second(*used.table, 2, Used::name(1));
-  REQUIRE(first.draw() > 0);
-  REQUIRE(second.draw() > 0);
+  REQUIRE(first.draw_ticket() > 0);
+  REQUIRE(second.draw_ticket() > 0);
   CHECK_FALSE(used.acquire(Used::name(0), owner(0)));
   // As an insert leaves it that read the floor before it was raised, and was given back.
   admin.run("UPDATE resource_lock SET token = 1000000 WHERE name = ''");

@@ -129,8 +129,8 @@ TEST_CASE("a hand-over respects the queue: refused while a smaller ticket is liv
   const auto table = database.table();
   Hand from(*table, 1), first(*table, 2), second(*table, 3), without(*table, 4);
   REQUIRE(from.barge());
-  first.draw();
-  second.draw();
+  first.draw_ticket();
+  second.draw_ticket();
   CHECK_FALSE(from.hand_over(without));
   CHECK_FALSE(from.hand_over(second));
   REQUIRE(from.hand_over(first));

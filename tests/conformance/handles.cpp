@@ -31,7 +31,7 @@ void check_refuses(Lock& lock, Fault fault, Database& database, Caller& applicat
   CHECK(throws(fault, [&] { lock.update_metadata("next: 7"); }));
   CHECK(throws(fault, [&] { lock.downgrade(); }));
   CHECK(throws(fault, [&] { lock.try_upgrade(); }));
-  application.run(database.place().begin_writing());
+  application.run(database.test_database().begin_writing());
   CHECK(throws(fault, [&] { lock.fence(application.runner(), {.doom = false}); }));
   application.run("ROLLBACK");
   CHECK(throws(fault, [&] { lock.with_fence(application.runner(), [&] { ++worked; }); }));
@@ -51,7 +51,7 @@ TEST_CASE("a lock that was moved from answers misuse, and harmlessly where it ca
   auto engine = database.engine();
   auto lock = engine.lock("job");
   const Lock now(std::move(lock));
-  Caller application(database.place());
+  Caller application(database.test_database());
   check_refuses(lock, Fault::misuse, database, application);  // NOLINT(bugprone-use-after-move)
   CHECK(throws(Fault::misuse, [&] { lock.release(); }));
   CHECK(lock.name().empty());
@@ -74,7 +74,7 @@ TEST_CASE("a lock that was moved from answers misuse, and harmlessly where it ca
 TEST_CASE("a lock that was detached or released answers the same on every member") {
   Database database;
   auto engine = database.engine();
-  Caller application(database.place());
+  Caller application(database.test_database());
 
   auto detached = engine.lock("job");
   auto entry = engine.lock("job");  // another entry of the same lease
@@ -123,7 +123,7 @@ TEST_CASE("an engine that was moved from answers misuse, and can be given anothe
   CHECK(misuse([&] { engine.reap(); }));
   CHECK(misuse([&] { engine.reap_all(); }));
   CHECK(misuse([&] { const Mutex mutex(engine, "job"); }));
-  Caller application(database.place());
+  Caller application(database.test_database());
   CHECK(misuse([&] { static_cast<void>(engine.try_lock_in(application.runner(), "job")); }));
   // NOLINTEND(bugprone-use-after-move)
   auto& itself = now;

@@ -278,8 +278,8 @@ TEST_CASE("a transaction's lock is told with its commit, and a rollback leaves n
   Kept database;
   auto engine = database.engine({.node = "web3", .label = "teller"});
   for (const bool commits : {false, true}) {
-    Caller caller(database.place());
-    caller.begin(database.place().beginnings().front());
+    Caller caller(database.test_database());
+    caller.begin(database.test_database().beginnings().front());
     const auto token = engine.try_lock_in(caller.native(), "job", 1min);
     REQUIRE(token);
     caller.run(commits ? "COMMIT" : "ROLLBACK");
@@ -468,17 +468,17 @@ TEST_CASE("a history is made once, by however many at once, while others lock; t
 }
 
 TEST_CASE("the tables are not taken back while a history of them is kept, and what to run first is named") {
-  const auto place = opener().place();
-  Engine::install_schema(place->url());
-  CHECK(schema::make_history(place->url()).changed);
+  const auto test_database = opener().test_database();
+  Engine::install_schema(test_database->url());
+  CHECK(schema::make_history(test_database->url()).changed);
   for (const bool force : {false, true}) {
-    const auto refused = schema::down(place->url(), 0, {}, force);
+    const auto refused = schema::down(test_database->url(), 0, {}, force);
     CHECK(refused.verdict == Verdict::failed);
     CHECK_MESSAGE(refused.hint.find("dlock-migrate history --remove --apply") != std::string::npos, refused.hint);
   }
-  CHECK(schema::check(place->url()).verdict == Verdict::good);
-  CHECK(schema::drop_history(place->url()).changed);
-  const auto down = schema::down(place->url(), 0);
+  CHECK(schema::check(test_database->url()).verdict == Verdict::good);
+  CHECK(schema::drop_history(test_database->url()).changed);
+  const auto down = schema::down(test_database->url(), 0);
   CHECK_MESSAGE(down.verdict == Verdict::good, down.message);
 }
 
@@ -491,7 +491,7 @@ TEST_CASE("a table of somebody else that has the history's name is refused befor
                 refused.message);
   auto engine = database.engine();
   CHECK(engine.try_lock("job")->release() == Released::freed);
-  const auto nowhere = opener().place();
+  const auto nowhere = opener().test_database();
   const auto missing = schema::make_history(nowhere->url());
   CHECK(missing.verdict == Verdict::pending);
   CHECK_MESSAGE(missing.hint.find("dlock-migrate up") != std::string::npos, missing.hint);
@@ -529,8 +529,8 @@ TEST_CASE("a caller's session tells of the caller's own last insert after its tr
     } catch (const std::exception&) { database.admin().run("DROP TABLE IF EXISTS numbered"); }
   REQUIRE_FALSE(query.empty());
   for (int i = 0; i < 40; ++i) database.admin().run("INSERT INTO numbered (note) VALUES (1)");
-  Caller caller(database.place());
-  caller.begin(database.place().beginnings().front());
+  Caller caller(database.test_database());
+  caller.begin(database.test_database().beginnings().front());
   caller.run("INSERT INTO numbered (note) VALUES (2)");
   const auto own = caller.number(query);
   CHECK(own > 40);

@@ -277,8 +277,8 @@ TEST_CASE("a job that waits in a transaction for what another one holds is seen 
   std::string told;
   std::jthread([&] {
     const Job::Scope here(job);
-    Caller caller(database.place());
-    caller.begin(database.place().beginnings().back());  // one that does not write yet
+    Caller caller(database.test_database());
+    caller.begin(database.test_database().beginnings().back());  // one that does not write yet
     told = outcome([&] { return engine.try_lock_in(caller.native(), "B", 4min).has_value(); });
     caller.run("ROLLBACK");
   }).join();

@@ -170,10 +170,10 @@ TEST_CASE("a row that a transaction keeps locked for less than the lease is no l
   const auto lock = engine.try_lock("job", {.lease = lease, .renew_every = 100ms});
   REQUIRE(lock);
   database.admin().block("job");
-  const auto before = Admin(database.place()).expires_at("job");
+  const auto before = Admin(database.test_database()).expires_at("job");
   CHECK(eventually([&] { return lock->remaining() < lease * 2 / 3; }));  // renewals have failed for a while
   CHECK(lock->valid());
-  CHECK(Admin(database.place()).expires_at("job") == before);
+  CHECK(Admin(database.test_database()).expires_at("job") == before);
   database.admin().unblock();
   CHECK(eventually([&] { return lock->remaining() > lease * 5 / 6; }));
   CHECK_FALSE(lock->loss());

@@ -222,7 +222,7 @@ TEST_CASE("an engine that ends while others wait on it ends their waits with mis
     });
   };
   std::stop_source unused;
-  Caller caller(database.place());
+  Caller caller(database.test_database());
   {
     std::vector<std::jthread> waits;
     waits.push_back(expect_misuse([&engine] { engine->lock("job 0"); }));

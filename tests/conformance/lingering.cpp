@@ -112,7 +112,7 @@ TEST_CASE("another engine that tries is granted what lingers, and so is one that
 
 TEST_CASE("a transaction that waits is granted what lingers") {
   Scene scene;
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   CHECK(eventually([&] {
     caller.run("BEGIN");
     const bool taken = scene.other.try_lock_in(caller.native(), "job", 1s).has_value();
@@ -143,7 +143,7 @@ TEST_CASE("to its own engine what lingers is free, whatever it is asked for") {
   again();
   CHECK(scene.engine.wait_free("job", 0ms));
   again();
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   caller.run("BEGIN");
   CHECK(scene.engine.try_lock_in(caller.native(), "job"));
   caller.run("ROLLBACK");
@@ -201,7 +201,7 @@ TEST_CASE("a fence proves a grant of what lingered, and refuses the grants befor
   before->release();
   auto lock = scene.engine.try_lock("job");
   REQUIRE(lock);
-  Caller caller(scene.database.place()), late(scene.database.place());
+  Caller caller(scene.database.test_database()), late(scene.database.test_database());
   lock->with_fence(caller.native(), [&] { caller.run("INSERT INTO app VALUES (1)"); });
   CHECK(scene.database.admin().number("SELECT count(*) FROM app") == 1);
   late.run("BEGIN");

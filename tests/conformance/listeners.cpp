@@ -13,21 +13,21 @@
 using namespace dlock;
 using namespace dlock::test;
 using namespace std::chrono_literals;
-using dialects::Watched;
+using dialects::AwaitedLock;
 
 TEST_CASE("a release that somebody waits for is heard by every listener") {
   Database database;
   make_wanted(database, "job");
-  Ringside holder(database);
-  const Watched watched[] = {{"job", holder.actor()}};
+  NotifyingHolder holder(database);
+  const AwaitedLock awaited[] = {{"job", holder.actor()}};
   const auto first = listener_of(database), second = listener_of(database);
   REQUIRE(first);
   REQUIRE(second);
-  CHECK(holder.take_and_free_until("job", [&] { return heard(first->wait(watched, soon(100ms)), "job"); }));
-  CHECK(holder.take_and_free_until("job", [&] { return heard(second->wait(watched, soon(100ms)), "job"); }));
+  CHECK(holder.take_and_free_until("job", [&] { return heard(first->wait(awaited, soon(100ms)), "job"); }));
+  CHECK(holder.take_and_free_until("job", [&] { return heard(second->wait(awaited, soon(100ms)), "job"); }));
 }
 
-TEST_CASE("whatever frees a name rings, not only its release") {
+TEST_CASE("whatever frees a name notifies, not only its release") {
   Database database;
   struct Way {
     const char* name;
@@ -58,10 +58,10 @@ TEST_CASE("whatever frees a name rings, not only its release") {
   for (const auto& way : ways) {
     INFO(way.name);
     make_wanted(database, way.name);
-    // One for each way, and a name for each: nobody hears what rang before.
-    Ringside holder(database);
+    // One for each way, and a name for each: nobody hears what was sent before.
+    NotifyingHolder holder(database);
     const auto actor = holder.actor();
-    const Watched watched[] = {{way.name, actor}};
+    const AwaitedLock awaited[] = {{way.name, actor}};
     const auto listener = listener_of(database);
     REQUIRE(listener);
     const Name name(way.name);
@@ -80,40 +80,40 @@ TEST_CASE("whatever frees a name rings, not only its release") {
           const auto granted = granted_to(owner);
           REQUIRE(granted.token);
           way.free(holder.table(), {name.text(), owner, *granted.token, 1h, way.mode});
-          return heard(listener->wait(watched, soon(100ms)), way.name);
+          return heard(listener->wait(awaited, soon(100ms)), way.name);
         },
         10s * std::min(slowness(), 3)));
     if (its) freed(holder.table(), store::LeaseKey{way.name, resident, *its, 1h, way.mode});
   }
 }
 
-TEST_CASE("what rings while nobody is in wait() is heard by the next one") {
+TEST_CASE("a notification while nobody is in wait() is heard by the next one") {
   Database database;
   make_wanted(database, "job");
-  Ringside holder(database);
-  const Watched watched[] = {{"job", holder.actor()}};
+  NotifyingHolder holder(database);
+  const AwaitedLock awaited[] = {{"job", holder.actor()}};
   const auto listener = listener_of(database);
   REQUIRE(listener);
-  REQUIRE(holder.take_and_free_until("job", [&] { return heard(listener->wait(watched, soon(100ms)), "job"); }));
+  REQUIRE(holder.take_and_free_until("job", [&] { return heard(listener->wait(awaited, soon(100ms)), "job"); }));
   for (int i = 0; i < 20; ++i) {
     holder.take_and_free("job");
-    CHECK(heard(listener->wait(watched, soon()), "job"));
+    CHECK(heard(listener->wait(awaited, soon()), "job"));
   }
 }
 
 TEST_CASE("a wait ends at its deadline, and at once when it is interrupted, then or before") {
   Database database;
   make_wanted(database, "job");
-  Ringside holder(database);
-  const Watched watched[] = {{"job", holder.actor()}, {"other", ""}};
+  NotifyingHolder holder(database);
+  const AwaitedLock awaited[] = {{"job", holder.actor()}, {"other", ""}};
   const auto listener = listener_of(database);
   REQUIRE(listener);
   const auto end = soon(50ms);
-  while (!listener->wait(watched, end).empty()) {}
+  while (!listener->wait(awaited, end).empty()) {}
   CHECK(end.passed());
   // What is heard late is told first.
   const auto until_interrupted = [&] {
-    while (!listener->wait(watched, Deadline::max()).empty()) {}
+    while (!listener->wait(awaited, Deadline::max()).empty()) {}
   };
   listener->interrupt();
   until_interrupted();
@@ -126,7 +126,7 @@ TEST_CASE("a wait ends at its deadline, and at once when it is interrupted, then
 
 TEST_CASE("releases that nobody waits for start nothing") {
   Database database;
-  Ringside holder(database);
+  NotifyingHolder holder(database);
   holder.take_and_free("job");
   const auto threads = count_threads();
   const auto open = count_descriptors();
@@ -138,13 +138,13 @@ TEST_CASE("releases that nobody waits for start nothing") {
 TEST_CASE("listeners that come and go leave nothing open, and no other program inherits any of it") {
   Database database;
   make_wanted(database, "job");
-  Ringside holder(database);
-  const Watched watched[] = {{"job", holder.actor()}};
+  NotifyingHolder holder(database);
+  const AwaitedLock awaited[] = {{"job", holder.actor()}};
   const auto use_one = [&] {
     const auto before = descriptors();
     const auto listener = listener_of(database);
     REQUIRE(listener);
-    static_cast<void>(listener->wait(watched, soon(5ms)));
+    static_cast<void>(listener->wait(awaited, soon(5ms)));
     for (const int descriptor : descriptors())
       if (!before.contains(descriptor)) CHECK_MESSAGE(closed_on_exec(descriptor), target_of(descriptor));
   };

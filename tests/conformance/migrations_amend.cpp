@@ -28,12 +28,13 @@ schema::Options careless() {
 }
 
 // As an interrupted migrator leaves it where each step commits by itself.
-void begin_second_version(const Place& place) {
-  const auto second = schema::status(place.url()).versions.at(1);
-  Admin(place).run("INSERT INTO " + history +
-                   " (version, name, checksum, state, steps_done, steps_total, min_client, "
-                   "started_at, tool_version, applied_by) VALUES (2, '" +
-                   second.name + "', '" + second.checksum + "', 'failed', 0, 3, '0.1.0', 1, '0.1.0', 'somebody')");
+void begin_second_version(const TestDatabase& test_database) {
+  const auto second = schema::status(test_database.url()).versions.at(1);
+  Admin(test_database)
+      .run("INSERT INTO " + history +
+           " (version, name, checksum, state, steps_done, steps_total, min_client, "
+           "started_at, tool_version, applied_by) VALUES (2, '" +
+           second.name + "', '" + second.checksum + "', 'failed', 0, 3, '0.1.0', 1, '0.1.0', 'somebody')");
 }
 
 }  // namespace
@@ -46,9 +47,9 @@ TEST_CASE("a table without a history is adopted at its version, and is then like
   CHECK_MESSAGE(names(schema::check(database.url()).hint, "dlock-migrate baseline --at " + std::to_string(latest)),
                 schema::check(database.url()).hint);
 
-  const auto rehearsed = schema::baseline(database.url(), latest, dry());
-  CHECK(rehearsed.verdict == Verdict::good);
-  CHECK_MESSAGE(names(rehearsed.plan, "'baseline'"), rehearsed.plan);
+  const auto simulated = schema::baseline(database.url(), latest, dry());
+  CHECK(simulated.verdict == Verdict::good);
+  CHECK_MESSAGE(names(simulated.plan, "'baseline'"), simulated.plan);
   CHECK_FALSE(schema::status(database.url()).history_exists);
 
   const auto report = schema::baseline(database.url(), latest);
@@ -95,18 +96,18 @@ TEST_CASE("a table is not adopted as what it is not, and what it is is named") {
 
 TEST_CASE("baseline is for a table that is there, and has no history") {
   const LaterVersions versions;
-  const auto place = opener().place();
-  REQUIRE(schema::up(place->url()).verdict == Verdict::good);
-  const auto latest = schema::status(place->url()).latest;
-  const auto thrown = thrown_by([&] { static_cast<void>(schema::baseline(place->url(), latest)); });
+  const auto test_database = opener().test_database();
+  REQUIRE(schema::up(test_database->url()).verdict == Verdict::good);
+  const auto latest = schema::status(test_database->url()).latest;
+  const auto thrown = thrown_by([&] { static_cast<void>(schema::baseline(test_database->url(), latest)); });
   CHECK(thrown.fault == Fault::misuse);
   CHECK(thrown.names("history"));
-  CHECK(thrown_by([&] { static_cast<void>(schema::baseline(place->url(), 900)); }).fault == Fault::misuse);
-  REQUIRE(schema::down(place->url(), 0).verdict == Verdict::good);
-  const auto nothing = schema::baseline(place->url(), latest);
+  CHECK(thrown_by([&] { static_cast<void>(schema::baseline(test_database->url(), 900)); }).fault == Fault::misuse);
+  REQUIRE(schema::down(test_database->url(), 0).verdict == Verdict::good);
+  const auto nothing = schema::baseline(test_database->url(), latest);
   CHECK(nothing.verdict == Verdict::drift);
   CHECK_MESSAGE(names(nothing.hint, "dlock-migrate up"), nothing.hint);
-  CHECK_FALSE(schema::status(place->url()).history_exists);
+  CHECK_FALSE(schema::status(test_database->url()).history_exists);
 }
 
 TEST_CASE("a version that was finished by hand is marked as applied") {
@@ -138,22 +139,22 @@ TEST_CASE("a version that was finished by hand is marked as applied") {
 
 TEST_CASE("a version that was not begun, or taken back by hand, is discarded") {
   const LaterVersions versions;
-  const auto place = opener().place();
-  REQUIRE(schema::up(place->url(), {}, 1).verdict == Verdict::good);
-  Admin admin(*place);
-  begin_second_version(*place);
-  CHECK(schema::discard(place->url(), 2, dry()).versions.size() == 1);
+  const auto test_database = opener().test_database();
+  REQUIRE(schema::up(test_database->url(), {}, 1).verdict == Verdict::good);
+  Admin admin(*test_database);
+  begin_second_version(*test_database);
+  CHECK(schema::discard(test_database->url(), 2, dry()).versions.size() == 1);
   CHECK(admin.number("SELECT count(*) FROM " + history) == 2);
-  const auto report = schema::discard(place->url(), 2);
+  const auto report = schema::discard(test_database->url(), 2);
   CHECK_MESSAGE(report.verdict == Verdict::good, report.message);
-  CHECK(schema::check(place->url()).verdict == Verdict::pending);
-  CHECK(schema::discard(place->url(), 2).versions.empty());
-  CHECK(thrown_by([&] { static_cast<void>(schema::discard(place->url(), 1)); }).fault == Fault::misuse);
-  REQUIRE(schema::up(place->url()).verdict == Verdict::good);
+  CHECK(schema::check(test_database->url()).verdict == Verdict::pending);
+  CHECK(schema::discard(test_database->url(), 2).versions.empty());
+  CHECK(thrown_by([&] { static_cast<void>(schema::discard(test_database->url(), 1)); }).fault == Fault::misuse);
+  REQUIRE(schema::up(test_database->url()).verdict == Verdict::good);
 
-  const auto latest = schema::status(place->url()).latest;
+  const auto latest = schema::status(test_database->url()).latest;
   admin.run("UPDATE " + history + " SET state = 'failed' WHERE version = " + std::to_string(latest));
-  const auto refused = schema::discard(place->url(), latest);
+  const auto refused = schema::discard(test_database->url(), latest);
   CHECK(refused.verdict == Verdict::drift);
   CHECK_MESSAGE(names(refused.message, "version " + std::to_string(latest)), refused.message);
   CHECK(admin.number("SELECT count(*) FROM " + history) == latest);
@@ -177,11 +178,11 @@ TEST_CASE("while another migrator is at work, the history is left alone") {
 
 TEST_CASE("where nothing is half done, repair does nothing") {
   const LaterVersions versions;
-  const auto place = opener().place();
-  REQUIRE(schema::up(place->url(), {}, 1).verdict == Verdict::good);
-  const auto report = schema::repair(place->url());
+  const auto test_database = opener().test_database();
+  REQUIRE(schema::up(test_database->url(), {}, 1).verdict == Verdict::good);
+  const auto report = schema::repair(test_database->url());
   CHECK(report.verdict == Verdict::good);
   CHECK(report.versions.empty());
   CHECK_MESSAGE(names(report.message, "dlock-migrate up"), report.message);
-  CHECK(schema::status(place->url()).current == 1);
+  CHECK(schema::status(test_database->url()).current == 1);
 }

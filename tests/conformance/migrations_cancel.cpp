@@ -21,13 +21,13 @@ TEST_CASE("a call that waits for what others hold is cut off, changes nothing by
       [](const std::string& url, const schema::Options& options) { return schema::down(url, 0, options, true); },
   };
   for (const auto& call : calls) {
-    std::unique_ptr<ServerPlace> server;
-    std::unique_ptr<Place> file;
-    if (opener().server_place != nullptr) server = opener().server_place();
-    else file = opener().place();
-    const Place& place = server ? *server : *file;
-    REQUIRE(schema::up(place.url(), {}, 1).verdict == Verdict::good);
-    Admin other(place);
+    std::unique_ptr<ServerTestDatabase> server;
+    std::unique_ptr<TestDatabase> file;
+    if (opener().server_database != nullptr) server = opener().server_database();
+    else file = opener().test_database();
+    const TestDatabase& test_database = server ? *server : *file;
+    REQUIRE(schema::up(test_database.url(), {}, 1).verdict == Verdict::good);
+    Admin other(test_database);
     other.block("");
 
     std::stop_source cancel;
@@ -37,7 +37,7 @@ TEST_CASE("a call that waits for what others hold is cut off, changes nothing by
     options.timeouts.ddl_lock = options.timeouts.lock = std::chrono::hours{1};
     options.observer = [&](std::string_view text) { told = told || text.starts_with("waiting"); };
     std::optional<schema::Report> report;
-    std::thread caller([&] { report = call(place.url(), options); });
+    std::thread caller([&] { report = call(test_database.url(), options); });
     // A server's own wait, or that for the one writer of a file.
     CHECK(eventually([&] { return server ? server->somebody_waits() : told.load(); }));
     cancel.request_stop();
@@ -46,21 +46,21 @@ TEST_CASE("a call that waits for what others hold is cut off, changes nothing by
     CHECK_MESSAGE(report->message.find("as asked") != std::string::npos, report->message);
     if (server) CHECK(eventually([&] { return !server->somebody_waits(); }));
     other.unblock();
-    CHECK(schema::up(place.url()).verdict == Verdict::good);
-    CHECK(schema::check(place.url()).verdict == Verdict::good);
+    CHECK(schema::up(test_database.url()).verdict == Verdict::good);
+    CHECK(schema::check(test_database.url()).verdict == Verdict::good);
   }
 }
 
 TEST_CASE("what was cancelled before it began changes nothing; what can be cancelled, and is not, is done") {
   const LaterVersions versions;
-  const auto place = opener().place();
+  const auto test_database = opener().test_database();
   std::stop_source cancel;
   schema::Options options;
   options.cancel = cancel.get_token();
-  CHECK(schema::up(place->url(), options, 1).verdict == Verdict::good);
+  CHECK(schema::up(test_database->url(), options, 1).verdict == Verdict::good);
   cancel.request_stop();
-  CHECK(schema::up(place->url(), options).verdict == Verdict::stopped);
-  CHECK(schema::status(place->url()).current == 1);
-  CHECK(schema::down(place->url(), 0, options).verdict == Verdict::stopped);
-  CHECK(schema::status(place->url()).current == 1);
+  CHECK(schema::up(test_database->url(), options).verdict == Verdict::stopped);
+  CHECK(schema::status(test_database->url()).current == 1);
+  CHECK(schema::down(test_database->url(), 0, options).verdict == Verdict::stopped);
+  CHECK(schema::status(test_database->url()).current == 1);
 }

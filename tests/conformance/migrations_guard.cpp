@@ -26,19 +26,19 @@ std::string identifier(std::string_view name) {
 
 // A table with the rows 1, which has no token, and 2, which has 5.
 struct Orders {
-  Orders() : place(opener().place()), admin(*place) {
+  Orders() : test_database(opener().test_database()), admin(*test_database) {
     admin.run("CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, total BIGINT, last_fence BIGINT)");
     admin.run("INSERT INTO orders (id, total, last_fence) VALUES (1, 0, NULL), (2, 0, 5)");
   }
   explicit Orders(const schema::GuardedColumn& column) : Orders() {
-    const auto made = schema::make_guard(place->url(), column);
+    const auto made = schema::make_guard(test_database->url(), column);
     REQUIRE_MESSAGE(made.verdict == Verdict::good, made.message);
     REQUIRE(made.changed);
   }
   long long total(int id) { return admin.number(fmt::format("SELECT total FROM orders WHERE id = {}", id)); }
   long long token(int id) { return admin.number(fmt::format("SELECT last_fence FROM orders WHERE id = {}", id)); }
 
-  std::unique_ptr<Place> place;
+  std::unique_ptr<TestDatabase> test_database;
   Admin admin;
 };
 
@@ -61,7 +61,7 @@ TEST_CASE("a write with a smaller token is refused and stores nothing; an equal 
   Orders orders(fence);
   const auto refused = refusal(orders.admin, "UPDATE orders SET total = 10, last_fence = 4 WHERE id = 2");
   CHECK_MESSAGE(stale(refused), refused);
-  if (opener().server_place != nullptr) CHECK_MESSAGE(refused.find("4 < 5") != std::string::npos, refused);
+  if (opener().server_database != nullptr) CHECK_MESSAGE(refused.find("4 < 5") != std::string::npos, refused);
   CHECK(orders.total(2) == 0);
   CHECK(orders.token(2) == 5);
   CHECK(refusal(orders.admin, "UPDATE orders SET total = 20, last_fence = 5 WHERE id = 2").empty());
@@ -126,15 +126,15 @@ TEST_CASE("REPLACE is a DELETE and an INSERT: the guard lets it in, as the docs 
 }
 
 TEST_CASE("of two transactions the one with the smaller token that comes second is refused, whatever it had read") {
-  for (const auto& beginning : opener().place()->beginnings()) {
+  for (const auto& beginning : opener().test_database()->beginnings()) {
     CAPTURE(beginning.name);
     Orders orders(fence);
-    orders.admin.run(orders.place->begin_writing());
+    orders.admin.run(orders.test_database->begin_writing());
     orders.admin.run("UPDATE orders SET total = 70, last_fence = 7 WHERE id = 2");
     std::atomic<bool> has_read = false;
     std::atomic<long long> read = 0;
     auto second = std::async(std::launch::async, [&] {
-      Admin admin(*orders.place);
+      Admin admin(*orders.test_database);
       try {
         for (const auto& statement : beginning.statements) admin.run(statement);
         read = admin.number("SELECT last_fence FROM orders WHERE id = 2");
@@ -145,7 +145,7 @@ TEST_CASE("of two transactions the one with the smaller token that comes second 
       return std::string();
     });
     // A server lets it read before the first has committed.
-    const bool waits = opener().server_place != nullptr && beginning.name != "SERIALIZABLE";
+    const bool waits = opener().server_database != nullptr && beginning.name != "SERIALIZABLE";
     if (waits) CHECK(eventually([&] { return has_read.load(); }));
     if (waits) CHECK(read == 5);
     if (waits) CHECK(second.wait_for(50ms) == std::future_status::timeout);
@@ -165,12 +165,12 @@ TEST_CASE("a guard is made once, by however many at once, and its statements may
   in_parallel(4, [&](int) {
     schema::Options options;
     options.timeouts.ddl_lock = far_longer();
-    const auto made = schema::make_guard(orders.place->url(), fence, options);
+    const auto made = schema::make_guard(orders.test_database->url(), fence, options);
     CHECK_MESSAGE(made.verdict == Verdict::good, made.message);
     good += made.verdict == Verdict::good;
   });
   CHECK(good == 4);
-  const auto again = schema::make_guard(orders.place->url(), fence);
+  const auto again = schema::make_guard(orders.test_database->url(), fence);
   CHECK_FALSE(again.changed);
   CHECK_MESSAGE(again.message.find("orders.last_fence is guarded already") != std::string::npos, again.message);
   CHECK(stale(refusal(orders.admin, "UPDATE orders SET last_fence = 4 WHERE id = 2")));
@@ -178,19 +178,19 @@ TEST_CASE("a guard is made once, by however many at once, and its statements may
 
 TEST_CASE("a guard that was taken away refuses nothing, and leaves nothing behind") {
   Orders orders(fence);
-  const auto dropped = schema::drop_guard(orders.place->url(), fence);
+  const auto dropped = schema::drop_guard(orders.test_database->url(), fence);
   CHECK(dropped.verdict == Verdict::good);
   CHECK(dropped.changed);
   CHECK(refusal(orders.admin, "UPDATE orders SET last_fence = 4 WHERE id = 2").empty());
-  CHECK_FALSE(schema::drop_guard(orders.place->url(), fence).changed);
-  CHECK(schema::make_guard(orders.place->url(), fence).changed);
+  CHECK_FALSE(schema::drop_guard(orders.test_database->url(), fence).changed);
+  CHECK(schema::make_guard(orders.test_database->url(), fence).changed);
 }
 
 TEST_CASE("a dry run of a guard says what would be done, and changes nothing") {
   Orders orders;
   schema::Options options;
   options.dry_run = true;
-  const auto planned = schema::make_guard(orders.place->url(), fence, options);
+  const auto planned = schema::make_guard(orders.test_database->url(), fence, options);
   CHECK(planned.verdict == Verdict::good);
   CHECK(planned.changed);
   CHECK(planned.sql.find("CREATE TRIGGER") != std::string::npos);
@@ -202,7 +202,7 @@ TEST_CASE("a table, a column or a type that cannot be guarded is named with the 
   orders.admin.run("ALTER TABLE orders ADD COLUMN note VARCHAR(20)");
   orders.admin.run("CREATE VIEW seen AS SELECT id, last_fence FROM orders");
   const auto why = [&](const schema::GuardedColumn& column) {
-    const auto thrown = thrown_by([&] { schema::make_guard(orders.place->url(), column); });
+    const auto thrown = thrown_by([&] { schema::make_guard(orders.test_database->url(), column); });
     CHECK_MESSAGE(thrown.fault == Fault::misuse, thrown.text);
     return thrown.text;
   };
@@ -220,28 +220,28 @@ TEST_CASE("a table, a column or a type that cannot be guarded is named with the 
 }
 
 TEST_CASE("names with quotes, blanks, placeholders and letters beyond ASCII are names and nothing else") {
-  const auto place = opener().place();
-  Admin admin(*place);
-  const schema::GuardedColumn odd{"", R"(o'd"d` {{lock}} $1 ?; -- ä)", place->odd_column()};
+  const auto test_database = opener().test_database();
+  Admin admin(*test_database);
+  const schema::GuardedColumn odd{"", R"(o'd"d` {{lock}} $1 ?; -- ä)", test_database->odd_column()};
   const auto table = identifier(odd.table), column = identifier(odd.column);
   admin.run(fmt::format("CREATE TABLE {} (id BIGINT NOT NULL PRIMARY KEY, {} BIGINT)", table, column));
   admin.run(fmt::format("INSERT INTO {} VALUES (1, 5)", table));
-  CHECK(schema::make_guard(place->url(), odd).changed);
-  CHECK_FALSE(schema::make_guard(place->url(), odd).changed);
+  CHECK(schema::make_guard(test_database->url(), odd).changed);
+  CHECK_FALSE(schema::make_guard(test_database->url(), odd).changed);
   const auto refused = refusal(admin, fmt::format("UPDATE {} SET {} = 4", table, column));
   CHECK_MESSAGE(stale(refused, odd.table), refused);
   CHECK(refusal(admin, fmt::format("UPDATE {} SET {} = 6", table, column)).empty());
-  CHECK(schema::drop_guard(place->url(), odd).changed);
+  CHECK(schema::drop_guard(test_database->url(), odd).changed);
   CHECK(refusal(admin, fmt::format("UPDATE {} SET {} = 4", table, column)).empty());
 }
 
 TEST_CASE("a message has room for the longest names and tokens") {
-  const auto place = opener().place();
-  Admin admin(*place);
+  const auto test_database = opener().test_database();
+  Admin admin(*test_database);
   const std::string table(63, 't'), column(63, 'c');
   admin.run(fmt::format("CREATE TABLE {} (id BIGINT NOT NULL PRIMARY KEY, {} BIGINT)", table, column));
   admin.run(fmt::format("INSERT INTO {} VALUES (1, 9000000000000000001)", table));
-  CHECK(schema::make_guard(place->url(), {"", table, column}).changed);
+  CHECK(schema::make_guard(test_database->url(), {"", table, column}).changed);
   const auto refused = refusal(admin, fmt::format("UPDATE {} SET {} = 9000000000000000000", table, column));
   CHECK_MESSAGE(refused.find("stale fencing token") != std::string::npos, refused);
   CHECK_MESSAGE(refused.find("for table ttt") != std::string::npos, refused);
@@ -250,10 +250,10 @@ TEST_CASE("a message has room for the longest names and tokens") {
 TEST_CASE("two columns of a table are guarded each for itself") {
   Orders orders(fence);
   orders.admin.run("ALTER TABLE orders ADD COLUMN other BIGINT");
-  CHECK(schema::make_guard(orders.place->url(), {"", "orders", "other"}).changed);
+  CHECK(schema::make_guard(orders.test_database->url(), {"", "orders", "other"}).changed);
   CHECK(refusal(orders.admin, "UPDATE orders SET other = 9 WHERE id = 2").empty());
   CHECK(stale(refusal(orders.admin, "UPDATE orders SET other = 8 WHERE id = 2")));
-  CHECK(schema::drop_guard(orders.place->url(), {"", "orders", "other"}).changed);
+  CHECK(schema::drop_guard(orders.test_database->url(), {"", "orders", "other"}).changed);
   CHECK(stale(refusal(orders.admin, "UPDATE orders SET last_fence = 4 WHERE id = 2")));
 }
 
@@ -263,7 +263,7 @@ TEST_CASE("what was no token before the guard may stay as it is, or give way to 
   if (!refusal(orders.admin, "UPDATE orders SET last_fence = 'none' WHERE id = 2 AND typeof(total) = 'integer'")
            .empty())
     return;
-  CHECK(schema::make_guard(orders.place->url(), fence).changed);
+  CHECK(schema::make_guard(orders.test_database->url(), fence).changed);
   CHECK(refusal(orders.admin, "UPDATE orders SET total = 1 WHERE id = 2").empty());
   const auto refused = refusal(orders.admin, "UPDATE orders SET last_fence = 'other' WHERE id = 2");
   CHECK_MESSAGE(refused.find("not a fencing token for table orders") != std::string::npos, refused);
@@ -279,8 +279,8 @@ TEST_CASE("a column of a domain is guarded as one of its type is, and once") {
   // Only where there are domains.
   if (!refusal(orders.admin, "CREATE DOMAIN token AS bigint").empty()) return;
   orders.admin.run("ALTER TABLE orders ALTER COLUMN last_fence TYPE token");
-  CHECK(schema::make_guard(orders.place->url(), fence).changed);
-  CHECK_FALSE(schema::make_guard(orders.place->url(), fence).changed);
+  CHECK(schema::make_guard(orders.test_database->url(), fence).changed);
+  CHECK_FALSE(schema::make_guard(orders.test_database->url(), fence).changed);
   CHECK(stale(refusal(orders.admin, "UPDATE orders SET last_fence = 4 WHERE id = 2")));
   CHECK(refusal(orders.admin, "UPDATE orders SET last_fence = 6 WHERE id = 2").empty());
 }

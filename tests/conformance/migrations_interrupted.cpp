@@ -36,9 +36,9 @@ bool killed_after(int count, const std::function<void(const schema::Options&)>& 
 }
 
 // As if the time that a killed migrator's row is respected had passed.
-void end_leases(const Place& place) {
-  if (schema::status(place.url()).history_exists)
-    Admin(place).run("UPDATE resource_lock_schema_history SET lease_until = 0");
+void end_leases(const TestDatabase& test_database) {
+  if (schema::status(test_database.url()).history_exists)
+    Admin(test_database).run("UPDATE resource_lock_schema_history SET lease_until = 0");
 }
 
 }  // namespace
@@ -49,20 +49,20 @@ TEST_CASE("killed after any step of up, the next up finishes it") {
   for (int step = 1; killed; ++step) {
     CAPTURE(step);
     REQUIRE(step < 50);
-    const auto place = opener().place();
+    const auto test_database = opener().test_database();
     killed = killed_after(
-        step, [&](const schema::Options& options) { static_cast<void>(schema::up(place->url(), options)); });
-    end_leases(*place);
-    const auto verdict = schema::check(place->url()).verdict;
+        step, [&](const schema::Options& options) { static_cast<void>(schema::up(test_database->url(), options)); });
+    end_leases(*test_database);
+    const auto verdict = schema::check(test_database->url()).verdict;
     if (killed)
       CHECK_MESSAGE((verdict == Verdict::pending || verdict == Verdict::interrupted), schema::to_string(verdict));
-    CHECK_MESSAGE(schema::up(place->url()).verdict == Verdict::good, step);
-    CHECK(schema::check(place->url()).verdict == Verdict::good);
-    Admin admin(*place);
+    CHECK_MESSAGE(schema::up(test_database->url()).verdict == Verdict::good, step);
+    CHECK(schema::check(test_database->url()).verdict == Verdict::good);
+    Admin admin(*test_database);
     CHECK(admin.number("SELECT count(*) FROM resource_lock_schema_history WHERE state = 'applied'") ==
-          schema::status(place->url()).latest);
+          schema::status(test_database->url()).latest);
     CHECK(admin.number("SELECT count(*) FROM resource_lock") == 1);
-    Engine engine(place->url());
+    Engine engine(test_database->url());
     CHECK(engine.try_lock("job")->release() == Released::freed);
   }
 }
@@ -75,18 +75,19 @@ TEST_CASE("killed after any step of down, the next down finishes it, and so does
       CAPTURE(step);
       CAPTURE(forward);
       REQUIRE(step < 50);
-      const auto place = opener().place();
-      REQUIRE(schema::up(place->url()).verdict == Verdict::good);
-      killed = killed_after(
-          step, [&](const schema::Options& options) { static_cast<void>(schema::down(place->url(), 0, options)); });
-      end_leases(*place);
+      const auto test_database = opener().test_database();
+      REQUIRE(schema::up(test_database->url()).verdict == Verdict::good);
+      killed = killed_after(step, [&](const schema::Options& options) {
+        static_cast<void>(schema::down(test_database->url(), 0, options));
+      });
+      end_leases(*test_database);
       if (forward) {
-        CHECK(schema::up(place->url()).verdict == Verdict::good);
-        CHECK(schema::check(place->url()).verdict == Verdict::good);
+        CHECK(schema::up(test_database->url()).verdict == Verdict::good);
+        CHECK(schema::check(test_database->url()).verdict == Verdict::good);
       } else {
-        CHECK(schema::down(place->url(), 0).verdict == Verdict::good);
-        CHECK_FALSE(schema::status(place->url()).table_exists);
-        CHECK_FALSE(schema::status(place->url()).history_exists);
+        CHECK(schema::down(test_database->url(), 0).verdict == Verdict::good);
+        CHECK_FALSE(schema::status(test_database->url()).table_exists);
+        CHECK_FALSE(schema::status(test_database->url()).history_exists);
       }
     }
   }
@@ -101,16 +102,16 @@ TEST_CASE(
       CAPTURE(step);
       CAPTURE(repaired);
       REQUIRE(step < 50);
-      const auto place = opener().place();
-      REQUIRE(schema::up(place->url(), {}, 1).verdict == Verdict::good);
-      Admin(*place).run("INSERT INTO resource_lock (name, token, meta) VALUES ('free', 17, 'kept')");
+      const auto test_database = opener().test_database();
+      REQUIRE(schema::up(test_database->url(), {}, 1).verdict == Verdict::good);
+      Admin(*test_database).run("INSERT INTO resource_lock (name, token, meta) VALUES ('free', 17, 'kept')");
       killed = killed_after(
-          step, [&](const schema::Options& options) { static_cast<void>(schema::up(place->url(), options)); });
-      end_leases(*place);
-      if (repaired) CHECK(schema::repair(place->url()).verdict == Verdict::good);
-      CHECK(schema::up(place->url()).verdict == Verdict::good);
-      CHECK(schema::check(place->url()).verdict == Verdict::good);
-      Engine engine(place->url());
+          step, [&](const schema::Options& options) { static_cast<void>(schema::up(test_database->url(), options)); });
+      end_leases(*test_database);
+      if (repaired) CHECK(schema::repair(test_database->url()).verdict == Verdict::good);
+      CHECK(schema::up(test_database->url()).verdict == Verdict::good);
+      CHECK(schema::check(test_database->url()).verdict == Verdict::good);
+      Engine engine(test_database->url());
       auto lock = engine.try_lock("free");
       REQUIRE(lock);
       CHECK(lock->token() == Token{18});
@@ -123,7 +124,7 @@ TEST_CASE("stopped after any step of up, nothing is half done without being said
   const LaterVersions versions;
   for (int step = 1; step <= 3; ++step) {
     CAPTURE(step);
-    const auto place = opener().place();
+    const auto test_database = opener().test_database();
     std::stop_source stop;
     int told = 0;
     schema::Options options;
@@ -131,11 +132,11 @@ TEST_CASE("stopped after any step of up, nothing is half done without being said
     options.observer = [&](std::string_view) {
       if (++told == step) stop.request_stop();
     };
-    const auto report = schema::up(place->url(), options);
-    const auto check = schema::check(place->url()).verdict;
+    const auto report = schema::up(test_database->url(), options);
+    const auto check = schema::check(test_database->url()).verdict;
     if (report.verdict == Verdict::good) CHECK(check == Verdict::good);
     else CHECK((check == Verdict::pending || check == Verdict::interrupted));
-    CHECK(schema::up(place->url()).verdict == Verdict::good);
-    CHECK(schema::check(place->url()).verdict == Verdict::good);
+    CHECK(schema::up(test_database->url()).verdict == Verdict::good);
+    CHECK(schema::check(test_database->url()).verdict == Verdict::good);
   }
 }

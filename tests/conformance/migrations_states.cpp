@@ -125,35 +125,35 @@ TEST_CASE("a table whose floor row does not say which installation it is is not 
 }
 
 TEST_CASE("a table that is older than the library is refused at open, with the command that brings it up") {
-  const auto place = opener().place();
-  REQUIRE(schema::up(place->url()).verdict == Verdict::good);
-  CHECK_FALSE(thrown_by([&] { Engine(place->url()); }).fault);
+  const auto test_database = opener().test_database();
+  REQUIRE(schema::up(test_database->url()).verdict == Verdict::good);
+  CHECK_FALSE(thrown_by([&] { Engine(test_database->url()); }).fault);
   const LaterVersions versions;
-  CHECK(schema::check(place->url()).verdict == Verdict::pending);
-  const auto thrown = thrown_by([&] { Engine(place->url()); });
+  CHECK(schema::check(test_database->url()).verdict == Verdict::pending);
+  const auto thrown = thrown_by([&] { Engine(test_database->url()); });
   CHECK(thrown.fault == Fault::schema);
   CHECK_MESSAGE(thrown.names("is at version 1"), thrown.text);
   CHECK_MESSAGE(thrown.names("dlock-migrate up"), thrown.text);
-  REQUIRE(schema::up(place->url()).verdict == Verdict::good);
-  CHECK_FALSE(thrown_by([&] { Engine(place->url()); }).fault);
+  REQUIRE(schema::up(test_database->url()).verdict == Verdict::good);
+  CHECK_FALSE(thrown_by([&] { Engine(test_database->url()); }).fault);
 }
 
 TEST_CASE("a table that a later dlock has brought up goes on serving an older one, as far as that says so") {
-  const auto place = opener().place();
+  const auto test_database = opener().test_database();
   {
     const LaterVersions versions;
-    REQUIRE(schema::up(place->url()).verdict == Verdict::good);
+    REQUIRE(schema::up(test_database->url()).verdict == Verdict::good);
   }
-  const auto status = schema::check(place->url());
+  const auto status = schema::check(test_database->url());
   CHECK_MESSAGE(status.verdict == Verdict::good, status.message);
   CHECK(status.current == 3);
   CHECK(status.latest == 1);
   {
-    Engine engine(place->url());
+    Engine engine(test_database->url());
     CHECK(engine.try_lock("job")->release() == Released::freed);
   }
-  CHECK(schema::up(place->url()).versions.empty());
-  CHECK(schema::down(place->url(), 0).verdict == Verdict::incompatible);
+  CHECK(schema::up(test_database->url()).versions.empty());
+  CHECK(schema::down(test_database->url(), 0).verdict == Verdict::incompatible);
 }
 
 TEST_CASE("a failed version is shown with its cause") {

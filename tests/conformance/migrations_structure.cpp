@@ -22,7 +22,8 @@ Deadline soon() { return later(BootClock::now(), std::chrono::seconds{30}); }
 
 // What a connection of the library sees.
 struct View {
-  explicit View(const Place& place, bool create = false) : resolved(api::resolve(place.url(), options(create))) {
+  explicit View(const TestDatabase& test_database, bool create = false)
+      : resolved(api::resolve(test_database.url(), options(create))) {
     connection = resolved.connector->connect(soon());
     names.schema = connection->default_schema(soon());
   }
@@ -44,9 +45,9 @@ struct View {
 
 TEST_CASE("the migrations lead exactly to the table that schema/ shows") {
   Database migrated;
-  View one(migrated.place());
-  const auto place = opener().place();
-  View other(*place, true);
+  View one(migrated.test_database());
+  const auto test_database = opener().test_database();
+  View other(*test_database, true);
   other.connection->script(other.resolved.dialect.texts().schema_sql, soon());
   const auto migrations = one.history().structure(soon());
   CHECK(migrations.size() > 12);
@@ -57,17 +58,19 @@ TEST_CASE("the migrations lead exactly to the table that schema/ shows") {
 
 TEST_CASE("each version makes what is written beside it, on the way up and on the way back") {
   const LaterVersions versions;
-  const auto place = opener().place();
-  REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
-  const auto migrations = migrate::migrations_of(View(*place).resolved.dialect);
+  const auto test_database = opener().test_database();
+  REQUIRE(schema::up(test_database->url(), {}, 1).verdict == schema::Verdict::good);
+  const auto migrations = migrate::migrations_of(View(*test_database).resolved.dialect);
   const int latest = static_cast<int>(migrations.size());
   for (int version = 1; version < 2 * latest; ++version) {
     const int at = version <= latest ? version : 2 * latest - version;
     CAPTURE(at);
-    const auto report = version <= latest ? schema::up(place->url(), {}, at) : schema::down(place->url(), at);
+    const auto report =
+        version <= latest ? schema::up(test_database->url(), {}, at) : schema::down(test_database->url(), at);
     REQUIRE_MESSAGE(report.verdict == schema::Verdict::good, report.message);
-    CHECK(View(*place).history().structure(soon()) == migrations.at(static_cast<std::size_t>(at - 1)).structure);
-    CHECK(schema::dump(place->url()).version == at);
+    CHECK(View(*test_database).history().structure(soon()) ==
+          migrations.at(static_cast<std::size_t>(at - 1)).structure);
+    CHECK(schema::dump(test_database->url()).version == at);
   }
 }
 
@@ -91,31 +94,31 @@ TEST_CASE("the same tables have the same structure under other names, and after 
 
 TEST_CASE("an upgrade keeps every row with its token, and so does the way back") {
   const LaterVersions versions;
-  const auto place = opener().place(), fresh = opener().place();
-  for (const auto* which : {place.get(), fresh.get()})
+  const auto test_database = opener().test_database(), fresh = opener().test_database();
+  for (const auto* which : {test_database.get(), fresh.get()})
     REQUIRE(schema::up(which->url(), {}, 1).verdict == schema::Verdict::good);
-  const int latest = schema::latest(View(*place).resolved.dialect.name());
+  const int latest = schema::latest(View(*test_database).resolved.dialect.name());
   {
-    Admin admin(*place);
+    Admin admin(*test_database);
     admin.run(
         "INSERT INTO resource_lock (name, owner, token, expires_at, meta) VALUES "
         "('held', '00000000000000000000000000000001', 41, 9000000000000000, 'kept')");
     admin.run("INSERT INTO resource_lock (name, token) VALUES ('free', 17)");
   }
   for (const bool up : {true, false}) {
-    const auto report = up ? schema::up(place->url()) : schema::down(place->url(), 1, {}, true);
+    const auto report = up ? schema::up(test_database->url()) : schema::down(test_database->url(), 1, {}, true);
     CHECK_MESSAGE(report.verdict == schema::Verdict::good, report.message);
     CHECK(report.to == (up ? latest : 1));
-    Admin admin(*place);
+    Admin admin(*test_database);
     CHECK(admin.number("SELECT token FROM resource_lock WHERE name = 'held'") == 41);
     CHECK(admin.text("SELECT meta FROM resource_lock WHERE name = 'held'") == "kept");
     CHECK(admin.number("SELECT token FROM resource_lock WHERE name = 'free'") == (up ? 17 : 18));
     CHECK(admin.text("SELECT state FROM resource_lock_status WHERE name = 'held'") == "held");
     if (up) {
-      CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
+      CHECK(schema::check(test_database->url()).verdict == schema::Verdict::good);
       CHECK(admin.number("SELECT added + more + third FROM resource_lock WHERE name = 'held'") == 0);
       CHECK(admin.number("SELECT added FROM resource_lock_status WHERE name = 'held'") == 0);
-      Engine engine(place->url());
+      Engine engine(test_database->url());
       CHECK_FALSE(engine.try_lock("held"));
       auto lock = engine.try_lock("free");
       REQUIRE(lock);
@@ -123,7 +126,7 @@ TEST_CASE("an upgrade keeps every row with its token, and so does the way back")
       CHECK(lock->release() == Released::freed);
     }
   }
-  CHECK(View(*place).history().structure(soon()) == View(*fresh).history().structure(soon()));
+  CHECK(View(*test_database).history().structure(soon()) == View(*fresh).history().structure(soon()));
 }
 
 TEST_CASE("each installation has an identity of its own, and what is run again does not change it") {
@@ -154,18 +157,18 @@ TEST_CASE("each installation has an identity of its own, and what is run again d
 }
 
 TEST_CASE("a table made by hand from schema/ can be used") {
-  const auto place = opener().place();
-  View view(*place, true);
+  const auto test_database = opener().test_database();
+  View view(*test_database, true);
   view.connection->script(view.resolved.dialect.texts().schema_sql, soon());
-  Engine engine(place->url());
+  Engine engine(test_database->url());
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
   CHECK(lock->release() == Released::freed);
 }
 
 TEST_CASE("the checksum of every released version is frozen") {
-  const auto place = opener().place();
-  View view(*place, true);
+  const auto test_database = opener().test_database();
+  View view(*test_database, true);
   const std::string path = path::source() + "/migrations/" + std::string(view.resolved.dialect.name()) + "/released";
   std::ifstream file(path);
   REQUIRE_MESSAGE(file.is_open(), path);
@@ -247,15 +250,15 @@ TEST_CASE("the view says how a lock is held, and by how many") {
 TEST_CASE("the statements that are printed make the same table as the ones that are run, and the same history") {
   const LaterVersions versions;
   Database run;
-  const auto place = opener().place();
-  View view(*place, true);
+  const auto test_database = opener().test_database();
+  View view(*test_database, true);
   const auto name = view.resolved.dialect.name();
   // As patient as a client's session: a connection that has just been closed may keep the table locked for a moment.
   if (name == "mysql")
     view.connection->script("SET SESSION lock_wait_timeout = 60, innodb_lock_wait_timeout = 60", soon());
   view.connection->script(schema::sql(name, 0, schema::latest(name)), soon());
-  CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
-  View other(run.place());
+  CHECK(schema::check(test_database->url()).verdict == schema::Verdict::good);
+  View other(run.test_database());
   CHECK(view.history().structure(soon()) == other.history().structure(soon()));
   const auto printed = view.history().find(soon()).rows, applied = other.history().find(soon()).rows;
   REQUIRE(printed.size() == applied.size());
@@ -268,6 +271,6 @@ TEST_CASE("the statements that are printed make the same table as the ones that 
     CHECK(printed[i].steps_total == applied[i].steps_total);
   }
   view.connection->script(schema::sql(name, schema::latest(name), 0), soon());
-  CHECK_FALSE(schema::status(place->url()).table_exists);
-  CHECK_FALSE(schema::status(place->url()).history_exists);
+  CHECK_FALSE(schema::status(test_database->url()).table_exists);
+  CHECK_FALSE(schema::status(test_database->url()).history_exists);
 }

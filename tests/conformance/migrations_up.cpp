@@ -14,19 +14,19 @@ using schema::Verdict;
 
 TEST_CASE("twenty at once on an empty database: all succeed, and there is one row a version") {
   const LaterVersions versions;
-  const auto place = opener().place();
+  const auto test_database = opener().test_database();
   std::atomic<int> made = 0;
   in_parallel(20, [&](int) {
-    const auto report = schema::up(place->url());
+    const auto report = schema::up(test_database->url());
     if (report.verdict != Verdict::good) throw std::runtime_error(report.message);
     made += static_cast<int>(report.versions.size());
   });
-  Admin admin(*place);
-  const auto latest = schema::status(place->url()).latest;
+  Admin admin(*test_database);
+  const auto latest = schema::status(test_database->url()).latest;
   CHECK(made == latest);
   CHECK(admin.number("SELECT count(*) FROM resource_lock_schema_history") == latest);
   CHECK(admin.number("SELECT count(*) FROM resource_lock") == 1);
-  CHECK(schema::check(place->url()).verdict == Verdict::good);
+  CHECK(schema::check(test_database->url()).verdict == Verdict::good);
 }
 
 TEST_CASE("a second run does nothing, and says so") {
@@ -70,19 +70,19 @@ TEST_CASE("down refuses while a lease is live, unless forced") {
 }
 
 TEST_CASE("versions that do not exist are refused before anything is sent") {
-  const auto place = opener().place();
-  CHECK(thrown_by([&] { static_cast<void>(schema::up(place->url(), {}, 900)); }).fault == Fault::misuse);
-  CHECK(thrown_by([&] { static_cast<void>(schema::up(place->url(), {}, 0)); }).fault == Fault::misuse);
-  CHECK(thrown_by([&] { static_cast<void>(schema::down(place->url(), -1)); }).fault == Fault::misuse);
-  CHECK(schema::status(place->url()).verdict == Verdict::pending);
+  const auto test_database = opener().test_database();
+  CHECK(thrown_by([&] { static_cast<void>(schema::up(test_database->url(), {}, 900)); }).fault == Fault::misuse);
+  CHECK(thrown_by([&] { static_cast<void>(schema::up(test_database->url(), {}, 0)); }).fault == Fault::misuse);
+  CHECK(thrown_by([&] { static_cast<void>(schema::down(test_database->url(), -1)); }).fault == Fault::misuse);
+  CHECK(schema::status(test_database->url()).verdict == Verdict::pending);
 }
 
 TEST_CASE("a migrator that was stopped before it began changes nothing") {
-  const auto place = opener().place();
+  const auto test_database = opener().test_database();
   std::stop_source stop;
   stop.request_stop();
   schema::Options options;
   options.stop = stop.get_token();
-  CHECK(schema::up(place->url(), options).verdict == Verdict::stopped);
-  CHECK(schema::status(place->url()).current == 0);
+  CHECK(schema::up(test_database->url(), options).verdict == Verdict::stopped);
+  CHECK(schema::status(test_database->url()).current == 0);
 }

@@ -207,11 +207,11 @@ TEST_CASE("who replaces its node under a ticket leaves others theirs") {
   old.actor = "11111111111111111111111111111111";
   REQUIRE(scene.table->acquire(old, soon()).token);
   Hand stranger(*scene.table, 3), heir(*scene.table, 4);
-  const auto before = stranger.draw();
+  const auto before = stranger.draw_ticket();
   auto next = scene.ask(heir.owner());
   next.actor = heir.actor();
   next.alone = true;
-  next.ticket = heir.draw();
+  next.ticket = heir.draw_ticket();
   REQUIRE(next.ticket > before);
   const auto token = scene.table->acquire(next, soon()).token;
   REQUIRE(token);

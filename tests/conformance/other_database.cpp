@@ -20,7 +20,7 @@ std::string database_of(const std::string& url) {
 std::string identity(Admin& admin) { return admin.text("SELECT meta FROM resource_lock WHERE name = ''"); }
 
 // A lock table in `there` is somebody else's, with a lock of the same name; or there is none.
-void check_that_it_is_told(Database& database, const Place& there, bool with_table) {
+void check_that_it_is_told(Database& database, const TestDatabase& there, bool with_table) {
   auto engine = database.engine();
   auto lock = engine.lock("a");
   const auto own = database.admin().row("a");
@@ -87,8 +87,8 @@ void check_that_it_is_told(Database& database, const Place& there, bool with_tab
   }
   CHECK(lock.valid());
   CHECK(lock.owner() == database.admin().owner("a"));
-  Caller right(database.place());
-  right.begin(database.place().beginnings().front());
+  Caller right(database.test_database());
+  right.begin(database.test_database().beginnings().front());
   lock.fence(right.native());
   CHECK(engine.try_lock_in(right.runner(), "b"));
   right.run("COMMIT");
@@ -99,7 +99,7 @@ void check_that_it_is_told(Database& database, const Place& there, bool with_tab
 TEST_CASE("a connection to another database beside this one is misuse, and both are named") {
   for (const bool with_table : {true, false}) {
     Database database;
-    const auto beside = opener().place();
+    const auto beside = opener().test_database();
     if (!beside->reaches_others()) check_that_it_is_told(database, *beside, with_table);
   }
 }
@@ -109,13 +109,13 @@ TEST_CASE("a connection to another server is misuse, and both are named") {
   const auto server = opener().private_server();
   for (const bool with_table : {false, true}) {
     Database database;
-    check_that_it_is_told(database, *server->place(), with_table);
+    check_that_it_is_told(database, *server->test_database(), with_table);
   }
 }
 
 TEST_CASE("a connection that reaches the lock table by its full name is in the right database") {
   Database database;
-  const auto beside = opener().place();
+  const auto beside = opener().test_database();
   if (!beside->reaches_others()) return;
   auto engine = database.engine();
   auto lock = engine.lock("a");
@@ -142,8 +142,8 @@ TEST_CASE("two lock tables in one database are told apart by their names, and ea
   {
     auto one = database.engine(), two = database.engine(options);
     auto first = one.lock("a"), second = two.lock("a");
-    Caller caller(database.place());
-    caller.begin(database.place().beginnings().front());
+    Caller caller(database.test_database());
+    caller.begin(database.test_database().beginnings().front());
     first.fence(caller.native());
     second.fence(caller.native());
     CHECK(two.try_lock_in(caller.native(), "b"));
@@ -162,7 +162,7 @@ TEST_CASE("an installation whose floor row was made anew under a running engine 
     INFO((native ? "native" : "runner"));
     database.admin().run(std::string("UPDATE resource_lock SET meta = '") + std::string(32, native ? '1' : '2') +
                          "' WHERE name = ''");
-    Caller caller(database.place());
+    Caller caller(database.test_database());
     int runs = 0;
     const auto work = [&] {
       ++runs;
@@ -172,7 +172,7 @@ TEST_CASE("an installation whose floor row was made anew under a running engine 
     CHECK(runs == 1);
     database.admin().run(std::string("UPDATE resource_lock SET meta = '") + std::string(32, native ? '3' : '4') +
                          "' WHERE name = ''");
-    caller.begin(database.place().beginnings().front());
+    caller.begin(database.test_database().beginnings().front());
     CHECK((native ? engine.try_lock_in(caller.native(), "b", 5s) : engine.try_lock_in(caller.runner(), "b", 5s)));
     caller.run("COMMIT");
   }
@@ -182,20 +182,20 @@ TEST_CASE("an installation whose floor row was made anew under a running engine 
 TEST_CASE("after a restart of the server the connection is in the right database as before") {
   if (opener().private_server == nullptr) return;
   const auto server = opener().private_server();
-  Database database(server->place());
+  Database database(server->test_database());
   auto engine = database.engine();
   { auto lock = engine.lock("a"); }
   server->stop();
   server->start();
   auto lock = engine.try_lock_for("a", 30s);
   REQUIRE(lock);
-  Caller caller(database.place());
-  caller.begin(database.place().beginnings().front());
+  Caller caller(database.test_database());
+  caller.begin(database.test_database().beginnings().front());
   lock->fence(caller.native());
   CHECK(engine.try_lock_in(caller.native(), "b"));
   // And no other transaction waits for what this one has looked at.
-  Caller second(database.place());
-  second.run(database.place().begin_writing());
+  Caller second(database.test_database());
+  second.run(database.test_database().begin_writing());
   second.run("UPDATE resource_lock SET label = 'a reaper' WHERE name = ''");
   second.run("ROLLBACK");
   caller.run("COMMIT");

@@ -93,14 +93,14 @@ TEST_CASE(
     "what was passed on can be fenced, extended and renewed like any lock; who passed it on can do nothing more") {
   Scene scene;
   scene.database.admin().run("CREATE TABLE app (n bigint)");
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   scene.held.with_fence(caller.native(), [&] { caller.run("INSERT INTO app VALUES (1)"); });
   CHECK(scene.database.admin().number("SELECT count(*) FROM app") == 1);
   scene.held.extend(10min);
   CHECK(scene.held.remaining() > 5min);
   CHECK(scene.engine.inspect("job")->lease == 10min);
   {
-    Caller late(scene.database.place());
+    Caller late(scene.database.test_database());
     late.run("BEGIN");
     CHECK(thrown_by([&] { scene.before.fence(late.native()); }).fault == Fault::lost);
   }
@@ -113,7 +113,7 @@ TEST_CASE(
 
 TEST_CASE("a grant that was fenced is nobody else's until its transaction has ended") {
   Scene scene;
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   const auto owner = scene.owner();
   caller.run("BEGIN");
   scene.held.fence(caller.native());

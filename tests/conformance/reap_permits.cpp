@@ -100,7 +100,7 @@ TEST_CASE("while the reaper works, permits that are taken, renewed, given back a
   std::atomic<int> kept = 0, died = 0;
   auto reaper = database.engine(reaping());
   std::jthread reaps([&](const std::stop_token& stop) {
-    Admin admin(database.place());
+    Admin admin(database.test_database());
     while (!stop.stop_requested()) {
       for (const auto& owner : dead.over()) admin.run(long_dead(owner));
       static_cast<void>(reaper.reap());

@@ -227,7 +227,7 @@ TEST_CASE("a pass of the reaper removes nothing above a floor that was taken bac
   bool taken_back = false;
   const auto reaped = engine.reap_all({.progress = [&](const ReapProgress& now) {
     if (now.phase != ReapProgress::Phase::grace || std::exchange(taken_back, true)) return;
-    Admin(database.place()).run("UPDATE resource_lock SET token = 0 WHERE name = ''");
+    Admin(database.test_database()).run("UPDATE resource_lock SET token = 0 WHERE name = ''");
   }});
   CHECK(taken_back);
   CHECK(reaped.removed == 0);

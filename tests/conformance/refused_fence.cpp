@@ -53,7 +53,7 @@ TEST_CASE("after a refused fence nothing of its transaction is stored, whatever 
   Scene scene;
   auto other = scene.database.engine({.timeouts = {.request = time_in_vain()}});
   for (const bool native : {true, false}) {
-    for (const auto& beginning : scene.database.place().beginnings()) {
+    for (const auto& beginning : scene.database.test_database().beginnings()) {
       for (const auto& ending : endings) {
         INFO((native ? "native" : "runner") << ", " << beginning.name << ": " << in_words(ending));
         auto lock = scene.engine.lock("a");
@@ -61,7 +61,7 @@ TEST_CASE("after a refused fence nothing of its transaction is stored, whatever 
         auto next = other.try_lock("a");
         REQUIRE(next);
         {
-          Caller caller(scene.database.place());
+          Caller caller(scene.database.test_database());
           caller.begin(beginning);
           caller.run("INSERT INTO app VALUES (1)");
           caller.run("SAVEPOINT a");
@@ -88,9 +88,9 @@ TEST_CASE("a transaction that began with a savepoint cannot be released after a 
     auto lock = scene.engine.lock("a");
     CHECK(scene.engine.force_release("a", lock.token()));
     {
-      Caller caller(scene.database.place());
+      Caller caller(scene.database.test_database());
       // Where a savepoint begins no transaction, this one has one of its own.
-      if (scene.database.place().begin_writing() != "BEGIN IMMEDIATE") caller.run("BEGIN");
+      if (scene.database.test_database().begin_writing() != "BEGIN IMMEDIATE") caller.run("BEGIN");
       caller.run("SAVEPOINT outer_one");
       caller.run("INSERT INTO app VALUES (1)");
       CHECK(thrown_by([&] { native ? lock.fence(caller.native()) : lock.fence(caller.runner()); }).fault ==
@@ -107,9 +107,9 @@ TEST_CASE("a transaction that began with a savepoint cannot be released after a 
 TEST_CASE(
     "a caller who rolls back a refused transaction, and loses its connection at most, goes on with the next one") {
   Scene scene;
-  for (const auto& beginning : scene.database.place().beginnings()) {
+  for (const auto& beginning : scene.database.test_database().beginnings()) {
     INFO(beginning.name);
-    auto caller = std::make_unique<Caller>(scene.database.place());
+    auto caller = std::make_unique<Caller>(scene.database.test_database());
     auto lost = scene.engine.lock("a");
     CHECK(scene.engine.force_release("a", lost.token()));
     caller->begin(beginning);
@@ -118,7 +118,7 @@ TEST_CASE(
     try {
       caller->run("ROLLBACK");
       caller->number("SELECT 1");
-    } catch (const std::exception&) { caller = std::make_unique<Caller>(scene.database.place()); }
+    } catch (const std::exception&) { caller = std::make_unique<Caller>(scene.database.test_database()); }
     auto lock = scene.engine.lock("a");
     const auto before = scene.stored();
     for (int i = 0; i < 2; ++i) {
@@ -137,8 +137,8 @@ TEST_CASE("with doom = false a refused fence only fails, and what becomes of the
     INFO((native ? "native" : "runner"));
     auto lock = scene.engine.lock("a");
     CHECK(scene.engine.force_release("a", lock.token()));
-    Caller caller(scene.database.place());
-    caller.begin(scene.database.place().beginnings().front());
+    Caller caller(scene.database.test_database());
+    caller.begin(scene.database.test_database().beginnings().front());
     caller.run("INSERT INTO app VALUES (1)");
     caller.run("SAVEPOINT a");
     const FenceOptions undoomed{.doom = false};
@@ -156,7 +156,7 @@ TEST_CASE("without an open transaction a fence and a transaction lock are misuse
   Scene scene;
   auto lock = scene.engine.lock("a");
   const auto row = scene.database.admin().row("a");
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   for (const bool native : {true, false}) {
     INFO((native ? "native" : "runner"));
     const auto fenced = thrown_by([&] { native ? lock.fence(caller.native()) : lock.fence(caller.runner()); });

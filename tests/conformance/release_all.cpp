@@ -91,11 +91,11 @@ TEST_CASE("a lock that was released with all others never fences, also where nob
   Database database;
   database.admin().run("CREATE TABLE app (n bigint)");
   auto engine = database.engine(patient());
-  for (const auto& beginning : database.place().beginnings()) {
+  for (const auto& beginning : database.test_database().beginnings()) {
     INFO(beginning.name);
     auto lock = engine.lock("job");
     CHECK(engine.release_all().freed == 1);
-    Caller caller(database.place());
+    Caller caller(database.test_database());
     caller.begin(beginning);
     CHECK(thrown_by([&] { lock.fence(caller.native()); }).fault == Fault::lost);
     try {
@@ -113,8 +113,8 @@ TEST_CASE("what was fenced before is committed under the lock, which is free onl
   auto engine = database.engine({.timeouts = {.release = 300ms * slowness()}});
   auto other = database.engine();
   auto lock = engine.lock("job"), beside = engine.lock("beside", {.renew = false});
-  Caller caller(database.place());
-  caller.begin(database.place().beginnings().front());
+  Caller caller(database.test_database());
+  caller.begin(database.test_database().beginnings().front());
   lock.fence(caller.native());
   caller.run("INSERT INTO app VALUES (1)");
   const Stopwatch time;

@@ -389,12 +389,12 @@ TEST_CASE("a fence of a set fences all of its locks, and where one is lost nothi
   Database database;
   database.admin().run("CREATE TABLE app (n bigint)");
   auto engine = database.engine(), other = database.engine();
-  for (const auto& beginning : database.place().beginnings()) {
+  for (const auto& beginning : database.test_database().beginnings()) {
     INFO(beginning.name);
     database.admin().run("DELETE FROM app");
     auto set = engine.lock_all({"a", "b", "c"});
     {
-      Caller caller(database.place());
+      Caller caller(database.test_database());
       caller.begin(beginning);
       set.fence(caller.native());
       caller.run("INSERT INTO app VALUES (1)");
@@ -402,7 +402,7 @@ TEST_CASE("a fence of a set fences all of its locks, and where one is lost nothi
       CHECK(database.admin().number("SELECT count(*) FROM app") == 1);
     }
     CHECK(other.force_release("c", set["c"].token()));
-    Caller caller(database.place());
+    Caller caller(database.test_database());
     caller.begin(beginning);
     const auto thrown = thrown_by([&] { set.fence(caller.native()); });
     CHECK(thrown.fault == Fault::lost);
@@ -422,7 +422,7 @@ TEST_CASE("with_fence of a set begins, fences all, works and commits, and is ref
   database.admin().run("CREATE TABLE app (n bigint)");
   auto engine = database.engine(), other = database.engine();
   auto set = engine.lock_all({"a", "b"}, renewed_often());
-  Caller caller(database.place());
+  Caller caller(database.test_database());
   const auto work = [&] { caller.run("INSERT INTO app VALUES (1)"); };
   set.with_fence(caller.native(), work);
   CHECK(database.admin().number("SELECT count(*) FROM app") == 1);

@@ -49,7 +49,7 @@ struct Scene {
   Scene() { database.admin().run("CREATE TABLE app (n bigint)"); }
 
   long long stored() { return database.admin().number("SELECT count(*) FROM app"); }
-  std::vector<Beginning> beginnings() { return database.place().beginnings(); }
+  std::vector<Beginning> beginnings() { return database.test_database().beginnings(); }
   Lock take(Engine& from, const LockOptions& options) {
     auto lock = from.try_lock("a", options);
     REQUIRE(lock);
@@ -103,7 +103,7 @@ TEST_CASE("who shares a name fences while it holds on, in every way there is, an
         scene.database.admin().age("a", 30min);
         const auto end = scene.end_of(lock), others = scene.end_of(beside);
         const auto gate = scene.database.admin().expires_at("a");
-        Caller caller(scene.database.place());
+        Caller caller(scene.database.test_database());
         caller.begin(beginning);
         CHECK_FALSE(refusal_of(lock, caller, means, sql));
         caller.run("ROLLBACK");
@@ -135,7 +135,7 @@ TEST_CASE("with_fence of who shares a name begins, fences, works and commits") {
       scene.database.admin().age("a", 30min);
       const auto end = scene.end_of(lock);
       const auto before = scene.stored();
-      Caller caller(scene.database.place());
+      Caller caller(scene.database.test_database());
       const auto work = [&] { caller.run("INSERT INTO app VALUES (1)"); };
       if (native) lock.with_fence(caller.native(), work);
       else lock.with_fence(caller.runner(), work);
@@ -160,7 +160,7 @@ TEST_CASE(
         const auto next = scene.take(scene.other, way.next);
         const auto row = scene.database.admin().row("a");
         const auto others = scene.end_of(beside);
-        Caller caller(scene.database.place());
+        Caller caller(scene.database.test_database());
         caller.begin(beginning);
         caller.run("INSERT INTO app VALUES (1)");
         CHECK(refusal_of(lock, caller, means, sql) == Fault::lost);
@@ -192,14 +192,14 @@ TEST_CASE("who shared a name that was released by force cannot commit, and with_
       CHECK(scene.other.force_release("a", scene.engine.inspect("a")->token));
       // Also where others of the same kind have come since.
       const auto next = scene.take(scene.other, way.mine);
-      Caller caller(scene.database.place());
+      Caller caller(scene.database.test_database());
       caller.begin(scene.beginnings().front());
       caller.run("INSERT INTO app VALUES (1)");
       CHECK(refusal_of(lock, caller, means, sql) == Fault::lost);
       if (means == Means::text) caller.run("ROLLBACK");
       else commit_anyway(caller);
       CHECK(scene.stored() == 0);
-      Caller another(scene.database.place());
+      Caller another(scene.database.test_database());
       bool ran = false;
       const auto work = [&] { ran = true; };
       CHECK(thrown_by([&] {
@@ -220,7 +220,7 @@ TEST_CASE("who has given back its share of a name never fences, nor does its fen
     auto lock = scene.take(scene.engine, way.mine);
     const auto mine = lock.fence_sql(), others = beside.fence_sql();
     const auto proved = [&](const std::string& sql) {
-      Caller caller(scene.database.place());
+      Caller caller(scene.database.test_database());
       caller.begin(scene.beginnings().front());
       const bool proven = proves(caller, sql);
       caller.run("ROLLBACK");
@@ -230,7 +230,7 @@ TEST_CASE("who has given back its share of a name never fences, nor does its fen
     CHECK(lock.release() == Released::freed);
     CHECK_FALSE(proved(mine));
     CHECK(proved(others));
-    Caller caller(scene.database.place());
+    Caller caller(scene.database.test_database());
     caller.begin(scene.beginnings().front());
     CHECK(thrown_by([&] { lock.fence(caller.native()); }).fault == Fault::lost);
     CHECK(thrown_by([&] { static_cast<void>(lock.fence_sql()); }).fault == Fault::lost);
@@ -244,7 +244,7 @@ TEST_CASE("whose lease is over, and whose place nobody has taken, may fence, and
       INFO(way.name << ", " << beginning.name);
       auto lock = scene.take(scene.engine, way.mine);
       scene.database.admin().expire("a");
-      Caller caller(scene.database.place());
+      Caller caller(scene.database.test_database());
       caller.begin(beginning);
       lock.fence(caller.native());
       caller.run("COMMIT");
@@ -266,7 +266,7 @@ TEST_CASE(
   auto options = permits(1);
   options.lease = unrenewed;
   auto lock = scene.take(engine, options);
-  Caller caller(scene.database.place());
+  Caller caller(scene.database.test_database());
   caller.begin(scene.beginnings().front());
   lock.fence(caller.native());
   CHECK(eventually([&] { return lock.remaining() == Duration{}; }));
@@ -309,7 +309,7 @@ TEST_CASE("who shares a name and is forced out, reaped or replaced is told so, a
         CHECK_FALSE(lock.valid());
         CHECK(lock.remaining() == Duration{});
         CHECK(thrown_by([&] { lock.check(); }).fault == Fault::lost);
-        Caller caller(scene.database.place());
+        Caller caller(scene.database.test_database());
         caller.begin(scene.beginnings().front());
         caller.run("INSERT INTO app VALUES (1)");
         CHECK(refusal_of(lock, caller, means, sql) == Fault::lost);

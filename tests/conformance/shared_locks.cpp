@@ -284,11 +284,11 @@ TEST_CASE("what a reader writes is committed if nobody wrote meanwhile, and is r
   Database database;
   database.admin().run("CREATE TABLE app (n bigint)");
   auto engine = apart(database), other = apart(database);
-  for (const auto& beginning : database.place().beginnings()) {
+  for (const auto& beginning : database.test_database().beginnings()) {
     INFO(beginning.name);
     auto lock = engine.lock("a", {.mode = Mode::shared, .lease = 1h});
     const auto beside = other.lock("a", reading);
-    Caller caller(database.place());
+    Caller caller(database.test_database());
     caller.begin(beginning);
     lock.fence(caller.native());
     caller.run("INSERT INTO app VALUES (1)");
@@ -297,13 +297,13 @@ TEST_CASE("what a reader writes is committed if nobody wrote meanwhile, and is r
     CHECK(lock.valid());
   }
   const auto before = database.admin().number("SELECT count(*) FROM app");
-  CHECK(before == 2 * static_cast<long long>(database.place().beginnings().size()));
-  for (const auto& beginning : database.place().beginnings()) {
+  CHECK(before == 2 * static_cast<long long>(database.test_database().beginnings().size()));
+  for (const auto& beginning : database.test_database().beginnings()) {
     INFO(beginning.name);
     auto lock = engine.lock("a", {.mode = Mode::shared, .lease = 1h});
     database.admin().expire("a");
     auto writer = other.lock("a");
-    Caller caller(database.place());
+    Caller caller(database.test_database());
     caller.begin(beginning);
     CHECK(thrown_by([&] { lock.fence(caller.native()); }).fault == Fault::lost);
     try {
@@ -321,8 +321,8 @@ TEST_CASE("while a reader's fenced transaction is open nobody writes, although i
   auto other = database.engine({.timeouts = {.request = time_in_vain()}});
   const auto unrenewed = 400ms * slowness();
   auto lock = engine.lock("a", {.mode = Mode::shared, .lease = unrenewed, .renew = false});
-  Caller caller(database.place());
-  caller.begin(database.place().beginnings().front());
+  Caller caller(database.test_database());
+  caller.begin(database.test_database().beginnings().front());
   lock.fence(caller.native());
   CHECK(eventually([&] { return lock.remaining() == Duration{}; }));
   CHECK(granted_nothing([&] { return other.try_lock_for("a", 2 * unrenewed).has_value(); }));

@@ -53,12 +53,12 @@ TEST_CASE("the lease of who shares a name is renewed, and over at most max_hold 
   const auto lease = 1500ms * slowness(), most = 3000ms * slowness();
   const auto stays = other.try_lock("slots", beside());
   REQUIRE(stays);
-  struct Watched {
+  struct OwnLock {
     Share share;
     Lock lock;
     Duration granted{}, last{};
   };
-  std::vector<Watched> all;
+  std::vector<OwnLock> all;
   for (auto& share : shares()) {
     auto options = share.mine;
     options.lease = lease, options.max_hold = most, options.renew_every = 50ms;
@@ -69,7 +69,7 @@ TEST_CASE("the lease of who shares a name is renewed, and over at most max_hold 
   }
   CHECK(eventually([&] {
     for (auto& one : all) one.last = std::max(one.last, Duration{column(database, "expires_at", one.lock)});
-    return std::all_of(all.begin(), all.end(), [](const Watched& one) { return one.lock.loss().has_value(); });
+    return std::all_of(all.begin(), all.end(), [](const OwnLock& one) { return one.lock.loss().has_value(); });
   }));
   for (auto& one : all) {
     INFO(one.share.name);

@@ -258,8 +258,8 @@ TEST_CASE("what is busy for a caller's transaction is counted as well") {
   auto engine = database.engine();
   auto held = database.engine().try_lock("held");
   REQUIRE(held);
-  Caller caller(database.place());
-  caller.begin(database.place().beginnings().front());
+  Caller caller(database.test_database());
+  caller.begin(database.test_database().beginnings().front());
   CHECK_FALSE(engine.try_lock_in(caller.native(), "held"));
   CHECK(engine.stats().busy == 1);
   CHECK_FALSE(engine.try_lock_in(caller.native(), "held", 10ms));

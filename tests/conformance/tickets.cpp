@@ -32,7 +32,7 @@ TEST_CASE("tickets drawn by eight at once have one number after the other, and w
   in_parallel(threads, [&](int thread) {
     for (int i = 0; i < each; ++i) {
       Hand waiter(*table, 1 + thread * each + i);
-      const auto ticket = waiter.draw();
+      const auto ticket = waiter.draw_ticket();
       drawn[static_cast<std::size_t>(thread * each + i)] = ticket;
       const auto seen = table->waiting().waiters("job", soon());
       const auto before =
@@ -55,13 +55,13 @@ TEST_CASE("asked again, the same owner has the same ticket; one that is dead get
   Database database;
   const auto table = database.table();
   Hand first(*table, 1), second(*table, 2);
-  CHECK(first.draw() == 1);
-  CHECK(second.draw() == 2);
-  CHECK(first.draw() == 1);
+  CHECK(first.draw_ticket() == 1);
+  CHECK(second.draw_ticket() == 2);
+  CHECK(first.draw_ticket() == 1);
   CHECK(column(database, "next_ticket") == 2);
   let_die(database, first);
   CHECK_FALSE(first.lives());
-  CHECK(first.draw() == 3);
+  CHECK(first.draw_ticket() == 3);
   CHECK(first.lives());
   CHECK(second.lives());
   CHECK(column(database, "next_ticket") == 3);
@@ -71,9 +71,9 @@ TEST_CASE("the lock goes from ticket to ticket, whoever asks first") {
   Database database;
   const auto table = database.table();
   Hand first(*table, 1), second(*table, 2), third(*table, 3);
-  first.draw();
-  second.draw();
-  third.draw();
+  first.draw_ticket();
+  second.draw_ticket();
+  third.draw_ticket();
   CHECK_FALSE(third.acquire());
   CHECK_FALSE(second.acquire());
   CHECK(first.acquire());
@@ -95,12 +95,12 @@ TEST_CASE("whoever waits without a ticket and draws one keeps it, however late w
   Database database;
   const auto table = database.table();
   Hand first(*table, 1), second(*table, 2);
-  CHECK(first.draw() == 1);
-  CHECK(second.draw() == 2);
-  first.enroll();
+  CHECK(first.draw_ticket() == 1);
+  CHECK(second.draw_ticket() == 2);
+  first.add();
   CHECK(first.lives());
   CHECK_FALSE(second.acquire());
-  CHECK(first.draw() == 1);
+  CHECK(first.draw_ticket() == 1);
   CHECK(database.admin().text("SELECT mode FROM resource_lock_waiter WHERE owner = '" + first.owner() + "'") == "fifo");
   CHECK(first.acquire());
   CHECK(first.release());
@@ -112,8 +112,8 @@ TEST_CASE("a dead ticket blocks nobody, and stays dead once it was passed over")
   Database database;
   const auto table = database.table();
   Hand first(*table, 1), second(*table, 2);
-  first.draw();
-  second.draw();
+  first.draw_ticket();
+  second.draw_ticket();
   let_die(database, first);
   CHECK(second.look().free);
   CHECK(second.acquire());
@@ -125,7 +125,7 @@ TEST_CASE("a dead ticket blocks nobody, and stays dead once it was passed over")
   CHECK_FALSE(first.acquire());
   CHECK(second.release());
   CHECK(table->inspect("job", soon())->waiters == 0);
-  CHECK(first.draw() == 3);
+  CHECK(first.draw_ticket() == 3);
   CHECK(first.acquire());
   CHECK(first.release());
 }
@@ -134,8 +134,8 @@ TEST_CASE("who has no ticket passes no live one, and all dead ones") {
   Database database;
   const auto table = database.table();
   Hand first(*table, 1), second(*table, 2), barger(*table, 3);
-  first.draw();
-  second.draw();
+  first.draw_ticket();
+  second.draw_ticket();
   CHECK_FALSE(barger.barge());
   const auto busy = barger.look();
   CHECK_FALSE(busy.free);
@@ -163,7 +163,7 @@ TEST_CASE("a holder that asks again ends no ticket that was drawn since") {
   const auto table = database.table();
   Hand holder(*table, 1), waiter(*table, 2);
   CHECK(holder.barge());
-  waiter.draw();
+  waiter.draw_ticket();
   const auto token = holder.token();
   CHECK(holder.barge());
   CHECK(holder.token() == token);
@@ -180,8 +180,8 @@ TEST_CASE("an entry of a node that is in already ends no ticket, whatever ticket
   const auto table = database.table();
   Hand first(*table, 1), stranger(*table, 2), second(*table, 3);
   CHECK(first.entering().barge());
-  stranger.draw();
-  second.draw();
+  stranger.draw_ticket();
+  second.draw_ticket();
   CHECK(second.entering().acquire());
   CHECK(second.token() == first.token());
   CHECK(column(database, "served_ticket") == 0);
@@ -196,9 +196,9 @@ TEST_CASE("who leaves the queue is out of the way at once") {
   Database database;
   const auto table = database.table();
   Hand first(*table, 1), second(*table, 2);
-  first.draw();
-  second.draw();
-  first.discard();
+  first.draw_ticket();
+  second.draw_ticket();
+  first.remove();
   CHECK(second.acquire());
   CHECK(second.release());
   CHECK_FALSE(first.lives());
@@ -207,13 +207,13 @@ TEST_CASE("who leaves the queue is out of the way at once") {
 TEST_CASE("all that is asked about waiters can be asked where nothing is prepared") {
   Database database;
   const auto table = open_table(database.url(), 2, {}, false);
-  Hand holder(*table, 1), first(*table, 2), second(*table, 3), enrolled(*table, 4);
+  Hand holder(*table, 1), first(*table, 2), second(*table, 3), added(*table, 4);
   CHECK(holder.barge());
   table->waiting().want("job", 1h, soon());
-  CHECK(first.draw() == 1);
-  CHECK(second.draw() == 2);
-  CHECK(second.draw() == 2);
-  enrolled.enroll();
+  CHECK(first.draw_ticket() == 1);
+  CHECK(second.draw_ticket() == 2);
+  CHECK(second.draw_ticket() == 2);
+  added.add();
   CHECK(first.lives());
   CHECK(first.chain().size() == 1);
   CHECK(table->waiting().waiters("", soon()).size() == 3);
@@ -223,26 +223,26 @@ TEST_CASE("all that is asked about waiters can be asked where nothing is prepare
   CHECK(second.look().free);
   CHECK(second.acquire());
   CHECK(second.release());
-  let_die(database, enrolled);
-  CHECK_FALSE(enrolled.lives());
+  let_die(database, added);
+  CHECK_FALSE(added.lives());
   CHECK(table->waiting().forget_waiters(10, soon()) == 1);
-  first.discard();
-  second.discard();
+  first.remove();
+  second.remove();
   CHECK(database.admin().number("SELECT count(*) FROM resource_lock_waiter") == 0);
 }
 
 TEST_CASE("waiters are listed by name and ticket, with who they wait for") {
   Database database;
   const auto table = database.table();
-  Hand holder(*table, 1), second(*table, 2), third(*table, 3), elsewhere(*table, 4, "other"), enrolled(*table, 5);
+  Hand holder(*table, 1), second(*table, 2), third(*table, 3), elsewhere(*table, 4, "other"), added(*table, 5);
   CHECK(holder.barge());
-  second.draw();
-  third.reading().having_waited(1h).draw();
-  elsewhere.wanting(1, 2).having_waited(1h).enroll();
-  enrolled.enroll();
+  second.draw_ticket();
+  third.reading().having_waited(1h).draw_ticket();
+  elsewhere.wanting(1, 2).having_waited(1h).add();
+  added.add();
   auto all = table->waiting().waiters("", soon());
   REQUIRE(all.size() == 4);
-  CHECK(all[0].owner == enrolled.owner());
+  CHECK(all[0].owner == added.owner());
   CHECK_FALSE(all[0].in_transaction);
   CHECK(all[0].ticket == 0);
   CHECK(all[0].mode == Mode::exclusive);
@@ -300,11 +300,11 @@ TEST_CASE("tickets of a name whose row is new begin above those that are left") 
   Database database;
   const auto table = database.table();
   Hand first(*table, 1), second(*table, 2), third(*table, 3);
-  first.draw();
-  second.draw();
+  first.draw_ticket();
+  second.draw_ticket();
   database.admin().run("DELETE FROM resource_lock WHERE name = 'job'");
   CHECK(first.lives());
-  CHECK(third.draw() == 3);
+  CHECK(third.draw_ticket() == 3);
   CHECK_FALSE(third.acquire());
   CHECK_FALSE(second.acquire());
   CHECK(first.acquire());
@@ -317,14 +317,14 @@ TEST_CASE("the reaper forgets who has been dead for a minute, and nobody else") 
   Database database;
   auto engine = database.engine();
   const auto table = database.table();
-  Hand living(*table, 1), dead(*table, 2), enrolled(*table, 3);
-  living.draw();
-  dead.draw();
-  enrolled.enroll();
+  Hand living(*table, 1), dead(*table, 2), added(*table, 3);
+  living.draw_ticket();
+  dead.draw_ticket();
+  added.add();
   let_die(database, dead);
-  let_die(database, enrolled);
+  let_die(database, added);
   engine.reap();
   CHECK(database.admin().number("SELECT count(*) FROM resource_lock_waiter") == 1);
   CHECK(living.lives());
-  living.discard();
+  living.remove();
 }

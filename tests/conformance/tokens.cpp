@@ -170,7 +170,7 @@ TEST_CASE("tokens grow while holders, thieves, forced releases and reapers are a
   const Stopwatch running;
   in_parallel(5, [&](int thread) {
     std::minstd_rand random(static_cast<unsigned>(thread));
-    Admin admin(database.place());
+    Admin admin(database.test_database());
     while (running.elapsed() < 3s || (grants <= enough && running.elapsed() < far_longer())) {
       const auto pick = random() % names;
       const auto name = "job " + std::to_string(pick);

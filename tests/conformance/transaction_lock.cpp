@@ -33,9 +33,9 @@ bool is_busy(const Database& database, std::string_view name) {
 TEST_CASE("a transaction lock lasts until the commit or the rollback, and moves the token on") {
   Database database;
   auto engine = database.engine();
-  Caller caller(database.place());
+  Caller caller(database.test_database());
   Token last{};
-  for (const auto& beginning : database.place().beginnings()) {
+  for (const auto& beginning : database.test_database().beginnings()) {
     for (const char* end : {"COMMIT", "ROLLBACK"}) {
       INFO(beginning.name << ", " << end);
       caller.begin(beginning);
@@ -43,9 +43,9 @@ TEST_CASE("a transaction lock lasts until the commit or the rollback, and moves 
       REQUIRE(token);
       CHECK(*token > last);
       CHECK(is_busy(database, "a"));
-      Caller other(database.place());
-      if (database.place().beginnings().front().name != "immediate") {  // there only one transaction writes
-        other.begin(database.place().beginnings().front());
+      Caller other(database.test_database());
+      if (database.test_database().beginnings().front().name != "immediate") {  // there only one transaction writes
+        other.begin(database.test_database().beginnings().front());
         CHECK_FALSE(engine.try_lock_in(other.native(), "a"));
         other.run("ROLLBACK");
       }
@@ -61,8 +61,8 @@ TEST_CASE("a transaction lock lasts until the commit or the rollback, and moves 
 TEST_CASE("a transaction that has locked a name locks it once more, with the next token, and the last one counts") {
   Database database;
   auto engine = database.engine();
-  Caller caller(database.place());
-  const auto beginnings = database.place().beginnings();
+  Caller caller(database.test_database());
+  const auto beginnings = database.test_database().beginnings();
   for (const auto& beginning : beginnings) {
     INFO(beginning.name);
     for (const auto& name : {std::string("old"), "new " + beginning.name}) {
@@ -99,8 +99,8 @@ TEST_CASE("a lease excludes transaction locks: no wait is busy at once, and a wa
   auto engine = database.engine();
   auto other = database.engine();
   auto lease = other.lock("a");
-  Caller caller(database.place());
-  for (const auto& beginning : database.place().beginnings()) {
+  Caller caller(database.test_database());
+  for (const auto& beginning : database.test_database().beginnings()) {
     INFO(beginning.name);
     caller.begin(beginning);
     CHECK_FALSE(engine.try_lock_in(caller.native(), "a"));
@@ -118,8 +118,8 @@ TEST_CASE("a lease excludes transaction locks: no wait is busy at once, and a wa
 TEST_CASE("a wait for a transaction lock ends soon after the lease is released") {
   Database database;
   auto engine = database.engine();
-  Caller caller(database.place());
-  for (const auto& beginning : database.place().beginnings()) {
+  Caller caller(database.test_database());
+  for (const auto& beginning : database.test_database().beginnings()) {
     if (beginning.name == "immediate") continue;  // the lease could not be released meanwhile
     INFO(beginning.name);
     auto lease = engine.lock("a");
@@ -141,8 +141,8 @@ TEST_CASE("a try that waits, and one that gave up with its transaction still ope
   EventLog news;
   auto engine = database.engine();
   auto holder = database.engine({.observer = news.observer()});
-  Caller caller(database.place());
-  for (const auto& beginning : database.place().beginnings()) {
+  Caller caller(database.test_database());
+  for (const auto& beginning : database.test_database().beginnings()) {
     if (beginning.name == "immediate") continue;  // who writes there writes alone
     INFO(beginning.name);
     auto lease = holder.lock("a", renewed_often());
@@ -167,13 +167,13 @@ TEST_CASE("the caller's connection is left as it was found: settings, savepoints
   auto engine = database.engine();
   auto lease = engine.lock("busy");
   database.admin().run("CREATE TABLE app (n bigint)");
-  Caller caller(database.place());
-  for (const auto& beginning : database.place().beginnings()) {
+  Caller caller(database.test_database());
+  for (const auto& beginning : database.test_database().beginnings()) {
     INFO(beginning.name);
     database.admin().run("DELETE FROM app");
-    const auto before = caller.text(database.place().session_state());
+    const auto before = caller.text(database.test_database().session_state());
     caller.begin(beginning);
-    const auto inside = caller.text(database.place().session_state());
+    const auto inside = caller.text(database.test_database().session_state());
     CHECK(engine.try_lock_in(caller.native(), "before"));
     caller.run("INSERT INTO app VALUES (1)");
     CHECK_FALSE(engine.try_lock_in(caller.native(), "busy"));
@@ -185,10 +185,10 @@ TEST_CASE("the caller's connection is left as it was found: settings, savepoints
     CHECK_FALSE(engine.try_lock_in(caller.native(), "busy"));
     caller.run("RELEASE SAVEPOINT mine");
     CHECK(caller.number("SELECT count(*) FROM app") == 1);
-    if (database.place().begin_writing() == "BEGIN IMMEDIATE")
-      CHECK(caller.text(database.place().session_state()) == inside);
+    if (database.test_database().begin_writing() == "BEGIN IMMEDIATE")
+      CHECK(caller.text(database.test_database().session_state()) == inside);
     caller.run("COMMIT");
-    CHECK(caller.text(database.place().session_state()) == before);
+    CHECK(caller.text(database.test_database().session_state()) == before);
     CHECK(database.admin().number("SELECT count(*) FROM app") == 1);
   }
   CHECK(lease.valid());
@@ -197,7 +197,7 @@ TEST_CASE("the caller's connection is left as it was found: settings, savepoints
 TEST_CASE("a connection without an open transaction is refused, and so is one of another database") {
   Database database;
   auto engine = database.engine();
-  Caller caller(database.place());
+  Caller caller(database.test_database());
   const auto none = thrown_by([&] { engine.try_lock_in(caller.native(), "a"); });
   CHECK(none.fault == Fault::misuse);
   CHECK(none.names("no transaction is open"));
@@ -208,7 +208,7 @@ TEST_CASE("a connection without an open transaction is refused, and so is one of
   CHECK(other.names("oracle"));
   const TransactionRef nothing{caller.native().dialect(), nullptr};
   CHECK(thrown_by([&] { engine.try_lock_in(nothing, "a"); }).fault == Fault::misuse);
-  caller.begin(database.place().beginnings().front());
+  caller.begin(database.test_database().beginnings().front());
   CHECK(thrown_by([&] { engine.try_lock_in(caller.native(), "a", -1s); }).fault == Fault::misuse);
   CHECK(thrown_by([&] { engine.try_lock_in(caller.native(), ""); }).fault == Fault::misuse);
   CHECK(engine.try_lock_in(caller.native(), "a"));
@@ -219,8 +219,8 @@ TEST_CASE("a lease asked for in a transaction begins with its commit, and never 
   Database database;
   auto engine = database.engine();
   auto other = database.engine();
-  Caller caller(database.place());
-  for (const auto& beginning : database.place().beginnings()) {
+  Caller caller(database.test_database());
+  for (const auto& beginning : database.test_database().beginnings()) {
     INFO(beginning.name);
     LockOptions options;
     options.lease = 20s;
@@ -263,8 +263,8 @@ TEST_CASE("what was committed after the transaction's snapshot is conflict or gr
   Database database;
   auto engine = database.engine();
   database.admin().run("CREATE TABLE app (n bigint)");
-  Caller caller(database.place());
-  for (const auto& beginning : database.place().beginnings()) {
+  Caller caller(database.test_database());
+  for (const auto& beginning : database.test_database().beginnings()) {
     if (!beginning.early_snapshot) continue;
     INFO(beginning.name);
     for (const bool anew : {true, false}) {
@@ -293,9 +293,9 @@ TEST_CASE("whatever settings the caller's session has, a locked row is busy and 
   auto engine = database.engine();
   auto lease = engine.lock("lease \xC3\xA4\\'\"");
   auto fenced = engine.lock("fenced \xC3\xA4\\'\"");
-  const auto beginning = database.place().beginnings().front();
-  Caller caller(database.place());
-  for (const auto& setting : database.place().odd_session()) caller.run(setting);
+  const auto beginning = database.test_database().beginnings().front();
+  Caller caller(database.test_database());
+  for (const auto& setting : database.test_database().odd_session()) caller.run(setting);
   caller.begin(beginning);
   caller.run("INSERT INTO app VALUES (1)");
   CHECK_FALSE(engine.try_lock_in(caller.native(), lease.name(), 50ms));
@@ -310,8 +310,8 @@ TEST_CASE("whatever settings the caller's session has, a locked row is busy and 
 TEST_CASE("a runner of the caller's own does what a native connection does") {
   Database database;
   auto engine = database.engine();
-  Caller caller(database.place());
-  caller.begin(database.place().beginnings().front());
+  Caller caller(database.test_database());
+  caller.begin(database.test_database().beginnings().front());
   const auto token = engine.try_lock_in(caller.runner(), "it's 100 % \\ \"ours\"", 1min);
   REQUIRE(token);
   CHECK(is_busy(database, "it's 100 % \\ \"ours\""));
@@ -320,7 +320,7 @@ TEST_CASE("a runner of the caller's own does what a native connection does") {
   REQUIRE(lock);
   CHECK(lock->token() > *token);
 
-  caller.begin(database.place().beginnings().front());
+  caller.begin(database.test_database().beginnings().front());
   SqlRunner broken = caller.runner();
   broken.run = [](std::string_view) -> std::vector<std::optional<std::string>> { throw std::runtime_error("mine"); };
   CHECK_THROWS_WITH_AS(engine.try_lock_in(broken, "b"), "mine", std::runtime_error);
@@ -334,8 +334,8 @@ TEST_CASE("a killed process ends its transaction and its transaction lock, and n
   database.admin().run("CREATE TABLE app (n bigint)");
   Copy copy([&](const Copy::Say& say) {
     auto engine = database.engine();
-    Caller caller(database.place());
-    caller.begin(database.place().beginnings().front());
+    Caller caller(database.test_database());
+    caller.begin(database.test_database().beginnings().front());
     const auto token = engine.try_lock_in(caller.native(), "a");
     caller.run("INSERT INTO app VALUES (1)");
     say(token ? "locked" : "busy");
@@ -358,8 +358,8 @@ TEST_CASE("leases and transaction locks of several processes, some of them kille
   const auto work = [&](unsigned seed, int rounds) {
     return [&database, seed, rounds](const Copy::Say& say) {
       auto engine = database.engine({.lease = 10min});
-      Caller caller(database.place());
-      const auto beginning = database.place().beginnings().front();
+      Caller caller(database.test_database());
+      const auto beginning = database.test_database().beginnings().front();
       unsigned random = seed;
       for (int round = 0; round < rounds; ++round) {
         random = random * 1103515245U + 12345U;
@@ -388,9 +388,9 @@ TEST_CASE("leases and transaction locks of several processes, some of them kille
     // Dies in a transaction, with the lock: nobody waits for longer than it takes the server to notice.
     Copy killed([&](const Copy::Say& say) {
       auto engine = database.engine();
-      Caller caller(database.place());
+      Caller caller(database.test_database());
       for (;;) {
-        caller.begin(database.place().beginnings().front());
+        caller.begin(database.test_database().beginnings().front());
         if (engine.try_lock_in(caller.native(), "counter", 1min)) break;
         caller.run("ROLLBACK");
       }

@@ -28,12 +28,12 @@ class Ring {
       waiters_.back()->acting("bbbbbbbbbbbbbbbb" + thread);
     }
     for (std::size_t i = 0; i < waiters_.size(); ++i) {
-      if (i % 2 == 0) waiters_[i]->enroll();
-      else waiters_[i]->draw();
+      if (i % 2 == 0) waiters_[i]->add();
+      else waiters_[i]->draw_ticket();
     }
   }
   ~Ring() {
-    for (const auto& waiter : waiters_) waiter->discard();
+    for (const auto& waiter : waiters_) waiter->remove();
     for (const auto& holder : holders_) holder->release();
   }
   Hand& waiter(std::size_t i) { return *waiters_.at(i); }
@@ -102,7 +102,7 @@ TEST_CASE("a thread that waits for several names counts for the last it came to"
   Ring ring(*table, 3, true);
   Hand more(*table, 500, resource(1));
   more.acting(ring.waiter(1).actor());
-  more.enroll();
+  more.add();
   database.admin().run("UPDATE resource_lock_waiter SET since = since + 1000000 WHERE owner = '" + more.owner() + "'");
   const auto links = ring.waiter(0).chain();
   REQUIRE(links.size() >= 2);
@@ -110,7 +110,7 @@ TEST_CASE("a thread that waits for several names counts for the last it came to"
   CHECK(links[1].holder == ring.holder(1).owner());
   // It never comes back to the first, and each step is told once.
   CHECK(links.size() == 2);
-  more.discard();
+  more.remove();
   CHECK(ring.waiter(0).chain().size() == 3);
 }
 

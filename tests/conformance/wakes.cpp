@@ -31,7 +31,7 @@ bool marked(Database& database) {
   return database.admin().number("SELECT wanted_until FROM resource_lock WHERE name = 'job'") > 0;
 }
 
-// Where the holder has to ring, it learns with its first release that somebody listens.
+// Where the holder has to notify, it learns with its first release that somebody listens.
 void let_hear(Database& database, Engine& holder) {
   auto eager = database.engine();
   auto lock = holder.try_lock("job");

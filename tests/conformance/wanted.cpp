@@ -66,11 +66,11 @@ TEST_CASE("the next renewal tells of who can be seen to wait") {
   const auto lock = engine.try_lock("job", {.lease = 1h, .renew_every = every});
   REQUIRE(lock);
   Hand hand(*table, 1);
-  hand.draw();
+  hand.draw_ticket();
   const auto seen = BootClock::now();
   CHECK(eventually([&] { return lock->wanted().has_value(); }));
   CHECK(BootClock::now() - seen < every + 3s * slowness());
-  hand.discard();
+  hand.remove();
   CHECK(eventually([&] { return !lock->wanted(); }));
 }
 
@@ -101,15 +101,15 @@ TEST_CASE("a row of the holder's own asks it for nothing") {
   Database database;
   const auto table = database.table();
   Hand holder(*table, 1), other(*table, 2);
-  holder.enroll();
+  holder.add();
   REQUIRE(holder.acquire());
   const store::LeaseKey key{"job", holder.owner(), holder.token(), 1h};
   const auto renewed = [&] { return table->renew({&key, 1}, soon()).front(); };
   CHECK(renewed() == store::Renewal(store::Renewed::yes));
-  other.enroll();
+  other.add();
   CHECK(renewed() == store::Renewed::yes);
   CHECK(renewed().wanted);
-  other.discard();
+  other.remove();
   CHECK(renewed() == store::Renewal(store::Renewed::yes));
   CHECK(holder.release());
 }
@@ -119,21 +119,21 @@ TEST_CASE("a ticket that is over asks for nothing, and neither does one that was
   auto engine = database.engine();
   const auto table = database.table();
   Hand dead(*table, 1), served(*table, 2);
-  served.draw();
+  served.draw_ticket();
   const auto ttl = 2s * slowness();
   {
     auto lock = engine.try_lock("job", renewed_often());
     CHECK_FALSE(lock);  // somebody has a ticket
   }
   REQUIRE(served.acquire());
-  dead.draw(ttl);
+  dead.draw_ticket(ttl);
   served.release();
   std::optional<Lock> lock;
   REQUIRE(eventually([&] { return (lock = engine.try_lock("job", renewed_often())).has_value(); }));
   some_rounds_later(database);
   CHECK_FALSE(lock->wanted());
   Hand dies(*table, 3);
-  dies.draw(ttl);
+  dies.draw_ticket(ttl);
   CHECK(eventually([&] { return lock->asked().stop_requested(); }));
   CHECK(eventually([&] { return !lock->wanted(); }));
 }
@@ -184,12 +184,12 @@ TEST_CASE("a lease that is not renewed hears of others when it is extended") {
   auto lock = engine.try_lock("job", {.lease = 1h, .renew = false});
   REQUIRE(lock);
   Hand hand(*table, 1);
-  hand.draw();
+  hand.draw_ticket();
   CHECK_FALSE(lock->wanted());
   lock->extend(1h);
   CHECK(lock->wanted());
   CHECK(lock->asked().stop_requested());
-  hand.discard();
+  hand.remove();
   CHECK(lock->wanted());
   lock->extend(1h);
   CHECK_FALSE(lock->wanted());
@@ -204,7 +204,7 @@ TEST_CASE("of the locks of one engine only the one that is wanted is told") {
   const auto after = engine.try_lock("c", renewed_often());
   REQUIRE((before && wanted && after));
   Hand hand(*table, 1, "b");
-  hand.draw();
+  hand.draw_ticket();
   CHECK(eventually([&] { return wanted->wanted().has_value(); }));
   for (const auto* name : {"a", "b", "c"}) some_rounds_later(database, name);
   for (const auto* each : {&before, &after}) {
@@ -225,12 +225,12 @@ TEST_CASE("asked() is set once, however many come and go, for all entries of a t
   const std::stop_callback heard(lock->asked(), [&] { ++asked; });
   for (int i = 0; i < 3; ++i) {
     Hand hand(*table, i);
-    hand.draw();
+    hand.draw_ticket();
     CHECK(eventually([&] { return lock->wanted().has_value(); }));
     CHECK(eventually([&] { return asked > 0; }));
     CHECK(again->wanted());
     CHECK(again->asked().stop_requested());
-    hand.discard();
+    hand.remove();
     CHECK(eventually([&] { return !lock->wanted(); }));
   }
   CHECK(asked == 1);
@@ -247,10 +247,10 @@ TEST_CASE("an entry of a node is told of those who wait") {
   some_rounds_later(database);
   CHECK_FALSE(lock->wanted());
   Hand hand(*table, 1);
-  hand.draw();
+  hand.draw_ticket();
   CHECK(eventually([&] { return lock->wanted().has_value(); }));
   CHECK(lock->asked().stop_requested());
-  hand.discard();
+  hand.remove();
   CHECK(eventually([&] { return !lock->wanted(); }));
 }
 
@@ -268,14 +268,14 @@ TEST_CASE("a Lock that has ended is not wanted; who adopts its lease is asked an
   const auto grant = moved.detach();
   CHECK_FALSE(moved.wanted());
   Hand hand(*table, 1);
-  hand.draw();
+  hand.draw_ticket();
   auto adopted = engine.adopt("job", grant, renewed_often());
   REQUIRE(adopted);
   CHECK(eventually([&] { return adopted->asked().stop_requested(); }));
   CHECK(adopted->wanted());
   CHECK_FALSE(asked.stop_requested());
   CHECK_FALSE(moved.wanted());
-  hand.discard();
+  hand.remove();
   adopted->release();
   CHECK_FALSE(adopted->wanted());
 }
@@ -351,12 +351,12 @@ TEST_CASE("a lease that several share and that is not renewed hears of others wh
     auto lock = engine.try_lock("job", options);
     REQUIRE(lock);
     Hand hand(*table, 1);
-    hand.draw();
+    hand.draw_ticket();
     CHECK_FALSE(lock->wanted());
     lock->extend(1h);
     CHECK(lock->wanted());
     CHECK(lock->asked().stop_requested());
-    hand.discard();
+    hand.remove();
     lock->extend(1h);
     CHECK_FALSE(lock->wanted());
     CHECK(lock->release() == Released::freed);

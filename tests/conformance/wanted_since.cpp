@@ -64,25 +64,25 @@ TEST_CASE("a renewal, and an extension, says how long the first of those who wai
     };
     told({});
     Hand reader(*table, 1), writer(*table, 2), permits(*table, 3), second(*table, 4);
-    reader.reading().having_waited(2h).draw();
+    reader.reading().having_waited(2h).draw_ticket();
     told(Wanted{2h, Mode::shared});
-    second.reading().having_waited(3h).enroll();
+    second.reading().having_waited(3h).add();
     told(Wanted{3h, Mode::shared});
-    writer.having_waited(1h).enroll();
+    writer.having_waited(1h).add();
     told(Wanted{3h, Mode::exclusive});
-    second.discard();
+    second.remove();
     told(Wanted{2h, Mode::exclusive});
-    reader.discard();
+    reader.remove();
     told(Wanted{1h, Mode::exclusive});
-    permits.wanting(1, 2).having_waited(4h).draw();
+    permits.wanting(1, 2).having_waited(4h).draw_ticket();
     told(Wanted{4h, Mode::exclusive});
-    writer.discard();
+    writer.remove();
     told(Wanted{4h, Mode::permits});
-    reader.having_waited(5h).draw();
+    reader.having_waited(5h).draw_ticket();
     told(Wanted{5h, Mode::permits});
-    permits.discard();
+    permits.remove();
     told(Wanted{5h, Mode::shared});
-    reader.discard();
+    reader.remove();
     told({});
     CHECK(lock->release() == Released::freed);
   }
@@ -103,10 +103,10 @@ TEST_CASE("what several hold tells each of them the same, and of nobody who hold
       keys.push_back({lock->name(), lock->owner(), lock->token(), 1h, mode});
     // The row of a wait that is over.
     Hand left(*table, 1), waits(*table, 2);
-    left.as(one->owner()).enroll();
+    left.as(one->owner()).add();
     for (const auto& renewal : table->renew(keys, soon())) CHECK(renewal == store::Renewal(store::Renewed::yes));
     for (const auto& key : keys) CHECK(table->extend(key, 1h, {}, soon()) == store::Renewal(store::Renewed::yes));
-    waits.having_waited(1h).draw();
+    waits.having_waited(1h).draw_ticket();
     const auto renewed = table->renew(keys, soon());
     REQUIRE(renewed.size() == 3);
     CHECK(renewed[1] == store::Renewal(store::Renewed::yes));
@@ -115,8 +115,8 @@ TEST_CASE("what several hold tells each of them the same, and of nobody who hold
       CHECK(renewed[i].wanted->mode == Mode::exclusive);
       CHECK(renewed[i].wanted->waited >= 1h);
     }
-    left.discard();
-    waits.discard();
+    left.remove();
+    waits.remove();
     for (auto* lock : {&*one, &*two, &*elsewhere}) lock->release();
   }
 }

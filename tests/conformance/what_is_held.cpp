@@ -58,16 +58,16 @@ TEST_CASE("a row that another transaction has locked is told from one that someb
   Database database;
   auto engine = database.engine();
   auto other = database.engine();
-  Caller first(database.place());
+  Caller first(database.test_database());
   engine.try_lock("free").reset();
   static_cast<void>(engine.lock("over", {.renew = false}).detach());
   database.admin().expire("over");
   for (const char* name : {"free", "over"}) {
     CAPTURE(name);
-    first.begin(database.place().beginnings().front());
+    first.begin(database.test_database().beginnings().front());
     REQUIRE(engine.try_lock_in(first.native(), name));
     Refusal refusal;
-    if (opener().server_place ==
+    if (opener().server_database ==
         nullptr) {  // whoever writes to a file is its only writer, and need not be after the lock
       CHECK(thrown_by([&] { static_cast<void>(other.try_lock(name, {}, &refusal)); }).fault == Fault::timeout);
     } else {
@@ -89,10 +89,10 @@ TEST_CASE("a transaction that was not given a lock is told why, and who holds it
   auto engine = database.engine();
   const auto held = database.engine().lock("job", {.renew = false, .label = "nightly"});
   engine.try_lock("free").reset();
-  Caller caller(database.place());
+  Caller caller(database.test_database());
   const auto refused = [&](const char* name, Duration wait, bool lease) {
     Refusal refusal;
-    caller.begin(database.place().beginnings().front());
+    caller.begin(database.test_database().beginnings().front());
     if (lease) CHECK_FALSE(engine.try_lock_in(caller.native(), name, wait, {.lease = 1h}, &refusal));
     else CHECK_FALSE(engine.try_lock_in(caller.native(), name, wait, &refusal));
     caller.run("ROLLBACK");
@@ -105,9 +105,9 @@ TEST_CASE("a transaction that was not given a lock is told why, and who holds it
     CHECK(refused("job", 20ms, lease).why == Refused::timed_out);
     CHECK(refused("job", 0s, lease).holder.label == "nightly");
   }
-  if (opener().server_place == nullptr) return;  // a file has one writer
-  Caller first(database.place());
-  first.begin(database.place().beginnings().front());
+  if (opener().server_database == nullptr) return;  // a file has one writer
+  Caller first(database.test_database());
+  first.begin(database.test_database().beginnings().front());
   REQUIRE(engine.try_lock_in(first.native(), "free"));
   const auto locked = refused("free", 0s, false);
   CHECK(locked.why == Refused::locked);

@@ -18,10 +18,10 @@ struct Scene {
   Database database{};
   Engine engine = database.engine();
   Lock lock = engine.lock("a");
-  Caller caller{database.place()};
+  Caller caller{database.test_database()};
   Scene() { database.admin().run("CREATE TABLE app (n bigint)"); }
 
-  bool file() { return database.place().begin_writing() == "BEGIN IMMEDIATE"; }
+  bool file() { return database.test_database().begin_writing() == "BEGIN IMMEDIATE"; }
   long long stored() { return database.admin().number("SELECT count(*) FROM app"); }
   void with_fence(bool native, const std::function<void()>& work, const FenceOptions& options = {}) {
     if (native) lock.with_fence(caller.native(), work, options);
@@ -37,7 +37,7 @@ struct Ending {
 };
 
 std::vector<Ending> endings(Scene& scene) {
-  const auto begin = scene.database.place().begin_writing();
+  const auto begin = scene.database.test_database().begin_writing();
   const std::string more = "INSERT INTO app VALUES (2)";
   std::vector<Ending> all{
       {"COMMIT", {"COMMIT"}, 1},
@@ -180,7 +180,7 @@ TEST_CASE(
     "with_fence does not join a transaction that is open, however it was handed over, and commits nothing of it") {
   Scene scene;
   for (const bool native : {true, false}) {
-    for (const auto& beginning : scene.database.place().beginnings()) {
+    for (const auto& beginning : scene.database.test_database().beginnings()) {
       INFO((native ? "native" : "runner") << ", " << beginning.name);
       bool ran = false;
       scene.caller.begin(beginning);
@@ -233,7 +233,7 @@ TEST_CASE(
   for (const bool native : {true, false}) {
     for (const char* end : {"SELECT 1", "COMMIT"}) {
       INFO((native ? "native" : "runner") << ", " << end);
-      Caller caller(scene.database.place());
+      Caller caller(scene.database.test_database());
       auto lost = scene.engine.lock("c");
       CHECK(scene.engine.force_release("c", lost.token()));
       int runs = 0;

@@ -6,7 +6,7 @@
 
 namespace dlock::test {
 
-Admin::Admin(const Place& place) : place_(place), sql_(place.connect()) {}
+Admin::Admin(const TestDatabase& test_database) : test_database_(test_database), sql_(test_database.connect()) {}
 Admin::~Admin() = default;
 
 void Admin::run(const std::string& sql) { *sql_ << sql; }
@@ -71,14 +71,14 @@ std::string Admin::owner(std::string_view name) {
   return sql_->got_data() && known == soci::i_ok ? value : std::string{};
 }
 
-std::string Admin::row(std::string_view name) { return text(place_.row_of(name)); }
+std::string Admin::row(std::string_view name) { return text(test_database_.row_of(name)); }
 
 int Admin::held() {
   return static_cast<int>(number("SELECT count(*) FROM resource_lock WHERE name <> '' AND owner IS NOT NULL"));
 }
 
 void Admin::block(std::string_view name) {
-  run(place_.begin_writing());
+  run(test_database_.begin_writing());
   const std::string key(name);
   const std::string sql = "UPDATE resource_lock SET label = 'blocked' WHERE name = :name";
   *sql_ << sql, soci::use(key, "name");

@@ -1,7 +1,7 @@
 // How a test looks at the lock table, and changes it, behind the engine's back.
 #pragma once
 
-#include "support/place.hpp"
+#include "support/test_database.hpp"
 
 #include <dlock/duration.hpp>
 #include <dlock/token.hpp>
@@ -16,7 +16,7 @@ namespace dlock::test {
 // Threads: one at a time. Fails: std::exception.
 class Admin {
  public:
-  explicit Admin(const Place& place);
+  explicit Admin(const TestDatabase& test_database);
   ~Admin();
 
   void run(const std::string& sql);
@@ -48,7 +48,7 @@ class Admin {
 
  private:
   long long column(const char* column, std::string_view name);
-  const Place& place_;
+  const TestDatabase& test_database_;
   std::unique_ptr<soci::session> sql_;
 };
 

@@ -45,9 +45,9 @@ std::vector<std::optional<std::string>> run_once(soci::session& session, const s
 
 }  // namespace
 
-Caller::Caller(const Place& place) : Caller(place.connect()) {}
+Caller::Caller(const TestDatabase& test_database) : Caller(test_database.connect()) {}
 
-Caller::Caller(const ServerPlace& place, const Address& door) : Caller(place.connect_at(door)) {}
+Caller::Caller(const ServerTestDatabase& test_database, const Address& door) : Caller(test_database.connect_at(door)) {}
 
 Caller::Caller(std::unique_ptr<soci::session> session) : sql_(std::move(session)) {
   runner_.dialect = opener().name;

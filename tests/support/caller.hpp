@@ -2,7 +2,7 @@
 #pragma once
 
 #include "support/exit_status.hpp"
-#include "support/place.hpp"
+#include "support/test_database.hpp"
 
 #include <dlock/transaction.hpp>
 
@@ -16,8 +16,8 @@ namespace dlock::test {
 // Through SOCI. Threads: one at a time. Fails: std::exception.
 class Caller {
  public:
-  explicit Caller(const Place& place);
-  Caller(const ServerPlace& place, const Address& door);  // through another door
+  explicit Caller(const TestDatabase& test_database);
+  Caller(const ServerTestDatabase& test_database, const Address& door);  // through another door
   ~Caller();
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;

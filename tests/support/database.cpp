@@ -46,14 +46,14 @@ Duration timeout(Duration chosen, Duration standard) { return chosen == standard
 
 }  // namespace
 
-Database::Database(std::unique_ptr<Place> place) : place_(std::move(place)) {
-  Engine::install_schema(place_->url());
-  admin_ = std::make_unique<Admin>(*place_);
+Database::Database(std::unique_ptr<TestDatabase> test_database) : test_database_(std::move(test_database)) {
+  Engine::install_schema(test_database_->url());
+  admin_ = std::make_unique<Admin>(*test_database_);
 }
 
 Database::~Database() {
   try {
-    Admin admin(*place_);
+    Admin admin(*test_database_);
     // What an answer that was late has granted is given back behind its caller.
     const bool in_time = std::uncaught_exceptions() == 0;
     CHECK_MESSAGE((in_time ? admin.held() == 0 : eventually([&] { return admin.held() == 0; })), "a lock is left held");
@@ -61,7 +61,7 @@ Database::~Database() {
 }
 
 std::chrono::milliseconds time_in_vain() {
-  return opener().server_place != nullptr ? std::chrono::seconds{10} : std::chrono::milliseconds{300} * slowness();
+  return opener().server_database != nullptr ? std::chrono::seconds{10} : std::chrono::milliseconds{300} * slowness();
 }
 
 Engine Database::engine(const EngineOptions& options) const {

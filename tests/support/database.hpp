@@ -4,8 +4,8 @@
 #include "store/lock_table.hpp"
 #include "support/admin.hpp"
 #include "support/eventually.hpp"
-#include "support/place.hpp"
 #include "support/slowness.hpp"
+#include "support/test_database.hpp"
 #include "support/words.hpp"
 
 #include <dlock/dlock.hpp>
@@ -21,14 +21,14 @@ namespace dlock::test {
 // Declare it before engines and locks: its destructor proves that no lock is left held.
 class Database {
  public:
-  Database() : Database(opener().place()) {}
-  explicit Database(std::unique_ptr<Place> place);
+  Database() : Database(opener().test_database()) {}
+  explicit Database(std::unique_ptr<TestDatabase> test_database);
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
   ~Database();
 
-  std::string url() const { return place_->url(); }
-  Place& place() { return *place_; }
+  std::string url() const { return test_database_->url(); }
+  TestDatabase& test_database() { return *test_database_; }
   Admin& admin() { return *admin_; }
   // Where the options leave it open, requests and tickets have more time in proportion to slowness(), and with
   // DLOCK_TEST_COMBINE in the environment that many requests travel together, with DLOCK_TEST_LOCAL a lock goes on in
@@ -39,7 +39,7 @@ class Database {
   std::unique_ptr<store::LockTable> table() const;
 
  private:
-  const std::unique_ptr<Place> place_;
+  const std::unique_ptr<TestDatabase> test_database_;
   std::unique_ptr<Admin> admin_;
 };
 
@@ -49,17 +49,18 @@ std::chrono::milliseconds time_in_vain();
 // The same on a server.
 class ServerDatabase {
  public:
-  ServerDatabase() : ServerDatabase(opener().server_place()) {}
-  explicit ServerDatabase(std::unique_ptr<ServerPlace> place) : server_(*place), database_(std::move(place)) {
+  ServerDatabase() : ServerDatabase(opener().server_database()) {}
+  explicit ServerDatabase(std::unique_ptr<ServerTestDatabase> test_database)
+      : server_(*test_database), database_(std::move(test_database)) {
     server_.await_peers();
   }
 
-  ServerPlace& server() { return server_; }
+  ServerTestDatabase& server() { return server_; }
   Database* operator->() { return &database_; }
   Database& operator*() { return database_; }
 
  private:
-  ServerPlace& server_;
+  ServerTestDatabase& server_;
   Database database_;
 };
 
@@ -91,7 +92,7 @@ bool granted_nothing(Call call) {
   try {
     return !call();
   } catch (const Error& error) {
-    if (opener().server_place != nullptr || error.fault() != Fault::timeout) throw;
+    if (opener().server_database != nullptr || error.fault() != Fault::timeout) throw;
     return true;
   }
 }

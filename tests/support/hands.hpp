@@ -78,12 +78,13 @@ class Hand {
     return *this;
   }
 
-  std::int64_t draw(Duration ttl = std::chrono::hours{1}) {
-    return ticket_ = patiently([&] { return table_.waiting().draw(wait(store::Wait::Discipline::fifo, ttl), soon()); });
+  std::int64_t draw_ticket(Duration ttl = std::chrono::hours{1}) {
+    return ticket_ = patiently(
+               [&] { return table_.waiting().draw_ticket(wait(store::Wait::Discipline::fifo, ttl), soon()); });
   }
-  void enroll(Duration ttl = std::chrono::hours{1}) {
+  void add(Duration ttl = std::chrono::hours{1}) {
     patiently([&] {
-      table_.waiting().enroll(wait(store::Wait::Discipline::barging, ttl), soon());
+      table_.waiting().add(wait(store::Wait::Discipline::barging, ttl), soon());
       return true;
     });
   }
@@ -95,12 +96,12 @@ class Hand {
     return patiently([&]() -> bool { return table_.release(claim, soon()); });
   }
   bool lives(Duration ttl = std::chrono::hours{1}) {
-    const store::Place place{name_.text(), owner_};
-    return patiently([&]() -> bool { return table_.waiting().renew_waiters({&place, 1}, ttl, soon()).at(0); });
+    const store::WaiterKey key{name_.text(), owner_};
+    return patiently([&]() -> bool { return table_.waiting().renew_waiters({&key, 1}, ttl, soon()).at(0); });
   }
-  void discard() {
+  void remove() {
     patiently([&] {
-      table_.waiting().discard(name_.text(), owner_, soon());
+      table_.waiting().remove(name_.text(), owner_, soon());
       return true;
     });
   }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "support/caller.hpp"
-#include "support/place.hpp"
+#include "support/test_database.hpp"
 
 #include <memory>
 #include <string>
@@ -14,16 +14,16 @@ namespace dlock::test {
 // itself: together they are all that the pooler lends.
 class LentSessions {
  public:
-  LentSessions(const ServerPlace& place, const Address& pooler) {
-    for (int i = 0; i < lent_at_most; ++i) callers_.push_back(std::make_unique<Caller>(place, pooler));
+  LentSessions(const ServerTestDatabase& test_database, const Address& pooler) {
+    for (int i = 0; i < lent_at_most; ++i) callers_.push_back(std::make_unique<Caller>(test_database, pooler));
   }
 
   // One line a session.
-  std::string state(const ServerPlace& place) {
+  std::string state(const ServerTestDatabase& test_database) {
     std::string states;
     for (const auto& caller : callers_) caller->run("BEGIN");
     for (const auto& caller : callers_) {
-      for (const auto& trace : place.session_traces()) states += caller->text(trace) + " ";
+      for (const auto& trace : test_database.session_traces()) states += caller->text(trace) + " ";
       states += '\n';
     }
     for (const auto& caller : callers_) caller->run("ROLLBACK");

@@ -17,9 +17,9 @@ namespace dlock::test {
 inline Deadline soon(std::chrono::milliseconds length) { return later(BootClock::now(), length); }
 
 // An engine, as far as listeners know one.
-class Ringside {
+class NotifyingHolder {
  public:
-  explicit Ringside(Database& database) : database_(database), table_(open_table(database.url(), 2, engine_)) {}
+  explicit NotifyingHolder(Database& database) : database_(database), table_(open_table(database.url(), 2, engine_)) {}
 
   std::string actor() const { return engine_ + "0123456789abcdef"; }
   store::LockTable& table() { return *table_; }
@@ -65,9 +65,9 @@ inline std::unique_ptr<dialects::Listener> listener_of(Database& database) {
   return database.table()->open_listener(soon());
 }
 
-inline bool heard(const dialects::Notification& rung, const std::string& name) {
-  return rung.everything ||
-         std::any_of(rung.names.begin(), rung.names.end(), [&](const auto& one) { return one.name == name; });
+inline bool heard(const dialects::Notification& notification, const std::string& name) {
+  return notification.everything || std::any_of(notification.names.begin(), notification.names.end(),
+                                                [&](const auto& one) { return one.name == name; });
 }
 
 }  // namespace dlock::test

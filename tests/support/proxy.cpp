@@ -80,7 +80,7 @@ struct Pair {
   bool client_spoke = false;
   bool losing = false, refuse_then = false, told_the_end = false, stalled = false;
   std::deque<Late> late{};
-  enum class Held { no, yes, let_go } held = Held::no;
+  enum class Hold { no, yes, let_go } held = Hold::no;
   std::string kept{};
   std::optional<std::size_t> bytes_to_cut{};
 };
@@ -88,7 +88,7 @@ struct Pair {
 }  // namespace
 
 struct Proxy::State {
-  const ServerPlace& place;
+  const ServerTestDatabase& test_database;
   const sockaddr_in target;
   int listener = -1, wake = -1;
   std::uint16_t port = 0;
@@ -111,13 +111,13 @@ struct Proxy::State {
   std::jthread thread;
   const bool keep_sent;
 
-  State(const ServerPlace& server, const Address& door, bool keep)
-      : place(server), target(socket_address(door)), keep_sent(keep) {}
+  State(const ServerTestDatabase& server, const Address& door, bool keep)
+      : test_database(server), target(socket_address(door)), keep_sent(keep) {}
 
   // Called with the mutex held. All but the one whose request is held.
   void drop_others() {
     for (auto pair = pairs.begin(); pair != pairs.end();) {
-      if (pair->held != Pair::Held::no) {
+      if (pair->held != Pair::Hold::no) {
         ++pair;
         continue;
       }
@@ -151,7 +151,7 @@ struct Proxy::State {
       ++ended;
       return;
     }
-    pairs.push_back({client, server, place.request_counter(), place.undoer(), connections, allowance});
+    pairs.push_back({client, server, test_database.request_counter(), test_database.undoer(), connections, allowance});
   }
 
   // False: this connection is over.
@@ -165,7 +165,7 @@ struct Proxy::State {
     }
     if (count <= 0) return false;
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(count));
-    if (pair.held == Pair::Held::let_go) {
+    if (pair.held == Pair::Hold::let_go) {
       const std::lock_guard guard(mutex);
       answered = true;
       return false;
@@ -201,7 +201,7 @@ struct Proxy::State {
         hold_next = false;
         holds_one = true;
         answered = false;
-        pair.held = Pair::Held::yes;
+        pair.held = Pair::Hold::yes;
         pair.kept = bytes;
         if (refuse_then) mode = Mode::refuse_others;
         refuse_then = false;
@@ -291,8 +291,8 @@ struct Proxy::State {
   // Likewise.
   void deliver_held() {
     for (auto& pair : pairs) {
-      if (pair.held != Pair::Held::yes) continue;
-      pair.held = Pair::Held::let_go;
+      if (pair.held != Pair::Hold::yes) continue;
+      pair.held = Pair::Hold::let_go;
       send_all(pair.server, pair.kept);
     }
     holds_one = false;
@@ -320,8 +320,8 @@ struct Proxy::State {
         open = pairs.size();
         if (mode != Mode::black_hole)
           for (const auto& pair : pairs) {
-            watched.push_back({pair.stalled || pair.held != Pair::Held::no ? -1 : pair.client, POLLIN, 0});
-            watched.push_back({pair.stalled || pair.held == Pair::Held::yes ? -1 : pair.server, POLLIN, 0});
+            watched.push_back({pair.stalled || pair.held != Pair::Hold::no ? -1 : pair.client, POLLIN, 0});
+            watched.push_back({pair.stalled || pair.held == Pair::Hold::yes ? -1 : pair.server, POLLIN, 0});
           }
       }
       const bool holding = watched.size() == 2;  // in a black hole, what is late stays late
@@ -359,9 +359,12 @@ struct Proxy::State {
   }
 };
 
-Proxy::Proxy(const ServerPlace& server) : state_(std::make_unique<State>(server, server.address(), true)) { listen(); }
+Proxy::Proxy(const ServerTestDatabase& server) : state_(std::make_unique<State>(server, server.address(), true)) {
+  listen();
+}
 
-Proxy::Proxy(const ServerPlace& server, const Address& door) : state_(std::make_unique<State>(server, door, false)) {
+Proxy::Proxy(const ServerTestDatabase& server, const Address& door)
+    : state_(std::make_unique<State>(server, door, false)) {
   listen();
 }
 

@@ -1,7 +1,7 @@
 // How to stand between a client and its server: it counts, delays, cuts and swallows.
 #pragma once
 
-#include "support/place.hpp"
+#include "support/test_database.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace dlock::test {
 // Threads: any. Owns: a thread.
 class Proxy {
  public:
-  explicit Proxy(const ServerPlace& server);
+  explicit Proxy(const ServerTestDatabase& server);
   // To another door of the server; without a record of what was sent.
-  Proxy(const ServerPlace& server, const Address& door);
+  Proxy(const ServerTestDatabase& server, const Address& door);
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;

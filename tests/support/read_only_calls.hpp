@@ -2,7 +2,7 @@
 #pragma once
 
 #include "support/admin.hpp"
-#include "support/place.hpp"
+#include "support/test_database.hpp"
 
 #include <doctest/doctest.h>
 #include <dlock/error.hpp>
@@ -45,31 +45,33 @@ inline void look_in_every_way(const std::string& url) {
   }
 }
 
-// The states a table can be in, by name, each made from an empty place.
+// The states a table can be in, by name, each made from an empty database.
 struct TableState {
   const char* name;
-  std::function<void(const Place& place)> make;
+  std::function<void(const TestDatabase& test_database)> make;
 };
 
 inline std::vector<TableState> states_of_a_table() {
-  const auto run = [](const Place& place, const std::string& sql) { Admin(place).run(sql); };
+  const auto run = [](const TestDatabase& test_database, const std::string& sql) { Admin(test_database).run(sql); };
   const std::string history = "resource_lock_schema_history";
-  return {{"nothing", [](const Place&) {}},
-          {"version 1", [](const Place& place) { static_cast<void>(schema::up(place.url(), {}, 1)); }},
-          {"the latest version", [](const Place& place) { static_cast<void>(schema::up(place.url())); }},
+  return {{"nothing", [](const TestDatabase&) {}},
+          {"version 1",
+           [](const TestDatabase& test_database) { static_cast<void>(schema::up(test_database.url(), {}, 1)); }},
+          {"the latest version",
+           [](const TestDatabase& test_database) { static_cast<void>(schema::up(test_database.url())); }},
           {"a half done version",
-           [=](const Place& place) {
-             static_cast<void>(schema::up(place.url()));
-             run(place, "UPDATE " + history + " SET state = 'failed', steps_done = 1 WHERE version = 2");
+           [=](const TestDatabase& test_database) {
+             static_cast<void>(schema::up(test_database.url()));
+             run(test_database, "UPDATE " + history + " SET state = 'failed', steps_done = 1 WHERE version = 2");
            }},
           {"an empty history",
-           [=](const Place& place) {
-             static_cast<void>(schema::up(place.url()));
-             run(place, "DELETE FROM " + history);
+           [=](const TestDatabase& test_database) {
+             static_cast<void>(schema::up(test_database.url()));
+             run(test_database, "DELETE FROM " + history);
            }},
-          {"no history", [=](const Place& place) {
-             static_cast<void>(schema::up(place.url()));
-             run(place, "DROP TABLE " + history);
+          {"no history", [=](const TestDatabase& test_database) {
+             static_cast<void>(schema::up(test_database.url()));
+             run(test_database, "DROP TABLE " + history);
            }}};
 }
 

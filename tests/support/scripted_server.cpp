@@ -16,11 +16,11 @@ int servers = 0;  // that have ended, of this program
 
 }  // namespace
 
-ScriptedServer::ScriptedServer(std::string script, std::string variable, MakePlace make_place,
+ScriptedServer::ScriptedServer(std::string script, std::string variable, MakeDatabase make_database,
                                std::vector<std::string> environment)
     : script_(path::servers() + "/" + std::move(script)),
       variable_(std::move(variable)),
-      make_place_(make_place),
+      make_database_(make_database),
       environment_(std::move(environment)) {
   start();
 }

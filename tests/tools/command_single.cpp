@@ -237,13 +237,13 @@ TEST_CASE("of a name that another transaction has locked it is said so, and that
   Database database;
   auto engine = database.engine();
   engine.try_lock("deploy").reset();
-  Caller application(database.place());
-  application.begin(database.place().beginnings().front());
+  Caller application(database.test_database());
+  application.begin(database.test_database().beginnings().front());
   REQUIRE(engine.try_lock_in(application.native(), "deploy"));
   for (const std::vector<std::string>& asked : {std::vector<std::string>{"acquire", "-n", "deploy", "--ttl", "5m"},
                                                 {"acquire", "-w", "50ms", "deploy", "--ttl", "5m"}}) {
     const auto busy = dlock_tool(database.url(), asked);
-    const bool server = opener().server_place != nullptr;
+    const bool server = opener().server_database != nullptr;
     CHECK(busy.code == (server ? 75 : 8));
     CHECK_MESSAGE(busy.says(server ? "locked by another transaction" : "though nobody holds it"), busy.out);
   }

@@ -38,7 +38,7 @@ struct Recorded : Database {
     const TemporaryFolder folder;
     const auto path = folder.path() + "/script.sql";
     std::ofstream(path) << script;
-    Child child({"/bin/sh", "-c", "{ " + place().client() + " <" + path + " >/dev/null; } 2>&1"});
+    Child child({"/bin/sh", "-c", "{ " + test_database().client() + " <" + path + " >/dev/null; } 2>&1"});
     const auto ran = finish(child);
     CHECK_MESSAGE(ran.code == 0, script << ran.out);
   }

@@ -10,8 +10,8 @@ using namespace dlock;
 using namespace dlock::test;
 
 TEST_CASE("up, status, check and down end with the promised codes") {
-  const auto place = opener().place();
-  const auto url = place->url();
+  const auto test_database = opener().test_database();
+  const auto url = test_database->url();
   CHECK(migrate({"check", "-u", url}).code == 3);
   CHECK(migrate({"status", "-u", url}).code == 0);
   CHECK(migrate({"status", "--exit-code", "-u", url}).code == 3);
@@ -82,26 +82,26 @@ TEST_CASE("repair makes the view anew where it is missing, check says so, and wh
 }
 
 TEST_CASE("a table of another program is left alone, and its name is a reason to take another") {
-  const auto place = opener().place();
-  Admin admin(*place);
+  const auto test_database = opener().test_database();
+  Admin admin(*test_database);
   admin.run("CREATE TABLE resource_lock (id INTEGER)");
   for (const auto& command :
        std::vector<std::vector<std::string>>{{"up"}, {"check"}, {"repair"}, {"baseline", "--at", "1"}}) {
     auto at = command;
-    at.insert(at.end(), {"-u", place->url()});
+    at.insert(at.end(), {"-u", test_database->url()});
     const auto ran = migrate(at);
     CHECK_MESSAGE(ran.code == 4, ran.out);
     CHECK_MESSAGE(ran.says("name another table with --table"), ran.out);
   }
-  CHECK(migrate({"up", "--table", "leases", "-q", "-u", place->url()}).code == 0);
-  CHECK(migrate({"check", "--table", "leases", "-u", place->url()}).code == 0);
+  CHECK(migrate({"up", "--table", "leases", "-q", "-u", test_database->url()}).code == 0);
+  CHECK(migrate({"check", "--table", "leases", "-u", test_database->url()}).code == 0);
 }
 
 TEST_CASE("check --wait ends as soon as the table is there") {
-  const auto place = opener().place();
-  auto waiting = migrate_child({"check", "--wait", "60", "-v", "-u", place->url()});
+  const auto test_database = opener().test_database();
+  auto waiting = migrate_child({"check", "--wait", "60", "-v", "-u", test_database->url()});
   CHECK(waiting.line());  // it has looked once, and found nothing
-  Engine::install_schema(place->url());
+  Engine::install_schema(test_database->url());
   const auto ran = finish(waiting);
   CHECK(ran.code == 0);
   CHECK_MESSAGE(ran.says("ok"), ran.out);

@@ -29,25 +29,25 @@ void check_exit(int code, const std::string& word, std::vector<std::string> argu
 }
 
 // A database that cannot be reached, and one where this role may not do it.
-std::string unreachable(const Place& place) {
-  return opener().server_place == nullptr ? place.url() + "/not/there"
-                                          : opener().server_place()->url_at({"127.0.0.1", 1});
+std::string unreachable(const TestDatabase& test_database) {
+  return opener().server_database == nullptr ? test_database.url() + "/not/there"
+                                             : opener().server_database()->url_at({"127.0.0.1", 1});
 }
 
 }  // namespace
 
 TEST_CASE("0: done, or nothing to do, or nothing found wrong") {
-  const auto place = opener().place();
+  const auto test_database = opener().test_database();
   for (const std::string command : {"plan", "up", "up", "check", "status", "repair", "dump"})
-    CHECK_MESSAGE(migrate({command, "-u", place->url()}).code == 0, command);
+    CHECK_MESSAGE(migrate({command, "-u", test_database->url()}).code == 0, command);
 }
 
 TEST_CASE("1: a step fails; it is said which, what is committed, and how to go on; and that works") {
   const LaterVersions versions;
-  const auto place = opener().place();
-  const auto url = place->url();
+  const auto test_database = opener().test_database();
+  const auto url = test_database->url();
   REQUIRE(migrate({"up", "--to", "1", "-q", "-u", url}).code == 0);
-  Admin admin(*place);
+  Admin admin(*test_database);
   admin.run("DROP VIEW resource_lock_status");
   admin.run("CREATE TABLE resource_lock_status (in_the_way INTEGER)");
   check_exit(1, "database", {"up", "-u", url});
@@ -63,17 +63,17 @@ TEST_CASE("1: a step fails; it is said which, what is committed, and how to go o
 }
 
 TEST_CASE("2: usage") {
-  const auto place = opener().place();
-  check_exit(2, "usage", {"up", "-u", place->url(), "--to", "900"});
-  check_exit(2, "usage", {"baseline", "-u", place->url(), "--at", "0"});
-  check_exit(2, "usage", {"repair", "-u", place->url(), "--no-verify"});
-  check_exit(2, "usage", {"down", "-u", place->url(), "--to", "0"});
+  const auto test_database = opener().test_database();
+  check_exit(2, "usage", {"up", "-u", test_database->url(), "--to", "900"});
+  check_exit(2, "usage", {"baseline", "-u", test_database->url(), "--at", "0"});
+  check_exit(2, "usage", {"repair", "-u", test_database->url(), "--no-verify"});
+  check_exit(2, "usage", {"down", "-u", test_database->url(), "--to", "0"});
 }
 
 TEST_CASE("3: pending") {
-  const auto place = opener().place();
-  check_exit(3, "pending", {"check", "-u", place->url()});
-  CHECK(migrate({"status", "--exit-code", "-u", place->url()}).code == 3);
+  const auto test_database = opener().test_database();
+  check_exit(3, "pending", {"check", "-u", test_database->url()});
+  CHECK(migrate({"status", "--exit-code", "-u", test_database->url()}).code == 3);
 }
 
 TEST_CASE("4, 5, 7: drift, interrupted, incompatible") {
@@ -94,33 +94,34 @@ TEST_CASE("4, 5, 7: drift, interrupted, incompatible") {
 
 TEST_CASE("6: another migrator is at work, or the table's locks are not obtained") {
   const LaterVersions versions;
-  const auto place = opener().place();
-  const auto url = place->url();
+  const auto test_database = opener().test_database();
+  const auto url = test_database->url();
   REQUIRE(migrate({"up", "--to", "1", "-q", "-u", url}).code == 0);
   {
-    Admin other(*place);
+    Admin other(*test_database);
     other.block("");
     check_exit(6, "locked", {"up", "-u", url, "--ddl-lock-timeout", "100ms", "--ddl-retries", "0"});
     other.unblock();
   }
   REQUIRE(migrate({"up", "-q", "-u", url}).code == 0);
-  Admin(*place).run("UPDATE " + history +
-                    " SET state = 'running', applied_by = 'deploy@host7', "
-                    "lease_until = 9000000000000000 WHERE version = 2");
+  Admin(*test_database)
+      .run("UPDATE " + history +
+           " SET state = 'running', applied_by = 'deploy@host7', "
+           "lease_until = 9000000000000000 WHERE version = 2");
   check_exit(6, "locked", {"up", "-u", url});
   CHECK(migrate({"up", "-u", url, "--lock-timeout", "100ms"}).says("deploy@host7"));
 }
 
 TEST_CASE("8, 9: unreachable, permission denied") {
   const LaterVersions versions;
-  const auto place = opener().place();
-  check_exit(8, "unreachable", {"check", "-u", unreachable(*place), "--connect-timeout", "2"});
-  REQUIRE(migrate({"up", "--to", "1", "-q", "-u", place->url()}).code == 0);
-  if (opener().server_place == nullptr) {
-    check_exit(9, "permission", {"up", "-u", place->url() + "?mode=ro"});
+  const auto test_database = opener().test_database();
+  check_exit(8, "unreachable", {"check", "-u", unreachable(*test_database), "--connect-timeout", "2"});
+  REQUIRE(migrate({"up", "--to", "1", "-q", "-u", test_database->url()}).code == 0);
+  if (opener().server_database == nullptr) {
+    check_exit(9, "permission", {"up", "-u", test_database->url() + "?mode=ro"});
     return;
   }
-  const auto server = opener().server_place();
+  const auto server = opener().server_database();
   const auto ran = migrate({"up", "-u", server->url_of_role({"SELECT"})});
   CHECK_MESSAGE(ran.code == 9, ran.out);
   CHECK_MESSAGE(ran.says("GRANT"), ran.out);

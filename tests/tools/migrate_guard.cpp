@@ -14,12 +14,12 @@ using namespace dlock::test;
 namespace {
 
 struct Orders {
-  Orders() : place(opener().place()), admin(*place) {
+  Orders() : test_database(opener().test_database()), admin(*test_database) {
     admin.run("CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, last_fence BIGINT, note VARCHAR(20))");
     admin.run("INSERT INTO orders (id, last_fence) VALUES (1, 5)");
   }
   Ran guard(std::vector<std::string> more, const std::string& streams = "2>&1 </dev/null") {
-    more.insert(more.begin(), {"guard", "-u", place->url(), "--table", "orders", "--column", "last_fence"});
+    more.insert(more.begin(), {"guard", "-u", test_database->url(), "--table", "orders", "--column", "last_fence"});
     return migrate(more, {}, streams);
   }
   bool guarded() {
@@ -34,12 +34,12 @@ struct Orders {
     const TemporaryFolder folder;
     const auto path = folder.path() + "/script.sql";
     std::ofstream(path) << script;
-    Child child({"/bin/sh", "-c", "{ " + place->client() + " <" + path + " >/dev/null; } 2>&1"});
+    Child child({"/bin/sh", "-c", "{ " + test_database->client() + " <" + path + " >/dev/null; } 2>&1"});
     const auto ran = finish(child);
     CHECK_MESSAGE(ran.code == 0, script << ran.out);
   }
 
-  std::unique_ptr<Place> place;
+  std::unique_ptr<TestDatabase> test_database;
   Admin admin;
 };
 
@@ -124,7 +124,7 @@ TEST_CASE("guard --format json is one object") {
 
 TEST_CASE("guard refuses what it cannot guard with exit 2, and names it") {
   Orders orders;
-  const auto url = orders.place->url();
+  const auto url = orders.test_database->url();
   const auto refused = [&](const std::string& table, const std::string& column, std::string_view why) {
     const auto ran = migrate({"guard", "--apply", "-u", url, "--table", table, "--column", column});
     CHECK_MESSAGE(ran.code == 2, table << ": " << ran.out);
@@ -149,15 +149,16 @@ TEST_CASE("guard refuses what it cannot guard with exit 2, and names it") {
 }
 
 TEST_CASE("a table in double quotes may have a dot in its name, and a schema in front of it") {
-  const auto place = opener().place();
-  Admin admin(*place);
-  const auto schema = schema::dump(place->url()).schema;
+  const auto test_database = opener().test_database();
+  Admin admin(*test_database);
+  const auto schema = schema::dump(test_database->url()).schema;
   const auto name = std::string(opener().name);
   const auto printed =
       migrate({"guard", "--dialect", name, "--table", "\"the.schema\".\"ta\"\"b.le\"", "--column", "c.d"});
   CHECK(printed.code == 0);
   CHECK_MESSAGE(printed.says("c.d"), printed.out);
-  const auto plain = migrate({"guard", "-u", place->url(), "--table", schema + ".\"no.table\"", "--column", "c"});
+  const auto plain =
+      migrate({"guard", "-u", test_database->url(), "--table", schema + ".\"no.table\"", "--column", "c"});
   CHECK(plain.code == 2);
   CHECK_MESSAGE(plain.says("there is no table \"no.table\" in the schema"), plain.out);
 }

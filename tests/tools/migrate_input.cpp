@@ -84,11 +84,12 @@ TEST_CASE("durations are written with their unit, or as seconds, with fractions"
 }
 
 TEST_CASE("a password is in no message, and not in the list of processes") {
-  const auto place = opener().place();
+  const auto test_database = opener().test_database();
   const std::string secret = "Xq7%21secret";
   const std::string shown = "secret";
-  for (const auto& url : {with_secret(place->url() + "?unheard_of=1", secret), "nonsense://me:" + secret + "@x/y",
-                          "nonsense://me:a/b" + secret + "@x", place->url() + "?password=" + secret + "&unheard_of=1"})
+  for (const auto& url :
+       {with_secret(test_database->url() + "?unheard_of=1", secret), "nonsense://me:" + secret + "@x/y",
+        "nonsense://me:a/b" + secret + "@x", test_database->url() + "?password=" + secret + "&unheard_of=1"})
     for (const std::string format : {"text", "json"}) {
       const auto ran = migrate({"check", "-v", "--format", format, "-u", url});
       CHECK(ran.code != 0);
@@ -96,12 +97,12 @@ TEST_CASE("a password is in no message, and not in the list of processes") {
     }
 
   // Waits for a table that never comes; its arguments are looked at meanwhile.
-  auto waiting = migrate_child({"check", "--wait", "60", "-v", "--url=" + place->url()});
+  auto waiting = migrate_child({"check", "--wait", "60", "-v", "--url=" + test_database->url()});
   REQUIRE(waiting.line());
   std::ifstream file("/proc/" + std::to_string(waiting.pid()) + "/cmdline", std::ios::binary);
   const std::string title((std::istreambuf_iterator<char>(file)), {});
   CHECK(title.find("--wait") != std::string::npos);
-  CHECK_MESSAGE(title.find(place->url()) == std::string::npos, title);
+  CHECK_MESSAGE(title.find(test_database->url()) == std::string::npos, title);
   CHECK_MESSAGE(title.find("--url=*") != std::string::npos, title);
   waiting.signal(SIGTERM);
   CHECK(finish(waiting).code == 128 + SIGTERM);

@@ -14,12 +14,12 @@ using namespace dlock::test;
 namespace {
 
 // As a person with a client of the database would.
-void run_by_hand(const Place& place, const std::string& script) {
+void run_by_hand(const TestDatabase& test_database, const std::string& script) {
   dialects::ConnectOptions options;
   options.create = true;
   options.prepared_statements = false;
   const auto deadline = later(BootClock::now(), std::chrono::seconds{30});
-  api::resolve(place.url(), options).connector->connect(deadline)->script(script, deadline);
+  api::resolve(test_database.url(), options).connector->connect(deadline)->script(script, deadline);
 }
 
 bool in_order(const std::string& text, std::initializer_list<std::string_view> words) {
@@ -35,8 +35,8 @@ bool in_order(const std::string& text, std::initializer_list<std::string_view> w
 
 TEST_CASE("what plan prints is what up does: applied by hand it makes the same tables and the same history") {
   const LaterVersions versions;
-  const auto place = opener().place();
-  const auto url = place->url();
+  const auto test_database = opener().test_database();
+  const auto url = test_database->url();
   const auto planned = migrate({"plan", "-u", url}, {}, "2>/dev/null");
   CHECK(planned.code == 0);
   CHECK_MESSAGE(
@@ -54,18 +54,18 @@ TEST_CASE("what plan prints is what up does: applied by hand it makes the same t
   };
   CHECK(without_owner(migrate({"up", "--dry-run", "-u", url}, {}, "2>/dev/null").out) == without_owner(planned.out));
 
-  run_by_hand(*place, migrate({"plan", "--to", "1", "-u", url}, {}, "2>/dev/null").out);
+  run_by_hand(*test_database, migrate({"plan", "--to", "1", "-u", url}, {}, "2>/dev/null").out);
   CHECK(schema::status(url).current == 1);
   const auto rest = migrate({"plan", "-u", url}, {}, "2>/dev/null");
   CHECK_MESSAGE(rest.out.find("version 1:") == std::string::npos, rest.out);
-  run_by_hand(*place, rest.out);
+  run_by_hand(*test_database, rest.out);
   CHECK(schema::check(url).verdict == schema::Verdict::good);
   const auto nothing = migrate({"plan", "-u", url});
   CHECK(nothing.code == 0);
   CHECK_MESSAGE(nothing.says("nothing to do"), nothing.out);
   CHECK(migrate({"up", "-u", url}).says("nothing to do"));
 
-  run_by_hand(*place, migrate({"down", "--to", "0", "--dry-run", "-u", url}, {}, "2>/dev/null").out);
+  run_by_hand(*test_database, migrate({"down", "--to", "0", "--dry-run", "-u", url}, {}, "2>/dev/null").out);
   CHECK_FALSE(schema::status(url).table_exists);
   CHECK_FALSE(schema::status(url).history_exists);
 }
@@ -94,8 +94,8 @@ TEST_CASE("a dry run refuses what the real one would refuse, with the same code"
 }
 
 TEST_CASE("a plan as JSON is one object with the statements in it") {
-  const auto place = opener().place();
-  const auto ran = migrate({"plan", "--format", "json", "-u", place->url()}, {}, "2>/dev/null");
+  const auto test_database = opener().test_database();
+  const auto ran = migrate({"plan", "--format", "json", "-u", test_database->url()}, {}, "2>/dev/null");
   CHECK(ran.code == 0);
   const auto plan = Json::parse(ran.out);
   CHECK(plan["format_version"] == 1);
@@ -106,10 +106,10 @@ TEST_CASE("a plan as JSON is one object with the statements in it") {
 }
 
 TEST_CASE("--no-lock migrates without the migrators' lock, and warns") {
-  const auto place = opener().place();
-  CHECK_FALSE(migrate({"plan", "--no-lock", "-u", place->url()}).says("_lock("));
-  const auto ran = migrate({"up", "--no-lock", "-u", place->url()});
+  const auto test_database = opener().test_database();
+  CHECK_FALSE(migrate({"plan", "--no-lock", "-u", test_database->url()}).says("_lock("));
+  const auto ran = migrate({"up", "--no-lock", "-u", test_database->url()});
   CHECK(ran.code == 0);
   CHECK_MESSAGE(ran.says("warning: --no-lock"), ran.out);
-  CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
+  CHECK(schema::check(test_database->url()).verdict == schema::Verdict::good);
 }

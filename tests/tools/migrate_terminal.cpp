@@ -55,11 +55,11 @@ TEST_CASE("colours are for terminals, unless somebody does not want them") {
 TEST_CASE(
     "an up that takes longer than a second shows on a terminal that it is still at it, and wipes that at the end") {
   const LaterVersions versions;
-  const auto place = opener().place();
-  REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
-  Admin other(*place);
+  const auto test_database = opener().test_database();
+  REQUIRE(schema::up(test_database->url(), {}, 1).verdict == schema::Verdict::good);
+  Admin other(*test_database);
   other.block("");
-  Pty pty({migrate_tool(), "up", "-u", place->url(), "--ddl-lock-timeout", "10m", "--lock-timeout", "10m"},
+  Pty pty({migrate_tool(), "up", "-u", test_database->url(), "--ddl-lock-timeout", "10m", "--lock-timeout", "10m"},
           {"TERM=xterm"});
   CHECK_MESSAGE(pty.shows("\r\x1b[Kdlock-migrate: | "), pty.screen());
   CHECK(pty.shows("\r\x1b[Kdlock-migrate: / "));  // it moves

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "contender.hpp"
-#include "course.hpp"
+#include "throughput_round.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -11,12 +11,13 @@
 namespace bench {
 
 // A turn of that length, which begins after a moment to warm up.
-Course course_of(double seconds);
+ThroughputRound round_of(double seconds);
 
-// The course of each of so many clients, who begin one after another where there is a rate.
-std::vector<Course> courses(const Course& course, std::size_t clients);
+// The round of each of so many clients, who begin one after another where there is a rate.
+std::vector<ThroughputRound> rounds(const ThroughputRound& round, std::size_t clients);
 
 // Lets all of them run, and waits. Throws what one of them threw.
-std::vector<Times> run_clients(const std::vector<std::unique_ptr<Client>>& clients, const std::vector<Course>& courses);
+std::vector<Times> run_clients(const std::vector<std::unique_ptr<Client>>& clients,
+                               const std::vector<ThroughputRound>& rounds);
 
 }  // namespace bench

@@ -1,4 +1,4 @@
-// What is said between a benchmark and its engines: the names, the course, and what was timed.
+// What is said between a benchmark and its engines: the names, the round, and what was timed.
 #include "engines.hpp"
 
 #include "clients.hpp"
@@ -9,7 +9,7 @@
 namespace bench {
 namespace {
 
-// The words: a client with the name of that number, and no more of them; then all are open. The course begins, ends,
+// The words: a client with the name of that number, and no more of them; then all are open. The round begins, ends,
 // has a rate; then for each client the numbers of its records, each with their count before them.
 constexpr char client = 'c', opened = 'o', begin = 'b', end = 'e', rate = 'r', offset = 'f', size = 's', number = 'n',
                last = 'l';
@@ -33,18 +33,18 @@ Record hear_record(Line& line) {
   return Record::of(numbers);
 }
 
-void say(Line& line, const Course& course) {
-  line.say(begin, instant(course.from));
-  line.say(end, instant(course.to));
-  line.say(rate, std::bit_cast<std::int64_t>(course.rate));
+void say(Line& line, const ThroughputRound& round) {
+  line.say(begin, instant(round.from));
+  line.say(end, instant(round.to));
+  line.say(rate, std::bit_cast<std::int64_t>(round.rate));
 }
 
-Course hear_course(Line& line) {
-  Course course;
-  course.from = point(line.hear(begin).number);
-  course.to = point(line.hear(end).number);
-  course.rate = std::bit_cast<double>(line.hear(rate).number);
-  return course;
+ThroughputRound hear_round(Line& line) {
+  ThroughputRound round;
+  round.from = point(line.hear(begin).number);
+  round.to = point(line.hear(end).number);
+  round.rate = std::bit_cast<double>(line.hear(rate).number);
+  return round;
 }
 
 // What one of the processes does, until it is killed.
@@ -60,7 +60,7 @@ void take_part(Line& line, const Contender& contender) {
     }
     const auto clients = contender.open(names);
     line.say(opened);
-    std::vector<Course> own(clients.size(), hear_course(line));
+    std::vector<ThroughputRound> own(clients.size(), hear_round(line));
     for (std::size_t i = 0; i < own.size(); ++i) own[i].offset = offsets[i];
     for (const auto& times : run_clients(clients, own)) {
       say(line, times.acquire);
@@ -79,7 +79,7 @@ Engines::Engines(const Field& field, std::size_t count) {
 }
 
 void Engines::open(const std::vector<std::string>& names) {
-  offsets_ = courses({}, names.size());
+  offsets_ = rounds({}, names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     auto& line = helpers_[i % helpers_.size()].line();
     line.say(client, static_cast<std::int64_t>(names[i].size()));
@@ -90,8 +90,8 @@ void Engines::open(const std::vector<std::string>& names) {
   for (auto& helper : helpers_) helper.line().hear(opened);
 }
 
-std::vector<Times> Engines::run(const Course& course) {
-  for (auto& helper : helpers_) say(helper.line(), course);
+std::vector<Times> Engines::run(const ThroughputRound& round) {
+  for (auto& helper : helpers_) say(helper.line(), round);
   std::vector<Times> all;
   for (std::size_t i = 0; i < offsets_.size(); ++i) {
     auto& line = helpers_[i % helpers_.size()].line();

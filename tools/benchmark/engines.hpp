@@ -2,8 +2,8 @@
 #pragma once
 
 #include "contender.hpp"
-#include "course.hpp"
 #include "helper.hpp"
+#include "throughput_round.hpp"
 
 #include <cstddef>
 #include <string>
@@ -19,11 +19,11 @@ class Engines {
   // Opens an engine in each process, and a client for each name, which are shared out among them.
   void open(const std::vector<std::string>& names);
   // Lets them run, and closes them.
-  std::vector<Times> run(const Course& course);
+  std::vector<Times> run(const ThroughputRound& round);
 
  private:
   std::vector<Helper> helpers_{};
-  std::vector<Course> offsets_{};  // of each client that is open
+  std::vector<ThroughputRound> offsets_{};  // of each client that is open
 };
 
 }  // namespace bench

@@ -23,8 +23,8 @@ InFlight::InFlight(const Field& field, const std::vector<std::string>& names)
   for (const auto& name : names) all_.push_back({name});
 }
 
-void InFlight::run(const Course& course, Times& times) {
-  course_ = &course;
+void InFlight::run(const ThroughputRound& round, Times& times) {
+  round_ = &round;
   times_ = &times;
   under_way_ = all_.size();
   for (auto& one : all_) begin(one);
@@ -34,7 +34,7 @@ void InFlight::run(const Course& course, Times& times) {
 
 void InFlight::begin(One& one) {
   one.begin = Clock::now();
-  if (failure_ || (one.begin >= course_->to && one.counted)) {
+  if (failure_ || (one.begin >= round_->to && one.counted)) {
     --under_way_;
     return;
   }
@@ -56,7 +56,7 @@ void InFlight::granted(One& one, dlock::Result<dlock::Lock> result) {
 void InFlight::released(One& one, dlock::Released told) {
   if (told != dlock::Released::freed)
     return fail(std::make_exception_ptr(std::runtime_error("a release was not confirmed")));
-  if (one.begin >= course_->from) {
+  if (one.begin >= round_->from) {
     times_->add(one.begin, one.middle, Clock::now());
     one.counted = true;
   }

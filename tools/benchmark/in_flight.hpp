@@ -2,7 +2,7 @@
 #pragma once
 
 #include "contender.hpp"
-#include "course.hpp"
+#include "throughput_round.hpp"
 
 #include <dlock/engine.hpp>
 
@@ -18,13 +18,13 @@
 namespace bench {
 
 // Takes the lock of each name and gives it back, again and again, all at the same time, on the thread that runs a
-// course. Threads: one. Owns: an engine. Fails: throws.
+// round. Threads: one. Owns: an engine. Fails: throws.
 class InFlight {
  public:
   InFlight(const Field& field, const std::vector<std::string>& names);
 
-  // Answers when nothing is under way any more. Times what begins in the course, and for each name one pair at least.
-  void run(const Course& course, Times& times);
+  // Answers when nothing is under way any more. Times what begins in the round, and for each name one pair at least.
+  void run(const ThroughputRound& round, Times& times);
 
  private:
   struct One {
@@ -39,7 +39,7 @@ class InFlight {
   void work();
 
   std::vector<One> all_;
-  const Course* course_ = nullptr;
+  const ThroughputRound* round_ = nullptr;
   Times* times_ = nullptr;
   std::size_t under_way_ = 0;
   std::exception_ptr failure_{};

@@ -95,7 +95,7 @@ Scenario add_throughput(Command& tool, Throughput throughput, const char* name, 
   command.add_option("--redis", "A", texts->redis, "of its server: HOST:PORT or a socket (127.0.0.1:6379)");
   command.set_footer(footer);
   return {&command, [texts, throughput](const Order& order) {
-            ContestOptions options;
+            ThroughputOptions options;
             options.throughput = throughput;
             options.field.target = order.target;
             options.field.one_name = throughput == Throughput::hot;
@@ -119,16 +119,16 @@ Scenario add_throughput(Command& tool, Throughput throughput, const char* name, 
             if (texts->against != "none") options.against = words_of("--against", texts->against, "raw,redis");
             options.by_statement = texts->by_statement;
             if (!texts->linger.empty()) options.linger = parse_positive_duration("--linger", texts->linger);
-            const auto result = run_contest(options);
+            const auto result = run_throughput(options);
             tell(order, options, result);
             return number(Exit::ok);
           }};
 }
 
 // Many clients for one name that several hold, beside one client that has a lock alone.
-ContestOptions together(const Order& order, Throughput throughput, const std::string& threads,
-                        const std::string& connections) {
-  ContestOptions options;
+ThroughputOptions together(const Order& order, Throughput throughput, const std::string& threads,
+                           const std::string& connections) {
+  ThroughputOptions options;
   options.throughput = throughput;
   options.field.target = order.target;
   options.field.one_name = true;
@@ -157,8 +157,8 @@ Scenario add_shared(Command& tool) {
       "  dlock-bench shared --threads 200 -e DATABASE_URL");
   return {&command, [texts](const Order& order) {
             SharedOptions options;
-            options.contest = together(order, Throughput::shared, texts->threads, texts->connections);
-            options.contest.field.lock.mode = dlock::Mode::shared;
+            options.throughput = together(order, Throughput::shared, texts->threads, texts->connections);
+            options.throughput.field.lock.mode = dlock::Mode::shared;
             options.renewal = {order.target, order.seconds(10), count("--leases", texts->leases, 0, 1'000'000), true};
             const auto result = run_shared(options);
             tell(order, options, result);
@@ -183,7 +183,7 @@ Scenario add_semaphore(Command& tool) {
             auto options = together(order, Throughput::semaphore, texts->threads, texts->connections);
             options.field.lock.mode = dlock::Mode::permits;
             options.field.lock.limit = parse_number("--limit", texts->limit, 1, 1'000'000'000);
-            const auto result = run_contest(options);
+            const auto result = run_throughput(options);
             tell(order, options, result);
             return number(Exit::ok);
           }};

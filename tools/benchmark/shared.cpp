@@ -10,13 +10,13 @@ namespace bench {
 using dlock::tools::Json;
 
 SharedResult run_shared(const SharedOptions& options) {
-  SharedResult result{run_contest(options.contest)};
+  SharedResult result{run_throughput(options.throughput)};
   if (options.renewal.leases > 0) result.renewal = run_renew(options.renewal);
   return result;
 }
 
 std::string as_text(const SharedOptions& options, const SharedResult& result) {
-  auto text = as_text(options.contest, result.contest);
+  auto text = as_text(options.throughput, result.throughput);
   if (result.renewal)
     text += fmt::format("renewal of {} readers of one name, {:g} s:\n{}", options.renewal.leases,
                         options.renewal.seconds, lines_of(*result.renewal));
@@ -24,7 +24,7 @@ std::string as_text(const SharedOptions& options, const SharedResult& result) {
 }
 
 std::string as_json(const SharedOptions& options, const SharedResult& result) {
-  auto json = json_of(options.contest, result.contest);
+  auto json = json_of(options.throughput, result.throughput);
   json["renewal"] = Json();
   if (result.renewal) {
     auto renewal = Json::object();
@@ -35,7 +35,7 @@ std::string as_json(const SharedOptions& options, const SharedResult& result) {
 }
 
 Plot as_plot(const SharedOptions& options, const SharedResult& result) {
-  return as_plot(options.contest, result.contest);
+  return as_plot(options.throughput, result.throughput);
 }
 
 }  // namespace bench

@@ -11,12 +11,12 @@
 namespace bench {
 
 struct SharedOptions {
-  ContestOptions contest{};
+  ThroughputOptions throughput{};
   RenewOptions renewal{};  // leases 0: it is left out
 };
 
 struct SharedResult {
-  ContestResult contest;
+  ThroughputResult throughput;
   std::optional<RenewResult> renewal{};
 };
 

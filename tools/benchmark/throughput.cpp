@@ -2,13 +2,13 @@
 #include "throughput.hpp"
 
 #include "clients.hpp"
-#include "course.hpp"
 #include "engines.hpp"
 #include "in_flight.hpp"
 #include "progress.hpp"
 #include "redis.hpp"
 #include "report.hpp"
 #include "samples.hpp"
+#include "throughput_round.hpp"
 #include "turns.hpp"
 
 #include <fmt/core.h>
@@ -23,8 +23,8 @@ namespace {
 
 using dlock::tools::Json;
 
-void add(const std::vector<Times>& times, const Course& course, Tally& tally) {
-  auto end = course.to;
+void add(const std::vector<Times>& times, const ThroughputRound& round, Tally& tally) {
+  auto end = round.to;
   std::uint64_t pairs = 0;
   for (const auto& client : times) {
     tally.acquire.add(client.acquire);
@@ -33,15 +33,15 @@ void add(const std::vector<Times>& times, const Course& course, Tally& tally) {
     pairs += client.pair.count();
     end = std::max(end, client.last);
   }
-  tally.rates.push_back(static_cast<double>(pairs) / std::chrono::duration<double>(end - course.from).count());
+  tally.rates.push_back(static_cast<double>(pairs) / std::chrono::duration<double>(end - round.from).count());
 }
 
 // All clients of one contender, for `seconds`. How many pairs that were, those of the warm-up too.
 std::uint64_t turn(const std::vector<std::unique_ptr<Client>>& clients, double seconds, double rate, Tally& tally) {
-  auto course = course_of(seconds);
-  course.rate = rate / static_cast<double>(clients.size());
-  const auto times = run_clients(clients, courses(course, clients.size()));
-  add(times, course, tally);
+  auto round = round_of(seconds);
+  round.rate = rate / static_cast<double>(clients.size());
+  const auto times = run_clients(clients, rounds(round, clients.size()));
+  add(times, round, tally);
   std::uint64_t pairs = 0;
   for (const auto& client : times) pairs += client.warm_ups + client.pair.count();
   return pairs;
@@ -49,17 +49,17 @@ std::uint64_t turn(const std::vector<std::unique_ptr<Client>>& clients, double s
 
 void turn(Engines& engines, const std::vector<std::string>& names, double seconds, double rate, Tally& tally) {
   engines.open(names);
-  auto course = course_of(seconds);
-  course.rate = rate / static_cast<double>(names.size());
-  add(engines.run(course), course, tally);
+  auto round = round_of(seconds);
+  round.rate = rate / static_cast<double>(names.size());
+  add(engines.run(round), round, tally);
 }
 
 // Requests of one thread, for `seconds`.
 void turn(InFlight& requests, double seconds, Tally& tally) {
-  const auto course = course_of(seconds);
+  const auto round = round_of(seconds);
   std::vector<Times> times(1);
-  requests.run(course, times.front());
-  add(times, course, tally);
+  requests.run(round, times.front());
+  add(times, round, tally);
 }
 
 std::string_view word(Throughput throughput) {
@@ -93,7 +93,7 @@ double median(std::vector<double> values) {
 }
 
 // Who reads where the log ends, before a turn and after it; empty where that is not counted.
-std::unique_ptr<RawPeer> log_of(const ContestOptions& options) {
+std::unique_ptr<RawPeer> log_of(const ThroughputOptions& options) {
   if (options.throughput != Throughput::pair) return nullptr;
   auto log = raw_peer(options.field.target);
   return log->counts_all_of_log() ? std::move(log) : nullptr;
@@ -128,7 +128,7 @@ Json json_of(Throughput throughput, const Tally& tally) {
   return json;
 }
 
-std::string log_line(const ContestResult& result) {
+std::string log_line(const ThroughputResult& result) {
   std::string text;
   for (const auto& tally : result.contenders)
     if (!tally.log_bytes.empty())
@@ -139,7 +139,7 @@ std::string log_line(const ContestResult& result) {
 
 }  // namespace
 
-ContestResult run_contest(const ContestOptions& options) {
+ThroughputResult run_throughput(const ThroughputOptions& options) {
   std::vector<Contender> contenders{dlock_contender(options.field)};
   if (options.one) contenders.push_back(one_client(options.field));
   if (options.by_statement) contenders.push_back(by_statement(options.field));
@@ -151,7 +151,7 @@ ContestResult run_contest(const ContestOptions& options) {
     contenders.push_back({fmt::format("engines{}", count), std::max(options.field.threads, count)});
     engines.emplace(contenders.back().word, Engines(options.field, count));
   }
-  ContestResult result;
+  ThroughputResult result;
   if (std::find(options.against.begin(), options.against.end(), "redis") != options.against.end())
     result.redis = redis_setup(options.field.redis);
   result.setup = setup_of(options.field.target);
@@ -183,7 +183,7 @@ ContestResult run_contest(const ContestOptions& options) {
   return result;
 }
 
-std::string as_text(const ContestOptions& options, const ContestResult& result) {
+std::string as_text(const ThroughputOptions& options, const ThroughputResult& result) {
   auto more =
       fmt::format("{} thread{}, {:g} s", options.field.threads, options.field.threads == 1 ? "" : "s", options.seconds);
   if (options.throughput == Throughput::semaphore) more += fmt::format(", {} permits", options.field.lock.limit);
@@ -205,7 +205,7 @@ std::string as_text(const ContestOptions& options, const ContestResult& result) 
   return text + log_line(result);
 }
 
-Json json_of(const ContestOptions& options, const ContestResult& result) {
+Json json_of(const ThroughputOptions& options, const ThroughputResult& result) {
   auto json = head(word(options.throughput), result.setup);
   json["threads"] = options.field.threads;
   json["seconds"] = options.seconds;
@@ -224,11 +224,11 @@ Json json_of(const ContestOptions& options, const ContestResult& result) {
   return json;
 }
 
-std::string as_json(const ContestOptions& options, const ContestResult& result) {
+std::string as_json(const ThroughputOptions& options, const ThroughputResult& result) {
   return dumped(json_of(options, result));
 }
 
-Plot as_plot(const ContestOptions& options, const ContestResult& result) {
+Plot as_plot(const ThroughputOptions& options, const ThroughputResult& result) {
   Plot plot;
   plot.title = fmt::format("{}: {}, {}", word(options.throughput), result.setup.database,
                            result.setup.durable() ? "durable commits" : "NOT durable");

@@ -16,7 +16,7 @@ namespace bench {
 
 enum class Throughput { pair, many, hot, shared, semaphore };
 
-struct ContestOptions {
+struct ThroughputOptions {
   Throughput throughput{};
   Field field{};  // threads: 1 for a pair
   double seconds = 10;
@@ -41,7 +41,7 @@ struct Tally {
   std::vector<double> log_bytes;
 };
 
-struct ContestResult {
+struct ThroughputResult {
   Setup setup;
   std::string redis;              // its set-up, where it took part
   std::vector<Tally> contenders;  // dlock is the first
@@ -49,11 +49,11 @@ struct ContestResult {
 
 // Lets the contenders take turns, each turn on fresh connections: two connections to one server can differ by more than
 // what is to be measured.
-ContestResult run_contest(const ContestOptions& options);
+ThroughputResult run_throughput(const ThroughputOptions& options);
 
-std::string as_text(const ContestOptions& options, const ContestResult& result);
-dlock::tools::Json json_of(const ContestOptions& options, const ContestResult& result);
-std::string as_json(const ContestOptions& options, const ContestResult& result);
-Plot as_plot(const ContestOptions& options, const ContestResult& result);
+std::string as_text(const ThroughputOptions& options, const ThroughputResult& result);
+dlock::tools::Json json_of(const ThroughputOptions& options, const ThroughputResult& result);
+std::string as_json(const ThroughputOptions& options, const ThroughputResult& result);
+Plot as_plot(const ThroughputOptions& options, const ThroughputResult& result);
 
 }  // namespace bench

@@ -22,7 +22,7 @@ inline Duration after(Duration moment, Duration length) noexcept {
   return length > Duration::max() - moment ? Duration::max() : moment + length;
 }
 
-// Makes a timerfd of CLOCK_BOOTTIME ring at that moment; Duration::max() is never.
+// Makes a timerfd of CLOCK_BOOTTIME expire at that moment; Duration::max() is never.
 inline void ring_at(int timer, Duration moment) noexcept {
   itimerspec spec{};
   if (moment != Duration::max()) {

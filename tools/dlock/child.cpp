@@ -55,19 +55,19 @@ void close_if_open(int& descriptor) {
 }  // namespace
 
 Child::Child(const Command& command) {
-  Pipe orders, news;
+  Pipe orders, reports;
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // if the guardian is killed, its processes come here
   guardian_ = ::fork();
   if (guardian_ < 0) fail("fork", errno);
   if (guardian_ == 0) {
     ::close(orders.take(1));  // so that its end is this process's end
-    ::close(news.take(0));
-    ::fcntl(news.ends[1], F_SETFL, O_NONBLOCK);  // it never waits for a run that is stopped
-    guard(command, orders.ends[0], news.ends[1]);
+    ::close(reports.take(0));
+    ::fcntl(reports.ends[1], F_SETFL, O_NONBLOCK);  // it never waits for a run that is stopped
+    guard(command, orders.ends[0], reports.ends[1]);
   }
   ::setpgid(guardian_, guardian_);
   orders_ = orders.take(1);
-  news_ = news.take(0);
+  reports_ = reports.take(0);
 }
 
 Child::~Child() { finish(Rest::killed); }
@@ -83,19 +83,19 @@ void Child::start(const Settings& settings, bool in_foreground, Duration deadlin
   for (const auto& setting : settings) block += setting + '\0';
   deadline_ = nanoseconds_of(deadline);
   const StartOrder order{deadline_, static_cast<std::uint32_t>(block.size()), in_foreground ? 1U : 0U};
-  run::News news;
+  run::ChildReport report;
   // The command cannot be left to a guardian that does not answer.
   started_ = true;
   const bool sent = send(&order, sizeof order) && send(block.data(), block.size());
-  pollfd source{news_, POLLIN, 0};
+  pollfd source{reports_, POLLIN, 0};
   const auto patience = std::chrono::ceil<std::chrono::milliseconds>(std::max(deadline - boot_now(), Duration{}));
   if (!sent || ::poll(&source, 1, static_cast<int>(std::min<std::int64_t>(patience.count(), 60'000))) <= 0 ||
-      ::read(news_, &news, sizeof news) != static_cast<ssize_t>(sizeof news))
+      ::read(reports_, &report, sizeof report) != static_cast<ssize_t>(sizeof report))
     throw std::runtime_error("the guardian of the command does not answer: was it killed?");
-  group_ = news.value;
-  if (group_ < 0) fail("the command could not be started", news.error);
+  group_ = report.value;
+  if (group_ < 0) fail("the command could not be started", report.error);
   ::fcntl(orders_, F_SETFL, O_NONBLOCK);
-  ::fcntl(news_, F_SETFL, O_NONBLOCK);
+  ::fcntl(reports_, F_SETFL, O_NONBLOCK);
 }
 
 void Child::is_to_be_dead_at(Duration deadline) noexcept {
@@ -116,21 +116,21 @@ void Child::signal_command(int number) const noexcept {
 
 bool Child::group_lives() const { return run::group_lives(group_); }
 
-Child::News Child::look() {
+Child::Change Child::look() {
   if (!guarded_) return look_without_guardian();
   for (;;) {
-    run::News news;
-    const auto count = ::read(news_, &news, sizeof news);
+    run::ChildReport report;
+    const auto count = ::read(reports_, &report, sizeof report);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return News::none;
-    if (count == static_cast<ssize_t>(sizeof news)) {
-      if (news.kind == run::News::Kind::stopped) {
-        stopped_by_ = news.value;
-        return News::stopped;
+    if (count < 0) return Change::none;
+    if (count == static_cast<ssize_t>(sizeof report)) {
+      if (report.kind == run::ChildReport::Kind::stopped) {
+        stopped_by_ = report.value;
+        return Change::stopped;
       }
-      ended_ = {news.value, news.signal, news.error, news.at_deadline != 0};
+      ended_ = {report.value, report.signal, report.error, report.at_deadline != 0};
       reported_ = true;
-      return News::ended;
+      return Change::ended;
     }
     guarded_ = false;
     signal(SIGKILL);
@@ -141,16 +141,16 @@ Child::News Child::look() {
 }
 
 // The command stays unreaped, as the guardian would leave it.
-Child::News Child::look_without_guardian() {
-  if (reported_) return News::none;
+Child::Change Child::look_without_guardian() {
+  if (reported_) return Change::none;
   siginfo_t info{};
   const bool known = ::waitid(P_PID, static_cast<id_t>(group_), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
-  if (known && info.si_pid == 0) return News::none;
+  if (known && info.si_pid == 0) return Change::none;
   reported_ = true;
   const bool exited = known && info.si_code == CLD_EXITED;
   ended_.signal = exited ? 0 : known ? info.si_status : SIGKILL;
   ended_.status = exited ? info.si_status : 128 + ended_.signal;
-  return News::ended;
+  return Change::ended;
 }
 
 void Child::finish(Rest rest) noexcept {
@@ -162,7 +162,7 @@ void Child::finish(Rest rest) noexcept {
     while (::waitpid(guardian_, nullptr, 0) < 0 && errno == EINTR) {}
   }
   if (rest == Rest::killed && started_) kill_all(group_);
-  close_if_open(news_);
+  close_if_open(reports_);
   while (::waitpid(-1, nullptr, WNOHANG) > 0) {}
   group_ = -1;
 }

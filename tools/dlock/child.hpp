@@ -43,11 +43,11 @@ class Child {
   // Whether there is any process of the group left, also after the command itself has ended.
   bool group_lives() const;
 
-  // Readable when look() has news.
-  int news() const noexcept { return news_; }
+  // Readable when look() has a change to tell.
+  int reports() const noexcept { return reports_; }
   // Whether the command has ended or was stopped since the last look. If the guardian is gone, what is left is killed.
-  enum class News { none, stopped, ended };
-  News look();
+  enum class Change { none, stopped, ended };
+  Change look();
   const Ended& ended() const noexcept { return ended_; }
   int stopped_by() const noexcept { return stopped_by_; }
   bool guarded() const noexcept { return guarded_; }
@@ -58,10 +58,10 @@ class Child {
 
  private:
   bool send(const void* bytes, std::size_t size) const noexcept;
-  News look_without_guardian();
+  Change look_without_guardian();
 
   pid_t guardian_ = -1, group_ = -1;
-  int orders_ = -1, news_ = -1;
+  int orders_ = -1, reports_ = -1;
   std::int64_t deadline_ = 0;
   int stopped_by_ = 0;
   bool started_ = false, guarded_ = true, reported_ = false;

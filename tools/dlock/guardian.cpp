@@ -45,7 +45,7 @@ Duration moment_of(std::int64_t nanoseconds) {
 
 class Guardian {
  public:
-  Guardian(const Command& command, int orders, int news) : command_(command), orders_(orders), news_(news) {
+  Guardian(const Command& command, int orders, int reports) : command_(command), orders_(orders), reports_(reports) {
     ::prctl(PR_SET_NAME, "dlock-guardian");
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     ::setpgid(0, 0);
@@ -93,7 +93,7 @@ class Guardian {
     if (abandoned_) leave();
     if (boot_now() >= deadline_) child_.error = ETIME;
     else child_ = launch(command_, settings);
-    tell({News::Kind::started, child_.pid, 0, child_.error});
+    send({ChildReport::Kind::started, child_.pid, 0, child_.error});
     if (child_.pid < 0) leave(failed);
   }
 
@@ -120,8 +120,8 @@ class Guardian {
         child_has_ended(info);
         return;
       }
-      if (info.si_pid == child_.pid) tell({News::Kind::stopped, info.si_status});
-      // It may have gone on since, and ended: that is the next news, and must not be taken with this.
+      if (info.si_pid == child_.pid) send({ChildReport::Kind::stopped, info.si_status});
+      // It may have gone on since, and ended: that is the next report, and must not be taken with this.
       siginfo_t taken{};
       ::waitid(P_PID, static_cast<id_t>(info.si_pid), &taken,
                (info.si_pid == child_.pid ? 0 : WEXITED) | WSTOPPED | WNOHANG);
@@ -130,18 +130,18 @@ class Guardian {
 
   void child_has_ended(const siginfo_t& info) {
     ended_ = true;
-    News news{News::Kind::ended, info.si_status};
+    ChildReport report{ChildReport::Kind::ended, info.si_status};
     if (info.si_code != CLD_EXITED) {
-      news.signal = info.si_status;
-      news.value = 128 + info.si_status;
+      report.signal = info.si_status;
+      report.value = 128 + info.si_status;
     }
     int error = 0;
-    if (::read(child_.report, &error, sizeof error) == static_cast<ssize_t>(sizeof error)) news.error = error;
-    news.at_deadline = killed_ ? 1 : 0;
-    tell(news);
+    if (::read(child_.report, &error, sizeof error) == static_cast<ssize_t>(sizeof error)) report.error = error;
+    report.at_deadline = killed_ ? 1 : 0;
+    send(report);
   }
 
-  void tell(const News& news) { static_cast<void>(::write(news_, &news, sizeof news)); }
+  void send(const ChildReport& report) { static_cast<void>(::write(reports_, &report, sizeof report)); }
 
   void wait() {
     ring_at(timer_, killed_ ? Duration::max() : deadline_);
@@ -152,7 +152,7 @@ class Guardian {
   }
 
   Command command_;
-  const int orders_, news_;
+  const int orders_, reports_;
   int signals_ = -1, timer_ = -1;
   Launched child_;
   Duration deadline_{};
@@ -161,6 +161,6 @@ class Guardian {
 
 }  // namespace
 
-void guard(const Command& command, int orders, int news) noexcept { Guardian(command, orders, news).run(); }
+void guard(const Command& command, int orders, int reports) noexcept { Guardian(command, orders, reports).run(); }
 
 }  // namespace dlock::tools::run

@@ -27,7 +27,7 @@ struct StartOrder {
 constexpr std::int64_t dismissal = -1;
 
 // From the guardian.
-struct News {
+struct ChildReport {
   enum class Kind : std::int32_t { started, stopped, ended };
   Kind kind{};
   std::int32_t value = 0;   // started: the process, or -1; stopped: the signal; ended: the exit status, or 128 + signal
@@ -37,6 +37,6 @@ struct News {
 };
 
 // The guardian's life; in the new process. Ends it.
-[[noreturn]] void guard(const Command& command, int orders, int news) noexcept;
+[[noreturn]] void guard(const Command& command, int orders, int reports) noexcept;
 
 }  // namespace dlock::tools::run

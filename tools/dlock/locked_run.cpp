@@ -94,9 +94,9 @@ Job this_job() {
   return outer ? std::move(outer) : Job::unique("dlock-run");
 }
 
-class Course {
+class LockedRun {
  public:
-  Course(Plan& plan, const StatusFile& status_file, Console& console)
+  LockedRun(Plan& plan, const StatusFile& status_file, Console& console)
       : plan_(plan), status_file_(status_file), console_(console) {}
 
   int run() {
@@ -252,7 +252,7 @@ class Course {
 
 int follow(Plan plan, const StatusFile& status_file, Console& console) {
   plan.engine.observer = [&console](const Event& event) { tell(event, console); };
-  return Course(plan, status_file, console).run();
+  return LockedRun(plan, status_file, console).run();
 }
 
 }  // namespace dlock::tools::run

@@ -72,7 +72,7 @@ class Watch {
       // Without a guardian the command's end comes as SIGCHLD.
       std::array<pollfd, 4> sources{pollfd{signals_, POLLIN, 0}, pollfd{timer_.get(), POLLIN, 0},
                                     pollfd{listener_.get(), POLLIN, 0},
-                                    pollfd{child_.guarded() ? child_.news() : -1, POLLIN, 0}};
+                                    pollfd{child_.guarded() ? child_.reports() : -1, POLLIN, 0}};
       if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR)
         throw std::runtime_error(std::strerror(errno));
       heed_clock();
@@ -153,15 +153,15 @@ class Watch {
   }
 
   void look_after_child() {
-    const auto news = child_.look();
+    const auto change = child_.look();
     if (!child_.guarded() && !killed_) {
       killed_ = true;
       console_.warning("the guardian of the command was killed: the command is killed, too");
     }
-    switch (news) {
-      case Child::News::none: return;
-      case Child::News::stopped: child_stopped(); return;
-      case Child::News::ended:
+    switch (change) {
+      case Child::Change::none: return;
+      case Child::Change::stopped: child_stopped(); return;
+      case Child::Change::ended:
         outcome_.child = child_.ended();
         // The guardian may not have known of the last renewal; then it was all too late.
         if (const auto& lock = locks_.weakest(); !lock.valid() || (outcome_.child.at_deadline && !kill_at_))
@@ -205,7 +205,7 @@ class Watch {
     return std::max(std::min(again, moment + (trusted_until_ - moment) / 2), moment + look_again);
   }
 
-  // For the next moment at which something is due. Renewals move it on, so it may ring early.
+  // For the next moment at which something is due. Renewals move it on, so it may expire early.
   void arm() {
     Duration next = Duration::max();
     const auto at = [&](Duration when) { next = std::min(next, when); };

@@ -34,7 +34,7 @@ constexpr int patience_ms = 80;  // with a statement under way, before this proc
 // Looks at the table on a thread of its own, because the database may hang.
 class Looker {
  public:
-  struct News {
+  struct Snapshot {
     std::vector<Holder> rows{};
     std::string trouble{};  // why the rows are old
     bool known = false, done = false;
@@ -53,11 +53,11 @@ class Looker {
   Looker& operator=(const Looker&) = delete;
 
   int ready() const { return ready_; }
-  News news() {
+  Snapshot snapshot() {
     std::uint64_t count = 0;
     static_cast<void>(::read(ready_, &count, sizeof count));
     const std::lock_guard guard(mutex_);
-    return news_;
+    return snapshot_;
   }
   void look_now() {
     const std::lock_guard guard(mutex_);
@@ -77,15 +77,15 @@ class Looker {
     for (std::int64_t i = 0; !stop.stop_requested() && (!question_.times || i < *question_.times); ++i) {
       look(engine);
       std::unique_lock guard(mutex_);
-      if (news_.failure) break;
+      if (snapshot_.failure) break;
       wake_.wait_for(guard, stop, question_.delay, [&] { return asked_; });
       asked_ = false;
     }
     engine.reset();
     const std::lock_guard guard(mutex_);
-    news_.done = true;
+    snapshot_.done = true;
     gone_ = true;
-    ring();
+    notify();
     ended_.notify_all();
   }
 
@@ -101,16 +101,16 @@ class Looker {
       failure = std::current_exception();
     }
     const std::lock_guard guard(mutex_);
-    if (failure && !news_.known) news_.failure = failure;
-    news_.trouble = printable(trouble);
+    if (failure && !snapshot_.known) snapshot_.failure = failure;
+    snapshot_.trouble = printable(trouble);
     if (!failure) {
-      news_.rows = std::move(rows);
-      news_.known = true;
+      snapshot_.rows = std::move(rows);
+      snapshot_.known = true;
     }
-    ring();
+    notify();
   }
 
-  void ring() const {
+  void notify() const {
     const std::uint64_t one = 1;
     static_cast<void>(::write(ready_, &one, sizeof one));
   }
@@ -120,7 +120,7 @@ class Looker {
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::condition_variable ended_;
-  News news_;
+  Snapshot snapshot_;
   bool asked_ = false, gone_ = false;
   std::jthread thread_{};
 };
@@ -131,22 +131,22 @@ class Desk {
   Desk(Screen& screen, Looker& looker, TopView view, std::string glob)
       : screen_(screen), looker_(looker), view_(std::move(view)), glob_(std::move(glob)) {}
 
-  void take(Looker::News news) { news_ = std::move(news); }
+  void take(Looker::Snapshot snapshot) { snapshot_ = std::move(snapshot); }
 
   void draw() {
-    const auto rows = arranged(news_.rows, view_);
+    const auto rows = arranged(snapshot_.rows, view_);
     const auto room = screen_.rows_of_table();
     first_ = std::min(first_, rows.size() > room ? rows.size() - room : 0);
     Frame frame;
     frame.title =
-        "dlock top  " + (news_.known ? summary(rows) : "…") + (glob_ == "*" ? "" : "  of " + printable(glob_));
+        "dlock top  " + (snapshot_.known ? summary(rows) : "…") + (glob_ == "*" ? "" : "  of " + printable(glob_));
     for (std::size_t i = first_; i < std::min(rows.size(), first_ + room); ++i) {
       frame.rows.push_back(cells_of(rows[i]));
       frame.alarming.push_back(rows[i].state == State::expired);
     }
     frame.bottom = typing_ ? "filter: " + view_.filter + "_"
-                   : !news_.trouble.empty()
-                       ? "old: " + news_.trouble
+                   : !snapshot_.trouble.empty()
+                       ? "old: " + snapshot_.trouble
                        : fmt::format("q quit  sorted by {}{}  n o t h l w r  / filter{}",
                                      titles()[static_cast<std::size_t>(view_.by)], view_.reversed ? " reversed" : "",
                                      view_.filter.empty() ? "" : ": " + view_.filter + " (Esc: all)");
@@ -166,7 +166,7 @@ class Desk {
       case Key::page_up: first_ -= std::min(first_, page); break;
       case Key::page_down: first_ += page; break;
       case Key::home: first_ = 0; break;
-      case Key::end: first_ = news_.rows.size(); break;
+      case Key::end: first_ = snapshot_.rows.size(); break;
       case Key::escape: view_.filter.clear(); break;
       case Key::text: return letter(pressed.text);
       case Key::enter:
@@ -205,7 +205,7 @@ class Desk {
   Looker& looker_;
   TopView view_;
   const std::string glob_;
-  Looker::News news_;
+  Looker::Snapshot snapshot_;
   std::size_t first_ = 0;
   bool typing_ = false;
 };
@@ -246,10 +246,10 @@ int show_on_screen(const TopQuestion& question, const TopView& view, const Conso
     if (ended_by != 0) break;
     for (auto pressed = screen->pressed(); open && pressed.key != Key::none; pressed = screen->pressed())
       open = desk.heed(pressed);
-    auto news = looker.news();
-    failure = news.failure;
-    open = open && !failure && !news.done;
-    desk.take(std::move(news));
+    auto snapshot = looker.snapshot();
+    failure = snapshot.failure;
+    open = open && !failure && !snapshot.done;
+    desk.take(std::move(snapshot));
   }
   const int code = ended_by != 0 ? 128 + ended_by : number(Exit::ok);
   const bool hangs = !looker.stop();

@@ -12,7 +12,8 @@
 -- A gate that is locked elsewhere is waited for a moment on MariaDB, and not at all on MySQL, whose shortest wait is a second.
 -- A cluster may undo the transaction between two statements of a packet, and MariaDB tells nobody: what comes later writes
 -- nothing outside of it, or what is right by itself, and the answer is read behind the COMMIT, where it is told from what
--- could not be done: -1 is to be repeated. A lease that was there before proves nothing: it has to end late enough. See draw.
+-- could not be done: -1 is to be repeated. A lease that was there before proves nothing: it has to end late enough. See
+-- draw_ticket.
 --
 -- A server of a cluster that is behind may not know of a holder yet. A packet that finds none is run again when it has
 -- caught up: what is "matched" answers no row then, and what is "counted" answers 0 first. See lock.sql.

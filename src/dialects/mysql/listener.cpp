@@ -44,10 +44,10 @@ class NamedLockListener final : public Listener {
   NamedLockListener(const NamedLockListener&) = delete;
   NamedLockListener& operator=(const NamedLockListener&) = delete;
 
-  Notification wait(std::span<const Watched> watched, Deadline until) override;
+  Notification wait(std::span<const AwaitedLock> awaited, Deadline until) override;
 
-  bool hears(const Watched& watched) const override {
-    return asked_ && engine_of(watched.holder) == asked_->engine && blocked(*asked_);
+  bool hears(const AwaitedLock& awaited) const override {
+    return asked_ && engine_of(awaited.holder) == asked_->engine && blocked(*asked_);
   }
 
   void interrupt() noexcept override { interrupt_.raise(); }
@@ -80,7 +80,7 @@ class NamedLockListener final : public Listener {
   short events() const noexcept;
   [[noreturn]] void fail(Cause cause, const std::string& text);
   // Keeps what was shown in mind. True: a release of that engine may have been missed otherwise.
-  bool rang(const Shown& shown);
+  bool remember(const Shown& shown);
 
   const ForkGuard fork_guard_;
   const std::string user_, table_;
@@ -147,7 +147,7 @@ short NamedLockListener::events() const noexcept {
   return events;
 }
 
-bool NamedLockListener::rang(const Shown& shown) {
+bool NamedLockListener::remember(const Shown& shown) {
   if (shown.free && !shown.now) return numbers_.erase(shown.engine) > 0;  // its process has ended, or its connection
   if (numbers_.size() >= most_remembered) numbers_.clear();
   numbers_[shown.engine] = shown.free ? *shown.now : shown.number;
@@ -155,20 +155,20 @@ bool NamedLockListener::rang(const Shown& shown) {
 }
 
 // The engine in most of the holders; empty: none of them is known.
-std::string_view busiest(std::span<const Watched> watched) {
+std::string_view busiest(std::span<const AwaitedLock> awaited) {
   std::map<std::string_view, int> counts;
   std::string_view most;
-  for (const auto& one : watched)
+  for (const auto& one : awaited)
     if (const auto engine = engine_of(one.holder); !engine.empty() && ++counts[engine] > counts[most]) most = engine;
   return most;
 }
 
-Notification NamedLockListener::wait(std::span<const Watched> watched, Deadline until) {
-  const auto engine = busiest(watched);
-  const auto of = [&](std::string_view rung) {
+Notification NamedLockListener::wait(std::span<const AwaitedLock> awaited, Deadline until) {
+  const auto engine = busiest(awaited);
+  const auto of = [&](std::string_view notifier) {
     Notification heard;
-    for (const auto& one : watched)
-      if (engine_of(one.holder) == rung) heard.names.push_back({one.name, {}});
+    for (const auto& one : awaited)
+      if (engine_of(one.holder) == notifier) heard.names.push_back({one.name, {}});
     return heard;
   };
   auto ask_again = Instant::min();  // an engine without a signal may get one
@@ -185,7 +185,7 @@ Notification NamedLockListener::wait(std::span<const Watched> watched, Deadline 
       if (const auto shown = proceed()) {
         if (shown->free && !shown->now) ask_again = later(BootClock::now(), std::chrono::seconds{at_once_s});
         // Who was told that this engine is heard, and was not, must look.
-        const bool told = rang(*shown) || (shown->free && waited);
+        const bool told = remember(*shown) || (shown->free && waited);
         if (auto heard = of(shown->engine); told && !heard.empty()) return heard;
         break;
       }

@@ -333,7 +333,7 @@ UPDATE {{lock}}
    SET expires_at = GREATEST(expires_at + 1, {{now}} + :lease)
  WHERE name = :name AND owner = :owner AND token = :token;
 
--- name: peek(name)
+-- name: row_availability(name)
 -- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
 -- and the floor, read not before the row.
 SELECT r.name IS NOT NULL,

@@ -13,7 +13,7 @@ UPDATE {{lock}} SET wanted_until = 0
  WHERE name = :name AND wanted_until > 0
    AND NOT EXISTS (SELECT 1 FROM {{waiter}} w WHERE w.name = :name AND w.expires_at > {{now}});
 
--- name: draw(name, owner, node, label, actor, mode, wants, waited, ttl, patience) -> packet
+-- name: draw_ticket(name, owner, node, label, actor, mode, wants, waited, ttl, patience) -> packet
 -- One packet of several statements. The number is drawn and the waiter's row written while the lock's row is locked: in
 -- one transaction, so that whoever has a ticket sees all smaller ones. Above those that are left from before the lock's
 -- row was made. LAST_INSERT_ID() carries the number from one statement to the next; 0: none was drawn.
@@ -55,7 +55,7 @@ SELECT COALESCE((SELECT w.ticket FROM {{waiter}} w LEFT JOIN {{lock}} l ON l.nam
                     AND w.expires_at > {{now}}), -1)
   FROM {{lock}} f WHERE f.name = '';
 
--- name: enroll(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
+-- name: add_waiter(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
 -- However late it arrives, a ticket that its owner has drawn meanwhile stays, and the dead stay dead.
 INSERT INTO {{waiter}} (name, owner, node, label, actor, mode, wants, ticket, since, expires_at, wants_until)
 VALUES (:name, :owner, :node, :label, :actor, :mode, :wants, 0, {{now}} - :waited,
@@ -77,7 +77,7 @@ SELECT CONCAT(CAST(w.owner AS BINARY), w.name), 1
  WHERE (w.name, w.owner) IN (/*rows*/) AND w.expires_at > {{now}}
    AND (w.ticket = 0 OR w.ticket > COALESCE(l.served_ticket, 0));
 
--- name: discard(name, owner) -> matched
+-- name: remove_waiter(name, owner) -> matched
 DELETE FROM {{waiter}} WHERE name = :name AND owner = :owner;
 
 -- name: dead_waiters(limit)

@@ -42,7 +42,7 @@ class ServerListener final : public Listener {
   ServerListener(const ServerListener&) = delete;
   ServerListener& operator=(const ServerListener&) = delete;
 
-  Notification wait(std::span<const Watched>, Deadline until) override {
+  Notification wait(std::span<const AwaitedLock>, Deadline until) override {
     Notification notification;
     do {
       while (const Notify heard = next()) {

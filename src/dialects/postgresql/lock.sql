@@ -315,7 +315,7 @@ SELECT CASE WHEN count(*) = 1 THEN 1
                     (SELECT ' (' || i.meta || ')' FROM {{lock}} AS i WHERE i.name = ''), ', without a floor row')
                   || left(count(*)::text, 0))::int END FROM f;
 
--- name: peek(name)
+-- name: row_availability(name)
 -- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
 -- and the floor, read not before the row.
 SELECT (r.name IS NOT NULL)::int::bigint,

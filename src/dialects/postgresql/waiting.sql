@@ -14,7 +14,7 @@ UPDATE {{lock}} AS l SET wanted_until = 0
    AND NOT EXISTS (SELECT FROM {{waiter}} AS w
                     WHERE w.name = :name::text AND w.expires_at > {{now}});
 
--- name: draw(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
+-- name: draw_ticket(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
 -- The number is drawn and the waiter's row written while the lock's row is locked: in one transaction, so that whoever
 -- has a ticket sees all smaller ones. Above those that are left from before the lock's row was made.
 WITH n AS MATERIALIZED (SELECT {{now}} AS now),
@@ -42,7 +42,7 @@ written AS (
   RETURNING w.ticket)
 SELECT ticket FROM written UNION ALL SELECT ticket FROM held;
 
--- name: enroll(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
+-- name: add_waiter(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
 -- However late it arrives, a ticket that its owner has drawn meanwhile stays, and the dead stay dead.
 INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, wants, since, expires_at, wants_until)
 SELECT :name::text, :owner::text, :node::text, :label::text, :actor::text, :mode::text, :wants::text,
@@ -63,7 +63,7 @@ UPDATE {{waiter}} AS w SET expires_at = {{now}} + x.ttl
         OR w.ticket > coalesce((SELECT l.served_ticket FROM {{lock}} AS l WHERE l.name = x.name), 0))
 RETURNING w.owner || w.name, 1::bigint;
 
--- name: discard(name, owner)
+-- name: remove_waiter(name, owner)
 DELETE FROM {{waiter}} WHERE name = :name::text AND owner = :owner::text;
 
 -- name: dead_waiters(limit)

@@ -35,7 +35,7 @@ class FileListener final : public Listener {
   FileListener(const FileListener&) = delete;
   FileListener& operator=(const FileListener&) = delete;
 
-  Notification wait(std::span<const Watched>, Deadline until) override {
+  Notification wait(std::span<const AwaitedLock>, Deadline until) override {
     for (;;) {
       if (changed()) {
         // What was written since may be another commit. If nothing was, there is hardly one to look for; but a notice

@@ -238,7 +238,7 @@ UPDATE {{lock}}
  WHERE name = :name AND owner = :owner AND token = :token
    AND EXISTS (SELECT 1 FROM {{lock}} AS i WHERE i.name = '' AND i.meta = :installation);
 
--- name: peek(name)
+-- name: row_availability(name)
 -- Asked on the engine's own connection before a transaction lock: is there a row, can it be taken, when will it open,
 -- and the floor.
 SELECT r.name IS NOT NULL, coalesce(r.reopens_at <= t.now AND (r.owner IS NULL OR r.expires_at <= t.now), 1),

@@ -16,7 +16,7 @@ UPDATE {{lock}} SET wanted_until = 0
                           (SELECT {{now}} AS now) AS t
                     WHERE w.name = :name AND w.expires_at > t.now);
 
--- name: draw(name, owner, node, label, actor, mode, wants, waited, ttl, patience) -> packet
+-- name: draw_ticket(name, owner, node, label, actor, mode, wants, waited, ttl, patience) -> packet
 -- The number is drawn and the waiter's row written in one transaction, so that whoever has a ticket sees all smaller
 -- ones. Above those that are left from before the lock's row was made.
 INSERT INTO {{lock}} AS l (name, token, expires_at, next_ticket, wanted_until)
@@ -38,7 +38,7 @@ ON CONFLICT (name, owner) DO UPDATE SET node = excluded.node, label = excluded.l
        mode = excluded.mode, wants = excluded.wants, ticket = excluded.ticket, expires_at = excluded.expires_at, wants_until = excluded.wants_until;
 SELECT ticket FROM {{waiter}} WHERE name = :name AND owner = :owner;
 
--- name: enroll(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
+-- name: add_waiter(name, owner, node, label, actor, mode, wants, waited, ttl, patience)
 -- However late it arrives, a ticket that its owner has drawn meanwhile stays, and the dead stay dead.
 INSERT INTO {{waiter}} AS w (name, owner, node, label, actor, mode, wants, since, expires_at, wants_until)
 SELECT :name, :owner, :node, :label, :actor, :mode, :wants, t.now - :waited, t.now + :ttl,
@@ -60,7 +60,7 @@ UPDATE {{waiter}} AS w
    AND (w.ticket = 0 OR w.ticket > coalesce((SELECT l.served_ticket FROM {{lock}} AS l WHERE l.name = :name), 0))
 RETURNING owner || name, 1;
 
--- name: discard(name, owner)
+-- name: remove_waiter(name, owner)
 DELETE FROM {{waiter}} WHERE name = :name AND owner = :owner;
 
 -- name: dead_waiters(limit)

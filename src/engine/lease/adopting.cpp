@@ -65,7 +65,7 @@ std::shared_ptr<Lease> Adopter::adopt(const Name& name, const Grant& grant, cons
   auto held = std::make_shared<Lease>(name, heir, grant.token, terms, sent, begun);
   held->in_mode(*adopted);
   held->say(options);
-  if (planted("adopted_is_passed_on")) held->passed.reserved = 2;  // tokens that its row keeps for nobody
+  if (planted("adopted_is_passed_on")) held->hand_over_state.reserved = 2;  // tokens that its row keeps for nobody
   context_.events->counters().adopted.add();
   context_.watch(held);
   return held;

@@ -12,7 +12,7 @@ constexpr std::size_t few = 64;  // room for so many grants is not given back
 
 }  // namespace
 
-bool DeadlineQueue::has(const Lease& held) const noexcept { return held.places[sorted_by_] != 0; }
+bool DeadlineQueue::has(const Lease& held) const noexcept { return held.heap_indexes[sorted_by_] != 0; }
 
 std::vector<std::shared_ptr<Lease>> DeadlineQueue::all() const {
   std::vector<std::shared_ptr<Lease>> grants;
@@ -21,8 +21,8 @@ std::vector<std::shared_ptr<Lease>> DeadlineQueue::all() const {
   return grants;
 }
 
-void DeadlineQueue::place(std::size_t index, Entry&& entry) noexcept {
-  entry.held->places[sorted_by_] = static_cast<Place>(index + 1);
+void DeadlineQueue::set(std::size_t index, Entry&& entry) noexcept {
+  entry.held->heap_indexes[sorted_by_] = static_cast<Index>(index + 1);
   heap_[index] = std::move(entry);
 }
 
@@ -36,12 +36,12 @@ void DeadlineQueue::shrink() noexcept {
 }
 
 void DeadlineQueue::put(const std::shared_ptr<Lease>& held, Instant at) {
-  std::size_t index = held->places[sorted_by_];
+  std::size_t index = held->heap_indexes[sorted_by_];
   if (index == 0) {
     make_room();
     heap_.push_back({at, held});
     index = heap_.size();
-    held->places[sorted_by_] = static_cast<Place>(index);
+    held->heap_indexes[sorted_by_] = static_cast<Index>(index);
   } else {
     heap_[index - 1].at = at;
   }
@@ -49,14 +49,14 @@ void DeadlineQueue::put(const std::shared_ptr<Lease>& held, Instant at) {
 }
 
 std::shared_ptr<Lease> DeadlineQueue::take(const Lease& held) noexcept {
-  const std::size_t index = held.places[sorted_by_];
+  const std::size_t index = held.heap_indexes[sorted_by_];
   if (index == 0) return nullptr;
   auto taken = std::move(heap_[index - 1].held);
-  taken->places[sorted_by_] = 0;
+  taken->heap_indexes[sorted_by_] = 0;
   auto last = std::move(heap_.back());
   heap_.pop_back();
   if (index <= heap_.size()) {
-    place(index - 1, std::move(last));
+    set(index - 1, std::move(last));
     settle(index - 1);
   }
   return taken;
@@ -71,10 +71,10 @@ void DeadlineQueue::settle(std::size_t index) noexcept {
     if (child >= heap_.size()) break;
     if (child + 1 < heap_.size() && heap_[child + 1].at < heap_[child].at) ++child;
     if (entry.at <= heap_[child].at) break;
-    place(index, std::move(heap_[child]));
+    set(index, std::move(heap_[child]));
     index = child;
   }
-  place(index, std::move(entry));
+  set(index, std::move(entry));
 }
 
 bool DeadlineQueue::rises(std::size_t index) noexcept {
@@ -83,9 +83,9 @@ bool DeadlineQueue::rises(std::size_t index) noexcept {
   for (; index > 0; index = (index - 1) / 2) {
     auto& parent = heap_[(index - 1) / 2];
     if (parent.at <= entry.at) break;
-    place(index, std::move(parent));
+    set(index, std::move(parent));
   }
-  place(index, std::move(entry));
+  set(index, std::move(entry));
   return index != begun;
 }
 

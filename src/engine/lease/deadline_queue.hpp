@@ -12,7 +12,7 @@ namespace dlock::engine {
 
 class Lease;
 
-// Grants, the earliest first: a heap in which every grant knows its place, so that it leaves without being looked for.
+// Grants, the earliest first: a heap in which every grant knows its index, so that it leaves without being looked for.
 // Threads: one at a time. Owns: a share of each grant in it. Allocates only to hold more grants than ever before.
 class DeadlineQueue {
  public:
@@ -20,8 +20,8 @@ class DeadlineQueue {
   enum class SortedBy : std::size_t { earliest, latest, trust };
   static constexpr std::size_t kinds = 3;
 
-  // Where a grant is in a deadline queue: its number in the heap, from 1 on; 0: it is not in it.
-  using Place = std::uint32_t;
+  // Where a grant is in a deadline queue: its index in the heap, from 1 on; 0: it is not in it.
+  using Index = std::uint32_t;
 
   explicit DeadlineQueue(SortedBy deadline) noexcept : sorted_by_(static_cast<std::size_t>(deadline)) {}
   DeadlineQueue(const DeadlineQueue&) = delete;
@@ -54,7 +54,7 @@ class DeadlineQueue {
 
   void settle(std::size_t index) noexcept;
   bool rises(std::size_t index) noexcept;
-  void place(std::size_t index, Entry&& entry) noexcept;
+  void set(std::size_t index, Entry&& entry) noexcept;
 
   const std::size_t sorted_by_;
   std::vector<Entry> heap_;

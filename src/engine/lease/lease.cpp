@@ -31,9 +31,9 @@ Mutexes& mutexes() {
 
 }  // namespace
 
-Lease::Lease(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent,
+Lease::Lease(Name name, std::string_view owner, Token token, const LeaseTerms& terms, Instant sent,
              std::optional<Instant> begun)
-    : passed{0, 0, sent},
+    : hand_over_state{0, 0, sent},
       name_(std::move(name)),
       owner_(owner),
       token_(token),
@@ -44,7 +44,7 @@ Lease::Lease(Name name, std::string_view owner, Token token, const Terms& terms,
   settle_on(terms, sent);
 }
 
-Duration Lease::Terms::left_of_lease(Instant begun, Instant now) const noexcept {
+Duration LeaseTerms::left_of_lease(Instant begun, Instant now) const noexcept {
   if (max_hold == Duration{}) return lease;
   return std::clamp(std::chrono::floor<Duration>(later(begun, max_hold) - now), Duration{1}, lease);
 }
@@ -60,7 +60,7 @@ Instant Lease::trust_from(Instant sent, Duration lease, Duration margin) const n
   return ends_ == Instant::max() ? until : std::min(until, ends_ - margin);
 }
 
-void Lease::settle_on(const Terms& terms, Instant from) noexcept {
+void Lease::settle_on(const LeaseTerms& terms, Instant from) noexcept {
   terms_ = terms;
   renewable_.store(terms.renew && terms.asked() >= shortest_renewed, std::memory_order_release);
   final_.store(later(from, terms.lease) >= ends_, std::memory_order_release);
@@ -96,7 +96,7 @@ Instant Lease::last_renewal() const {
   return ends_ == Instant::max() ? ends_ : ends_ - terms_.lease;
 }
 
-Lease::Terms Lease::terms() const {
+LeaseTerms Lease::terms() const {
   const MutexLock guard(mutex());
   return terms_;
 }
@@ -130,7 +130,7 @@ bool Lease::confirmed(Instant sent, Duration lease, std::optional<Duration>* ove
   return true;
 }
 
-Lease::Terms Lease::ask_for(Terms terms, bool at_least) {
+LeaseTerms Lease::ask_for(LeaseTerms terms, bool at_least) {
   const MutexLock guard(mutex());
   if (at_least && terms.lease < terms_.lease && !planted("ensure_shortens")) return terms_;
   longest_ = std::max(longest_, terms.lease);
@@ -141,7 +141,7 @@ Lease::Terms Lease::ask_for(Terms terms, bool at_least) {
   return terms;
 }
 
-bool Lease::extended(Instant sent, const Terms& terms, bool at_least) {
+bool Lease::extended(Instant sent, const LeaseTerms& terms, bool at_least) {
   const MutexLock guard(mutex());
   if (!valid(BootClock::now())) return false;
   if (!at_least || terms.lease >= terms_.lease) settle_on(terms, sent);
@@ -345,7 +345,7 @@ void Lease::row_names(JobRef job) noexcept {
   count_away(+1);
 }
 
-bool may_go_on_in_memory(const LockOptions& options, const Lease::Terms& terms) noexcept {
+bool may_go_on_in_memory(const LockOptions& options, const LeaseTerms& terms) noexcept {
   return (!options.job || planted("passed_on_without_job")) && (!options.label || planted("passed_on_without_label")) &&
          (options.metadata.empty() || planted("passed_on_without_metadata")) &&
          (options.at_least <= Duration{} || planted("passed_on_without_at_least")) &&

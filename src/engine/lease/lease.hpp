@@ -46,31 +46,32 @@ struct WantedSince {
 std::optional<WantedSince> joined(const std::optional<WantedSince>& one,
                                   const std::optional<WantedSince>& other) noexcept;
 
+// How long a grant is to last, and how it is kept.
+struct LeaseTerms {
+  // What its row is written with: the lease that was asked for, and behind it the time for which a lost lock stays
+  // closed, in which nobody trusts it. So the margin and max_hold have that time in them, too.
+  Duration lease{}, margin{};
+  Duration renew_every{};  // 0: a third of the lease that was asked for
+  Duration max_hold{};     // 0: none
+  bool renew = true;
+  Duration delay{};  // LockOptions::delay_after_loss
+
+  friend bool operator==(const LeaseTerms&, const LeaseTerms&) = default;
+
+  Duration asked() const noexcept { return lease - delay; }
+
+  // The lease that an attempt may ask for at `now`, where the first one was sent at `begun`.
+  Duration left_of_lease(Instant begun, Instant now) const noexcept;
+};
+
 // Threads: any, except what belongs to the renewer and to the trust timer. There may be very many of them, so that what
 // few grants need takes no room in the others.
 class Lease {
  public:
-  struct Terms {
-    // What its row is written with: the lease that was asked for, and behind it the time for which a lost lock stays
-    // closed, in which nobody trusts it. So the margin and max_hold have that time in them, too.
-    Duration lease{}, margin{};
-    Duration renew_every{};  // 0: a third of the lease that was asked for
-    Duration max_hold{};     // 0: none
-    bool renew = true;
-    Duration delay{};  // LockOptions::delay_after_loss
-
-    friend bool operator==(const Terms&, const Terms&) = default;
-
-    Duration asked() const noexcept { return lease - delay; }
-
-    // The lease that an attempt may ask for at `now`, where the first one was sent at `begun`.
-    Duration left_of_lease(Instant begun, Instant now) const noexcept;
-  };
-
   using ThreadId = std::uint64_t;
 
   // `sent`: the request that was answered. `begun`: the first that may have been granted, where that was another one.
-  Lease(Name name, std::string_view owner, Token token, const Terms& terms, Instant sent,
+  Lease(Name name, std::string_view owner, Token token, const LeaseTerms& terms, Instant sent,
         std::optional<Instant> begun = {});
 
   const std::string& name() const noexcept { return name_.text(); }
@@ -80,7 +81,7 @@ class Lease {
   // Set before the grant is shared.
   void in_mode(Mode mode) noexcept { mode_ = mode; }
   // The token that its row has: where it is one of a range that was reserved for this process, the last of them.
-  Token row_token() const noexcept { return Token{number(token_) + passed.reserved}; }
+  Token row_token() const noexcept { return Token{number(token_) + hand_over_state.reserved}; }
   // With the length that a renewal or a fence may give it now: its lease, within max_hold.
   store::LeaseKey key() const;
   // The same for whatever is asked about this very grant, beside its renewals and its release: that may take effect
@@ -98,7 +99,7 @@ class Lease {
   bool was_passed_on() const noexcept { return passed_on_.load(); }
   // Whether it is to be renewed at all: shorter leases than some are over before a renewal could be confirmed.
   bool renewable() const noexcept { return renewable_.load(std::memory_order_acquire); }
-  Terms terms() const;
+  LeaseTerms terms() const;
   // The longest lease that was ever asked for: no row of this grant lasts for longer than that from now.
   Duration longest() const;
 
@@ -118,8 +119,8 @@ class Lease {
   // Another length is going to be asked for. A shorter one is believed at once, whatever becomes of the request: trust
   // and terms are the shorter of both from here on. A longer one counts when it is confirmed. `at_least`: where it is
   // longer already, by another entry, it stays so, and that is asked for. Answers what is to be asked for.
-  Terms ask_for(Terms terms, bool at_least = false);
-  bool extended(Instant sent, const Terms& terms, bool at_least = false);
+  LeaseTerms ask_for(LeaseTerms terms, bool at_least = false);
+  bool extended(Instant sent, const LeaseTerms& terms, bool at_least = false);
   Window renewal(Share share) const;
   // When the request was sent that has confirmed it last.
   Instant last_sent() const;
@@ -172,14 +173,14 @@ class Lease {
   static constexpr MutexKind renewer_mutex{}, reentrance_mutex{};
 
   // What the renewer notes about it.
-  struct Upkeep {
+  struct RenewalState {
     std::uint64_t round = 0;  // the last one that it was in
-    unsigned held_back = 0;   // by so many callers: not to be renewed now
+    unsigned pauses = 0;      // by so many callers: not to be renewed now
     bool watched = false;     // to be renewed
     bool in_round = false;    // a round under way will schedule it again
-  } upkeep GUARDED_BY(renewer_mutex);
+  } renewal_state GUARDED_BY(renewer_mutex);
   // Each is touched with the mutex of its deadline queue held.
-  std::array<DeadlineQueue::Place, DeadlineQueue::kinds> places{};
+  std::array<DeadlineQueue::Index, DeadlineQueue::kinds> heap_indexes{};
   bool warned = false;  // the renewer's thread's own: trust_low was told since the last confirmation
 
   // Some attempt at this grant got no answer, and may still take effect.
@@ -224,11 +225,11 @@ class Lease {
   std::optional<JobRef> wrong_row() const;
   void row_names(JobRef job) noexcept;
   // How it came from hand to hand in this process without having been free. Set before the grant is shared.
-  struct Passed {
+  struct HandOverState {
     unsigned times = 0;          // by a statement
     std::uint32_t reserved = 0;  // so many more tokens its row keeps for this process; then it names no job
     Instant since{};             // the first of these grants
-  } passed;
+  } hand_over_state;
 
  private:
   static constexpr int holding = -1, gone = -2;
@@ -252,14 +253,14 @@ class Lease {
   void trust(Instant until) noexcept { until_.store(until.time_since_epoch().count(), std::memory_order_release); }
   Window window(Share share) const REQUIRES(mutex());
   // `from`: when the lease was asked for last.
-  void settle_on(const Terms& terms, Instant from) noexcept REQUIRES(mutex());
+  void settle_on(const LeaseTerms& terms, Instant from) noexcept REQUIRES(mutex());
 
   const Name name_;
   const std::string owner_;
   const Token token_;
   const Instant ends_;
   std::unique_ptr<const Words> said_{};
-  Terms terms_ GUARDED_BY(mutex());
+  LeaseTerms terms_ GUARDED_BY(mutex());
   Duration longest_ GUARDED_BY(mutex());
   Instant sent_ GUARDED_BY(mutex());
   mutable std::stop_source lost_ GUARDED_BY(mutex()){std::nostopstate};        // made when somebody asks for it
@@ -278,7 +279,7 @@ class Lease {
 };
 
 // Whether a grant on such terms may change hands in memory: its row says nothing that would be another one's then.
-bool may_go_on_in_memory(const LockOptions& options, const Lease::Terms& terms) noexcept;
+bool may_go_on_in_memory(const LockOptions& options, const LeaseTerms& terms) noexcept;
 
 // Why trust ran out, for people.
 inline const char* in_words(Loss running_out) {

@@ -17,15 +17,15 @@
 namespace dlock::engine {
 namespace {
 
-class HeldBack {
+class PausedRenewal {
  public:
-  HeldBack(LeaseRenewer& renewer, std::shared_ptr<Lease> held, Instant until)
+  PausedRenewal(LeaseRenewer& renewer, std::shared_ptr<Lease> held, Instant until)
       : renewer_(renewer), held_(std::move(held)) {
-    renewer_.hold_back(held_, until);
+    renewer_.pause(held_, until);
   }
-  ~HeldBack() { renewer_.resume(held_); }
-  HeldBack(const HeldBack&) = delete;
-  HeldBack& operator=(const HeldBack&) = delete;
+  ~PausedRenewal() { renewer_.resume(held_); }
+  PausedRenewal(const PausedRenewal&) = delete;
+  PausedRenewal& operator=(const PausedRenewal&) = delete;
 
  private:
   LeaseRenewer& renewer_;
@@ -34,31 +34,31 @@ class HeldBack {
 
 }  // namespace
 
-void LeaseChanges::extend(const std::shared_ptr<Lease>& held, const Extension& wish, Instant by) {
+void LeaseChanges::extend(const std::shared_ptr<Lease>& held, const Extension& extension, Instant by) {
   const auto now = BootClock::now();
   auto terms = held->terms();
-  terms.lease = wish.lease + terms.delay;
+  terms.lease = extension.lease + terms.delay;
   if (later(now, terms.lease) > held->ends())
     throw Error(
         Fault::misuse,
         fmt::format("the lease {} us is longer than the {} us that LockOptions::max_hold leaves the lock {}",
-                    wish.lease.count(),
+                    extension.lease.count(),
                     std::max(Duration{}, std::chrono::floor<Duration>(held->ends() - now) - terms.delay).count(),
                     in_quotes(held->name())));
   terms = context_.policy.with_margin(terms);
   // The pace says nothing where max_hold ends the lease before the next renewal.
   if (later(later(now, terms.renew_every), terms.lease) <= held->ends()) context_.policy.check_pace(terms);
-  terms = held->ask_for(terms, wish.only_longer);
+  terms = held->ask_for(terms, extension.only_longer);
   context_.watch(held);
   Instant sent{};
   const auto renewal = context_.retry(by, [&](Deadline deadline) {
     sent = BootClock::now();
     const auto room = std::chrono::floor<Duration>(held->ends() - sent);  // an attempt that is repeated has less
     return context_.table->extend(held->pinned_key(), std::clamp<Duration>(room, Duration{}, terms.lease),
-                                  wish.closed_for, deadline);
+                                  extension.closed_for, deadline);
   });
   if (renewal == store::Renewed::lost ||
-      !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms, wish.only_longer)) {
+      !held->extended(planted("extend_trusts_answer") ? BootClock::now() : sent, terms, extension.only_longer)) {
     if (held->lose(Loss::refused))
       context_.events->emit_loss(held, "it could not be extended: the lease is no longer ours");
     throw Error(Fault::lost, fmt::format("the lock {} (token {}) is lost: it could not be extended",
@@ -123,7 +123,7 @@ void LeaseChanges::check_convertible(const Lease& held, Mode from) {
 // sending on, so that its trust ends before.
 std::shared_ptr<Lease> LeaseChanges::convert(const std::shared_ptr<Lease>& held, Mode to) {
   // A renewal that is under way would find that the old grant is no more.
-  const HeldBack held_back(context_.renewer, held, context_.soon());
+  const PausedRenewal paused(context_.renewer, held, context_.soon());
   const std::string owner = random_identity();
   const auto terms = held->terms();
   std::optional<Instant> begun;  // max_hold goes on
@@ -165,7 +165,7 @@ std::shared_ptr<Lease> LeaseChanges::convert(const std::shared_ptr<Lease>& held,
   auto next = std::make_shared<Lease>(Name(held->name()), owner, *token, terms, sent, begun);
   next->in_mode(to);
   next->say(*held);
-  next->passed.since = sent;
+  next->hand_over_state.since = sent;
   const bool was_open = context_.entries.opened(held);
   context_.entries.close(held);
   const auto job = held->belongs_to_nobody();

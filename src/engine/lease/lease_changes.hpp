@@ -20,7 +20,7 @@ class LeaseChanges {
     bool only_longer = false;  // a lease that is longer already stays so
   };
   // Gives it another length.
-  void extend(const std::shared_ptr<Lease>& held, const Extension& wish, Instant by);
+  void extend(const std::shared_ptr<Lease>& held, const Extension& extension, Instant by);
   // Extends it where less than `left` of it can be trusted, by the lease it has or by one that is long enough.
   void ensure(const std::shared_ptr<Lease>& held, Duration left);
 

@@ -17,7 +17,7 @@ Reentrance LeasePolicy::reentrance_of(const LockOptions& options) const {
   return options.mode == Mode::permits ? Reentrance::none : options.reentrance.value_or(options_.reentrance);
 }
 
-Lease::Terms LeasePolicy::terms_of(const LockOptions& options) const {
+LeaseTerms LeasePolicy::terms_of(const LockOptions& options) const {
   if (options.mode != Mode::exclusive && reentrance_of(options) == Reentrance::node)
     throw Error(Fault::misuse, fmt::format("a lock in mode {} is not entered by others of its node: choose another "
                                            "LockOptions::reentrance than node",
@@ -32,7 +32,7 @@ Lease::Terms LeasePolicy::terms_of(const LockOptions& options) const {
   return terms;
 }
 
-Lease::Terms LeasePolicy::with_margin(Lease::Terms terms) const {
+LeaseTerms LeasePolicy::with_margin(LeaseTerms terms) const {
   auto margin = margin_of(terms.asked(), table_.smallest_margin(), options_.margin);
   if (planted("no_margin")) margin = Duration{};
   if (margin >= terms.asked())
@@ -49,7 +49,7 @@ Lease::Terms LeasePolicy::with_margin(Lease::Terms terms) const {
   return terms;
 }
 
-void LeasePolicy::check_pace(const Lease::Terms& terms) const {
+void LeasePolicy::check_pace(const LeaseTerms& terms) const {
   if (terms.renew && terms.renew_every > Duration{} && terms.renew_every >= terms.lease - terms.margin)
     throw Error(Fault::misuse,
                 fmt::format("LockOptions::renew_every {} us must be shorter than the lease of {} us without "

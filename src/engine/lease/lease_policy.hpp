@@ -16,9 +16,9 @@ class LeasePolicy {
   LeasePolicy(const EngineOptions& options, const store::LockTable& table) noexcept
       : options_(options), table_(table) {}
 
-  Lease::Terms terms_of(const LockOptions& options) const;
-  Lease::Terms with_margin(Lease::Terms terms) const;
-  void check_pace(const Lease::Terms& terms) const;
+  LeaseTerms terms_of(const LockOptions& options) const;
+  LeaseTerms with_margin(LeaseTerms terms) const;
+  void check_pace(const LeaseTerms& terms) const;
   Reentrance reentrance_of(const LockOptions& options) const;
 
  private:

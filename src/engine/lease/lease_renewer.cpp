@@ -31,36 +31,36 @@ void LeaseRenewer::start() {
   ensure_running();
 }
 
-void LeaseRenewer::watch(const std::shared_ptr<Lease>& held) {
+void LeaseRenewer::add(const std::shared_ptr<Lease>& held) {
   const MutexLock guard(state_->mutex, Lease::renewer_mutex);
-  held->upkeep.watched = held->renewable();
+  held->renewal_state.watched = held->renewable();
   state_->unschedule(*held);
-  if (held->upkeep.watched) state_->schedule(held, held->renewal(state_->share));
-  held->upkeep.in_round = false;  // a round under way finds it gone, and lets it be
-  if (held->upkeep.watched && !planted("renewer_tried_once")) ensure_running();
+  if (held->renewal_state.watched) state_->schedule(held, held->renewal(state_->share));
+  held->renewal_state.in_round = false;  // a round under way finds it gone, and lets it be
+  if (held->renewal_state.watched && !planted("renewer_tried_once")) ensure_running();
 }
 
-void LeaseRenewer::forget(const std::shared_ptr<Lease>& held) {
+void LeaseRenewer::remove(const std::shared_ptr<Lease>& held) {
   const MutexLock guard(state_->mutex, Lease::renewer_mutex);
-  held->upkeep.watched = held->upkeep.in_round = false;
+  held->renewal_state.watched = held->renewal_state.in_round = false;
   state_->unschedule(*held);
   if (state_->over == state_->round) state_->shrink();
 }
 
-bool LeaseRenewer::hold_back(const std::shared_ptr<Lease>& held, Instant deadline) {
+bool LeaseRenewer::pause(const std::shared_ptr<Lease>& held, Instant deadline) {
   UniqueMutexLock guard(state_->mutex, Lease::renewer_mutex);
-  ++held->upkeep.held_back;
+  ++held->renewal_state.pauses;
   state_->unschedule(*held);
   // The end of time itself overflows in the standard library's arithmetic; no round takes anything like a day.
   const auto until = std::min(deadline, later(BootClock::now(), std::chrono::hours{24}));
   return state_->round_over.wait_until(guard, until, [&]() REQUIRES(state_->mutex, Lease::renewer_mutex) {
-    return state_->over >= held->upkeep.round || state_->closing;
+    return state_->over >= held->renewal_state.round || state_->closing;
   });
 }
 
 void LeaseRenewer::resume(const std::shared_ptr<Lease>& held) noexcept {
   const MutexLock guard(state_->mutex, Lease::renewer_mutex);
-  if (held->upkeep.held_back == 0 || --held->upkeep.held_back > 0 || held->upkeep.in_round) return;
+  if (held->renewal_state.pauses == 0 || --held->renewal_state.pauses > 0 || held->renewal_state.in_round) return;
   try {
     state_->schedule(held, held->renewal(state_->share));
   } catch (const std::exception&) {  // out of memory: then it is lost when trust runs out, and told

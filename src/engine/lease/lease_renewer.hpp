@@ -25,14 +25,14 @@ class LeaseRenewer {
   // Throws std::system_error where the system has no thread to give.
   void start();
 
-  // Renews the lease past a third of its length, again and again, until it is lost or forgotten, if it is to be
+  // Renews the lease past a third of its length, again and again, until it is lost or removed, if it is to be
   // renewed. Again, after its length was changed: by the new one.
-  void watch(const std::shared_ptr<Lease>& held);
-  void forget(const std::shared_ptr<Lease>& held);
+  void add(const std::shared_ptr<Lease>& held);
+  void remove(const std::shared_ptr<Lease>& held);
 
   // Stops renewing this lease, and no other, until resume(); calls are counted, and each needs its resume(), whatever
   // it answered. Waits until no renewal of it is on its way any more. False: one was until `deadline`.
-  bool hold_back(const std::shared_ptr<Lease>& held, Instant deadline);
+  bool pause(const std::shared_ptr<Lease>& held, Instant deadline);
   void resume(const std::shared_ptr<Lease>& held) noexcept;
 
   // Says that the end is near: no further statement begins, but for what was given up to be freed until then.

@@ -80,8 +80,8 @@ struct LeaseRenewer::State {
   Instant next_due() const REQUIRES(mutex) { return std::min(next_renewal(), leftovers.next()); }
 
   void schedule(const std::shared_ptr<Lease>& held, const Window& window) REQUIRES(mutex, Lease::renewer_mutex) {
-    auto& upkeep = held->upkeep;
-    if (!upkeep.watched || upkeep.held_back > 0) return;
+    auto& renewal_state = held->renewal_state;
+    if (!renewal_state.watched || renewal_state.pauses > 0) return;
     by_earliest.make_room();
     by_latest.make_room();  // in both, or in neither
     by_earliest.put(held, window.earliest);
@@ -111,22 +111,22 @@ struct LeaseRenewer::State {
       const auto held = by_earliest.front();
       due.push_back(held);
       unschedule(*held);
-      held->upkeep.round = round;
-      held->upkeep.in_round = true;
+      held->renewal_state.round = round;
+      held->renewal_state.in_round = true;
     }
     return due;
   }
 
   void put_back(const std::shared_ptr<Lease>& held, const Window& window) {
     const MutexLock guard(mutex, Lease::renewer_mutex);
-    if (!held->upkeep.in_round) return;  // forgotten meanwhile, or scheduled anew
+    if (!held->renewal_state.in_round) return;  // removed meanwhile, or scheduled anew
     schedule(held, window);
-    held->upkeep.in_round = false;
+    held->renewal_state.in_round = false;
   }
 
   void drop(const std::shared_ptr<Lease>& held) {
     const MutexLock guard(mutex, Lease::renewer_mutex);
-    held->upkeep.in_round = held->upkeep.watched = false;
+    held->renewal_state.in_round = held->renewal_state.watched = false;
   }
 
   Share share_now() {

@@ -50,18 +50,18 @@ std::optional<Released> Lingering::linger(ReleaseRequest& request) {
   return kept || let_go(*next, request.deadline) ? Released::freed : Released::unconfirmed;
 }
 
-std::shared_ptr<Lease> Lingering::next_in_memory(const ReleaseRequest& request, const Lease::Terms& terms) {
+std::shared_ptr<Lease> Lingering::next_in_memory(const ReleaseRequest& request, const LeaseTerms& terms) {
   auto& held = *request.held;
-  if (held.passed.reserved <= 1 && !planted("lingers_past_range")) return nullptr;
+  if (held.hand_over_state.reserved <= 1 && !planted("lingers_past_range")) return nullptr;
   if ((held.pinned() && !planted("lingers_pinned")) || !context_.lingering->goes_on(held)) return nullptr;
   if (history_.keeps(request.deadline)) return nullptr;
   auto next = std::make_shared<Lease>(Name(held.name()), held.owner(), Token{number(held.token()) + 1}, terms,
                                       planted("lingers_trusted_anew") ? BootClock::now() : held.last_sent());
-  next->passed = {0, held.passed.reserved - 1, {}};
+  next->hand_over_state = {0, held.hand_over_state.reserved - 1, {}};
   return held.pass_on() || planted("lingers_pinned") ? next : nullptr;  // else it was named to somebody just now
 }
 
-std::shared_ptr<Lease> Lingering::next_by_statement(ReleaseRequest& request, const Lease::Terms& terms) {
+std::shared_ptr<Lease> Lingering::next_by_statement(ReleaseRequest& request, const LeaseTerms& terms) {
   const auto& held = *request.held;
   if (history_.keeps(request.deadline) || !context_.lingering->welcome(held.name())) return nullptr;
   const Name name(held.name());
@@ -84,7 +84,7 @@ std::shared_ptr<Lease> Lingering::next_by_statement(ReleaseRequest& request, con
   if (request.unanswered) late_attempts_.disown(held, owner);  // a repeat may still take effect
   if (!kept || request.unanswered) return nullptr;
   auto next = std::make_shared<Lease>(name, owner, Token{number(held.row_token()) + 1}, terms, sent, begun);
-  next->passed = {0, most_reserved, {}};
+  next->hand_over_state = {0, most_reserved, {}};
   return next;
 }
 
@@ -97,7 +97,7 @@ std::shared_ptr<Lease> Lingering::take(GrantRequest& request, const Deadline& de
   return held;
 }
 
-std::shared_ptr<Lease> Lingering::take(const Name& name, const LockOptions* options, const Lease::Terms& terms,
+std::shared_ptr<Lease> Lingering::take(const Name& name, const LockOptions* options, const LeaseTerms& terms,
                                        const JobRef& job, Instant called, const Deadline& deadline) {
   auto [lease, fresh] = context_.lingering->take(name.text());
   if (!lease) return nullptr;
@@ -108,7 +108,7 @@ std::shared_ptr<Lease> Lingering::take(const Name& name, const LockOptions* opti
     let_go(*lease, deadline);
     return nullptr;
   }
-  lease->passed.since = called;
+  lease->hand_over_state.since = called;
   try {
     context_.hold(lease, job, called);
   } catch (...) {

@@ -32,8 +32,8 @@ class Lingering {
   // Empty: nothing lingers here any more that this request could be granted.
   std::shared_ptr<Lease> take(GrantRequest& request, const Deadline& deadline);
   // `options`: null where what lingers can only be freed.
-  std::shared_ptr<Lease> take(const Name& name, const LockOptions* options, const Lease::Terms& terms,
-                              const JobRef& job, Instant called, const Deadline& deadline);
+  std::shared_ptr<Lease> take(const Name& name, const LockOptions* options, const LeaseTerms& terms, const JobRef& job,
+                              Instant called, const Deadline& deadline);
   // Takes what lingers under that name, whatever becomes of it. Empty: nothing does.
   std::shared_ptr<Lease> take(const std::string& name) noexcept {
     return enabled() ? context_.lingering->take(name).lease : nullptr;
@@ -51,8 +51,8 @@ class Lingering {
   bool await(const Name& name, const Patience& patience);
 
  private:
-  std::shared_ptr<Lease> next_in_memory(const ReleaseRequest& request, const Lease::Terms& terms);
-  std::shared_ptr<Lease> next_by_statement(ReleaseRequest& request, const Lease::Terms& terms);
+  std::shared_ptr<Lease> next_in_memory(const ReleaseRequest& request, const LeaseTerms& terms);
+  std::shared_ptr<Lease> next_by_statement(ReleaseRequest& request, const LeaseTerms& terms);
 
   Context& context_;
   HistoryProbe& history_;

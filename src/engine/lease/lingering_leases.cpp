@@ -310,7 +310,7 @@ void LingeringLeases::close(Instant until) noexcept {
   state_->changed.notify_all();
 }
 
-Duration LingeringLeases::longest(const Lease::Terms& terms) noexcept {
+Duration LingeringLeases::longest(const LeaseTerms& terms) noexcept {
   const auto quarter = (terms.lease - terms.margin) / 4;
   return terms.renew_every > Duration{} ? std::min(quarter, terms.renew_every / 2) : quarter;
 }

@@ -50,7 +50,7 @@ class LingeringLeases {
   std::vector<std::shared_ptr<Lease>> take_all();
 
   // For so long after its row was written it may go on in memory: then it is not due to be renewed.
-  static Duration longest(const Lease::Terms& terms) noexcept;
+  static Duration longest(const LeaseTerms& terms) noexcept;
 
   // Says that the end is near: what lingers is freed until then.
   void close(Instant until = Instant::max()) noexcept;

@@ -14,7 +14,7 @@
 namespace dlock::engine {
 namespace {
 
-// Nobody's half of an actor: what stands in a row whose holders change without its being told.
+// Nobody's job id in an actor: what stands in a row whose holders change without its being told.
 constexpr std::string_view no_job = "0000000000000000";
 
 // Whether a grant that comes without a statement leaves nothing wrong in the database: what stands there of the wait,
@@ -49,7 +49,7 @@ class Reserved {
 std::uint32_t HandOver::reserved_for(const Lease& held, const WaitQueues::WaiterPtr& waiter, Instant deadline) {
   if (context_.options.hand_overs.local <= Duration{}) return 0;
   if (!may_follow_in_memory(waiter)) return 0;
-  if (held.passed.times == 0 && !WaitQueues::followed(waiter)) return 0;
+  if (held.hand_over_state.times == 0 && !WaitQueues::followed(waiter)) return 0;
   return history_.keeps(deadline) && !planted("passed_on_unrecorded") ? 0 : most_reserved;
 }
 
@@ -57,7 +57,7 @@ std::uint32_t HandOver::reserved_for(const Lease& held, const WaitQueues::Waiter
 // that it keeps for this process, and the trust that its last confirmation has left. Only shortly after the database
 // was asked, so that others get their turn as if it always were. Empty: a statement has to.
 std::shared_ptr<Lease> HandOver::pass_on(const std::shared_ptr<Lease>& held, const WaitQueues::WaiterPtr& waiter) {
-  if (held->passed.reserved <= 1 && !planted("passed_on_past_range"))
+  if (held->hand_over_state.reserved <= 1 && !planted("passed_on_past_range"))
     return nullptr;  // with none left it would name a job
   // Somebody may know the grant by its row, where nothing would tell it from the next.
   if (held->pinned() || (held->unanswered && !planted("passed_on_unanswered"))) return nullptr;
@@ -72,26 +72,26 @@ std::shared_ptr<Lease> HandOver::pass_on(const std::shared_ptr<Lease>& held, con
   if (held->trusted_until() - now < (terms.lease - terms.margin) / 2 && !planted("passed_on_worn_out")) return nullptr;
   auto next = std::make_shared<Lease>(wanted.name, held->owner(), Token{number(held->token()) + 1}, wanted.terms,
                                       planted("passed_on_trusts_now") ? now : asked);
-  next->passed = {held->passed.times, held->passed.reserved - 1, held->passed.since};
+  next->hand_over_state = {held->hand_over_state.times, held->hand_over_state.reserved - 1,
+                           held->hand_over_state.since};
   if (!held->pass_on()) return nullptr;  // it was named to somebody just now
   return next;
 }
 
 bool HandOver::hand_over(ReleaseRequest& request) {
   const auto& held = request.held;
-  const auto& passed = held->passed;
+  const auto& state = held->hand_over_state;
   // It came from thread to thread without a statement, and may go on so. What lingered has come from nobody.
-  const bool goes_round = passed.times > 0 && passed.reserved > 1 && passed.reserved < most_reserved &&
+  const bool goes_round = state.times > 0 && state.reserved > 1 && state.reserved < most_reserved &&
                           BootClock::now() - held->last_sent() < context_.options.hand_overs.local;
   if (held->mode() != Mode::exclusive || !(goes_round || context_.queues->anybody(held->name()))) return false;
-  const bool over = BootClock::now() - passed.since >= context_.options.hand_overs.time;
-  request.yields =
-      passed.times >= context_.options.hand_overs.in_a_row || (over && !planted("hand_over_outlasts_time"));
+  const bool over = BootClock::now() - state.since >= context_.options.hand_overs.time;
+  request.yields = state.times >= context_.options.hand_overs.in_a_row || (over && !planted("hand_over_outlasts_time"));
   if (planted("hand_over_for_ever") || planted("passed_on_past_turn")) request.yields = false;
   if (request.yields) return false;
   const auto waiter = context_.queues->reserve(held->name(), goes_round);
   if (!waiter) return false;
-  Reserved place(*context_.queues, waiter);
+  Reserved reservation(*context_.queues, waiter);
   const auto& wanted = WaitQueues::wanted(waiter);
   // A release that got no answer may have freed the row, or may yet.
   auto next = request.unanswered && !planted("passed_on_in_doubt") ? nullptr : pass_on(held, waiter);
@@ -120,17 +120,17 @@ bool HandOver::hand_over(ReleaseRequest& request) {
         return context_.table->waiting().hand_over(held->key(), ask, std::int64_t{1} + reserved, until);
       });
     } catch (...) {
-      if (!place.settle(nullptr, true)) late_attempts_.disown(*held, owner);
+      if (!reservation.settle(nullptr, true)) late_attempts_.disown(*held, owner);
       throw;
     }
     if (!handed) {
       const bool doubted{request.unanswered};
-      if (!place.settle(nullptr, doubted) && doubted) late_attempts_.disown(*held, owner);
+      if (!reservation.settle(nullptr, doubted) && doubted) late_attempts_.disown(*held, owner);
       return false;
     }
     if (planted("hand_over_trusts_answer")) sent = BootClock::now();
     next = std::make_shared<Lease>(wanted.name, owner, Token{number(held->row_token()) + 1}, wanted.terms, sent, begun);
-    next->passed = {passed.times + 1, reserved, passed.since};
+    next->hand_over_state = {state.times + 1, reserved, state.since};
     // A repeat may still take effect, when the row is somebody else's of this process.
     if (request.unanswered && !planted("handed_in_doubt_unpinned")) next->pin();
     next->say(wanted.options);
@@ -143,7 +143,7 @@ bool HandOver::hand_over(ReleaseRequest& request) {
     throw;
   }
   // Who has given up in the meantime has said no: then it is the next one's, or free.
-  if (!place.settle(next)) request.unclaimed = std::move(next);
+  if (!reservation.settle(next)) request.unclaimed = std::move(next);
   return true;
 }
 

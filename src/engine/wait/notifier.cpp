@@ -25,8 +25,8 @@ constexpr int trips_of_a_renewal = 4;
 
 struct Notifier::State {
   State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news,
-        std::shared_ptr<WaitQueues> the_lines, NotifierOptions the_options)
-      : table(std::move(the_table)), events(std::move(news)), queues(std::move(the_lines)), options(the_options) {}
+        std::shared_ptr<WaitQueues> the_queues, NotifierOptions the_options)
+      : table(std::move(the_table)), events(std::move(news)), queues(std::move(the_queues)), options(the_options) {}
 
   const std::shared_ptr<store::LockTable> table;
   const std::shared_ptr<EventQueue> events;
@@ -99,8 +99,8 @@ struct Notifier::State {
       if (std::exchange(called, false) || closing) return;
     }
     try {
-      const auto watched = queues->watched();
-      queues->hear(listener->wait(watched, until));
+      const auto awaited = queues->awaited();
+      queues->hear(listener->wait(awaited, until));
     } catch (const std::exception& failure) {
       {
         const MutexLock guard(mutex);
@@ -124,12 +124,12 @@ struct Notifier::State {
     const auto now = BootClock::now();
     if (at == Instant::max()) at = later(now, ttl / 4);
     if (now < at) return;
-    std::vector<store::Place> places;
-    places.reserve(rows.size());
-    for (const auto& row : rows) places.push_back({row.name, row.owner});
+    std::vector<store::WaiterKey> keys;
+    keys.reserve(rows.size());
+    for (const auto& row : rows) keys.push_back({row.name, row.owner});
     try {
       const auto patience = std::max<Duration>(ttl / 4, trips_of_a_renewal * table->round_trip());
-      const auto alive = table->waiting().renew_waiters(places, ttl, std::min(soon(), later(now, patience)));
+      const auto alive = table->waiting().renew_waiters(keys, ttl, std::min(soon(), later(now, patience)));
       for (std::size_t i = 0; i < rows.size(); ++i)
         if (!alive[i]) queues->died(rows[i].waiter);
       at = later(now, ttl / 3);
@@ -157,7 +157,7 @@ struct Notifier::State {
       if (BootClock::now() >= leftover.until) continue;
       try {
         if (leftover.owner) {
-          table->waiting().discard(leftover.name, *leftover.owner, deadline);
+          table->waiting().remove(leftover.name, *leftover.owner, deadline);
           queues->wake_head(leftover.name);  // the next in line may have seen its ticket still
         } else if (!queues->anybody(leftover.name)) {
           table->waiting().unwant(leftover.name, deadline);
@@ -253,7 +253,7 @@ bool Notifier::ensure_running() noexcept {
   return false;
 }
 
-void Notifier::discard_later(std::string_view name, std::string_view owner) noexcept { clear_later(name, owner); }
+void Notifier::remove_later(std::string_view name, std::string_view owner) noexcept { clear_later(name, owner); }
 
 void Notifier::unwant_later(std::string_view name) noexcept { clear_later(name, std::nullopt); }
 

@@ -39,10 +39,10 @@ class Notifier {
   // Starts the thread if it could not be started when it was needed. False: just now, or still not.
   bool ensure_running() noexcept;
   // Takes a row out of the waiters' table, when there is time for it.
-  void discard_later(std::string_view name, std::string_view owner) noexcept;
+  void remove_later(std::string_view name, std::string_view owner) noexcept;
   // Likewise the mark that a name is wanted, unless somebody here waits for it by then.
   void unwant_later(std::string_view name) noexcept;
-  // Says that the end is near: no further statement begins, but for rows to be discarded until
+  // Says that the end is near: no further statement begins, but for rows to be removed until
   // then.
   void close(Instant until = Instant::max()) noexcept;
 

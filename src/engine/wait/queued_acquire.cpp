@@ -36,12 +36,12 @@ QueuedAcquire::QueuedAcquire(const AcquireParts& its_parts, GrantRequest& reques
       context_(its_parts.context),
       request_(request),
       patience_(patience),
-      wish_(std::make_shared<WaitRequest>(request.name, request.options, request.terms, request.owner.text(),
-                                          std::string(request.actor.view()), request.job, request.called)),
+      wait_request_(std::make_shared<WaitRequest>(request.name, request.options, request.terms, request.owner.text(),
+                                                  std::string(request.actor.view()), request.job, request.called)),
       in_turn_(request.fairness == Fairness::fifo),
       polling_(context_.within(context_.options.polling.first, 1), context_.options.polling.longest) {
-  wish_->by_job = request.by_job;
-  wish_->mode = asked_for();
+  wait_request_->by_job = request.by_job;
+  wait_request_->mode = asked_for();
 }
 
 QueuedAcquire::~QueuedAcquire() {
@@ -53,7 +53,7 @@ QueuedAcquire::~QueuedAcquire() {
     } catch (const std::exception&) {  // out of memory: it ends with its lease
     }
   }
-  if (has_row_) context_.notifier.discard_later(request_.name.text(), row_owner_);
+  if (has_row_) context_.notifier.remove_later(request_.name.text(), row_owner_);
 }
 
 std::shared_ptr<Lease> QueuedAcquire::wait() {
@@ -73,7 +73,7 @@ void QueuedAcquire::begin(std::function<void()> news, const std::shared_ptr<Leas
 }
 
 void QueuedAcquire::begin() {
-  if (in_turn_) draw();
+  if (in_turn_) draw_ticket();
   sit();
   if (request_.ticket != 0) registered();
 }
@@ -104,14 +104,14 @@ QueuedAcquire::Step QueuedAcquire::attend() {
   if (status.dead) row_ = RowState::wanted;
   if (row_ == RowState::none && (in_turn_ || request_.may_hold_something())) row_ = RowState::wanted;
   if (row_ == RowState::wanted) {
-    if (in_turn_ || request_.ticket != 0) draw();
-    else enroll();
+    if (in_turn_ || request_.ticket != 0) draw_ticket();
+    else add_row();
   }
   // Nothing can be written just now: later, before anything else.
   if (row_ == RowState::wanted) until_ = later(BootClock::now(), polling_.next());
   if (status.head && !(in_turn_ && request_.ticket == 0))
     if (auto held = lead(status)) return held;
-  wish_->by_statement = request_.in_doubt || request_.unanswered || has_row_;
+  wait_request_->by_statement = request_.in_doubt || request_.unanswered || has_row_;
   return std::nullopt;
 }
 
@@ -154,7 +154,7 @@ store::Wait QueuedAcquire::wait_as(store::Wait::Discipline discipline) const {
 
 void QueuedAcquire::sit(bool quiet) {
   const bool takes = request_.mode == Mode::exclusive || planted("reader_handed_on");
-  waiter_ = context_.queues->join(wish_, request_.ticket, takes, news_, quiet);
+  waiter_ = context_.queues->join(wait_request_, request_.ticket, takes, news_, quiet);
   if (quiet || !request_.row_locked) context_.queues->blocked(waiter_, false);
   if (WaitQueues::led_at_once(waiter_)) context_.notifier.attend();
 }
@@ -177,12 +177,12 @@ void QueuedAcquire::registered() {
 }
 
 // Nothing is drawn while the lock's row is locked by a transaction.
-void QueuedAcquire::draw() {
+void QueuedAcquire::draw_ticket() {
   has_row();
   const auto ticket = retry([&](Deadline until) -> std::int64_t {
     try {
       put_rows_right(request_.job, until);
-      return context_.table->waiting().draw(wait_as(store::Wait::Discipline::fifo), until);
+      return context_.table->waiting().draw_ticket(wait_as(store::Wait::Discipline::fifo), until);
     } catch (const Failure& failure) {
       if (failure.cause() != Cause::locked) throw;
       return 0;
@@ -196,12 +196,12 @@ void QueuedAcquire::draw() {
 }
 
 // Once, and not for long: without a row it waits as well, only unseen.
-void QueuedAcquire::enroll() {
+void QueuedAcquire::add_row() {
   has_row();
   try {
     put_rows_right(request_.job, {context_.shortly(patience_.deadline), patience_.stop});
-    context_.table->waiting().enroll(wait_as(store::Wait::Discipline::barging),
-                                     {context_.shortly(patience_.deadline), patience_.stop});
+    context_.table->waiting().add(wait_as(store::Wait::Discipline::barging),
+                                  {context_.shortly(patience_.deadline), patience_.stop});
   } catch (const Failure&) { return; }
   registered();
 }
@@ -256,7 +256,7 @@ std::shared_ptr<Lease> QueuedAcquire::lead(const WaitQueues::WaiterState& status
   const bool keeps_others_away =
       !planted("readers_pass_writers") && availability.shared && !availability.free && request_.mode == Mode::exclusive;
   if ((availability.queued || keeps_others_away) && request_.ticket == 0) {
-    draw();
+    draw_ticket();
     if (request_.ticket == 0) return nullptr;
     availability = look();
   }
@@ -296,12 +296,14 @@ std::shared_ptr<Lease> QueuedAcquire::attempt(bool freed) {
   request_.freed = freed;
   auto held = parts_.attempts.try_once(request_, std::min(patience_.deadline, step_end_), patience_.stop);
   if (held) {
-    context_.queues->leave(waiter_, request_.mode == Mode::exclusive);  // or else the next one may have its wish, too
+    context_.queues->leave(waiter_, request_.mode == Mode::exclusive);  // or else the next one may have its turn, too
     waiter_ = nullptr;
     return held;
   }
   context_.queues->blocked(waiter_, request_.row_locked);
-  if (request_.owner != std::string_view{wish_->owner}) { context_.queues->rename(waiter_, request_.owner.text()); }
+  if (request_.owner != std::string_view{wait_request_->owner}) {
+    context_.queues->rename(waiter_, request_.owner.text());
+  }
   return held;
 }
 
@@ -353,7 +355,7 @@ std::shared_ptr<Lease> QueuedAcquire::give_up() {
       later(BootClock::now(), std::min<Duration>(context_.options.timeouts.release, longest_leave_taking));
   try {
     if (has_row_) {
-      context_.table->waiting().discard(request_.name.text(), row_owner_, deadline);
+      context_.table->waiting().remove(request_.name.text(), row_owner_, deadline);
       has_row_ = false;
       context_.queues->wake_head(request_.name.text());  // the next in line may have seen the ticket still
     }

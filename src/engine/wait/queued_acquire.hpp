@@ -38,8 +38,7 @@ class QueuedAcquire {
   bool in_line() const noexcept { return waiter_ != nullptr; }
 
  private:
-  using Held = std::shared_ptr<Lease>;
-  using Step = std::optional<Held>;  // empty: it waits on
+  using Step = std::optional<std::shared_ptr<Lease>>;  // empty: it waits on
 
   void begin();
   void sit(bool quiet);
@@ -56,22 +55,22 @@ class QueuedAcquire {
   void sit() { sit(false); }
   void has_row();
   void registered();
-  void draw();
-  void enroll();
+  void draw_ticket();
+  void add_row();
   store::Availability look();
-  Held lead(const WaitQueues::WaiterState& status);
+  std::shared_ptr<Lease> lead(const WaitQueues::WaiterState& status);
   void mark();
   // `freed`: somebody was heard to let go of it just now.
-  Held attempt(bool freed = false);
-  Held accept(Held held);
-  Held settle_for(Held entered);
-  Held give_up();
+  std::shared_ptr<Lease> attempt(bool freed = false);
+  std::shared_ptr<Lease> accept(std::shared_ptr<Lease> held);
+  std::shared_ptr<Lease> settle_for(std::shared_ptr<Lease> entered);
+  std::shared_ptr<Lease> give_up();
 
   const AcquireParts& parts_;
   Context& context_;
   GrantRequest& request_;
   const Patience& patience_;
-  const std::shared_ptr<WaitRequest> wish_;
+  const std::shared_ptr<WaitRequest> wait_request_;
   const bool in_turn_;
   PollingPauses polling_;
   const Instant begun_ = BootClock::now();

@@ -33,7 +33,7 @@ class ReleaseObserver {
   }
   ~ReleaseObserver() {
     context_.queues->leave(waiter_);
-    if (has_row_) context_.notifier.discard_later(name_.text(), owner_);
+    if (has_row_) context_.notifier.remove_later(name_.text(), owner_);
     if (marked_until_ == Instant{} || patience_.stop.stop_requested() || context_.queues->anybody(name_.text())) return;
     try {
       context_.table->waiting().unwant(name_.text(), later(BootClock::now(), context_.options.timeouts.release));
@@ -47,7 +47,7 @@ class ReleaseObserver {
   void attend() {
     context_.notifier.ensure_running();
     const bool dead = context_.queues->attend(waiter_).dead;
-    if (has_row_ && (dead || !seen_) && BootClock::now() < patience_.deadline) enroll();
+    if (has_row_ && (dead || !seen_) && BootClock::now() < patience_.deadline) add_row();
   }
 
   // Marks the name as wanted, if that is of use and it does not know that it is. True: it did, and another look is due.
@@ -61,12 +61,12 @@ class ReleaseObserver {
 
   // Shows that `actor`, who may hold something, waits here: from now on a deadlock is found. `thread`: whose it is, if
   // it has no `job`.
-  void enroll(JobRef thread, const Job& job, std::string_view actor) {
+  void add_row(JobRef thread, const Job& job, std::string_view actor) {
     job_ = std::move(thread);
     known_.waits_as(owner_, job.name());
     actor_ = actor;
     has_row_ = true;
-    enroll();
+    add_row();
   }
 
   // Until something may have changed. `opens_in`: when it does so by itself; 0: nobody knows. Throws Error{deadlock}.
@@ -85,7 +85,7 @@ class ReleaseObserver {
 
  private:
   // Again before each look until it has succeeded, and whenever its row has died.
-  void enroll() {
+  void add_row() {
     seen_ = false;
     store::Wait wait{name_.text(),
                      owner_,
@@ -100,7 +100,7 @@ class ReleaseObserver {
       wait.patience = std::chrono::ceil<Duration>(std::max(patience_.deadline, BootClock::now()) - BootClock::now());
     try {
       put_rows_right(job_, {context_.shortly(patience_.deadline), patience_.stop});
-      context_.table->waiting().enroll(wait, {context_.shortly(patience_.deadline), patience_.stop});
+      context_.table->waiting().add(wait, {context_.shortly(patience_.deadline), patience_.stop});
     } catch (const Failure&) {  // it waits as well, only unseen
       return;
     }

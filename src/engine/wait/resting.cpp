@@ -37,69 +37,69 @@ WaitQueues::WaiterState WaitQueues::attend(const WaiterPtr& waiter) {
   return status;
 }
 
-bool WaitQueues::has_news(const Waiter& place) noexcept {
-  return place.state_ == Waiter::State::handed ||
-         (place.state_ == Waiter::State::asleep && (place.notified_ || place.promoted_));
+bool WaitQueues::has_news(const Waiter& waiter) noexcept {
+  return waiter.state_ == Waiter::State::handed ||
+         (waiter.state_ == Waiter::State::asleep && (waiter.notified_ || waiter.promoted_));
 }
 
-Instant WaitQueues::bound(const Waiter& place, Instant until, Instant deadline) noexcept {
-  return place.state_ == Waiter::State::reserved ? deadline : std::min({until, place.nudge_, deadline});
+Instant WaitQueues::bound(const Waiter& waiter, Instant until, Instant deadline) noexcept {
+  return waiter.state_ == Waiter::State::reserved ? deadline : std::min({until, waiter.nudge_, deadline});
 }
 
-WaitQueues::WakeReason WaitQueues::woken(Waiter& place, const std::stop_token& stop) noexcept {
-  const auto state = place.state_;
-  if (state == Waiter::State::asleep) place.state_ = Waiter::State::awake;
+WaitQueues::WakeReason WaitQueues::woken(Waiter& waiter, const std::stop_token& stop) noexcept {
+  const auto state = waiter.state_;
+  if (state == Waiter::State::asleep) waiter.state_ = Waiter::State::awake;
   if (state == Waiter::State::handed) return WakeReason::handed;
   if (stop.stop_requested()) return WakeReason::stopped;
-  if (place.promoted_) return WakeReason::head;
-  return place.notified_ ? WakeReason::notified : WakeReason::time;
+  if (waiter.promoted_) return WakeReason::head;
+  return waiter.notified_ ? WakeReason::notified : WakeReason::time;
 }
 
 // Waits a little without going to sleep until it is stirred since that was `seen`.
-void WaitQueues::spin(const Waiter& place, unsigned seen) noexcept {
+void WaitQueues::spin(const Waiter& waiter, unsigned seen) noexcept {
   const auto end = later(BootClock::now(), longest_spin);
-  while (place.stirred_.load() == seen && BootClock::now() < end) std::this_thread::yield();
+  while (waiter.stirred_.load() == seen && BootClock::now() < end) std::this_thread::yield();
 }
 
 WaitQueues::WakeReason WaitQueues::rest(const WaiterPtr& waiter, Instant until, Instant deadline,
                                         const std::stop_token& stop) {
   UniqueMutexLock guard(mutex_, waiters_mutex);
-  auto& place = *waiter;
-  if (place.state_ == Waiter::State::awake) place.state_ = Waiter::State::asleep;
+  auto& own = *waiter;
+  if (own.state_ == Waiter::State::awake) own.state_ = Waiter::State::asleep;
   for (;;) {
-    const auto end = bound(place, until, deadline);
-    if (has_news(place) || stop.stop_requested() || BootClock::now() >= end) break;
-    if (std::exchange(place.soon_, false) && place.state_ == Waiter::State::asleep) {
+    const auto end = bound(own, until, deadline);
+    if (has_news(own) || stop.stop_requested() || BootClock::now() >= end) break;
+    if (std::exchange(own.soon_, false) && own.state_ == Waiter::State::asleep) {
       if (!others_run_meanwhile()) continue;
-      const auto seen = place.stirred_.load();
+      const auto seen = own.stirred_.load();
       guard.unlock();
-      spin(place, seen);
+      spin(own, seen);
       guard.lock();
       continue;
     }
     // Being reserved or not, or nudged, is worth another look at the bound, too.
-    const auto state = place.state_;
-    const auto nudge = place.nudge_;
+    const auto state = own.state_;
+    const auto nudge = own.nudge_;
     // In pieces: the end of time, as this clock counts, is beyond what the condition variable's clock can count to.
-    place.changed_.wait_until(
+    own.changed_.wait_until(
         guard, stop, std::min(end, later(BootClock::now(), longest_rest)),
-        [&]() REQUIRES(waiters_mutex) { return has_news(place) || place.state_ != state || place.nudge_ != nudge; });
+        [&]() REQUIRES(waiters_mutex) { return has_news(own) || own.state_ != state || own.nudge_ != nudge; });
   }
-  if (planted("wake_delayed") && has_news(place)) {
+  if (planted("wake_delayed") && has_news(own)) {
     guard.unlock();
     delay(std::chrono::milliseconds{400});
     guard.lock();
   }
-  return woken(place, stop);
+  return woken(own, stop);
 }
 
 std::optional<WaitQueues::WakeReason> WaitQueues::look_up(const WaiterPtr& waiter, Instant& until, Instant deadline,
                                                           const std::stop_token& stop) {
   const MutexLock guard(mutex_, waiters_mutex);
-  auto& place = *waiter;
-  if (place.state_ == Waiter::State::awake) place.state_ = Waiter::State::asleep;
-  const auto end = bound(place, until, deadline);
-  if (has_news(place) || stop.stop_requested() || BootClock::now() >= end) return woken(place, stop);
+  auto& own = *waiter;
+  if (own.state_ == Waiter::State::awake) own.state_ = Waiter::State::asleep;
+  const auto end = bound(own, until, deadline);
+  if (has_news(own) || stop.stop_requested() || BootClock::now() >= end) return woken(own, stop);
   until = end;
   return std::nullopt;
 }
@@ -139,8 +139,8 @@ bool WaitQueues::settle(const WaiterPtr& waiter, std::shared_ptr<Lease> grant, b
   if (waiter->state_ == Waiter::State::left) return false;
   WaiterPtr next;
   if (grant) {
-    const auto quiet = std::min(waiter->wish_->terms.lease, floor_);
-    const bool soon = grant->passed.reserved > 1;
+    const auto quiet = std::min(waiter->request_->terms.lease, floor_);
+    const bool soon = grant->hand_over_state.reserved > 1;
     waiter->grant_ = std::move(grant);
     waiter->state_ = Waiter::State::handed;
     next = remove(waiter, quiet, true, soon);

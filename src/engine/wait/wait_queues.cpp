@@ -19,7 +19,7 @@ bool same(const std::weak_ptr<Lease>& one, const std::shared_ptr<Lease>& other) 
 
 }  // namespace
 
-void WaitQueues::place(WaitQueue& line, const WaiterPtr& waiter) {
+void WaitQueues::insert(WaitQueue& line, const WaiterPtr& waiter) {
   const auto ticket = waiter->status_.ticket;
   const auto later_than = [ticket](const WaiterPtr& other) REQUIRES(waiters_mutex) {
     return other->status_.ticket == 0 || other->status_.ticket > ticket;
@@ -59,7 +59,7 @@ WaitQueues::WaiterPtr WaitQueues::join(std::shared_ptr<WaitRequest> wanted, std:
     ++waiting_;
     auto& line = queues_[waiter->name_];
     const bool goes_round = takes && line.goes_round();
-    place(line, waiter);
+    insert(line, waiter);
     waiter->led_at_once_ = waiter->status_.head;
     waiter->status_.quiet = quiet || goes_round;
     waiter->soon_ = goes_round;
@@ -80,7 +80,7 @@ std::vector<std::shared_ptr<Lease>> WaitQueues::listening(const Waiter& waiter) 
 // Whether it waits for somebody to let go, and not to enter what its own job holds.
 bool WaitQueues::wants(const Waiter& waiter, const Lease& held) {
   if (held.said().job.empty()) return true;
-  return !waiter.wish_->by_job || waiter.wish_->options.job.name() != held.said().job;
+  return !waiter.request_->by_job || waiter.request_->options.job.name() != held.said().job;
 }
 
 void WaitQueues::tell(const std::shared_ptr<Lease>& held) noexcept {
@@ -118,7 +118,7 @@ std::optional<WantedSince> WaitQueues::wanted_since(const Lease& held) const {
   if (found == queues_.end()) return std::nullopt;
   std::optional<WantedSince> wanted;
   for (const auto& waiter : found->second.queue)
-    if (wants(*waiter, held)) wanted = joined(wanted, WantedSince{waiter->wish_->since, waiter->wish_->mode});
+    if (wants(*waiter, held)) wanted = joined(wanted, WantedSince{waiter->request_->since, waiter->request_->mode});
   return wanted;
 }
 
@@ -137,13 +137,13 @@ void WaitQueues::give_ticket(const WaiterPtr& waiter, std::int64_t ticket) {
   auto& line = queues_[waiter->name_];
   std::erase(line.queue, waiter);
   waiter->status_.head = false;
-  place(line, waiter);
+  insert(line, waiter);
   stir(promote(line));
 }
 
 void WaitQueues::rename(const WaiterPtr& waiter, const std::string& owner) {
   const MutexLock guard(mutex_, waiters_mutex);
-  waiter->wish_->owner = waiter->owner_ = owner;
+  waiter->request_->owner = waiter->owner_ = owner;
 }
 
 WaitQueues::WaiterPtr WaitQueues::remove(const WaiterPtr& waiter, Duration quiet, bool granted, bool soon) {
@@ -194,7 +194,7 @@ void WaitQueues::wake_job(const std::string& name, std::string_view job) {
   const auto found = queues_.find(name);
   if (found == queues_.end()) return;
   for (const auto& waiter : found->second.queue) {
-    if (!waiter->wish_->by_job || waiter->wish_->options.job.name() != job) continue;
+    if (!waiter->request_->by_job || waiter->request_->options.job.name() != job) continue;
     waiter->notified_ = true;
     waiter->stir();
   }
@@ -224,10 +224,10 @@ void WaitQueues::wake_all() {
 }
 
 void WaitQueues::wake(WaitQueue& line, std::string_view owner, bool everything) {
-  const auto rouse = [everything](Waiter& place) REQUIRES(waiters_mutex) {
-    place.everything_ = everything && (place.everything_ || !place.notified_);
-    place.notified_ = true;
-    place.stir();
+  const auto rouse = [everything](Waiter& waiter) REQUIRES(waiters_mutex) {
+    waiter.everything_ = everything && (waiter.everything_ || !waiter.notified_);
+    waiter.notified_ = true;
+    waiter.stir();
   };
   for (const auto& observer : line.observers) rouse(*observer);
   if (line.queue.empty()) return;
@@ -248,15 +248,15 @@ std::map<std::string, std::size_t, std::less<>> WaitQueues::counts() const {
   return counts;
 }
 
-std::vector<dialects::Watched> WaitQueues::watched() const {
-  std::vector<dialects::Watched> watched;
+std::vector<dialects::AwaitedLock> WaitQueues::awaited() const {
+  std::vector<dialects::AwaitedLock> awaited;
   const MutexLock guard(mutex_, waiters_mutex);
   for (const auto& [name, line] : queues_) {
     if (line.idle()) continue;
     const auto& waiter = line.queue.empty() ? line.observers.front() : line.queue.front();
-    watched.push_back({name, waiter->holder_});
+    awaited.push_back({name, waiter->holder_});
   }
-  return watched;
+  return awaited;
 }
 
 bool WaitQueues::saw(const WaiterPtr& waiter, std::string holder) {
@@ -286,8 +286,8 @@ std::vector<WaitQueues::WaiterRow> WaitQueues::rows(RowKind kind) const {
   std::vector<WaiterRow> rows;
   const MutexLock guard(mutex_, waiters_mutex);
   for (const auto& [name, line] : queues_)
-    for (const auto* places : {&line.queue, &line.observers})
-      for (const auto& waiter : *places)
+    for (const auto* waiters : {&line.queue, &line.observers})
+      for (const auto& waiter : *waiters)
         if (waiter->row_ == kind) rows.push_back({waiter, name, waiter->owner_});
   return rows;
 }

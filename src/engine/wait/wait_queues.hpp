@@ -26,7 +26,7 @@ namespace dlock::engine {
 
 // What somebody wants, as far as a releaser has to know it to hand over. Lives as long as either of them needs it.
 struct WaitRequest {
-  WaitRequest(Name the_name, LockOptions the_options, Lease::Terms the_terms, std::string the_owner,
+  WaitRequest(Name the_name, LockOptions the_options, LeaseTerms the_terms, std::string the_owner,
               std::string the_actor, JobRef the_job, Instant called = BootClock::now())
       : name(std::move(the_name)),
         options(std::move(the_options)),
@@ -38,9 +38,9 @@ struct WaitRequest {
 
   Name name;
   LockOptions options;
-  Lease::Terms terms;
+  LeaseTerms terms;
   std::string owner, actor;
-  JobRef job;  // whose wish it is; empty: nobody's
+  JobRef job;  // whose request it is; empty: nobody's
   Instant since;
   Mode mode = Mode::exclusive;  // what is asked for
   bool by_job = false;          // it may enter what its job is granted meanwhile
@@ -55,8 +55,8 @@ class WaitQueues {
  public:
   enum class WakeReason {
     notified,  // something may have changed
-    head,      // the place is the head of its line now
-    handed,    // it has been granted its wish
+    head,      // the waiter is the head of its line now
+    handed,    // it has been granted its request
     time,
     stopped,
   };
@@ -73,9 +73,9 @@ class WaitQueues {
   WaiterPtr join(std::shared_ptr<WaitRequest> wanted, std::int64_t ticket, bool takes, std::function<void()> news = {},
                  bool quiet = false);
   WaiterPtr observe(const std::string& name, std::string owner);
-  // Gives a place a ticket, and with it its place in the line.
+  // Gives a waiter a ticket, and with it its position in the line.
   void give_ticket(const WaiterPtr& waiter, std::int64_t ticket);
-  // The place's wish is asked for as `owner` from now on.
+  // The waiter's request is put as `owner` from now on.
   void rename(const WaiterPtr& waiter, const std::string& owner);
   // Who waits behind what was handed over was told so in passing, and need not look at once.
   struct WaiterState {
@@ -83,7 +83,7 @@ class WaitQueues {
     bool quiet = false;     // it became the head because its name was granted in this process
     bool notified = false;  // by a release of its name
     bool yields = false;    // others are to have their turn first
-    bool ask = false;       // its owner may have been granted the wish already: looking is not enough
+    bool ask = false;       // its owner may have been granted the request already: looking is not enough
     bool dead = false;      // its row in the waiters' table has expired
     std::int64_t ticket = 0;
   };
@@ -95,7 +95,7 @@ class WaitQueues {
   // it has to ask again before that, unless it is called.
   std::optional<WakeReason> look_up(const WaiterPtr& waiter, Instant& until, Instant deadline,
                                     const std::stop_token& stop);
-  // What the place wishes, for whom it is reserved.
+  // What the waiter requests, for whom it is reserved.
   static const WaitRequest& wanted(const WaiterPtr& waiter);
   // The ticket that it had when it was reserved.
   static std::int64_t ticket(const WaiterPtr& waiter);
@@ -103,7 +103,7 @@ class WaitQueues {
   static bool led_at_once(const WaiterPtr& waiter);
   // Whether others waited behind it when it was reserved.
   static bool followed(const WaiterPtr& waiter);
-  // Gives the place up; `granted`: since it has its wish. What was handed to it meanwhile, or nothing.
+  // It leaves the line; `granted`: since it has what it requested. What was handed to it meanwhile, or nothing.
   std::shared_ptr<Lease> leave(const WaiterPtr& waiter, bool granted = false);
 
   // Whether anybody may wait for the name, without a lock: never wrong for who joined before a release was asked for.
@@ -147,15 +147,15 @@ class WaitQueues {
   std::optional<WantedSince> wanted_since(const Lease& held) const;
 
   // What heads and observers wait for, and whom they saw holding it.
-  std::vector<dialects::Watched> watched() const;
-  // Notes who holds what the place waits for. True: that is new.
+  std::vector<dialects::AwaitedLock> awaited() const;
+  // Notes who holds what the waiter waits for. True: that is new.
   bool saw(const WaiterPtr& waiter, std::string holder);
   // Notes whether what the line waits for could neither be had nor be seen to be held by anybody. So it is at first.
   void blocked(const WaiterPtr& waiter, bool yes);
   bool blocked(const WaiterPtr& waiter) const { return blocked(name_of(waiter)); }
   bool blocked(const std::string& name) const;
 
-  // Places that have a row in the waiters' table. A row for people alone may last longer without being renewed than one
+  // Waiters that have a row in the waiters' table. One for people alone may last longer without being renewed than one
   // on which others depend.
   enum class RowKind { none, depended_on, for_people };
   void registered(const WaiterPtr& waiter, RowKind kind);
@@ -175,7 +175,7 @@ class WaitQueues {
   struct WaitQueue;
   std::vector<std::shared_ptr<Lease>> listening(const Waiter& waiter) const REQUIRES(mutex_, waiters_mutex);
   static bool wants(const Waiter& waiter, const Lease& held);
-  static void place(WaitQueue& line, const WaiterPtr& waiter) REQUIRES(waiters_mutex);
+  static void insert(WaitQueue& line, const WaiterPtr& waiter) REQUIRES(waiters_mutex);
   // `quiet`: its name was granted in this process just now, and it is to look in so long. 0: at once. `soon`: the grant
   // may go on to it in memory, without a statement. Answers who is to be stirred, or nobody.
   static WaiterPtr promote(WaitQueue& line, Duration quiet = {}, bool soon = false) REQUIRES(waiters_mutex);
@@ -184,16 +184,16 @@ class WaitQueues {
   static void stir(const WaiterPtr& waiter) REQUIRES(waiters_mutex);
   static void wake(WaitQueue& line, std::string_view owner, bool everything) REQUIRES(waiters_mutex);
   static const std::string& name_of(const WaiterPtr& waiter) noexcept;
-  static bool has_news(const Waiter& place) noexcept REQUIRES(waiters_mutex);
-  static Instant bound(const Waiter& place, Instant until, Instant deadline) noexcept REQUIRES(waiters_mutex);
-  static void spin(const Waiter& place, unsigned seen) noexcept;
+  static bool has_news(const Waiter& waiter) noexcept REQUIRES(waiters_mutex);
+  static Instant bound(const Waiter& waiter, Instant until, Instant deadline) noexcept REQUIRES(waiters_mutex);
+  static void spin(const Waiter& waiter, unsigned seen) noexcept;
   WaiterPtr reserve_now(const std::string& name);
   using Queues = std::map<std::string, WaitQueue, std::less<>>;
   // It is over when a release in this process has ended: see wake_head().
   void note_round(const std::string& name) REQUIRES(mutex_);
   void end_round(WaitQueue& line) REQUIRES(mutex_);
   void drop(Queues::iterator idle) REQUIRES(mutex_);
-  static WakeReason woken(Waiter& place, const std::stop_token& stop) noexcept REQUIRES(waiters_mutex);
+  static WakeReason woken(Waiter& waiter, const std::stop_token& stop) noexcept REQUIRES(waiters_mutex);
 
   const Duration floor_;
   mutable AnnotatedMutex mutex_;
@@ -218,11 +218,11 @@ struct WaitQueues::WaitQueue {
 class WaitQueues::Waiter {
  public:
   Waiter(std::string name, std::string owner) : name_(std::move(name)), owner_(std::move(owner)) {}
-  Waiter(std::shared_ptr<WaitRequest> wish, std::int64_t ticket, bool takes, std::function<void()> news)
-      : name_(wish->name.text()),
-        wish_(std::move(wish)),
+  Waiter(std::shared_ptr<WaitRequest> request, std::int64_t ticket, bool takes, std::function<void()> news)
+      : name_(request->name.text()),
+        request_(std::move(request)),
         takes_(takes),
-        owner_(wish_->owner),
+        owner_(request_->owner),
         status_{.ticket = ticket},
         news_(std::move(news)) {}
 
@@ -231,7 +231,7 @@ class WaitQueues::Waiter {
   enum class State { awake, asleep, reserved, handed, left };
 
   const std::string name_;
-  const std::shared_ptr<WaitRequest> wish_;  // empty: an observer
+  const std::shared_ptr<WaitRequest> request_;  // empty: an observer
   const bool takes_ = false;
   bool led_at_once_ = false;  // touched by who waits, and nobody else
   // Written by who reserves it, and read by nobody else until it is settled:
@@ -264,7 +264,7 @@ class WaitQueues::Waiter {
   }
 };
 
-inline const WaitRequest& WaitQueues::wanted(const WaiterPtr& waiter) { return *waiter->wish_; }
+inline const WaitRequest& WaitQueues::wanted(const WaiterPtr& waiter) { return *waiter->request_; }
 inline std::int64_t WaitQueues::ticket(const WaiterPtr& waiter) { return waiter->reserved_ticket_; }
 inline bool WaitQueues::led_at_once(const WaiterPtr& waiter) { return waiter->led_at_once_; }
 inline bool WaitQueues::followed(const WaiterPtr& waiter) { return waiter->followed_; }

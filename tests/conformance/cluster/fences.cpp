@@ -57,7 +57,7 @@ TEST_CASE("a reader, and who has a permit, fences on another server as soon as i
       auto lock = engine.try_lock(std::string(to_string(mode)) + std::to_string(round), options_of(mode));
       REQUIRE(lock);
       for (bool fenced = false; !fenced;) {
-        caller.begin(database->place().beginnings().front());
+        caller.begin(database->test_database().beginnings().front());
         const auto thrown = thrown_by([&] {
           lock->fence(caller.native());
           caller.run("COMMIT");
@@ -97,7 +97,7 @@ TEST_CASE("of what was fenced on one server and a grant on another only one is c
       REQUIRE(lock);
       expire(database);
       Caller caller(database.server(), database.server().address());
-      caller.begin(database->place().beginnings().front());
+      caller.begin(database->test_database().beginnings().front());
       if (as_text) caller.run(lock->fence_sql());
       else lock->fence(caller.native());
       caller.run("INSERT INTO app VALUES (" + std::to_string(round) + ")");

@@ -51,7 +51,7 @@ TEST_CASE("each ticket is drawn once, and whoever was told of one has it, althou
   in_parallel(threads, [&](int thread) {
     auto& table = *tables[static_cast<std::size_t>(thread) % tables.size()];
     for (int round = 0; round < rounds; ++round)
-      drawn[static_cast<std::size_t>(thread)].push_back(Hand(table, thread * rounds + round).draw());
+      drawn[static_cast<std::size_t>(thread)].push_back(Hand(table, thread * rounds + round).draw_ticket());
   });
   std::set<std::int64_t> different;
   for (const auto& tickets : drawn) different.insert(tickets.begin(), tickets.end());

@@ -53,7 +53,7 @@ void free_all(Database& database) {
 // A server of the cluster takes nothing from the others while this lives.
 class Behind {
  public:
-  Behind(ServerPlace& place, const Address& server) : session_(place.connect_at(server)) {
+  Behind(ServerTestDatabase& test_database, const Address& server) : session_(test_database.connect_at(server)) {
     *session_ << "FLUSH TABLES WITH READ LOCK";
   }
   ~Behind() { catches_up(); }
@@ -102,7 +102,7 @@ TEST_CASE("a lease is fenced on another server as soon as it is granted, whoever
     auto lock = engine.try_lock(name_of(round), {.lease = 10min});
     REQUIRE(lock);
     for (bool fenced = false; !fenced;) {
-      caller.begin(database->place().beginnings().front());
+      caller.begin(database->test_database().beginnings().front());
       const auto thrown = thrown_by([&] {
         lock->fence(caller.native());
         caller.run("COMMIT");
@@ -297,7 +297,7 @@ TEST_CASE("a transaction on a server that has not heard of a release yet is not 
   if (const auto setting = database.server().wait_briefly(); !setting.empty()) caller.run(setting);
   Behind behind(database.server(), other_server(database));
   REQUIRE(lock->release() == Released::freed);
-  caller.begin(database->place().beginnings().front());
+  caller.begin(database->test_database().beginnings().front());
   bool granted = false;
   const auto thrown = thrown_by([&] { granted = engine.try_lock_in(caller.native(), "job").has_value(); });
   CHECK_FALSE(granted);
@@ -305,7 +305,7 @@ TEST_CASE("a transaction on a server that has not heard of a release yet is not 
   caller.run("ROLLBACK");
   behind.catches_up();
   for (; !granted; caller.run("ROLLBACK")) {
-    caller.begin(database->place().beginnings().front());
+    caller.begin(database->test_database().beginnings().front());
     const auto again = thrown_by([&] {
       granted = engine.try_lock_in(caller.native(), "job").has_value();
       REQUIRE(granted);
@@ -322,14 +322,14 @@ TEST_CASE("a fence on a server that does not catch up is a conflict, and the lea
   Behind behind(database.server(), other_server(database));
   auto lock = engine.try_lock("job", {.lease = 10min});
   REQUIRE(lock);
-  caller.begin(database->place().beginnings().front());
+  caller.begin(database->test_database().beginnings().front());
   const auto thrown = thrown_by([&] { lock->fence(caller.native()); });
   CHECK_MESSAGE(thrown.fault == Fault::conflict, thrown.text);
   CHECK(lock->valid());
   caller.run("ROLLBACK");
   behind.catches_up();
   for (bool fenced = false; !fenced;) {
-    caller.begin(database->place().beginnings().front());
+    caller.begin(database->test_database().beginnings().front());
     const auto again = thrown_by([&] {
       lock->fence(caller.native());
       caller.run("COMMIT");

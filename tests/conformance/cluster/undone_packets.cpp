@@ -320,7 +320,7 @@ TEST_CASE("who was told of a ticket has it, wherever a server undoes the drawing
     const auto draws = [&](const std::string& name) {
       return [&undone, name] {
         Hand hand(undone.table(), 1, name);
-        CHECK(hand.draw() > 0);
+        CHECK(hand.draw_ticket() > 0);
         CHECK(undone.admin().number("SELECT ticket FROM resource_lock_waiter WHERE name = '" + name +
                                     "' AND owner = '" + hand.owner() + "'") == hand.ticket());
         CHECK(undone.admin().number("SELECT next_ticket FROM resource_lock WHERE name = '" + name + "'") >=
@@ -329,11 +329,11 @@ TEST_CASE("who was told of a ticket has it, wherever a server undoes the drawing
     };
     everywhere("drawn first", draws);
     everywhere("drawn after another", [&](const std::string& name) {
-      Hand(undone.plain(), 2, name).draw();
+      Hand(undone.plain(), 2, name).draw_ticket();
       return draws(name);
     });
     everywhere("drawn once more", [&](const std::string& name) {
-      Hand(undone.plain(), 1, name).draw();
+      Hand(undone.plain(), 1, name).draw_ticket();
       return draws(name);
     });
   });
@@ -399,14 +399,14 @@ TEST_CASE("what one holds alone is asked for by single statements: there is noth
   CHECK(undone.table().renew({&key, 1}, soon()).at(0) == store::Renewed::yes);
   CHECK(undone.table().extend(key, 1h, {}, soon()) == store::Renewed::yes);
   CHECK(undone.table().update_metadata(key, "meta", Keep::for_next, soon()));
-  next.enroll();
+  next.add();
   CHECK(hand.hand_over(next).has_value());
   CHECK(next.lives());
-  next.discard();
+  next.remove();
   CHECK(next.release());
   undone.table().withdraw("job", hand.owner(), soon());
   CHECK(undone.proxy().gaps_of_undone() == 0);
   if (!undone.undoes()) return;
-  CHECK(next.draw() > 0);  // which is not one: the proxy would have seen it
+  CHECK(next.draw_ticket() > 0);  // which is not one: the proxy would have seen it
   CHECK(undone.proxy().gaps_of_undone() > 0);
 }

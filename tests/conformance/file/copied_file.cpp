@@ -10,8 +10,8 @@ using namespace dlock::test;
 
 namespace {
 
-std::string path_of(const Place& place) {
-  const auto url = place.url();
+std::string path_of(const TestDatabase& test_database) {
+  const auto url = test_database.url();
   return url.substr(url.find(':') + 1);
 }
 
@@ -21,7 +21,7 @@ TEST_CASE("a connection to a copy of the file is misuse, while another name of t
   Database database;
   auto engine = database.engine();
   auto lock = engine.lock("a");
-  const auto copy = opener().place();
+  const auto copy = opener().test_database();
   database.admin().run("VACUUM INTO '" + path_of(*copy) + "'");
   REQUIRE(Admin(*copy).owner("a") == lock.owner());
   Caller caller(*copy);
@@ -29,7 +29,7 @@ TEST_CASE("a connection to a copy of the file is misuse, while another name of t
   const auto fenced = thrown_by([&] { lock.fence(caller.native()); });
   CHECK(fenced.fault == Fault::misuse);
   CHECK_MESSAGE(fenced.names(path_of(*copy)), fenced.text);
-  CHECK_MESSAGE(fenced.names(path_of(database.place())), fenced.text);
+  CHECK_MESSAGE(fenced.names(path_of(database.test_database())), fenced.text);
   caller.run("ROLLBACK");
   caller.run("BEGIN IMMEDIATE");
   CHECK(thrown_by([&] { engine.try_lock_in(caller.native(), "b"); }).fault == Fault::misuse);
@@ -37,11 +37,11 @@ TEST_CASE("a connection to a copy of the file is misuse, while another name of t
   CHECK_FALSE(Admin(*copy).exists("b"));
   free_by_force(engine, "a");
 
-  const auto link = path_of(database.place()) + ".link";
-  REQUIRE(::symlink(path_of(database.place()).c_str(), link.c_str()) == 0);
+  const auto link = path_of(database.test_database()) + ".link";
+  REQUIRE(::symlink(path_of(database.test_database()).c_str(), link.c_str()) == 0);
   Engine through_link("sqlite:" + link);
   auto again = through_link.lock("a");
-  Caller direct(database.place());
+  Caller direct(database.test_database());
   direct.run("BEGIN IMMEDIATE");
   again.fence(direct.native());
   CHECK(through_link.try_lock_in(direct.native(), "c"));
@@ -52,7 +52,7 @@ TEST_CASE("a copy that has an identity of its own is told from its original thro
   Database database;
   auto engine = database.engine();
   auto lock = engine.lock("a");
-  const auto copy = opener().place();
+  const auto copy = opener().test_database();
   database.admin().run("VACUUM INTO '" + path_of(*copy) + "'");
   Admin(*copy).run("UPDATE resource_lock SET meta = lower(hex(randomblob(16))) WHERE name = ''");
   const auto row = Admin(*copy).row("a");

@@ -27,7 +27,7 @@ Hand hand(store::LockTable& table, int number, Mode mode) {
 // Whether somebody writes the file now.
 bool being_written(Database& database, Admin& probe) {
   try {
-    probe.run(database.place().begin_writing());
+    probe.run(database.test_database().begin_writing());
   } catch (const std::exception&) { return true; }
   probe.run("ROLLBACK");
   return false;
@@ -67,7 +67,7 @@ TEST_CASE("at whatever of its writes the process is killed of who comes in or le
         const auto table = open_table(database.url(), 1);
         auto who = hand(*table, 2, mode);
         if (write.leaving && !who.acquire()) return;
-        Admin(database.place()).run(endless);
+        Admin(database.test_database()).run(endless);
         say("ready");
         static_cast<void>(write.leaving ? who.release() : who.acquire());
         say("went on");
@@ -75,7 +75,7 @@ TEST_CASE("at whatever of its writes the process is killed of who comes in or le
       REQUIRE(other.line() == "ready");
       const auto before = rows();
       // Nothing but that write takes so long.
-      Admin probe(database.place());
+      Admin probe(database.test_database());
       probe.text("PRAGMA busy_timeout = 100");
       REQUIRE(eventually([&] {
         for (int i = 0; i < 5; ++i)

@@ -20,9 +20,9 @@ namespace {
 
 // Every file beside the database and its bytes. Who reads shares memory with who writes, through a file that is empty
 // otherwise.
-std::map<std::string, std::string> bytes_around(const Place& place) {
+std::map<std::string, std::string> bytes_around(const TestDatabase& test_database) {
   std::map<std::string, std::string> files;
-  for (const auto& entry : fs::directory_iterator(fs::path(Url::parse(place.url()).path).parent_path())) {
+  for (const auto& entry : fs::directory_iterator(fs::path(Url::parse(test_database.url()).path).parent_path())) {
     std::ostringstream text;
     text << std::ifstream(entry.path(), std::ios::binary).rdbuf();
     const auto name = entry.path().filename().string();
@@ -37,12 +37,12 @@ TEST_CASE("whatever the state of a table, looking at it changes no byte, in a fi
   const LaterVersions versions;
   for (const auto& state : states_of_a_table()) {
     CAPTURE(state.name);
-    const auto place = opener().place();
-    state.make(*place);
-    const auto before = bytes_around(*place);
-    look_in_every_way(place->url());
-    CHECK(bytes_around(*place) == before);
-    look_in_every_way(place->url() + "?mode=ro");
-    CHECK(bytes_around(*place) == before);
+    const auto test_database = opener().test_database();
+    state.make(*test_database);
+    const auto before = bytes_around(*test_database);
+    look_in_every_way(test_database->url());
+    CHECK(bytes_around(*test_database) == before);
+    look_in_every_way(test_database->url() + "?mode=ro");
+    CHECK(bytes_around(*test_database) == before);
   }
 }

@@ -18,7 +18,7 @@ TEST_CASE("an acquire reads the floor only when it is the one writer, so that no
   Database database;
   auto engine = database.engine();
   engine.try_lock("warm").reset();
-  database.admin().run(database.place().begin_writing());
+  database.admin().run(database.test_database().begin_writing());
   auto acquire = std::async(std::launch::async, [&] { return engine.try_lock_for("job", 2min)->token(); });
   CHECK(acquire.wait_for(100ms) == std::future_status::timeout);
   database.admin().run("UPDATE resource_lock SET token = token + 1000 WHERE name = ''");
@@ -31,15 +31,15 @@ TEST_CASE("a grant is durable before it is answered, without anybody reading on"
   auto engine = database.engine();
   const auto lock = engine.try_lock("job");
   REQUIRE(lock);
-  CHECK(Admin(database.place()).owner("job") == lock->owner());
+  CHECK(Admin(database.test_database()).owner("job") == lock->owner());
 }
 
 TEST_CASE("a file that is not there is an error that names it, and opening an engine makes none") {
-  const auto place = opener().place();
-  const auto nowhere = thrown_by([&] { Engine engine(place->url() + ".d/not/there.db"); });
+  const auto test_database = opener().test_database();
+  const auto nowhere = thrown_by([&] { Engine engine(test_database->url() + ".d/not/there.db"); });
   CHECK_MESSAGE((nowhere.fault == Fault::unavailable || nowhere.fault == Fault::misuse), nowhere.text);
   CHECK_MESSAGE(nowhere.names("there.db"), nowhere.text);
-  const auto url = place->url() + ".new";
+  const auto url = test_database->url() + ".new";
   const auto missing = thrown_by([&] { Engine engine(url); });
   CHECK_MESSAGE((missing.fault == Fault::unavailable || missing.fault == Fault::schema), missing.text);
   CHECK_MESSAGE((missing.names(".new") || missing.names("dlock-migrate up")), missing.text);
@@ -59,7 +59,7 @@ TEST_CASE("a database that is told to forget is said to be, by the setting's nam
 }
 
 TEST_CASE("a file that is no database is an error") {
-  const auto place = opener().place();
+  const auto test_database = opener().test_database();
   const auto thrown = thrown_by([&] { Engine engine(std::string(opener().name) + ":/etc/passwd"); });
   CHECK(thrown.fault);
 }
@@ -72,7 +72,7 @@ TEST_CASE("while somebody else writes the file nobody is told that a name which 
   const auto held = holder.try_lock("held", {.lease = 10min});
   auto closed = holder.try_lock("closed", {.at_least = 10min});
   closed->release();
-  database.admin().run(database.place().begin_writing());
+  database.admin().run(database.test_database().begin_writing());
   const auto says_so = [](const Thrown& thrown) {
     CHECK_MESSAGE(thrown.fault == Fault::timeout, thrown.text);
     CHECK_MESSAGE(thrown.names("another connection is writing"), thrown.text);
@@ -84,7 +84,7 @@ TEST_CASE("while somebody else writes the file nobody is told that a name which 
     says_so(thrown_by([&] { engine.try_lock(name, {.reentrance = Reentrance::node}); }));
     CHECK(engine.wait_free(name, 0s));
   }
-  Caller caller(database.place());
+  Caller caller(database.test_database());
   caller.run("BEGIN");
   says_so(thrown_by([&] { engine.try_lock_in(caller.native(), "old"); }));
   caller.run("ROLLBACK");

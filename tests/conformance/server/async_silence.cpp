@@ -62,10 +62,10 @@ TEST_CASE("a row that another transaction has locked holds up no other asynchron
   Loop loop;
   auto engine = database->engine(
       {.reentrance = Reentrance::none, .timeouts = {.release = 20s * slowness()}, .executor = loop.executor()});
-  Caller caller(database->place());
+  Caller caller(database->test_database());
   std::vector<Lock> locks;
   for (int i = 0; i < 40; ++i) locks.push_back(engine.lock("job/" + std::to_string(i)));
-  caller.begin(database->place().beginnings().front());
+  caller.begin(database->test_database().beginnings().front());
   locks[7].fence(caller.native());
   int freed = 0;
   std::optional<Released> locked;

@@ -47,7 +47,7 @@ TEST_CASE("a program that leaves SIGPIPE as it is outlives its connections") {
 
 TEST_CASE("a program that leaves SIGPIPE as it is outlives its connections over TLS") {
   const auto server = opener().server_offering(Tls::offered);
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   Proxy proxy(database.server());
   outlives_its_connections(database, proxy, database.server().url_with_tls_at(proxy.address()));
 }

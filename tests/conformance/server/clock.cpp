@@ -34,7 +34,7 @@ void step(Database& database, Engine& engine, std::chrono::seconds offset) {
 
 TEST_CASE("on a server whose clock is a day away leases are as long as they should be, and renewed") {
   for (const std::chrono::seconds offset : {24h, -24h}) {
-    Database database(clocked().place());
+    Database database(clocked().test_database());
     auto engine = database.engine();
     auto other = database.engine();
     step(database, engine, offset);
@@ -63,7 +63,7 @@ TEST_CASE("on a server whose clock is a day away leases are as long as they shou
 }
 
 TEST_CASE("tokens grow although the server's clock is stepped back, through release, takeover and reaping") {
-  Database database(clocked().place());
+  Database database(clocked().test_database());
   auto engine = database.engine({.reaper = {.retention = 50ms, .grace = 50ms}});
   Token last{};
   for (const std::chrono::seconds offset : {24h, 0h, -24h, 24h, -24h}) {
@@ -92,7 +92,7 @@ TEST_CASE("tokens grow although the server's clock is stepped back, through rele
 }
 
 TEST_CASE("a clock stepped back does not close released locks, and does not end held ones") {
-  Database database(clocked().place());
+  Database database(clocked().test_database());
   auto engine = database.engine();
   step(database, engine, 24h);
   engine.try_lock("released").reset();
@@ -107,7 +107,7 @@ TEST_CASE("a clock stepped back does not close released locks, and does not end 
 }
 
 TEST_CASE("a clock stepped forward ends leases early, and their holders learn of it") {
-  Database database(clocked().place());
+  Database database(clocked().test_database());
   auto engine = database.engine();
   auto other = database.engine();
   step(database, engine, 0s);

@@ -208,8 +208,7 @@ TEST_CASE(
     "who leads a batch and heard of a release is granted the name, also where the batch has granted it and failed") {
   if (std::getenv("DLOCK_TEST_COMBINE") != nullptr) return;  // where there are batches
   ServerDatabase database;
-  Proxy proxy(database.server());
-  const auto table = open_table(database.server().url_at(proxy.address()), 1);
+  const auto table = open_table(database.server().url_to_hold_writes(), 1);
   const std::string too_long(5000, 'x');
   const auto ask = [&](const char* text, int number, bool freed, std::string_view metadata) {
     const Name name(text);
@@ -226,26 +225,23 @@ TEST_CASE(
     }
   const auto again = ask("again", 1, false, "").token;
   REQUIRE(again);
-  proxy.hold_next_request();
-  std::jthread before([&] {
-    try {
-      static_cast<void>(ask("before", 4, false, ""));
-    } catch (const Failure&) {  // it has the connection until the others are there, no more
-    }
-  });
-  REQUIRE(eventually([&] { return proxy.holds(); }));
+  // It has the connection until the others are there, and leaves it open: who leads takes nobody along to a new one.
+  database.server().hold_writes("resource_lock", "INSERT");
+  std::jthread before([&] { CHECK(ask("before", 4, false, "").token); });
+  REQUIRE(eventually([&] { return database.server().holding_back(); }));
   std::jthread leader([&] { CHECK(ask("freed", 2, true, "").token == Token{4}); });
   REQUIRE(eventually([&] { return table->traffic().waiting == 1; }));
-  const auto batches = table->traffic().batches;
+  const auto batches = table->traffic().batches, batched = table->traffic().batched;
   std::vector<std::jthread> others;
   others.emplace_back([&] { CHECK(ask("again", 1, false, "").token == again); });
   others.emplace_back([&] { CHECK_THROWS_AS(ask("bad", 3, false, too_long), Failure); });
   REQUIRE(eventually([&] { return table->traffic().in_flight == 4; }));
-  proxy.let_held_go();
+  database.server().let_go();
   before.join();
   leader.join();
   others.clear();
   CHECK(table->traffic().batches == batches + 1);
+  CHECK(table->traffic().batched == batched + 3);  // with who leads
   CHECK(database->admin().owner("freed") == identity(2));
   database->admin().run("UPDATE resource_lock SET owner = NULL WHERE name <> ''");
 }

@@ -98,7 +98,7 @@ TEST_CASE("a barger that was overtaken by a ticket between its read and its writ
   auto paused = std::async(std::launch::async, [&] { return slow.try_lock("job").has_value(); });
   REQUIRE(eventually([&] { return database.server().holding_back(); }));
   Hand first(*table, 1);
-  first.draw();
+  first.draw_ticket();
   REQUIRE(eventually([&] { return database.server().holding_back(); }));
   database.server().let_go();
   CHECK_FALSE(paused.get());
@@ -118,12 +118,12 @@ TEST_CASE(
     const auto slow = open_table(database.server().url_to_hold_back());
     Hand first(*table, 1), second(*table, 2), asker(*slow, 10);
     store::AcquireRequest ask{name, asker.owner(), "node", "label", asker.actor(), 1h, {}, "meta"};
-    if (which == Ticket::its_own) ask.ticket = asker.draw();
+    if (which == Ticket::its_own) ask.ticket = asker.draw_ticket();
     const auto before = slow->acquire(ask, soon()).token;
     REQUIRE(before);
-    if (which == Ticket::its_own) asker.discard();  // as whoever waits does once it is granted the name
-    first.draw();
-    const auto last = second.draw();
+    if (which == Ticket::its_own) asker.remove();  // as whoever waits does once it is granted the name
+    first.draw_ticket();
+    const auto last = second.draw_ticket();
     if (which == Ticket::later) ask.ticket = last;
     database->admin().expire("job");
     database.server().hold_back();

@@ -20,7 +20,7 @@ const auto brief = 300ms * slowness();
 const auto late = 3s * slowness();
 
 // An engine that notices soon that nobody answers.
-Engine behind(Proxy& proxy, const ServerPlace& server, const EventLog& news = {}) {
+Engine behind(Proxy& proxy, const ServerTestDatabase& server, const EventLog& news = {}) {
   return Engine(server.url_at(proxy.address()),
                 {.timeouts = {.connect = brief, .request = brief, .release = brief}, .observer = news.observer()});
 }

@@ -68,7 +68,7 @@ TEST_CASE("a release is heard far away in a few round trips") {
     auto holder = database->engine();
     FarAway far(database, round_trip, {.polling = {.first = 5s, .longest = 5s}});
     auto best = std::chrono::microseconds::max();
-    // The first times listeners and those who ring have to find each other, and a machine is slow now and then.
+    // The first times listeners and those who notify have to find each other, and a machine is slow now and then.
     const bool soon = eventually([&] {
       auto lock = holder.try_lock("job", {.lease = 1h});
       if (!lock) return false;

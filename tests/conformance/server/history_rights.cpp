@@ -17,9 +17,9 @@ using schema::Verdict;
 namespace {
 
 // Gives a role what is printed for it now.
-void grant(ServerPlace& place, schema::Role role, const std::string& url) {
-  std::istringstream grants(schema::grants(place.url(), role, Url::parse(url).user.value()));
-  Admin admin(place);
+void grant(ServerTestDatabase& test_database, schema::Role role, const std::string& url) {
+  std::istringstream grants(schema::grants(test_database.url(), role, Url::parse(url).user.value()));
+  Admin admin(test_database);
   for (std::string statement; std::getline(grants, statement);) admin.run(statement.substr(0, statement.find(';')));
 }
 

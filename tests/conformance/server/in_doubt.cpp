@@ -94,7 +94,7 @@ TEST_CASE("an acquire that stays without an answer is in doubt, keeps others out
 
 TEST_CASE("behind TLS an acquire that stays without an answer is in doubt, keeps others out, and is given back") {
   const auto server = opener().server_offering(Tls::offered);
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   Proxy proxy(database.server());
   Engine engine(database.server().url_with_tls_at(proxy.address()), {.connections = 1, .timeouts = {.request = brief}});
   auto other = database->engine();

@@ -66,7 +66,7 @@ TEST_CASE("connections that the server ends are no loss") {
 
 TEST_CASE("a lease whose connections fall silent behind TLS is kept through new ones, and is no loss") {
   const auto server = opener().server_offering(Tls::offered);
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   Proxy proxy(database.server());
   EventLog news;
   const auto time = 2s * slowness();

@@ -1,5 +1,5 @@
 // What is promised of listeners where there is a server: only what is wanted is told, a listener says when it is
-// cut off, and whoever rings and dies is heard.
+// cut off, and the death of whoever notifies is heard.
 #include "api/open.hpp"
 #include "support/caller.hpp"
 #include "support/listeners.hpp"
@@ -9,15 +9,15 @@
 using namespace dlock;
 using namespace dlock::test;
 using namespace std::chrono_literals;
-using dialects::Watched;
+using dialects::AwaitedLock;
 
 namespace {
 
 // Whether the listener has thrown, as it must before long.
-bool fails(dialects::Listener& listener, std::span<const Watched> watched) {
+bool fails(dialects::Listener& listener, std::span<const AwaitedLock> awaited) {
   return eventually([&] {
     try {
-      static_cast<void>(listener.wait(watched, soon(100ms)));
+      static_cast<void>(listener.wait(awaited, soon(100ms)));
       return false;
     } catch (const Failure&) { return true; }
   });
@@ -25,31 +25,31 @@ bool fails(dialects::Listener& listener, std::span<const Watched> watched) {
 
 }  // namespace
 
-TEST_CASE("neither a release that nobody waits for nor a caller's transaction rings") {
+TEST_CASE("neither a release that nobody waits for nor a caller's transaction notifies") {
   ServerDatabase database;
   make_wanted(*database, "loud");
   make_wanted(*database, "transaction");
-  Ringside holder(*database);
+  NotifyingHolder holder(*database);
   auto engine = database->engine();
-  Caller caller(database->place());
-  const Watched watched[] = {{"loud", holder.actor()}};
+  Caller caller(database->test_database());
+  const AwaitedLock awaited[] = {{"loud", holder.actor()}};
   const auto listener = listener_of(*database);
   REQUIRE(listener);
   for (int round = 0; round < 3; ++round) {
     holder.take_and_free("quiet");
-    caller.begin(database->place().beginnings().front());
+    caller.begin(database->test_database().beginnings().front());
     CHECK(engine.try_lock_in(caller.native(), "transaction", 2s));
     caller.run("COMMIT");
     CHECK(holder.take_and_free_until("loud", [&] {
-      const auto rung = listener->wait(watched, soon(100ms));
-      CHECK_FALSE(heard(rung, "quiet"));
-      CHECK_FALSE(heard(rung, "transaction"));
-      return heard(rung, "loud");
+      const auto notification = listener->wait(awaited, soon(100ms));
+      CHECK_FALSE(heard(notification, "quiet"));
+      CHECK_FALSE(heard(notification, "transaction"));
+      return heard(notification, "loud");
     }));
   }
 }
 
-TEST_CASE("a release that travels with others rings") {
+TEST_CASE("a release in a batch notifies") {
   ServerDatabase database;
   constexpr int threads = 12;
   const auto job = [](int i) { return "job " + std::to_string(i); };
@@ -76,18 +76,18 @@ TEST_CASE("a release that travels with others rings") {
       CHECK(table->release(claim, soon()));
     });
   };
-  const Watched watched[] = {{job(7), actor}};
+  const AwaitedLock awaited[] = {{job(7), actor}};
   const auto listener = listener_of(*database);
   REQUIRE(listener);
-  // Where the holder has to ring, it learns with its first release that somebody listens.
+  // Where the holder has to notify, it learns with its first release that somebody listens.
   REQUIRE(eventually([&] {
     take_and_free_all();
-    return heard(listener->wait(watched, soon(100ms)), job(7));
+    return heard(listener->wait(awaited, soon(100ms)), job(7));
   }));
   // Who comes first goes alone: it is rarely this one.
   for (int round = 0; round < 20; ++round) {
     take_and_free_all();
-    REQUIRE(heard(listener->wait(watched, soon(5s * slowness())), job(7)));
+    REQUIRE(heard(listener->wait(awaited, soon(5s * slowness())), job(7)));
   }
 }
 
@@ -108,35 +108,35 @@ TEST_CASE("where it is told who need wake, it is the queue's first") {
   // A grant of the first one's, as if it had been its turn.
   const auto row =
       "UPDATE resource_lock SET owner = 'abc', expires_at = 9000000000000000, token = 100 WHERE name = 'job'";
-  Ringside holder(*database);
-  const Watched watched[] = {{"job", holder.actor()}};
+  NotifyingHolder holder(*database);
+  const AwaitedLock awaited[] = {{"job", holder.actor()}};
   const auto listener = listener_of(*database);
   REQUIRE(listener);
   CHECK(eventually([&] {
     database->admin().run(row);
     const store::LeaseKey claim{"job", "abc", Token{100}};
     if (!holder.table().release(claim, soon())) return false;
-    const auto rung = listener->wait(watched, soon(100ms));
-    for (const auto& one : rung.names) CHECK((one.head.empty() || one.head == first));
-    return heard(rung, "job");
+    const auto notification = listener->wait(awaited, soon(100ms));
+    for (const auto& one : notification.names) CHECK((one.head.empty() || one.head == first));
+    return heard(notification, "job");
   }));
 }
 
 TEST_CASE("a listener whose connection has ended says so, and another one hears again") {
   ServerDatabase database;
   make_wanted(*database, "job");
-  Ringside holder(*database);
-  const Watched watched[] = {{"job", holder.actor()}};
+  NotifyingHolder holder(*database);
+  const AwaitedLock awaited[] = {{"job", holder.actor()}};
   auto listener = listener_of(*database);
   REQUIRE(listener);
-  REQUIRE(holder.take_and_free_until("job", [&] { return heard(listener->wait(watched, soon(100ms)), "job"); }));
-  static_cast<void>(listener->wait(watched, soon(1ms)));
+  REQUIRE(holder.take_and_free_until("job", [&] { return heard(listener->wait(awaited, soon(100ms)), "job"); }));
+  static_cast<void>(listener->wait(awaited, soon(1ms)));
   database.server().disconnect_everybody();
-  CHECK(fails(*listener, watched));
+  CHECK(fails(*listener, awaited));
   listener = listener_of(*database);
   REQUIRE(listener);
-  Ringside next(*database);
-  const Watched other[] = {{"job", next.actor()}};
+  NotifyingHolder next(*database);
+  const AwaitedLock other[] = {{"job", next.actor()}};
   CHECK(next.take_and_free_until("job", [&] { return heard(listener->wait(other, soon(100ms)), "job"); }));
 }
 
@@ -147,24 +147,24 @@ TEST_CASE("those who listen to a release signal hear that it has died") {
   dialects::TableNames names;
   names.schema = resolved.connector->connect(soon())->default_schema(soon());
   auto release_signal = resolved.connector->release_signal(names, engine);
-  if (!release_signal) return;  // here a statement rings by itself, so that nobody has to be alive for it
-  const Watched watched[] = {{"job", engine + "0000000000000000"}};
+  if (!release_signal) return;  // here a statement notifies by itself, so that nobody has to be alive for it
+  const AwaitedLock awaited[] = {{"job", engine + "0000000000000000"}};
   const auto listener = listener_of(*database);
   REQUIRE(listener);
   CHECK(eventually([&] {
-    static_cast<void>(listener->wait(watched, soon(20ms)));
-    return !listener->hears(watched[0]);
+    static_cast<void>(listener->wait(awaited, soon(20ms)));
+    return !listener->hears(awaited[0]);
   }));
   release_signal->send(soon());
-  CHECK(eventually([&] { return listener->wait(watched, soon(100ms)).empty() && listener->hears(watched[0]); }));
+  CHECK(eventually([&] { return listener->wait(awaited, soon(100ms)).empty() && listener->hears(awaited[0]); }));
   release_signal->send(soon());
-  CHECK(heard(listener->wait(watched, soon()), "job"));
-  CHECK(eventually([&] { return listener->wait(watched, soon(100ms)).empty() && listener->hears(watched[0]); }));
+  CHECK(heard(listener->wait(awaited, soon()), "job"));
+  CHECK(eventually([&] { return listener->wait(awaited, soon(100ms)).empty() && listener->hears(awaited[0]); }));
   release_signal.reset();
-  CHECK(heard(listener->wait(watched, soon()), "job"));
+  CHECK(heard(listener->wait(awaited, soon()), "job"));
 }
 
-TEST_CASE("behind a pooler there is no listener, and nothing to ring") {
+TEST_CASE("behind a pooler there is no listener, and nobody to notify") {
   ServerDatabase database;
   dialects::ConnectOptions options;
   options.prepared_statements = false;

@@ -28,7 +28,7 @@ class LockedTable {
  public:
   // `then`: what that session does besides, if it can.
   LockedTable(Database& database, const TableLock& how, const std::string& then = {})
-      : admin_(database.place()), how_(how) {
+      : admin_(database.test_database()), how_(how) {
     for (const auto& sql : how.lock) admin_.run(sql);
     try {
       if (!then.empty()) admin_.run(then);
@@ -116,8 +116,8 @@ TEST_CASE("a table that is locked as a whole is a timeout that says so, never bu
   engine.try_lock("old").reset();
   for (const auto& how : database.server().table_locks("resource_lock")) {
     CAPTURE(how.name);
-    Caller caller(database->place());
-    caller.begin(database->place().beginnings().front());
+    Caller caller(database->test_database());
+    caller.begin(database->test_database().beginnings().front());
     Ways ways(database);
     for (const char* name : {"old", "new"}) ways.try_all(name, {}, "");
     ways.add("old", "try_lock of a node",
@@ -287,8 +287,8 @@ TEST_CASE("a row that a transaction has locked is busy, whoever asks and however
   CHECK_FALSE(engine.try_lock_for("job", 0s));
   CHECK_FALSE(engine.try_lock_for("job", 200ms));
   CHECK_FALSE(engine.try_lock("job", {.reentrance = Reentrance::node}));
-  Caller caller(database->place());
-  caller.begin(database->place().beginnings().front());
+  Caller caller(database->test_database());
+  caller.begin(database->test_database().beginnings().front());
   CHECK_FALSE(engine.try_lock_in(caller.native(), "job"));
   CHECK(time.elapsed() < 5s * slowness());
   caller.run("ROLLBACK");

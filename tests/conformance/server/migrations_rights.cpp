@@ -23,10 +23,10 @@ using schema::Verdict;
 namespace {
 
 // The URL of a new role that has exactly what is printed for it.
-std::string url_of(ServerPlace& place, schema::Role role) {
-  const auto url = place.url_of_role({});
-  std::istringstream grants(schema::grants(place.url(), role, Url::parse(url).user.value()));
-  Admin admin(place);
+std::string url_of(ServerTestDatabase& test_database, schema::Role role) {
+  const auto url = test_database.url_of_role({});
+  std::istringstream grants(schema::grants(test_database.url(), role, Url::parse(url).user.value()));
+  Admin admin(test_database);
   for (std::string statement; std::getline(grants, statement);) admin.run(statement.substr(0, statement.find(';')));
   return url;
 }
@@ -63,19 +63,19 @@ struct Application {
 };
 
 // Everything a migration could have changed.
-std::string everything(const Place& place) {
+std::string everything(const TestDatabase& test_database) {
   std::string text;
-  const auto dump = schema::dump(place.url());
+  const auto dump = schema::dump(test_database.url());
   for (const auto& lines : {dump.lines, dump.details})
     for (const auto& line : lines) text += line + "\n";
-  const auto status = schema::status(place.url());
+  const auto status = schema::status(test_database.url());
   text += std::to_string(status.history_exists);
   for (const auto& version : status.versions)
     text += "\n" + version.name + version.state + version.checksum + version.applied_by + version.error +
             std::to_string(version.steps_done) +
             (version.started ? std::to_string(version.started->time_since_epoch().count()) : "");
   if (status.table_exists)
-    text += std::to_string(Admin(place).number("SELECT sum(token) + count(*) FROM resource_lock"));
+    text += std::to_string(Admin(test_database).number("SELECT sum(token) + count(*) FROM resource_lock"));
   return text;
 }
 
@@ -83,8 +83,8 @@ std::string everything(const Place& place) {
 
 TEST_CASE("the migrator's grants are enough for everything that migrates") {
   const LaterVersions versions;
-  const auto place = opener().server_place();
-  const auto url = url_of(*place, schema::Role::migrator);
+  const auto test_database = opener().server_database();
+  const auto url = url_of(*test_database, schema::Role::migrator);
   const auto good = [](const schema::Report& report) {
     CHECK_MESSAGE(report.verdict == Verdict::good, report.message);
     return !report.versions.empty();
@@ -94,9 +94,9 @@ TEST_CASE("the migrator's grants are enough for everything that migrates") {
   CHECK(schema::check(url).verdict == Verdict::good);
   CHECK(good(schema::down(url, 1)));
   CHECK(good(schema::up(url)));
-  Admin(*place).run("DROP TABLE resource_lock_schema_history");
+  Admin(*test_database).run("DROP TABLE resource_lock_schema_history");
   CHECK(good(schema::baseline(url, schema::status(url).latest)));
-  Admin(*place).run("UPDATE resource_lock_schema_history SET state = 'failed' WHERE version = 2");
+  Admin(*test_database).run("UPDATE resource_lock_schema_history SET state = 'failed' WHERE version = 2");
   CHECK(good(schema::mark_applied(url, 2)));
   CHECK(good(schema::down(url, 0)));
   CHECK(good(schema::up(url)));
@@ -116,7 +116,7 @@ TEST_CASE("an engine runs whole with the runtime's grants, and with no others") 
     CHECK(engine.list().size() == 1);
 
     Application application(url);
-    const auto beginnings = database->place().beginnings();
+    const auto beginnings = database->test_database().beginnings();
     for (const auto& sql : beginnings.front().statements) application.run(sql);
     lock->fence(application.runner);
     CHECK(engine.try_lock_in(application.runner, "another"));
@@ -175,19 +175,19 @@ TEST_CASE("with the right to read alone everything can be looked at, and nothing
   const LaterVersions versions;
   for (const auto& state : states_of_a_table()) {
     CAPTURE(state.name);
-    const auto place = opener().server_place();
-    state.make(*place);
-    const auto before = everything(*place);
-    look_in_every_way(place->url_of_role({"SELECT"}));
-    CHECK(everything(*place) == before);
+    const auto test_database = opener().server_database();
+    state.make(*test_database);
+    const auto before = everything(*test_database);
+    look_in_every_way(test_database->url_of_role({"SELECT"}));
+    CHECK(everything(*test_database) == before);
     schema::Options dry;
     dry.dry_run = dry.create_schema = true;
     dry.lock = dry.verify = false;
-    const auto url = place->url();  // of an owner, who might have written
+    const auto url = test_database->url();  // of an owner, who might have written
     schema::up(url, dry);
     static_cast<void>(schema::down(url, 0, dry, true));
     static_cast<void>(schema::repair(url, dry));
-    CHECK(everything(*place) == before);
+    CHECK(everything(*test_database) == before);
   }
 }
 

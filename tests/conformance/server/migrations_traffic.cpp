@@ -19,9 +19,9 @@ using namespace std::chrono_literals;
 
 TEST_CASE("while an upgrade waits for a transaction on the table, nobody else waits longer than one try of it") {
   const LaterVersions versions;
-  const auto place = opener().place();
-  REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
-  Admin reader(*place);
+  const auto test_database = opener().test_database();
+  REQUIRE(schema::up(test_database->url(), {}, 1).verdict == schema::Verdict::good);
+  Admin reader(*test_database);
   reader.run("INSERT INTO resource_lock (name, token) VALUES ('job', 0)");
   reader.run("INSERT INTO resource_lock (name, token) VALUES ('read', 0)");
   reader.block("read");
@@ -36,11 +36,11 @@ TEST_CASE("while an upgrade waits for a transaction on the table, nobody else wa
     options.timeouts.ddl_lock = ddl_lock_timeout;
     options.ddl_retries = 1000;
     options.observer = [&](std::string_view text) { tries += text.find("trying again") != std::string_view::npos; };
-    report = schema::up(place->url(), options);
+    report = schema::up(test_database->url(), options);
     done = true;
   });
   std::jthread traffic([&] {
-    Admin admin(*place);
+    Admin admin(*test_database);
     while (!done) {
       const auto begun = BootClock::now();
       admin.run("UPDATE resource_lock SET token = token + 1, expires_at = expires_at + 1 WHERE name = 'job'");
@@ -58,7 +58,7 @@ TEST_CASE("while an upgrade waits for a transaction on the table, nobody else wa
   CHECK_MESSAGE(report.verdict == schema::Verdict::good, report.message);
   CHECK(Duration{longest} < ddl_lock_timeout + 2s * slowness());
   CHECK(reader.number("SELECT token FROM resource_lock WHERE name = 'job'") == updates);
-  CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
+  CHECK(schema::check(test_database->url()).verdict == schema::Verdict::good);
 }
 
 TEST_CASE("who looks while the first version is made takes it for no drift, however late its look at the history is") {
@@ -66,28 +66,28 @@ TEST_CASE("who looks while the first version is made takes it for no drift, howe
   const Call calls[]{[](const std::string& url) { return schema::check(url).verdict; },
                      [](const std::string& url) { return schema::up(url).verdict; }};
   for (const auto& call : calls) {
-    const auto place = opener().server_place();
-    REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
-    Admin admin(*place);  // as another migrator has it for a moment: a history, and no table yet
+    const auto test_database = opener().server_database();
+    REQUIRE(schema::up(test_database->url(), {}, 1).verdict == schema::Verdict::good);
+    Admin admin(*test_database);  // as another migrator has it for a moment: a history, and no table yet
     admin.run("DROP VIEW resource_lock_status");
     for (const std::string table : {"_holder", "_waiter", ""}) admin.run("DROP TABLE resource_lock" + table);
     admin.run("DELETE FROM resource_lock_schema_history");
 
-    Proxy proxy(*place);
+    Proxy proxy(*test_database);
     proxy.delay(150ms * slowness());
     auto verdict = schema::Verdict::failed;
-    std::jthread looker([&] { verdict = call(place->url_at(proxy.address())); });
+    std::jthread looker([&] { verdict = call(test_database->url_at(proxy.address())); });
     const auto asked_for = [&](std::string_view words) { return proxy.sent().find(words) != std::string::npos; };
     // The catalog; some statements have names in them as hexadecimal digits.
     const std::string history = "resource_lock_schema_history",
                       digits = "7265736f757263655f6c6f636b5f736368656d615f686973746f7279";
     REQUIRE(eventually([&] { return asked_for(history) || asked_for(digits); }));
     proxy.delay(3s * slowness());
-    CHECK(schema::up(place->url()).verdict == schema::Verdict::good);
+    CHECK(schema::up(test_database->url()).verdict == schema::Verdict::good);
     CHECK_FALSE(asked_for("steps_done"));  // the history
     proxy.pass();
     looker.join();
     CHECK((verdict == schema::Verdict::good || verdict == schema::Verdict::pending));
-    CHECK(schema::check(place->url()).verdict == schema::Verdict::good);
+    CHECK(schema::check(test_database->url()).verdict == schema::Verdict::good);
   }
 }

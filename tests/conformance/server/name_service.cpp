@@ -75,10 +75,11 @@ TEST_CASE("a stop ends a call that waits for a name to be found") {
 
 TEST_CASE("whoever opens a connection looks up no name, a server's that is checked neither") {
   const auto server = opener().server_offering(Tls::offered);
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   const Address door{"localhost", database.server().address().port};
-  const auto& place = database.server();
-  for (const auto& url : {place.url_preferring_tls_at(door), place.url_verified_at(door, server->authority())}) {
+  const auto& test_database = database.server();
+  for (const auto& url :
+       {test_database.url_preferring_tls_at(door), test_database.url_verified_at(door, server->authority())}) {
     Child process(hampered(url, 5s * slowness()));
     REQUIRE(ask(process, "open").word == "open");
     CHECK(ask(process, "try job").word == "granted");

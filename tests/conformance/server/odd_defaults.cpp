@@ -48,7 +48,7 @@ class StandardError {
 
 TEST_CASE("on a server with odd defaults locks are granted, refused, renewed, taken over, released and reaped") {
   const auto server = opener().private_server();
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   database.server().use_odd_defaults();
   auto engine = database->engine({.reaper = {.retention = 50ms, .grace = 50ms}});
   auto other = database->engine();
@@ -90,9 +90,9 @@ TEST_CASE(
     "whatever defaults sessions have, one migrates, locks, waits in line, fences and reaps without settings of its "
     "own") {
   const auto server = opener().private_server();
-  auto place = server->place();
-  place->use_odd_defaults_for_all();
-  ServerDatabase database(std::move(place));
+  auto test_database = server->test_database();
+  test_database->use_odd_defaults_for_all();
+  ServerDatabase database(std::move(test_database));
   const auto status = schema::check(database->url());
   CHECK_MESSAGE(status.verdict == schema::Verdict::good, status.message);
   const EngineOptions options{.reaper = {.retention = 50ms, .grace = 50ms}, .prepared_statements = false};
@@ -127,7 +127,7 @@ TEST_CASE(
 
 TEST_CASE("leases are kept where transactions are serializable by default, also without settings of the session") {
   const auto server = opener().private_server();
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   database.server().use_odd_defaults_for_all();
   constexpr int engines = 3, leases = 30;
   EventLog news;
@@ -155,7 +155,7 @@ TEST_CASE("leases are kept where transactions are serializable by default, also 
 
 TEST_CASE("on a server that is set to forget, the engine's own commits are durable") {
   const auto server = opener().private_server();
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   database.server().use_odd_defaults();
   const auto resolved = api::resolve(database->url(), {});
   const auto deadline = later(BootClock::now(), far_longer());
@@ -168,7 +168,7 @@ TEST_CASE("on a server that is set to forget, the engine's own commits are durab
 
 TEST_CASE("what a server notes in passing is not printed to the program's standard error") {
   const auto server = opener().private_server();
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   database.server().use_odd_defaults();
   const StandardError standard_error;
   {

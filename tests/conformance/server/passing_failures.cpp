@@ -15,12 +15,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ServerPlace::Mishap every_mishap[] = {ServerPlace::Mishap::deadlock, ServerPlace::Mishap::serialization,
-                                                ServerPlace::Mishap::lock_wait};
+constexpr ServerTestDatabase::Mishap every_mishap[] = {ServerTestDatabase::Mishap::deadlock,
+                                                       ServerTestDatabase::Mishap::serialization,
+                                                       ServerTestDatabase::Mishap::lock_wait};
 
 // Lets `call` meet the mishap for a while, and answers what comes of it.
 template <class Call>
-auto through(ServerPlace& server, ServerPlace::Mishap mishap, Call call) {
+auto through(ServerTestDatabase& server, ServerTestDatabase::Mishap mishap, Call call) {
   server.fail_writes(mishap);
   auto calling = std::async(std::launch::async, call);
   CHECK(calling.wait_for(100ms) == std::future_status::timeout);  // it does not give up, nor get through
@@ -71,7 +72,7 @@ TEST_CASE("one that does not pass is told when the caller's time is over") {
   ServerDatabase database;
   auto engine = database->engine({.timeouts = {.request = 500ms * slowness()}});
   engine.try_lock("job").reset();
-  database.server().fail_writes(ServerPlace::Mishap::deadlock);
+  database.server().fail_writes(ServerTestDatabase::Mishap::deadlock);
   // The last time it is asked may be so late that not even the mishap is heard of any more.
   const bool told = eventually([&] {
     const Stopwatch time;

@@ -138,7 +138,7 @@ TEST_CASE("the unix socket leads to the same locks as the network") {
 
 TEST_CASE("an address of IPv6 leads to the same locks as one of IPv4") {
   const auto server = opener().server_with(opener().listens_everywhere);
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   Engine six(database.server().url_at({"[::1]", database.server().address().port}));
   auto four = database->engine();
   const auto lock = six.try_lock("job");

@@ -68,14 +68,14 @@ void use_everything(ServerDatabase& database, const Address& pooler, Engine& eng
   CHECK_FALSE(engine.list("*").empty());
   in_parallel(8, [&](int i) { engine.try_lock("together " + std::to_string(i)).reset(); });
   engine.try_lock("node", {.reentrance = Reentrance::node}).reset();
-  // In line, with a ticket, and by a ring or a look.
+  // In line, with a ticket, and by a notification or a look.
   const auto in_the_way = other.try_lock("queue", {.lease = 10min});
   auto waits = std::async(std::launch::async, [&] {
     return engine.try_lock_for("queue", 300ms, {.fairness = Fairness::fifo}).has_value();
   });
   CHECK_FALSE(waits.get());
   Caller caller(database.server(), pooler);
-  caller.begin(database->place().beginnings().front());
+  caller.begin(database->test_database().beginnings().front());
   held->fence(caller.native());
   CHECK(engine.try_lock_in(caller.native(), "in a transaction").has_value());
   caller.run("COMMIT");
@@ -174,8 +174,8 @@ TEST_CASE(
     "a pooler that is not recognised is found out by what is gone of that which was prepared, or there already: that "
     "is "
     "told once, and nothing is prepared from then on") {
-  for (const auto& [surprise, words] : {std::pair(&ServerPlace::forget_prepared, "does not exist"),
-                                        std::pair(&ServerPlace::take_prepared_names, "already exists")}) {
+  for (const auto& [surprise, words] : {std::pair(&ServerTestDatabase::forget_prepared, "does not exist"),
+                                        std::pair(&ServerTestDatabase::take_prepared_names, "already exists")}) {
     CAPTURE(words);
     ServerDatabase database;
     if (!(database.server().*surprise)()) return;

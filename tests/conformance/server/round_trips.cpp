@@ -242,8 +242,8 @@ TEST_CASE("a renewal, and an extension, that tells of those who wait is one roun
   for (int i = 0; i < 50; ++i) locks.push_back(counted.engine.lock("job " + std::to_string(i), {.renew = false}));
   for (const auto& lock : locks) claims.push_back({lock.name(), lock.owner(), lock.token(), 30s});
   Hand first(*table, 1, "job 1"), last(*table, 2, "job 49");
-  first.draw();
-  last.draw();
+  first.draw_ticket();
+  last.draw_ticket();
   const std::vector<std::size_t> both{1, 49};
   const auto deadline = later(BootClock::now(), 1min);
   const auto renew = [&] {

@@ -50,7 +50,7 @@ struct Conversations {
 };
 
 // With an account that the server has let in before.
-Conversations listen(const ServerPlace& server, const Url& url) {
+Conversations listen(const ServerTestDatabase& server, const Url& url) {
   Conversations heard;
   for (int i = 0; i < 2; ++i) {
     Proxy proxy(server);
@@ -109,7 +109,7 @@ std::vector<Outcome> attempted(const std::vector<std::size_t>& places, int at_on
   return outcomes;
 }
 
-Outcome call_in_silence(const ServerPlace& server, const Url& url, std::size_t place, const std::string& name,
+Outcome call_in_silence(const ServerTestDatabase& server, const Url& url, std::size_t place, const std::string& name,
                         std::chrono::milliseconds limit) {
   Proxy proxy(server);
   proxy.stall_after(place);
@@ -127,7 +127,7 @@ Outcome call_in_silence(const ServerPlace& server, const Url& url, std::size_t p
   return outcome;
 }
 
-std::size_t ends_in_every_silence(const ServerPlace& server, const Url& url, int at_once) {
+std::size_t ends_in_every_silence(const ServerTestDatabase& server, const Url& url, int at_once) {
   const auto heard = listen(server, url);
   // One that is told nothing of a lock by its first connection may be told by the next, which has less to say before.
   const auto granted = std::min(heard.until_granted.back(), heard.until_granted_again.back());
@@ -152,7 +152,7 @@ std::size_t ends_in_every_silence(const ServerPlace& server, const Url& url, int
 }
 
 // A request that needs a new connection, and has much time.
-Outcome stop_in_silence(const ServerPlace& server, const Url& url, std::size_t place, const std::string& name) {
+Outcome stop_in_silence(const ServerTestDatabase& server, const Url& url, std::size_t place, const std::string& name) {
   Proxy proxy(server);
   Engine engine(url(proxy.address()), {.connections = 1, .timeouts = {.request = 60s, .release = 300ms}});
   engine.lock(name).release();
@@ -172,7 +172,7 @@ Outcome stop_in_silence(const ServerPlace& server, const Url& url, std::size_t p
   return outcome;
 }
 
-std::size_t stops_in_every_silence(const ServerPlace& server, const Url& url) {
+std::size_t stops_in_every_silence(const ServerTestDatabase& server, const Url& url) {
   const auto places = silences_in(listen(server, url).until_granted_again);
   const auto outcomes = attempted(
       places, 6, [&](std::size_t place, const std::string& name) { return stop_in_silence(server, url, place, name); });
@@ -187,7 +187,7 @@ std::size_t stops_in_every_silence(const ServerPlace& server, const Url& url) {
 
 struct WithTls {
   std::unique_ptr<PrivateServer> server = opener().server_offering(Tls::offered);
-  ServerDatabase database{server->place()};
+  ServerDatabase database{server->test_database()};
   Url url = [this](const Address& door) { return database.server().url_with_tls_at(door); };
 };
 

@@ -44,7 +44,7 @@ TEST_CASE("a server that ends a statement to break a deadlock is another cause")
   ServerDatabase database;
   auto engine = database->engine({.timeouts = {.request = 1min}});
   engine.try_lock("job").reset();
-  database.server().fail_writes(ServerPlace::Mishap::deadlock);
+  database.server().fail_writes(ServerTestDatabase::Mishap::deadlock);
   auto asked = std::async(std::launch::async, [&] { return engine.try_lock("job").has_value(); });
   CHECK(eventually([&] { return engine.stats().retried.at(RetryCause::deadlock) > 0; }));
   database.server().fail_no_more();

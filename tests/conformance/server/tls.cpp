@@ -62,7 +62,7 @@ void check_passes(int descriptor) {
 
 TEST_CASE("TLS that is asked for and not offered is an error, and nothing was sent in the clear") {
   const auto server = opener().server_offering(Tls::none);
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   Proxy proxy(database.server());
   const auto url = database.server().url_with_tls_at(proxy.address());
   for (const auto& thrown : {thrown_by([&] { Engine engine(url); }), thrown_by([&] { Engine::install_schema(url); })}) {
@@ -75,7 +75,7 @@ TEST_CASE("TLS that is asked for and not offered is an error, and nothing was se
 
 TEST_CASE("without asking for TLS the same door opens") {
   const auto server = opener().server_offering(Tls::none);
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   Proxy proxy(database.server());
   Engine engine(database.server().url_preferring_tls_at(proxy.address()));
   CHECK(engine.try_lock("job").has_value());
@@ -84,7 +84,7 @@ TEST_CASE("without asking for TLS the same door opens") {
 
 TEST_CASE("where TLS is offered it is used without being asked for") {
   const auto server = opener().server_offering(Tls::offered);
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   Proxy proxy(database.server());
   Engine engine(database.server().url_preferring_tls_at(proxy.address()));
   CHECK(engine.try_lock("job").has_value());
@@ -94,7 +94,7 @@ TEST_CASE("where TLS is offered it is used without being asked for") {
 
 TEST_CASE("where TLS is offered and switched off it is not used") {
   const auto server = opener().server_offering(Tls::offered);
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   Proxy proxy(database.server());
   Engine engine(database.server().url_at(proxy.address()));
   CHECK(engine.try_lock("job").has_value());
@@ -103,7 +103,7 @@ TEST_CASE("where TLS is offered and switched off it is not used") {
 
 TEST_CASE("a server whose name is checked is the one that was named, and another name is refused") {
   const auto server = opener().server_offering(Tls::offered);
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   const auto port = database.server().address().port;
   Engine engine(database.server().url_verified_at({"localhost", port}, server->authority()));
   CHECK(engine.try_lock("job").has_value());
@@ -117,7 +117,7 @@ TEST_CASE("a server whose name is checked is the one that was named, and another
 
 TEST_CASE("where certificates are checked, one of another authority is refused, and one whose time is over") {
   const auto server = opener().server_offering(Tls::offered), expired = opener().server_offering(Tls::expired);
-  ServerDatabase database(server->place()), late(expired->place());
+  ServerDatabase database(server->test_database()), late(expired->test_database());
   const auto refused = [](ServerDatabase& there, const std::string& authority) {
     const auto url = there.server().url_verified_at({"localhost", there.server().address().port}, authority);
     const auto thrown = thrown_by([&] { Engine engine(url); });
@@ -136,7 +136,7 @@ TEST_CASE("where certificates are checked, one of another authority is refused, 
 TEST_CASE(
     "while a connection is opened with TLS, a program started by fork() inherits nothing, and another no secret") {
   const auto server = opener().server_offering(Tls::offered);
-  ServerDatabase database(server->place());
+  ServerDatabase database(server->test_database());
   const auto url =
       database.server().url_verified_at({"localhost", database.server().address().port}, server->authority());
   const auto known = known_descriptors();

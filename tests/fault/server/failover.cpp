@@ -32,7 +32,7 @@ bool retried_for(const EventLog& news, std::string_view words) {
 }  // namespace
 
 TEST_CASE("a server that is read-only for a while is waited for, and costs no lease") {
-  ServerDatabase database(failing().place());
+  ServerDatabase database(failing().test_database());
   EventLog news;
   Engine engine(database.server().url_of_role({"ALL"}),
                 {.timeouts = {.request = 4min, .release = 4min}, .observer = news.observer()});
@@ -53,7 +53,7 @@ TEST_CASE("a server that is read-only for a while is waited for, and costs no le
 }
 
 TEST_CASE("a server that stays read-only is said to be unavailable when the caller's time is over") {
-  ServerDatabase database(failing().place());
+  ServerDatabase database(failing().test_database());
   Engine engine(database.server().url_of_role({"ALL"}), {.timeouts = {.request = 1s * slowness()}});
   database.server().take_writes(false);
   Thrown thrown;
@@ -72,7 +72,7 @@ TEST_CASE("a server that stays read-only is said to be unavailable when the call
 
 TEST_CASE(
     "of many who share one connection to a server that stays read-only, whoever had an answer is told that it is") {
-  ServerDatabase database(failing().place());
+  ServerDatabase database(failing().test_database());
   Engine engine(database.server().url_of_role({"ALL"}), {.connections = 1, .timeouts = {.request = 6s * slowness()}});
   database.server().take_writes(false);
   REQUIRE(eventually([&] { return thrown_by([&] { engine.try_lock("job"); }).names("read-only"); }));
@@ -92,9 +92,9 @@ TEST_CASE(
 }
 
 TEST_CASE("callers with time live through a restart: no error reaches them, and nothing stays held") {
-  const auto place = failing().place();
-  Engine::install_schema(place->url());
-  Engine engine(place->url(), {.timeouts = {.request = 4min, .release = 4min}});
+  const auto test_database = failing().test_database();
+  Engine::install_schema(test_database->url());
+  Engine engine(test_database->url(), {.timeouts = {.request = 4min, .release = 4min}});
   std::atomic<int> rounds{0};
   std::atomic<bool> done{false};
   auto caller = std::async(std::launch::async, [&] {

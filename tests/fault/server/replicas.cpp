@@ -24,7 +24,7 @@ auto failovers(const std::vector<EventLog::Item>& warnings) {
 // Two servers of this file's own, the second of which follows the first.
 struct Pair {
   std::unique_ptr<PrivateServer> first = opener().replicating_server(), second = opener().replicating_server();
-  std::unique_ptr<ServerPlace> primary = first->place(), replica = second->place();
+  std::unique_ptr<ServerTestDatabase> primary = first->test_database(), replica = second->test_database();
 };
 
 }  // namespace
@@ -51,7 +51,7 @@ TEST_CASE("a primary whose replica is sent commits that do not wait for it is sa
 TEST_CASE("a replica that has come meanwhile is told of after a reconnect, once") {
   if (opener().replicating_server == nullptr) return;
   Pair pair;
-  ServerDatabase database(pair.first->place());
+  ServerDatabase database(pair.first->test_database());
   EventLog news;
   auto engine = database->engine({.observer = news.observer()});
   CHECK(failovers(news.of(Event::Kind::weak_durability)) == 0);

@@ -24,12 +24,12 @@ PrivateServer& mortal() {
 }  // namespace
 
 TEST_CASE("a server that crashes and comes back remembers every grant, and engines go on with it") {
-  const auto place = mortal().place();
+  const auto test_database = mortal().test_database();
   EventLog news;
-  Engine::install_schema(place->url());
-  Engine engine(place->url(), {.reentrance = Reentrance::none,
-                               .timeouts = {.request = 2s * slowness(), .release = 5s * slowness()},
-                               .observer = news.observer()});
+  Engine::install_schema(test_database->url());
+  Engine engine(test_database->url(), {.reentrance = Reentrance::none,
+                                       .timeouts = {.request = 2s * slowness(), .release = 5s * slowness()},
+                                       .observer = news.observer()});
   auto kept = engine.try_lock("kept", {.lease = 10min, .renew_every = 100ms});
   auto granted = engine.try_lock("granted a moment before", {.lease = 10min, .renew = false});
   REQUIRE(kept);
@@ -50,11 +50,11 @@ TEST_CASE("a server that crashes and comes back remembers every grant, and engin
 }
 
 TEST_CASE("who shares a name has its place when a server that crashed comes back, and those beside it have theirs") {
-  const auto place = mortal().place();
-  Engine::install_schema(place->url());
+  const auto test_database = mortal().test_database();
+  Engine::install_schema(test_database->url());
   const auto engine_of = [&] {
-    return Engine(place->url(), {.reentrance = Reentrance::none,
-                                 .timeouts = {.request = 2s * slowness(), .release = 5s * slowness()}});
+    return Engine(test_database->url(), {.reentrance = Reentrance::none,
+                                         .timeouts = {.request = 2s * slowness(), .release = 5s * slowness()}});
   };
   Engine engine = engine_of(), other = engine_of();
   struct Shared {
@@ -108,15 +108,17 @@ TEST_CASE("who shares a name has its place when a server that crashed comes back
 }
 
 TEST_CASE("a server that is set to forget is said to be, by the setting's name, and one that is not is not") {
-  const auto place = mortal().place();
-  Engine::install_schema(place->url());
+  const auto test_database = mortal().test_database();
+  Engine::install_schema(test_database->url());
   const auto told = [&] {
     EventLog news;
-    { Engine engine(place->url(), {.observer = news.observer()}); }  // its destructor delivers what is to be told
+    {
+      Engine engine(test_database->url(), {.observer = news.observer()});
+    }  // its destructor delivers what is to be told
     return news.of(Event::Kind::weak_durability);
   };
   CHECK(told().empty());
-  const auto setting = place->make_forgetful();
+  const auto setting = test_database->make_forgetful();
   std::vector<EventLog::Item> warnings;
   REQUIRE(eventually([&] {
     warnings = told();

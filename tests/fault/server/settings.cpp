@@ -12,7 +12,7 @@ TEST_CASE("a setting by which a server may forget is told by its name, and one t
   for (const auto& weak : opener().weak_servers()) {
     INFO(weak.setting);
     const auto server = opener().server_with(weak.arguments);
-    ServerDatabase database(server->place());
+    ServerDatabase database(server->test_database());
     for (const auto& sql : weak.statements) database->admin().run(sql);
     EventLog news;
     const auto opened = thrown_by([&] { auto engine = database->engine({.observer = news.observer()}); });

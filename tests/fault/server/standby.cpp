@@ -32,12 +32,12 @@ class MissingStandby {
   }
 
  private:
-  ServerPlace& server_;
+  ServerTestDatabase& server_;
 };
 
 // A server for the cases of this file. Null: there commits wait for nothing.
 PrivateServer* alone() {
-  static const auto server = opener().server_place()->has_standbys() ? opener().private_server() : nullptr;
+  static const auto server = opener().server_database()->has_standbys() ? opener().private_server() : nullptr;
   return server.get();
 }
 
@@ -64,7 +64,7 @@ auto with_cancelled_waits(ServerDatabase& database, const EventLog& news, Call c
 
 TEST_CASE("a grant or an extension whose wait for the standby is cancelled is asked again until it has it") {
   if (alone() == nullptr) return;
-  ServerDatabase database(alone()->place());
+  ServerDatabase database(alone()->test_database());
   for (const bool prepared : {true, false}) {
     CAPTURE(prepared);
     static_cast<void>(MissingStandby(database));  // from here on sessions are quiet
@@ -88,7 +88,7 @@ TEST_CASE("a grant or an extension whose wait for the standby is cancelled is as
 
 TEST_CASE("a release whose wait for the standby is cancelled frees the lock, and the next grant waits anew") {
   if (alone() == nullptr) return;
-  ServerDatabase database(alone()->place());
+  ServerDatabase database(alone()->test_database());
   auto engine = database->engine({.timeouts = {.request = 5min, .release = 5min}});
   auto lock = engine.try_lock("job", {.lease = 10min});
   REQUIRE(lock);
@@ -105,7 +105,7 @@ TEST_CASE("a release whose wait for the standby is cancelled frees the lock, and
 
 TEST_CASE("with_fence is in doubt when its commit's wait for the standby is cancelled, even in a quiet session") {
   if (alone() == nullptr) return;
-  ServerDatabase database(alone()->place());
+  ServerDatabase database(alone()->test_database());
   auto engine = database->engine({.timeouts = {.request = 5min}});
   auto lock = engine.try_lock("job", {.lease = 10min});
   REQUIRE(lock);

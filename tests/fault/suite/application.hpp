@@ -14,7 +14,7 @@ namespace dlock::test {
 
 // One constant object a database, which enters itself into a list.
 struct Application {
-  // A session behind a URL, as a test's Place gives it.
+  // A session behind a URL, as a TestDatabase gives it.
   using Connect = std::unique_ptr<soci::session>(const std::string& url);
 
   Application(std::string_view name, Connect* connect);

@@ -18,8 +18,8 @@ long long integer(const soci::row& row, std::size_t column) {
 
 }  // namespace
 
-void open_bank(const Place& place, const std::vector<std::string>& names) {
-  Admin admin(place);
+void open_bank(const TestDatabase& test_database, const std::vector<std::string>& names) {
+  Admin admin(test_database);
   admin.run("CREATE TABLE till (name VARCHAR(64) NOT NULL PRIMARY KEY, seq BIGINT NOT NULL)");
   admin.run(
       "CREATE TABLE account (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(64) NOT NULL, balance BIGINT NOT NULL)");
@@ -35,9 +35,9 @@ void open_bank(const Place& place, const std::vector<std::string>& names) {
   }
 }
 
-Books read_books(const Place& place, const std::vector<std::string>& names) {
+Books read_books(const TestDatabase& test_database, const std::vector<std::string>& names) {
   Books books;
-  const auto sql = place.connect();
+  const auto sql = test_database.connect();
   const std::string transfers = "SELECT id, name, seq, token, source, target, amount FROM transfer ORDER BY id";
   const soci::rowset<soci::row> rows = (sql->prepare << transfers);
   for (const auto& row : rows)
@@ -46,7 +46,7 @@ Books read_books(const Place& place, const std::vector<std::string>& names) {
   const std::string accounts = "SELECT id, balance FROM account ORDER BY id";
   const soci::rowset<soci::row> balances = (sql->prepare << accounts);
   for (const auto& row : balances) books.accounts.push_back({integer(row, 0), opening, integer(row, 1)});
-  Admin admin(place);
+  Admin admin(test_database);
   for (const auto& name : names) books.tokens[name] = number(admin.token(name));
   return books;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "fault/suite/checker.hpp"
-#include "support/place.hpp"
+#include "support/test_database.hpp"
 
 #include <string>
 #include <vector>
@@ -10,9 +10,9 @@
 namespace dlock::test {
 
 // Makes the tables, with accounts that have money.
-void open_bank(const Place& place, const std::vector<std::string>& names);
+void open_bank(const TestDatabase& test_database, const std::vector<std::string>& names);
 
 // What they say, and the lock table's tokens. Throws std::exception.
-Books read_books(const Place& place, const std::vector<std::string>& names);
+Books read_books(const TestDatabase& test_database, const std::vector<std::string>& names);
 
 }  // namespace dlock::test

@@ -35,24 +35,24 @@ PrivateServer* machine(const Plan& plan) {
 // The database of a run, and a way to it for each client.
 struct Ground {
   explicit Ground(const Plan& plan) {
-    if (opener().server_place != nullptr) {
-      auto place = machine(plan) != nullptr ? machine(plan)->place() : opener().server_place();
-      server = place.get();
+    if (opener().server_database != nullptr) {
+      auto test_database = machine(plan) != nullptr ? machine(plan)->test_database() : opener().server_database();
+      server = test_database.get();
       for (std::size_t i = 0; i < plan.clients; ++i) {
         proxies.push_back(
             std::make_unique<Proxy>(*server, nodes ? nodes->address(i % nodes->size()) : server->address()));
         urls.push_back(server->url_at(proxies.back()->address()));
       }
-      database = std::make_unique<Database>(std::move(place));
+      database = std::make_unique<Database>(std::move(test_database));
     } else {
       database = std::make_unique<Database>();
       urls.assign(plan.clients, database->url());
     }
-    open_bank(database->place(), ledger_names());
+    open_bank(database->test_database(), ledger_names());
   }
 
   const std::optional<Nodes> nodes = Nodes::of_environment();
-  ServerPlace* server = nullptr;
+  ServerTestDatabase* server = nullptr;
   std::vector<std::unique_ptr<Proxy>> proxies;
   std::vector<std::string> urls;
   std::unique_ptr<Database> database;
@@ -63,11 +63,11 @@ class Run {
   explicit Run(const Plan& plan)
       : plan_(plan),
         ground_(plan),
-        clients_({ground_.urls, ground_.database->place().begin_writing(),
+        clients_({ground_.urls, ground_.database->test_database().begin_writing(),
                   std::chrono::duration_cast<std::chrono::milliseconds>(plan.lease).count(), plan.fenced,
                   ledger_names(), histories_.path()}),
         victims_{clients_,
-                 ground_.database->place(),
+                 ground_.database->test_database(),
                  plan.lease,
                  ground_.server,
                  machine(plan),
@@ -161,7 +161,7 @@ class Run {
     std::set<std::string> granted(ledger_names().begin(), ledger_names().end());
     for (const auto& record : clients_.history())
       if (record.what == What::grant) granted.insert(record.name);
-    return read_books(ground_.database->place(), {granted.begin(), granted.end()});
+    return read_books(ground_.database->test_database(), {granted.begin(), granted.end()});
   }
 
   void pause_holders() {

@@ -55,7 +55,7 @@ bool stop_past_lease(Victims& victims, const Clients::Inside& inside) {
 }
 
 void force_release(Victims& victims) {
-  Engine engine(victims.place.url());
+  Engine engine(victims.test_database.url());
   const auto inside = holder(victims);
   const auto begun = boottime();
   // Noted as done even if it was not, or is not known to be: it excuses one lease, and the fence none.
@@ -82,14 +82,14 @@ class ForgottenFloor {
     if (!engine_) {
       EngineOptions options;
       options.reaper.retention = options.reaper.grace = 20ms;
-      engine_ = std::make_shared<Engine>(victims_.place.url(), options);
+      engine_ = std::make_shared<Engine>(victims_.test_database.url(), options);
     }
     const auto end = std::to_string(++*round_);
     const auto low = quiet_name + ("/low/" + end), high = quiet_name + ("/high/" + end);
     const auto before = take(low);
     while (take(high) <= before) {}
     reap(high);
-    Admin admin(victims_.place);
+    Admin admin(victims_.test_database);
     admin.run("UPDATE resource_lock SET token = 0 WHERE name = ''");
     reap(low);
     for (const bool again : {false, true}) {
@@ -279,10 +279,10 @@ void on_nodes(Victims& victims, std::vector<Nemesis>& all) {
 
 void on_file(Victims& victims, std::vector<Nemesis>& all) {
   auto& clients = victims.clients;
-  const auto path = victims.place.url().substr(victims.place.url().find(':') + 1);
+  const auto path = victims.test_database.url().substr(victims.test_database.url().find(':') + 1);
   all.push_back({"foreign transaction", [&] {
-                   Admin admin(victims.place);
-                   admin.run(victims.place.begin_writing());
+                   Admin admin(victims.test_database);
+                   admin.run(victims.test_database.begin_writing());
                    last(past_lease(victims));
                    admin.run("ROLLBACK");
                  }});

@@ -3,8 +3,8 @@
 
 #include "fault/suite/clients.hpp"
 #include "fault/suite/nodes.hpp"
-#include "support/place.hpp"
 #include "support/proxy.hpp"
+#include "support/test_database.hpp"
 
 #include <dlock/duration.hpp>
 
@@ -24,10 +24,10 @@ struct Nemesis {
 // What they are done to.
 struct Victims {
   Clients& clients;
-  Place& place;
+  TestDatabase& test_database;
   Duration lease{};
   // Where there is a server; else nullptr, and empty.
-  ServerPlace* server = nullptr;
+  ServerTestDatabase* server = nullptr;
   PrivateServer* machine = nullptr;
   const Nodes* nodes = nullptr;                            // or several that know the same
   std::vector<std::unique_ptr<Proxy>>* proxies = nullptr;  // one a client

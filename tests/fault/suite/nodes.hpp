@@ -1,7 +1,7 @@
 // A cluster whose nodes all take writes: where they are, and how one is killed and started again.
 #pragma once
 
-#include "support/place.hpp"
+#include "support/test_database.hpp"
 
 #include <optional>
 #include <string>

@@ -51,9 +51,9 @@ struct Server {
   }
 };
 
-class DatabasePlace final : public ServerPlace {
+class DatabaseOnServer final : public ServerTestDatabase {
  public:
-  explicit DatabasePlace(Server server, std::vector<Address> peers = {})
+  explicit DatabaseOnServer(Server server, std::vector<Address> peers = {})
       : server_(std::move(server)), peers_(std::move(peers)), name_("dlock_test_" + unique_suffix()) {
     auto sql = server_.connect("mysql");
     *sql << "CREATE DATABASE " + name_ + " CHARACTER SET utf8mb4";
@@ -63,13 +63,13 @@ class DatabasePlace final : public ServerPlace {
     mariadb_ = version.find("MariaDB") != std::string::npos;
   }
 
-  ~DatabasePlace() override {
+  ~DatabaseOnServer() override {
     try {
       if (zone_changed_) *watching_ << "SET GLOBAL time_zone = 'SYSTEM'";
       for (const auto& role : roles_) *watching_ << "DROP USER " + role;
       *watching_ << "DROP DATABASE IF EXISTS " + name_ + "_views";
       *watching_ << "DROP DATABASE " + name_;
-    } catch (const std::exception&) {  // the server is gone, and the place with it
+    } catch (const std::exception&) {  // the server is gone, and the database with it
     }
   }
 
@@ -118,7 +118,7 @@ class DatabasePlace final : public ServerPlace {
   // MySQL keeps the text of a trigger wrongly where a name in it has a backtick, and refuses it where such a name ends
   // with a letter beyond ASCII.
   std::string odd_column() const override {
-    auto name = ServerPlace::odd_column();
+    auto name = ServerTestDatabase::odd_column();
     if (!is_mariadb()) std::erase(name, '`');
     return name;
   }
@@ -257,7 +257,7 @@ class DatabasePlace final : public ServerPlace {
 
   void take_writes(bool yes) override { *watching_ << std::string("SET GLOBAL read_only = ") + (yes ? "0" : "1"); }
 
-  void follow(ServerPlace& primary) override {
+  void follow(ServerTestDatabase& primary) override {
     const auto source = Server::at(primary.url());
     const auto there = source.connect("mysql");
     std::string variable, waited_for = "OFF";
@@ -265,7 +265,7 @@ class DatabasePlace final : public ServerPlace {
               "'rpl_semi_sync_source_enabled')",
         soci::into(variable), soci::into(waited_for);
     *watching_ << "SET GLOBAL server_id = 2";
-    const auto place = [&](const std::string& word) {
+    const auto source_as = [&](const std::string& word) {
       return word + "_HOST = '" + source.address.host + "', " + word +
              "_PORT = " + std::to_string(source.address.port) + ", " + word + "_USER = '" + source.user + "', " + word +
              "_PASSWORD = '" + source.password + "'";
@@ -273,14 +273,15 @@ class DatabasePlace final : public ServerPlace {
     if (is_mariadb()) {
       *watching_ << "SET GLOBAL rpl_semi_sync_slave_enabled = " + waited_for;
       *watching_ << "STOP SLAVE";
-      *watching_ << "CHANGE MASTER TO " + place("MASTER");
+      *watching_ << "CHANGE MASTER TO " + source_as("MASTER");
       *watching_ << "START SLAVE IO_THREAD";
     } else {
       install("rpl_semi_sync_replica", "semisync_replica.so");
       *watching_ << "SET GLOBAL rpl_semi_sync_replica_enabled = " + waited_for;
       *watching_ << "STOP REPLICA";
       // In clear: MySQL 9.7 insists on TLS for this unless told not to, and not every server here offers it.
-      *watching_ << "CHANGE REPLICATION SOURCE TO " + place("SOURCE") + ", SOURCE_SSL = 0, GET_SOURCE_PUBLIC_KEY = 1";
+      *watching_ << "CHANGE REPLICATION SOURCE TO " + source_as("SOURCE") +
+                        ", SOURCE_SSL = 0, GET_SOURCE_PUBLIC_KEY = 1";
       *watching_ << "START REPLICA IO_THREAD";
     }
     const bool follows = eventually([&] {
@@ -398,7 +399,7 @@ class DatabasePlace final : public ServerPlace {
   bool mariadb_ = false, zone_changed_ = false;
 };
 
-// With DLOCK_TEST_CLUSTERED in the environment every place is in a cluster, on its first server.
+// With DLOCK_TEST_CLUSTERED in the environment every database is in a cluster, on its first server.
 bool clustered() { return server_is_chosen("DLOCK_TEST_CLUSTERED"); }
 
 std::optional<std::string> missing() {
@@ -408,36 +409,36 @@ std::optional<std::string> missing() {
   return "no MariaDB or MySQL server: set DLOCK_TEST_MYSQL, or let the tests start one";
 }
 
-std::unique_ptr<ServerPlace> place_at(const std::string& url) {
-  return std::make_unique<DatabasePlace>(Server::at(url));
+std::unique_ptr<ServerTestDatabase> database_at(const std::string& url) {
+  return std::make_unique<DatabaseOnServer>(Server::at(url));
 }
-std::unique_ptr<ServerPlace> server_place() {
-  if (!clustered()) return place_at(server_url("DLOCK_TEST_MYSQL").value());
+std::unique_ptr<ServerTestDatabase> server_database() {
+  if (!clustered()) return database_at(server_url("DLOCK_TEST_MYSQL").value());
   std::istringstream urls(server_url("DLOCK_TEST_GALERA").value());
   std::string first;
   urls >> first;
   std::vector<Address> others;
   for (std::string url; urls >> url;) others.push_back(Server::at(url).address);
-  return std::make_unique<DatabasePlace>(Server::at(first), std::move(others));
+  return std::make_unique<DatabaseOnServer>(Server::at(first), std::move(others));
 }
-std::unique_ptr<Place> place() { return server_place(); }
+std::unique_ptr<TestDatabase> test_database() { return server_database(); }
 // MySQL where one is named.
 std::string script() { return server_is_chosen("DLOCK_TEST_MYSQLD") ? "mysql" : "mariadb"; }
 
 std::unique_ptr<PrivateServer> private_server() {
-  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at);
+  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &database_at);
 }
 std::unique_ptr<PrivateServer> server_offering(Tls tls) {
   const std::string word = tls == Tls::none ? "" : tls == Tls::expired ? "expired" : "yes";
-  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at,
+  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &database_at,
                                           std::vector<std::string>{"DLOCK_SERVER_TLS=" + word});
 }
 std::unique_ptr<PrivateServer> replicating_server() {
-  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at,
+  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &database_at,
                                           std::vector<std::string>{"DLOCK_SERVER_ARGS=--log-bin --server-id=1"});
 }
 std::unique_ptr<PrivateServer> server_with(const std::string& arguments) {
-  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &place_at,
+  return std::make_unique<ScriptedServer>(script(), "DLOCK_TEST_MYSQL", &database_at,
                                           std::vector<std::string>{"DLOCK_SERVER_ARGS=" + arguments});
 }
 std::vector<WeakServer> weak_servers() {
@@ -446,14 +447,14 @@ std::vector<WeakServer> weak_servers() {
           {replicated, {"SET GLOBAL sync_binlog = 0"}, "sync_binlog"},
           {replicated, {"SET GLOBAL binlog_format = 'STATEMENT'"}, "binlog_format", true}};
 }
-std::unique_ptr<Place> quiet_place() {
-  if (server_is_chosen("DLOCK_TEST_MYSQL")) return place();
+std::unique_ptr<TestDatabase> quiet_database() {
+  if (server_is_chosen("DLOCK_TEST_MYSQL")) return test_database();
   static const auto server = private_server();
-  return server->place();
+  return server->test_database();
 }
 
-const Opener opener{"mysql",           &missing,         &place,       &quiet_place,  &server_place,
-                    &private_server,   &server_offering, &server_with, &weak_servers, &replicating_server,
+const Opener opener{"mysql",           &missing,         &test_database, &quiet_database, &server_database,
+                    &private_server,   &server_offering, &server_with,   &weak_servers,   &replicating_server,
                     "--bind-address=*"};
 
 }  // namespace

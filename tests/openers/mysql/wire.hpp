@@ -1,7 +1,7 @@
 // Where requests begin in MySQL's protocol, and how one of several statements is altered on its way.
 #pragma once
 
-#include "support/place.hpp"
+#include "support/test_database.hpp"
 
 #include <algorithm>
 #include <string>

@@ -106,13 +106,13 @@ Shelf& shelf() {
 
 const Afterwards afterwards{[] { shelf().clear(); }};
 
-class DatabasePlace final : public ServerPlace {
+class DatabaseOnServer final : public ServerTestDatabase {
  public:
-  explicit DatabasePlace(Server server) : server_(std::move(server)), name_(shelf().take(server_)) {
+  explicit DatabaseOnServer(Server server) : server_(std::move(server)), name_(shelf().take(server_)) {
     watching_ = connect();
   }
 
-  ~DatabasePlace() override {
+  ~DatabaseOnServer() override {
     pooler_.reset();
     try {
       empty();
@@ -301,7 +301,7 @@ class DatabasePlace final : public ServerPlace {
   }
 
   // From a copy of the other one's data, by the script that runs it.
-  void follow(ServerPlace& primary) override {
+  void follow(ServerTestDatabase& primary) override {
     const auto there = Server::at(primary.url()).connect("postgres");
     const auto follows = [&] {
       long long streaming = 0;
@@ -457,35 +457,35 @@ std::optional<std::string> missing() {
   return "no PostgreSQL server: set DLOCK_TEST_PG, or let the tests start one";
 }
 
-std::unique_ptr<ServerPlace> place_at(const std::string& url) {
-  return std::make_unique<DatabasePlace>(Server::at(url));
+std::unique_ptr<ServerTestDatabase> database_at(const std::string& url) {
+  return std::make_unique<DatabaseOnServer>(Server::at(url));
 }
-std::unique_ptr<ServerPlace> server_place() { return place_at(server_url("DLOCK_TEST_PG").value()); }
-std::unique_ptr<Place> place() { return server_place(); }
+std::unique_ptr<ServerTestDatabase> server_database() { return database_at(server_url("DLOCK_TEST_PG").value()); }
+std::unique_ptr<TestDatabase> test_database() { return server_database(); }
 std::unique_ptr<PrivateServer> private_server() {
-  return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at);
+  return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &database_at);
 }
 std::unique_ptr<PrivateServer> server_offering(Tls tls) {
   const std::string word = tls == Tls::none ? "" : tls == Tls::expired ? "expired" : "yes";
-  return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at,
+  return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &database_at,
                                           std::vector<std::string>{"DLOCK_SERVER_TLS=" + word});
 }
 std::unique_ptr<PrivateServer> server_with(const std::string& arguments) {
-  return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &place_at,
+  return std::make_unique<ScriptedServer>("postgresql", "DLOCK_TEST_PG", &database_at,
                                           std::vector<std::string>{"DLOCK_SERVER_ARGS=" + arguments});
 }
 std::unique_ptr<PrivateServer> replicating_server() { return private_server(); }
 std::vector<WeakServer> weak_servers() {
   return {{"-c fsync=off", {}, "fsync"}, {"-c full_page_writes=off", {}, "full_page_writes"}};
 }
-std::unique_ptr<Place> quiet_place() {
-  if (server_is_chosen("DLOCK_TEST_PG")) return place();
+std::unique_ptr<TestDatabase> quiet_database() {
+  if (server_is_chosen("DLOCK_TEST_PG")) return test_database();
   static const auto server = private_server();
-  return server->place();
+  return server->test_database();
 }
 
-const Opener opener{"postgresql",           &missing,         &place,       &quiet_place,  &server_place,
-                    &private_server,        &server_offering, &server_with, &weak_servers, &replicating_server,
+const Opener opener{"postgresql",           &missing,         &test_database, &quiet_database, &server_database,
+                    &private_server,        &server_offering, &server_with,   &weak_servers,   &replicating_server,
                     "-c listen_addresses=*"};
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "support/child.hpp"
-#include "support/place.hpp"
+#include "support/test_database.hpp"
 
 #include <optional>
 #include <string>

@@ -1,7 +1,7 @@
 // Where requests begin in PostgreSQL's protocol.
 #pragma once
 
-#include "support/place.hpp"
+#include "support/test_database.hpp"
 
 #include <algorithm>
 #include <string>

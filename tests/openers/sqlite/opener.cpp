@@ -1,6 +1,6 @@
 // How to open a fresh SQLite database, and how to look at one from outside.
 #include "support/child.hpp"
-#include "support/place.hpp"
+#include "support/test_database.hpp"
 
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
@@ -18,9 +18,9 @@ std::unique_ptr<soci::session> open(const std::string& path) {
   return std::make_unique<soci::session>(soci::sqlite3, where);
 }
 
-class FilePlace final : public Place {
+class DatabaseInFile final : public TestDatabase {
  public:
-  FilePlace() : path_(folder_.path() + "/lock.db"), watching_(open(path_)) {}
+  DatabaseInFile() : path_(folder_.path() + "/lock.db"), watching_(open(path_)) {}
 
   std::string url() const override { return "sqlite:" + path_; }
   std::string client() const override { return "sqlite3 -batch -bail '" + path_ + "'"; }
@@ -60,9 +60,9 @@ class FilePlace final : public Place {
 };
 
 std::optional<std::string> missing() { return std::nullopt; }
-std::unique_ptr<Place> place() { return std::make_unique<FilePlace>(); }
+std::unique_ptr<TestDatabase> test_database() { return std::make_unique<DatabaseInFile>(); }
 
-const Opener opener{"sqlite", &missing, &place, &place, nullptr, nullptr};
+const Opener opener{"sqlite", &missing, &test_database, &test_database, nullptr, nullptr};
 
 }  // namespace
 }  // namespace sqlite

@@ -11,14 +11,14 @@ using namespace dlock;
 using namespace dlock::test;
 
 TEST_CASE("a file that is no database is refused by every command, which names it and leaves it alone") {
-  const auto place = opener().place();
-  const auto path = Url::parse(place->url()).path;
+  const auto test_database = opener().test_database();
+  const auto path = Url::parse(test_database->url()).path;
   const std::string text =
       "a letter to somebody, and as long as one page of a database would be: " + std::string(4096, '.');
   const TemporaryFolder folder;
   const auto letter = folder.path() + "/letter";
   std::ofstream(letter) << text;
-  auto url = place->url();
+  auto url = test_database->url();
   url.replace(url.find(path), path.size(), letter);
   const auto refused = [&](const Ran& ran, int code) {
     CHECK_MESSAGE(ran.code == code, ran.out);

@@ -27,11 +27,11 @@ Ran run(const std::string& tool, const std::vector<std::string>& arguments, cons
   return finish(child);
 }
 
-// The folder of a place, which may only be looked into meanwhile.
+// The folder of a test database, which may only be looked into meanwhile.
 class Sealed {
  public:
-  explicit Sealed(const Place& place)
-      : file_(Url::parse(place.url()).path), folder_(fs::path(file_).parent_path().string()) {
+  explicit Sealed(const TestDatabase& test_database)
+      : file_(Url::parse(test_database.url()).path), folder_(fs::path(file_).parent_path().string()) {
     ::chmod(file_.c_str(), 0444);
     ::chmod(folder_.c_str(), 0555);
   }
@@ -50,16 +50,16 @@ class Sealed {
 
 TEST_CASE(
     "a file in a folder that may not be written is exit code 9 of every command, with what is needed; 125 of run") {
-  const auto place = opener().place();
-  REQUIRE(migrate({"up", "-q", "-u", place->url()}).code == 0);
-  const Sealed sealed(*place);
+  const auto test_database = opener().test_database();
+  REQUIRE(migrate({"up", "-q", "-u", test_database->url()}).code == 0);
+  const Sealed sealed(*test_database);
   const auto refused = [&](const std::string& tool, const std::vector<std::string>& arguments, int code) {
     CAPTURE(arguments.front());
-    const auto ran = run(tool, arguments, place->url());
+    const auto ran = run(tool, arguments, test_database->url());
     CHECK_MESSAGE(ran.code == code, ran.out);
     CHECK_MESSAGE(ran.lines() == 1, ran.out);
     CHECK_MESSAGE(ran.says("this user needs permission to read and write the file and its folder"), ran.out);
-    CHECK_MESSAGE(ran.says(Url::parse(place->url()).path), ran.out);
+    CHECK_MESSAGE(ran.says(Url::parse(test_database->url()).path), ran.out);
   };
   for (const std::string command : {"status", "check", "plan", "dump", "up", "repair"})
     refused("dlock-migrate", {command}, 9);

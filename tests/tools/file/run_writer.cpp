@@ -23,7 +23,7 @@ TEST_CASE("a foreign write transaction that is held past the lease: the command 
   REQUIRE(command > 0);
   const auto end = database.admin().expires_at("job");
   REQUIRE(eventually([&] { return database.admin().expires_at("job") > end; }));
-  Admin writer(database.place());
+  Admin writer(database.test_database());
   writer.block("job");
   CHECK_FALSE(outlives_its_lease(engine, command));
   MESSAGE("the lease had " << engine.inspect("job")->left.count() << " us left");
@@ -47,7 +47,7 @@ TEST_CASE(
     return eventually([&] { return database.admin().expires_at("job") > end; });
   };
   REQUIRE(renewed());
-  Admin writer(database.place());
+  Admin writer(database.test_database());
   writer.block("job");
   REQUIRE(eventually([&] { return engine.inspect("job")->left < ttl * 23 / 40; }));
   writer.unblock();
@@ -62,8 +62,8 @@ TEST_CASE("while somebody else writes acquire -n is exit code 8 and run -n 125, 
   Database database;
   const auto url = database.url();
   database.engine().try_lock("job").reset();
-  Admin writer(database.place());
-  writer.run(database.place().begin_writing());
+  Admin writer(database.test_database());
+  writer.run(database.test_database().begin_writing());
   // At one time: each tries for as long as a request may take.
   auto acquire = dlock_at(url, {"acquire", "-n", "job", "--ttl", "1m"});
   auto run = dlock_at(url, {"run", "-n", "job", "--", "true"});

@@ -10,10 +10,10 @@ using namespace dlock;
 using namespace dlock::test;
 
 TEST_CASE("a hundred runs of up through a pooler, four at a time, do their work and leave no lock behind") {
-  const auto place = opener().server_place();
-  const auto pooler = place->pooler();
+  const auto test_database = opener().server_database();
+  const auto pooler = test_database->pooler();
   if (!pooler) return;  // nothing is lent here
-  const auto url = place->url_at(*pooler);
+  const auto url = test_database->url_at(*pooler);
   for (int round = 0; round < 25; ++round) {
     CAPTURE(round);
     in_parallel(4, [&](int) {
@@ -23,10 +23,10 @@ TEST_CASE("a hundred runs of up through a pooler, four at a time, do their work 
     REQUIRE(schema::check(url).verdict == schema::Verdict::good);
     if (round < 24) REQUIRE(schema::down(url, 0).verdict == schema::Verdict::good);
   }
-  CHECK(place->locks_held() == 0);
+  CHECK(test_database->locks_held() == 0);
   for (const std::string command : {"status", "check", "plan", "up"}) {
     const auto ran = migrate({command, "-u", url});
     CHECK_MESSAGE(ran.code == 0, ran.out);
   }
-  CHECK(place->locks_held() == 0);
+  CHECK(test_database->locks_held() == 0);
 }

@@ -17,18 +17,18 @@ using namespace dlock::test;
 namespace {
 
 // A table at version 1 that a transaction of somebody else keeps from being changed.
-struct Held {
-  Held() {
-    REQUIRE(schema::up(place->url(), {}, 1).verdict == schema::Verdict::good);
-    other.emplace(*place);
+struct BlockedTable {
+  BlockedTable() {
+    REQUIRE(schema::up(test_database->url(), {}, 1).verdict == schema::Verdict::good);
+    other.emplace(*test_database);
     other->block("");
   }
   std::vector<std::string> up(const std::string& url) const { return {"up", "-u", url, "--ddl-lock-timeout", "10m"}; }
   bool a_step_waits() const {
-    return eventually([&] { return place->somebody_waits(); });
+    return eventually([&] { return test_database->somebody_waits(); });
   }
 
-  std::unique_ptr<ServerPlace> place = opener().server_place();
+  std::unique_ptr<ServerTestDatabase> test_database = opener().server_database();
   std::optional<Admin> other;
 };
 
@@ -46,12 +46,12 @@ TEST_CASE(
   const LaterVersions versions;
   for (const int signal : {SIGINT, SIGTERM}) {
     CAPTURE(signal);
-    Held held;
-    auto up = migrate_child(held.up(held.place->url()));
+    BlockedTable held;
+    auto up = migrate_child(held.up(held.test_database->url()));
     REQUIRE(held.a_step_waits());
     up.signal(signal);
     REQUIRE(line_with(up, "once more to cut it off"));
-    CHECK(held.place->somebody_waits());
+    CHECK(held.test_database->somebody_waits());
     up.signal(signal);
     const auto ran = finish(up);
     CHECK_MESSAGE(ran.code == 128 + signal, ran.out);
@@ -59,20 +59,21 @@ TEST_CASE(
     CHECK_MESSAGE(ran.says("cut off as asked"), ran.out);
     CHECK_MESSAGE((ran.says("nothing to undo") || ran.says("nothing was changed")), ran.out);
     CHECK_MESSAGE(ran.says("run \"dlock-migrate up\" to go on"), ran.out);
-    CHECK(eventually([&] { return !held.place->somebody_waits(); }));  // the server does not go on with it either
-    CHECK(schema::status(held.place->url()).verdict !=
+    CHECK(
+        eventually([&] { return !held.test_database->somebody_waits(); }));  // the server does not go on with it either
+    CHECK(schema::status(held.test_database->url()).verdict !=
           schema::Verdict::locked);  // nor is it said that somebody is at work
     held.other->unblock();
-    CHECK(migrate({"up", "-u", held.place->url()}).code == 0);
-    CHECK(migrate({"check", "-u", held.place->url()}).code == 0);
+    CHECK(migrate({"up", "-u", held.test_database->url()}).code == 0);
+    CHECK(migrate({"check", "-u", held.test_database->url()}).code == 0);
   }
 }
 
 TEST_CASE("down and repair are cut off in the same way") {
   const LaterVersions versions;
-  Held held;
-  auto down =
-      migrate_child({"down", "--to", "0", "--yes", "--force", "-u", held.place->url(), "--ddl-lock-timeout", "10m"});
+  BlockedTable held;
+  auto down = migrate_child(
+      {"down", "--to", "0", "--yes", "--force", "-u", held.test_database->url(), "--ddl-lock-timeout", "10m"});
   REQUIRE(held.a_step_waits());
   down.signal(SIGTERM);
   REQUIRE(line_with(down, "once more to cut it off"));
@@ -80,17 +81,17 @@ TEST_CASE("down and repair are cut off in the same way") {
   const auto ran = finish(down);
   CHECK_MESSAGE(ran.code == 128 + SIGTERM, ran.out);
   CHECK_MESSAGE(ran.says("dlock-migrate down --to 0"), ran.out);
-  CHECK(eventually([&] { return !held.place->somebody_waits(); }));
+  CHECK(eventually([&] { return !held.test_database->somebody_waits(); }));
   held.other->unblock();
-  CHECK(schema::up(held.place->url()).verdict == schema::Verdict::good);
-  CHECK(schema::check(held.place->url()).verdict == schema::Verdict::good);
+  CHECK(schema::up(held.test_database->url()).verdict == schema::Verdict::good);
+  CHECK(schema::check(held.test_database->url()).verdict == schema::Verdict::good);
 }
 
 TEST_CASE("a third signal does not wait for a server that cannot be told") {
   const LaterVersions versions;
-  Held held;
-  Proxy proxy(*held.place);
-  auto up = migrate_child(held.up(held.place->url_at(proxy.address())));
+  BlockedTable held;
+  Proxy proxy(*held.test_database);
+  auto up = migrate_child(held.up(held.test_database->url_at(proxy.address())));
   REQUIRE(held.a_step_waits());
   proxy.black_hole();
   up.signal(SIGTERM);
@@ -99,5 +100,5 @@ TEST_CASE("a third signal does not wait for a server that cannot be told") {
   REQUIRE(line_with(up, "having the database cut off the step"));
   up.signal(SIGINT);
   CHECK(finish(up).code == 128 + SIGTERM);
-  held.place->disconnect_everybody();
+  held.test_database->disconnect_everybody();
 }

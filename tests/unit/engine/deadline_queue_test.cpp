@@ -20,7 +20,7 @@ namespace {
 
 std::shared_ptr<Lease> grant(int number) {
   return std::make_shared<Lease>(dlock::Name("n" + std::to_string(number)), "owner", dlock::Token{1},
-                                 Lease::Terms{30s, 1s}, Instant{});
+                                 LeaseTerms{30s, 1s}, Instant{});
 }
 
 }  // namespace

@@ -19,11 +19,12 @@ using dlock::Fault;
 using dlock::Instant;
 using dlock::later;
 using dlock::engine::Lease;
+using dlock::engine::LeaseTerms;
 
 namespace {
 
-Lease::Terms lease_of(Duration lease, Duration margin = 1ms) {
-  Lease::Terms terms;
+LeaseTerms lease_of(Duration lease, Duration margin = 1ms) {
+  LeaseTerms terms;
   terms.lease = lease;
   terms.margin = margin;
   return terms;

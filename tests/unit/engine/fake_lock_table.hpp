@@ -219,7 +219,7 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
       if (const auto answer = instead_of_blocked()) return *answer;
     return {!look_for(ask, deadline).free, {}};
   }
-  store::RowAvailability peek(std::string_view, Deadline) override {
+  store::RowAvailability row_availability(std::string_view, Deadline) override {
     throw Failure(Cause::rejected, "no transactions here");
   }
   void make(std::string_view, Deadline) override {}

@@ -14,12 +14,12 @@ class FakeWaiterTable final : public store::WaiterTable {
     if (on_want) on_want(name);
   }
   void unwant(std::string_view, Deadline) override {}
-  std::int64_t draw(const store::Wait&, Deadline) override { throw Failure(Cause::rejected, "no tickets here"); }
-  void enroll(const store::Wait&, Deadline) override {}
-  std::vector<bool> renew_waiters(std::span<const store::Place> places, Duration, Deadline) override {
-    return std::vector<bool>(places.size(), true);
+  std::int64_t draw_ticket(const store::Wait&, Deadline) override { throw Failure(Cause::rejected, "no tickets here"); }
+  void add(const store::Wait&, Deadline) override {}
+  std::vector<bool> renew_waiters(std::span<const store::WaiterKey> keys, Duration, Deadline) override {
+    return std::vector<bool>(keys.size(), true);
   }
-  void discard(std::string_view, std::string_view, Deadline) override {}
+  void remove(std::string_view, std::string_view, Deadline) override {}
   std::size_t forget_waiters(std::size_t, Deadline) override { return 0; }
   bool hand_over(const store::LeaseKey& from, const store::AcquireRequest& to, std::int64_t tokens, Deadline) override {
     return on_hand_over && on_hand_over(from, to, tokens);

@@ -19,6 +19,7 @@
 using namespace std::chrono_literals;
 using dlock::engine::BootTimer;
 using dlock::engine::Lease;
+using dlock::engine::LeaseTerms;
 using dlock::test::eventually;
 
 namespace {
@@ -46,7 +47,7 @@ TEST_CASE("a child made by fork() finds the mutexes of leases and alarms free, w
   std::vector<std::shared_ptr<Lease>> all;
   for (int i = 0; i < names; ++i)
     all.push_back(std::make_shared<Lease>(dlock::Name("n" + std::to_string(i)), "owner", dlock::Token{1},
-                                          Lease::Terms{30s, 1s}, dlock::BootClock::now()));
+                                          LeaseTerms{30s, 1s}, dlock::BootClock::now()));
   const auto ask = [&] {
     for (const auto& held : all) static_cast<void>(held->key());
     BootTimer timer;

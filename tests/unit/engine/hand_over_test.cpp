@@ -196,7 +196,7 @@ TEST_CASE("what was handed over by a second attempt goes on by a statement") {
     line.answer_is_lost = true;
     line.release(first);
     const auto held = one.get();
-    const bool doubted = line.handed == 1 && !line.answer_is_lost && held->passed.reserved > 1;
+    const bool doubted = line.handed == 1 && !line.answer_is_lost && held->hand_over_state.reserved > 1;
     line.release(held);
     const auto next = two.get();
     const bool wrong = came_in_memory(held, next);
@@ -217,7 +217,7 @@ TEST_CASE("what an attempt without an answer may be granted still goes on by a s
     auto one = line.wait(), two = line.wait();
     line.release(first);
     const auto held = one.get();
-    const bool kept = held->passed.reserved > 1;
+    const bool kept = held->hand_over_state.reserved > 1;
     held->unanswered = true;
     line.release(held);
     const auto next = two.get();
@@ -238,7 +238,7 @@ TEST_CASE("what a release without an answer may have freed goes on by a statemen
     const auto before = one.get();
     line.release(before);
     const auto held = two.get();
-    const bool kept = held->passed.reserved > 1;
+    const bool kept = held->hand_over_state.reserved > 1;
     line.table->add_mishap(dlock::Cause::disconnected, true, false);
     auto given = line.core.release_together({&held, 1}, 1min);
     REQUIRE_FALSE(given.at(0).end);

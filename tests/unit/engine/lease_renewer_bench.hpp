@@ -72,7 +72,7 @@ struct RenewerBench {
   }
   ~RenewerBench() { stuck = false; }
 
-  std::shared_ptr<engine::Lease> hold(const std::string& name, engine::Lease::Terms terms) {
+  std::shared_ptr<engine::Lease> hold(const std::string& name, engine::LeaseTerms terms) {
     if (terms.margin == Duration{}) terms.margin = engine::margin_of(terms.lease, std::chrono::milliseconds{1}, {});
     const Name checked(name);
     const std::string owner = "owner of " + name;
@@ -81,13 +81,13 @@ struct RenewerBench {
     const auto granted = table->acquire(ask, Deadline::max());
     auto held = std::make_shared<engine::Lease>(checked, owner, granted.token.value(), terms, sent);
     timer.watch(held);
-    renewer.watch(held);
+    renewer.add(held);
     return held;
   }
 
   void let_go(const std::shared_ptr<engine::Lease>& held) {
     held->let_go();
-    renewer.forget(held);
+    renewer.remove(held);
     timer.forget(held);
   }
 

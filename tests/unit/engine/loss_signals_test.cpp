@@ -20,6 +20,7 @@ using namespace std::chrono_literals;
 using dlock::BootClock;
 using dlock::Instant;
 using dlock::engine::Lease;
+using dlock::engine::LeaseTerms;
 using dlock::engine::LossSignals;
 
 namespace {
@@ -27,7 +28,7 @@ namespace {
 using Callback = std::stop_callback<std::function<void()>>;
 
 std::shared_ptr<Lease> grant() {
-  return std::make_shared<Lease>(dlock::Name("n"), "owner", dlock::Token{2}, Lease::Terms{}, BootClock::now());
+  return std::make_shared<Lease>(dlock::Name("n"), "owner", dlock::Token{2}, LeaseTerms{}, BootClock::now());
 }
 
 // Looked after as the trust timer does it.

@@ -13,8 +13,8 @@ using dlock::later;
 
 namespace {
 
-dlock::engine::Lease::Terms held_at_most(dlock::Duration lease, dlock::Duration max_hold) {
-  dlock::engine::Lease::Terms terms;
+dlock::engine::LeaseTerms held_at_most(dlock::Duration lease, dlock::Duration max_hold) {
+  dlock::engine::LeaseTerms terms;
   terms.lease = lease;
   terms.max_hold = max_hold;
   return terms;

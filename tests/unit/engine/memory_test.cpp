@@ -15,7 +15,7 @@ namespace {
 
 constexpr int leases = 200;  // more than what there always is room for
 
-std::vector<std::shared_ptr<dlock::engine::Lease>> hold(RenewerBench& bench, const dlock::engine::Lease::Terms& terms) {
+std::vector<std::shared_ptr<dlock::engine::Lease>> hold(RenewerBench& bench, const dlock::engine::LeaseTerms& terms) {
   std::vector<std::shared_ptr<dlock::engine::Lease>> all;
   for (int i = 0; i < leases; ++i)
     all.push_back(bench.hold("a name that is long enough to need memory " + std::to_string(i), terms));
@@ -27,7 +27,7 @@ std::vector<std::shared_ptr<dlock::engine::Lease>> hold(RenewerBench& bench, con
 TEST_CASE("leases go on being renewed, all of them, after a lack of memory at any point of a round") {
   if (!allocations_are_counted()) return;
   RenewerBench bench;
-  dlock::engine::Lease::Terms terms;
+  dlock::engine::LeaseTerms terms;
   terms.lease = 4s * slowness();
   terms.renew_every = 10ms;
   const auto all = hold(bench, terms);
@@ -48,7 +48,7 @@ TEST_CASE("every loss is told although there was no memory at the moment when tr
   for (long nth = 1; nth < 8; ++nth) {
     CAPTURE(nth);
     RenewerBench bench;
-    dlock::engine::Lease::Terms terms;
+    dlock::engine::LeaseTerms terms;
     terms.lease = 200ms;
     terms.renew = false;
     const auto all = hold(bench, terms);

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 namespace {
 
 std::shared_ptr<Lease> grant(const std::string& name) {
-  return std::make_shared<Lease>(dlock::Name(name), "owner", dlock::Token{1}, Lease::Terms{30s, 1s}, dlock::Instant{});
+  return std::make_shared<Lease>(dlock::Name(name), "owner", dlock::Token{1}, LeaseTerms{30s, 1s}, dlock::Instant{});
 }
 
 // By the calling thread, or by a job.

@@ -15,8 +15,8 @@ using dlock::engine::retry_window;
 
 namespace {
 
-dlock::engine::Lease::Terms lease_of(dlock::Duration lease) {
-  dlock::engine::Lease::Terms terms;
+dlock::engine::LeaseTerms lease_of(dlock::Duration lease) {
+  dlock::engine::LeaseTerms terms;
   terms.lease = lease;
   return terms;
 }

@@ -23,8 +23,8 @@ void suspend(dlock::Duration length) {
   dlock::engine::BootTimer::wake_all();
 }
 
-dlock::engine::Lease::Terms of_an_hour() {
-  dlock::engine::Lease::Terms terms;
+dlock::engine::LeaseTerms of_an_hour() {
+  dlock::engine::LeaseTerms terms;
   terms.lease = 1h;
   return terms;
 }
@@ -48,7 +48,7 @@ TEST_CASE("a suspend past the lease ends trust at the first instruction, fires o
   CHECK(reached([&] { return held->lost().stop_requested(); }));
   CHECK(reached([&] { return !bench.told(dlock::Event::Kind::lost).empty(); }));
   const auto other = bench.hold("other", [] {
-    dlock::engine::Lease::Terms terms;
+    dlock::engine::LeaseTerms terms;
     terms.lease = 1h;
     terms.renew_every = 20ms;
     return terms;
@@ -78,7 +78,7 @@ TEST_CASE("after a suspend that leaves some trust the renewer asks at once, and 
 
 TEST_CASE("an answer that comes after trust has run out brings nothing back") {
   RenewerBench bench;
-  dlock::engine::Lease::Terms terms;
+  dlock::engine::LeaseTerms terms;
   terms.lease = 1h;
   terms.renew_every = 20ms;
   const auto held = bench.hold("n", terms);

@@ -14,6 +14,7 @@ using dlock::Instant;
 using dlock::later;
 using dlock::Name;
 using dlock::engine::Lease;
+using dlock::engine::LeaseTerms;
 using dlock::engine::WaitQueues;
 using dlock::engine::WaitRequest;
 using dlock::test::eventually;
@@ -23,20 +24,20 @@ using dlock::test::slowness;
 namespace {
 
 std::shared_ptr<WaitRequest> wanted(const std::string& owner, dlock::Duration lease = 1h) {
-  Lease::Terms terms;
+  LeaseTerms terms;
   terms.lease = lease;
   return std::make_shared<WaitRequest>(Name("n"), dlock::LockOptions{}, terms, owner, std::string(32, 'a'),
                                        dlock::engine::JobRef{});
 }
 
 std::shared_ptr<Lease> grant(const std::string& owner) {
-  return std::make_shared<Lease>(Name("n"), owner, dlock::Token{2}, Lease::Terms{}, BootClock::now());
+  return std::make_shared<Lease>(Name("n"), owner, dlock::Token{2}, LeaseTerms{}, BootClock::now());
 }
 
 // One that may go on in memory.
 std::shared_ptr<Lease> keeping(const std::string& owner) {
   auto held = grant(owner);
-  held->passed = {1, 5, BootClock::now()};
+  held->hand_over_state = {1, 5, BootClock::now()};
   return held;
 }
 
@@ -112,7 +113,7 @@ TEST_CASE("tickets come before those who have none, in their order, whenever the
   queues.leave(five);
 }
 
-TEST_CASE("a ring before the sleep is heard in it, and one before the look is not") {
+TEST_CASE("a notification before the sleep is heard in it, and one before the look is not") {
   WaitQueues queues(1h);
   const auto waiter = queues.join(wanted("1"), 0, true);
   queues.attend(waiter);
@@ -158,7 +159,7 @@ TEST_CASE("a head that was to hear of a release, and has not looked yet when it 
   queues.leave(next);
 }
 
-TEST_CASE("a ring wakes the head and who observes, one for an owner only that owner") {
+TEST_CASE("a notification wakes the head and who observes, one for an owner only that owner") {
   WaitQueues queues(1h);
   const auto head = queues.join(wanted("h"), 0, true), next = queues.join(wanted("2"), 0, true);
   const auto observer = queues.observe("n", "o");
@@ -183,7 +184,7 @@ TEST_CASE("a ring wakes the head and who observes, one for an owner only that ow
   for (const auto& waiter : {head, next, observer}) queues.leave(waiter);
 }
 
-TEST_CASE("a head whose name was granted in this process looks only a little after a ring from elsewhere") {
+TEST_CASE("a head whose name was granted in this process looks only a little after a notification from elsewhere") {
   WaitQueues queues(1h);
   const auto first = queues.join(wanted("1"), 0, true), next = queues.join(wanted("2"), 0, true);
   queues.leave(first, true);
@@ -290,7 +291,7 @@ TEST_CASE("who comes while its name goes from thread to thread in memory is next
   CHECK_FALSE(queues.is_next_in_line("n"));
   CHECK(looks_at_once());
   CHECK(queues.counts().empty());
-  CHECK(queues.watched().empty());
+  CHECK(queues.awaited().empty());
 }
 
 TEST_CASE("who was to be handed what a release frees by a statement after all is woken by that") {

@@ -20,8 +20,8 @@ using dlock::later;
 using dlock::Name;
 using dlock::Reentrance;
 using dlock::Released;
+using dlock::dialects::AwaitedLock;
 using dlock::dialects::Notification;
-using dlock::dialects::Watched;
 
 namespace {
 
@@ -42,7 +42,7 @@ class FakeChannel {
   class OneListener final : public dlock::dialects::Listener {
    public:
     explicit OneListener(FakeChannel& channel) : channel_(channel) {}
-    Notification wait(std::span<const Watched>, Deadline until) override { return channel_.wait(until); }
+    Notification wait(std::span<const AwaitedLock>, Deadline until) override { return channel_.wait(until); }
     void interrupt() noexcept override { channel_.interrupt(); }
 
    private:
@@ -74,7 +74,7 @@ class FakeChannel {
 };
 
 // Two processes of one table. The waiter looks by itself once an hour, and marks the name twice: the first time it is
-// rung awake, so that nothing that wakes it is under way any more when it marks the name again; right before that mark
+// notified, so that nothing that wakes it is under way any more when it marks the name again; right before that mark
 // is on the row, the name is freed.
 struct Bench {
   FakeChannel channel{};

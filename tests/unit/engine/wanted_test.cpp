@@ -13,8 +13,8 @@ using namespace dlock::test;
 
 namespace {
 
-dlock::engine::Lease::Terms often() {
-  dlock::engine::Lease::Terms terms;
+dlock::engine::LeaseTerms often() {
+  dlock::engine::LeaseTerms terms;
   terms.lease = 4s * slowness();
   terms.renew_every = 10ms;
   return terms;

@@ -44,7 +44,7 @@ class Idle final : public dialects::Connection {
 };
 
 Pool::Loan opened(Pool& pool, const Deadline& deadline, Pool::Opening opening = Pool::Opening::at_once) {
-  auto loan = pool.turn(deadline, opening);
+  auto loan = pool.borrow(deadline, opening);
   loan.open(deadline);
   return loan;
 }
@@ -270,12 +270,12 @@ TEST_CASE("who waits for a connection that another opens is told why there is no
   opening.get();
 
   // The next one that is opened takes its time, too.
-  auto turn = pool.turn(Deadline::max());
+  auto loan = pool.borrow(Deadline::max());
   CHECK(refusal().cause() == Cause::refused);
   CHECK(std::string(refusal().what()) == "the network is unreachable");
   CHECK(refusal().code() == "08001");
 
-  turn.open(Deadline::max());
+  loan.open(Deadline::max());
   CHECK(refusal().cause() == Cause::timed_out);
   CHECK(std::string(refusal().what()).find("became free") != std::string::npos);
 }

@@ -27,12 +27,14 @@ struct Gate {
   std::mutex mutex;
   std::condition_variable changed;
   bool taken = false;
+  bool many = false;    // there are turns for everybody
   bool closed = false;  // nothing comes back
-  int in_the_air = 0;
-  std::vector<std::vector<std::string>> flights{};
-  std::vector<Instant> deadlines{};                                                   // of each
-  std::function<void(const std::vector<std::string>&)> weather = [](const auto&) {};  // may throw
-  bool opens = false;                                                                 // turns come without a connection
+  int under_way = 0;
+  std::vector<std::vector<std::string>> batches{};
+  std::function<void(const std::vector<std::string>&)> on_batch = [](const auto&) {};  // may throw
+  std::vector<Instant> deadlines{};                                                    // of each
+  Pace pace{};
+  bool opens = false;  // turns come without a connection
 
   template <class Change>
   void change(Change change) {
@@ -46,18 +48,22 @@ struct Gate {
   void open() {
     change([&] { closed = false; });
   }
-  bool flying() {
+  bool sending(int least = 1) {
     const std::lock_guard guard(mutex);
-    return in_the_air > 0;
+    return under_way >= least;
+  }
+  std::size_t count() {
+    const std::lock_guard guard(mutex);
+    return batches.size();
   }
 };
 
-class GateTurn {
+class GateLoan {
  public:
-  GateTurn(Gate& gate, bool with_connection) : is_open(with_connection), gate_(&gate) {}
-  GateTurn(GateTurn&& other) noexcept : is_open(other.is_open), gate_(std::exchange(other.gate_, nullptr)) {}
-  GateTurn& operator=(GateTurn&&) = delete;
-  ~GateTurn() {
+  GateLoan(Gate& gate, bool with_connection) : is_open(with_connection), gate_(&gate) {}
+  GateLoan(GateLoan&& other) noexcept : is_open(other.is_open), gate_(std::exchange(other.gate_, nullptr)) {}
+  GateLoan& operator=(GateLoan&&) = delete;
+  ~GateLoan() {
     if (gate_ != nullptr) gate_->change([&] { gate_->taken = false; });
   }
   bool is_open;
@@ -74,67 +80,72 @@ struct KeptText {
 
 // A question is a name; its answer is the name once more, in brackets: that of "locked" leaves open what was done
 // before. What begins with "shy" must go alone; what is in capitals is of another kind.
-struct Trip {
+struct EchoOperation {
   using View = std::string;
   using Kept = KeptText;
   using Result = std::string;
-  using Turn = GateTurn;
+  using Loan = GateLoan;
   Gate* gate;
 
   static std::string_view name(const std::string& view) { return view; }
+  static bool is_open(const Loan& loan) { return loan.is_open; }
+  static Failure none_lent() { return {Cause::timed_out, "no turn in time"}; }
   static std::size_t kind(const std::string& view) { return view.front() >= 'A' && view.front() <= 'Z' ? 1 : 0; }
-  static bool is_open(const Turn& turn) { return turn.is_open; }
-  static Failure no_turn() { return {Cause::timed_out, "no turn in time"}; }
-  static bool may_be_of_one(const Failure& failure) {
+  Pace pace() const {
+    const std::lock_guard guard(gate->mutex);
+    return gate->pace;
+  }
+  static bool may_be_of_one(const std::string&, const Failure& failure) {
     return failure.cause() == Cause::locked || failure.cause() == Cause::rejected;
   }
   static bool leaves_open(const std::string& result) { return result == "<locked>"; }
-  Turn turn(Deadline deadline) const {
+  Loan borrow(Deadline deadline) const {
     std::unique_lock guard(gate->mutex);
-    if (!gate->changed.wait_until(guard, deadline.at(), [&] { return !gate->taken; }))
+    if (!gate->changed.wait_until(guard, deadline.at(), [&] { return !gate->taken || gate->many; }))
       throw Failure(Cause::timed_out, "no turn");
     gate->taken = true;
     return {*gate, !gate->opens};
   }
-  void fly(const std::vector<std::string>& names, Deadline deadline) const {
+  void carry(const std::vector<std::string>& names, Deadline deadline) const {
     std::unique_lock guard(gate->mutex);
-    gate->flights.push_back(names);
+    gate->batches.push_back(names);
     gate->deadlines.push_back(deadline.at());
-    ++gate->in_the_air;
+    ++gate->under_way;
     const bool back = gate->changed.wait_until(guard, deadline.at(), [&] { return !gate->closed; });
-    --gate->in_the_air;
+    --gate->under_way;
     if (!back) throw Failure(Cause::timed_out, "no answer", {}, true);
-    gate->weather(names);
+    gate->on_batch(names);
   }
-  std::string alone(const std::string& name, Turn turn, Deadline deadline) const {
-    const Turn mine = std::move(turn);
-    fly({name}, deadline);
+  std::string alone(const std::string& name, Loan loan, Deadline deadline) const {
+    const Loan mine = std::move(loan);
+    carry({name}, deadline);
     return "<" + name + ">";
   }
-  std::vector<std::optional<std::string>> together(std::span<const std::string> names, Turn turn,
-                                                   Deadline deadline) const {
-    const Turn mine = std::move(turn);
-    fly({names.begin(), names.end()}, deadline);
-    std::vector<std::optional<std::string>> answers;
-    for (const auto& name : names)
-      if (name.starts_with("shy")) answers.emplace_back();
-      else answers.push_back("[" + name + "]");
+  std::vector<BatchResult<std::string>> together(std::span<const std::string> names, Loan loan,
+                                                 Deadline deadline) const {
+    const Loan mine = std::move(loan);
+    carry({names.begin(), names.end()}, deadline);
+    std::vector<BatchResult<std::string>> answers(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (names[i].starts_with("bad")) answers[i].failure = Failure(Cause::deadlock, "lost " + names[i]);
+      else if (!names[i].starts_with("shy")) answers[i].result = "[" + names[i] + "]";
     return answers;
   }
 };
 
-struct Airport {
+struct GatedBatcher {
   Gate gate{};
-  RequestBatcher<Trip> batcher;
+  std::atomic<std::size_t> crowd{0};
+  RequestBatcher<EchoOperation> batcher;
   std::vector<std::future<std::string>> answers{};
 
-  explicit Airport(std::size_t most = 64) : batcher(Trip{&gate}, most) {}
+  explicit GatedBatcher(std::size_t most = 64) : batcher(EchoOperation{&gate}, most, crowd) {}
 
-  // Takes the only turn, and keeps it in the air.
+  // Takes the only turn, and keeps it under way.
   void begin(const std::string& name = "first", std::chrono::milliseconds patience = 1min) {
     gate.close();
     leave(name, patience);
-    REQUIRE(eventually([&] { return gate.flying(); }));
+    REQUIRE(eventually([&] { return gate.sending(); }));
   }
   void leave(std::string name, std::chrono::milliseconds patience = 1min) {
     answers.push_back(std::async(
@@ -151,78 +162,162 @@ struct Airport {
   std::string answer(std::size_t at) { return answers.at(at).get(); }
 };
 
-using Flights = std::vector<std::vector<std::string>>;
+using Batches = std::vector<std::vector<std::string>>;
 
 }  // namespace
 
 TEST_CASE("who has nobody before it leaves alone, at once") {
-  Airport airport;
-  CHECK(airport.batcher.send("a", in(1min)) == "<a>");
-  CHECK(airport.batcher.send("b", in(1min)) == "<b>");
-  CHECK(airport.gate.flights == Flights{{"a"}, {"b"}});
+  GatedBatcher gated;
+  CHECK(gated.batcher.send("a", in(1min)) == "<a>");
+  CHECK(gated.batcher.send("b", in(1min)) == "<b>");
+  CHECK(gated.gate.batches == Batches{{"a"}, {"b"}});
 }
 
 TEST_CASE("those that come while one is on its way leave together, in the order of names") {
-  Airport airport;
-  airport.begin();
-  airport.queue({"m", "z", "a", "k"});
-  airport.gate.open();
-  CHECK(airport.answer(0) == "<first>");
-  CHECK(airport.answer(1) == "[m]");
-  CHECK(airport.answer(2) == "[z]");
-  CHECK(airport.answer(3) == "[a]");
-  CHECK(airport.answer(4) == "[k]");
-  CHECK(airport.gate.flights == Flights{{"first"}, {"a", "k", "m", "z"}});
+  GatedBatcher gated;
+  gated.begin();
+  gated.queue({"m", "z", "a", "k"});
+  gated.gate.open();
+  CHECK(gated.answer(0) == "<first>");
+  CHECK(gated.answer(1) == "[m]");
+  CHECK(gated.answer(2) == "[z]");
+  CHECK(gated.answer(3) == "[a]");
+  CHECK(gated.answer(4) == "[k]");
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "k", "m", "z"}});
 }
 
 TEST_CASE("no more than the limit travel together, and the next of the rest leads") {
-  Airport airport(3);
-  airport.begin();
-  airport.queue({"a", "b", "c", "d", "e", "f", "g"});
-  airport.gate.open();
-  for (std::size_t i = 1; i < airport.answers.size(); ++i) airport.answer(i);
-  CHECK(airport.gate.flights == Flights{{"first"}, {"a", "b", "c"}, {"d", "e", "f"}, {"g"}});
+  GatedBatcher gated(3);
+  gated.begin();
+  gated.queue({"a", "b", "c", "d", "e", "f", "g"});
+  gated.gate.open();
+  for (std::size_t i = 1; i < gated.answers.size(); ++i) gated.answer(i);
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "b", "c"}, {"d", "e", "f"}, {"g"}});
 }
 
-TEST_CASE("each kind has its own room in a batch, whoever leads it") {
+TEST_CASE("what goes wrong with one of many is told that one alone") {
+  GatedBatcher gated;
+  gated.begin();
+  gated.queue({"a", "bad", "z"});
+  gated.gate.open();
+  CHECK(gated.answer(1) == "[a]");
+  CHECK_THROWS_AS(gated.answer(2), Failure);
+  CHECK(gated.answer(3) == "[z]");
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "bad", "z"}});
+}
+
+TEST_CASE("a batch is of the leader's kind, and those of the other kind lead the next") {
+  GatedBatcher gated;
+  gated.begin();
+  gated.queue({"a", "K", "b", "L"});
+  gated.gate.open();
+  for (std::size_t i = 1; i < gated.answers.size(); ++i) gated.answer(i);
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "b"}, {"K", "L"}});
+}
+
+TEST_CASE("where batches are slow they are of both kinds, and each kind has its own room, whoever leads") {
   struct Case {
     std::vector<std::string> queue;
-    Flights flights;
+    Batches batches;
   };
   const std::vector<Case> cases{
-      Case{{"a", "b", "c", "K", "L", "M", "d"}, Flights{{"first"}, {"K", "L", "a", "b"}, {"M", "c", "d"}}},
-      Case{{"K", "a", "b", "c", "L", "M", "N"}, Flights{{"first"}, {"K", "L", "a", "b"}, {"M", "N", "c"}}},
-      Case{{"K", "a", "b"}, Flights{{"first"}, {"K", "a", "b"}}},
+      Case{{"a", "b", "c", "K", "L", "M", "d"}, Batches{{"first"}, {"K", "L", "a", "b"}, {"M", "c", "d"}}},
+      Case{{"K", "a", "b", "c", "L", "M", "N"}, Batches{{"first"}, {"K", "L", "a", "b"}, {"M", "N", "c"}}},
+      Case{{"K", "a", "b"}, Batches{{"first"}, {"K", "a", "b"}}},
   };
   for (const auto& each : cases) {
-    Airport airport(2);
-    airport.begin();
-    airport.queue(each.queue);
-    airport.gate.open();
-    for (std::size_t i = 1; i < airport.answers.size(); ++i) CHECK(airport.answer(i) == "[" + each.queue[i - 1] + "]");
-    CHECK(airport.gate.flights == each.flights);
+    GatedBatcher gated(2);
+    gated.gate.pace = {true, 0ms, 1min};
+    gated.begin();
+    gated.queue(each.queue);
+    gated.gate.open();
+    for (std::size_t i = 1; i < gated.answers.size(); ++i) CHECK(gated.answer(i) == "[" + each.queue[i - 1] + "]");
+    CHECK(gated.gate.batches == each.batches);
   }
 }
 
+TEST_CASE("where batches are slow one leaves after the other, unless that one hangs") {
+  GatedBatcher gated;
+  gated.gate.many = true;
+  gated.gate.pace = {true, 0ms, 1min};
+  gated.begin();
+  gated.queue({"a", "b"});
+  CHECK(gated.gate.batches == Batches{{"first"}});  // though there is a turn to be had
+  gated.gate.open();
+  CHECK(gated.answer(1) == "[a]");
+  CHECK(gated.answer(2) == "[b]");
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "b"}});
+
+  gated.gate.change([&] { gated.gate.pace.hung = 50ms; });
+  gated.gate.close();
+  gated.leave("silent");
+  REQUIRE(eventually([&] { return gated.gate.sending(); }));
+  gated.leave("next");
+  REQUIRE(eventually([&] { return gated.gate.sending(2); }));
+  gated.gate.open();
+  CHECK(gated.answer(3) == "<silent>");
+  CHECK(gated.answer(4) == "<next>");
+}
+
+TEST_CASE("where batches are slow a leader waits for those who have just had their answers") {
+  GatedBatcher gated;
+  gated.gate.pace = {true, 1min, 1min};
+  CHECK(gated.crowd == 0);
+  gated.begin();
+  std::vector<std::string> all;
+  for (char c = 'a'; c < 'a' + 8; ++c) all.emplace_back(1, c);
+  gated.queue(all);
+  gated.gate.open();
+  for (std::size_t i = 1; i <= all.size(); ++i) gated.answer(i);
+  CHECK(eventually([&] { return gated.crowd == all.size(); }));
+  gated.leave("x0");
+  for (int i = 1; i < 7; ++i) {  // seven of eight
+    REQUIRE(eventually(
+        [&] { return gated.batcher.gathers() && gated.batcher.queued() + 1 == static_cast<std::size_t>(i); }));
+    CHECK(gated.gate.count() == 2);
+    gated.leave("x" + std::to_string(i));
+  }
+  for (int i = 0; i < 7; ++i) gated.answer(all.size() + 1 + static_cast<std::size_t>(i));
+  CHECK(gated.gate.batches.back().size() == 7);
+  CHECK(eventually([&] { return gated.crowd == 7; }));
+}
+
+TEST_CASE("a leader waits for others no longer than it was told to, and for a while not at all where few came") {
+  GatedBatcher gated;
+  gated.gate.pace = {true, 1ms, 1min};
+  gated.begin();
+  std::vector<std::string> all;
+  for (char c = 'a'; c < 'a' + 8; ++c) all.emplace_back(1, c);
+  gated.queue(all);
+  gated.gate.open();
+  for (std::size_t i = 1; i <= all.size(); ++i) gated.answer(i);
+  CHECK(gated.batcher.send("z", in(1min)) == "<z>");
+  gated.gate.change([&] { gated.gate.pace.company = 1min; });
+  gated.begin("again");
+  gated.queue({"a", "b"});
+  gated.gate.open();
+  CHECK(gated.answer(gated.answers.size() - 1) == "[b]");
+}
+
 TEST_CASE("of one name only one travels at a time") {
-  Airport airport;
-  airport.begin();
-  airport.queue({"a", "b", "a", "b", "c", "a"});
-  airport.gate.open();
-  for (std::size_t i = 1; i < airport.answers.size(); ++i) airport.answer(i);
-  CHECK(airport.gate.flights == Flights{{"first"}, {"a", "b", "c"}, {"a", "b"}, {"a"}});
+  GatedBatcher gated;
+  gated.begin();
+  gated.queue({"a", "b", "a", "b", "c", "a"});
+  gated.gate.open();
+  for (std::size_t i = 1; i < gated.answers.size(); ++i) gated.answer(i);
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "b", "c"}, {"a", "b"}, {"a"}});
 }
 
 TEST_CASE("who cannot be answered among many is sent alone") {
-  Airport airport;
-  airport.begin();
-  airport.queue({"a", "shy", "shyer", "z"});
-  airport.gate.open();
-  CHECK(airport.answer(1) == "[a]");
-  CHECK(airport.answer(2) == "<shy>");
-  CHECK(airport.answer(3) == "<shyer>");
-  CHECK(airport.answer(4) == "[z]");
-  Airport other;
+  GatedBatcher gated;
+  gated.begin();
+  gated.queue({"a", "shy", "shyer", "z"});
+  gated.gate.open();
+  CHECK(gated.answer(1) == "[a]");
+  CHECK(gated.answer(2) == "<shy>");
+  CHECK(gated.answer(3) == "<shyer>");
+  CHECK(gated.answer(4) == "[z]");
+  GatedBatcher other;
   other.begin();
   other.queue({"shy", "b"});
   other.gate.open();
@@ -232,31 +327,31 @@ TEST_CASE("who cannot be answered among many is sent alone") {
 
 TEST_CASE("a failure that may be of one makes each go alone, and only that one fails") {
   for (const auto cause : {Cause::rejected, Cause::locked}) {
-    Airport airport;
-    airport.gate.weather = [&](const auto& names) {
+    GatedBatcher gated;
+    gated.gate.on_batch = [&](const auto& names) {
       for (const auto& name : names)
-        if (name == "bad") throw Failure(cause, "bad weather");
+        if (name == "bad") throw Failure(cause, "a bad name");
     };
-    airport.begin();
-    airport.queue({"a", "bad", "c"});
-    airport.gate.open();
-    CHECK(airport.answer(1) == "<a>");
-    CHECK_THROWS_AS(airport.answer(2), Failure);
-    CHECK(airport.answer(3) == "<c>");
+    gated.begin();
+    gated.queue({"a", "bad", "c"});
+    gated.gate.open();
+    CHECK(gated.answer(1) == "<a>");
+    CHECK_THROWS_AS(gated.answer(2), Failure);
+    CHECK(gated.answer(3) == "<c>");
   }
 }
 
 TEST_CASE("a failure of all reaches each as it is") {
-  Airport airport;
-  airport.gate.weather = [](const auto& names) {
+  GatedBatcher gated;
+  gated.gate.on_batch = [](const auto& names) {
     if (names.size() > 1) throw Failure(Cause::disconnected, "cut", "08006", true);
   };
-  airport.begin();
-  airport.queue({"a", "b", "c"});
-  airport.gate.open();
-  for (std::size_t i = 1; i < airport.answers.size(); ++i) {
+  gated.begin();
+  gated.queue({"a", "b", "c"});
+  gated.gate.open();
+  for (std::size_t i = 1; i < gated.answers.size(); ++i) {
     try {
-      airport.answer(i);
+      gated.answer(i);
       FAIL_CHECK("it failed");
     } catch (const Failure& failure) {
       CHECK(failure.cause() == Cause::disconnected);
@@ -265,26 +360,26 @@ TEST_CASE("a failure of all reaches each as it is") {
       CHECK(failure.may_have_run());
     }
   }
-  CHECK(airport.gate.flights == Flights{{"first"}, {"a", "b", "c"}});
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "b", "c"}});
 }
 
 TEST_CASE("who is sent alone since a packet of its batch failed is never told that nothing was done by another one") {
-  Airport airport;
+  GatedBatcher gated;
   bool alone_fails = false;
-  airport.gate.weather = [&](const auto& names) {
+  gated.gate.on_batch = [&](const auto& names) {
     if (names.size() > 1) throw Failure(Cause::rejected, "one of many", "22001", true);
     if (alone_fails && names.front() != "first") throw Failure(Cause::disconnected, "not sent");
   };
   for (const bool fails : {false, true}) {
     alone_fails = fails;
-    const auto before = airport.answers.size();
-    airport.begin();
-    airport.queue({"a", "locked", "c"});
-    airport.gate.open();
+    const auto before = gated.answers.size();
+    gated.begin();
+    gated.queue({"a", "locked", "c"});
+    gated.gate.open();
     std::set<std::string> told;
-    for (std::size_t i = before + 1; i < airport.answers.size(); ++i) {
+    for (std::size_t i = before + 1; i < gated.answers.size(); ++i) {
       try {
-        told.insert(airport.answer(i));
+        told.insert(gated.answer(i));
       } catch (const Failure& failure) {
         CHECK(failure.may_have_run());
         told.insert(failure.cause() == Cause::locked ? "locked, in doubt" : failure.what());
@@ -292,44 +387,44 @@ TEST_CASE("who is sent alone since a packet of its batch failed is never told th
     }
     CHECK(told ==
           (fails ? std::set<std::string>{"not sent"} : std::set<std::string>{"<a>", "<c>", "locked, in doubt"}));
-    airport.answer(before);
+    gated.answer(before);
   }
 }
 
 TEST_CASE("who is queued goes by its own deadline, and has not been sent") {
-  Airport airport;
-  airport.begin();
-  airport.queue({"front"});
+  GatedBatcher gated;
+  gated.begin();
+  gated.queue({"front"});
   const auto begin = BootClock::now();
   try {
-    airport.batcher.send("hasty", later(begin, 30ms));
+    gated.batcher.send("hasty", later(begin, 30ms));
     FAIL_CHECK("nobody took it along");
   } catch (const Failure& failure) {
     CHECK(failure.cause() == Cause::timed_out);
     CHECK_FALSE(failure.may_have_run());
   }
   CHECK(BootClock::now() >= later(begin, 30ms));
-  CHECK(airport.batcher.queued() == 0);
-  airport.gate.open();
-  CHECK(airport.answer(1) == "<front>");
+  CHECK(gated.batcher.queued() == 0);
+  gated.gate.open();
+  CHECK(gated.answer(1) == "<front>");
 }
 
 TEST_CASE("who was taken along goes by its own deadline, and may have been sent") {
   bool taken_along = false;
   for (auto patience = 500ms; !taken_along; patience *= 2) {  // a slow machine may need longer to take it along
     REQUIRE(patience < 1min);
-    Airport airport;
-    airport.gate.weather = [&](const auto& names) {
-      if (names.front() == "first") airport.gate.closed = true;  // for those after it
+    GatedBatcher gated;
+    gated.gate.on_batch = [&](const auto& names) {
+      if (names.front() == "first") gated.gate.closed = true;  // for those after it
     };
-    airport.begin();
-    airport.leave("front", patience);
-    eventually([&] { return airport.batcher.led(); }, patience);
+    gated.begin();
+    gated.leave("front", patience);
+    eventually([&] { return gated.batcher.led(); }, patience);
     const auto deadline = in(patience * 9 / 10);
-    auto hasty = std::async(std::launch::async, [&] { return airport.batcher.send("hasty", deadline); });
-    eventually([&] { return airport.batcher.queued() == 1; }, patience);
-    airport.gate.open();
-    CHECK(airport.answer(0) == "<first>");
+    auto hasty = std::async(std::launch::async, [&] { return gated.batcher.send("hasty", deadline); });
+    eventually([&] { return gated.batcher.queued() == 1; }, patience);
+    gated.gate.open();
+    CHECK(gated.answer(0) == "<first>");
     try {
       hasty.get();
       FAIL_CHECK("nothing came back");
@@ -338,83 +433,84 @@ TEST_CASE("who was taken along goes by its own deadline, and may have been sent"
       taken_along = failure.may_have_run();
     }
     CHECK(BootClock::now() >= deadline.at());
-    CHECK_THROWS_AS(airport.answer(1), Failure);
+    CHECK_THROWS_AS(gated.answer(1), Failure);
   }
 }
 
 TEST_CASE("who has much less time than the leader leads the next") {
-  Airport airport;
-  airport.begin();
-  airport.queue({"patient"});
-  airport.leave("hasty", 20s);
-  REQUIRE(eventually([&] { return airport.batcher.queued() == 1; }));
-  airport.gate.open();
-  CHECK(airport.answer(1) == "<patient>");
-  CHECK(airport.answer(2) == "<hasty>");
-  CHECK(airport.gate.flights == Flights{{"first"}, {"patient"}, {"hasty"}});
+  GatedBatcher gated;
+  gated.begin();
+  gated.queue({"patient"});
+  gated.leave("hasty", 20s);
+  REQUIRE(eventually([&] { return gated.batcher.queued() == 1; }));
+  gated.gate.open();
+  CHECK(gated.answer(1) == "<patient>");
+  CHECK(gated.answer(2) == "<hasty>");
+  CHECK(gated.gate.batches == Batches{{"first"}, {"patient"}, {"hasty"}});
 }
 
 TEST_CASE("who is of another kind may have less time than the leader, and then the batch has no more") {
-  Airport airport;
-  airport.begin();
-  airport.queue({"patient"});
+  GatedBatcher gated;
+  gated.gate.pace = {true, 0ms, 1min};
+  gated.begin();
+  gated.queue({"patient"});
   const auto before = BootClock::now();
-  airport.leave("K", 20s);
-  REQUIRE(eventually([&] { return airport.batcher.queued() == 1; }));
-  airport.leave("HASTY", 5s);
-  REQUIRE(eventually([&] { return airport.batcher.queued() == 2; }));
-  airport.gate.open();
-  CHECK(airport.answer(1) == "[patient]");
-  CHECK(airport.answer(2) == "[K]");
-  CHECK(airport.answer(3) == "<HASTY>");
-  CHECK(airport.gate.flights == Flights{{"first"}, {"K", "patient"}, {"HASTY"}});
-  CHECK(airport.gate.deadlines[1] >= later(before, 20s));
-  CHECK(airport.gate.deadlines[1] < later(before, 40s));
+  gated.leave("K", 20s);
+  REQUIRE(eventually([&] { return gated.batcher.queued() == 1; }));
+  gated.leave("HASTY", 5s);
+  REQUIRE(eventually([&] { return gated.batcher.queued() == 2; }));
+  gated.gate.open();
+  CHECK(gated.answer(1) == "[patient]");
+  CHECK(gated.answer(2) == "[K]");
+  CHECK(gated.answer(3) == "<HASTY>");
+  CHECK(gated.gate.batches == Batches{{"first"}, {"K", "patient"}, {"HASTY"}});
+  CHECK(gated.gate.deadlines[1] >= later(before, 20s));
+  CHECK(gated.gate.deadlines[1] < later(before, 40s));
 }
 
 TEST_CASE("a leader that runs out of time hands the lead on") {
-  Airport airport;
-  airport.begin();
-  airport.leave("brief", 300ms);
-  eventually([&] { return airport.batcher.led(); }, 300ms);
-  airport.leave("patient");
-  CHECK_THROWS_AS(airport.answer(1), Failure);
-  airport.leave("other");
-  airport.gate.open();
-  CHECK(airport.answer(2).find("patient") != std::string::npos);
-  CHECK(airport.answer(3).find("other") != std::string::npos);
+  GatedBatcher gated;
+  gated.begin();
+  gated.leave("brief", 300ms);
+  eventually([&] { return gated.batcher.led(); }, 300ms);
+  gated.leave("patient");
+  CHECK_THROWS_AS(gated.answer(1), Failure);
+  gated.leave("other");
+  gated.gate.open();
+  CHECK(gated.answer(2).find("patient") != std::string::npos);
+  CHECK(gated.answer(3).find("other") != std::string::npos);
 }
 
 TEST_CASE("a turn without a connection takes nobody along") {
-  Airport airport;
-  airport.gate.opens = true;
-  airport.begin();
-  airport.queue({"a", "b"});
-  airport.gate.open();
-  CHECK(airport.answer(1) == "<a>");
-  CHECK(airport.answer(2) == "<b>");
+  GatedBatcher gated;
+  gated.gate.opens = true;
+  gated.begin();
+  gated.queue({"a", "b"});
+  gated.gate.open();
+  CHECK(gated.answer(1) == "<a>");
+  CHECK(gated.answer(2) == "<b>");
 }
 
 TEST_CASE("many threads get each their own answer") {
-  Airport airport(8);
+  GatedBatcher gated(8);
   in_parallel(16, [&](int i) {
     for (int round = 0; round < 100; ++round) {
       const auto name = std::to_string(i % 12) + "/" + std::to_string(round % 3);
-      const auto answer = airport.batcher.send(name, in(1min));
+      const auto answer = gated.batcher.send(name, in(1min));
       CHECK(answer.substr(1, answer.size() - 2) == name);
     }
   });
-  CHECK(airport.batcher.queued() == 0);
-  CHECK_FALSE(airport.batcher.led());
+  CHECK(gated.batcher.queued() == 0);
+  CHECK_FALSE(gated.batcher.led());
 }
 
 TEST_CASE("of a hundred who travel together each is woken, with its own answer") {
-  Airport airport(128);
-  airport.begin();
-  for (int i = 0; i < 100; ++i) airport.leave("n" + std::to_string(i));
-  REQUIRE(eventually([&] { return airport.batcher.queued() == 99; }));  // and one leads
-  airport.gate.open();
-  for (std::size_t i = 1; i <= 100; ++i) CHECK(airport.answer(i) == "[n" + std::to_string(i - 1) + "]");
-  REQUIRE(airport.gate.flights.size() == 2);
-  CHECK(airport.gate.flights[1].size() == 100);
+  GatedBatcher gated(128);
+  gated.begin();
+  for (int i = 0; i < 100; ++i) gated.leave("n" + std::to_string(i));
+  REQUIRE(eventually([&] { return gated.batcher.queued() == 99; }));  // and one leads
+  gated.gate.open();
+  for (std::size_t i = 1; i <= 100; ++i) CHECK(gated.answer(i) == "[n" + std::to_string(i - 1) + "]");
+  REQUIRE(gated.gate.batches.size() == 2);
+  CHECK(gated.gate.batches[1].size() == 100);
 }

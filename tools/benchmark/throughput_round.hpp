@@ -1,4 +1,4 @@
-// A turn of a throughput, and what is timed in it.
+// A round of measuring throughput, and what is timed in it.
 #pragma once
 
 #include "record.hpp"
@@ -9,8 +9,8 @@
 
 namespace bench {
 
-// A turn: everybody warms up until `from`, and what begins from then on and before `to` counts.
-struct Course {
+// Everybody warms up until `from`, and what begins from then on and before `to` counts.
+struct ThroughputRound {
   Clock::time_point from, to;
   double rate = 0;    // of one client
   double offset = 0;  // of its first pair, in intervals

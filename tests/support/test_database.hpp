@@ -1,4 +1,4 @@
-// What a test may ask of a database: a place of its own, and means to look behind the engine's back.
+// What a test may ask of a database: one of its own, and means to look behind the engine's back.
 // Each folder under tests/openers is one database; nothing else in the tests knows which there are.
 #pragma once
 
@@ -24,9 +24,9 @@ struct Beginning {
 };
 
 // An empty database of its own for one test case. Removed, with all that is in it, by the destructor.
-class Place {
+class TestDatabase {
  public:
-  virtual ~Place() = default;
+  virtual ~TestDatabase() = default;
 
   // As an application would write it.
   virtual std::string url() const = 0;
@@ -37,8 +37,8 @@ class Place {
   // A new administrative connection.
   virtual std::unique_ptr<soci::session> connect() const = 0;
 
-  // A text that is another one after anything was written, as near to this place as the database can tell: on a server
-  // by anybody, so that it tells something on a quiet place only.
+  // A text that is another one after anything was written, as near to this database as can be told: on a server by
+  // anybody, so that it tells something on a quiet server only.
   virtual std::string written() = 0;
 
   // The statement that opens a transaction which is going to write.
@@ -56,7 +56,7 @@ class Place {
   // A name that a careless statement would trip over, for a column that can be guarded.
   virtual std::string odd_column() const { return R"(l"a's`t \ {{column}} %s ü)"; }
 
-  // Whether a connection here reaches what is in other places of the same server, by its full name.
+  // Whether a connection here reaches what is in other databases of the same server, by its full name.
   virtual bool reaches_others() const { return false; }
 
   // A query that answers what one of the statements that last wrote rows of a table has written, in that order, as a
@@ -105,8 +105,8 @@ struct TableLock {
   std::string told{};  // what the engine says of it
 };
 
-// A place on a server: a database that is reached over a network, and has a clock and roles of its own.
-class ServerPlace : public Place {
+// One on a server: it is reached over a network, and has a clock and roles of its own.
+class ServerTestDatabase : public TestDatabase {
  public:
   virtual Address address() const = 0;
   virtual std::unique_ptr<RequestCounter> request_counter() const = 0;
@@ -142,17 +142,17 @@ class ServerPlace : public Place {
   // From now on the role that was made last logs in with this password: any bytes of UTF-8 but 0.
   virtual void use_password(const std::string& password) = 0;
 
-  // Ends every connection to this place but the administrative ones. Works after a crash of the server, too.
+  // Ends every connection to this database but the administrative ones. Works after a crash of the server, too.
   virtual void disconnect_everybody() = 0;
 
   // The zone new connections begin with.
   virtual void use_time_zone(std::string_view zone) = 0;
 
-  // Whether a statement in this place waits now for a lock of another session.
+  // Whether a statement in this database waits now for a lock of another session.
   virtual bool somebody_waits() = 0;
 
-  // Another door of the same place: a pooler that lends a connection for one transaction; empty where databases are not
-  // used in that way. The pooler ends with the place.
+  // Another door of the same database: a pooler that lends a connection for one transaction; empty where databases are
+  // not used in that way. The pooler ends with the database.
   virtual std::optional<Address> pooler() = 0;
   // Queries whose answers tell what a client has left in the session that a pooler lent it, but for what the pooler
   // itself passes on.
@@ -178,7 +178,7 @@ class ServerPlace : public Place {
   // The statement that sets a session to wait no longer than a second for a locked row, where a fence in it waits as
   // the session does. Empty where the engine bounds that.
   virtual std::string wait_briefly() const { return {}; }
-  // How many locks the sessions in this place have now, but for those of the one that asks.
+  // How many locks the sessions in this database have now, but for those of the one that asks.
   virtual long long locks_held() = 0;
 
   // From now on new connections begin with defaults that a careless statement would trip over.
@@ -200,20 +200,21 @@ class ServerPlace : public Place {
   // unless they ask to. For the whole server: a private one.
   virtual void await_standby() {}
   virtual void await_standby_no_more() {}
-  // How many commits in this place wait so now, and the end of their waiting, as an administrator would bring it about.
+  // How many commits in this database wait so now, and the end of their waiting, as an administrator would bring it
+  // about.
   virtual long long commits_waiting() { return 0; }
   virtual void cancel_waiting_commits() {}
 
   // Has this server follow another as its standby; both are Opener::replicating_server's. Answers when it does. What
   // was in it may be gone then.
-  virtual void follow(ServerPlace& /*primary*/) {}
+  virtual void follow(ServerTestDatabase& /*primary*/) {}
   // Its commits wait from now on until a standby has them: with whoever follows it after that.
   virtual void wait_for_followers() {}
 
   // Sets the server so that it may forget in a crash what it has acknowledged; answers the setting's name.
   virtual std::string make_forgetful() = 0;
 
-  // Another URL of the same place. From hold_back() on, each acquire through it stops between reading its token and
+  // Another URL of the same database. From hold_back() on, each acquire through it stops between reading its token and
   // writing its row, until let_go().
   virtual std::string url_to_hold_back() = 0;
   virtual void hold_back() = 0;
@@ -224,9 +225,9 @@ class ServerPlace : public Place {
   // Whether an acquire is being held back now.
   virtual bool holding_back() = 0;
 
-  // Another URL of the same place. From hold_writes() on, whoever comes through it stops before it writes a row of this
-  // table in this way ("INSERT", "UPDATE", "DELETE"), until let_go(); holding_back() tells whether one does. Once a
-  // place.
+  // Another URL of the same database. From hold_writes() on, whoever comes through it stops before it writes a row of
+  // this table in this way ("INSERT", "UPDATE", "DELETE"), until let_go(); holding_back() tells whether one does. Once
+  // a database.
   virtual std::string url_to_hold_writes() = 0;
   virtual void hold_writes(const std::string& table, const std::string& way) = 0;
 };
@@ -243,7 +244,7 @@ struct WeakServer {
 class PrivateServer {
  public:
   virtual ~PrivateServer() = default;
-  virtual std::unique_ptr<ServerPlace> place() = 0;
+  virtual std::unique_ptr<ServerTestDatabase> test_database() = 0;
   // The file of the authority that vouches for it, if it offers TLS. It does so for the name localhost.
   virtual std::string authority() const = 0;
   // Makes the server's clock differ by this much from the true one.
@@ -261,8 +262,8 @@ enum class Tls { none, offered, expired };
 struct Opener {
   using Missing = std::optional<std::string>();
 
-  Opener(std::string_view name, Missing* missing, std::unique_ptr<Place> (*place)(),
-         std::unique_ptr<Place> (*quiet_place)(), std::unique_ptr<ServerPlace> (*server_place)(),
+  Opener(std::string_view name, Missing* missing, std::unique_ptr<TestDatabase> (*test_database)(),
+         std::unique_ptr<TestDatabase> (*quiet_database)(), std::unique_ptr<ServerTestDatabase> (*server_database)(),
          std::unique_ptr<PrivateServer> (*private_server)(),
          std::unique_ptr<PrivateServer> (*server_offering)(Tls) = nullptr,
          std::unique_ptr<PrivateServer> (*server_with)(const std::string&) = nullptr,
@@ -271,12 +272,12 @@ struct Opener {
 
   std::string_view name;
   Missing* missing;  // why it cannot be tested here, if it cannot
-  std::unique_ptr<Place> (*place)();
+  std::unique_ptr<TestDatabase> (*test_database)();
   // Where nobody else writes: on a server of this program's own, or on the one that was chosen for the whole run, which
   // is then for the chooser to keep quiet.
-  std::unique_ptr<Place> (*quiet_place)();
-  std::unique_ptr<ServerPlace> (*server_place)();      // nullptr where there is no server
-  std::unique_ptr<PrivateServer> (*private_server)();  // likewise
+  std::unique_ptr<TestDatabase> (*quiet_database)();
+  std::unique_ptr<ServerTestDatabase> (*server_database)();  // nullptr where there is no server
+  std::unique_ptr<PrivateServer> (*private_server)();        // likewise
   // The same, where it matters what of TLS it offers.
   std::unique_ptr<PrivateServer> (*server_offering)(Tls);
   std::unique_ptr<PrivateServer> (*server_with)(const std::string& arguments);  // the same, with these to its command

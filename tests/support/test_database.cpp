@@ -1,5 +1,5 @@
 // Which databases can be opened, and which one this run is about.
-#include "support/place.hpp"
+#include "support/test_database.hpp"
 
 #include <cstdlib>
 #include <stdexcept>
@@ -14,8 +14,9 @@ std::vector<const Opener*>& openers() {
 
 }  // namespace
 
-Opener::Opener(std::string_view name_, Missing* missing_, std::unique_ptr<Place> (*place_)(),
-               std::unique_ptr<Place> (*quiet_place_)(), std::unique_ptr<ServerPlace> (*server_place_)(),
+Opener::Opener(std::string_view name_, Missing* missing_, std::unique_ptr<TestDatabase> (*test_database_)(),
+               std::unique_ptr<TestDatabase> (*quiet_database_)(),
+               std::unique_ptr<ServerTestDatabase> (*server_database_)(),
                std::unique_ptr<PrivateServer> (*private_server_)(),
                std::unique_ptr<PrivateServer> (*server_offering_)(Tls),
                std::unique_ptr<PrivateServer> (*server_with_)(const std::string&),
@@ -23,9 +24,9 @@ Opener::Opener(std::string_view name_, Missing* missing_, std::unique_ptr<Place>
                std::string_view listens_everywhere_)
     : name(name_),
       missing(missing_),
-      place(place_),
-      quiet_place(quiet_place_),
-      server_place(server_place_),
+      test_database(test_database_),
+      quiet_database(quiet_database_),
+      server_database(server_database_),
       private_server(private_server_),
       server_offering(server_offering_),
       server_with(server_with_),
