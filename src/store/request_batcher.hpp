@@ -155,17 +155,18 @@ class RequestBatcher {
       queue_.push_back(request);
       request->join(group_, next_index_++);
       if (queue_.size() == 1) return true;
-      if (gathers_ && departed_ == 0 && all_came()) gathers = queue_.front();
+      if (gathers_ && (queue_.size() == most_ || (departed_ == 0 && has_company()))) gathers = queue_.front();
     }
     if (gathers) gathers->wake();
     return false;
   }
-  // Or nearly all, of those who may.
-  bool all_came() const REQUIRES(mutex_) {
-    return planted("nobody_waited_for") || 8 * queue_.size() >= 7 * crowd_.load(std::memory_order_relaxed);
+  bool has_company() const REQUIRES(mutex_) {
+    return planted("nobody_waited_for") || queue_.size() >= most_ ||
+           8 * queue_.size() >= 7 * crowd_.load(std::memory_order_relaxed);
   }
 
-  // Until what is under way has its answer, and then until those who had one have come back; or not so long.
+  // Until what is under way has its answer, and then until nearly all who had one have come back; or not so long, also
+  // where there are enough for a batch.
   void gather(Request& leader, const Pace& pace) {
     const auto look = [&](auto holds) {
       return [this, holds] {
@@ -177,10 +178,10 @@ class RequestBatcher {
       return std::min(later(BootClock::now(), wait), leader.deadline.at());
     };
     set_gathers(true);
-    leader.wait_while(look([this]() REQUIRES(mutex_) { return departed_ > 0; }),
+    leader.wait_while(look([this]() REQUIRES(mutex_) { return departed_ > 0 && queue_.size() < most_; }),
                       by(planted("hung_waited_for") ? BootClock::duration::max() : pace.hung));
     if (expects_others()) {
-      leader.wait_while(look([this]() REQUIRES(mutex_) { return !all_came(); }), by(pace.company));
+      leader.wait_while(look([this]() REQUIRES(mutex_) { return !has_company(); }), by(pace.company));
       const MutexLock guard(mutex_);
       if (2 * queue_.size() < crowd_.load(std::memory_order_relaxed)) lonely_ = pause;
     }

@@ -259,6 +259,20 @@ TEST_CASE("where batches are slow one leaves after the other, unless that one ha
   CHECK(gated.answer(4) == "<next>");
 }
 
+TEST_CASE("where batches are slow nobody waits whose batch is full") {
+  GatedBatcher gated(3);
+  gated.gate.many = true;
+  gated.gate.pace = {true, 1min, 1min};
+  gated.begin();
+  gated.queue({"a", "b"});
+  CHECK(gated.gate.batches == Batches{{"first"}});
+  gated.leave("c");
+  REQUIRE(eventually([&] { return gated.gate.sending(2); }));
+  gated.gate.open();
+  for (std::size_t i = 1; i < gated.answers.size(); ++i) gated.answer(i);
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "b", "c"}});
+}
+
 TEST_CASE("where batches are slow a leader waits for those who have just had their answers") {
   GatedBatcher gated;
   gated.gate.pace = {true, 1min, 1min};
