@@ -90,7 +90,8 @@ class RequestBatcher {
     auto answer = own->take_answer();
     return answer ? std::move(*answer) : alone_after(*own, view, deadline);
   }
-  // How many wait to be taken along, and whether one waits in front of them, or for more of them; how many are under way
+
+  // How many wait to be taken along; whether one waits in front of them, or for more of them; how many are under way
   // with its request.
   std::size_t queued() const {
     const MutexLock guard(mutex_);

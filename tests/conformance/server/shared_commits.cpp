@@ -101,15 +101,15 @@ struct SlowTable {
     before.join();
     return table->traffic().batches - batches;
   }
-  template <class Ask>
-  void of_held(int series, Ask ask) {
+  template <class Use>
+  void of_held(int series, Use use) {
     std::vector<Name> names;
     std::vector<std::string> owners;
     for (int i = 0; i < count; ++i) {
       names.emplace_back(held(i));
       owners.push_back(identity(series + i));
     }
-    ask(names, owners);
+    use(names, owners);
   }
   void acquire_held(int series) {
     of_held(series, [&](const std::vector<Name>& names, const std::vector<std::string>& owners) {
