@@ -213,13 +213,6 @@ ORDER BY l.name FOR UPDATE OF l
 -- to:
 ORDER BY random() FOR UPDATE OF l
 
--- mutant: shared_commit_waits
--- statement: acquire_free_many
--- from:
-FOR UPDATE OF l SKIP LOCKED
--- to:
-FOR UPDATE OF l
-
 -- mutant: removes_used
 -- statement: remove_idle
 -- from:

@@ -2,7 +2,6 @@
 #include "broken_pipe.hpp"
 #include "connection.hpp"
 #include "literals.hpp"
-#include "types/mutant.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -116,7 +115,7 @@ const Answer* ServerConnection::run_both(const StatementOfRows& first, const Sta
   } catch (const Failure& failure) {
     const bool done = committed_;
     try {
-      if (usable_ && !planted("undone_left_open")) query("ROLLBACK", deadline);
+      if (usable_) query("ROLLBACK", deadline);
     } catch (const Failure&) { usable_ = false; }
     throw_from_packet(failure, done);
   }
