@@ -24,6 +24,13 @@
 
 namespace dlock::dialects {
 
+// A statement over many rows of `columns` arguments each, row after row.
+struct StatementOfRows {
+  const Statement& statement;
+  std::span<const Argument> rows;
+  std::size_t columns;
+};
+
 // One connection to the database, through its own client library.
 // Threads: one at a time. Owns: the connection and what is prepared on it.
 // Fails: every member throws Failure, and nothing else that is the database's fault. After a failure that leaves the
@@ -41,6 +48,13 @@ class Connection {
   // How the rows enter the statement is the dialect's business; the answer is of the statement's last result.
   virtual const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                                  Deadline deadline) = 0;
+
+  // Runs two of them so, one after the other: the answer has the rows of both, which are equally wide, and counts what
+  // both have changed. Neither waits for a row. A failure that may not have run leaves nothing of either. Null: this
+  // connection cannot do that, and has sent nothing.
+  virtual const Answer* run_both(const StatementOfRows& /*first*/, const StatementOfRows& /*second*/, Deadline) {
+    return nullptr;
+  }
 
   // Runs a statement whose answer nobody needs. False: there was none in time, and it is read before the next request;
   // the connection is as good as before.
