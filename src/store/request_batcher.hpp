@@ -137,7 +137,7 @@ class RequestBatcher {
     RequestPtr gathers;
     {
       const MutexLock guard(mutex_);
-      --departed_;
+      hung_ = std::min(hung_, --departed_);
       crowd_.store(requests + queue_.size(), std::memory_order_relaxed);
       if (gathers_) gathers = queue_.front();
     }
@@ -156,7 +156,7 @@ class RequestBatcher {
       queue_.push_back(request);
       request->join(group_, next_index_++);
       if (queue_.size() == 1) return true;
-      if (gathers_ && (queue_.size() == most_ || (departed_ == 0 && has_company()))) gathers = queue_.front();
+      if (gathers_ && (queue_.size() == most_ || (departed_ <= hung_ && has_company()))) gathers = queue_.front();
     }
     if (gathers) gathers->wake();
     return false;
@@ -179,14 +179,20 @@ class RequestBatcher {
       return std::min(later(BootClock::now(), wait), leader.deadline.at());
     };
     set_gathers(true);
-    leader.wait_while(look([this]() REQUIRES(mutex_) { return departed_ > 0 && queue_.size() < most_; }),
+    leader.wait_while(look([this]() REQUIRES(mutex_) { return departed_ > hung_ && queue_.size() < most_; }),
                       by(planted("hung_waited_for") ? BootClock::duration::max() : pace.hung));
+    note_hung();
     if (expects_others()) {
       leader.wait_while(look([this]() REQUIRES(mutex_) { return !has_company(); }), by(pace.company));
       const MutexLock guard(mutex_);
       if (2 * queue_.size() < crowd_.load(std::memory_order_relaxed)) lonely_ = pause;
     }
     set_gathers(false);
+  }
+  // What was waited for in vain is not waited for again, as long as it is under way.
+  void note_hung() {
+    const MutexLock guard(mutex_);
+    if (queue_.size() < most_ && !planted("hung_waited_for_again")) hung_ = departed_;
   }
   // Not for a while where few came the last time.
   bool expects_others() {
@@ -346,6 +352,7 @@ class RequestBatcher {
   std::shared_ptr<WakeGroup> group_ GUARDED_BY(mutex_) = std::make_shared<WakeGroup>();  // of who is queued next
   int next_index_ GUARDED_BY(mutex_) = 0;
   int departed_ GUARDED_BY(mutex_) = 0;      // and not arrived
+  int hung_ GUARDED_BY(mutex_) = 0;          // so many of those seem to hang
   bool gathers_ GUARDED_BY(mutex_) = false;  // the leader waits for others
   std::atomic<int> lonely_{0};               // so many batches more nobody is waited for: few came the last time
 };
