@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,12 @@ struct StatementOfRows {
   const Statement& statement;
   std::span<const Argument> rows;
   std::size_t columns;
+};
+
+// The rows of two statements, which are equally wide, and how many each has changed, as Answer::affected counts.
+struct AnswerOfBoth {
+  const Answer& rows;
+  std::int64_t changed_by_first, changed_by_second;
 };
 
 // One connection to the database, through its own client library.
@@ -49,11 +56,11 @@ class Connection {
   virtual const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                                  Deadline deadline) = 0;
 
-  // Runs two of them so, one after the other: the answer has the rows of both, which are equally wide, and counts what
-  // both have changed. Neither waits for a row. A failure that may not have run leaves nothing of either. Null: this
-  // connection cannot do that, and has sent nothing.
-  virtual const Answer* run_both(const StatementOfRows& /*first*/, const StatementOfRows& /*second*/, Deadline) {
-    return nullptr;
+  // Runs two of them so, one after the other, in one transaction. Neither waits for a row. A failure that may not have
+  // run leaves nothing of either. Empty: this connection cannot do that, and has sent nothing.
+  virtual std::optional<AnswerOfBoth> run_both(const StatementOfRows& /*first*/, const StatementOfRows& /*second*/,
+                                               Deadline) {
+    return std::nullopt;
   }
 
   // Runs a statement whose answer nobody needs. False: there was none in time, and it is read before the next request;

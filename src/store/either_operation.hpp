@@ -54,15 +54,16 @@ struct Combining::EitherOperation {
       else asks.push_back(ask(view));
     }
     Told told;
-    if (asks.empty()) told.freed = releases.together(keys, std::move(loan), deadline);
+    if (asks.empty()) told.releases = releases.freed_together(keys, std::move(loan), deadline);
     else if (keys.empty()) told.granted = acquires.together(asks, std::move(loan), deadline);
     else told = both(keys, asks, std::move(loan), deadline);
     std::vector<BatchResult<Result>> all(views.size());
-    auto freed = told.freed.begin();
+    auto freed = told.releases.freed.begin();
     auto granted = told.granted.begin();
     for (std::size_t i = 0; i < views.size(); ++i) {
       if (key(views[i]) != nullptr) {
         if (const auto& one = *freed++) all[i].result = {*one, {}};
+        else all[i].in_doubt = told.releases.in_doubt;
       } else if (const auto& one = *granted++) {
         all[i].result = {false, one};
       } else {
@@ -76,18 +77,20 @@ struct Combining::EitherOperation {
     return key(view) != nullptr ? ReleaseOperation::may_be_of_one(failure) : AcquireOperation::may_be_of_one(failure);
   }
   static bool leaves_open(const Result& result) noexcept {
-    return result.granted && AcquireOperation::leaves_open(*result.granted);
+    return result.granted ? AcquireOperation::leaves_open(*result.granted) : !result.freed;
   }
 
  private:
   // In the order of names; what is empty has to be sent alone.
   struct Told {
-    std::vector<std::optional<bool>> freed{};
+    ReleaseOperation::Told releases{};
     std::vector<std::optional<Granted>> granted{};
     // What went wrong with the acquires that are empty; or that they may have been granted all the same.
     std::optional<Failure> failed{};
     bool in_doubt = false;
   };
+
+  using Tokens = AcquireOperation::Tokens;
 
   // Where one commit for both is undone, or tells too little, each kind follows by itself on the same connection. What
   // goes wrong with acquires behind the releases is no concern of those.
@@ -96,19 +99,18 @@ struct Combining::EitherOperation {
     bool wrote = false;
     try {
       return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
-        const auto begun = BootClock::now();
-        const bool one_commit = in_one_commit(connection, keys, asks, until, told, wrote);
-        if (!one_commit) {
-          told.in_doubt = wrote;
-          told.freed = releases.told(keys, releases.freed_by(connection, keys, until, wrote));
-          told.in_doubt |= acquires.grant_free(connection, asks, until, told.granted);
+        const bool one_commit = in_one_commit(connection, keys, asks, until, told);
+        wrote = told.in_doubt = one_commit;
+        if (told.releases.freed.empty()) {
+          const auto freed = releases.freed_by(connection, keys, until, wrote);
+          told.releases = releases.told(keys, freed, wrote);
         }
-        if (acquires.grant_rest(connection, asks, until, told.granted) && one_commit)
-          lane->slow_commits.wrote(BootClock::now() - begun, keys.size() + asks.size());
+        if (!one_commit) told.in_doubt = acquires.grant_free(connection, asks, until, told.granted);
+        acquires.grant_rest(connection, asks, until, told.granted);
         return std::move(told);
       });
     } catch (const Failure& failure) {
-      if (told.freed.empty()) throw wrote ? in_doubt(failure) : failure;
+      if (told.releases.freed.empty()) throw wrote ? in_doubt(failure) : failure;
       const bool doubt = failure.may_have_run() || told.in_doubt;
       if (AcquireOperation::may_be_of_one(failure)) told.in_doubt = doubt;
       else told.failed = doubt ? in_doubt(failure) : failure;
@@ -116,45 +118,50 @@ struct Combining::EitherOperation {
     return told;
   }
 
-  // False: nobody is told anything; `wrote`: something has been done all the same.
+  // False: nothing of either kind has been done. As in the statements for one kind, nothing is believed where something
+  // was counted that is not told, or told that was not written: then those who asked for it are told nothing here.
   bool in_one_commit(dialects::Connection& connection, std::span<const LeaseKey> keys,
-                     std::span<const AcquireRequest> asks, Deadline until, Told& told, bool& wrote) const {
+                     std::span<const AcquireRequest> asks, Deadline until, Told& told) const {
     const auto likely = acquires.likely_of(asks);
-    if (likely.empty()) return false;
-    const auto ask_rows = AcquireOperation::rows_of(likely);
-    const auto* const answer = run_both(connection, rows_of(keys), ask_rows, until);
-    if (answer == nullptr) return false;
-    wrote = true;
-    auto freed = numbers_of(keys, *answer, &ReleaseOperation::name);
-    const auto tokens = AcquireOperation::tokens_of(likely, *answer);
-    auto changed = std::ranges::count_if(tokens, [](const auto& token) { return token.has_value(); });
-    if (lane->release_at_once != nullptr) {
-      changed += static_cast<std::ptrdiff_t>(keys.size());
-      for (auto& each : freed) each = each.value_or(1);
+    if (2 * likely.size() < asks.size()) {  // that commit would save none
+      lane->slow_commits.undone();
+      return false;
     }
-    // As in the statements for one kind, nothing is believed where something was counted that is not told, or told that
-    // was not written.
-    if (answer->affected != changed && !planted("shared_answer_believed")) return false;
-    told.freed = releases.told(keys, freed);
-    acquires.note(asks, likely, tokens, told.granted);
+    const auto key_rows = rows_of(keys);
+    const auto ask_rows = AcquireOperation::rows_of(likely);
+    const auto begun = BootClock::now();
+    const auto answer = run_both(connection, key_rows, ask_rows, until);
+    if (!answer) return false;
+    lane->slow_commits.wrote(BootClock::now() - begun, keys.size() + likely.size());
+    auto freed = numbers_of(keys, answer->rows, &ReleaseOperation::name);
+    const bool counted = lane->release_at_once != nullptr;
+    if (counted)
+      for (auto& each : freed) each = each.value_or(1);
+    const bool all_freed = !counted || answer->changed_by_first == static_cast<std::int64_t>(keys.size());
+    if (all_freed || planted("shared_answer_believed")) told.releases = releases.told(keys, freed, false);
+    const auto tokens = AcquireOperation::tokens_of(likely, answer->rows);
+    const auto granted = std::ranges::count_if(tokens, [](const auto& token) { return token.has_value(); });
+    const bool all_written = answer->changed_by_second == granted;
+    acquires.note(asks, likely, all_written || planted("shared_grants_believed") ? tokens : Tokens(likely.size()),
+                  told.granted);
     return true;
   }
 
-  // Null: nothing of either kind has been done.
-  const Answer* run_both(dialects::Connection& connection, std::span<const Argument> key_rows,
-                         std::span<const Argument> ask_rows, Deadline until) const {
+  // Empty: nothing of either kind has been done.
+  std::optional<dialects::AnswerOfBoth> run_both(dialects::Connection& connection, std::span<const Argument> key_rows,
+                                                 std::span<const Argument> ask_rows, Deadline until) const {
     const auto& release = lane->release_at_once != nullptr ? *lane->release_at_once : lane->release_many;
     try {
-      const auto* const answer = connection.run_both(
-          {release, key_rows, 3}, {*lane->acquire_free_many, ask_rows, AcquireOperation::columns}, until);
-      if (answer == nullptr) lane->slow_commits.never();
+      const auto answer = connection.run_both({release, key_rows, 3},
+                                              {*lane->acquire_free_many, ask_rows, AcquireOperation::columns}, until);
+      if (!answer) lane->slow_commits.never();
       return answer;
     } catch (const Failure& failure) {
       const bool undone = harmless(failure.cause()) && !failure.may_have_run() && connection.usable();
       if (!undone && !planted("shared_doubt_forgotten")) throw;
     }
     lane->slow_commits.undone();
-    return nullptr;
+    return std::nullopt;
   }
 };
 

@@ -83,9 +83,9 @@ class RequestBatcher {
     const auto own = std::make_shared<Request>(view, deadline);
     if (queue_up(own) || leads_after_wait(*own)) {
       auto [loan, batch] = fill(own);
-      const Arrival arrival(*this, batch.size());
+      Arrival arrival(*this, batch.size());
       if (batch.size() == 1) return operation_.alone(view, std::move(loan), deadline);
-      send_together(batch, std::move(loan), deadline.no_later_than(end_of_others(batch, *own)));
+      send_together(batch, std::move(loan), deadline, arrival);
     }
     auto answer = own->take_answer();
     return answer ? std::move(*answer) : alone_after(*own, view, deadline);
@@ -125,13 +125,19 @@ class RequestBatcher {
   class Arrival {
    public:
     Arrival(RequestBatcher& batcher, std::size_t requests) : batcher_(batcher), requests_(requests) {}
-    ~Arrival() { batcher_.arrived(requests_); }
+    ~Arrival() { note(); }
     Arrival(const Arrival&) = delete;
     Arrival& operator=(const Arrival&) = delete;
+
+    // Before those whose answers it has are woken, who may ask again at once.
+    void note() noexcept {
+      if (!std::exchange(noted_, true)) batcher_.arrived(requests_);
+    }
 
    private:
     RequestBatcher& batcher_;
     const std::size_t requests_;
+    bool noted_ = false;
   };
   void arrived(std::size_t requests) noexcept {
     RequestPtr gathers;
@@ -175,9 +181,10 @@ class RequestBatcher {
         return holds();
       };
     };
-    const auto by = [&](BootClock::duration wait) {
-      return std::min(later(BootClock::now(), wait), leader.deadline.at());
-    };
+    // A quarter of its time at most: the rest is for the batch.
+    const auto now = BootClock::now();
+    const auto latest = later(now, (leader.deadline.at() - now) / 4);
+    const auto by = [&](BootClock::duration wait) { return std::min(later(BootClock::now(), wait), latest); };
     set_gathers(true);
     leader.wait_while(look([this]() REQUIRES(mutex_) { return departed_ > hung_ && queue_.size() < most_; }),
                       by(planted("hung_waited_for") ? BootClock::duration::max() : pace.hung));
@@ -240,23 +247,15 @@ class RequestBatcher {
     const auto now = BootClock::now();
     const auto left = deadline - now;
     Room room{};
-    if (operation_.is_open(loan) && left >= shortest_batch) {
-      auto& own = room.of_kind[leader->kind()];
-      own = {most_ - 1, deadline - left / 4};
-      auto& other = room.of_kind[1 - leader->kind()];
-      if (pace.shared) other = {most_, later(now, std::max<BootClock::duration>(left / 8, shortest_batch))};
-      if (planted("kinds_share_room")) other.requests = 0;
+    if (operation_.is_open(loan) && left >= shortest_batch && !leader->deadline.stopped()) {
+      room.of_kind[leader->kind()] = {most_ - 1, deadline - left / 4};
+      // Of another kind are those who may have much less time, and no leader who may be told to stop.
+      const auto enough = std::max<BootClock::duration>(pace.hung, shortest_batch);
+      if (pace.shared && left >= enough && !leader->deadline.stop().stop_possible())
+        room.of_kind[1 - leader->kind()] = {planted("kinds_share_room") ? 0 : most_, later(now, enough)};
     }
     leave_queue(batch, room, true);
     return {std::move(loan), std::move(batch)};
-  }
-
-  // When the first of another kind has to be back: which may have much less time than the leader.
-  static Instant end_of_others(const Batch& batch, const Request& leader) {
-    auto end = Instant::max();
-    for (const auto& request : batch)
-      if (request->kind() != leader.kind() && !planted("other_kind_late")) end = std::min(end, request->deadline.at());
-    return end;
   }
 
   // How many of each kind may come along, and until when they must be able to wait.
@@ -296,7 +295,7 @@ class RequestBatcher {
     if (next) next->wake();
   }
 
-  void send_together(const Batch& batch, typename Operation::Loan loan, Deadline deadline) {
+  void send_together(const Batch& batch, typename Operation::Loan loan, Deadline deadline, Arrival& arrival) {
     batches_.fetch_add(1, std::memory_order_relaxed);
     batched_.fetch_add(batch.size(), std::memory_order_relaxed);
     under_way_.fetch_add(batch.size() - 1, std::memory_order_relaxed);
@@ -307,15 +306,15 @@ class RequestBatcher {
       for (const auto& request : batch) views.push_back(request->kept.view());
       outcomes = operation_.together(views, std::move(loan), deadline);
     } catch (const Failure& failure) {
-      return complete(batch, [&](Request& request) {
+      return complete(batch, arrival, [&](Request& request) {
         if (operation_.may_be_of_one(request.kept.view(), failure)) request.in_doubt = failure.may_have_run();
         else request.answer(failure);
       });
     } catch (...) {
-      return complete(batch, [](Request& request) { request.answer(std::current_exception()); });
+      return complete(batch, arrival, [](Request& request) { request.answer(std::current_exception()); });
     }
     auto outcome = outcomes.begin();
-    complete(batch, [&](Request& request) {
+    complete(batch, arrival, [&](Request& request) {
       auto& one = *outcome++;
       request.in_doubt = one.in_doubt;
       if (one.failure) request.answer(*one.failure);
@@ -337,7 +336,8 @@ class RequestBatcher {
   }
 
   template <class Give>
-  void complete(const Batch& batch, Give give) {
+  void complete(const Batch& batch, Arrival& arrival, Give give) {
+    arrival.note();
     under_way_.fetch_sub(batch.size() - 1, std::memory_order_relaxed);
     Request::complete(batch, give);
   }

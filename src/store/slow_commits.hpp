@@ -30,7 +30,8 @@ class SlowCommits {
   // One commit for both was undone: some row was locked elsewhere, or somebody asked for what cannot be done. Likely it
   // would be again, and each that is undone costs a round trip.
   void undone() noexcept {
-    if (!planted("undone_asked_again")) pause_.store(pause, std::memory_order_relaxed);
+    if (planted("undone_asked_again")) return;
+    if (pause_.load(std::memory_order_relaxed) < pause) pause_.store(pause, std::memory_order_relaxed);
   }
   // Here there is no such thing.
   void never() noexcept { pause_.store(std::numeric_limits<std::int64_t>::max(), std::memory_order_relaxed); }

@@ -102,9 +102,9 @@ void ServerConnection::query_locking(std::string sql, bool skips, bool before, D
 
 // MySQL cannot keep from waiting. In a cluster what was read before the COMMIT proves nothing; and through a pooler
 // each statement would need settings of its own.
-const Answer* ServerConnection::run_both(const StatementOfRows& first, const StatementOfRows& second,
-                                         Deadline deadline) {
-  if (!mariadb_ || !prepare_ || in_cluster()) return nullptr;
+std::optional<AnswerOfBoth> ServerConnection::run_both(const StatementOfRows& first, const StatementOfRows& second,
+                                                       Deadline deadline) {
+  if (!mariadb_ || !prepare_ || in_cluster()) return std::nullopt;
   const BrokenPipeGuard guard(encrypted_);
   check_sendable(deadline);
   const auto sql = "START TRANSACTION;" + text_of(first) + ";" + text_of(second) + ";COMMIT";
@@ -119,7 +119,7 @@ const Answer* ServerConnection::run_both(const StatementOfRows& first, const Sta
     } catch (const Failure&) { usable_ = false; }
     throw_from_packet(failure, done);
   }
-  return &answer_;
+  return AnswerOfBoth{answer_, changed_.at(1), changed_.at(2)};  // the first began the transaction
 }
 
 // One statement, and what is read of it behind that.

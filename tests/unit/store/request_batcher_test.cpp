@@ -229,7 +229,7 @@ TEST_CASE("where batches are slow they are of both kinds, and each kind has its 
   };
   for (const auto& each : cases) {
     GatedBatcher gated(2);
-    gated.gate.pace = {true, 0ms, 1min};
+    gated.gate.pace = {true, 0ms, 10s};
     gated.begin();
     gated.queue(each.queue);
     gated.gate.open();
@@ -266,12 +266,13 @@ TEST_CASE("where batches are slow one that hangs is waited for once, and not by 
   gated.gate.many = true;
   gated.gate.pace = {true, 0ms, 50ms};
   gated.gate.silent = "silent";
-  auto silent = std::async(std::launch::async, [&] { return gated.batcher.send("silent", in(1min)); });
+  auto silent = std::async(std::launch::async, [&] { return gated.batcher.send("silent", in(10min)); });
   REQUIRE(eventually([&] { return gated.gate.sending(); }));
-  CHECK(gated.batcher.send("first", in(1min)) == "<first>");
+  CHECK(gated.batcher.send("first", in(10min)) == "<first>");
   gated.gate.change([&] { gated.gate.pace.hung = 1min; });
-  for (const char* name : {"second", "third"})
-    CHECK(gated.batcher.send(name, in(20s)) == "<" + std::string(name) + ">");
+  const auto before = BootClock::now();
+  for (const std::string name : {"second", "third"}) CHECK(gated.batcher.send(name, in(10min)) == "<" + name + ">");
+  CHECK(BootClock::now() < later(before, 1min));
   gated.gate.change([&] { gated.gate.silent.clear(); });
   CHECK(silent.get() == "<silent>");
 }
@@ -480,9 +481,9 @@ TEST_CASE("who has much less time than the leader leads the next") {
   CHECK(gated.gate.batches == Batches{{"first"}, {"patient"}, {"hasty"}});
 }
 
-TEST_CASE("who is of another kind may have less time than the leader, and then the batch has no more") {
+TEST_CASE("who is of another kind may have much less time than the leader") {
   GatedBatcher gated;
-  gated.gate.pace = {true, 0ms, 1min};
+  gated.gate.pace = {true, 0ms, 10s};
   gated.begin();
   gated.queue({"patient"});
   const auto before = BootClock::now();
@@ -495,8 +496,25 @@ TEST_CASE("who is of another kind may have less time than the leader, and then t
   CHECK(gated.answer(2) == "[K]");
   CHECK(gated.answer(3) == "<HASTY>");
   CHECK(gated.gate.batches == Batches{{"first"}, {"K", "patient"}, {"HASTY"}});
-  CHECK(gated.gate.deadlines[1] >= later(before, 20s));
-  CHECK(gated.gate.deadlines[1] < later(before, 40s));
+  CHECK(gated.gate.deadlines[1] > later(before, 30s));  // the leader's: each of the others goes by its own
+}
+
+TEST_CASE("who may be told to stop leads nobody of another kind, who would lose its answer by that") {
+  GatedBatcher gated;
+  gated.gate.pace = {true, 0ms, 10s};
+  gated.begin();
+  std::stop_source stop;
+  const Deadline stoppable(in(1min).at(), stop.get_token());
+  auto leader = std::async(std::launch::async, [&] { return gated.batcher.send("a", stoppable); });
+  REQUIRE(eventually([&] { return gated.batcher.led(); }));
+  for (const char* name : {"b", "K"}) {
+    gated.leave(name);
+    REQUIRE(eventually([&] { return gated.batcher.queued() == gated.answers.size() - 1; }));
+  }
+  gated.gate.open();
+  CHECK(leader.get() == "[a]");
+  for (std::size_t i = 1; i < gated.answers.size(); ++i) gated.answer(i);
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "b"}, {"K"}});
 }
 
 TEST_CASE("a leader that runs out of time hands the lead on") {
