@@ -25,6 +25,7 @@ Combining::Combining(const dialects::Statements& all, Pool& pool, ReleaseNotice&
           first(all, "acquire_free", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
           first(all, "acquire_free_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
           first(all, "release_many_at_once", {"name", "owner", "token"}),
+          first(all, "release_many_shared", {"name", "owner", "token"}),
           all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "ticket"}),
           all.at("acquire_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
           all.at("release", {"name", "owner", "token"}), all.at("release_many", {"name", "owner", "token"}),

@@ -54,16 +54,15 @@ struct Combining::EitherOperation {
       else asks.push_back(ask(view));
     }
     Told told;
-    if (asks.empty()) told.releases = releases.freed_together(keys, std::move(loan), deadline);
+    if (asks.empty()) told.freed = releases.together(keys, std::move(loan), deadline);
     else if (keys.empty()) told.granted = acquires.together(asks, std::move(loan), deadline);
     else told = both(keys, asks, std::move(loan), deadline);
     std::vector<BatchResult<Result>> all(views.size());
-    auto freed = told.releases.freed.begin();
+    auto freed = told.freed.begin();
     auto granted = told.granted.begin();
     for (std::size_t i = 0; i < views.size(); ++i) {
       if (key(views[i]) != nullptr) {
         if (const auto& one = *freed++) all[i].result = {*one, {}};
-        else all[i].in_doubt = told.releases.in_doubt;
       } else if (const auto& one = *granted++) {
         all[i].result = {false, one};
       } else {
@@ -77,13 +76,13 @@ struct Combining::EitherOperation {
     return key(view) != nullptr ? ReleaseOperation::may_be_of_one(failure) : AcquireOperation::may_be_of_one(failure);
   }
   static bool leaves_open(const Result& result) noexcept {
-    return result.granted ? AcquireOperation::leaves_open(*result.granted) : !result.freed;
+    return result.granted && AcquireOperation::leaves_open(*result.granted);
   }
 
  private:
   // In the order of names; what is empty has to be sent alone.
   struct Told {
-    ReleaseOperation::Told releases{};
+    std::vector<std::optional<bool>> freed{};
     std::vector<std::optional<Granted>> granted{};
     // What went wrong with the acquires that are empty; or that they may have been granted all the same.
     std::optional<Failure> failed{};
@@ -91,6 +90,7 @@ struct Combining::EitherOperation {
   };
 
   using Tokens = AcquireOperation::Tokens;
+  static constexpr std::size_t few = 4;
 
   // Where one commit for both is undone, or tells too little, each kind follows by itself on the same connection. What
   // goes wrong with acquires behind the releases is no concern of those.
@@ -100,17 +100,13 @@ struct Combining::EitherOperation {
     try {
       return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         const bool one_commit = in_one_commit(connection, keys, asks, until, told);
-        wrote = told.in_doubt = one_commit;
-        if (told.releases.freed.empty()) {
-          const auto freed = releases.freed_by(connection, keys, until, wrote);
-          told.releases = releases.told(keys, freed, wrote);
-        }
+        if (!one_commit) told.freed = releases.told(keys, releases.freed_by(connection, keys, until, wrote));
         if (!one_commit) told.in_doubt = acquires.grant_free(connection, asks, until, told.granted);
         acquires.grant_rest(connection, asks, until, told.granted);
         return std::move(told);
       });
     } catch (const Failure& failure) {
-      if (told.releases.freed.empty()) throw wrote ? in_doubt(failure) : failure;
+      if (told.freed.empty()) throw wrote ? in_doubt(failure) : failure;
       const bool doubt = failure.may_have_run() || told.in_doubt;
       if (AcquireOperation::may_be_of_one(failure)) told.in_doubt = doubt;
       else told.failed = doubt ? in_doubt(failure) : failure;
@@ -118,13 +114,12 @@ struct Combining::EitherOperation {
     return told;
   }
 
-  // False: nothing of either kind has been done. As in the statements for one kind, nothing is believed where something
-  // was counted that is not told, or told that was not written: then those who asked for it are told nothing here.
+  // False: nothing of either kind has been done.
   bool in_one_commit(dialects::Connection& connection, std::span<const LeaseKey> keys,
                      std::span<const AcquireRequest> asks, Deadline until, Told& told) const {
     const auto likely = acquires.likely_of(asks);
-    if (2 * likely.size() < asks.size()) {  // that commit would save none
-      lane->slow_commits.undone();
+    if (likely.empty()) {  // such a commit would save none
+      if (asks.size() >= few) lane->slow_commits.undone();
       return false;
     }
     const auto key_rows = rows_of(keys);
@@ -132,25 +127,26 @@ struct Combining::EitherOperation {
     const auto begun = BootClock::now();
     const auto answer = run_both(connection, key_rows, ask_rows, until);
     if (!answer) return false;
-    lane->slow_commits.wrote(BootClock::now() - begun, keys.size() + likely.size());
-    auto freed = numbers_of(keys, answer->rows, &ReleaseOperation::name);
-    const bool counted = lane->release_at_once != nullptr;
-    if (counted)
-      for (auto& each : freed) each = each.value_or(1);
-    const bool all_freed = !counted || answer->changed_by_first == static_cast<std::int64_t>(keys.size());
-    if (all_freed || planted("shared_answer_believed")) told.releases = releases.told(keys, freed, false);
+    const auto took = BootClock::now() - begun;
+    const auto freed = numbers_of(keys, answer->rows, &ReleaseOperation::name);
+    told.freed = releases.told(keys, freed);
+    // As in the statement for one kind, no grant is believed where something is told that was not written: who asked
+    // then may have been granted it before.
     const auto tokens = AcquireOperation::tokens_of(likely, answer->rows);
     const auto granted = std::ranges::count_if(tokens, [](const auto& token) { return token.has_value(); });
-    const bool all_written = answer->changed_by_second == granted;
-    acquires.note(asks, likely, all_written || planted("shared_grants_believed") ? tokens : Tokens(likely.size()),
-                  told.granted);
+    const bool believed = answer->changed_by_second == granted || planted("shared_grants_believed");
+    told.in_doubt = !believed;
+    acquires.note(asks, likely, believed ? tokens : Tokens(likely.size()), told.granted);
+    if (answer->changed_by_second > 0 ||
+        std::ranges::any_of(freed, [](const auto& one) { return one.value_or(0) > 0; }))
+      lane->slow_commits.wrote(took, keys.size() + likely.size());
     return true;
   }
 
   // Empty: nothing of either kind has been done.
   std::optional<dialects::AnswerOfBoth> run_both(dialects::Connection& connection, std::span<const Argument> key_rows,
                                                  std::span<const Argument> ask_rows, Deadline until) const {
-    const auto& release = lane->release_at_once != nullptr ? *lane->release_at_once : lane->release_many;
+    const auto& release = lane->release_shared != nullptr ? *lane->release_shared : lane->release_many;
     try {
       const auto answer = connection.run_both({release, key_rows, 3},
                                               {*lane->acquire_free_many, ask_rows, AcquireOperation::columns}, until);

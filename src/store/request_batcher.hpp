@@ -20,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -82,8 +83,8 @@ class RequestBatcher {
   Result send(const View& view, Deadline deadline) {
     const auto own = std::make_shared<Request>(view, deadline);
     if (queue_up(own) || leads_after_wait(*own)) {
-      auto [loan, batch] = fill(own);
-      Arrival arrival(*this, batch.size());
+      auto [loan, batch, departed] = fill(own);
+      Arrival arrival(*this, batch.size(), departed);
       if (batch.size() == 1) return operation_.alone(view, std::move(loan), deadline);
       send_together(batch, std::move(loan), deadline, arrival);
     }
@@ -124,26 +125,28 @@ class RequestBatcher {
   // What has left is under way until this ends. Those whose answers it had are likely to come back.
   class Arrival {
    public:
-    Arrival(RequestBatcher& batcher, std::size_t requests) : batcher_(batcher), requests_(requests) {}
+    Arrival(RequestBatcher& batcher, std::size_t requests, Instant departed)
+        : batcher_(batcher), requests_(requests), departed_(departed) {}
     ~Arrival() { note(); }
     Arrival(const Arrival&) = delete;
     Arrival& operator=(const Arrival&) = delete;
 
     // Before those whose answers it has are woken, who may ask again at once.
     void note() noexcept {
-      if (!std::exchange(noted_, true)) batcher_.arrived(requests_);
+      if (!std::exchange(noted_, true)) batcher_.arrived(requests_, departed_);
     }
 
    private:
     RequestBatcher& batcher_;
     const std::size_t requests_;
+    const Instant departed_;
     bool noted_ = false;
   };
-  void arrived(std::size_t requests) noexcept {
+  void arrived(std::size_t requests, Instant departed) noexcept {
     RequestPtr gathers;
     {
       const MutexLock guard(mutex_);
-      hung_ = std::min(hung_, --departed_);
+      departures_.erase(std::ranges::find(departures_, departed));
       crowd_.store(requests + queue_.size(), std::memory_order_relaxed);
       if (gathers_) gathers = queue_.front();
     }
@@ -162,7 +165,7 @@ class RequestBatcher {
       queue_.push_back(request);
       request->join(group_, next_index_++);
       if (queue_.size() == 1) return true;
-      if (gathers_ && (queue_.size() == most_ || (departed_ <= hung_ && has_company()))) gathers = queue_.front();
+      if (gathers_ && (queue_.size() == most_ || has_company())) gathers = queue_.front();
     }
     if (gathers) gathers->wake();
     return false;
@@ -172,8 +175,8 @@ class RequestBatcher {
            8 * queue_.size() >= 7 * crowd_.load(std::memory_order_relaxed);
   }
 
-  // Until what is under way has its answer, and then until nearly all who had one have come back; or not so long, also
-  // where there are enough for a batch.
+  // Until what is under way has its answer, or seems to hang, and then until nearly all who had one have come back; or
+  // not so long, also where there are enough for a batch.
   void gather(Request& leader, const Pace& pace) {
     const auto look = [&](auto holds) {
       return [this, holds] {
@@ -184,22 +187,21 @@ class RequestBatcher {
     // A quarter of its time at most: the rest is for the batch.
     const auto now = BootClock::now();
     const auto latest = later(now, (leader.deadline.at() - now) / 4);
-    const auto by = [&](BootClock::duration wait) { return std::min(later(BootClock::now(), wait), latest); };
-    set_gathers(true);
-    leader.wait_while(look([this]() REQUIRES(mutex_) { return departed_ > hung_ && queue_.size() < most_; }),
-                      by(planted("hung_waited_for") ? BootClock::duration::max() : pace.hung));
-    note_hung();
+    const auto hung = planted("hung_waited_for") ? BootClock::duration::max() : pace.hung;
+    leader.wait_while(look([this]() REQUIRES(mutex_) { return !departures_.empty() && queue_.size() < most_; }),
+                      std::min(last_departure(planted("hung_waited_for_again") ? now : Instant::min(), hung), latest));
     if (expects_others()) {
-      leader.wait_while(look([this]() REQUIRES(mutex_) { return !has_company(); }), by(pace.company));
+      leader.wait_while(look([this]() REQUIRES(mutex_) { return !has_company(); }),
+                        std::min(later(BootClock::now(), pace.company), latest));
       const MutexLock guard(mutex_);
       if (2 * queue_.size() < crowd_.load(std::memory_order_relaxed)) lonely_ = pause;
     }
-    set_gathers(false);
   }
-  // What was waited for in vain is not waited for again, as long as it is under way.
-  void note_hung() {
+  // So long after the last one left; or after `since`.
+  Instant last_departure(Instant since, BootClock::duration length) const {
     const MutexLock guard(mutex_);
-    if (queue_.size() < most_ && !planted("hung_waited_for_again")) hung_ = departed_;
+    for (const auto each : departures_) since = std::max(since, each);
+    return since == Instant::min() ? since : later(since, length);
   }
   // Not for a while where few came the last time.
   bool expects_others() {
@@ -208,9 +210,15 @@ class RequestBatcher {
     --lonely_;
     return false;
   }
-  void set_gathers(bool gathers) {
+  // There is one leader at a time.
+  void reserve_departure(bool gathers) {
     const MutexLock guard(mutex_);
+    departures_.reserve(departures_.size() + 1);
     gathers_ = gathers;
+  }
+  void end_gathering() {
+    const MutexLock guard(mutex_);
+    gathers_ = false;
   }
 
   // False: it was taken along, and has its answer. Throws Failure when its time is up.
@@ -229,17 +237,19 @@ class RequestBatcher {
   }
 
   // The turn of the leader, and who goes with it: itself at least. However that ends, the next one leads.
-  std::pair<typename Operation::Loan, Batch> fill(const RequestPtr& leader) {
+  std::tuple<typename Operation::Loan, Batch, Instant> fill(const RequestPtr& leader) {
     Batch batch;
     const auto pace = operation_.pace();
     auto loan = [&] {
       try {
         batch.reserve(kinds * most_);
         batch.push_back(leader);
+        reserve_departure(pace.shared);
         if (pace.shared) gather(*leader, pace);
+        end_gathering();
         return operation_.borrow(leader->deadline);
       } catch (...) {
-        leave_queue(batch, {}, false);
+        leave_queue(batch, {}, std::nullopt);
         throw;
       }
     }();
@@ -254,8 +264,8 @@ class RequestBatcher {
       if (pace.shared && left >= enough && !leader->deadline.stop().stop_possible())
         room.of_kind[1 - leader->kind()] = {planted("kinds_share_room") ? 0 : most_, later(now, enough)};
     }
-    leave_queue(batch, room, true);
-    return {std::move(loan), std::move(batch)};
+    leave_queue(batch, room, now);
+    return {std::move(loan), std::move(batch), now};
   }
 
   // How many of each kind may come along, and until when they must be able to wait.
@@ -268,14 +278,14 @@ class RequestBatcher {
   };
 
   // The leader, and those behind it for whom there is room: in the order of names, each once. The memory is reserved.
-  // `departs`: or else it has failed, and nobody goes.
-  void leave_queue(Batch& batch, Room room, bool departs) noexcept {
+  // `departs`: when; empty: it has failed, and nobody goes.
+  void leave_queue(Batch& batch, Room room, std::optional<Instant> departs) noexcept {
     const auto before = [](const auto& request, std::string_view name) { return request->name() < name; };
     RequestPtr next;
     {
       const MutexLock guard(mutex_);
       queue_.pop_front();
-      if (departs) ++departed_;
+      if (departs) departures_.push_back(*departs);
       std::erase_if(queue_, [&](const auto& request) {
         auto& left = room.of_kind[request->kind()];
         if (left.requests == 0 || request->deadline.at() < left.latest) return false;
@@ -351,10 +361,9 @@ class RequestBatcher {
   std::deque<RequestPtr> queue_ GUARDED_BY(mutex_);
   std::shared_ptr<WakeGroup> group_ GUARDED_BY(mutex_) = std::make_shared<WakeGroup>();  // of who is queued next
   int next_index_ GUARDED_BY(mutex_) = 0;
-  int departed_ GUARDED_BY(mutex_) = 0;      // and not arrived
-  int hung_ GUARDED_BY(mutex_) = 0;          // so many of those seem to hang
-  bool gathers_ GUARDED_BY(mutex_) = false;  // the leader waits for others
-  std::atomic<int> lonely_{0};               // so many batches more nobody is waited for: few came the last time
+  std::vector<Instant> departures_ GUARDED_BY(mutex_){};  // of what has not arrived
+  bool gathers_ GUARDED_BY(mutex_) = false;               // the leader waits for others
+  std::atomic<int> lonely_{0};  // so many batches more nobody is waited for: few came the last time
 };
 
 }  // namespace dlock::store

@@ -46,7 +46,8 @@ inline Failure in_doubt(const Failure& failure) { return {failure.cause(), failu
 
 // What both operations use.
 struct Combining::Lane {
-  const dialects::Statement *acquire_free, *acquire_free_many, *release_at_once;  // null: the careful one costs no more
+  // Null: the careful one costs no more.
+  const dialects::Statement *acquire_free, *acquire_free_many, *release_at_once, *release_shared;
   const dialects::Statement &acquire, &acquire_many, &release, &release_many, &busy_many, &unwanted_many;
   Pool& pool;
   ReleaseNotice& notice;
@@ -254,21 +255,13 @@ struct Combining::ReleaseOperation {
   }
 
   std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Loan loan, Deadline deadline) const {
-    return freed_together(keys, std::move(loan), deadline).freed;
-  }
-  // `in_doubt`: those that are empty may have been freed.
-  struct Told {
-    std::vector<std::optional<bool>> freed{};
-    bool in_doubt = false;
-  };
-  Told freed_together(std::span<const LeaseKey> keys, Loan loan, Deadline deadline) const {
     bool wrote = false;
     try {
       return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         const auto begun = BootClock::now();
         const auto freed = freed_by(connection, keys, until, wrote);
         lane->slow_commits.wrote(BootClock::now() - begun, keys.size());
-        return told(keys, freed, wrote);
+        return told(keys, freed);
       });
     } catch (const Failure& failure) {
       if (!wrote) throw;
@@ -293,11 +286,10 @@ struct Combining::ReleaseOperation {
     wrote |= at_once.wrote;
     return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &ReleaseOperation::name);
   }
-  // `wrote`: something was freed before these answers, nobody knows what: who has nothing to free may have been that.
-  Told told(std::span<const LeaseKey> keys, const Freed& freed, bool wrote) const {
-    Told all{std::vector<std::optional<bool>>(keys.size()), wrote};
+  std::vector<std::optional<bool>> told(std::span<const LeaseKey> keys, const Freed& freed) const {
+    std::vector<std::optional<bool>> all(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (freed[i] != 0 && (freed[i] || !wrote)) all.freed[i] = freed[i].has_value();
+      if (freed[i] != 0) all[i] = freed[i].has_value();
       if (freed[i].value_or(0) != 0) lane->free.freed(keys[i].name);
     }
     if (std::find(freed.begin(), freed.end(), 2) != freed.end()) lane->notice.ask();

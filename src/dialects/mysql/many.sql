@@ -98,6 +98,15 @@ UPDATE {{lock}} FORCE INDEX (PRIMARY) SET actor = owner, owner = NULL, mode = ''
 SELECT r.name, 2 FROM {{lock}} r
  WHERE r.name IN (/*rows 1*/) AND r.wanted_until > {{now}};
 
+-- name: release_many_shared(name, owner, token) -> at_once
+-- The same in a transaction that others share, where the SELECT still has the rows locked: it answers 1 for each that was
+-- freed, as below, or 2.
+UPDATE {{lock}} FORCE INDEX (PRIMARY) SET actor = owner, owner = NULL, mode = '', meta = '',
+       expires_at = {{now}}
+ WHERE name IN (/*rows 1*/) AND (name, owner, token) IN (/*rows*/);
+SELECT r.name, 1 + (r.wanted_until > {{now}}) FROM {{lock}} r FORCE INDEX (PRIMARY)
+ WHERE r.name IN (/*rows 1*/) AND (r.name, r.token) IN (/*rows 1 3*/) AND r.owner IS NULL;
+
 -- name: release_many(name, owner, token) -> matched
 -- No name twice. As in renew, rows that are locked elsewhere are skipped. What the SELECT answers is to be believed once
 -- the COMMIT has succeeded: 1 for what was freed (by this, or before: the token is of this key alone), 2 if somebody

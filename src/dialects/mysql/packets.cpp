@@ -119,7 +119,9 @@ std::optional<AnswerOfBoth> ServerConnection::run_both(const StatementOfRows& fi
     } catch (const Failure&) { usable_ = false; }
     throw_from_packet(failure, done);
   }
-  return AnswerOfBoth{answer_, changed_.at(1), changed_.at(2)};  // the first began the transaction
+  if (changed_.size() != 4)  // of START TRANSACTION, the two, and COMMIT
+    throw Failure(Cause::disconnected, "MariaDB: a request of four statements has another number of answers", {}, true);
+  return AnswerOfBoth{answer_, changed_[1], changed_[2]};
 }
 
 // One statement, and what is read of it behind that.

@@ -264,15 +264,14 @@ TEST_CASE("where batches are slow one leaves after the other, unless that one ha
 TEST_CASE("where batches are slow one that hangs is waited for once, and not by each that comes after it") {
   GatedBatcher gated;
   gated.gate.many = true;
-  gated.gate.pace = {true, 0ms, 50ms};
+  gated.gate.pace = {true, 0ms, 2s};
   gated.gate.silent = "silent";
   auto silent = std::async(std::launch::async, [&] { return gated.batcher.send("silent", in(10min)); });
   REQUIRE(eventually([&] { return gated.gate.sending(); }));
   CHECK(gated.batcher.send("first", in(10min)) == "<first>");
-  gated.gate.change([&] { gated.gate.pace.hung = 1min; });
   const auto before = BootClock::now();
-  for (const std::string name : {"second", "third"}) CHECK(gated.batcher.send(name, in(10min)) == "<" + name + ">");
-  CHECK(BootClock::now() < later(before, 1min));
+  for (int i = 0; i < 10; ++i) CHECK(gated.batcher.send("next", in(10min)) == "<next>");
+  CHECK(BootClock::now() < later(before, 10s));
   gated.gate.change([&] { gated.gate.silent.clear(); });
   CHECK(silent.get() == "<silent>");
 }
