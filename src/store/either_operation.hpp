@@ -39,6 +39,7 @@ struct Combining::EitherOperation {
   Pace pace() const noexcept { return shares ? lane->slow_commits.pace() : Pace{}; }
   Loan borrow(Deadline deadline) const { return lane->pool.borrow(deadline); }
   static bool is_open(const Loan& loan) { return loan.is_open(); }
+  static Deadline promptly(const Loan& loan, Deadline deadline) { return loan.promptly(deadline); }
   Failure none_lent() const { return lane->pool.none_lent(); }
 
   Result alone(const View& view, Loan loan, Deadline deadline) const {
@@ -101,7 +102,7 @@ struct Combining::EitherOperation {
       return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         const bool one_commit = in_one_commit(connection, keys, asks, until, told);
         if (!one_commit) told.freed = releases.told(keys, releases.freed_by(connection, keys, until, wrote));
-        if (!one_commit) told.in_doubt = acquires.grant_free(connection, asks, until, told.granted);
+        if (!one_commit) told.in_doubt = acquires.grant_free(connection, asks, until, told.granted).in_doubt;
         acquires.grant_rest(connection, asks, until, told.granted);
         return std::move(told);
       });
@@ -134,22 +135,21 @@ struct Combining::EitherOperation {
     // then may have been granted it before.
     const auto tokens = AcquireOperation::tokens_of(likely, answer->rows);
     const auto granted = std::ranges::count_if(tokens, [](const auto& token) { return token.has_value(); });
-    const bool believed = answer->changed_by_second == granted || planted("shared_grants_believed");
+    const bool believed = answer->changed_by_last == granted || planted("shared_grants_believed");
     told.in_doubt = !believed;
-    acquires.note(asks, likely, believed ? tokens : Tokens(likely.size()), told.granted);
-    if (answer->changed_by_second > 0 ||
-        std::ranges::any_of(freed, [](const auto& one) { return one.value_or(0) > 0; }))
+    acquires.note(asks, likely, tokens, believed, told.granted);
+    if (answer->changed_by_last > 0 || ReleaseOperation::frees_any(freed))
       lane->slow_commits.wrote(took, keys.size() + likely.size());
     return true;
   }
 
   // Empty: nothing of either kind has been done.
-  std::optional<dialects::AnswerOfBoth> run_both(dialects::Connection& connection, std::span<const Argument> key_rows,
-                                                 std::span<const Argument> ask_rows, Deadline until) const {
+  std::optional<dialects::AnswerOfCommit> run_both(dialects::Connection& connection, std::span<const Argument> key_rows,
+                                                   std::span<const Argument> ask_rows, Deadline until) const {
     const auto& release = lane->release_shared != nullptr ? *lane->release_shared : lane->release_many;
     try {
-      const auto answer = connection.run_both({release, key_rows, 3},
-                                              {*lane->acquire_free_many, ask_rows, AcquireOperation::columns}, until);
+      const dialects::StatementOfRows acquire{*lane->acquire_free_many, ask_rows, AcquireOperation::columns};
+      const auto answer = connection.run_in_one_commit({release, key_rows, 3}, &acquire, until);
       if (!answer) lane->slow_commits.never();
       return answer;
     } catch (const Failure& failure) {

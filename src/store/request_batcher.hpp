@@ -58,6 +58,7 @@ struct Pace {
 //   Loan borrow(Deadline)                                       waits for its turn; throws Failure
 //   Failure none_lent()                                         that none came in time, and why
 //   bool is_open(const Loan&)                                   false: what comes with it is best sent alone
+//   Deadline promptly(const Loan&, Deadline)                    what of its time a request may take there
 //   Result alone(const View&, Loan, Deadline)                   throws Failure
 //   std::vector<BatchResult<Result>> together(std::span<const View>, Loan, Deadline)
 //                                                               in the order of names; throws Failure, which is that
@@ -188,8 +189,8 @@ class RequestBatcher {
     const auto now = BootClock::now();
     const auto latest = later(now, (leader.deadline.at() - now) / 4);
     const auto hung = planted("hung_waited_for") ? BootClock::duration::max() : pace.hung;
-    leader.wait_while(look([this]() REQUIRES(mutex_) { return !departures_.empty() && queue_.size() < most_; }),
-                      std::min(last_departure(planted("hung_waited_for_again") ? now : Instant::min(), hung), latest));
+    leader.wait_while(look([&]() REQUIRES(mutex_) { return queue_.size() < most_ && awaits_any(hung); }),
+                      std::min(last_departure(hung), latest));
     if (expects_others()) {
       leader.wait_while(look([this]() REQUIRES(mutex_) { return !has_company(); }),
                         std::min(later(BootClock::now(), pace.company), latest));
@@ -197,11 +198,16 @@ class RequestBatcher {
       if (2 * queue_.size() < crowd_.load(std::memory_order_relaxed)) lonely_ = pause;
     }
   }
-  // So long after the last one left; or after `since`.
-  Instant last_departure(Instant since, BootClock::duration length) const {
+  // Whether something is under way, and not for so long yet.
+  bool awaits_any(BootClock::duration hung) const REQUIRES(mutex_) {
+    if (planted("hung_waited_for_again")) return !departures_.empty();
+    const auto now = BootClock::now();
+    return std::ranges::any_of(departures_, [&](auto each) { return later(each, hung) > now; });
+  }
+  // So long after the last one left.
+  Instant last_departure(BootClock::duration length) const {
     const MutexLock guard(mutex_);
-    for (const auto each : departures_) since = std::max(since, each);
-    return since == Instant::min() ? since : later(since, length);
+    return departures_.empty() ? Instant::min() : later(departures_.back(), length);
   }
   // Not for a while where few came the last time.
   bool expects_others() {
@@ -261,7 +267,8 @@ class RequestBatcher {
       room.of_kind[leader->kind()] = {most_ - 1, deadline - left / 4};
       // Of another kind are those who may have much less time, and no leader who may be told to stop.
       const auto enough = std::max<BootClock::duration>(pace.hung, shortest_batch);
-      if (pace.shared && left >= enough && !leader->deadline.stop().stop_possible())
+      if (pace.shared && operation_.promptly(loan, leader->deadline).at() - now >= enough &&
+          !leader->deadline.stop().stop_possible())
         room.of_kind[1 - leader->kind()] = {planted("kinds_share_room") ? 0 : most_, later(now, enough)};
     }
     leave_queue(batch, room, now);

@@ -114,7 +114,7 @@ struct Combining::AcquireOperation {
     try {
       loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         const auto begun = BootClock::now();
-        wrote = grant_free(connection, asks, until, granted);
+        wrote = grant_free(connection, asks, until, granted).wrote;
         if (grant_rest(connection, asks, until, granted))
           lane->slow_commits.wrote(BootClock::now() - begun, asks.size());
         return true;
@@ -157,25 +157,27 @@ struct Combining::AcquireOperation {
     return rows;
   }
 
-  // Whether somebody may have been granted something, told or not.
-  bool grant_free(dialects::Connection& connection, std::span<const AcquireRequest> asks, Deadline until,
-                  std::vector<std::optional<Granted>>& granted) const {
-    if (lane->acquire_free_many == nullptr) return false;
+  // Whether somebody has been granted something, told or not; and whether that may be one who is told nothing.
+  struct GrantedFree {
+    bool wrote = false, in_doubt = false;
+  };
+  GrantedFree grant_free(dialects::Connection& connection, std::span<const AcquireRequest> asks, Deadline until,
+                         std::vector<std::optional<Granted>>& granted) const {
+    if (lane->acquire_free_many == nullptr) return {};
     const auto likely = likely_of(asks);
-    if (likely.empty()) return false;
+    if (likely.empty()) return {};
     try {
       const Answer& answer = connection.run_rows(*lane->acquire_free_many, rows_of(likely), columns, until);
       // Nothing is believed unless all that is told was written by this statement: what an owner has been granted
       // before is to be asked for by one that makes its lease last again.
       const bool all_written = answer.affected == static_cast<std::int64_t>(answer.rows());
-      note(asks, likely,
-           all_written || planted("old_grants_believed") ? tokens_of(likely, answer) : Tokens(likely.size()), granted);
-      return answer.affected > 0;
+      note(asks, likely, tokens_of(likely, answer), all_written || planted("old_grants_believed"), granted);
+      return {answer.affected > 0, answer.affected > 0 && !all_written};
     } catch (const Failure& failure) {  // a row is locked elsewhere
       if (failure.cause() != Cause::locked || failure.may_have_run() || !connection.usable()) throw;
     }
-    note(asks, likely, Tokens(likely.size()), granted);
-    return false;
+    note(asks, likely, Tokens(likely.size()), true, granted);
+    return {};
   }
 
   // Asks for those who are told nothing yet, by the careful statement. True: there was nobody.
@@ -203,14 +205,14 @@ struct Combining::AcquireOperation {
       if (lane->free.likely(name(ask))) likely.push_back(ask);
     return likely;
   }
-  // What became of `likely`, which are some of `asks`, both in the order of names.
+  // What became of `likely`, which are some of `asks`, both in the order of names. What is not believed is not told.
   void note(std::span<const AcquireRequest> asks, std::span<const AcquireRequest> likely, const Tokens& tokens,
-            std::vector<std::optional<Granted>>& granted) const {
+            bool believed, std::vector<std::optional<Granted>>& granted) const {
     std::size_t at = 0;
     for (std::size_t i = 0; i < likely.size(); ++i) {
       while (name(asks[at]) != name(likely[i])) ++at;
-      if (tokens[i]) granted[at] = Granted{Token{*tokens[i]}, false};
-      else lane->free.taken(name(likely[i]));
+      if (!tokens[i]) lane->free.taken(name(likely[i]));
+      else if (believed) granted[at] = Granted{Token{*tokens[i]}, false};
     }
   }
 
@@ -260,7 +262,7 @@ struct Combining::ReleaseOperation {
       return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         const auto begun = BootClock::now();
         const auto freed = freed_by(connection, keys, until, wrote);
-        lane->slow_commits.wrote(BootClock::now() - begun, keys.size());
+        if (frees_any(freed)) lane->slow_commits.wrote(BootClock::now() - begun, keys.size());
         return told(keys, freed);
       });
     } catch (const Failure& failure) {
@@ -277,6 +279,9 @@ struct Combining::ReleaseOperation {
   // A name is answered with 1 if it was freed, with 2 if somebody waits for that, with 0 if it was not though it still
   // is the key's (its row is locked); or not at all, when it is not the key's any more.
   using Freed = std::vector<std::optional<std::int64_t>>;
+  static bool frees_any(const Freed& freed) {
+    return std::ranges::any_of(freed, [](const auto& one) { return one.value_or(0) > 0; });
+  }
 
   // `wrote`: set where some were freed, whatever comes after that.
   Freed freed_by(dialects::Connection& connection, std::span<const LeaseKey> keys, Deadline until, bool& wrote) const {
@@ -304,6 +309,10 @@ struct Combining::ReleaseOperation {
                            const std::vector<Argument>& rows, Deadline until) const {
     if (lane->release_at_once == nullptr) return {};
     try {
+      if (lane->release_shared != nullptr) {
+        const auto committed = connection.run_in_one_commit({*lane->release_shared, rows, 3}, nullptr, until);
+        if (committed) return {numbers_of(keys, committed->rows, &ReleaseOperation::name), true};
+      }
       const Answer& answer = connection.run_rows(*lane->release_at_once, rows, 3, until);
       if (answer.affected != static_cast<std::int64_t>(keys.size())) return {{}, answer.affected > 0};
       auto freed = numbers_of(keys, answer, &ReleaseOperation::name);

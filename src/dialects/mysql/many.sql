@@ -99,19 +99,19 @@ SELECT r.name, 2 FROM {{lock}} r
  WHERE r.name IN (/*rows 1*/) AND r.wanted_until > {{now}};
 
 -- name: release_many_shared(name, owner, token) -> at_once
--- The same in a transaction that others share, where the SELECT still has the rows locked: it answers 1 for each that was
--- freed, as below, or 2.
+-- In its place where it may stand in a transaction, which others can share: the SELECT still has the rows locked, and
+-- answers 1 for each that was freed, as below, or 2.
 UPDATE {{lock}} FORCE INDEX (PRIMARY) SET actor = owner, owner = NULL, mode = '', meta = '',
        expires_at = {{now}}
  WHERE name IN (/*rows 1*/) AND (name, owner, token) IN (/*rows*/);
 SELECT r.name, 1 + (r.wanted_until > {{now}}) FROM {{lock}} r FORCE INDEX (PRIMARY)
- WHERE r.name IN (/*rows 1*/) AND (r.name, r.token) IN (/*rows 1 3*/) AND r.owner IS NULL;
+ WHERE r.name IN (/*rows 1*/) AND (r.name, r.token, r.actor) IN (/*rows 1 3 2*/) AND r.owner IS NULL;
 
 -- name: release_many(name, owner, token) -> matched
 -- No name twice. As in renew, rows that are locked elsewhere are skipped. What the SELECT answers is to be believed once
--- the COMMIT has succeeded: 1 for what was freed (by this, or before: the token is of this key alone), 2 if somebody
--- waits for that, 0 for what is still the key's and has to be released alone. Of what a Galera cluster has undone
--- before the COMMIT, which MariaDB tells nobody, the SELECT behind that says so: the last word counts.
+-- the COMMIT has succeeded: 1 for what was freed (by this, or before: who adopts a grant has its token, but is another
+-- actor), 2 if somebody waits for that, 0 for what may still be the key's and has to be released alone. Of what a Galera
+-- cluster has undone before the COMMIT, which MariaDB tells nobody, the SELECT behind that says so: the last word counts.
 SET @dlock_now = {{now}};
 START TRANSACTION;
 INSERT INTO {{lock}}
@@ -119,6 +119,6 @@ SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER 
 ON DUPLICATE KEY UPDATE
   owner = NULL, actor = VALUES(owner), mode = '', meta = '', expires_at = @dlock_now;
 SELECT r.name, IF(r.owner IS NOT NULL, 0, 1 + (r.wanted_until > @dlock_now)) FROM {{lock}} r
- WHERE (r.name, r.token) IN (/*rows 1 3*/);
+ WHERE (r.name, r.token) IN (/*rows 1 3*/) AND (r.owner IS NOT NULL OR (r.name, r.actor) IN (/*rows 1 2*/));
 COMMIT;
 SELECT r.name, 0 FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/);

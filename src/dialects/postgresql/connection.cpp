@@ -181,7 +181,6 @@ ServerConnection::Received ServerConnection::receive(const Expected& expected, S
       if (!failure) good = command + 1;
       if (command >= expected.result && command <= expected.result + expected.more)
         read(result.get(), expected.rows_of_all);
-      if (command == expected.result) changed_by_first_ = answer_.affected;
     } else if (!failure) {
       // The server answers in order: what it refuses before the statement's turn, or ends with, kept that from running.
       const bool before = command < expected.result && PQresultErrorField(result.get(), PG_DIAG_SQLSTATE) != nullptr;

@@ -31,8 +31,8 @@ class ServerConnection final : public Connection {
   const Answer& run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;
   const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                          Deadline deadline) override;
-  std::optional<AnswerOfBoth> run_both(const StatementOfRows& first, const StatementOfRows& second,
-                                       Deadline deadline) override;
+  std::optional<AnswerOfCommit> run_in_one_commit(const StatementOfRows& first, const StatementOfRows* second,
+                                                  Deadline deadline) override;
   bool post(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;
   void script(std::string_view sql, Deadline deadline) override;
   std::string default_schema(Deadline deadline) override;
@@ -108,10 +108,9 @@ class ServerConnection final : public Connection {
   std::optional<Instant> unanswered_{};  // since then the answer to a post() is awaited
   Arguments arguments_, second_arguments_;
   Answer answer_;
-  std::int64_t changed_by_first_ = 0;  // of the commands that count
-  bool unconfirmed_ = false;           // the standby has not confirmed what the last request has committed
-  bool ended_ = false;                 // the server has said that it ends the connection
-  bool began_ = false;                 // the last statement brought a BEGIN along
+  bool unconfirmed_ = false;  // the standby has not confirmed what the last request has committed
+  bool ended_ = false;        // the server has said that it ends the connection
+  bool began_ = false;        // the last statement brought a BEGIN along
   bool usable_ = true;
 };
 

@@ -70,9 +70,7 @@ struct SlowTable {
       try {
         CHECK_FALSE(release(held(i), number, token));
         return;
-      } catch (const Failure& failure) {
-        CHECK_FALSE(failure.may_have_run());
-      }
+      } catch (const Failure& failure) { CHECK_FALSE(failure.may_have_run()); }
     }
     FAIL_CHECK("no answer");
   }
@@ -228,6 +226,10 @@ TEST_CASE("a release of what is not there any more, and a repeated acquire, are 
   told.calls[2 * 2] = [&] { slow.release_lost(2, 50'000, slow.tokens[2]); };
   slow.database->admin().run("UPDATE resource_lock SET owner = NULL, token = token + 1 WHERE name = '" + held(5) + "'");
   told.calls[2 * 5] = [&] { slow.release_lost(5, 20'005, slow.tokens[5]); };
+  // Adopted by another one, who has given it back.
+  slow.database->admin().run("UPDATE resource_lock SET owner = NULL, actor = '" + identity(55'000) +
+                             "' WHERE name = '" + held(6) + "'");
+  told.calls[2 * 6] = [&] { slow.release_lost(6, 20'006, slow.tokens[6]); };
   const auto before = slow.acquire(freed(4), 30'004).token;
   REQUIRE(before);
   slow.database->admin().run("UPDATE resource_lock SET expires_at = expires_at - 1800000000 WHERE name = '" + freed(4) +

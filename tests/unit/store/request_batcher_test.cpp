@@ -90,6 +90,7 @@ struct EchoOperation {
 
   static std::string_view name(const std::string& view) { return view; }
   static bool is_open(const Loan& loan) { return loan.is_open; }
+  static Deadline promptly(const Loan&, Deadline deadline) { return deadline; }
   static Failure none_lent() { return {Cause::timed_out, "no turn in time"}; }
   static std::size_t kind(const std::string& view) { return view.front() >= 'A' && view.front() <= 'Z' ? 1 : 0; }
   Pace pace() const {
@@ -271,6 +272,18 @@ TEST_CASE("where batches are slow one that hangs is waited for once, and not by 
   CHECK(gated.batcher.send("first", in(10min)) == "<first>");
   const auto before = BootClock::now();
   for (int i = 0; i < 10; ++i) CHECK(gated.batcher.send("next", in(10min)) == "<next>");
+  CHECK(BootClock::now() < later(before, 10s));
+  // Nor by who waits for one of those.
+  for (std::size_t round = 0; round < 6; ++round) {
+    gated.gate.close();
+    gated.leave("one");
+    REQUIRE(eventually([&] { return gated.gate.sending(2); }));
+    gated.leave("behind");
+    REQUIRE(eventually([&] { return gated.batcher.led() || gated.gate.sending(3); }));
+    gated.gate.open();
+    CHECK(gated.answer(2 * round) == "<one>");
+    CHECK(gated.answer(2 * round + 1) == "<behind>");
+  }
   CHECK(BootClock::now() < later(before, 10s));
   gated.gate.change([&] { gated.gate.silent.clear(); });
   CHECK(silent.get() == "<silent>");
