@@ -98,6 +98,18 @@ SELECT l.owner IS NULL AND l.wanted_until > {{now}} FROM
 r.name, 2
 -- to:
 r.name, 1
+-- statement: release_many_shared
+-- from:
+1 + (r.wanted_until > {{now}})
+-- to:
+1 + 0
+
+-- mutant: adopted_looks_released
+-- statement: release_many_shared
+-- from:
+(r.name, r.token, r.actor) IN (/*rows 1 3 2*/)
+-- to:
+(r.name, r.token) IN (/*rows 1 3*/)
 
 -- mutant: barger_passes_queue
 -- statement: acquire

@@ -255,7 +255,7 @@ TEST_CASE("where batches are slow one leaves after the other, unless that one ha
   gated.gate.close();
   gated.leave("silent");
   REQUIRE(eventually([&] { return gated.gate.sending(); }));
-  gated.leave("next");
+  gated.leave("next", 10min);  // so that a quarter of that is no answer
   REQUIRE(eventually([&] { return gated.gate.sending(2); }));
   gated.gate.open();
   CHECK(gated.answer(3) == "<silent>");
