@@ -91,7 +91,6 @@ struct Combining::EitherOperation {
   };
 
   using Tokens = AcquireOperation::Tokens;
-  static constexpr std::size_t few = 4;
 
   // Where one commit for both is undone, or tells too little, each kind follows by itself on the same connection. What
   // goes wrong with acquires behind the releases is no concern of those.
@@ -120,7 +119,7 @@ struct Combining::EitherOperation {
                      std::span<const AcquireRequest> asks, Deadline until, Told& told) const {
     const auto likely = acquires.likely_of(asks);
     if (likely.empty()) {  // such a commit would save none
-      if (asks.size() >= few) lane->slow_commits.undone();
+      lane->slow_commits.saves_none();
       return false;
     }
     const auto key_rows = rows_of(keys);
@@ -129,6 +128,7 @@ struct Combining::EitherOperation {
     const auto answer = run_both(connection, key_rows, ask_rows, until);
     if (!answer) return false;
     const auto took = BootClock::now() - begun;
+    lane->slow_commits.saved();
     const auto freed = numbers_of(keys, answer->rows, &ReleaseOperation::name);
     told.freed = releases.told(keys, freed);
     // As in the statement for one kind, no grant is believed where something is told that was not written: who asked

@@ -33,6 +33,12 @@ class SlowCommits {
     if (planted("undone_asked_again")) return;
     if (pause_.load(std::memory_order_relaxed) < pause) pause_.store(pause, std::memory_order_relaxed);
   }
+  // Such a commit would have saved none, since no name was likely to be free: most are used once, if that goes on.
+  void saves_none() noexcept {
+    if (in_vain_.fetch_add(1, std::memory_order_relaxed) + 1 >= too_often) undone();
+  }
+  // One was shared.
+  void saved() noexcept { in_vain_.store(0, std::memory_order_relaxed); }
   // Here there is no such thing.
   void never() noexcept { pause_.store(std::numeric_limits<std::int64_t>::max(), std::memory_order_relaxed); }
 
@@ -48,9 +54,11 @@ class SlowCommits {
   static constexpr Duration slow = std::chrono::milliseconds{1}, longest_company = std::chrono::milliseconds{1};
   static constexpr int several = 8;
   static constexpr std::int64_t pause = 64;  // batches
+  static constexpr int too_often = 4;
 
   RoundTrip batches_;
   std::atomic<std::int64_t> pause_{0};
+  std::atomic<int> in_vain_{0};  // batches, one after the other
 };
 
 }  // namespace dlock::store

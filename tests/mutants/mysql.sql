@@ -104,6 +104,13 @@ r.name, 1
 -- to:
 1 + 0
 
+-- mutant: batch_takeover_looks_new
+-- statement: acquire_many
+-- from:
+GREATEST({{lock}}.served_ticket, 1)
+-- to:
+{{lock}}.served_ticket
+
 -- mutant: adopted_looks_released
 -- statement: release_many_shared
 -- from:

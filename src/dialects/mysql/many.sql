@@ -21,9 +21,10 @@ SELECT r.name, r.token FROM {{lock}} r WHERE (r.name, r.owner) IN (/*rows 1 2*/)
 -- Asks without a ticket, no name twice. The first INSERT reads existing rows that are open and locks them in the
 -- order of names, skipping those that are locked elsewhere, so it waits for none; the LIMIT keeps what is only looked at
 -- (the busy rows) out of what is locked. Its assignments know that the row is open, or the asker's, and run from left to
--- right: what needs the old owner comes before the owner. Only what the last SELECT says of the existing rows is to be
--- believed: the token of what is the asker's now, -1 for busy, 0 for what has to be asked for alone (its row is locked
--- elsewhere, or was freed meanwhile; or tickets may be live). All busy: nothing is written.
+-- right: what needs the old owner comes before the owner. As in acquire, a takeover leaves served_ticket above 0. Only
+-- what the last SELECT says of the existing rows is to be believed: the token of what is the asker's now, -1 for busy, 0
+-- for what has to be asked for alone (its row is locked elsewhere, or was freed meanwhile; or tickets may be live). All
+-- busy: nothing is written.
 -- If it does not say something of each, a second packet makes the rows that are absent; whom somebody beats to that is
 -- not granted.
 SET @dlock_now = {{now}};
@@ -54,6 +55,8 @@ ON DUPLICATE KEY UPDATE
   actor = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.actor, VALUES(actor)),
   lease_us = IF({{lock}}.owner <=> VALUES(owner), GREATEST({{lock}}.lease_us, VALUES(lease_us)), VALUES(lease_us)),
   meta = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.meta, VALUES(meta)),
+  next_ticket = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.next_ticket, GREATEST({{lock}}.next_ticket, 1)),
+  served_ticket = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.served_ticket, GREATEST({{lock}}.served_ticket, 1)),
   owner = VALUES(owner);
 COMMIT;
 SELECT r.name, CASE WHEN (r.name, r.owner) IN (/*rows 1 2*/) THEN r.token

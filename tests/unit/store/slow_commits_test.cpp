@@ -39,3 +39,15 @@ TEST_CASE("after a shared commit that was undone each kind goes by itself for a 
   for (int i = 0; i < 1000; ++i) commits.wrote(3ms, 1);
   CHECK_FALSE(commits.pace().shared);
 }
+
+TEST_CASE("where most names are used once each kind goes by itself, and not where a few of them are new") {
+  SlowCommits commits;
+  commits.wrote(3ms, 1);
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < 3; ++i) commits.saves_none();
+    CHECK(commits.pace().shared);
+    commits.saved();
+  }
+  for (int i = 0; i < 4; ++i) commits.saves_none();
+  CHECK_FALSE(commits.pace().shared);
+}
