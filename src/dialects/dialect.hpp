@@ -32,11 +32,11 @@ struct StatementOfRows {
   std::size_t columns;
 };
 
-// The rows of statements that were committed together, which are equally wide, and how many the last one has changed,
+// The rows of two statements that were committed together, which are equally wide, and how many the second has changed,
 // as Answer::affected counts.
 struct AnswerOfCommit {
   const Answer& rows;
-  std::int64_t changed_by_last;
+  std::int64_t changed_by_second;
 };
 
 // One connection to the database, through its own client library.
@@ -57,10 +57,10 @@ class Connection {
   virtual const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                                  Deadline deadline) = 0;
 
-  // Runs one so, or two, one after the other, in a transaction. None waits for a row. A failure that may not have run
-  // leaves nothing of either. Empty: this connection cannot do that, and has sent nothing.
+  // Runs two of them so, one after the other, in one transaction. Neither waits for a row. A failure that may not have
+  // run leaves nothing of either. Empty: this connection cannot do that, and has sent nothing.
   virtual std::optional<AnswerOfCommit> run_in_one_commit(const StatementOfRows& /*first*/,
-                                                          const StatementOfRows* /*second*/, Deadline) {
+                                                          const StatementOfRows& /*second*/, Deadline) {
     return std::nullopt;
   }
 

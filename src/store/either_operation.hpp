@@ -135,10 +135,10 @@ struct Combining::EitherOperation {
     // then may have been granted it before.
     const auto tokens = AcquireOperation::tokens_of(likely, answer->rows);
     const auto granted = std::ranges::count_if(tokens, [](const auto& token) { return token.has_value(); });
-    const bool believed = answer->changed_by_last == granted || planted("shared_grants_believed");
+    const bool believed = answer->changed_by_second == granted || planted("shared_grants_believed");
     told.in_doubt = !believed;
     acquires.note(asks, likely, tokens, believed, told.granted);
-    if (answer->changed_by_last > 0 || ReleaseOperation::frees_any(freed))
+    if (answer->changed_by_second > 0 || ReleaseOperation::frees_any(freed))
       lane->slow_commits.wrote(took, keys.size() + likely.size());
     return true;
   }
@@ -148,8 +148,8 @@ struct Combining::EitherOperation {
                                                    std::span<const Argument> ask_rows, Deadline until) const {
     const auto& release = lane->release_shared != nullptr ? *lane->release_shared : lane->release_many;
     try {
-      const dialects::StatementOfRows acquire{*lane->acquire_free_many, ask_rows, AcquireOperation::columns};
-      const auto answer = connection.run_in_one_commit({release, key_rows, 3}, &acquire, until);
+      const auto answer = connection.run_in_one_commit(
+          {release, key_rows, 3}, {*lane->acquire_free_many, ask_rows, AcquireOperation::columns}, until);
       if (!answer) lane->slow_commits.never();
       return answer;
     } catch (const Failure& failure) {

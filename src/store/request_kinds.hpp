@@ -309,10 +309,6 @@ struct Combining::ReleaseOperation {
                            const std::vector<Argument>& rows, Deadline until) const {
     if (lane->release_at_once == nullptr) return {};
     try {
-      if (lane->release_shared != nullptr) {
-        const auto committed = connection.run_in_one_commit({*lane->release_shared, rows, 3}, nullptr, until);
-        if (committed) return {numbers_of(keys, committed->rows, &ReleaseOperation::name), true};
-      }
       const Answer& answer = connection.run_rows(*lane->release_at_once, rows, 3, until);
       if (answer.affected != static_cast<std::int64_t>(keys.size())) return {{}, answer.affected > 0};
       auto freed = numbers_of(keys, answer, &ReleaseOperation::name);

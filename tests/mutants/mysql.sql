@@ -98,11 +98,6 @@ SELECT l.owner IS NULL AND l.wanted_until > {{now}} FROM
 r.name, 2
 -- to:
 r.name, 1
--- statement: release_many_shared
--- from:
-1 + (r.wanted_until > {{now}})
--- to:
-1 + 0
 
 -- mutant: batch_takeover_looks_new
 -- statement: acquire_many

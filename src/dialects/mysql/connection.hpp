@@ -28,7 +28,7 @@ class ServerConnection final : public Connection {
   const Answer& run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;
   const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                          Deadline deadline) override;
-  std::optional<AnswerOfCommit> run_in_one_commit(const StatementOfRows& first, const StatementOfRows* second,
+  std::optional<AnswerOfCommit> run_in_one_commit(const StatementOfRows& first, const StatementOfRows& second,
                                                   Deadline deadline) override;
   bool post(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;
   void script(std::string_view sql, Deadline deadline) override;

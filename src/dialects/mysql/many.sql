@@ -102,8 +102,8 @@ SELECT r.name, 2 FROM {{lock}} r
  WHERE r.name IN (/*rows 1*/) AND r.wanted_until > {{now}};
 
 -- name: release_many_shared(name, owner, token) -> at_once
--- In its place where it may stand in a transaction, which others can share: the SELECT still has the rows locked, and
--- answers 1 for each that was freed, as below, or 2.
+-- In its place in a transaction that acquires share, where the SELECT still has the rows locked: it answers 1 for each that
+-- was freed, as below, or 2.
 UPDATE {{lock}} FORCE INDEX (PRIMARY) SET actor = owner, owner = NULL, mode = '', meta = '',
        expires_at = {{now}}
  WHERE name IN (/*rows 1*/) AND (name, owner, token) IN (/*rows*/);

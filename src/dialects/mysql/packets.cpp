@@ -103,12 +103,11 @@ void ServerConnection::query_locking(std::string sql, bool skips, bool before, D
 // MySQL cannot keep from waiting. In a cluster what was read before the COMMIT proves nothing; and through a pooler
 // each statement would need settings of its own.
 std::optional<AnswerOfCommit> ServerConnection::run_in_one_commit(const StatementOfRows& first,
-                                                                  const StatementOfRows* second, Deadline deadline) {
+                                                                  const StatementOfRows& second, Deadline deadline) {
   if (!mariadb_ || !prepare_ || in_cluster()) return std::nullopt;
   const BrokenPipeGuard guard(encrypted_);
   check_sendable(deadline);
-  const auto sql =
-      "START TRANSACTION;" + text_of(first) + (second != nullptr ? ";" + text_of(*second) : "") + ";COMMIT";
+  const auto sql = "START TRANSACTION;" + text_of(first) + ";" + text_of(second) + ";COMMIT";
   if (sql.size() > std::min(longest_list, largest_packet_ / 2))
     throw Failure(Cause::rejected, "MariaDB: this is too long for one text, and nothing was asked");
   try {
@@ -120,11 +119,9 @@ std::optional<AnswerOfCommit> ServerConnection::run_in_one_commit(const Statemen
     } catch (const Failure&) { usable_ = false; }
     throw_from_packet(failure, done);
   }
-  const std::size_t statements = second != nullptr ? 2 : 1;
-  if (changed_.size() != statements + 2)  // with START TRANSACTION and COMMIT
-    throw Failure(Cause::disconnected, "MariaDB: a request of several statements has another number of answers", {},
-                  true);
-  return AnswerOfCommit{answer_, changed_[statements]};
+  if (changed_.size() != 4)  // of START TRANSACTION, the two, and COMMIT
+    throw Failure(Cause::disconnected, "MariaDB: a request of four statements has another number of answers", {}, true);
+  return AnswerOfCommit{answer_, changed_[2]};
 }
 
 // One statement, and what is read of it behind that.

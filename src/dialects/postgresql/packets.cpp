@@ -41,14 +41,13 @@ const Answer& ServerConnection::run_packet(const Statement& statement, std::span
 
 // Without a Sync between them they are one transaction.
 std::optional<AnswerOfCommit> ServerConnection::run_in_one_commit(const StatementOfRows& first,
-                                                                  const StatementOfRows* second, Deadline deadline) {
-  if (second == nullptr) return std::nullopt;  // its statement alone tells as much
+                                                                  const StatementOfRows& second, Deadline deadline) {
   auto* const to = connection_.get();
   arguments_.set_rows(first.rows, first.columns);
-  second_arguments_.set_rows(second->rows, second->columns);
+  second_arguments_.set_rows(second.rows, second.columns);
   begin_request(deadline);
   if (use_ != SessionUse::own_session || PQtransactionStatus(to) != PQTRANS_IDLE) return std::nullopt;
-  const auto name = prepared(first.statement, deadline), second_name = prepared(second->statement, deadline);
+  const auto name = prepared(first.statement, deadline), second_name = prepared(second.statement, deadline);
   const auto send = [to](const std::string& statement, const Arguments& with) {
     return PQsendQueryPrepared(to, statement.c_str(), with.count(), with.values(), nullptr, nullptr, 0) != 0;
   };
