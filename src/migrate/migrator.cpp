@@ -46,9 +46,7 @@ TableMigrator::TableMigrator(const dialects::Dialect& dialect, std::unique_ptr<d
 TableMigrator::~TableMigrator() = default;
 
 schema::Report TableMigrator::up(std::optional<int> to) {
-  if (to && (*to < 1 || *to > latest()))
-    throw Error(Fault::misuse,
-                fmt::format("the version {} does not exist; this dlock knows versions 1 to {}", *to, latest()));
+  if (to) check_known(*to);
   return run(true, to.value_or(latest()), false);
 }
 
@@ -148,7 +146,7 @@ TableMigrator::Pass TableMigrator::pass(Operation& operation,
 void TableMigrator::wait_for_other(Operation& operation, const std::string& holder) {
   if (BootClock::now() >= operation.deadline || recorder_) refuse_locked(holder);
   if (!std::exchange(operation.waiting, true))
-    tell(holder.empty() ? "waiting for another migrator" : "waiting for another migrator: " + holder);
+    tell("waiting for another migrator" + (holder.empty() ? holder : ": " + holder));
   pause(std::chrono::milliseconds{200}, options_.stop);
 }
 

@@ -60,12 +60,10 @@ void TableMigrator::refuse_kept_history() {
 }
 
 void TableMigrator::refuse_locked(const std::string& holder) const {
-  throw MigrationError(
-      Verdict::locked,
-      holder.empty()
-          ? fmt::format("another migrator has the lock of the table {}", shown(history_->names()))
-          : fmt::format("another migrator has the lock of the table {}: {}", shown(history_->names()), holder),
-      "wait for it, or pass a longer --lock-timeout");
+  throw MigrationError(Verdict::locked,
+                       fmt::format("another migrator has the lock of the table {}{}", shown(history_->names()),
+                                   holder.empty() ? holder : ": " + holder),
+                       "wait for it, or pass a longer --lock-timeout");
 }
 
 void TableMigrator::refuse_taken_over(int version, const std::string& when) {
