@@ -116,7 +116,10 @@ TableMigrator::Pass TableMigrator::pass(Operation& operation,
   report.message = assessment.message;
   if (recorder_) report.plan = recorder_->text();
   if (!decide(found, assessment)) return Pass::nothing_to_do;
-  if (recorder_ && other_at_work(found)) throw MigrationError(Verdict::locked, assessment.message, assessment.hint);
+  if (recorder_ && other_at_work(found)) {
+    if (assessment.verdict != Verdict::locked) refuse_locked(assessment.message);
+    throw MigrationError(Verdict::locked, assessment.message, assessment.hint);
+  }
   stop_point();
 
   std::string holder;

@@ -142,7 +142,8 @@ schema::Report TableMigrator::amend(int to, const std::function<Amendment(const 
   };
   const auto again = [&](const Failure& failure) {
     if (const auto refusal = as_refusal(failure)) throw MigrationError(*refusal);
-    if (!is_conflict(failure.cause())) rethrow_with_right(failure, "migrator");
+    // Without a history it is the opening that has failed, which is no other migrator's doing.
+    if (!history_ || !is_conflict(failure.cause())) rethrow_with_right(failure, "migrator");
     wait_for_other(operation, failure.what());
     return true;
   };

@@ -109,8 +109,9 @@ class LockRecording::Turn {
 };
 
 void LockRecording::open() {
+  const auto names = names_of(options_);  // before anything is opened
   if (!connect()) return;
-  table_ = named_on(*connection_, names_of(options_));
+  table_ = named_on(*connection_, names);
   statements_.emplace(dialect_, table_.names);
 }
 
