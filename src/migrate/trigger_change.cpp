@@ -15,11 +15,11 @@
 namespace dlock::migrate {
 
 TriggerStatements::TriggerStatements(const dialects::Dialect& dialect, std::string_view sql, std::string_view subject,
-                                     dialects::WordFiller filler)
+                                     const dialects::WordFiller& filler)
     : dialect_(dialect),
       subject_(subject),
       statements_(fmt::format("{}\n{}", dialect.texts().migrator_sql, dialects::with_planted(sql, dialect.name())),
-                  dialect.traits().marker, std::move(filler)) {}
+                  dialect.traits().marker, filler) {}
 
 std::string TriggerStatements::needed() const {
   const auto grants = subject_ + "_grants";

@@ -36,7 +36,7 @@ class TriggerStatements {
  protected:
   // `subject`: what the names of its own statements begin with.
   TriggerStatements(const dialects::Dialect& dialect, std::string_view sql, std::string_view subject,
-                    dialects::WordFiller filler);
+                    const dialects::WordFiller& filler);
   TriggerStatements(TriggerStatements&&) = default;
   // As one transaction, where the database has that for them.
   std::string written(std::string_view purpose, const std::vector<std::string>& statements) const;
