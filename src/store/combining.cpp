@@ -25,6 +25,7 @@ Combining::Combining(const dialects::Statements& all, Pool& pool, ReleaseNotice&
           first(all, "acquire_free", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
           first(all, "acquire_free_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
           first(all, "release_many_at_once", {"name", "owner", "token"}),
+          first(all, "freed_at_once", {"name", "owner", "token"}),
           first(all, "release_many_shared", {"name", "owner", "token"}),
           all.at("acquire", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta", "ticket"}),
           all.at("acquire_many", {"name", "owner", "node", "label", "actor", "lease", "at_least", "meta"}),
@@ -56,13 +57,13 @@ Granted Combining::acquire(const AcquireRequest& ask, Deadline deadline) {
   return *(shares ? both_ : acquires_)->send(careful, deadline).granted;
 }
 
-Left Combining::release(const LeaseKey& key, Deadline deadline) {
+bool Combining::release(const LeaseKey& key, Deadline deadline) {
   const ReleaseOperation operation{lane_.get()};
   const bool shares = most_ > 1 && lane_->shares_commits();
   if (!shares)
     if (auto loan = lane_->pool.at_once()) return operation.alone(key, std::move(*loan), deadline);
   if (most_ < 2) return operation.alone(key, operation.borrow(deadline), deadline);
-  return (shares ? both_ : releases_)->send(key, deadline).left;
+  return (shares ? both_ : releases_)->send(key, deadline).freed;
 }
 
 template <class Operation>
@@ -81,7 +82,7 @@ std::vector<std::optional<Granted>> Combining::acquire_together(std::span<const 
   return together(AcquireOperation{lane_.get()}, asks, deadline);
 }
 
-std::vector<std::optional<Left>> Combining::release_together(std::span<const LeaseKey> keys, Deadline deadline) {
+std::vector<std::optional<bool>> Combining::release_together(std::span<const LeaseKey> keys, Deadline deadline) {
   return together(ReleaseOperation{lane_.get()}, keys, deadline);
 }
 

@@ -99,7 +99,13 @@ const Answer& ServerConnection::run_rows(const Statement& statement, std::span<c
   if (in_cluster() && statement.hinted("matched") && names_in(whole) < rows.size() / columns) {
     try {
       const Caught caught(*this, deadline);
-      whole = run_rows_once(statement, rows, columns, deadline);
+      // What has been said before stands where nothing is said now: what was freed may be another one's already.
+      const auto more = run_rows_once(statement, rows, columns, deadline);
+      for (std::size_t row = 0; row < more.rows(); ++row) {
+        whole.next() = more.text(row, 0);
+        whole.next() = more.integer(row, 1);
+      }
+      whole.affected += more.affected;
     } catch (const Failure& failure) {
       if (whole.affected == 0) throw;  // else some of them are done
       throw Failure(failure.cause(), failure.what(), failure.code(), true);

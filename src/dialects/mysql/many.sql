@@ -93,13 +93,24 @@ SELECT r.name,
 
 -- name: release_many_at_once(name, owner, token) -> at_once
 -- Asked first, on MariaDB, since it costs a third: where it changes a row for each key, each was freed; then the SELECT names
--- those that somebody waits for. Where it does not, or a row is locked elsewhere, it says nothing of any: all are asked for
--- once more as below, which tells what is freed already. FORCE INDEX as in acquire_free_many.
-UPDATE {{lock}} FORCE INDEX (PRIMARY) SET actor = owner, owner = NULL, mode = '', meta = '',
+-- those that somebody waits for. Where it does not, the next statement says which were freed, and the others are asked for
+-- as below; where a row is locked elsewhere nothing was. FORCE INDEX as in acquire_free_many.
+SET @dlock_freed = '';
+UPDATE {{lock}} FORCE INDEX (PRIMARY)
+   SET actor = owner, owner = NULL, mode = '',
+       meta = IF((@dlock_freed := CONCAT(@dlock_freed, ',', actor)) = '', meta, ''),
        expires_at = {{now}}
  WHERE name IN (/*rows 1*/) AND (name, owner, token) IN (/*rows*/);
 SELECT r.name, 2 FROM {{lock}} r
  WHERE r.name IN (/*rows 1*/) AND r.wanted_until > {{now}};
+
+-- name: freed_at_once(name, owner, token)
+-- 1 for each key that the last one has freed in this session, 2 if somebody waits for its name. The rows themselves do not
+-- tell: whoever was granted one meanwhile has written into it. Of an owner there is one grant. A cluster may repeat an
+-- update that it had to undo: then more are named than were changed.
+WITH wanted (name, owner, token) AS (/*table*/)
+SELECT w.name, 1 + COALESCE((SELECT r.wanted_until > {{now}} FROM {{lock}} r WHERE r.name = w.name), 0)
+  FROM wanted w WHERE FIND_IN_SET(w.owner, @dlock_freed) > 0;
 
 -- name: release_many_shared(name, owner, token) -> at_once
 -- In its place in a transaction that acquires share, where the SELECT still has the rows locked: it answers 1 for each that
