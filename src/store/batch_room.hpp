@@ -26,7 +26,9 @@ class BatchRoom {
     const auto left = deadline.at() - now;
     if (left < shortest_batch || deadline.stopped()) return;
     of_kind_[kind] = {most - 1, deadline.at() - left / 4};
-    // Of another kind are those who may have much less time, and no leader who may be told to stop.
+    // Of another kind are those who have another time than the leader: less, or so much more that it would cost them an
+    // answer that is slow but comes. So it leads them only where it can wait until the batch hangs, and nobody may tell
+    // it to stop. Where commits take 15 ms a try cannot, and leads its own kind (docs/performance.md).
     const auto enough = std::max<BootClock::duration>(pace.hung, shortest_batch);
     if (pace.shared && promptly - now >= enough && !deadline.stop().stop_possible())
       of_kind_[1 - kind] = {planted("kinds_share_room") ? 0 : most, later(now, enough)};
