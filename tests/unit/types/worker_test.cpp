@@ -1,0 +1,165 @@
+// When the thread of a worker begins and ends, and for how long what it shares with its owner is there.
+#include "types/worker.hpp"
+
+#include "support/eventually.hpp"
+#include "support/exit_status.hpp"
+
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+
+using namespace dlock;
+using namespace dlock::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Sleeps until it is asked to end, and never looks at a clock.
+struct Sleeper : Worker {
+  explicit Sleeper(Instant sleeps_until = Instant::max()) : until(sleeps_until) {}
+  ~Sleeper() override {
+    if (gone != nullptr) *gone = true;
+  }
+  void run() override {
+    ++begun;
+    UniqueMutexLock guard(mutex);
+    while (!closing) wait(guard, until);
+    over = true;
+  }
+  const Instant until;
+  std::atomic<int> begun{0};
+  std::atomic<bool> over{false};
+  std::atomic<bool>* gone = nullptr;
+};
+
+// Does what the test says.
+struct Acting : Sleeper {
+  void run() override { act(); }
+  std::function<void()> act;
+};
+
+auto threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
+void start(Worker& worker) {
+  const MutexLock guard(worker.mutex);
+  worker.start();
+}
+
+}  // namespace
+
+TEST_CASE("a worker has no thread before it is started, and one however often it is") {
+  const auto before = threads();
+  const auto worker = std::make_shared<Sleeper>();
+  CHECK(threads() <= before);
+  start(*worker);
+  start(*worker);
+  worker->end();
+  CHECK(worker->begun == 1);
+}
+
+TEST_CASE("a worker that was never started ends at once") {
+  const auto worker = std::make_shared<Sleeper>();
+  worker->end();
+  CHECK(worker->is_closing());
+  CHECK(worker->begun == 0);
+}
+
+TEST_CASE("who sleeps for ever, or for hours, is woken when it is to end, and waited for") {
+  for (const auto until : {Instant::max(), later(BootClock::now(), 10h)}) {
+    const auto worker = std::make_shared<Sleeper>(until);
+    start(*worker);
+    REQUIRE(eventually([&] { return worker->begun == 1; }));
+    worker->close();
+    REQUIRE(eventually([&] { return worker->over.load(); }));
+    worker->end();
+    // The thread's own share has gone with it.
+    CHECK(worker.use_count() == 1);
+  }
+}
+
+TEST_CASE("the end of a worker waits for what it is at") {
+  const auto worker = std::make_shared<Acting>();
+  std::atomic<bool> over{false};
+  worker->act = [&, it = worker.get()] {
+    while (!it->is_closing()) std::this_thread::yield();
+    std::this_thread::sleep_for(20ms);
+    over = true;
+  };
+  start(*worker);
+  worker->end();
+  CHECK(over);
+}
+
+TEST_CASE("the first end that is asked for is the one that counts") {
+  const auto worker = std::make_shared<Sleeper>();
+  const auto soon = later(BootClock::now(), 1s);
+  worker->close(later(soon, 1h));
+  worker->close(soon);
+  worker->close();
+  const MutexLock guard(worker->mutex);
+  CHECK(worker->ends_by == soon);
+}
+
+TEST_CASE("what a worker and its owner share outlives an owner that ends on the worker's own thread") {
+  std::atomic<bool> gone{false}, gone_too_early{true};
+  auto owner = std::make_shared<Acting>();
+  owner->gone = &gone;
+  owner->act = [&] {
+    owner->end();
+    owner.reset();
+    gone_too_early = gone.load();
+  };
+  start(*owner);
+  CHECK(eventually([&] { return gone.load(); }));
+  CHECK_FALSE(gone_too_early);
+}
+
+TEST_CASE("a worker that has ended by itself begins anew, and not before the last one has gone") {
+  const auto worker = std::make_shared<Acting>();
+  std::atomic<bool> left{false}, let_go{false}, too_early{false};
+  worker->act = [&, it = worker.get()] {
+    if (++it->begun > 1) {
+      too_early = !let_go;
+      return;
+    }
+    {
+      const MutexLock guard(it->mutex);
+      it->running = false;
+      left = true;
+    }
+    while (!let_go) std::this_thread::yield();
+  };
+  start(*worker);
+  REQUIRE(eventually([&] { return left.load(); }));
+  start(*worker);  // does not wait for it
+  let_go = true;
+  worker->end();
+  CHECK(worker->begun == 2);
+  CHECK_FALSE(too_early);
+}
+
+TEST_CASE("after fork() the child neither waits for the thread of its parent nor touches its mutex") {
+  const auto worker = std::make_shared<Sleeper>();
+  start(*worker);
+  {
+    const MutexLock guard(worker->mutex);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(30);
+      worker->end();
+      ::_exit(worker->forked() ? 0 : 1);
+    }
+    CHECK(await_end(child) == 0);
+  }
+  CHECK_FALSE(worker->forked());
+  worker->end();
+}
