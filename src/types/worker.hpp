@@ -6,6 +6,8 @@
 #include "types/process.hpp"
 #include "types/thread.hpp"
 
+#include <dlock/duration.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -16,7 +18,7 @@
 namespace dlock {
 
 // The base of what the two share: it is there until the owner has let go of it and run() has returned. Made by
-// std::make_shared; its owner calls end() before it lets go. Threads: any. Owns: its thread, which begins with start().
+// std::make_shared; its owner calls finish() before it lets go. Threads: any. Owns: its thread, which begins with start().
 struct Worker : std::enable_shared_from_this<Worker> {
   Worker() = default;
   Worker(const Worker&) = delete;
@@ -54,7 +56,7 @@ struct Worker : std::enable_shared_from_this<Worker> {
     wake();
   }
   // Asks it to end, and waits until it has: not on the thread itself, nor after fork().
-  void end() noexcept EXCLUDES(mutex) {
+  void finish() noexcept EXCLUDES(mutex) {
     close();
     if (const auto thread = forked() ? nullptr : its_thread()) thread->finish();
   }
@@ -65,6 +67,12 @@ struct Worker : std::enable_shared_from_this<Worker> {
   bool is_closing() EXCLUDES(mutex) {
     const MutexLock guard(mutex);
     return closing;
+  }
+
+  // Until when it may do what takes so long at most, once it is closing also by when it is to have ended.
+  Instant ends_within(Duration longest) EXCLUDES(mutex) {
+    const MutexLock guard(mutex);
+    return std::min(ends_by, later(BootClock::now(), longest));
   }
 
   // For whoever looks again afterwards: ends when it is woken, at `until`, and now and then, since a condition variable

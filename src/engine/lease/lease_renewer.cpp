@@ -11,7 +11,7 @@ LeaseRenewer::LeaseRenewer(std::shared_ptr<store::LockTable> table, std::shared_
                            Duration request_timeout)
     : state_(std::make_shared<State>(std::move(table), std::move(events), request_timeout)) {}
 
-LeaseRenewer::~LeaseRenewer() { state_->end(); }
+LeaseRenewer::~LeaseRenewer() { state_->finish(); }
 
 void LeaseRenewer::close(Instant until) noexcept { state_->close(until); }
 

@@ -290,14 +290,9 @@ struct LeaseRenewer::State : Worker {
     leftovers.was_looked_for(*due, failed, BootClock::now());
   }
 
-  Instant last_word() {
-    const MutexLock guard(mutex);
-    return std::min(ends_by, later(BootClock::now(), std::min(request_timeout, farewell)));
-  }
-
   // At the end, when nobody is there to look for it later: what was given up may still be granted.
   void withdraw_leftovers() {
-    const auto until = last_word();
+    const auto until = ends_within(std::min(request_timeout, farewell));
     while (BootClock::now() < until) try {
         std::optional<Leftover> left;
         {

@@ -86,7 +86,7 @@ TrustTimer::TrustTimer(std::shared_ptr<EventQueue> events) : state_(std::make_sh
   state_->events->on_delay([timer = state_->timer] { timer->wake(); });
 }
 
-TrustTimer::~TrustTimer() { state_->end(); }
+TrustTimer::~TrustTimer() { state_->finish(); }
 
 void TrustTimer::watch(const std::shared_ptr<Lease>& held) {
   const MutexLock guard(state_->mutex);

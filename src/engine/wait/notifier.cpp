@@ -188,11 +188,6 @@ struct Notifier::State : Worker {
     return true;
   }
 
-  Instant last_word() {
-    const MutexLock guard(mutex);
-    return std::min(ends_by, later(BootClock::now(), farewell));
-  }
-
   void run() override {
     std::shared_ptr<dialects::Listener> last;  // closed without the mutex
     for (bool over = false; !over;) {
@@ -205,7 +200,7 @@ struct Notifier::State : Worker {
           while (!closing && BootClock::now() < again) wait(guard, again);
         }
       try {
-        clear_away(last_word());
+        clear_away(ends_within(farewell));
       } catch (const std::exception&) {  // they die by themselves
       }
       // Once it does not run any more it may be started anew: that thread waits for the end of this one.
@@ -223,7 +218,7 @@ Notifier::Notifier(std::shared_ptr<store::LockTable> table, std::shared_ptr<Even
                    std::shared_ptr<WaitQueues> queues, NotifierOptions options)
     : state_(std::make_shared<State>(std::move(table), std::move(events), std::move(queues), options)) {}
 
-Notifier::~Notifier() { state_->end(); }
+Notifier::~Notifier() { state_->finish(); }
 
 void Notifier::attend() noexcept {
   if (ensure_running()) state_->wake();

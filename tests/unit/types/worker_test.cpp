@@ -62,13 +62,13 @@ TEST_CASE("a worker has no thread before it is started, and one however often it
   CHECK(threads() <= before);
   start(*worker);
   start(*worker);
-  worker->end();
+  worker->finish();
   CHECK(worker->begun == 1);
 }
 
 TEST_CASE("a worker that was never started ends at once") {
   const auto worker = std::make_shared<Sleeper>();
-  worker->end();
+  worker->finish();
   CHECK(worker->is_closing());
   CHECK(worker->begun == 0);
 }
@@ -80,7 +80,7 @@ TEST_CASE("who sleeps for ever, or for hours, is woken when it is to end, and wa
     REQUIRE(eventually([&] { return worker->begun == 1; }));
     worker->close();
     REQUIRE(eventually([&] { return worker->over.load(); }));
-    worker->end();
+    worker->finish();
     // The thread's own share has gone with it.
     CHECK(worker.use_count() == 1);
   }
@@ -95,7 +95,7 @@ TEST_CASE("the end of a worker waits for what it is at") {
     over = true;
   };
   start(*worker);
-  worker->end();
+  worker->finish();
   CHECK(over);
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("what a worker and its owner share outlives an owner that ends on the 
   auto owner = std::make_shared<Acting>();
   owner->gone = &gone;
   owner->act = [&] {
-    owner->end();
+    owner->finish();
     owner.reset();
     gone_too_early = gone.load();
   };
@@ -142,7 +142,7 @@ TEST_CASE("a worker that has ended by itself begins anew, and not before the las
   REQUIRE(eventually([&] { return left.load(); }));
   start(*worker);  // does not wait for it
   let_go = true;
-  worker->end();
+  worker->finish();
   CHECK(worker->begun == 2);
   CHECK_FALSE(too_early);
 }
@@ -155,11 +155,11 @@ TEST_CASE("after fork() the child neither waits for the thread of its parent nor
     const pid_t child = ::fork();
     if (child == 0) {
       ::alarm(30);
-      worker->end();
+      worker->finish();
       ::_exit(worker->forked() ? 0 : 1);
     }
     CHECK(await_end(child) == 0);
   }
   CHECK_FALSE(worker->forked());
-  worker->end();
+  worker->finish();
 }
