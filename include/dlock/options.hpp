@@ -140,7 +140,8 @@ struct EngineOptions {
   // be passed on in memory (see hand_overs.local). 0: never.
   SaturatingDuration linger{};
   // While all connections are busy, acquires of other threads wait and leave together in the next statement, at most so
-  // many, each with an answer and a deadline of its own; releases likewise. 1 to 1000; 1 = each leaves alone.
+  // many, each with an answer and a deadline of its own; releases likewise, and where commits are slow, on PostgreSQL
+  // and MariaDB, in one commit with the acquires. 1 to 1000; 1 = each leaves alone.
   unsigned combine = 64;
   std::optional<SaturatingDuration> margin{};  // safety margin of trust; unset: lease/20, 1 ms (SQLite 3 ms) to 500 ms
 

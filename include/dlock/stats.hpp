@@ -86,7 +86,7 @@ struct Stats {
   std::uint64_t events_dropped = 0;      // that an observer did not get to in time
   std::map<Loss, std::uint64_t> lost{};  // with an entry for each Loss
   std::map<RetryCause, std::uint64_t> retried{};  // with an entry for each RetryCause
-  // Statements that carried several acquires, or several releases (EngineOptions::combine).
+  // Commits that carried several acquires, or releases, or both (EngineOptions::combine).
   struct Batches {
     std::uint64_t sent = 0, requests = 0;
     double mean_size() const noexcept {

@@ -11,22 +11,20 @@ inline namespace v0 {
 namespace schema {
 namespace {
 
-template <class Call>
-GuardReport reported_of(std::string_view url, const GuardedColumn& column, const Options& options, Call call) {
-  auto migrate = migrate_options(options);
+GuardReport bring(std::string_view url, const GuardedColumn& column, const Options& options, bool made) {
   auto resolved = resolve(url, options, false);
-  migrate::TableGuard guard(resolved.dialect, std::move(resolved.connector), column, std::move(migrate));
-  return reported_change([&] { return call(guard); });
+  migrate::TableGuard change(resolved.dialect, std::move(resolved.connector), column, options);
+  return reported([&] { return change.bring(made); });
 }
 
 }  // namespace
 
 GuardReport make_guard(std::string_view url, const GuardedColumn& column, const Options& options) {
-  return reported_of(url, column, options, [](migrate::TableGuard& guard) { return guard.make(); });
+  return bring(url, column, options, true);
 }
 
 GuardReport drop_guard(std::string_view url, const GuardedColumn& column, const Options& options) {
-  return reported_of(url, column, options, [](migrate::TableGuard& guard) { return guard.drop(); });
+  return bring(url, column, options, false);
 }
 
 std::string make_guard_sql(std::string_view dialect, const GuardedColumn& column) {

@@ -11,31 +11,24 @@ inline namespace v0 {
 namespace schema {
 namespace {
 
-template <class Call>
-HistoryReport reported_of(std::string_view url, const Options& options, Call call) {
-  auto migrate = migrate_options(options);
-  migrate.names = names_of(options);
+HistoryReport bring(std::string_view url, const Options& options, bool made) {
   auto resolved = resolve(url, options, false);
-  migrate::LockRecording recording(resolved.dialect, std::move(resolved.connector), std::move(migrate));
-  return reported_change([&] { return call(recording); });
+  migrate::LockRecording change(resolved.dialect, std::move(resolved.connector), options);
+  return reported([&] { return change.bring(made); });
 }
 
 }  // namespace
 
-HistoryReport make_history(std::string_view url, const Options& options) {
-  return reported_of(url, options, [](migrate::LockRecording& recording) { return recording.make(); });
-}
+HistoryReport make_history(std::string_view url, const Options& options) { return bring(url, options, true); }
 
-HistoryReport drop_history(std::string_view url, const Options& options) {
-  return reported_of(url, options, [](migrate::LockRecording& recording) { return recording.drop(); });
-}
+HistoryReport drop_history(std::string_view url, const Options& options) { return bring(url, options, false); }
 
 std::string make_history_sql(std::string_view dialect, const Options& options) {
-  return migrate::RecordingStatements(dialect_named(dialect), names_of(options)).script(true);
+  return migrate::RecordingStatements(dialect_named(dialect), migrate::names_of(options)).script(true);
 }
 
 std::string drop_history_sql(std::string_view dialect, const Options& options) {
-  return migrate::RecordingStatements(dialect_named(dialect), names_of(options)).script(false);
+  return migrate::RecordingStatements(dialect_named(dialect), migrate::names_of(options)).script(false);
 }
 
 }  // namespace schema

@@ -6,29 +6,14 @@
 namespace dlock {
 inline namespace v0 {
 namespace schema {
-namespace {
-
-Report report_of(const migrate::Migrated& migrated) {
-  Report report;
-  report.message = migrated.message;
-  report.from = migrated.from;
-  report.to = migrated.to;
-  for (const auto& migration : migrated.done) report.versions.push_back(migration.version);
-  report.plan = migrated.plan;
-  report.restored = migrated.restored;
-  return report;
-}
-
-}  // namespace
-
 Report up(std::string_view url, const Options& options, std::optional<int> to) {
-  auto opened = open(url, options, true);
-  return reported([&] { return report_of(opened.migrator.up(to)); });
+  auto migrator = open(url, options, true);
+  return reported([&] { return migrator.up(to); });
 }
 
 Report down(std::string_view url, int to, const Options& options, bool force) {
-  auto opened = open(url, options, false);
-  return reported([&] { return report_of(opened.migrator.down(to, force)); });
+  auto migrator = open(url, options, false);
+  return reported([&] { return migrator.down(to, force); });
 }
 
 Report plan(std::string_view url, const Options& options, std::optional<int> to) {
@@ -38,23 +23,23 @@ Report plan(std::string_view url, const Options& options, std::optional<int> to)
 }
 
 Report baseline(std::string_view url, int at, const Options& options) {
-  auto opened = open(url, options, false);
-  return reported([&] { return report_of(opened.migrator.baseline(at)); });
+  auto migrator = open(url, options, false);
+  return reported([&] { return migrator.baseline(at); });
 }
 
 Report repair(std::string_view url, const Options& options) {
-  auto opened = open(url, options, false);
-  return reported([&] { return report_of(opened.migrator.repair()); });
+  auto migrator = open(url, options, false);
+  return reported([&] { return migrator.repair(); });
 }
 
 Report mark_applied(std::string_view url, int version, const Options& options) {
-  auto opened = open(url, options, false);
-  return reported([&] { return report_of(opened.migrator.mark_applied(version)); });
+  auto migrator = open(url, options, false);
+  return reported([&] { return migrator.mark_applied(version); });
 }
 
 Report discard(std::string_view url, int version, const Options& options) {
-  auto opened = open(url, options, false);
-  return reported([&] { return report_of(opened.migrator.discard(version)); });
+  auto migrator = open(url, options, false);
+  return reported([&] { return migrator.discard(version); });
 }
 
 }  // namespace schema

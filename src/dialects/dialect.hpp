@@ -17,12 +17,27 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace dlock::dialects {
+
+// A statement over many rows of `columns` arguments each, row after row.
+struct StatementOfRows {
+  const Statement& statement;
+  std::span<const Argument> rows;
+  std::size_t columns;
+};
+
+// The rows of two statements that were committed together, which are equally wide, and how many the second has changed,
+// as Answer::affected counts.
+struct AnswerOfCommit {
+  const Answer& rows;
+  std::int64_t changed_by_second;
+};
 
 // One connection to the database, through its own client library.
 // Threads: one at a time. Owns: the connection and what is prepared on it.
@@ -41,6 +56,13 @@ class Connection {
   // How the rows enter the statement is the dialect's business; the answer is of the statement's last result.
   virtual const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                                  Deadline deadline) = 0;
+
+  // Runs two of them so, one after the other, in one transaction. Neither waits for a row. A failure that may not have
+  // run leaves nothing of either. Empty: this connection cannot do that, and has sent nothing.
+  virtual std::optional<AnswerOfCommit> run_in_one_commit(const StatementOfRows& /*first*/,
+                                                          const StatementOfRows& /*second*/, Deadline) {
+    return std::nullopt;
+  }
 
   // Runs a statement whose answer nobody needs. False: there was none in time, and it is read before the next request;
   // the connection is as good as before.

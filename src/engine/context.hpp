@@ -17,6 +17,7 @@
 #include "types/mutant.hpp"
 #include "types/name.hpp"
 #include "types/pause.hpp"
+#include "types/retry.hpp"
 
 #include <dlock/engine.hpp>
 #include <dlock/error.hpp>
@@ -120,28 +121,26 @@ auto Context::retry(const Deadline& deadline, Doubt& doubt, Call ask) -> decltyp
   constexpr Duration last_look = std::chrono::milliseconds{50};
   Backoff backoff(std::chrono::seconds{1});
   std::optional<Failure> telling;
-  const auto error_of = [&](const Failure& last) {
-    const bool told = telling && !is_telling(last) && !planted("last_look_told");
-    return to_error(told ? after_telling(*telling, last) : last, doubt);
-  };
-  for (;;) {
-    try {
-      return ask(deadline.no_later_than(soon()));
-    } catch (const Failure& failure) {
-      doubt.add(failure);
-      if (!is_transient(failure.cause())) throw to_error(failure, doubt);
-      // In words of its own: those of an exception may be shared with another thread.
-      if (is_telling(failure)) telling.emplace(failure.cause(), std::string(failure.what()), failure.code());
-      const auto now = BootClock::now();
-      auto again = later(now, backoff.next());
-      // Once more shortly before time is up, so that nobody gives up much sooner than that.
-      if (again >= deadline.at()) {
-        again = now < deadline.at() ? deadline.at() - within(last_look, 2) : now;
-        if (again <= now) throw error_of(failure);
-      }
-      events->emit_retry(failure);
-      if (pause_until(again, deadline.stop())) throw error_of(failure);
+  const auto again = [&](const Failure& failure) {
+    doubt.add(failure);
+    if (!is_transient(failure.cause())) return false;
+    // In words of its own: those of an exception may be shared with another thread.
+    if (is_telling(failure)) telling.emplace(failure.cause(), std::string(failure.what()), failure.code());
+    const auto now = BootClock::now();
+    auto at = later(now, backoff.next());
+    // Once more shortly before time is up, so that nobody gives up much sooner than that.
+    if (at >= deadline.at()) {
+      at = now < deadline.at() ? deadline.at() - within(last_look, 2) : now;
+      if (at <= now) return false;
     }
+    events->emit_retry(failure);
+    return !pause_until(at, deadline.stop());
+  };
+  try {
+    return dlock::retry([&] { return ask(deadline.no_later_than(soon())); }, again);
+  } catch (const Failure& last) {
+    const bool told = telling && !is_telling(last) && !planted("last_look_told");
+    throw to_error(told ? after_telling(*telling, last) : last, doubt);
   }
 }
 

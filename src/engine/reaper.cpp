@@ -3,7 +3,6 @@
 
 #include "engine/backoff.hpp"
 #include "engine/breathing.hpp"
-#include "engine/faults.hpp"
 #include "engine/glob.hpp"
 #include "store/reaper_table.hpp"
 #include "store/waiter_table.hpp"
@@ -11,6 +10,7 @@
 #include "types/mutant.hpp"
 #include "types/owner.hpp"
 #include "types/pause.hpp"
+#include "types/retry.hpp"
 
 #include <fmt/format.h>
 
@@ -64,17 +64,17 @@ struct Reaper::State {
   auto ask(const std::stop_token& stop, Call question) -> decltype(question(Deadline::max())) {
     const auto deadline = std::min(later(BootClock::now(), options.request_timeout), ends_by.load());
     Backoff backoff(std::chrono::seconds{1});
-    for (;;) {
+    const auto answer = [&] {
       if (closing.stop_requested()) throw Failure(Cause::timed_out, "the engine ends");
-      try {
-        return question(deadline);
-      } catch (const Failure& failure) {
-        const auto again = later(BootClock::now(), backoff.next());
-        if (!is_transient(failure.cause()) || again >= deadline || stop.stop_requested()) throw;
-        events->emit_retry(failure, "reaper");
-        if (pause_until(again, stop)) throw;
-      }
-    }
+      return question(deadline);
+    };
+    return retry(answer, [&](const Failure& failure) {
+      const auto at = later(BootClock::now(), backoff.next());
+      const bool in_time = at < deadline && !stop.stop_requested() && !closing.stop_requested();
+      if (!is_transient(failure.cause()) || !in_time) return false;
+      events->emit_retry(failure, "reaper");
+      return !pause_until(at, stop);
+    });
   }
 
   // ---- Turns

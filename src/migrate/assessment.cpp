@@ -1,6 +1,9 @@
 // Judges a history, without SQL and without a clock; and the table that an engine was pointed at by it.
 #include "migrate/assessment.hpp"
 
+#include "types/name.hpp"
+
+#include <dlock/error.hpp>
 #include <dlock/version.hpp>
 
 #include <fmt/format.h>
@@ -15,29 +18,22 @@ int current_of(const SchemaSnapshot& found) {
   int current = 0;
   for (const auto& row : found.rows) {
     const bool begins = current == 0 && row.state == "baseline";
-    if (!row.done() || (row.version != current + 1 && !begins)) break;
-    current = row.version;
+    if (!row.done() || (row.number != current + 1 && !begins)) break;
+    current = row.number;
   }
   return current;
 }
 
 std::string half_done(const HistoryRow& row) {
   if (row.running())
-    return fmt::format("version {} was interrupted after step {} of {} ({}, dlock {})", row.version, row.steps_done,
+    return fmt::format("version {} was interrupted after step {} of {} ({}, dlock {})", row.number, row.steps_done,
                        row.steps_total, row.applied_by, row.tool_version);
-  return fmt::format("version {} failed at step {} of {}: {}", row.version,
+  return fmt::format("version {} failed at step {} of {}: {}", row.number,
                      std::min(row.steps_done + 1, row.steps_total), row.steps_total, row.error);
 }
 
 [[noreturn]] void refuse(const std::string& message, const std::string& hint) {
   throw Failure(Cause::schema, message + "; " + hint);
-}
-
-// The right that reading needs, added to a refusal that does not name it.
-[[noreturn]] void rethrow_with_right(const Failure& failure, const History& history) {
-  const bool told = std::string_view(failure.what()).find("GRANT") != std::string_view::npos;
-  if (failure.cause() != Cause::permission || told) throw;
-  throw Failure(Cause::permission, failure.what() + history.needed("runtime"), failure.code());
 }
 
 }  // namespace
@@ -55,6 +51,30 @@ Named named(const dialects::TableNames& names, std::string_view default_schema) 
   return {names, std::move(flags)};
 }
 
+Named named_on(dialects::Connection& connection, dialects::TableNames names) {
+  const auto default_schema = connection.default_schema(soon());
+  if (names.schema.empty()) names.schema = default_schema;
+  if (names.schema.empty())
+    throw Error(Fault::misuse,
+                "no schema is selected on this connection; name a database in the URL, or pass --schema");
+  return named(names, default_schema);
+}
+
+dialects::TableNames names_of(const schema::Options& options) {
+  check_identifier("the table", options.table);
+  if (!options.schema.empty()) check_identifier("the schema", options.schema);
+  if (!options.history_table.empty()) check_identifier("the history table", options.history_table);
+  dialects::TableNames names;
+  names.schema = options.schema;
+  names.lock = options.table;
+  names.history = options.history_table.empty() ? options.table + "_schema_history" : options.history_table;
+  if (names.history == names.lock || names.history == names.status() || names.history == names.waiter() ||
+      names.history == names.holder())
+    throw Error(Fault::misuse,
+                fmt::format("the history table {} has the name of another table of dlock", in_quotes(names.history)));
+  return names;
+}
+
 std::string hint_command(std::string_view command, const Named& table) {
   return fmt::format("run \"dlock-migrate {}{}\"", command, table.flags);
 }
@@ -65,8 +85,8 @@ Assessment assess(const SchemaSnapshot& found, const std::vector<Migration>& mig
   Assessment result;
   result.latest = static_cast<int>(migrations.size());
   result.current = current_of(found);
-  const auto judge = [&](SchemaState state, std::string message, std::string hint) {
-    result.state = state;
+  const auto judge = [&](Verdict verdict, std::string message, std::string hint) {
+    result.verdict = verdict;
     result.message = std::move(message);
     result.hint = std::move(hint);
     return result;
@@ -74,52 +94,52 @@ Assessment assess(const SchemaSnapshot& found, const std::vector<Migration>& mig
 
   for (const auto& row : found.rows) {
     if (row.format > history_format)
-      return judge(SchemaState::incompatible,
+      return judge(Verdict::incompatible,
                    fmt::format("the history {} has the format {}; dlock {} knows formats up to {}", names.history,
                                row.format, client, history_format),
                    "upgrade dlock");
     if (newer(row.min_client, client))
-      return judge(SchemaState::incompatible,
-                   fmt::format("version {} of the table {} needs dlock {} or newer; this is dlock {}", row.version,
+      return judge(Verdict::incompatible,
+                   fmt::format("version {} of the table {} needs dlock {} or newer; this is dlock {}", row.number,
                                shown(names), row.min_client, client),
                    "upgrade dlock");
   }
   for (const auto& row : found.rows) {
-    if (row.version > result.latest) break;
-    const auto& migration = migrations[static_cast<std::size_t>(row.version - 1)];
+    if (row.number > result.latest) break;
+    const auto& migration = migrations[static_cast<std::size_t>(row.number - 1)];
     if (row.checksum != migration.checksum)
       return judge(
-          SchemaState::drift,
-          fmt::format("the checksum of version {} in the history {} is {}; this dlock has {}", row.version,
+          Verdict::drift,
+          fmt::format("the checksum of version {} in the history {} is {}; this dlock has {}", row.number,
                       names.history, row.checksum, migration.checksum),
           fmt::format("another build of dlock, or another tool, made this version; if the tables are right, {}",
-                      hint_command(fmt::format("repair --mark-applied {}", row.version), table)));
+                      hint_command(fmt::format("repair --mark-applied {}", row.number), table)));
   }
   for (const auto& row : found.rows) {
     if (row.done()) continue;
     if (row.running() && row.lease_left > Duration{})
-      return judge(SchemaState::at_work,
-                   fmt::format("another migrator is at work on version {} ({}, dlock {}, step {} of {})", row.version,
+      return judge(Verdict::locked,
+                   fmt::format("another migrator is at work on version {} ({}, dlock {}, step {} of {})", row.number,
                                row.applied_by, row.tool_version, row.steps_done, row.steps_total),
                    "wait for it");
-    return judge(SchemaState::interrupted, half_done(row), hint_command("up", table) + " to resume it");
+    return judge(Verdict::interrupted, half_done(row), hint_command("up", table) + " to resume it");
   }
   // Above what this binary knows, the rules are a newer one's.
   if (const auto gap = result.current + 1;
-      gap <= result.latest && !found.rows.empty() && found.rows.back().version > result.current)
+      gap <= result.latest && !found.rows.empty() && found.rows.back().number > result.current)
     return judge(
-        SchemaState::drift,
-        fmt::format("the history {} has version {} but not version {}", names.history, found.rows.back().version, gap),
+        Verdict::drift,
+        fmt::format("the history {} has version {} but not version {}", names.history, found.rows.back().number, gap),
         hint_command(fmt::format("repair --mark-applied {}", gap), table) + ", or restore the row");
   if (result.current > 0 && !found.lock)
     return judge(
-        SchemaState::drift,
+        Verdict::drift,
         fmt::format("the history says version {}, but the table {} does not exist", result.current, shown(names)),
         fmt::format("look again; restore it, or, if it is gone with its fencing tokens, drop the table {} and {}",
                     names.history, hint_command("up", table)));
   if (result.current == 0 && (found.lock || found.status))
     return judge(
-        SchemaState::unrecorded,
+        Verdict::drift,
         fmt::format("{} exists, but no history tells its version",
                     found.lock ? "the table " + shown(names) : "the view " + names.status()),
         found.lock
@@ -128,7 +148,7 @@ Assessment assess(const SchemaSnapshot& found, const std::vector<Migration>& mig
             : "drop it, and " + hint_command("up", table));
   if (result.current < result.latest) {
     const auto pending = result.latest - result.current;
-    return judge(SchemaState::pending,
+    return judge(Verdict::pending,
                  found.lock ? fmt::format("the table {} is at version {}, and dlock {} needs version {}", shown(names),
                                           result.current, client, result.latest)
                             : fmt::format("the table {} does not exist ({} pending)", shown(names),
@@ -150,33 +170,34 @@ Assessment assess(const SchemaSnapshot& found, const std::vector<Migration>& mig
 void check_compatible(dialects::Connection& connection, const dialects::Dialect& dialect,
                       const dialects::TableNames& names, Deadline deadline) {
   const auto migrations = migrations_of(dialect);
-  History history(connection, dialect, migrations, names);
+  History history(connection, dialect, migrations, names, nullptr, deadline);
   try {
     const auto table = named(names, connection.default_schema(deadline));
-    const auto found = history.find(deadline);
+    const auto found = history.find();
     const auto assessment = assess(found, migrations, DLOCK_VERSION, table);
     const auto up = hint_command("up", table);
-    switch (assessment.state) {
-      case SchemaState::good:
-      case SchemaState::unrecorded: break;
-      case SchemaState::at_work:
+    const bool usable = assessment.current >= assessment.latest;
+    switch (assessment.verdict) {
+      case Verdict::locked:
         // A table this library already knows stays usable while a newer version is being made.
-        if (assessment.current >= assessment.latest) break;
-        refuse(assessment.message, "try again when it is done, or " + up);
-      case SchemaState::interrupted:
-        if (assessment.current >= assessment.latest) break;
-        refuse(assessment.message, assessment.hint);
-      case SchemaState::pending:
-        if (!found.lock) break;  // some catalogs show only what the role may read: ask the table itself
-        refuse(assessment.message, assessment.hint);
-      case SchemaState::drift:
-        if (!found.lock) refuse(assessment.message, assessment.hint);
-        refuse(assessment.message, hint_command("check", table));
-      case SchemaState::incompatible: refuse(assessment.message, assessment.hint);
+        if (!usable) refuse(assessment.message, "try again when it is done, or " + up);
+        break;
+      case Verdict::interrupted:
+        if (!usable) refuse(assessment.message, assessment.hint);
+        break;
+      case Verdict::pending:
+        // Some catalogs show only what the role may read: where there is no table, it is asked itself.
+        if (found.lock) refuse(assessment.message, assessment.hint);
+        break;
+      case Verdict::drift:
+        if (unrecorded(assessment, found)) break;
+        refuse(assessment.message, found.lock ? hint_command("check", table) : assessment.hint);
+      case Verdict::incompatible: refuse(assessment.message, assessment.hint);
+      default: break;
     }
     bool floor = false;
     try {
-      floor = history.has_floor(deadline);
+      floor = history.has_floor();
     } catch (const Failure& failure) {
       if (failure.cause() != Cause::schema) throw;
       if (!found.lock) refuse(fmt::format("the table {} does not exist", shown(names)), up);
@@ -186,10 +207,13 @@ void check_compatible(dialects::Connection& connection, const dialects::Dialect&
     }
     if (!floor)
       refuse(fmt::format("the floor row of the table {} is missing", shown(names)), hint_command("repair", table));
-    if (!history.has_identity(deadline))
+    if (!history.has_identity())
       refuse(fmt::format("the floor row of the table {} does not say which installation it is", shown(names)),
              hint_command("repair", table));
-  } catch (const Failure& failure) { rethrow_with_right(failure, history); }
+  } catch (const Failure& failure) {
+    history.add_right(failure, "runtime");
+    throw;
+  }
 }
 
 }  // namespace dlock::migrate

@@ -15,23 +15,18 @@ namespace dlock::migrate {
 
 using schema::Verdict;
 
-// How far a table has come on its migrations.
-enum class SchemaState {
-  good,          // at the newest version this binary knows, or at a newer one it can work with
-  pending,       // older than this binary
-  at_work,       // another migrator is at work on a version right now
-  interrupted,   // a version is failed, or its migrator died
-  unrecorded,    // the table is there, and no history tells how it came to be
-  drift,         // history and binary, or history and database, contradict each other
-  incompatible,  // made by a newer dlock that says this one cannot work with it
-};
-
+// `locked`: another migrator is at work on a version right now.
 struct Assessment {
-  SchemaState state = SchemaState::good;
+  Verdict verdict = Verdict::good;
   std::string message, hint;  // one sentence each, for people
   int current = 0;            // the newest version that is applied, with all below it
   int latest = 0;             // the newest that this binary knows
 };
+
+// It has drifted in that the table is there, and no history tells how it came to be.
+inline bool unrecorded(const Assessment& assessment, const SchemaSnapshot& found) {
+  return assessment.verdict == Verdict::drift && found.rows.empty();
+}
 
 // Names of tables, and how a person names them to dlock-migrate.
 struct Named {
@@ -39,6 +34,10 @@ struct Named {
   std::string flags;  // " --table T": the options that are not the defaults
 };
 Named named(const dialects::TableNames& names, std::string_view default_schema);
+// The same, in the connection's own schema unless they say another one. Throws Error{misuse} where there is none.
+Named named_on(dialects::Connection& connection, dialects::TableNames names);
+// Throws Error{misuse} for what cannot be names of tables.
+dialects::TableNames names_of(const schema::Options& options);
 
 // `client` is the version of this binary.
 Assessment assess(const SchemaSnapshot& found, const std::vector<Migration>& migrations, std::string_view client,

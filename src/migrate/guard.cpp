@@ -147,24 +147,15 @@ GuardStatements::GuardStatements(const dialects::Dialect& dialect, GuardedColumn
       make_(readable(dialect, at("guard_make", {"table"}), std::initializer_list<Argument>{column_.table})) {}
 
 std::string GuardStatements::script(bool made) const {
-  ScriptRecorder recorder(dialect_);
-  recorder.comment(made ? fmt::format("a write to {} is refused if its fencing token is smaller than {} in the row",
-                                      column_.table, column_.column)
-                        : fmt::format("fencing tokens in {} are not looked at any more", shown()));
-  const auto add = [&](std::string_view name) {
-    if (has(name)) recorder.script(text(name), soon());
-  };
-  add("begin");
-  if (made) add("guard_hold");
-  add("guard_drop");
-  if (made) recorder.script(printed(make_), soon());
-  if (made) add("guard_let_go");
-  add("commit");
-  return recorder.text();
+  if (!made)
+    return written(fmt::format("fencing tokens in {} are not looked at any more", shown()), {text("guard_drop")});
+  return written(fmt::format("a write to {} is refused if its fencing token is smaller than {} in the row",
+                             column_.table, column_.column),
+                 {text_if_any("guard_hold"), text("guard_drop"), printed(make_), text_if_any("guard_let_go")});
 }
 
 TableGuard::TableGuard(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
-                       GuardedColumn column, MigrateOptions options)
+                       GuardedColumn column, schema::Options options)
     : TriggerChange(dialect, std::move(connector), std::move(options)), column_(std::move(column)) {}
 
 void TableGuard::open() {
@@ -176,63 +167,34 @@ void TableGuard::open() {
   statements_.emplace(dialect_, column_);
 }
 
-void TableGuard::check_table(bool with_column) {
-  const auto tables =
-      tables_in(connection_->run(statements_->at("guard_columns", {"schema", "table"}),
-                                 std::initializer_list<Argument>{column_.schema, column_.table}, soon()));
+void TableGuard::check(bool made) {
+  const auto tables = tables_in(ask("guard_columns", {"schema", "table"}, {column_.schema, column_.table}));
   const auto& table = table_named(tables, column_);
-  if (with_column && !planted("guard_unchecked")) check_column(table, column_.column);
+  if (made && !planted("guard_unchecked")) check_column(table, column_.column);
 }
 
 bool TableGuard::settled(bool made) {
-  const auto& answer = connection_->run(statements_->at("guard_state", {"schema", "table", "column", "guard", "text"}),
-                                        std::initializer_list<Argument>{column_.schema, column_.table, column_.column,
-                                                                        statements_->name(), statements_->make()},
-                                        soon());
-  state_ = answer.integer(0, 0) == 0 ? State::absent : answer.integer(0, 0) == 1 ? State::as_made : State::different;
+  const auto found = ask("guard_state", {"schema", "table", "column", "guard", "text"},
+                         {column_.schema, column_.table, column_.column, statements_->name(), statements_->make()})
+                         .integer(0, 0);
+  state_ = found == 0 ? State::absent : found == 1 ? State::as_made : State::different;
   return state_ == (made ? State::as_made : State::absent) && !planted("guard_made_again");
 }
 
-Change TableGuard::bring(bool made) {
-  bool replacing = false;
-  for (unsigned tries = 0;; ++tries) {
-    open();
-    check_table(made);
-    const auto script = statements_->script(made);
-    Change already{false, fmt::format("{} {}", statements_->shown(), made ? "is guarded already" : "has no guard"),
-                   script};
-    if (settled(made)) return already;
-    if (options_.dry_run) return {true, {}, script};
-    replacing = replacing || (made && state_ == State::different);
-    try {
-      replace(made);
-      return {true, fmt::format("{} {}", statements_->shown(), made ? "is guarded" : "is not guarded any more"),
-              script};
-    } catch (const Failure& failure) {
-      const bool looked = connected();
-      if (looked && settled(made)) return already;  // somebody else was faster
-      const auto left = replacing ? gap(looked) : std::string();
-      const auto text = failure.what() + left;
-      if (failure.cause() == Cause::permission)
-        throw Failure(Cause::permission, text + statements_->needed(), failure.code());
-      if (!is_conflict(failure.cause()) || tries >= options_.ddl_retries) {
-        if (left.empty()) throw;
-        throw Failure(failure.cause(), text, failure.code(), failure.may_have_run());
-      }
-      if (options_.observer) options_.observer(text + "; trying again");
-    }
-    pause(tries);
-  }
+std::string TableGuard::told(bool made, bool changed) const {
+  const auto done = made ? "is guarded" : "is not guarded any more";
+  return fmt::format("{} {}", statements_->shown(), changed ? done : made ? "is guarded already" : "has no guard");
 }
 
 std::string TableGuard::gap(bool looked) const {
-  if (statements_->has("commit")) return {};  // the old one came back with the rest
+  if (!replacing_ || statements_->has("commit")) return {};  // the old one came back with the rest
   if (!looked) return fmt::format("; {} may have no guard now", statements_->shown());
   return state_ == State::absent ? fmt::format("; {} has no guard now", statements_->shown()) : "";
 }
 
-void TableGuard::replace(bool made) {
-  in_transaction(*statements_, [&](const Send& send, std::string& undo) {
+bool TableGuard::replace(bool made) {
+  replacing_ = replacing_ || (made && state_ == State::different);
+  in_transaction([&](const Send& send, std::string& undo) {
     if (made && state_ == State::different && statements_->has("guard_hold")) {
       send(statements_->text("guard_hold"));
       undo = statements_->text("guard_let_go");
@@ -240,6 +202,7 @@ void TableGuard::replace(bool made) {
     if (state_ != State::absent) send(statements_->text("guard_drop"));
     if (made) send(statements_->make());
   });
+  return true;
 }
 
 }  // namespace dlock::migrate

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/dialect.hpp"
+#include "migrate/history.hpp"
 #include "migrate/trigger_change.hpp"
 
 #include <dlock/guard.hpp>
@@ -17,7 +18,7 @@ using schema::GuardedColumn;
 
 // The statements on the guard of one column.
 // Threads: any. Fails: Error{misuse} for names that cannot be those of a table and a column.
-class GuardStatements : public TriggerStatements {
+class GuardStatements final : public TriggerStatements {
  public:
   GuardStatements(const dialects::Dialect& dialect, GuardedColumn column);
 
@@ -29,8 +30,7 @@ class GuardStatements : public TriggerStatements {
 
   // The statements that make the guard, as they are sent.
   const std::string& make() const noexcept { return make_; }
-  // Those that make it where there may be one already, or take it away, for the database's own client.
-  std::string script(bool made) const;
+  std::string script(bool made) const override;
 
  private:
   const GuardedColumn column_;
@@ -39,34 +39,28 @@ class GuardStatements : public TriggerStatements {
 };
 
 // Makes the guard of one column, or takes it away.
-// Threads: one at a time. Owns: its connection, opened at the first call. Of the options it heeds what bounds time,
-// `dry_run`, `stop` and `observer`.
-// Fails: Error{misuse} if the table or the column is not there, or cannot have a guard; MigrationError when it is
-// stopped; Failure for the rest. Every call may be repeated after any failure.
-class TableGuard : private TriggerChange {
+// Fails: also Error{misuse} if the table or the column is not there, or cannot have a guard.
+class TableGuard final : public TriggerChange {
  public:
   TableGuard(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector, GuardedColumn column,
-             MigrateOptions options);
-
-  Change make() { return bring(true); }
-  Change drop() { return bring(false); }
+             schema::Options options);
 
  private:
   enum class State { absent, as_made, different };
 
-  Change bring(bool made);
-  void open();
-  // Throws Error{misuse}. A guard may be left over from a column that is gone.
-  void check_table(bool with_column);
-  // Whether there is nothing left to do. Sets state_.
-  bool settled(bool made);
-  void replace(bool made);
-  // What is said of a guard that was to be replaced; `looked`: state_ is that behind the failure.
-  std::string gap(bool looked) const;
+  const TriggerStatements& statements() const override { return *statements_; }
+  void open() override;
+  // A guard may be left over from a column that is gone.
+  void check(bool made) override;
+  bool settled(bool made) override;  // sets state_
+  bool replace(bool made) override;
+  std::string told(bool made, bool changed) const override;
+  std::string gap(bool looked) const override;
 
   GuardedColumn column_;
   std::optional<GuardStatements> statements_;
   State state_ = State::absent;
+  bool replacing_ = false;  // there was another one
 };
 
 }  // namespace dlock::migrate

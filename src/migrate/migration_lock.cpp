@@ -1,18 +1,71 @@
-// The ways in and out of a round.
+// The ways in and out of a round, and how it is cut off.
 #include "migrate/migration_lock.hpp"
 
 #include "types/mutant.hpp"
+#include "types/pause.hpp"
 
 #include <fmt/format.h>
 
+#include <random>
+#include <system_error>
+
 namespace dlock::migrate {
+namespace {
+
+constexpr std::chrono::milliseconds between_tries{200};  // a statement that was not yet sent is not there to be cut off
+constexpr std::chrono::seconds longest_try{5};
+
+}  // namespace
+
+void pause(Duration longest, const std::stop_token& stop) {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  const Duration length{std::uniform_int_distribution<Duration::rep>{longest.count() / 4, longest.count()}(random)};
+  pause_until(later(BootClock::now(), length), stop);
+}
+
+void pause_before_retry(unsigned tries, const schema::Options& options) {
+  pause(std::chrono::milliseconds{100} * std::min(tries * tries, 30U), options.stop);
+}
+
+CancelGuard::CancelGuard(dialects::Canceller* canceller, const std::stop_token& asked) : canceller_(canceller) {
+  if (canceller_ == nullptr) return;
+  callback_.emplace(asked, [this] {
+    try {
+      thread_.start([this] { cut(); });
+    } catch (const std::system_error&) {  // no thread is to be had: the statement ends as it would have
+    }
+  });
+}
+
+CancelGuard::~CancelGuard() {
+  callback_.reset();
+  {
+    const MutexLock guard(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  thread_.finish();
+}
+
+void CancelGuard::cut() {
+  UniqueMutexLock guard(mutex_);
+  while (!over_) {
+    guard.unlock();
+    try {
+      canceller_->cancel(later(BootClock::now(), longest_try));
+    } catch (const Failure&) {  // then the next try may reach the database
+    }
+    guard.lock();
+    changed_.wait_for(guard, between_tries, [this]() REQUIRES(mutex_) { return over_; });
+  }
+}
 
 MigrationLock::~MigrationLock() {
   cancelled_.reset();
   try {
     if (begun_) history_.script(history_.text("rollback"), soon());
     if (entered_ && locks_ && history_.has("unlock")) {
-      const auto& answer = history_.run("unlock", {"key"}, {key_}, soon());
+      const auto& answer = history_.run("unlock", {"key"}, {key_});
       if (answer.is_null(0, 0) || answer.integer(0, 0) != 1)
         tell_("the migrator's lock was no longer held at the end; the history's own guard was");
     }
@@ -26,36 +79,33 @@ MigrationLock::~MigrationLock() {
 
 Reading::~Reading() {
   try {
-    history_.end_reading(soon());
+    history_.end_reading();
   } catch (const std::exception&) {  // a broken connection, which ends the transaction by itself
   }
 }
 
-bool MigrationLock::begin() {
-  try {
-    history_.script(history_.text("begin"), later(BootClock::now(), std::chrono::seconds{1}));
-  } catch (const Failure& failure) {
-    if (failure.cause() == Cause::locked || failure.cause() == Cause::timed_out) return false;
-    throw;
-  }
-  return begun_ = true;
-}
-
 bool MigrationLock::enter() {
-  const bool fresh = !begun_;
-  if (history_.has("begin") && fresh && !begin()) return false;
-  if (history_.has("set_timeouts") && fresh)
+  if (history_.has("begin")) {
+    try {
+      history_.script(history_.text("begin"), later(BootClock::now(), std::chrono::seconds{1}));
+    } catch (const Failure& failure) {
+      if (failure.cause() == Cause::locked || failure.cause() == Cause::timed_out) return false;
+      throw;
+    }
+    begun_ = true;
+  }
+  if (history_.has("set_timeouts"))
     history_.run("set_timeouts", {"lock_ms", "statement_ms"},
-                 {setting_of(options_.timeouts.ddl_lock), setting_of(options_.timeouts.statement)}, soon());
+                 {setting_of(options_.timeouts.ddl_lock), setting_of(options_.timeouts.statement)});
   if (!locks_ || planted("migrators_unlocked")) return entered_ = true;
-  const auto& answer = history_.run("try_lock", {"key"}, {key_}, soon());
+  const auto& answer = history_.run("try_lock", {"key"}, {key_});
   if (answer.is_null(0, 0)) throw Failure(Cause::rejected, "the server refused the migrator's lock (it answered NULL)");
   return entered_ = answer.integer(0, 0) == 1;
 }
 
 std::string MigrationLock::holder() {
   if (!history_.has("lock_holder")) return {};
-  const auto& answer = history_.run("lock_holder", {"key"}, {key_}, soon());
+  const auto& answer = history_.run("lock_holder", {"key"}, {key_});
   return answer.rows() == 0 ? std::string{} : answer.text(0, 0);
 }
 

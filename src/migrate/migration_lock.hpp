@@ -1,29 +1,59 @@
-// How migrators keep out of each other's way: one round is one version under the lock of the table.
+// How migrators keep out of each other's way (one round is one version under the lock of the table), and are cut off.
 #pragma once
 
-#include "migrate/cancel_guard.hpp"
+#include "dialects/canceller.hpp"
 #include "migrate/history.hpp"
+#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 #include "types/digest.hpp"
+#include "types/thread.hpp"
 
 #include <dlock/schema.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 namespace dlock::migrate {
-
-inline Deadline soon() noexcept { return later(BootClock::now(), std::chrono::seconds{30}); }
 
 // As a setting of a session. PostgreSQL keeps milliseconds in 32 bits.
 inline std::int64_t setting_of(Duration duration) {
   constexpr Duration longest = std::chrono::days{20};
   return std::int64_t{std::chrono::ceil<std::chrono::milliseconds>(std::min(duration, longest)).count()};
 }
+
+// Waits for so long at most, and for a quarter of it at least, unless it is to stop.
+void pause(Duration longest, const std::stop_token& stop);
+
+// The same before what the database has undone is done for the so-manieth time again.
+void pause_before_retry(unsigned tries, const schema::Options& options);
+
+// While it lives, what runs on the canceller's connection is cut off as soon as `asked` is; nothing is after that. What
+// is missed is asked again, on a thread of its own: who stops must not wait.
+// Threads: made and ended by the one that runs the statements.
+class CancelGuard {
+ public:
+  // Without a canceller it does nothing.
+  CancelGuard(dialects::Canceller* canceller, const std::stop_token& asked);
+  CancelGuard(const CancelGuard&) = delete;
+  CancelGuard& operator=(const CancelGuard&) = delete;
+  ~CancelGuard();
+
+ private:
+  void cut();
+
+  dialects::Canceller* const canceller_;
+  AnnotatedMutex mutex_;
+  std::condition_variable changed_;
+  bool over_ GUARDED_BY(mutex_) = false;
+  Thread thread_;
+  std::optional<std::stop_callback<std::function<void()>>> callback_;
+};
 
 // Where the dialect has "begin", a round is one transaction, and leaving it without commit() rolls it back. Where it
 // has "try_lock", that is the lock; else "begin" is. Never waits in the server for longer than a second.
@@ -44,14 +74,13 @@ class MigrationLock {
   MigrationLock& operator=(const MigrationLock&) = delete;
   ~MigrationLock();
 
-  // One try. False: another migrator has the lock.
+  // Once. False: another migrator has the lock.
   bool enter();
   // Who has it, if the database can tell.
   std::string holder();
   void commit();
 
  private:
-  bool begin();
   History& history_;
   const schema::Options& options_;
   const bool locks_;
@@ -64,7 +93,7 @@ class MigrationLock {
 // A transaction that only reads, rolled back at its end.
 class Reading {
  public:
-  explicit Reading(History& history) : history_(history) { history_.begin_reading(soon()); }
+  explicit Reading(History& history) : history_(history) { history_.begin_reading(); }
   Reading(const Reading&) = delete;
   Reading& operator=(const Reading&) = delete;
   ~Reading();

@@ -3,12 +3,17 @@
 
 #include "migrate/migration_lock.hpp"
 #include "types/owner.hpp"
+#include "types/retry.hpp"
 
 #include <dlock/error.hpp>
+#include <dlock/version.hpp>
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace dlock::migrate {
@@ -16,102 +21,141 @@ namespace {
 
 // Outlives any one statement of a migration here, and is short enough to wait for after a migrator was killed.
 constexpr Duration row_lease = std::chrono::seconds{10};
+
+std::string user_at_host() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host.front() = '\0';
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer{};
+  if (::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) != 0) found = nullptr;
+  return fmt::format("{}@{}", found != nullptr ? std::string(entry.pw_name) : std::to_string(::geteuid()), host.data());
+}
+
 }  // namespace
 
 TableMigrator::TableMigrator(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
-                             MigrateOptions options)
+                             schema::Options options)
     : dialect_(dialect),
       connector_(std::move(connector)),
       options_(std::move(options)),
+      names_(names_of(options_)),
       migrations_(migrations_of(dialect)),
-      who_{options_.tool_version, options_.applied_by, random_identity()} {}
+      who_{DLOCK_VERSION, user_at_host(), random_identity()} {}
 
 TableMigrator::~TableMigrator() = default;
 
-Migrated TableMigrator::up(std::optional<int> to) {
-  const int latest = static_cast<int>(migrations_.size());
-  if (to && (*to < 1 || *to > latest))
-    throw Error(Fault::misuse,
-                fmt::format("the version {} does not exist; this dlock knows versions 1 to {}", *to, latest));
-  return options_.dry_run ? dry_run(true, to.value_or(latest), false) : run(true, to.value_or(latest), false);
+schema::Report TableMigrator::up(std::optional<int> to) {
+  if (to) check_known(*to);
+  return run(true, to.value_or(latest()), false);
 }
 
-Migrated TableMigrator::down(int to, bool force) {
+schema::Report TableMigrator::down(int to, bool force) {
   if (to < 0) throw Error(Fault::misuse, fmt::format("the version {} does not exist; 0 is the empty database", to));
-  return options_.dry_run ? dry_run(false, to, force) : run(false, to, force);
+  return run(false, to, force);
 }
 
-Migrated TableMigrator::run(bool up, int target, bool force) {
-  const auto deadline = later(BootClock::now(), options_.timeouts.lock);
-  Migrated result;
-  bool begun = false, reconnected = false, waiting = false;
+schema::Report TableMigrator::run(bool up, int target, bool force) {
+  if (options_.dry_run) open_for_dry_run();
+  auto operation = begin();
+  std::optional<MigrationStep> next;
+  bool reconnected = false;
   unsigned tries = 0;
-  for (;;) {
-    open();
-    step_.reset();
-    std::optional<MigrationStep> next;
-    std::string holder;
-    try {
-      // Without a lock, and without making anything: most runs end here.
-      auto found = look();
-      auto assessment = judge(found);
-      refuse_unless_movable(assessment);
-      if (!std::exchange(begun, true)) result.from = assessment.current;
-      if (!(next = next_step(found, up, target))) {
-        result.to = assessment.current;
-        result.message = assessment.message;
-        return result;
-      }
-      refuse_missing_schema(found);
-      stop_point();
-
-      MigrationLock lock(*history_, options_, canceller_.get(), [this](const std::string& text) { tell(text); });
-      if (lock.enter()) {
-        found = history_->find(soon());
-        assessment = judge(found);
-        refuse_unless_movable(assessment);
-        if (!(next = next_step(found, up, target))) continue;
-        const auto* row = found.row(next->migration->version);
-        if (row == nullptr || !row->running() || own(*row) || row->lease_left <= Duration{}) {
-          apply(*next, found, force);
-          lock.commit();
-          result.done.push_back(*next->migration);
-          tries = 0;
-          continue;
-        }
-        holder = assessment.message;
-      } else if (BootClock::now() >= deadline || !waiting) {
-        holder = lock.holder();
-      }
-    } catch (const MigrationError& error) {
-      if (next && error.verdict() == Verdict::stopped) give_up(*next, error, tries);
-      if (next && error.verdict() == Verdict::drift) record(*next, error);
-      throw;
-    } catch (const Failure& failure) {
-      if (cut_off(failure)) {
-        const MigrationError stopped(Verdict::stopped, "cut off as asked", {}, failure.code());
-        if (next) give_up(*next, stopped, tries);
-        throw stopped;
-      }
-      const bool after_steps = next && step_ == next->steps().size();
-      const bool lost = !reconnected && (failure.cause() == Cause::disconnected ||
-                                         (failure.cause() == Cause::timed_out && after_steps));
-      if (!next || (!lost && (!is_conflict(failure.cause()) || tries >= options_.ddl_retries))) {
-        if (!next) rethrow_with_right(failure, "read_only");
-        give_up(*next, failure, tries);
-      }
-      // What was done is in the database: look again.
-      reconnected = reconnected || lost;
-      ++tries;
-      tell(fmt::format("version {}: {}; trying again", next->migration->version, failure.what()));
-      pause(std::chrono::milliseconds{100} * std::min(tries * tries, 30U));
-      continue;
+  const auto decide = [&](const SchemaSnapshot& found, const Assessment& assessment) {
+    refuse_unless_movable(assessment);
+    next = next_step(found, up, target);
+    if (!next) return false;
+    refuse_missing_schema(found);
+    note(fmt::format("{}version {}: {}", up ? "" : "taking back ", next->migration->version, next->migration->name));
+    return true;
+  };
+  const auto again = [&](const Failure& failure) {
+    if (const auto stopped = as_refusal(failure)) {
+      if (next && !recorder_ && stopped->verdict() == Verdict::stopped) give_up(*next, *stopped, tries);
+      if (next && !recorder_ && stopped->verdict() == Verdict::drift) record(*next, *stopped);
+      throw MigrationError(*stopped);
     }
-    if (BootClock::now() >= deadline) refuse_locked(holder);
-    if (!std::exchange(waiting, true))
-      tell(holder.empty() ? "waiting for another migrator" : "waiting for another migrator: " + holder);
-    pause(std::chrono::milliseconds{200});
+    if (!next || recorder_) rethrow_with_right(failure, "read_only");
+    const bool after_steps = step_ == next->steps().size();
+    const bool lost = !reconnected &&
+                      (failure.cause() == Cause::disconnected || (failure.cause() == Cause::timed_out && after_steps));
+    if (!lost && (!is_conflict(failure.cause()) || tries >= options_.ddl_retries)) give_up(*next, failure, tries);
+    // What was done is in the database: look again.
+    reconnected = reconnected || lost;
+    tell(fmt::format("version {}: {}; trying again", next->migration->version, failure.what()));
+    pause_before_retry(++tries, options_);
+    return true;
+  };
+  for (;;) {
+    const auto passed = retry(
+        [&] {
+          step_.reset();
+          next.reset();
+          return pass(operation, decide, [&](const SchemaSnapshot& found) { apply(*next, found, force); });
+        },
+        again);
+    if (passed == Pass::nothing_to_do) return operation.report;
+    if (passed == Pass::in_vain) continue;
+    operation.report.versions.push_back(next->migration->version);
+    tries = 0;
   }
+}
+
+TableMigrator::Pass TableMigrator::pass(Operation& operation,
+                                        const std::function<bool(const SchemaSnapshot&, const Assessment&)>& decide,
+                                        const std::function<void(const SchemaSnapshot&)>& carry_out) {
+  open();
+  // Without a lock, and without making anything: most calls end here.
+  auto found = look(recorder_ != nullptr);
+  std::optional<Reading> reading;
+  if (recorder_ && connection_) reading.emplace(*history_);
+  const auto assessment = judge(found);
+  auto& report = operation.report;
+  if (!std::exchange(operation.begun, true)) report.from = assessment.current;
+  report.to = assessment.current;
+  report.message = assessment.message;
+  if (recorder_) report.plan = recorder_->text();
+  if (!decide(found, assessment)) return Pass::nothing_to_do;
+  if (recorder_ && other_at_work(found)) {
+    if (assessment.verdict != Verdict::locked) refuse_locked(assessment.message);
+    throw MigrationError(Verdict::locked, assessment.message, assessment.hint);
+  }
+  stop_point();
+
+  std::string holder;
+  {
+    MigrationLock lock(*history_, options_, canceller_.get(), [this](const std::string& text) { tell(text); });
+    if (lock.enter()) {
+      if (!recorder_) {
+        found = history_->find();
+        const auto now = judge(found);
+        if (other_at_work(found)) holder = now.message;
+        else if (!decide(found, now)) return Pass::in_vain;
+      }
+      if (holder.empty()) {
+        carry_out(found);
+        lock.commit();
+        if (recorder_) report.plan = recorder_->text();
+        return Pass::done;
+      }
+    } else if (BootClock::now() >= operation.deadline || !operation.waiting) {
+      holder = lock.holder();
+    }
+  }
+  wait_for_other(operation, holder);
+  return Pass::in_vain;
+}
+
+void TableMigrator::wait_for_other(Operation& operation, const std::string& holder) {
+  if (BootClock::now() >= operation.deadline || recorder_) refuse_locked(holder);
+  if (!std::exchange(operation.waiting, true))
+    tell("waiting for another migrator" + (holder.empty() ? holder : ": " + holder));
+  pause(std::chrono::milliseconds{200}, options_.stop);
+}
+
+bool TableMigrator::other_at_work(const SchemaSnapshot& found) const {
+  return std::any_of(found.rows.begin(), found.rows.end(),
+                     [this](const HistoryRow& row) { return row.at_work() && !own(row); });
 }
 
 std::optional<TableMigrator::MigrationStep> TableMigrator::next_step(const SchemaSnapshot& found, bool up,
@@ -119,16 +163,16 @@ std::optional<TableMigrator::MigrationStep> TableMigrator::next_step(const Schem
   if (up) {
     const auto current = judge(found).current;
     if (current >= target) return std::nullopt;
-    return MigrationStep{true, &migrations_[static_cast<std::size_t>(current)]};
+    return MigrationStep{true, &migration(current + 1)};
   }
-  if (found.rows.empty() || found.rows.back().version <= target) return std::nullopt;
-  const auto version = found.rows.back().version;
-  if (version > static_cast<int>(migrations_.size()))
-    throw MigrationError(Verdict::incompatible,
-                         fmt::format("version {} was made by a newer dlock; this one knows versions up to {}", version,
-                                     migrations_.size()),
-                         "take it back with the dlock that made it");
-  return MigrationStep{false, &migrations_[static_cast<std::size_t>(version - 1)]};
+  if (found.rows.empty() || found.rows.back().number <= target) return std::nullopt;
+  const auto version = found.rows.back().number;
+  if (version > latest())
+    throw MigrationError(
+        Verdict::incompatible,
+        fmt::format("version {} was made by a newer dlock; this one knows versions up to {}", version, latest()),
+        "take it back with the dlock that made it");
+  return MigrationStep{false, &migration(version)};
 }
 
 void TableMigrator::apply(const MigrationStep& next, const SchemaSnapshot& found, bool force) {
@@ -136,30 +180,28 @@ void TableMigrator::apply(const MigrationStep& next, const SchemaSnapshot& found
   if (!next.up && next.migration->version == 1) refuse_kept_history();
   begin_version(next, found);
   run_steps(next);
-  if (next.up ? !history_->finish(next.migration->version, who_, soon())
-              : !history_->remove(next.migration->version, who_, soon()))
-    throw MigrationError(Verdict::locked,
-                         fmt::format("another migrator has taken over version {}", next.migration->version),
-                         "look with \"dlock-migrate status\"");
-  if (!next.up && found.rows.size() == 1) history_->drop(soon());
+  if (next.up ? !history_->finish(next.migration->version, who_) : !history_->remove(next.migration->version, who_))
+    refuse_taken_over(next.migration->version);
+  if (!next.up && found.rows.size() == 1) history_->drop();
+  if (recorder_) simulate(next, found);
 }
 
 void TableMigrator::begin_version(const MigrationStep& next, const SchemaSnapshot& found) {
   const auto version = next.migration->version;
   if (!found.schema) history_->script(history_->text("create_schema"), soon());
-  if (!found.history) history_->create(soon());
+  if (!found.history) history_->create();
   if (const auto* row = found.row(version); row != nullptr) {
     if (row->running() && own(*row)) return;
     const auto done = next.up ? std::min(row->steps_done, static_cast<int>(next.steps().size())) : 0;
-    if (!history_->take(version, done, static_cast<int>(next.steps().size()), who_, row_lease, soon()))
+    if (!history_->take(version, done, static_cast<int>(next.steps().size()), who_, row_lease))
       throw Failure(Cause::locked, fmt::format("another migrator began version {}", version));
     return;
   }
   try {
-    history_->insert(*next.migration, who_, row_lease, soon());
+    history_->insert(*next.migration, who_, row_lease);
   } catch (const Failure& failure) {
     if (transactional() || !connection_->usable()) throw;
-    const auto now = history_->find(soon());
+    const auto now = history_->find();
     const auto* other = now.row(version);
     if (other == nullptr || own(*other)) throw;
     throw Failure(Cause::locked, fmt::format("another migrator began version {}", version));
@@ -168,19 +210,18 @@ void TableMigrator::begin_version(const MigrationStep& next, const SchemaSnapsho
 
 void TableMigrator::run_steps(const MigrationStep& next) {
   const auto& steps = next.steps();
+  // In a dry run the database is not what it is taken to be any more, once a statement was written down.
+  bool asks = !transactional() && !simulated_;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     step_ = i;
     stop_point();
     // The renewal comes before the step: a migrator that has lost its row changes nothing any more.
-    if (!history_->journal(next.migration->version, who_, static_cast<int>(i), row_lease, soon()))
-      throw MigrationError(Verdict::locked,
-                           fmt::format("another migrator has taken over version {} before step {}/{}",
-                                       next.migration->version, i + 1, steps.size()),
-                           "look with \"dlock-migrate status\"");
+    if (!history_->journal(next.migration->version, who_, static_cast<int>(i), row_lease))
+      refuse_taken_over(next.migration->version, fmt::format(" before step {}/{}", i + 1, steps.size()));
     const auto what =
         fmt::format("version {}, step {}/{}: {}", next.migration->version, i + 1, steps.size(), steps[i].title);
-    if (!transactional() && !simulated_) {
-      const auto state = history_->probe(next.up, next.migration->version, i, soon());
+    if (asks) {
+      const auto state = history_->probe(next.up, next.migration->version, i);
       if (state == 1) {
         tell(what + ": done before");
         note(what + ": done before");
@@ -194,7 +235,7 @@ void TableMigrator::run_steps(const MigrationStep& next) {
     }
     note(what);
     history_->run_step(steps[i], of_step());
-    simulated_ = recorder_ != nullptr;
+    asks = asks && !recorder_;
     tell(what);
   }
   step_ = steps.size();

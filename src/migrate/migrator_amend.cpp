@@ -1,6 +1,7 @@
 // How the history is put right where it does not tell what is there: adopt, mark as applied, discard.
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
+#include "types/retry.hpp"
 
 #include <dlock/error.hpp>
 
@@ -27,14 +28,14 @@ const Step* step_of_view(const std::vector<Migration>& migrations, int version) 
 
 }  // namespace
 
-Migrated TableMigrator::baseline(int at) {
+schema::Report TableMigrator::baseline(int at) {
   check_known(at);
   return amend(at, [this, at](const SchemaSnapshot& found) -> Amendment {
-    Amendment amendment{"baseline", {}, {}, false};
+    Amendment amendment{"baseline"};
     for (const auto& row : found.rows)
-      if (row.version > at || row.state == "applied")
+      if (row.number > at || row.state == "applied")
         refuse(fmt::format("the history {} says version {} already: baseline is for tables without one; {}",
-                           history_->names().history, found.rows.back().version, hint_command("status", table_)));
+                           history_->names().history, found.rows.back().number, hint_command("status", table_)));
     if (!found.lock)
       throw MigrationError(Verdict::drift, fmt::format("there is no table {} to adopt", shown(history_->names())),
                            hint_command("up", table_) + " to make it");
@@ -45,7 +46,7 @@ Migrated TableMigrator::baseline(int at) {
   });
 }
 
-Migrated TableMigrator::mark_applied(int version) {
+schema::Report TableMigrator::mark_applied(int version) {
   check_known(version);
   return amend(version, [this, version](const SchemaSnapshot& found) -> Amendment {
     if (found.rows.empty())
@@ -53,37 +54,34 @@ Migrated TableMigrator::mark_applied(int version) {
                          shown(history_->names()), version, table_.flags));
     if (const auto* row = found.row(version);
         row != nullptr && row->done() && row->checksum == migration(version).checksum)
-      return {"applied", {}, {}, false};
+      return {};
     if (version > 1)
       if (const auto* below = found.row(version - 1); below == nullptr || !below->done())
         refuse(fmt::format("version {} is not applied: mark it before version {}", version - 1, version));
-    const auto last =
-        std::max_element(found.rows.begin(), found.rows.end(), [](const HistoryRow& a, const HistoryRow& b) {
-          return (a.done() ? a.version : 0) < (b.done() ? b.version : 0);
-        });
-    const int highest = std::max(version, last->done() ? last->version : 0);
-    if (highest <= static_cast<int>(migrations_.size()))
-      refuse_different(highest, fmt::format("repair --mark-applied {}", version), "up");
-    return {"applied", {version}, {}, false};
+    int highest = version;
+    for (const auto& row : found.rows)
+      if (row.done()) highest = std::max(highest, row.number);
+    if (highest <= latest()) refuse_different(highest, fmt::format("repair --mark-applied {}", version), "up");
+    return {"applied", {version}};
   });
 }
 
-Migrated TableMigrator::discard(int version) {
+schema::Report TableMigrator::discard(int version) {
   check_known(version);
   return amend(version, [this, version](const SchemaSnapshot& found) -> Amendment {
     const auto* row = found.row(version);
-    if (row == nullptr) return {"", {}, {}, false};
+    if (row == nullptr) return {};
     if (row->done())
       refuse(fmt::format("version {} is applied: take it back with \"dlock-migrate down --to {}{}\"", version,
                          version - 1, table_.flags));
     if (row != &found.rows.back())
-      refuse(fmt::format("version {} is above version {}: discard it first", found.rows.back().version, version));
+      refuse(fmt::format("version {} is above version {}: discard it first", found.rows.back().number, version));
     refuse_different(version - 1, fmt::format("repair --discard {}", version), "up");
-    return {"", {}, version, found.rows.size() == 1};
+    return {{}, {}, version};
   });
 }
 
-Migrated TableMigrator::repair() {
+schema::Report TableMigrator::repair() {
   open();
   std::optional<int> unfinished, current;
   try {
@@ -91,11 +89,11 @@ Migrated TableMigrator::repair() {
     const auto assessment = judge(found);
     refuse_unless_movable(assessment);
     for (const auto& row : found.rows)
-      if (!row.done()) unfinished = row.version;
+      if (!row.done()) unfinished = row.number;
     if (!unfinished && assessment.current > 0 && assessment.current <= assessment.latest && found.lock)
       current = assessment.current;
     if (!unfinished && !current) {
-      Migrated nothing;
+      schema::Report nothing;
       nothing.from = nothing.to = assessment.current;
       nothing.message = nothing_half_done(assessment);
       return nothing;
@@ -105,11 +103,11 @@ Migrated TableMigrator::repair() {
 }
 
 std::string TableMigrator::nothing_half_done(const Assessment& assessment) const {
-  if (assessment.state != SchemaState::pending) return assessment.message;
+  if (assessment.verdict != Verdict::pending) return assessment.message;
   return "no version is half done; what is pending is made by \"dlock-migrate up" + table_.flags + "\"";
 }
 
-Migrated TableMigrator::restore(int current) {
+schema::Report TableMigrator::restore(int current) {
   auto result = amend(current, [this, current](const SchemaSnapshot&) -> Amendment {
     Amendment amendment;
     if (const auto differences = differences_from(current, false); !differences.empty())
@@ -118,69 +116,52 @@ Migrated TableMigrator::restore(int current) {
                                        current, fmt::join(differences, "; ")),
                            "put it right by hand: compare with \"dlock-migrate sql\"");
     if (lacks_view(current)) amendment.view = step_of_view(migrations_, current);
-    amendment.make_floor = !history_->has_some_floor(soon());
-    amendment.make_identity = !history_->has_identity(soon());
+    amendment.make_floor = !history_->has_some_floor();
+    amendment.make_identity = !history_->has_identity();
     return amendment;
   });
   if (result.restored.empty()) result.message = nothing_half_done(judge(look()));
   return result;
 }
 
-Migrated TableMigrator::amend(int to, const std::function<Amendment(const SchemaSnapshot&)>& decide) {
-  const auto deadline = later(BootClock::now(), options_.timeouts.lock);
-  for (bool waiting = false;;) {
-    open();
-    std::string holder;
-    try {
-      std::optional<Reading> reading;
-      if (recorder_) reading.emplace(*history_);
-      auto found = look();
-      const auto assessment = judge(found);
-      if (assessment.state == SchemaState::incompatible)
-        throw MigrationError(Verdict::incompatible, assessment.message, assessment.hint);
-      Migrated result;
-      result.from = result.to = assessment.current;
-      result.message = assessment.message;
-      if (assessment.state != SchemaState::at_work && decide(found).nothing()) return result;
-      stop_point();
-
-      MigrationLock lock(*history_, options_, canceller_.get(), [this](const std::string& text) { tell(text); });
-      if (lock.enter()) {
-        found = history_->find(soon());
-        if (std::none_of(found.rows.begin(), found.rows.end(), [](const HistoryRow& row) { return row.at_work(); })) {
-          const auto amendment = decide(found);
-          if (amendment.nothing()) continue;
-          carry_out(amendment, found);
-          lock.commit();
-          for (const auto version : amendment.adopt) result.done.push_back(migration(version));
-          if (amendment.discard) result.done.push_back(migration(*amendment.discard));
-          result.to = to;
-          if (amendment.view != nullptr) result.restored.push_back("view " + history_->names().status());
-          if (amendment.make_floor || amendment.make_identity)
-            result.restored.push_back("floor row of " + history_->names().lock);
-          if (recorder_) result.plan = recorder_->text();
-          return result;
-        }
-        holder = judge(found).message;
-      } else {
-        holder = lock.holder();
-      }
-    } catch (const MigrationError&) { throw; } catch (const Failure& failure) {
-      if (cut_off(failure)) throw MigrationError(Verdict::stopped, "cut off as asked", {}, failure.code());
-      if (!is_conflict(failure.cause())) rethrow_with_right(failure, "migrator");
-      holder = failure.what();
-    }
-    if (BootClock::now() >= deadline || recorder_) refuse_locked(holder);
-    if (!std::exchange(waiting, true)) tell("waiting for another migrator: " + holder);
-    pause(std::chrono::milliseconds{200});
+schema::Report TableMigrator::amend(int to, const std::function<Amendment(const SchemaSnapshot&)>& decide) {
+  auto operation = begin();
+  auto& report = operation.report;
+  Amendment amendment;
+  const auto passed = [&] {
+    return pass(
+        operation,
+        [&](const SchemaSnapshot& found, const Assessment& assessment) {
+          if (assessment.verdict == Verdict::incompatible)
+            throw MigrationError(assessment.verdict, assessment.message, assessment.hint);
+          if (other_at_work(found)) return true;
+          amendment = decide(found);
+          return !amendment.nothing();
+        },
+        [&](const SchemaSnapshot& found) { carry_out(amendment, found); });
+  };
+  const auto again = [&](const Failure& failure) {
+    if (const auto refusal = as_refusal(failure)) throw MigrationError(*refusal);
+    // Without a history it is the opening that has failed, which is no other migrator's doing.
+    if (!history_ || !is_conflict(failure.cause())) rethrow_with_right(failure, "migrator");
+    wait_for_other(operation, failure.what());
+    return true;
+  };
+  for (;;) {
+    const auto outcome = retry(passed, again);
+    if (outcome == Pass::nothing_to_do) return report;
+    if (outcome == Pass::done) break;
   }
+  report.versions = amendment.adopt;
+  if (amendment.discard) report.versions.push_back(*amendment.discard);
+  report.to = to;
+  if (amendment.view != nullptr) report.restored.push_back("view " + history_->names().status());
+  if (amendment.make_floor || amendment.make_identity)
+    report.restored.push_back("floor row of " + history_->names().lock);
+  return report;
 }
 
 void TableMigrator::carry_out(const Amendment& amendment, const SchemaSnapshot& found) {
-  const auto taken_over = [](int version) {
-    throw MigrationError(Verdict::locked, fmt::format("another migrator has taken over version {}", version),
-                         "look with \"dlock-migrate status\"");
-  };
   if (amendment.view != nullptr) {
     note(amendment.view->title);
     history_->run_step(*amendment.view, of_step());
@@ -191,38 +172,37 @@ void TableMigrator::carry_out(const Amendment& amendment, const SchemaSnapshot& 
     note(fmt::format("version {}: {} is there", version, migration(version).name));
     begin_version(MigrationStep{true, &migration(version)}, there);
     there.history = true;
-    if (!history_->adopt(migration(version), amendment.state, who_, soon())) taken_over(version);
+    if (!history_->adopt(migration(version), amendment.state, who_)) refuse_taken_over(version);
     tell(fmt::format("version {}: written into the history as {}", version, amendment.state));
   }
   if (amendment.make_floor) {
     note("the floor row, above every token that was ever handed out");
-    history_->make_floor(soon());
+    history_->make_floor();
     tell("made the floor row anew, above every token that was ever handed out");
   }
   if (amendment.make_identity) {
     note("which installation this is");
-    history_->make_identity(soon());
+    history_->make_identity();
   }
   if (!amendment.discard) return;
   const auto version = *amendment.discard;
   note(fmt::format("version {}: {} was not begun", version, migration(version).name));
   begin_version(MigrationStep{true, &migration(version)}, there);
-  if (!history_->remove(version, who_, soon())) taken_over(version);
-  if (amendment.drop_history) history_->drop(soon());
+  if (!history_->remove(version, who_)) refuse_taken_over(version);
+  if (found.rows.size() == 1) history_->drop();
   tell(fmt::format("version {}: taken out of the history", version));
 }
 
 void TableMigrator::check_known(int version) const {
-  const auto latest = static_cast<int>(migrations_.size());
-  if (version < 1 || version > latest)
-    refuse(fmt::format("the version {} does not exist; this dlock knows versions 1 to {}", version, latest));
+  if (version < 1 || version > latest())
+    refuse(fmt::format("the version {} does not exist; this dlock knows versions 1 to {}", version, latest()));
 }
 
 void TableMigrator::refuse_different(int version, const std::string& command, std::string_view instead) {
   if (!options_.verify) return;
   const auto differences = differences_from(version);
   if (differences.empty()) return;
-  for (int other = static_cast<int>(migrations_.size()); other > 0; --other)
+  for (int other = latest(); other > 0; --other)
     if (other != version && differences_from(other).empty())
       throw MigrationError(Verdict::drift,
                            fmt::format("the tables are those of version {}, not of version {}", other, version),

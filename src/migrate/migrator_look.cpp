@@ -2,7 +2,6 @@
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
 #include "migrate/script_recorder.hpp"
-#include "migrate/structure.hpp"
 
 #include <dlock/error.hpp>
 
@@ -16,30 +15,16 @@
 namespace dlock::migrate {
 namespace {
 
-// What would be found after that one.
-void simulate_up(SchemaSnapshot& found, const Migration& migration) {
-  found.schema = found.lock = found.history = true;
-  auto at = std::find_if(found.rows.begin(), found.rows.end(),
-                         [&](const HistoryRow& row) { return row.version >= migration.version; });
-  if (at == found.rows.end() || at->version != migration.version) at = found.rows.insert(at, HistoryRow{});
-  at->version = migration.version;
-  at->name = migration.name;
-  at->checksum = migration.checksum;
-  at->state = "applied";
-  at->steps_done = at->steps_total = static_cast<int>(migration.up.size());
-  at->min_client = migration.min_client;
-}
-
-void simulate_down(SchemaSnapshot& found) {
-  found.rows.pop_back();
-  found.lock = found.history = !found.rows.empty();
-}
-
-void add_steps(ScriptRecorder& recorder, History& history, const std::vector<Step>& steps) {
-  for (const auto& step : steps) {
-    recorder.comment(step.title);
-    history.run_step(step, soon());
-  }
+schema::Version version_of(const Migration& migration) {
+  schema::Version version;
+  version.number = migration.version;
+  version.name = migration.name;
+  version.state = "pending";
+  version.known = true;
+  version.checksum = migration.checksum;
+  version.min_client = migration.min_client;
+  version.steps_total = static_cast<int>(migration.up.size());
+  return version;
 }
 
 void add_if_there(History& history, std::string_view statement) {
@@ -48,47 +33,85 @@ void add_if_there(History& history, std::string_view statement) {
 
 }  // namespace
 
-Surveyed TableMigrator::survey(bool thorough, std::string_view role) {
+schema::Status TableMigrator::survey(bool thorough, std::string_view role) {
   if (role == "migrator")
     throw Error(Fault::misuse,
                 "what the role that migrates lacks is known only when it does: up says so; grants tells what it needs");
-  open();
   try {
-    Surveyed result{connection_->server(), history_->names(), {}, {}, {}, {}};
-    const auto& names = result.names;
-    result.found = look(true);
-    result.assessment = judge(result.found);
-    const auto& assessment = result.assessment;
-    const auto version = assessment.current;
-    if (!role.empty() && result.found.lock)
-      if (const auto missing = history_->missing_rights(role, soon()); !missing.empty())
-        throw Failure(Cause::permission,
-                      fmt::format("this role lacks rights: {}{}", fmt::join(missing, ", "), history_->needed(role)));
-    if (assessment.state == SchemaState::unrecorded && !history_->may("select", "history", soon()))
-      throw Failure(Cause::permission, fmt::format("there is no history {} that this role may see", names.history));
-    if (!thorough || assessment.state != SchemaState::good || version > assessment.latest) return result;
-    const Reading reading(*history_);
-    result.differences = differences_from(version);
-    if (result.differences.empty()) return result;
-    const bool mendable = differences_from(version, false).empty();
-    result.cure = mendable ? hint_command("repair", table_) + " to make it anew" : "compare with \"dlock-migrate sql\"";
-    return result;
-  } catch (const Failure& failure) { rethrow_with_right(failure, "read_only"); }
+    return surveyed(thorough, role);
+  } catch (const Failure& failure) {
+    if (failure.cause() != Cause::schema || as_refusal(failure)) rethrow_with_right(failure, "read_only");
+    schema::Status status;  // there is not even a database
+    status.verdict = Verdict::pending;
+    status.message = failure.what();
+    add_pending(status);
+    return status;
+  }
 }
 
-Dumped TableMigrator::dump() {
+schema::Status TableMigrator::surveyed(bool thorough, std::string_view role) {
+  open();
+  const auto& names = history_->names();
+  const auto found = look(true);
+  const auto assessment = judge(found);
+  schema::Status status;
+  status.verdict = assessment.verdict;
+  status.message = assessment.message;
+  status.hint = assessment.hint;
+  status.server = server_;
+  status.schema = names.schema;
+  status.table = names.lock;
+  status.current = assessment.current;
+  status.table_exists = found.lock;
+  status.history_exists = found.history;
+  for (const auto& row : found.rows) {
+    status.versions.push_back(row);
+    status.versions.back().known = row.number <= latest();
+  }
+  add_pending(status);
+  if (!role.empty() && found.lock)
+    if (const auto missing = history_->missing_rights(role); !missing.empty())
+      throw Failure(Cause::permission,
+                    fmt::format("this role lacks rights: {}{}", fmt::join(missing, ", "), history_->needed(role)));
+  if (unrecorded(assessment, found) && !history_->may("select", "history"))
+    throw Failure(Cause::permission, fmt::format("there is no history {} that this role may see", names.history));
+  if (!thorough || status.verdict != Verdict::good || status.current > latest()) return status;
+  const Reading reading(*history_);
+  status.differences = differences_from(status.current);
+  if (status.differences.empty()) return status;
+  status.verdict = Verdict::drift;
+  status.message = fmt::format("the table {} is not what version {} should be: {}", shown(names), status.current,
+                               fmt::join(status.differences, "; "));
+  const bool mendable = differences_from(status.current, false).empty();
+  status.hint = mendable ? hint_command("repair", table_) + " to make it anew" : "compare with \"dlock-migrate sql\"";
+  return status;
+}
+
+void TableMigrator::add_pending(schema::Status& status) const {
+  auto& versions = status.versions;
+  for (const auto& migration : migrations_)
+    if (migration.version > status.current && std::none_of(versions.begin(), versions.end(), [&](const auto& version) {
+          return version.number == migration.version;
+        }))
+      versions.push_back(version_of(migration));
+  std::sort(versions.begin(), versions.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+}
+
+schema::Structure TableMigrator::dump() {
   open();
   try {
     const Reading reading(*history_);
-    return {connection_->server(), history_->names(), judge(history_->find(soon())).current,
-            history_->structure(soon()), history_->details(soon())};
+    const auto& names = history_->names();
+    return {
+        target(),           server_, names.schema, names.lock, judge(history_->find()).current, history_->structure(),
+        history_->details()};
   } catch (const Failure& failure) { rethrow_with_right(failure, "read_only"); }
 }
 
 std::string TableMigrator::grants(std::string_view role, std::string_view name) {
   open();
   auto text = grants_of(dialect_, history_->names(), role, name);
-  if (history_->keeps_locks(soon()))
+  if (history_->keeps_locks())
     if (const auto more = history_->grants(fmt::format("history_{}", role), dialect_.grantee(name)); !more.empty())
       text += "\n" + more;
   return text;
@@ -109,18 +132,18 @@ std::string grants_of(const dialects::Dialect& dialect, const dialects::TableNam
 }
 
 bool TableMigrator::lacks_view(int version) {
-  return version > 0 && !history_->find(soon()).status && history_->may("see", "status", soon());
+  return version > 0 && !history_->find().status && history_->may("see", "status");
 }
 
 std::vector<std::string> TableMigrator::differences_from(int version, bool with_mendable) {
   auto expected = version == 0 ? std::vector<std::string>{} : migration(version).structure;
-  if (version > 0 && !history_->find(soon()).status && (!with_mendable || !lacks_view(version)))
+  if (version > 0 && !history_->find().status && (!with_mendable || !lacks_view(version)))
     std::erase_if(expected, [](const std::string& line) { return line.starts_with("status"); });
-  auto found = history_->structure(soon());
+  auto found = history_->structure();
   // A table of that name may be another program's.
   const bool ours =
       std::any_of(found.begin(), found.end(), [](const std::string& line) { return line.starts_with("lock.name: "); });
-  const bool floor = !ours || history_->has_some_floor(soon());
+  const bool floor = !ours || history_->has_some_floor();
   if (!floor || !with_mendable) std::erase(expected, identity_line);
   if (!with_mendable) std::erase(found, identity_line);
   auto result = differences(expected, found, history_->names());
@@ -132,52 +155,36 @@ std::vector<std::string> TableMigrator::differences_from(int version, bool with_
   return result;
 }
 
-// False: there is not even a database, and the first write would make it.
-bool TableMigrator::open_for_dry_run() {
+void TableMigrator::open_for_dry_run() {
   try {
     open();
-    return true;
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::schema) throw;
-    recorder_ = std::make_unique<ScriptRecorder>(dialect_);
-    history_ = std::make_unique<History>(*recorder_, dialect_, migrations_, options_.names);
-    if (history_->has("create_schema")) throw;  // a database is made by a person where it can hold several schemas
-    return false;
+    auto recorder = std::make_unique<ScriptRecorder>(dialect_);
+    auto history = std::make_unique<History>(*recorder, dialect_, migrations_, names_);
+    if (history->has("create_schema")) throw;  // a database is made by a person where it can hold several schemas
+    recorder_ = std::move(recorder);
+    history_ = std::move(history);
+    simulated_.emplace().schema = true;
   }
 }
 
-Migrated TableMigrator::dry_run(bool up, int target, bool force) {
-  const bool there = open_for_dry_run();
-  try {
-    SchemaSnapshot found;
-    found.schema = true;
-    if (there) found = look(true);
-    std::optional<Reading> reading;
-    if (there) reading.emplace(*history_);
-    auto assessment = judge(found);
-    refuse_unless_movable(assessment);
-    Migrated result;
-    result.from = assessment.current;
-    for (auto next = next_step(found, up, target); next; next = next_step(found, up, target)) {
-      if (assessment.state == SchemaState::at_work)
-        throw MigrationError(Verdict::locked, assessment.message, assessment.hint);
-      refuse_missing_schema(found);
-      recorder_->comment(
-          fmt::format("{}version {}: {}", up ? "" : "taking back ", next->migration->version, next->migration->name));
-      MigrationLock lock(*history_, options_, nullptr, [](const std::string&) {});
-      lock.enter();
-      apply(*next, found, force);
-      lock.commit();
-      result.done.push_back(*next->migration);
-      if (up) simulate_up(found, *next->migration);
-      else simulate_down(found);
-      assessment = judge(found);
-    }
-    result.to = assessment.current;
-    result.message = assessment.message;
-    result.plan = recorder_->text();
-    return result;
-  } catch (const Failure& failure) { rethrow_with_right(failure, "read_only"); }
+void TableMigrator::simulate(const MigrationStep& next, SchemaSnapshot found) {
+  auto& rows = found.rows;
+  if (next.up) {
+    found.schema = found.lock = found.status = found.history = true;
+    auto version = version_of(*next.migration);
+    version.state = "applied";
+    version.steps_done = version.steps_total;
+    auto at =
+        std::find_if(rows.begin(), rows.end(), [&](const HistoryRow& row) { return row.number >= version.number; });
+    if (at == rows.end() || at->number != version.number) at = rows.insert(at, HistoryRow{});
+    *at = HistoryRow{std::move(version)};
+  } else {
+    rows.pop_back();
+    found.lock = found.status = found.history = !rows.empty();
+  }
+  simulated_ = std::move(found);
 }
 
 std::string script_of(const dialects::Dialect& dialect, const dialects::TableNames& names, int from, int to,
@@ -187,31 +194,28 @@ std::string script_of(const dialects::Dialect& dialect, const dialects::TableNam
   History history(recorder, dialect, migrations, names);
   const Migrator by{std::string(tool_version), "dlock-migrate sql", "dlock-migrate sql"};
   recorder.comment(fmt::format("dlock {}, {}: from version {} to version {}", tool_version, dialect.name(), from, to));
-  const auto migration = [&](int version) -> const Migration& {
-    return migrations.at(static_cast<std::size_t>(version - 1));
+  const auto write = [&](int version, bool up) {
+    const auto& migration = migrations.at(static_cast<std::size_t>(version - 1));
+    const auto& steps = up ? migration.up : migration.down;
+    recorder.comment(fmt::format("{}version {}: {}", up ? "" : "taking back ", version, migration.name));
+    add_if_there(history, "begin");
+    if (with_history && up && version == 1) history.create();
+    for (const auto& step : steps) {
+      recorder.comment(step.title);
+      history.run_step(step, soon());
+    }
+    if (with_history && up) {
+      history.insert(migration, by, Duration{});
+      history.finish(version, by);
+    } else if (with_history) {
+      history.take(version, 0, static_cast<int>(steps.size()), by, Duration{});
+      history.remove(version, by);
+      if (version == 1) history.drop();
+    }
+    add_if_there(history, "commit");
   };
-  for (int version = from + 1; version <= to; ++version) {
-    recorder.comment(fmt::format("version {}: {}", version, migration(version).name));
-    add_if_there(history, "begin");
-    if (with_history && version == 1) history.create(soon());
-    add_steps(recorder, history, migration(version).up);
-    if (with_history) {
-      history.insert(migration(version), by, Duration{}, soon());
-      history.finish(version, by, soon());
-    }
-    add_if_there(history, "commit");
-  }
-  for (int version = from; version > to; --version) {
-    recorder.comment(fmt::format("taking back version {}: {}", version, migration(version).name));
-    add_if_there(history, "begin");
-    add_steps(recorder, history, migration(version).down);
-    if (with_history) {
-      history.take(version, 0, static_cast<int>(migration(version).down.size()), by, Duration{}, soon());
-      history.remove(version, by, soon());
-    }
-    if (with_history && version == 1) history.drop(soon());
-    add_if_there(history, "commit");
-  }
+  for (int version = from + 1; version <= to; ++version) write(version, true);
+  for (int version = from; version > to; --version) write(version, false);
   return recorder.text();
 }
 

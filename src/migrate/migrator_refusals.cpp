@@ -1,15 +1,14 @@
 // When the migrator refuses or gives up, and what it tells a person then.
-#include "migrate/cancel_guard.hpp"
 #include "migrate/migration_lock.hpp"
 #include "migrate/migrator.hpp"
-#include "types/pause.hpp"
+#include "types/retry.hpp"
 
 #include <dlock/error.hpp>
+#include <dlock/version.hpp>
 
 #include <fmt/format.h>
 
 #include <optional>
-#include <random>
 #include <utility>
 
 namespace dlock::migrate {
@@ -26,15 +25,8 @@ std::string cut(std::string_view text) {
 }  // namespace
 
 void TableMigrator::refuse_unless_movable(const Assessment& assessment) const {
-  switch (assessment.state) {
-    case SchemaState::good:
-    case SchemaState::pending:
-    case SchemaState::at_work:
-    case SchemaState::interrupted: return;
-    case SchemaState::unrecorded:
-    case SchemaState::drift: throw MigrationError(Verdict::drift, assessment.message, assessment.hint);
-    case SchemaState::incompatible: throw MigrationError(Verdict::incompatible, assessment.message, assessment.hint);
-  }
+  if (assessment.verdict == Verdict::drift || assessment.verdict == Verdict::incompatible)
+    throw MigrationError(assessment.verdict, assessment.message, assessment.hint);
 }
 
 void TableMigrator::refuse_missing_schema(const SchemaSnapshot& found) const {
@@ -52,7 +44,7 @@ void TableMigrator::refuse_missing_schema(const SchemaSnapshot& found) const {
 void TableMigrator::refuse_live_leases(const SchemaSnapshot& found) {
   if (!found.lock) return;
   if (history_->has("hold_table")) history_->script(history_->text("hold_table"), of_step());
-  if (const auto live = history_->live_leases(soon()); live != 0)
+  if (const auto live = history_->live_leases(); live != 0)
     throw MigrationError(Verdict::locked,
                          fmt::format("{} live {} in the table {}", live, live == 1 ? "lease is" : "leases are",
                                      shown(history_->names())),
@@ -60,7 +52,7 @@ void TableMigrator::refuse_live_leases(const SchemaSnapshot& found) {
 }
 
 void TableMigrator::refuse_kept_history() {
-  if (history_->keeps_locks(soon()))
+  if (history_->keeps_locks())
     throw MigrationError(Verdict::failed,
                          fmt::format("a history of the table {} is kept, in {}", shown(history_->names()),
                                      history_->names().lock_history()),
@@ -68,28 +60,28 @@ void TableMigrator::refuse_kept_history() {
 }
 
 void TableMigrator::refuse_locked(const std::string& holder) const {
-  throw MigrationError(
-      Verdict::locked,
-      holder.empty()
-          ? fmt::format("another migrator has the lock of the table {}", shown(history_->names()))
-          : fmt::format("another migrator has the lock of the table {}: {}", shown(history_->names()), holder),
-      "wait for it, or pass a longer --lock-timeout");
+  throw MigrationError(Verdict::locked,
+                       fmt::format("another migrator has the lock of the table {}{}", shown(history_->names()),
+                                   holder.empty() ? holder : ": " + holder),
+                       "wait for it, or pass a longer --lock-timeout");
+}
+
+void TableMigrator::refuse_taken_over(int version, const std::string& when) {
+  throw MigrationError(Verdict::locked, fmt::format("another migrator has taken over version {}{}", version, when),
+                       "look with \"dlock-migrate status\"");
 }
 
 void TableMigrator::record(const MigrationStep& next, const Failure& failure) {
   // Without a connection the row tells by itself, when its lease ends.
   if (!step_ || !history_->has("fail_version") || !connection_->usable()) return;
-  for (bool again = options_.cancel.stop_requested();; again = false) {
-    try {
-      history_->fail(next.migration->version, who_, cut(failure.what()), soon());
-      return;
-    } catch (const Failure& second) {
-      // What cut off the step may have come too late for it, and ended this one.
-      if (again && second.cause() == Cause::timed_out && connection_->usable()) continue;
-      tell(fmt::format("the failure could not be recorded: {}", second.what()));
-      return;
-    }
-  }
+  bool again = options_.cancel.stop_requested();
+  try {
+    retry([&] { history_->fail(next.migration->version, who_, cut(failure.what())); },
+          // What cut off the step may have come too late for it, and ended this one.
+          [&](const Failure& second) {
+            return std::exchange(again, false) && second.cause() == Cause::timed_out && connection_->usable();
+          });
+  } catch (const Failure& second) { tell(fmt::format("the failure could not be recorded: {}", second.what())); }
 }
 
 void TableMigrator::give_up(const MigrationStep& next, const Failure& failure, unsigned tries) {
@@ -137,67 +129,54 @@ void TableMigrator::give_up(const MigrationStep& next, const Failure& failure, u
 }
 
 void TableMigrator::rethrow_with_right(const Failure& failure, std::string_view role) const {
-  // A dialect's own words name the right to use a table well, but not the one to make it.
-  const bool told = role == "read_only" && std::string_view(failure.what()).find("GRANT") != std::string_view::npos;
-  if (failure.cause() == Cause::permission && !told)
-    throw Failure(Cause::permission, failure.what() + history_->needed(role), failure.code());
+  if (history_) history_->add_right(failure, role);
   if (const auto* error = dynamic_cast<const MigrationError*>(&failure)) throw MigrationError(*error);
   throw Failure(failure);
 }
 
 void TableMigrator::open() {
-  if (connection_ && connection_->usable()) return;
+  if (history_ && (!connection_ || connection_->usable())) return;
   history_.reset();
   canceller_.reset();
   connection_ = connector_->connect(later(BootClock::now(), options_.timeouts.connect));
   if (options_.cancel.stop_possible()) canceller_ = connector_->canceller(*connection_, soon());
   server_ = connection_->server();
-  auto names = options_.names;
-  const auto default_schema = connection_->default_schema(soon());
-  if (names.schema.empty()) names.schema = default_schema;
-  if (names.schema.empty())
-    throw Error(Fault::misuse,
-                "no schema is selected on this connection; name a database in the URL, or pass --schema");
-  table_ = named(names, default_schema);
+  table_ = named_on(*connection_, names_);
   if (options_.dry_run) recorder_ = std::make_unique<ScriptRecorder>(dialect_);
-  history_ = std::make_unique<History>(*connection_, dialect_, migrations_, std::move(names), recorder_.get());
+  history_ = std::make_unique<History>(*connection_, dialect_, migrations_, table_.names, recorder_.get());
 }
 
 SchemaSnapshot TableMigrator::look(bool in_transaction) {
+  if (simulated_) return *simulated_;
   const CancelGuard cancelled(canceller_.get(), options_.cancel);
   for (int again = 2;; --again) {
     SchemaSnapshot found;
     {
       std::optional<Reading> reading;
       if (in_transaction) reading.emplace(*history_);
-      found = history_->find(soon());
+      found = history_->find();
     }
-    const auto state = judge(found).state;
-    if ((state != SchemaState::drift && state != SchemaState::unrecorded) || again == 0) return found;
-    pause(std::chrono::milliseconds{50});
+    if (judge(found).verdict != Verdict::drift || again == 0) return found;
+    pause(std::chrono::milliseconds{50}, options_.stop);
   }
 }
 
-bool TableMigrator::cut_off(const Failure& failure) const {
+std::optional<MigrationError> TableMigrator::as_refusal(const Failure& failure) const {
+  if (const auto* error = dynamic_cast<const MigrationError*>(&failure)) return *error;
+  if (!options_.cancel.stop_requested()) return std::nullopt;
   // A wait for the migrators' lock that is cut off is answered with nothing.
   const bool unanswered = failure.cause() == Cause::rejected && failure.code().empty();
-  return options_.cancel.stop_requested() &&
-         (failure.cause() == Cause::timed_out || failure.cause() == Cause::locked || unanswered);
+  if (failure.cause() != Cause::timed_out && failure.cause() != Cause::locked && !unanswered) return std::nullopt;
+  return MigrationError(Verdict::stopped, "cut off as asked", {}, failure.code());
 }
 
 Assessment TableMigrator::judge(const SchemaSnapshot& found) const {
-  return assess(found, migrations_, options_.tool_version, table_);
+  return assess(found, migrations_, DLOCK_VERSION, table_);
 }
 
 void TableMigrator::stop_point() const {
   if (options_.stop.stop_requested() || options_.cancel.stop_requested())
     throw MigrationError(Verdict::stopped, "stopped as asked");
-}
-
-void TableMigrator::pause(Duration longest) const {
-  thread_local std::minstd_rand random{std::random_device{}()};
-  const Duration length{std::uniform_int_distribution<Duration::rep>{longest.count() / 4, longest.count()}(random)};
-  pause_until(later(BootClock::now(), length), options_.stop);
 }
 
 void TableMigrator::tell(const std::string& text) const {

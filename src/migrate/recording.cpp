@@ -72,50 +72,55 @@ std::vector<std::string> RecordingStatements::triggers() const {
 }
 
 std::string RecordingStatements::script(bool made) const {
-  ScriptRecorder recorder(dialect_);
-  recorder.comment(
-      made ? fmt::format("each grant of the table {} that ends leaves a row in {}", names_.lock, names_.lock_history())
-           : fmt::format("the history of the table {} is forgotten, and not written any more", names_.lock));
-  const auto add = [&](std::string_view name) {
-    if (has(name)) recorder.script(text(name), soon());
-  };
-  add("begin");
-  if (made) {
-    add("recording_table");
-    add("recording_forget");
-    for (const auto& trigger : triggers()) recorder.script(printed(trigger), soon());
-    add("recording_done");
-  } else {
-    add("recording_forget");
-    add("recording_drop");
-  }
-  add("commit");
-  return recorder.text();
+  if (!made)
+    return written(fmt::format("the history of the table {} is forgotten, and not written any more", names_.lock),
+                   {text_if_any("recording_forget"), text("recording_drop")});
+  std::vector<std::string> statements{text("recording_table"), text_if_any("recording_forget")};
+  for (const auto& trigger : triggers()) statements.push_back(printed(trigger));
+  statements.push_back(text_if_any("recording_done"));
+  return written(
+      fmt::format("each grant of the table {} that ends leaves a row in {}", names_.lock, names_.lock_history()),
+      statements);
 }
 
-LockRecording::LockRecording(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
-                             MigrateOptions options)
-    : TriggerChange(dialect, std::move(connector), std::move(options)) {}
+// Ends with the connection, if not before.
+class LockRecording::Turn {
+ public:
+  explicit Turn(LockRecording& recording) : recording_(recording), needed_(recording.statements_->has("unlock")) {
+    if (needed_ && recording_.ask("try_lock", {"key"}, {key_}).integer(0, 0) != 1)
+      throw MigrationError(Verdict::locked,
+                           fmt::format("somebody else is making the history of the table {}, or removing it",
+                                       shown(recording_.statements_->names())),
+                           "try again when that is done");
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    if (!needed_ || !recording_.connected()) return;
+    try {
+      recording_.ask("unlock", {"key"}, {key_});
+    } catch (const std::exception&) { recording_.connection_.reset(); }
+  }
+
+ private:
+  LockRecording& recording_;
+  const bool needed_;
+  const std::string key_ = key_of(recording_.statements_->names());
+};
 
 void LockRecording::open() {
+  const auto names = names_of(options_);  // before anything is opened
   if (!connect()) return;
-  auto names = options_.names;
-  const auto default_schema = connection_->default_schema(soon());
-  if (names.schema.empty()) names.schema = default_schema;
-  if (names.schema.empty())
-    throw Error(Fault::misuse,
-                "no schema is selected on this connection; name a database in the URL, or pass --schema");
-  table_ = named(names, default_schema);
-  statements_.emplace(dialect_, std::move(names));
+  table_ = named_on(*connection_, names);
+  statements_.emplace(dialect_, table_.names);
 }
 
-void LockRecording::check_lock_table() {
+void LockRecording::check(bool made) {
   const auto& names = statements_->names();
   const auto status = names.status();
-  const auto& there =
-      connection_->run(statements_->at("relations", {"schema", "lock", "status", "history"}),
-                       std::initializer_list<Argument>{names.schema, names.lock, status, names.history}, soon());
-  if (there.integer(0, 1) == 0)
+  if (made &&
+      ask("relations", {"schema", "lock", "status", "history"}, {names.schema, names.lock, status, names.history})
+              .integer(0, 1) == 0)
     throw MigrationError(Verdict::pending, fmt::format("there is no lock table {}", shown(names)),
                          hint_command("up", table_));
 }
@@ -123,7 +128,7 @@ void LockRecording::check_lock_table() {
 // A trigger that cannot write it would keep every grant from ending.
 void LockRecording::check_history_table() {
   try {
-    connection_->run(statements_->at("recording_probe", {}), {}, soon());
+    ask("recording_probe", {}, {});
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::schema) throw;
     throw MigrationError(
@@ -136,10 +141,8 @@ void LockRecording::check_history_table() {
 bool LockRecording::settled(bool made) {
   const auto& names = statements_->names();
   const auto holder = names.holder(), history = names.lock_history(), family = names.recorders();
-  const auto& rows = connection_->run(
-      statements_->at("recording_parts", {"schema", "lock", "holder", "lock_history", "family", "recorder"}),
-      std::initializer_list<Argument>{names.schema, names.lock, holder, history, family, statements_->recorder()},
-      soon());
+  const auto& rows = ask("recording_parts", {"schema", "lock", "holder", "lock_history", "family", "recorder"},
+                         {names.schema, names.lock, holder, history, family, statements_->recorder()});
   parts_ = {};
   std::int64_t wanted = 0, found = 0;
   bool others = false;
@@ -155,70 +158,20 @@ bool LockRecording::settled(bool made) {
   return made ? parts_.complete : !parts_.any();
 }
 
-Change LockRecording::bring(bool made) {
-  for (unsigned tries = 0;; ++tries) {
-    open();
-    const auto table = shown(statements_->names());
-    const auto script = statements_->script(made);
-    Change already{false, fmt::format("the table {} {}", table, made ? "has its history already" : "has no history"),
-                   script};
-    if (made) check_lock_table();
-    if (settled(made)) return already;
-    if (options_.dry_run) return {true, {}, script};
-    if (!enter()) {
-      if (tries >= options_.ddl_retries)
-        throw MigrationError(Verdict::locked,
-                             fmt::format("somebody else is making the history of the table {}, or removing it", table),
-                             "try again when that is done");
-      continue;  // it was waited for
-    }
-    try {
-      if (settled(made)) {
-        leave();
-        return already;
-      }
-      replace(made);
-      leave();
-      return {true,
-              made ? fmt::format("the table {} has a history now, {}{}", table, statements_->names().lock_history(),
-                                 statements_->has("recording_grants")
-                                     ? "; dlock-migrate grants prints what roles need that read or cut it"
-                                     : "")
-                   : fmt::format("the table {} has no history any more", table),
-              script};
-    } catch (const MigrationError&) {
-      leave();
-      throw;
-    } catch (const Failure& failure) {
-      leave();
-      if (connected() && settled(made)) return already;  // somebody else was faster
-      if (failure.cause() == Cause::permission)
-        throw Failure(Cause::permission, failure.what() + statements_->needed(), failure.code());
-      if (!is_conflict(failure.cause()) || tries >= options_.ddl_retries) throw;
-      if (options_.observer) options_.observer(std::string(failure.what()) + "; trying again");
-    }
-    pause(tries);
-  }
+std::string LockRecording::told(bool made, bool changed) const {
+  const auto& names = statements_->names();
+  const auto table = shown(names);
+  if (!changed) return fmt::format("the table {} {}", table, made ? "has its history already" : "has no history");
+  if (!made) return fmt::format("the table {} has no history any more", table);
+  return fmt::format(
+      "the table {} has a history now, {}{}", table, names.lock_history(),
+      statements_->has("recording_grants") ? "; dlock-migrate grants prints what roles need that read or cut it" : "");
 }
 
-bool LockRecording::enter() {
-  if (!statements_->has("unlock")) return true;
-  const auto key = key_of(statements_->names());
-  return connection_->run(statements_->at("try_lock", {"key"}), std::initializer_list<Argument>{key}, soon())
-             .integer(0, 0) == 1;
-}
-
-// Ends with the connection, if not before.
-void LockRecording::leave() noexcept {
-  try {
-    if (!statements_->has("unlock") || !connected()) return;
-    const auto key = key_of(statements_->names());
-    connection_->run(statements_->at("unlock", {"key"}), std::initializer_list<Argument>{key}, soon());
-  } catch (const std::exception&) { connection_.reset(); }
-}
-
-void LockRecording::replace(bool made) {
-  in_transaction(*statements_, [&](const Send& send, std::string& undo) {
+bool LockRecording::replace(bool made) {
+  const Turn turn(*this);
+  if (settled(made)) return false;
+  in_transaction([&](const Send& send, std::string& undo) {
     if (made) {
       if (parts_.table) check_history_table();
       send(statements_->text("recording_table"));
@@ -236,6 +189,7 @@ void LockRecording::replace(bool made) {
   });
   if (made && statements_->has("recording_done"))
     connection_->script(statements_->text("recording_done"), ddl_deadline());
+  return true;
 }
 
 }  // namespace dlock::migrate

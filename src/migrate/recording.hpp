@@ -15,7 +15,7 @@ namespace dlock::migrate {
 
 // The statements on the history of one lock table.
 // Threads: any. Fails: Error{misuse} where they need the name of a schema that is not known.
-class RecordingStatements : public TriggerStatements {
+class RecordingStatements final : public TriggerStatements {
  public:
   RecordingStatements(const dialects::Dialect& dialect, dialects::TableNames names);
 
@@ -25,26 +25,18 @@ class RecordingStatements : public TriggerStatements {
 
   // Those that make the triggers, in their order.
   std::vector<std::string> triggers() const;
-  // Those that make the history where there is none, or take it away, for the database's own client.
-  std::string script(bool made) const;
+  std::string script(bool made) const override;
 
  private:
   const dialects::TableNames names_;
   const std::string recorder_;
 };
 
-// Makes the history of one lock table, with what writes it, or takes both away.
-// Threads: one at a time. Owns: its connection, opened at the first call. Of the options it heeds the names, what
-// bounds time, `dry_run`, `stop` and `observer`.
-// Fails: MigrationError if there is no lock table, another table has the history's name, or it is stopped; Failure for
-// the rest. Every call may be repeated after any failure.
-class LockRecording : private TriggerChange {
+// Makes the history of one lock table, with what writes it, or takes both away. Of the options it heeds the names, too.
+// Fails: also MigrationError if there is no lock table, or another table has the history's name.
+class LockRecording final : public TriggerChange {
  public:
-  LockRecording(const dialects::Dialect& dialect, std::unique_ptr<dialects::Connector> connector,
-                MigrateOptions options);
-
-  Change make() { return bring(true); }
-  Change drop() { return bring(false); }
+  using TriggerChange::TriggerChange;
 
  private:
   // What is there.
@@ -54,16 +46,16 @@ class LockRecording : private TriggerChange {
     bool any() const noexcept { return table || !drops.empty(); }
   };
 
-  Change bring(bool made);
-  void open();
-  void check_lock_table();
+  // Keeps others out who do the same, where a transaction does not. Throws MigrationError if somebody else is at it.
+  class Turn;
+
+  const TriggerStatements& statements() const override { return *statements_; }
+  void open() override;
+  void check(bool made) override;
   void check_history_table();
-  // Whether there is nothing left to do. Sets parts_.
-  bool settled(bool made);
-  // Keeps others out who do the same, where a transaction does not. False: somebody else is at it.
-  bool enter();
-  void leave() noexcept;
-  void replace(bool made);
+  bool settled(bool made) override;  // sets parts_
+  bool replace(bool made) override;
+  std::string told(bool made, bool changed) const override;
 
   std::optional<RecordingStatements> statements_;
   Named table_;

@@ -1,5 +1,5 @@
-// How acquires and releases are sent: alone where a connection is free, many in one statement where they
-// have to wait for one, or come together.
+// How acquires and releases are sent: alone where a connection is free; where they have to wait for one, or come
+// together, many in one statement, or both kinds in one commit.
 #pragma once
 
 #include "store/lock_table.hpp"
@@ -42,13 +42,15 @@ class Combining {
   struct Lane;
   struct AcquireOperation;
   struct ReleaseOperation;
+  struct EitherOperation;
+  std::unique_ptr<RequestBatcher<EitherOperation>> batcher(bool shares) const;
   template <class Operation>
   auto together(const Operation& operation, std::span<const typename Operation::View> views, Deadline deadline);
 
   const std::unique_ptr<Lane> lane_;
   const std::size_t most_;
-  std::unique_ptr<RequestBatcher<AcquireOperation>> acquires_;
-  std::unique_ptr<RequestBatcher<ReleaseOperation>> releases_;
+  // Each for its kind; and both, where commits are slow.
+  std::unique_ptr<RequestBatcher<EitherOperation>> acquires_, releases_, both_;
   std::atomic<std::uint64_t> batches_{0}, batched_{0};  // of those that came together
 };
 

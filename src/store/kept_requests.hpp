@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 namespace dlock::store {
 
@@ -48,6 +50,27 @@ class KeptLeaseKey {
  private:
   const std::string name_, owner_;
   const LeaseKey key_;
+};
+
+// A request of either kind.
+using EitherRequest = std::variant<LeaseKey, AcquireRequest>;
+
+class KeptEitherRequest {
+ public:
+  explicit KeptEitherRequest(const EitherRequest& request) : view_(keep(request)) {}
+  KeptEitherRequest(const KeptEitherRequest&) = delete;
+  KeptEitherRequest& operator=(const KeptEitherRequest&) = delete;
+  const EitherRequest& view() const noexcept { return view_; }
+
+ private:
+  EitherRequest keep(const EitherRequest& request) {
+    if (const auto* ask = std::get_if<AcquireRequest>(&request)) return ask_.emplace(*ask).view();
+    return key_.emplace(std::get<LeaseKey>(request)).view();
+  }
+
+  std::optional<KeptAcquireRequest> ask_{};
+  std::optional<KeptLeaseKey> key_{};
+  const EitherRequest view_;  // of one of them
 };
 
 }  // namespace dlock::store

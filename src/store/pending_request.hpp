@@ -37,6 +37,7 @@ class PendingRequest {
 
   PendingRequest(const typename Operation::View& view, Deadline its_deadline) : kept(view), deadline(its_deadline) {}
   std::string_view name() const { return Operation::name(kept.view()); }
+  std::size_t kind() const { return Operation::kind(kept.view()); }
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
   bool waits() const noexcept { return state() == State::queued || state() == State::sent; }
   void leaves_queue(State state) noexcept { state_.store(state, std::memory_order_release); }
@@ -48,9 +49,15 @@ class PendingRequest {
   }
   // Until it leads, is completed, or its time is up.
   void wait() {
+    wait_while([this] { return waits(); }, deadline.at());
+  }
+  // At most until then; looks again whenever it is woken.
+  template <class Condition>
+  void wait_while(Condition holds, Instant until) {
     const std::stop_callback stopped(deadline.stop(), [this] { wake(); });
-    for (auto seen = group_->news.read(); waits() && !deadline.passed(); seen = group_->news.read())
-      group_->news.await(seen, deadline.at(), me_);
+    for (auto seen = group_->news.read(); holds() && BootClock::now() < until && !deadline.passed();
+         seen = group_->news.read())
+      group_->news.await(seen, until, me_);
   }
   void wake() noexcept { group_->news.advance(me_); }
 

@@ -15,8 +15,8 @@ unsigned fork_generation() noexcept;
 void keep_free_at_fork(std::span<AnnotatedMutex> mutexes);
 
 // A lock that is shared by all who have one, and that a fork() on another thread takes for itself: it waits until there
-// is none, though no longer than a second. For calls of libraries that have mutexes of their own, which a child would
-// find locked for ever: around one step that waits for nobody. May be nested.
+// is none, though no longer than ten seconds. For calls of libraries that have mutexes of their own, which a child
+// would find locked for ever: around one step that waits for nobody. May be nested.
 class ForkLock {
  public:
   ForkLock() noexcept;

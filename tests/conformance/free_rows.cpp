@@ -187,6 +187,15 @@ TEST_CASE("a free row with a queue, or that is back with a token below the floor
   CHECK_FALSE(tokens[2]);
   REQUIRE(tokens[3]);
   CHECK(number(*tokens[3]) > 1'000'000);
+  // Its token is above the floor now, as the row says where that is looked at; and who queues does so behind it.
+  CHECK(admin.number("SELECT next_ticket - served_ticket FROM resource_lock WHERE name = '" + Used::name(3) + "'") ==
+        0);
+  if (used.database.test_database().url().starts_with("mysql:"))
+    CHECK(admin.number("SELECT served_ticket FROM resource_lock WHERE name = '" + Used::name(3) + "'") == 1);
+  Hand third(*used.table, 3, Used::name(3));
+  REQUIRE(third.draw_ticket() > 0);
+  REQUIRE(used.release(Used::name(3), owner(1), *tokens[3]));
+  CHECK_FALSE(used.acquire(Used::name(3), owner(2)));
 }
 
 TEST_CASE("a free row that is asked for twice is one grant, whose lease begins with the second time") {

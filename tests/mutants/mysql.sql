@@ -99,6 +99,20 @@ r.name, 2
 -- to:
 r.name, 1
 
+-- mutant: batch_takeover_looks_new
+-- statement: acquire_many
+-- from:
+GREATEST({{lock}}.served_ticket, 1)
+-- to:
+{{lock}}.served_ticket
+
+-- mutant: adopted_looks_released
+-- statement: release_many_shared
+-- from:
+(r.name, r.token, r.actor) IN (/*rows 1 3 2*/)
+-- to:
+(r.name, r.token) IN (/*rows 1 3*/)
+
 -- mutant: barger_passes_queue
 -- statement: acquire
 -- from:

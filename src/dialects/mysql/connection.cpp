@@ -258,6 +258,7 @@ void ServerConnection::query(const std::string& sql, Deadline deadline) {
   answer_.reset(0);
   std::int64_t affected = 0;
   committed_ = false;
+  changed_.clear();
   int result = 0;
   finish(mysql_real_query_start(&result, connection_, sql.data(), sql.size()), deadline, true,
          [&](int happened) { return mysql_real_query_cont(&result, connection_, happened); });
@@ -272,7 +273,8 @@ void ServerConnection::query(const std::string& sql, Deadline deadline) {
     } else if (mysql_field_count(connection_) > 0) {
       fail(true);
     } else {
-      answer_.affected = affected += static_cast<std::int64_t>(mysql_affected_rows(connection_));
+      changed_.push_back(static_cast<std::int64_t>(mysql_affected_rows(connection_)));
+      answer_.affected = affected += changed_.back();
       insert_id_ = mysql_insert_id(connection_);
       const bool open = (connection_->server_status & SERVER_STATUS_IN_TRANS) != 0;
       committed_ |= affected > 0 && !open;

@@ -28,6 +28,8 @@ class ServerConnection final : public Connection {
   const Answer& run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;
   const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                          Deadline deadline) override;
+  std::optional<AnswerOfCommit> run_in_one_commit(const StatementOfRows& first, const StatementOfRows& second,
+                                                  Deadline deadline) override;
   bool post(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;
   void script(std::string_view sql, Deadline deadline) override;
   std::string default_schema(Deadline deadline) override;
@@ -121,8 +123,9 @@ class ServerConnection final : public Connection {
   std::size_t largest_packet_ = 1'000'000;  // the server's limit, or the smallest that was ever a default
   PreparedTexts<Prepared> prepared_;
   Answer answer_;
-  std::uint64_t insert_id_ = 0;  // of the last statement that answered without rows
-  bool committed_ = false;       // something that the last text has written, also where it failed after that
+  std::uint64_t insert_id_ = 0;          // of the last statement that answered without rows
+  std::vector<std::int64_t> changed_{};  // rows, by each of its statements that answer without some
+  bool committed_ = false;               // something that the last text has written, also where it failed after that
   Cluster cluster_ = Cluster::none;
   std::string_view first_{};  // what the text of a statement that is not prepared begins with, and a semicolon
   // The statement of a post() whose answer is awaited.

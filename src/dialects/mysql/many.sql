@@ -21,9 +21,10 @@ SELECT r.name, r.token FROM {{lock}} r WHERE (r.name, r.owner) IN (/*rows 1 2*/)
 -- Asks without a ticket, no name twice. The first INSERT reads existing rows that are open and locks them in the
 -- order of names, skipping those that are locked elsewhere, so it waits for none; the LIMIT keeps what is only looked at
 -- (the busy rows) out of what is locked. Its assignments know that the row is open, or the asker's, and run from left to
--- right: what needs the old owner comes before the owner. Only what the last SELECT says of the existing rows is to be
--- believed: the token of what is the asker's now, -1 for busy, 0 for what has to be asked for alone (its row is locked
--- elsewhere, or was freed meanwhile; or tickets may be live). All busy: nothing is written.
+-- right: what needs the old owner comes before the owner. As in acquire, a takeover leaves served_ticket above 0. Only
+-- what the last SELECT says of the existing rows is to be believed: the token of what is the asker's now, -1 for busy, 0
+-- for what has to be asked for alone (its row is locked elsewhere, or was freed meanwhile; or tickets may be live). All
+-- busy: nothing is written.
 -- If it does not say something of each, a second packet makes the rows that are absent; whom somebody beats to that is
 -- not granted.
 SET @dlock_now = {{now}};
@@ -54,6 +55,8 @@ ON DUPLICATE KEY UPDATE
   actor = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.actor, VALUES(actor)),
   lease_us = IF({{lock}}.owner <=> VALUES(owner), GREATEST({{lock}}.lease_us, VALUES(lease_us)), VALUES(lease_us)),
   meta = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.meta, VALUES(meta)),
+  next_ticket = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.next_ticket, GREATEST({{lock}}.next_ticket, 1)),
+  served_ticket = IF({{lock}}.owner <=> VALUES(owner), {{lock}}.served_ticket, GREATEST({{lock}}.served_ticket, 1)),
   owner = VALUES(owner);
 COMMIT;
 SELECT r.name, CASE WHEN (r.name, r.owner) IN (/*rows 1 2*/) THEN r.token
@@ -98,11 +101,20 @@ UPDATE {{lock}} FORCE INDEX (PRIMARY) SET actor = owner, owner = NULL, mode = ''
 SELECT r.name, 2 FROM {{lock}} r
  WHERE r.name IN (/*rows 1*/) AND r.wanted_until > {{now}};
 
+-- name: release_many_shared(name, owner, token) -> at_once
+-- In its place in a transaction that acquires share, where the SELECT still has the rows locked: it answers 1 for each that
+-- was freed, as below, or 2.
+UPDATE {{lock}} FORCE INDEX (PRIMARY) SET actor = owner, owner = NULL, mode = '', meta = '',
+       expires_at = {{now}}
+ WHERE name IN (/*rows 1*/) AND (name, owner, token) IN (/*rows*/);
+SELECT r.name, 1 + (r.wanted_until > {{now}}) FROM {{lock}} r FORCE INDEX (PRIMARY)
+ WHERE r.name IN (/*rows 1*/) AND (r.name, r.token, r.actor) IN (/*rows 1 3 2*/) AND r.owner IS NULL;
+
 -- name: release_many(name, owner, token) -> matched
 -- No name twice. As in renew, rows that are locked elsewhere are skipped. What the SELECT answers is to be believed once
--- the COMMIT has succeeded: 1 for what was freed (by this, or before: the token is of this key alone), 2 if somebody
--- waits for that, 0 for what is still the key's and has to be released alone. Of what a Galera cluster has undone
--- before the COMMIT, which MariaDB tells nobody, the SELECT behind that says so: the last word counts.
+-- the COMMIT has succeeded: 1 for what was freed (by this, or before: who adopts a grant has its token, but is another
+-- actor), 2 if somebody waits for that, 0 for what may still be the key's and has to be released alone. Of what a Galera
+-- cluster has undone before the COMMIT, which MariaDB tells nobody, the SELECT behind that says so: the last word counts.
 SET @dlock_now = {{now}};
 START TRANSACTION;
 INSERT INTO {{lock}}
@@ -110,6 +122,6 @@ SELECT r.* FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/) ORDER 
 ON DUPLICATE KEY UPDATE
   owner = NULL, actor = VALUES(owner), mode = '', meta = '', expires_at = @dlock_now;
 SELECT r.name, IF(r.owner IS NOT NULL, 0, 1 + (r.wanted_until > @dlock_now)) FROM {{lock}} r
- WHERE (r.name, r.token) IN (/*rows 1 3*/);
+ WHERE (r.name, r.token) IN (/*rows 1 3*/) AND (r.owner IS NOT NULL OR (r.name, r.actor) IN (/*rows 1 2*/));
 COMMIT;
 SELECT r.name, 0 FROM {{lock}} r WHERE (r.name, r.owner, r.token) IN (/*rows*/);

@@ -1,4 +1,5 @@
 // Requests that are several statements, or several packets: what of them is committed when one fails.
+#include "broken_pipe.hpp"
 #include "connection.hpp"
 #include "literals.hpp"
 
@@ -49,6 +50,10 @@ std::string with_lists(const Statement& statement, std::span<const Argument> row
   throw Failure(failure.cause(), failure.what(), failure.code(), true);
 }
 
+std::string text_of(const StatementOfRows& what) {
+  return with_rows(what.statement.sql, what.rows, what.columns, what.columns);
+}
+
 }  // namespace
 
 Answer ServerConnection::run_rows_once(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
@@ -93,6 +98,30 @@ void ServerConnection::query_locking(std::string sql, bool skips, bool before, D
     usable_ &= !skips && !done && failure.cause() == Cause::locked;  // else something may be left open in the session
     throw_from_packet(failure, done || before);
   }
+}
+
+// MySQL cannot keep from waiting. In a cluster what was read before the COMMIT proves nothing; and through a pooler
+// each statement would need settings of its own.
+std::optional<AnswerOfCommit> ServerConnection::run_in_one_commit(const StatementOfRows& first,
+                                                                  const StatementOfRows& second, Deadline deadline) {
+  if (!mariadb_ || !prepare_ || in_cluster()) return std::nullopt;
+  const BrokenPipeGuard guard(encrypted_);
+  check_sendable(deadline);
+  const auto sql = "START TRANSACTION;" + text_of(first) + ";" + text_of(second) + ";COMMIT";
+  if (sql.size() > std::min(longest_list, largest_packet_ / 2))
+    throw Failure(Cause::rejected, "MariaDB: this is too long for one text, and nothing was asked");
+  try {
+    query(sql, deadline);
+  } catch (const Failure& failure) {
+    const bool done = committed_;
+    try {
+      if (usable_) query("ROLLBACK", deadline);
+    } catch (const Failure&) { usable_ = false; }
+    throw_from_packet(failure, done);
+  }
+  if (changed_.size() != 4)  // of START TRANSACTION, the two, and COMMIT
+    throw Failure(Cause::disconnected, "MariaDB: a request of four statements has another number of answers", {}, true);
+  return AnswerOfCommit{answer_, changed_[2]};
 }
 
 // One statement, and what is read of it behind that.

@@ -179,7 +179,8 @@ ServerConnection::Received ServerConnection::receive(const Expected& expected, S
     if (status == PGRES_PIPELINE_ABORTED) continue;
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_EMPTY_QUERY) {
       if (!failure) good = command + 1;
-      if (command >= expected.result && command <= expected.result + expected.more) read(result.get());
+      if (command >= expected.result && command <= expected.result + expected.more)
+        read(result.get(), expected.rows_of_all);
     } else if (!failure) {
       // The server answers in order: what it refuses before the statement's turn, or ends with, kept that from running.
       const bool before = command < expected.result && PQresultErrorField(result.get(), PG_DIAG_SQLSTATE) != nullptr;
@@ -227,10 +228,11 @@ Failure ServerConnection::failure_in(const PGresult* result, Sent sent) const {
   return failure_of(sqlstate, text == nullptr ? "" : text, user_, sent == Sent::statement);
 }
 
-void ServerConnection::read(PGresult* result) {
-  if (PQresultStatus(result) == PGRES_TUPLES_OK) {
+void ServerConnection::read(PGresult* result, bool added) {
+  const auto width = static_cast<std::size_t>(PQnfields(result));
+  if (PQresultStatus(result) == PGRES_TUPLES_OK && !(added && answer_.columns() == width)) {
     const auto affected = answer_.affected;
-    answer_.reset(static_cast<std::size_t>(PQnfields(result)));
+    answer_.reset(width);
     answer_.affected = affected;
   }
   if (changes_rows(PQcmdStatus(result))) answer_.affected = number_in(PQcmdTuples(result));

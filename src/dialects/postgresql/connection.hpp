@@ -31,6 +31,8 @@ class ServerConnection final : public Connection {
   const Answer& run(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;
   const Answer& run_rows(const Statement& statement, std::span<const Argument> rows, std::size_t columns,
                          Deadline deadline) override;
+  std::optional<AnswerOfCommit> run_in_one_commit(const StatementOfRows& first, const StatementOfRows& second,
+                                                  Deadline deadline) override;
   bool post(const Statement& statement, std::span<const Argument> arguments, Deadline deadline) override;
   void script(std::string_view sql, Deadline deadline) override;
   std::string default_schema(Deadline deadline) override;
@@ -55,6 +57,7 @@ class ServerConnection final : public Connection {
     int result = 0;             // the result of this one of its commands; the others only have to be good
     std::string prepared_as{};  // what its first command prepares the statement as; empty: nothing
     int more = 0;               // so many after it count as well: the last that has rows
+    bool rows_of_all = false;   // or all of them
   };
   enum class Received { all, late };
 
@@ -67,6 +70,8 @@ class ServerConnection final : public Connection {
   const Answer& run_text(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
   using Names = std::vector<std::string>;  // of what is prepared
   const Names& packet(const Statement& statement, std::span<const Argument> arguments, Deadline deadline);
+  // In a request of its own. Its name.
+  std::string prepared(const Statement& statement, Deadline deadline);
   // Puts the statement with arguments_ into what is to be sent.
   Expected put(const Statement& statement);
   // Before a request: throws if the deadline has passed or nothing can be sent any more. Nothing ran then.
@@ -86,7 +91,8 @@ class ServerConnection final : public Connection {
   Received finish_request(const Expected& expected, const Statement* statement, Sent sent, Deadline deadline);
   // After a failure: a transaction that was begun with the statement is ended.
   void leave_transaction(Deadline deadline) noexcept;
-  void read(PGresult* result);
+  // `added`: to what was read before.
+  void read(PGresult* result, bool added);
   Failure failure_in(const PGresult* result, Sent sent) const;
   [[noreturn]] void broken(Sent sent);
   [[noreturn]] void late(Sent sent);
@@ -100,7 +106,7 @@ class ServerConnection final : public Connection {
   PreparedTexts<Names> packets_;         // and of those that are parts of a packet
   std::size_t names_ = 0;                // how many were ever given
   std::optional<Instant> unanswered_{};  // since then the answer to a post() is awaited
-  Arguments arguments_;
+  Arguments arguments_, second_arguments_;
   Answer answer_;
   bool unconfirmed_ = false;  // the standby has not confirmed what the last request has committed
   bool ended_ = false;        // the server has said that it ends the connection

@@ -3,6 +3,7 @@
 
 #include "faults.hpp"
 #include "types/mutant.hpp"
+#include "types/retry.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -81,14 +82,12 @@ Handle open_file(const File& file, bool create, BusyPatience& patience) {
 
 void make_wal(sqlite3* db, const File& file, BusyPatience& patience) {
   // The switch needs the file alone for a moment, and SQLite does not wait for that by itself.
-  for (int attempt = 0;; ++attempt) {
-    try {
-      if (look_up(db, "PRAGMA journal_mode", file.path) != "wal") look_up(db, "PRAGMA journal_mode=WAL", file.path);
-      return;
-    } catch (const Failure& failure) {
-      if (failure.cause() != Cause::locked || !patience.wait(attempt)) throw;
-    }
-  }
+  int attempt = 0;
+  retry(
+      [&] {
+        if (look_up(db, "PRAGMA journal_mode", file.path) != "wal") look_up(db, "PRAGMA journal_mode=WAL", file.path);
+      },
+      [&](const Failure& failure) { return failure.cause() == Cause::locked && patience.wait(attempt++); });
 }
 
 }  // namespace dlock::dialects::sqlite

@@ -6,6 +6,7 @@
 #include "support/eventually.hpp"
 
 #include <doctest/doctest.h>
+#include <dlock/schema.hpp>
 
 #include <filesystem>
 #include <future>
@@ -95,4 +96,23 @@ TEST_CASE("while somebody else writes the file nobody is told that a name which 
   }
   database.admin().run("COMMIT");
   CHECK(engine.try_lock("old").has_value());
+}
+
+TEST_CASE("a file that another program has for itself alone cannot be opened, which is no other migrator's doing") {
+  const auto test_database = opener().test_database();
+  Admin admin(*test_database);
+  admin.run("PRAGMA journal_mode = DELETE");
+  admin.run("CREATE TABLE theirs (id INTEGER)");
+  admin.run("BEGIN EXCLUSIVE");
+  for (const bool dry_run : {false, true}) {
+    CAPTURE(dry_run);
+    schema::Options options;
+    options.timeouts.connect = 100ms;
+    options.timeouts.lock = 0ms;
+    options.dry_run = dry_run;
+    const auto report = schema::baseline(test_database->url(), 1, options);
+    CHECK(report.verdict == schema::Verdict::locked);
+    CHECK_MESSAGE(report.message.find("another connection is writing") != std::string::npos, report.message);
+  }
+  admin.run("COMMIT");
 }

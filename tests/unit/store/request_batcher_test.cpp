@@ -27,10 +27,14 @@ struct Gate {
   std::mutex mutex;
   std::condition_variable changed;
   bool taken = false;
-  bool closed = false;  // nothing comes back
+  bool many = false;     // there are turns for everybody
+  std::string silent{};  // whose answer does not come
+  bool closed = false;   // nothing comes back
   int under_way = 0;
   std::vector<std::vector<std::string>> batches{};
   std::function<void(const std::vector<std::string>&)> on_batch = [](const auto&) {};  // may throw
+  std::vector<Instant> deadlines{};                                                    // of each
+  Pace pace{};
   bool opens = false;  // turns come without a connection
 
   template <class Change>
@@ -45,9 +49,13 @@ struct Gate {
   void open() {
     change([&] { closed = false; });
   }
-  bool sending() {
+  bool sending(int least = 1) {
     const std::lock_guard guard(mutex);
-    return under_way > 0;
+    return under_way >= least;
+  }
+  std::size_t count() {
+    const std::lock_guard guard(mutex);
+    return batches.size();
   }
 };
 
@@ -72,7 +80,7 @@ struct KeptText {
 };
 
 // A question is a name; its answer is the name once more, in brackets: that of "locked" leaves open what was done
-// before. What begins with "shy" must go alone.
+// before. What begins with "shy" must go alone; what is in capitals is of another kind.
 struct EchoOperation {
   using View = std::string;
   using Kept = KeptText;
@@ -82,14 +90,20 @@ struct EchoOperation {
 
   static std::string_view name(const std::string& view) { return view; }
   static bool is_open(const Loan& loan) { return loan.is_open; }
+  static Deadline promptly(const Loan&, Deadline deadline) { return deadline; }
   static Failure none_lent() { return {Cause::timed_out, "no turn in time"}; }
-  static bool may_be_of_one(const Failure& failure) {
+  static std::size_t kind(const std::string& view) { return view.front() >= 'A' && view.front() <= 'Z' ? 1 : 0; }
+  Pace pace() const {
+    const std::lock_guard guard(gate->mutex);
+    return gate->pace;
+  }
+  static bool may_be_of_one(const std::string&, const Failure& failure) {
     return failure.cause() == Cause::locked || failure.cause() == Cause::rejected;
   }
   static bool leaves_open(const std::string& result) { return result == "<locked>"; }
   Loan borrow(Deadline deadline) const {
     std::unique_lock guard(gate->mutex);
-    if (!gate->changed.wait_until(guard, deadline.at(), [&] { return !gate->taken; }))
+    if (!gate->changed.wait_until(guard, deadline.at(), [&] { return !gate->taken || gate->many; }))
       throw Failure(Cause::timed_out, "no turn");
     gate->taken = true;
     return {*gate, !gate->opens};
@@ -97,8 +111,10 @@ struct EchoOperation {
   void carry(const std::vector<std::string>& names, Deadline deadline) const {
     std::unique_lock guard(gate->mutex);
     gate->batches.push_back(names);
+    gate->deadlines.push_back(deadline.at());
     ++gate->under_way;
-    const bool back = gate->changed.wait_until(guard, deadline.at(), [&] { return !gate->closed; });
+    const bool back =
+        gate->changed.wait_until(guard, deadline.at(), [&] { return !gate->closed && names.front() != gate->silent; });
     --gate->under_way;
     if (!back) throw Failure(Cause::timed_out, "no answer", {}, true);
     gate->on_batch(names);
@@ -108,24 +124,25 @@ struct EchoOperation {
     carry({name}, deadline);
     return "<" + name + ">";
   }
-  std::vector<std::optional<std::string>> together(std::span<const std::string> names, Loan loan,
-                                                   Deadline deadline) const {
+  std::vector<BatchResult<std::string>> together(std::span<const std::string> names, Loan loan,
+                                                 Deadline deadline) const {
     const Loan mine = std::move(loan);
     carry({names.begin(), names.end()}, deadline);
-    std::vector<std::optional<std::string>> answers;
-    for (const auto& name : names)
-      if (name.starts_with("shy")) answers.emplace_back();
-      else answers.push_back("[" + name + "]");
+    std::vector<BatchResult<std::string>> answers(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (names[i].starts_with("bad")) answers[i].failure = Failure(Cause::deadlock, "lost " + names[i]);
+      else if (!names[i].starts_with("shy")) answers[i].result = "[" + names[i] + "]";
     return answers;
   }
 };
 
 struct GatedBatcher {
   Gate gate{};
+  std::atomic<std::size_t> crowd{0};
   RequestBatcher<EchoOperation> batcher;
   std::vector<std::future<std::string>> answers{};
 
-  explicit GatedBatcher(std::size_t most = 64) : batcher(EchoOperation{&gate}, most) {}
+  explicit GatedBatcher(std::size_t most = 64) : batcher(EchoOperation{&gate}, most, crowd) {}
 
   // Takes the only turn, and keeps it under way.
   void begin(const std::string& name = "first", std::chrono::milliseconds patience = 1min) {
@@ -179,6 +196,151 @@ TEST_CASE("no more than the limit travel together, and the next of the rest lead
   gated.gate.open();
   for (std::size_t i = 1; i < gated.answers.size(); ++i) gated.answer(i);
   CHECK(gated.gate.batches == Batches{{"first"}, {"a", "b", "c"}, {"d", "e", "f"}, {"g"}});
+}
+
+TEST_CASE("what goes wrong with one of many is told that one alone") {
+  GatedBatcher gated;
+  gated.begin();
+  gated.queue({"a", "bad", "z"});
+  gated.gate.open();
+  CHECK(gated.answer(1) == "[a]");
+  CHECK_THROWS_AS(gated.answer(2), Failure);
+  CHECK(gated.answer(3) == "[z]");
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "bad", "z"}});
+}
+
+TEST_CASE("a batch is of the leader's kind, and those of the other kind lead the next") {
+  GatedBatcher gated;
+  gated.begin();
+  gated.queue({"a", "K", "b", "L"});
+  gated.gate.open();
+  for (std::size_t i = 1; i < gated.answers.size(); ++i) gated.answer(i);
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "b"}, {"K", "L"}});
+}
+
+TEST_CASE("where batches are slow they are of both kinds, and each kind has its own room, whoever leads") {
+  struct Case {
+    std::vector<std::string> queue;
+    Batches batches;
+  };
+  const std::vector<Case> cases{
+      Case{{"a", "b", "c", "K", "L", "M", "d"}, Batches{{"first"}, {"K", "L", "a", "b"}, {"M", "c", "d"}}},
+      Case{{"K", "a", "b", "c", "L", "M", "N"}, Batches{{"first"}, {"K", "L", "a", "b"}, {"M", "N", "c"}}},
+      Case{{"K", "a", "b"}, Batches{{"first"}, {"K", "a", "b"}}},
+  };
+  for (const auto& each : cases) {
+    GatedBatcher gated(2);
+    gated.gate.pace = {true, 0ms, 10s};
+    gated.begin();
+    gated.queue(each.queue);
+    gated.gate.open();
+    for (std::size_t i = 1; i < gated.answers.size(); ++i) CHECK(gated.answer(i) == "[" + each.queue[i - 1] + "]");
+    CHECK(gated.gate.batches == each.batches);
+  }
+}
+
+TEST_CASE("where batches are slow one leaves after the other, unless that one hangs") {
+  GatedBatcher gated;
+  gated.gate.many = true;
+  gated.gate.pace = {true, 0ms, 1min};
+  gated.begin();
+  gated.queue({"a", "b"});
+  CHECK(gated.gate.batches == Batches{{"first"}});  // though there is a turn to be had
+  gated.gate.open();
+  CHECK(gated.answer(1) == "[a]");
+  CHECK(gated.answer(2) == "[b]");
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "b"}});
+
+  gated.gate.change([&] { gated.gate.pace.hung = 50ms; });
+  gated.gate.close();
+  gated.leave("silent");
+  REQUIRE(eventually([&] { return gated.gate.sending(); }));
+  gated.leave("next", 10min);  // so that a quarter of that is no answer
+  REQUIRE(eventually([&] { return gated.gate.sending(2); }));
+  gated.gate.open();
+  CHECK(gated.answer(3) == "<silent>");
+  CHECK(gated.answer(4) == "<next>");
+}
+
+TEST_CASE("where batches are slow one that hangs is waited for once, and not by each that comes after it") {
+  GatedBatcher gated;
+  gated.gate.many = true;
+  gated.gate.pace = {true, 0ms, 2s};
+  gated.gate.silent = "silent";
+  auto silent = std::async(std::launch::async, [&] { return gated.batcher.send("silent", in(10min)); });
+  REQUIRE(eventually([&] { return gated.gate.sending(); }));
+  CHECK(gated.batcher.send("first", in(10min)) == "<first>");
+  const auto before = BootClock::now();
+  for (int i = 0; i < 10; ++i) CHECK(gated.batcher.send("next", in(10min)) == "<next>");
+  CHECK(BootClock::now() < later(before, 10s));
+  // Nor by who waits for one of those.
+  for (std::size_t round = 0; round < 6; ++round) {
+    gated.gate.close();
+    gated.leave("one");
+    REQUIRE(eventually([&] { return gated.gate.sending(2); }));
+    gated.leave("behind");
+    REQUIRE(eventually([&] { return gated.batcher.led() || gated.gate.sending(3); }));
+    gated.gate.open();
+    CHECK(gated.answer(2 * round) == "<one>");
+    CHECK(gated.answer(2 * round + 1) == "<behind>");
+  }
+  CHECK(BootClock::now() < later(before, 10s));
+  gated.gate.change([&] { gated.gate.silent.clear(); });
+  CHECK(silent.get() == "<silent>");
+}
+
+TEST_CASE("where batches are slow nobody waits whose batch is full") {
+  GatedBatcher gated(3);
+  gated.gate.many = true;
+  gated.gate.pace = {true, 1min, 1min};
+  gated.begin();
+  gated.queue({"a", "b"});
+  CHECK(gated.gate.batches == Batches{{"first"}});
+  gated.leave("c");
+  REQUIRE(eventually([&] { return gated.gate.sending(2); }));
+  gated.gate.open();
+  for (std::size_t i = 1; i < gated.answers.size(); ++i) gated.answer(i);
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "b", "c"}});
+}
+
+TEST_CASE("where batches are slow a leader waits for those who have just had their answers") {
+  GatedBatcher gated;
+  gated.gate.pace = {true, 1min, 1min};
+  CHECK(gated.crowd == 0);
+  gated.begin();
+  std::vector<std::string> all;
+  for (char c = 'a'; c < 'a' + 8; ++c) all.emplace_back(1, c);
+  gated.queue(all);
+  gated.gate.open();
+  for (std::size_t i = 1; i <= all.size(); ++i) gated.answer(i);
+  CHECK(eventually([&] { return gated.crowd == all.size(); }));
+  gated.leave("x0");
+  for (int i = 1; i < 7; ++i) {  // seven of eight
+    REQUIRE(eventually(
+        [&] { return gated.batcher.gathers() && gated.batcher.queued() + 1 == static_cast<std::size_t>(i); }));
+    CHECK(gated.gate.count() == 2);
+    gated.leave("x" + std::to_string(i));
+  }
+  for (int i = 0; i < 7; ++i) gated.answer(all.size() + 1 + static_cast<std::size_t>(i));
+  CHECK(gated.gate.batches.back().size() == 7);
+  CHECK(eventually([&] { return gated.crowd == 7; }));
+}
+
+TEST_CASE("a leader waits for others no longer than it was told to, and for a while not at all where few came") {
+  GatedBatcher gated;
+  gated.gate.pace = {true, 1ms, 1min};
+  gated.begin();
+  std::vector<std::string> all;
+  for (char c = 'a'; c < 'a' + 8; ++c) all.emplace_back(1, c);
+  gated.queue(all);
+  gated.gate.open();
+  for (std::size_t i = 1; i <= all.size(); ++i) gated.answer(i);
+  CHECK(gated.batcher.send("z", in(1min)) == "<z>");
+  gated.gate.change([&] { gated.gate.pace.company = 1min; });
+  gated.begin("again");
+  gated.queue({"a", "b"});
+  gated.gate.open();
+  CHECK(gated.answer(gated.answers.size() - 1) == "[b]");
 }
 
 TEST_CASE("of one name only one travels at a time") {
@@ -329,6 +491,42 @@ TEST_CASE("who has much less time than the leader leads the next") {
   CHECK(gated.answer(1) == "<patient>");
   CHECK(gated.answer(2) == "<hasty>");
   CHECK(gated.gate.batches == Batches{{"first"}, {"patient"}, {"hasty"}});
+}
+
+TEST_CASE("who is of another kind may have much less time than the leader") {
+  GatedBatcher gated;
+  gated.gate.pace = {true, 0ms, 10s};
+  gated.begin();
+  gated.queue({"patient"});
+  const auto before = BootClock::now();
+  gated.leave("K", 20s);
+  REQUIRE(eventually([&] { return gated.batcher.queued() == 1; }));
+  gated.leave("HASTY", 5s);
+  REQUIRE(eventually([&] { return gated.batcher.queued() == 2; }));
+  gated.gate.open();
+  CHECK(gated.answer(1) == "[patient]");
+  CHECK(gated.answer(2) == "[K]");
+  CHECK(gated.answer(3) == "<HASTY>");
+  CHECK(gated.gate.batches == Batches{{"first"}, {"K", "patient"}, {"HASTY"}});
+  CHECK(gated.gate.deadlines[1] > later(before, 30s));  // the leader's: each of the others goes by its own
+}
+
+TEST_CASE("who may be told to stop leads nobody of another kind, who would lose its answer by that") {
+  GatedBatcher gated;
+  gated.gate.pace = {true, 0ms, 10s};
+  gated.begin();
+  std::stop_source stop;
+  const Deadline stoppable(in(1min).at(), stop.get_token());
+  auto leader = std::async(std::launch::async, [&] { return gated.batcher.send("a", stoppable); });
+  REQUIRE(eventually([&] { return gated.batcher.led(); }));
+  for (const char* name : {"b", "K"}) {
+    gated.leave(name);
+    REQUIRE(eventually([&] { return gated.batcher.queued() == gated.answers.size() - 1; }));
+  }
+  gated.gate.open();
+  CHECK(leader.get() == "[a]");
+  for (std::size_t i = 1; i < gated.answers.size(); ++i) gated.answer(i);
+  CHECK(gated.gate.batches == Batches{{"first"}, {"a", "b"}, {"K"}});
 }
 
 TEST_CASE("a leader that runs out of time hands the lead on") {
