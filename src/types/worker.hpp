@@ -18,7 +18,8 @@
 namespace dlock {
 
 // The base of what the two share: it is there until the owner has let go of it and run() has returned. Made by
-// std::make_shared; its owner calls finish() before it lets go. Threads: any. Owns: its thread, which begins with start().
+// std::make_shared; its owner calls finish() before it lets go. Threads: any. Owns: its thread, which begins with
+// start().
 struct Worker : std::enable_shared_from_this<Worker> {
   Worker() = default;
   Worker(const Worker&) = delete;
@@ -32,9 +33,12 @@ struct Worker : std::enable_shared_from_this<Worker> {
     // One that has ended by itself may take its time to go, and may need the mutex for that.
     next->start([self = shared_from_this(), last = thread_] {
       if (last) last->finish();
+      here_ = self.get();
+      const Leaving leaving{*self};
       self->run();
     });
     thread_ = std::move(next);
+    ++threads_;
     running = true;
   }
   // False: there is no thread to be had, or no memory for one.
@@ -55,22 +59,31 @@ struct Worker : std::enable_shared_from_this<Worker> {
     }
     wake();
   }
-  // Asks it to end, and waits until it has: not on the thread itself, nor after fork().
-  void finish() noexcept EXCLUDES(mutex) {
-    close();
-    if (const auto thread = forked() ? nullptr : its_thread()) thread->finish();
+  // Asks it to end, and waits until it has: not on the thread itself, nor after fork(). What has not ended by `until`
+  // is left to itself, and nobody waits for it any more.
+  void finish(Instant until = Instant::max()) noexcept EXCLUDES(mutex) {
+    close(until);
+    if (forked() || is_here()) return;
+    std::shared_ptr<Thread> thread;
+    {
+      UniqueMutexLock guard(mutex);
+      while (thread_ && threads_ > 0 && BootClock::now() < until) wait(guard, until);
+      thread = std::exchange(thread_, nullptr);
+      if (thread && threads_ > 0) thread->let_be();
+    }
+    if (thread) thread->finish();
   }
-  // Nobody waits for its end any more.
-  void let_be() noexcept REQUIRES(mutex) { thread_->let_be(); }
 
   bool forked() const noexcept { return fork_guard_.forked(); }
-  bool is_closing() EXCLUDES(mutex) {
+  // Whether it is the thread itself that asks.
+  bool is_here() const noexcept { return here_ == this; }
+  bool is_closing() const EXCLUDES(mutex) {
     const MutexLock guard(mutex);
     return closing;
   }
 
   // Until when it may do what takes so long at most, once it is closing also by when it is to have ended.
-  Instant ends_within(Duration longest) EXCLUDES(mutex) {
+  Instant ends_within(Duration longest) const EXCLUDES(mutex) {
     const MutexLock guard(mutex);
     return std::min(ends_by, later(BootClock::now(), longest));
   }
@@ -81,6 +94,12 @@ struct Worker : std::enable_shared_from_this<Worker> {
     if (until == Instant::max()) changed.wait(guard);
     else changed.wait_until(guard, std::min(until, later(BootClock::now(), std::chrono::seconds{1})));
   }
+  // Sleeps for so long, unless it is to end.
+  void pause(Duration length) EXCLUDES(mutex) {
+    const auto until = later(BootClock::now(), length);
+    UniqueMutexLock guard(mutex);
+    while (!closing && BootClock::now() < until) wait(guard, until);
+  }
 
   // The thread's whole life. It is to return soon after `closing`; before, if it says so by `running`: then start()
   // begins anew.
@@ -88,19 +107,26 @@ struct Worker : std::enable_shared_from_this<Worker> {
   // Makes the thread look at `closing`, wherever it waits.
   virtual void wake() noexcept { changed.notify_all(); }
 
-  AnnotatedMutex mutex;
+  mutable AnnotatedMutex mutex;
   std::condition_variable changed;
   bool running GUARDED_BY(mutex) = false, closing GUARDED_BY(mutex) = false;
   Instant ends_by GUARDED_BY(mutex) = Instant::max();  // once it is closing
 
  private:
-  std::shared_ptr<Thread> its_thread() EXCLUDES(mutex) {
-    const MutexLock guard(mutex);
-    return thread_;
-  }
+  // What a thread does last, also where run() has thrown.
+  struct Leaving {
+    Worker& worker;
+    ~Leaving() {
+      const MutexLock guard(worker.mutex);
+      --worker.threads_;
+      worker.changed.notify_all();
+    }
+  };
 
+  static inline thread_local const Worker* here_ = nullptr;  // whose thread this is
   const ForkGuard fork_guard_;
-  std::shared_ptr<Thread> thread_ GUARDED_BY(mutex);
+  std::shared_ptr<Thread> thread_ GUARDED_BY(mutex);  // null: there is none that could be waited for
+  int threads_ GUARDED_BY(mutex) = 0;                 // that have not come to their end
 };
 
 }  // namespace dlock

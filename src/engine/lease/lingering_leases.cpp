@@ -2,7 +2,6 @@
 #include "engine/lease/lingering_leases.hpp"
 
 #include "types/mutant.hpp"
-#include "types/pause.hpp"
 #include "types/worker.hpp"
 
 #include <algorithm>
@@ -180,7 +179,7 @@ struct LingeringLeases::State : Worker {
     for (bool goes_on = true; goes_on;) try {
         goes_on = round();
       } catch (const std::exception&) {  // out of memory: what lingers is believed no more until there is some
-        pause_until(later(BootClock::now(), std::chrono::milliseconds{100}), {});
+        pause(until_again);
       }
     if (!is_closing()) return;
     std::vector<std::pair<std::string, LingeringLease>> none;

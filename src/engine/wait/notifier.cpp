@@ -195,9 +195,7 @@ struct Notifier::State : Worker {
       for (bool goes_on = true; goes_on;) try {
           goes_on = round(busy_until);
         } catch (const std::exception&) {  // out of memory: those who wait look by themselves meanwhile
-          const auto again = later(BootClock::now(), std::chrono::milliseconds{100});
-          UniqueMutexLock guard(mutex);
-          while (!closing && BootClock::now() < again) wait(guard, again);
+          pause(std::chrono::milliseconds{100});
         }
       try {
         clear_away(ends_within(farewell));

@@ -13,6 +13,10 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
 
 using namespace dlock;
 using namespace dlock::test;
@@ -145,6 +149,91 @@ TEST_CASE("a worker that has ended by itself begins anew, and not before the las
   worker->finish();
   CHECK(worker->begun == 2);
   CHECK_FALSE(too_early);
+}
+
+TEST_CASE("what does not end in time is left to itself, and waited for by nobody") {
+  std::atomic<bool> gone{false}, let_go{false};
+  {
+    const auto worker = std::make_shared<Acting>();
+    worker->gone = &gone;
+    worker->act = [&] {
+      while (!let_go) std::this_thread::yield();
+    };
+    start(*worker);
+    worker->finish(later(BootClock::now(), 1ms));
+    CHECK(worker->is_closing());
+    worker->finish();  // nor by who comes later
+  }
+  CHECK_FALSE(gone);
+  let_go = true;
+  CHECK(eventually([&] { return gone.load(); }));
+}
+
+TEST_CASE("several wait for the same end") {
+  const auto worker = std::make_shared<Acting>();
+  std::atomic<bool> let_go{false}, over{false};
+  std::atomic<int> waiting{0}, too_early{0};
+  worker->act = [&] {
+    while (!let_go) std::this_thread::yield();
+    over = true;
+  };
+  start(*worker);
+  {
+    std::vector<std::jthread> all;
+    for (int i = 0; i < 4; ++i)
+      all.emplace_back([&] {
+        ++waiting;
+        worker->finish();
+        if (!over) ++too_early;
+      });
+    REQUIRE(eventually([&] { return waiting == 4 && worker->is_closing(); }));
+    let_go = true;
+  }
+  CHECK(too_early == 0);
+}
+
+TEST_CASE("a worker that throws has ended") {
+  const auto worker = std::make_shared<Acting>();
+  worker->act = [] { throw std::bad_alloc(); };
+  start(*worker);
+  worker->finish();
+  CHECK(worker.use_count() == 1);
+}
+
+TEST_CASE("a worker knows its own thread, also when nobody waits for that any more") {
+  const auto worker = std::make_shared<Acting>();
+  std::atomic<bool> let_go{false}, here{false}, over{false};
+  worker->act = [&, it = worker.get()] {
+    while (!let_go) std::this_thread::yield();
+    here = it->is_here();
+    it->finish();
+    over = true;
+  };
+  start(*worker);
+  CHECK_FALSE(worker->is_here());
+  worker->finish(BootClock::now());
+  let_go = true;
+  REQUIRE(eventually([&] { return over.load(); }));
+  CHECK(here);
+}
+
+TEST_CASE("a worker that pauses is woken by its end, and by nothing else before its time") {
+  const auto worker = std::make_shared<Acting>();
+  std::atomic<int> pauses{0};
+  std::atomic<bool> early{false};
+  worker->act = [&, it = worker.get()] {
+    const auto begun = BootClock::now();
+    it->pause(5ms);
+    early = BootClock::now() - begun < 5ms;
+    ++pauses;
+    it->pause(std::chrono::years{1000});
+    ++pauses;
+  };
+  start(*worker);
+  while (pauses == 0) worker->changed.notify_all();
+  worker->finish();
+  CHECK(pauses == 2);
+  CHECK_FALSE(early);
 }
 
 TEST_CASE("after fork() the child neither waits for the thread of its parent nor touches its mutex") {
