@@ -35,7 +35,7 @@ enum class Released {
   freed,        // the row is free
   still_held,   // this entry has left, another one holds on (Reentrance)
   was_lost,     // the lease had been lost before; nobody else's was touched
-  unconfirmed,  // no answer in time; the engine tries on, and at the latest the lease ends by itself
+  unconfirmed,  // no answer in time, or none that says which; the engine tries on, and the lease ends by itself at last
 };
 
 DLOCK_EXPORT std::string_view to_string(Loss loss) noexcept;

@@ -70,7 +70,9 @@ schema::GuardReport TriggerChange::bring(bool made) {
       },
       [&](const Failure& failure) {
         if (!sent || !is_conflict(failure.cause()) || tries >= options_.ddl_retries) return false;
-        if (options_.observer) options_.observer(std::string(failure.what()) + "; trying again");
+        const auto* refusal = dynamic_cast<const MigrationError*>(&failure);  // whose advice is being followed
+        if (options_.observer)
+          options_.observer((refusal != nullptr ? refusal->message() : failure.what()) + "; trying again");
         pause_before_retry(++tries, options_);
         return true;
       });

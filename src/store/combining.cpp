@@ -56,13 +56,13 @@ Granted Combining::acquire(const AcquireRequest& ask, Deadline deadline) {
   return *(shares ? both_ : acquires_)->send(careful, deadline).granted;
 }
 
-bool Combining::release(const LeaseKey& key, Deadline deadline) {
+Left Combining::release(const LeaseKey& key, Deadline deadline) {
   const ReleaseOperation operation{lane_.get()};
   const bool shares = most_ > 1 && lane_->shares_commits();
   if (!shares)
     if (auto loan = lane_->pool.at_once()) return operation.alone(key, std::move(*loan), deadline);
   if (most_ < 2) return operation.alone(key, operation.borrow(deadline), deadline);
-  return (shares ? both_ : releases_)->send(key, deadline).freed;
+  return (shares ? both_ : releases_)->send(key, deadline).left;
 }
 
 template <class Operation>
@@ -81,7 +81,7 @@ std::vector<std::optional<Granted>> Combining::acquire_together(std::span<const 
   return together(AcquireOperation{lane_.get()}, asks, deadline);
 }
 
-std::vector<std::optional<bool>> Combining::release_together(std::span<const LeaseKey> keys, Deadline deadline) {
+std::vector<std::optional<Left>> Combining::release_together(std::span<const LeaseKey> keys, Deadline deadline) {
   return together(ReleaseOperation{lane_.get()}, keys, deadline);
 }
 

@@ -28,10 +28,10 @@ class Combining {
   Combining& operator=(const Combining&) = delete;
 
   Granted acquire(const AcquireRequest& ask, Deadline deadline);
-  bool release(const LeaseKey& key, Deadline deadline);
+  Left release(const LeaseKey& key, Deadline deadline);
   // See LockTable.
   std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks, Deadline deadline);
-  std::vector<std::optional<bool>> release_together(std::span<const LeaseKey> keys, Deadline deadline);
+  std::vector<std::optional<Left>> release_together(std::span<const LeaseKey> keys, Deadline deadline);
   std::vector<LeaseStatus> lease_status(std::span<const LeaseKey> keys, Deadline deadline);
   std::optional<std::size_t> first_busy(std::span<const std::string_view> names, Deadline deadline);
 

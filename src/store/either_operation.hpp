@@ -21,7 +21,7 @@ struct Combining::EitherOperation {
   using View = EitherRequest;
   using Kept = KeptEitherRequest;
   struct Result {
-    bool freed = false;                // what became of a release
+    Left left{};                       // what became of a release
     std::optional<Granted> granted{};  // or of an acquire
   };
   using Loan = Pool::Loan;
@@ -44,7 +44,7 @@ struct Combining::EitherOperation {
 
   Result alone(const View& view, Loan loan, Deadline deadline) const {
     if (key(view) != nullptr) return {releases.alone(*key(view), std::move(loan), deadline), {}};
-    return {false, acquires.alone(ask(view), std::move(loan), deadline)};
+    return {{}, acquires.alone(ask(view), std::move(loan), deadline)};
   }
 
   std::vector<BatchResult<Result>> together(std::span<const View> views, Loan loan, Deadline deadline) const {
@@ -55,17 +55,17 @@ struct Combining::EitherOperation {
       else asks.push_back(ask(view));
     }
     Told told;
-    if (asks.empty()) told.freed = releases.together(keys, std::move(loan), deadline);
+    if (asks.empty()) told.left = releases.together(keys, std::move(loan), deadline);
     else if (keys.empty()) told.granted = acquires.together(asks, std::move(loan), deadline);
     else told = both(keys, asks, std::move(loan), deadline);
     std::vector<BatchResult<Result>> all(views.size());
-    auto freed = told.freed.begin();
+    auto left = told.left.begin();
     auto granted = told.granted.begin();
     for (std::size_t i = 0; i < views.size(); ++i) {
       if (key(views[i]) != nullptr) {
-        if (const auto& one = *freed++) all[i].result = {*one, {}};
+        if (const auto& one = *left++) all[i].result = {*one, {}};
       } else if (const auto& one = *granted++) {
-        all[i].result = {false, one};
+        all[i].result = {{}, one};
       } else {
         all[i].failure = told.failed;
         all[i].in_doubt = told.in_doubt;
@@ -83,7 +83,7 @@ struct Combining::EitherOperation {
  private:
   // In the order of names; what is empty has to be sent alone.
   struct Told {
-    std::vector<std::optional<bool>> freed{};
+    std::vector<std::optional<Left>> left{};
     std::vector<std::optional<Granted>> granted{};
     // What went wrong with the acquires that are empty; or that they may have been granted all the same.
     std::optional<Failure> failed{};
@@ -100,13 +100,13 @@ struct Combining::EitherOperation {
     try {
       return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         const bool one_commit = in_one_commit(connection, keys, asks, until, told);
-        if (!one_commit) told.freed = releases.told(keys, releases.freed_by(connection, keys, until, wrote));
+        if (!one_commit) told.left = releases.told(keys, releases.freed_by(connection, keys, until, wrote));
         if (!one_commit) told.in_doubt = acquires.grant_free(connection, asks, until, told.granted).in_doubt;
         acquires.grant_rest(connection, asks, until, told.granted);
         return std::move(told);
       });
     } catch (const Failure& failure) {
-      if (told.freed.empty()) throw wrote ? in_doubt(failure) : failure;
+      if (told.left.empty()) throw wrote ? in_doubt(failure) : failure;
       const bool doubt = failure.may_have_run() || told.in_doubt;
       if (AcquireOperation::may_be_of_one(failure)) told.in_doubt = doubt;
       else told.failed = doubt ? in_doubt(failure) : failure;
@@ -129,8 +129,8 @@ struct Combining::EitherOperation {
     if (!answer) return false;
     const auto took = BootClock::now() - begun;
     lane->slow_commits.saved();
-    const auto freed = numbers_of(keys, answer->rows, &ReleaseOperation::name);
-    told.freed = releases.told(keys, freed);
+    const ReleaseOperation::Freed freed{numbers_of(keys, answer->rows, &ReleaseOperation::name)};
+    told.left = releases.told(keys, freed);
     // As in the statement for one kind, no grant is believed where something is told that was not written: who asked
     // then may have been granted it before.
     const auto tokens = AcquireOperation::tokens_of(likely, answer->rows);
@@ -138,8 +138,7 @@ struct Combining::EitherOperation {
     const bool believed = answer->changed_by_second == granted || planted("shared_grants_believed");
     told.in_doubt = !believed;
     acquires.note(asks, likely, tokens, believed, told.granted);
-    if (answer->changed_by_second > 0 || ReleaseOperation::frees_any(freed))
-      lane->slow_commits.wrote(took, keys.size() + likely.size());
+    if (answer->changed_by_second > 0 || freed.count() > 0) lane->slow_commits.wrote(took, keys.size() + likely.size());
     return true;
   }
 

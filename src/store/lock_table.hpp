@@ -59,6 +59,7 @@ struct LeaseKey {
 struct Left {
   bool was_there = false;   // false: it was no longer this key's (or had been freed before)
   bool still_held = false;  // by others of its node
+  bool in_doubt = false;    // or it was this key's, was freed with others, and was taken at once by somebody else
 };
 
 enum class Renewed {
@@ -142,7 +143,7 @@ class LockTable {
   virtual std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks, Deadline) {
     return std::vector<std::optional<Granted>>(asks.size());
   }
-  virtual std::vector<std::optional<bool>> release_together(std::span<const LeaseKey> keys, Deadline deadline) = 0;
+  virtual std::vector<std::optional<Left>> release_together(std::span<const LeaseKey> keys, Deadline deadline) = 0;
   // Frees whatever `owner` holds on `name` in that mode, where several hold it but what is `kept`, for asks whose
   // answer never came. If nobody holds the name, it remembers that this owner is not to be granted it any more.
   virtual void withdraw(std::string_view name, std::string_view owner, Deadline deadline, Mode mode = Mode::exclusive,

@@ -237,7 +237,7 @@ inline std::vector<Argument> rows_of(std::span<const LeaseKey> keys) {
 struct Combining::ReleaseOperation {
   using View = LeaseKey;
   using Kept = KeptLeaseKey;
-  using Result = bool;
+  using Result = Left;
   using Loan = Pool::Loan;
   Lane* lane;
 
@@ -246,23 +246,23 @@ struct Combining::ReleaseOperation {
   static bool is_open(const Loan& loan) { return loan.is_open(); }
   Failure none_lent() const { return lane->pool.none_lent(); }
 
-  bool alone(const LeaseKey& key, Loan loan, Deadline deadline) const {
+  Left alone(const LeaseKey& key, Loan loan, Deadline deadline) const {
     const std::array<Argument, 3> arguments{key.name, key.owner, number(key.token)};
     return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
       const Answer& answer = connection.run(lane->release, arguments, until);
       lane->notice.heed(answer);
       if (answer.affected > 0) lane->free.freed(key.name);
-      return answer.affected > 0;
+      return Left{answer.affected > 0};
     });
   }
 
-  std::vector<std::optional<bool>> together(std::span<const LeaseKey> keys, Loan loan, Deadline deadline) const {
+  std::vector<std::optional<Left>> together(std::span<const LeaseKey> keys, Loan loan, Deadline deadline) const {
     bool wrote = false;
     try {
       return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         const auto begun = BootClock::now();
         const auto freed = freed_by(connection, keys, until, wrote);
-        if (frees_any(freed)) lane->slow_commits.wrote(BootClock::now() - begun, keys.size());
+        if (freed.count() > 0) lane->slow_commits.wrote(BootClock::now() - begun, keys.size());
         return told(keys, freed);
       });
     } catch (const Failure& failure) {
@@ -272,48 +272,57 @@ struct Combining::ReleaseOperation {
   }
   // Sent alone, what was freed already would look like somebody else's.
   static bool may_be_of_one(const Failure& failure) noexcept { return is_of_one(failure) && !failure.may_have_run(); }
-  static bool leaves_open(bool) noexcept { return false; }
+  static bool leaves_open(const Left&) noexcept { return false; }
 
  private:
   friend EitherOperation;
   // A name is answered with 1 if it was freed, with 2 if somebody waits for that, with 0 if it was not though it still
   // is the key's (its row is locked); or not at all, when it is not the key's any more.
-  using Freed = std::vector<std::optional<std::int64_t>>;
-  static bool frees_any(const Freed& freed) {
-    return std::ranges::any_of(freed, [](const auto& one) { return one.value_or(0) > 0; });
-  }
+  struct Freed {
+    std::vector<std::optional<std::int64_t>> answers{};
+    bool in_doubt = false;  // a name that is not answered may have been freed all the same
+    std::ptrdiff_t count() const {
+      return std::ranges::count_if(answers, [](const auto& one) { return one.value_or(0) > 0; });
+    }
+  };
 
   // `wrote`: set where some were freed, whatever comes after that.
   Freed freed_by(dialects::Connection& connection, std::span<const LeaseKey> keys, Deadline until, bool& wrote) const {
     const auto rows = rows_of(keys);
     auto at_once = free_at_once(connection, keys, rows, until);
     if (at_once.freed) return std::move(*at_once.freed);
-    wrote |= at_once.wrote;
-    return numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &ReleaseOperation::name);
+    wrote |= at_once.rows > 0;
+    Freed freed{numbers_of(keys, connection.run_rows(lane->release_many, rows, 3, until), &ReleaseOperation::name)};
+    // Somebody else may have been granted meanwhile what is freed already, which looks like a lease that was lost.
+    freed.in_doubt = freed.count() < at_once.rows && !planted("taken_at_once_looks_lost");
+    return freed;
   }
-  std::vector<std::optional<bool>> told(std::span<const LeaseKey> keys, const Freed& freed) const {
-    std::vector<std::optional<bool>> all(keys.size());
+  std::vector<std::optional<Left>> told(std::span<const LeaseKey> keys, const Freed& freed) const {
+    std::vector<std::optional<Left>> all(keys.size());
+    bool wanted = false;
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (freed[i] != 0) all[i] = freed[i].has_value();
-      if (freed[i].value_or(0) != 0) lane->free.freed(keys[i].name);
+      const auto& answer = freed.answers[i];
+      if (answer != 0) all[i] = Left{answer.has_value(), false, !answer && freed.in_doubt};
+      if (answer.value_or(0) != 0) lane->free.freed(keys[i].name);
+      wanted |= answer == 2;
     }
-    if (std::find(freed.begin(), freed.end(), 2) != freed.end()) lane->notice.ask();
+    if (wanted) lane->notice.ask();
     return all;
   }
 
   struct FreedAtOnce {
     std::optional<Freed> freed{};  // empty: nothing is known of any
-    bool wrote = false;
+    std::int64_t rows = 0;         // so many were freed, whichever
   };
   FreedAtOnce free_at_once(dialects::Connection& connection, std::span<const LeaseKey> keys,
                            const std::vector<Argument>& rows, Deadline until) const {
     if (lane->release_at_once == nullptr) return {};
     try {
       const Answer& answer = connection.run_rows(*lane->release_at_once, rows, 3, until);
-      if (answer.affected != static_cast<std::int64_t>(keys.size())) return {{}, answer.affected > 0};
-      auto freed = numbers_of(keys, answer, &ReleaseOperation::name);
-      for (auto& each : freed) each = each.value_or(1);
-      return {std::move(freed), true};
+      if (answer.affected != static_cast<std::int64_t>(keys.size())) return {{}, answer.affected};
+      Freed freed{numbers_of(keys, answer, &ReleaseOperation::name)};
+      for (auto& each : freed.answers) each = each.value_or(1);
+      return {std::move(freed), answer.affected};
     } catch (const Failure& failure) {  // a row is locked elsewhere
       if (failure.cause() != Cause::locked || failure.may_have_run() || !connection.usable()) throw;
     }

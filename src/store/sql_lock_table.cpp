@@ -111,14 +111,14 @@ class SqlLockTable final : public LockTable {
     return ask.mode == Mode::exclusive ? combining_->acquire(ask, deadline) : holders_->add(ask, deadline);
   }
   Left leave(const LeaseKey& key, Deadline deadline) override {
-    return key.mode == Mode::exclusive ? Left{combining_->release(key, deadline)} : holders_->drop(key, deadline);
+    return key.mode == Mode::exclusive ? combining_->release(key, deadline) : holders_->drop(key, deadline);
   }
 
   std::vector<std::optional<Granted>> acquire_together(std::span<const AcquireRequest> asks,
                                                        Deadline deadline) override {
     return combining_->acquire_together(asks, deadline);
   }
-  std::vector<std::optional<bool>> release_together(std::span<const LeaseKey> keys, Deadline deadline) override {
+  std::vector<std::optional<Left>> release_together(std::span<const LeaseKey> keys, Deadline deadline) override {
     return combining_->release_together(keys, deadline);
   }
 

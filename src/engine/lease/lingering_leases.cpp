@@ -130,17 +130,17 @@ struct LingeringLeases::State : Worker {
     const bool twice = std::adjacent_find(keys.begin(), keys.end(), [](const auto& one, const auto& other) {
                          return one.name == other.name;
                        }) != keys.end();
-    std::vector<std::optional<bool>> freed(keys.size());
+    std::vector<std::optional<store::Left>> left(keys.size());
     try {
-      if (keys.size() > 1 && !twice) freed = table->release_together(keys, until);
+      if (keys.size() > 1 && !twice) left = table->release_together(keys, until);
     } catch (const std::exception&) {  // each is asked for alone
     }
     for (std::size_t i = 0; i < keys.size(); ++i) try {
-        if (!freed[i]) freed[i] = table->release(keys[i], until);
+        if (!left[i]) left[i] = table->leave(keys[i], until);
       } catch (const std::exception&) {  // what is not freed ends with its lease at the latest
       }
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (freed[i]) {
+      if (left[i]) {
         queues->wake_head(leases[i]->name());
       } else if (leases[i]->trusted_until() > BootClock::now()) {
         const MutexLock guard(mutex);

@@ -85,6 +85,8 @@ Released Releaser::after_release(const ReleaseRequest& request, const store::Lef
   if (held->mode() == Mode::node && held->unanswered)
     context_.renewer.free_later({held->name(), held->owner(), {}, true, held->longest(), held->mode()});
   if (request.was_lost) return Released::was_lost;
+  if (left.in_doubt)
+    return release_later(request, Error(Fault::in_doubt, "it was freed and taken at once, or had been lost before"));
   // Where there was nothing to free although it was ours when asked first, an attempt without an answer has freed it.
   if (!left.was_there && !request.unanswered) {
     context_.events->counters().lost.of(Loss::refused).add();
@@ -136,10 +138,10 @@ std::vector<Releaser::Given> Releaser::release_together(std::span<const std::sha
     keys.push_back(each.first.held->key());
     sent.push_back(std::move(each));
   }
-  std::vector<std::optional<bool>> answers(keys.size());
+  std::vector<std::optional<store::Left>> answers(keys.size());
   try {
     const Deadline deadline = std::min(later(BootClock::now(), timeout), context_.soon());
-    if (keys.size() == 1) answers.front() = context_.table->release(keys.front(), deadline);
+    if (keys.size() == 1) answers.front() = context_.table->leave(keys.front(), deadline);
     else answers = context_.table->release_together(keys, deadline);
   } catch (const Failure& failure) {  // each is asked for alone, which tells what is wrong if it still is
     for (auto& each : sent) each.first.unanswered = failure.may_have_run();
@@ -152,7 +154,7 @@ std::vector<Releaser::Given> Releaser::release_together(std::span<const std::sha
       continue;
     }
     const WakeOnExit wake(*context_.queues, one);
-    ends[place].end = after_release(one, {*answers[i]});
+    ends[place].end = after_release(one, *answers[i]);
   }
   return ends;
 }

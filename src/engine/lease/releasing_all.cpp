@@ -71,11 +71,11 @@ void ReleaseOfAll::send(std::vector<ReleaseRequest>& batch) {
   for (const auto& one : batch) keys.push_back(one.held->key());
   Doubt unanswered;
   try {
-    const auto freed = context_.retry(
+    const auto left = context_.retry(
         until_, unanswered, [&](Deadline deadline) { return context_.table->release_together(keys, deadline); });
     for (std::size_t i = 0; i < batch.size(); ++i) {
       batch[i].unanswered = unanswered;
-      if (freed[i]) end(batch[i], releaser_.after_release(batch[i], {*freed[i], {}}));
+      if (left[i]) end(batch[i], releaser_.after_release(batch[i], *left[i]));
       else alone_.push_back(std::move(batch[i]));
     }
   } catch (const Error& error) {

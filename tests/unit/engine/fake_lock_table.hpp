@@ -73,15 +73,17 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
     });
   }
 
-  std::vector<std::optional<bool>> release_together(std::span<const store::LeaseKey> keys, Deadline) override {
+  std::vector<std::optional<store::Left>> release_together(std::span<const store::LeaseKey> keys, Deadline) override {
     ++releases_together;
     return with_mishaps([&] {
-      std::vector<std::optional<bool>> freed;
+      std::vector<std::optional<store::Left>> all;
       for (const auto& key : keys) {
-        if (row_locked) freed.emplace_back();
-        else freed.emplace_back(free(key.name, key.owner, number(key.token)));
+        if (row_locked) all.emplace_back();
+        else
+          all.push_back(
+              store::Left{free(key.name, key.owner, number(key.token)) && !taken_at_once, false, taken_at_once});
       }
-      return freed;
+      return all;
     });
   }
 
@@ -341,7 +343,8 @@ class FakeLockTable final : public store::LockTable, public store::ReaperTable {
   std::function<std::unique_ptr<dialects::Listener>()> make_listener{};  // set before use
   std::atomic<Duration> trip{Duration{}};
   std::atomic<bool> row_locked{false};
-  std::atomic<bool> wanted{false};  // what a renewal answers beside; and then:
+  std::atomic<bool> taken_at_once{false};  // what is freed with others, by somebody else
+  std::atomic<bool> wanted{false};         // what a renewal answers beside; and then:
   std::atomic<Duration> waited{Duration{}};
   std::atomic<Mode> wanted_mode{Mode::exclusive};
   std::atomic<bool> reaped_elsewhere{false};

@@ -96,6 +96,16 @@ TEST_CASE("a lease whose row is locked is released alone") {
   CHECK(bench.table->releases_together == 1);
 }
 
+TEST_CASE("what may have been freed with others before somebody else took it is not confirmed, nor lost") {
+  Bench bench;
+  const auto all = bench.take(2);
+  bench.table->taken_at_once = true;
+  const auto released = bench.core.release_all(1min);
+  CHECK(released.unconfirmed == 2);
+  CHECK(bench.core.release(all.front(), 1min) == Released::unconfirmed);
+  for (const auto& [loss, times] : bench.core.stats().lost) CHECK(times == 0);
+}
+
 TEST_CASE("who leaves while all is released is not counted twice, and nobody enters what was released") {
   Bench bench;
   const auto outer = bench.take("n"), inner = bench.take("n");
