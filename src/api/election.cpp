@@ -83,7 +83,7 @@ void Term::with_fence(TransactionRef transaction, const std::function<void()>& w
 }
 
 // Threads: run() on its own; the rest any.
-struct Election::State : api::Background {
+struct DLOCK_HIDDEN Election::State : api::Background {
   State(Engine engine_share, std::string its_name, ElectionOptions chosen)
       : name(std::move(its_name)),
         options(std::move(chosen)),

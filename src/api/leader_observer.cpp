@@ -34,7 +34,7 @@ std::optional<Holder> leader_of(Engine& engine, std::string_view name) {
 }
 
 // Threads: run() on its own, which owns all of it.
-struct LeaderObserver::State : api::Background {
+struct DLOCK_HIDDEN LeaderObserver::State : api::Background {
   State(Engine engine_share, std::string its_name, std::function<void(const std::optional<Holder>&)> callback,
         Duration interval, api::Callbacks its_callbacks)
       : name(std::move(its_name)),
