@@ -594,8 +594,10 @@ TEST_CASE("of a hundred who travel together each is woken, with its own answer")
   gated.begin();
   for (int i = 0; i < 100; ++i) gated.leave("n" + std::to_string(i));
   REQUIRE(eventually([&] { return gated.batcher.queued() == 99; }));  // and one leads
+  const auto before = BootClock::now();
   gated.gate.open();
   for (std::size_t i = 1; i <= 100; ++i) CHECK(gated.answer(i) == "[n" + std::to_string(i - 1) + "]");
+  CHECK(BootClock::now() < later(before, 50s));  // and not when their time was up
   REQUIRE(gated.gate.batches.size() == 2);
   CHECK(gated.gate.batches[1].size() == 100);
 }
