@@ -185,7 +185,7 @@ struct DLOCK_HIDDEN Election::State : api::Background {
   void work() override {
     const Job::Scope here(options.lock.job);
     engine::Backoff backoff(options.retry_pause);
-    while (!ending()) {
+    while (!is_closing()) {
       Duration pause{};
       try {
         auto lock = engine.lock(end(), name, options.lock);

@@ -8,7 +8,7 @@ namespace dlock::api {
 
 void Handlers::prepare() {
   const MutexLock guard(mutex);
-  if (!executor_) start();
+  if (!executor_ && !closing) start();
 }
 
 void Handlers::post(std::function<void()> handler) noexcept {

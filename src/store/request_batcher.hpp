@@ -185,10 +185,13 @@ class RequestBatcher {
       window_.open(pace, BootClock::now(), leader.deadline.at());
       if (!window_.is_open()) return;
     }
-    leader.wait_until([&] {
+    const auto closes_at = [&] {
       const MutexLock guard(mutex_);
       return window_.closes_at(queue_.size(), BootClock::now());
-    });
+    };
+    while (closes_at() != Instant::min() && !leader.deadline.passed()) leader.wait_until(closes_at);
+    const MutexLock guard(mutex_);
+    window_.close();
   }
   BatchRoom room(const Request& leader, const Pace& pace, const Loan& loan, Instant now) const {
     if (!operation_.is_open(loan)) return {};

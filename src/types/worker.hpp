@@ -117,6 +117,7 @@ struct Worker : std::enable_shared_from_this<Worker> {
   struct Leaving {
     Worker& worker;
     ~Leaving() {
+      here_ = nullptr;  // another worker may have the same address, before this thread has gone
       const MutexLock guard(worker.mutex);
       --worker.threads_;
       worker.changed.notify_all();

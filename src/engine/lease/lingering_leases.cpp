@@ -179,6 +179,7 @@ struct LingeringLeases::State : Worker {
     for (bool goes_on = true; goes_on;) try {
         goes_on = round();
       } catch (const std::exception&) {  // out of memory: what lingers is believed no more until there is some
+        goes_on = !is_closing();
         pause(until_again);
       }
     if (!is_closing()) return;

@@ -236,6 +236,39 @@ TEST_CASE("a worker that pauses is woken by its end, and by nothing else before 
   CHECK_FALSE(early);
 }
 
+TEST_CASE("a worker in the place of one whose thread has not gone yet is waited for all the same") {
+  auto first = std::make_shared<Acting>();
+  std::atomic<bool> let_go{false}, over{false}, waited{false};
+  first->act = [&] {
+    // Made in a callback, and ended with the thread.
+    struct Last {
+      ~Last() { work(); }
+      std::function<void()> work;
+    };
+    thread_local Last last;
+    last.work = [&] {
+      const auto worker = std::make_shared<Acting>();  // likely where the first one was
+      std::atomic<bool> done{false};
+      worker->act = [&, it = worker.get()] {
+        while (!it->is_closing()) std::this_thread::yield();
+        done = true;
+      };
+      start(*worker);
+      CHECK_FALSE(worker->is_here());
+      worker->finish();
+      waited = done.load();
+      over = true;
+    };
+    while (!let_go) std::this_thread::yield();
+  };
+  start(*first);
+  first->finish(BootClock::now());
+  first.reset();
+  let_go = true;
+  REQUIRE(eventually([&] { return over.load(); }));
+  CHECK(waited);
+}
+
 TEST_CASE("after fork() the child neither waits for the thread of its parent nor touches its mutex") {
   const auto worker = std::make_shared<Sleeper>();
   start(*worker);
