@@ -34,7 +34,7 @@ Engine::Async::Async(std::shared_ptr<Core> core)
 // The second one that talks to the database is a help, no more.
 void Engine::Async::start() {
   try {
-    handlers_->start();
+    handlers_->prepare();
     for (auto& thread : threads_) {
       if (thread.started()) continue;
       const auto part = &thread == &threads_.front() ? &Async::watch_time : &Async::work;
@@ -386,7 +386,7 @@ void Engine::Async::end(Instant until) noexcept {
   }
   for (auto& thread : threads_) thread.finish();
   release_rest();
-  handlers_->end(until);
+  handlers_->finish(until);
 }
 
 }  // namespace v0

@@ -83,7 +83,7 @@ void Term::with_fence(TransactionRef transaction, const std::function<void()>& w
 }
 
 // Threads: run() on its own; the rest any.
-struct Election::State {
+struct DLOCK_HIDDEN Election::State : api::Background {
   State(Engine engine_share, std::string its_name, ElectionOptions chosen)
       : name(std::move(its_name)),
         options(std::move(chosen)),
@@ -93,12 +93,9 @@ struct Election::State {
   const std::string name;
   const ElectionOptions options;
   const api::Callbacks callbacks;
-  api::Background background{};
-  mutable AnnotatedMutex mutex{};
-  std::condition_variable changed{};
   std::shared_ptr<Term::State> term GUARDED_BY(mutex){};  // from its grant until its lock is released
-  bool ending GUARDED_BY(mutex) = false, resigned GUARDED_BY(mutex) = false;  // of that term
-  Engine engine;                                                              // ends before what its calls use
+  bool term_ends GUARDED_BY(mutex) = false, resigned GUARDED_BY(mutex) = false;  // of that term
+  Engine engine;                                                                 // ends before what its calls use
 
   std::shared_ptr<Term::State> current() const {
     const MutexLock guard(mutex);
@@ -106,11 +103,11 @@ struct Election::State {
   }
 
   // The thread is woken first: what the program has registered on the stop token may block.
-  void end(const std::shared_ptr<Term::State>& which, bool by_resigning) noexcept {
+  void end_term(const std::shared_ptr<Term::State>& which, bool by_resigning) noexcept {
     {
       const MutexLock guard(mutex);
-      if (term != which || ending) return;
-      ending = true;
+      if (term != which || term_ends) return;
+      term_ends = true;
       resigned = by_resigning;
       changed.notify_all();
     }
@@ -121,16 +118,16 @@ struct Election::State {
   void resign() noexcept {
     const auto which = current();
     if (!which || Telling::is_of(this)) return;
-    end(which, true);
-    if (background.is_here()) return;
+    end_term(which, true);
+    if (is_here()) return;
     UniqueMutexLock guard(mutex);
-    changed.wait(guard, [&]() REQUIRES(mutex) { return term != which; });
+    while (term == which) wait(guard);
   }
 
   void stop() noexcept {
-    background.ask_to_end();
-    if (const auto which = current()) end(which, true);
-    background.await_end();
+    close();
+    if (const auto which = current()) end_term(which, true);
+    finish();
   }
 
   void tell_elected(const Term& next) const {
@@ -143,14 +140,14 @@ struct Election::State {
   // False: it was stopped meanwhile.
   bool begin(const std::shared_ptr<Term::State>& next) {
     const MutexLock guard(mutex);
-    if (background.ending()) return false;
+    if (closing) return false;
     term = next;
-    ending = resigned = false;
+    term_ends = resigned = false;
     return true;
   }
 
   // Answers whether others are to come first now.
-  bool finish(const std::shared_ptr<Term::State>& served) noexcept {
+  bool leave(const std::shared_ptr<Term::State>& served) noexcept {
     const bool steps_back = served->lock.loss() == Loss::max_hold;
     release(*served);
     const MutexLock guard(mutex);
@@ -172,26 +169,26 @@ struct Election::State {
     const auto loss = next->lock.lost();  // before anybody else can see the lock
     if (!begin(next)) return false;
     const std::stop_callback lost(loss, [&] {
-      if (!planted("election_deaf_to_loss")) end(next, false);
+      if (!planted("election_deaf_to_loss")) end_term(next, false);
     });
-    if (!callbacks.run("on_elected", [&] { tell_elected(Term(next)); })) end(next, true);
+    if (!callbacks.run("on_elected", [&] { tell_elected(Term(next)); })) end_term(next, true);
     {
       UniqueMutexLock guard(mutex);
-      changed.wait(guard, [&]() REQUIRES(mutex) { return ending; });
+      while (!term_ends) wait(guard);
     }
     next->over.request_stop();  // whoever ends the term may not have come to it yet
     if (planted("election_releases_first")) release(*next);
     callbacks.run("on_deposed", [&] { tell_deposed(); });
-    return finish(next) && !planted("election_never_steps_back");
+    return leave(next) && !planted("election_never_steps_back");
   }
 
-  void run() {
+  void work() override {
     const Job::Scope here(options.lock.job);
     engine::Backoff backoff(options.retry_pause);
-    while (!background.ending()) {
+    while (!is_closing()) {
       Duration pause{};
       try {
-        auto lock = engine.lock(background.end(), name, options.lock);
+        auto lock = engine.lock(end(), name, options.lock);
         if (lock && lock->valid()) {
           if (serve(std::move(*lock))) pause = options.resign_pause;
           backoff.begin_anew();
@@ -199,16 +196,18 @@ struct Election::State {
           pause = backoff.next();  // granted too late to be of use
         }
       } catch (const std::exception& failure) {
-        if (background.ending()) return;
+        if (ending()) return;
         callbacks.report(failure);
         pause = backoff.next();
       }
-      pause_until(later(BootClock::now(), pause), background.end());
+      pause_until(later(BootClock::now(), pause), end());
     }
   }
 };
 
-struct Election::Handle : api::Worker<Election::State> {};
+struct Election::Handle {
+  std::shared_ptr<State> state;
+};
 
 Election::Election(const Engine& engine, std::string_view name, ElectionOptions options) {
   const Name checked(name);
@@ -229,25 +228,25 @@ Election::Election(const Engine& engine, std::string_view name, ElectionOptions 
   if (options.resign_pause < Duration{})
     throw Error(Fault::misuse,
                 fmt::format("ElectionOptions::resign_pause {} us must not be negative", options.resign_pause.count()));
-  handle_.reset(new Handle{{std::make_shared<State>(engine.same(), checked.text(), std::move(options))}});
-  handle_->start(whose);
+  handle_.reset(new Handle{std::make_shared<State>(engine.same(), checked.text(), std::move(options))});
+  handle_->state->start(whose);
 }
 
 Election::~Election() {
   // After fork() the thread is the parent's, and whatever it had locked stays so.
-  if (handle_->fork_guard.forked()) static_cast<void>(handle_.release());
+  if (handle_->state->forked()) static_cast<void>(handle_.release());
   else handle_->state->stop();
 }
 
 std::shared_ptr<Election::State> Election::here() const {
-  if (handle_->fork_guard.forked())
+  if (handle_->state->forked())
     throw Error(Fault::misuse,
                 fmt::format("the election {} belongs to the parent of this process", in_quotes(handle_->state->name)));
   return handle_->state;
 }
 
 bool Election::is_leader() const noexcept {
-  if (handle_->fork_guard.forked()) return false;
+  if (handle_->state->forked()) return false;
   const auto term = handle_->state->current();
   return term && Term(term).valid();
 }
@@ -265,7 +264,7 @@ void Election::resign() {
 }
 
 void Election::stop() noexcept {
-  if (handle_->fork_guard.forked()) return;
+  if (handle_->state->forked()) return;
   const auto state = handle_->state;
   state->stop();
 }

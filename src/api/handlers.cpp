@@ -1,28 +1,24 @@
 // How the handlers of asynchronous calls are run one after another.
 #include "api/handlers.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <exception>
 #include <utility>
 
 namespace dlock::api {
 
-void Handlers::start() {
-  const MutexLock guard(mutex_);
-  if (executor_ || thread_.started()) return;
-  thread_.start([self = shared_from_this()] { self->run(); });
-  running_ = true;
+void Handlers::prepare() {
+  const MutexLock guard(mutex);
+  if (!executor_ && !closing) start();
 }
 
 void Handlers::post(std::function<void()> handler) noexcept {
   try {
     if (executor_) return executor_(std::move(handler));
     {
-      const MutexLock guard(mutex_);
-      if (!ending_ || running_) {
+      const MutexLock guard(mutex);
+      if (!closing || running) {
         posted_.push_back(std::move(handler));
-        changed_.notify_all();
+        changed.notify_all();
         return;
       }
     }
@@ -31,22 +27,10 @@ void Handlers::post(std::function<void()> handler) noexcept {
   }
 }
 
-void Handlers::end(Instant until) noexcept {
-  {
-    UniqueMutexLock guard(mutex_);
-    ending_ = true;
-    changed_.notify_all();
-    if (!thread_.started()) return;
-    if (!thread_.is_this()) changed_.wait_until(guard, countable(until), [&]() REQUIRES(mutex_) { return !running_; });
-    if (running_) thread_.let_be();
-  }
-  thread_.finish();
-}
-
 void Handlers::run() {
-  UniqueMutexLock guard(mutex_);
+  UniqueMutexLock guard(mutex);
   for (;;) {
-    changed_.wait(guard, [&]() REQUIRES(mutex_) { return ending_ || !posted_.empty(); });
+    while (posted_.empty() && !closing) wait(guard);
     if (posted_.empty()) break;
     auto handler = std::move(posted_.front());
     posted_.pop_front();
@@ -58,8 +42,7 @@ void Handlers::run() {
     handler = nullptr;
     guard.lock();
   }
-  running_ = false;
-  changed_.notify_all();
+  running = false;  // what is posted from now on is run by who posts it
 }
 
 }  // namespace dlock::api

@@ -34,13 +34,20 @@ std::optional<Holder> leader_of(Engine& engine, std::string_view name) {
 }
 
 // Threads: run() on its own, which owns all of it.
-struct LeaderObserver::State {
+struct DLOCK_HIDDEN LeaderObserver::State : api::Background {
+  State(Engine engine_share, std::string its_name, std::function<void(const std::optional<Holder>&)> callback,
+        Duration interval, api::Callbacks its_callbacks)
+      : name(std::move(its_name)),
+        told(std::move(callback)),
+        every(interval),
+        callbacks(std::move(its_callbacks)),
+        engine(std::move(engine_share)) {}
+
   const std::string name;
   const std::function<void(const std::optional<Holder>&)> told;
   const Duration every;
   const api::Callbacks callbacks;
   Engine engine;
-  api::Background background{};
   std::optional<std::optional<Holder>> last{};  // what was told; empty: nothing yet
   std::optional<engine::PollingPauses> soon{};  // while nobody leads
 
@@ -49,7 +56,7 @@ struct LeaderObserver::State {
     try {
       told(leader);
     } catch (...) {
-      if (!background.ending()) throw;
+      if (!ending()) throw;
     }
   }
 
@@ -57,7 +64,7 @@ struct LeaderObserver::State {
   Duration look() {
     const auto leader = leader_of(engine, name);
     const bool news = !last || !same_term(*last, leader) || planted("leader_observer_repeats");
-    if (news && !background.ending()) {
+    if (news && !ending()) {
       last = leader;
       callbacks.run("the callback", [&] { tell(leader); });
     }
@@ -69,24 +76,26 @@ struct LeaderObserver::State {
     return std::min(engine::jittered(every), std::max(leader->left, first_pause));
   }
 
-  void run() {
+  void work() override {
     engine::Backoff backoff(every);
-    while (!background.ending()) {
+    while (!ending()) {
       Duration pause{};
       try {
         pause = look();
         backoff.begin_anew();
       } catch (const std::exception& failure) {
-        if (background.ending()) return;
+        if (ending()) return;
         callbacks.report(failure);
         pause = backoff.next();
       }
-      pause_until(later(BootClock::now(), pause), background.end());
+      pause_until(later(BootClock::now(), pause), end());
     }
   }
 };
 
-struct LeaderObserver::Handle : api::Worker<LeaderObserver::State> {};
+struct LeaderObserver::Handle {
+  std::shared_ptr<State> state;
+};
 
 LeaderObserver::LeaderObserver(const Engine& engine, std::string_view name,
                                std::function<void(const std::optional<Holder>&)> told, LeaderObserverOptions options) {
@@ -94,22 +103,16 @@ LeaderObserver::LeaderObserver(const Engine& engine, std::string_view name,
   if (!told) throw Error(Fault::misuse, "the observer of a leader is empty: there is nothing to be called");
   api::check_positive("LeaderObserverOptions::every", options.every);
   const auto whose = "the observer of the leader " + in_quotes(checked.text());
-  handle_.reset(new Handle{{std::shared_ptr<State>(new State{.name = checked.text(),
-                                                             .told = std::move(told),
-                                                             .every = std::min<Duration>(options.every, longest_pause),
-                                                             .callbacks = {whose, std::move(options.on_error)},
-                                                             .engine = engine.same()})}});
-  handle_->start(whose);
+  handle_.reset(new Handle{std::make_shared<State>(engine.same(), checked.text(), std::move(told),
+                                                   std::min<Duration>(options.every, longest_pause),
+                                                   api::Callbacks(whose, std::move(options.on_error)))});
+  handle_->state->start(whose);
 }
 
 LeaderObserver::~LeaderObserver() {
   // After fork() the thread is the parent's.
-  if (handle_->fork_guard.forked()) {
-    static_cast<void>(handle_.release());
-    return;
-  }
-  handle_->state->background.ask_to_end();
-  handle_->state->background.await_end();
+  if (handle_->state->forked()) static_cast<void>(handle_.release());
+  else handle_->state->finish();
 }
 
 }  // namespace v0

@@ -1,13 +1,11 @@
 // The queue between the engine and one observer.
 #include "engine/observer.hpp"
 
-#include "types/annotated_mutex.hpp"
+#include "types/worker.hpp"
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <exception>
-#include <thread>
 #include <utility>
 
 namespace dlock::engine {
@@ -21,17 +19,12 @@ bool may_be_dropped(const QueuedEvent& event) {
 
 }  // namespace
 
-struct Observer::State {
+struct Observer::State : Worker {
   explicit State(std::function<void(const Event&)> the_callback) : callback(std::move(the_callback)) {}
   std::function<void(const Event&)> callback;  // whoever calls it, or destroys it, is the only one
-  AnnotatedMutex mutex;
-  std::condition_variable changed, ended, returned;
   std::deque<QueuedEvent> waiting GUARDED_BY(mutex);
-  bool closing GUARDED_BY(mutex) = false, removed GUARDED_BY(mutex) = false, over GUARDED_BY(mutex) = false;
-  bool orphaned GUARDED_BY(mutex) = false;      // removed from within its call: its thread destroys it
-  std::thread::id calling GUARDED_BY(mutex){};  // the thread that is in the callback; none: nobody is
-
-  bool called_from_here() const noexcept REQUIRES(mutex) { return calling == std::this_thread::get_id(); }
+  bool calling GUARDED_BY(mutex) = false, removed GUARDED_BY(mutex) = false;
+  bool orphaned GUARDED_BY(mutex) = false;  // removed from within its call: its thread destroys it
 
   void deliver(const QueuedEvent& event) const noexcept {
     try {
@@ -40,24 +33,22 @@ struct Observer::State {
     }
   }
 
-  void run() {
+  void run() override {
     UniqueMutexLock guard(mutex);
     for (;;) {
-      changed.wait(guard, [&]() REQUIRES(mutex) { return closing || removed || !waiting.empty(); });
-      if (waiting.empty()) break;
+      while (waiting.empty() && !closing && !removed) wait(guard);
+      if (waiting.empty() || BootClock::now() >= ends_by) break;
       {
         const QueuedEvent event = std::move(waiting.front());
         waiting.pop_front();
-        calling = std::this_thread::get_id();
+        calling = true;
         guard.unlock();
         deliver(event);
       }
       guard.lock();
-      calling = {};
-      returned.notify_all();
+      calling = false;
+      changed.notify_all();
     }
-    over = true;
-    ended.notify_all();
     // Whoever removed it from within the callback could not destroy that.
     std::function<void(const Event&)> last;
     if (orphaned) last.swap(callback);
@@ -67,16 +58,7 @@ struct Observer::State {
 
 Observer::Observer(std::function<void(const Event&)> callback) : state_(std::make_shared<State>(std::move(callback))) {}
 
-Observer::~Observer() = default;
-
-// False: the system has no thread to give.
-bool Observer::ensure_running() noexcept REQUIRES(state_->mutex) {
-  if (thread_.started() || state_->over) return true;
-  try {
-    thread_.start([state = state_] { state->run(); });
-  } catch (const std::exception&) { return false; }
-  return true;
-}
+Observer::~Observer() { state_->finish(); }
 
 Observer::Pushed Observer::push(const QueuedEvent& event) noexcept {
   try {
@@ -90,15 +72,15 @@ Observer::Pushed Observer::push(const QueuedEvent& event) noexcept {
         pushed.dropped = true;
       }
     waiting.push_back(event);
-    state_->changed.notify_one();
-    pushed.delayed = !ensure_running();
+    state_->changed.notify_all();
+    pushed.delayed = !state_->try_start();
     return pushed;
   } catch (const std::exception&) { return {.dropped = true}; }
 }
 
 bool Observer::look_after() noexcept {
   const MutexLock guard(state_->mutex);
-  return state_->waiting.empty() || state_->closing || ensure_running();
+  return state_->waiting.empty() || state_->closing || state_->try_start();
 }
 
 bool Observer::remove() noexcept {
@@ -107,29 +89,21 @@ bool Observer::remove() noexcept {
   state_->removed = true;
   state_->waiting.clear();
   state_->changed.notify_all();
-  if (state_->called_from_here()) {
+  if (state_->calling && state_->is_here()) {
     state_->orphaned = true;
     return false;
   }
-  state_->returned.wait(guard, [&]() REQUIRES(state_->mutex) { return state_->calling == std::thread::id{}; });
+  while (state_->calling) state_->wait(guard);
   if (!state_->orphaned) last.swap(state_->callback);
   guard.unlock();
   return true;
 }
 
-void Observer::close() noexcept {
-  const MutexLock guard(state_->mutex);
-  state_->closing = true;
-  state_->changed.notify_all();
-}
+void Observer::close() noexcept { state_->close(); }
 
 void Observer::end(Instant until) noexcept {
-  UniqueMutexLock guard(state_->mutex);
-  if (state_->called_from_here()) state_->waiting.clear();  // nobody is told anything when the engine has ended
-  if (!thread_.started() || state_->called_from_here()) return;
-  if (state_->ended.wait_until(guard, until, [&]() REQUIRES(state_->mutex) { return state_->over; })) return;
-  state_->waiting.clear();
-  thread_.let_be();
+  // Nobody is told anything when the engine has ended.
+  state_->finish(state_->is_here() ? Instant::min() : until);
 }
 
 }  // namespace dlock::engine

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "types/clock.hpp"
-#include "types/thread.hpp"
 
 #include <dlock/event.hpp>
 
@@ -51,9 +50,7 @@ class Observer {
 
  private:
   struct State;
-  bool ensure_running() noexcept;
   const std::shared_ptr<State> state_;
-  Thread thread_;  // touched with the state's mutex held
 };
 
 }  // namespace dlock::engine

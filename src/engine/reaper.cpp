@@ -6,16 +6,15 @@
 #include "engine/glob.hpp"
 #include "store/reaper_table.hpp"
 #include "store/waiter_table.hpp"
-#include "types/annotated_mutex.hpp"
 #include "types/mutant.hpp"
 #include "types/owner.hpp"
 #include "types/pause.hpp"
 #include "types/retry.hpp"
+#include "types/worker.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -36,7 +35,7 @@ constexpr Token any_floor{std::numeric_limits<std::int64_t>::max()};
 
 }  // namespace
 
-struct Reaper::State {
+struct Reaper::State : Worker {
   struct Seen {
     Token floor{};
     Instant when{};
@@ -51,8 +50,7 @@ struct Reaper::State {
   const std::shared_ptr<EventQueue> events;
   const ReaperOptions options;
   const std::string id = random_identity();
-  std::stop_source closing;
-  std::atomic<Instant> ends_by{Instant::max()};  // once it is closing
+  std::stop_source stopping;  // once it is closing
   AnnotatedMutex working;
   Instant turn_begun GUARDED_BY(working){};
   std::optional<Seen> seen GUARDED_BY(working);                // a floor that has not been there for the grace yet
@@ -62,15 +60,15 @@ struct Reaper::State {
   // Asks until there is an answer, request_timeout is over, or asking again is useless.
   template <class Call>
   auto ask(const std::stop_token& stop, Call question) -> decltype(question(Deadline::max())) {
-    const auto deadline = std::min(later(BootClock::now(), options.request_timeout), ends_by.load());
+    const auto deadline = ends_within(options.request_timeout);
     Backoff backoff(std::chrono::seconds{1});
     const auto answer = [&] {
-      if (closing.stop_requested()) throw Failure(Cause::timed_out, "the engine ends");
+      if (stopping.stop_requested()) throw Failure(Cause::timed_out, "the engine ends");
       return question(deadline);
     };
     return retry(answer, [&](const Failure& failure) {
       const auto at = later(BootClock::now(), backoff.next());
-      const bool in_time = at < deadline && !stop.stop_requested() && !closing.stop_requested();
+      const bool in_time = at < deadline && !stop.stop_requested() && !stopping.stop_requested();
       if (!is_transient(failure.cause()) || !in_time) return false;
       events->emit_retry(failure, "reaper");
       return !pause_until(at, stop);
@@ -94,8 +92,7 @@ struct Reaper::State {
 
   void end_turn(Duration pause) noexcept {
     try {
-      const auto until = later(BootClock::now(), std::min(options.request_timeout, longest_farewell));
-      reaping.end_reaping(id, pause, std::min(until, ends_by.load()));
+      reaping.end_reaping(id, pause, ends_within(std::min(options.request_timeout, longest_farewell)));
     } catch (...) {  // then it ends by its time
     }
   }
@@ -278,8 +275,10 @@ struct Reaper::State {
     below();
   }
 
-  void run() {
-    const auto stop = closing.get_token();
+  void wake() noexcept override { stopping.request_stop(); }
+
+  void run() override {
+    const auto stop = stopping.get_token();
     std::optional<Backoff> backoff;
     auto next = later(BootClock::now(), between({}, options.every));
     while (!pause_until(next, stop)) {
@@ -310,24 +309,22 @@ struct Reaper::State {
 
 Reaper::Reaper(std::shared_ptr<store::LockTable> table, std::shared_ptr<EventQueue> events, ReaperOptions options)
     : state_(std::make_shared<State>(std::move(table), std::move(events), std::move(options))) {
-  if (state_->options.every > Duration{}) thread_.start([state = state_] { state->run(); });
+  const MutexLock guard(state_->mutex);
+  if (state_->options.every > Duration{}) state_->start();
 }
 
-void Reaper::close(Instant until) noexcept {
-  state_->ends_by.store(std::min(state_->ends_by.load(), until));
-  state_->closing.request_stop();
-}
+void Reaper::close(Instant until) noexcept { state_->close(until); }
 
 Reaper::~Reaper() {
-  close();
-  if (!thread_.started()) state_->give_up_doubts();
+  state_->finish();
+  if (state_->options.every == Duration{}) state_->give_up_doubts();
 }
 
 Engine::Reaped Reaper::round(std::size_t batch) {
   auto& state = *state_;
   if (!state.working.try_lock()) return {0, 0, true, 0};
   const MutexLock guard(state.working, std::adopt_lock);
-  const auto stop = state.closing.get_token();
+  const auto stop = state.stopping.get_token();
   const Scope everything("*");
   Engine::Reaped reaped;
   reaped.elsewhere = !state.in_turn({}, stop, [&] {

@@ -10,7 +10,6 @@
 
 #include "engine/event_queue.hpp"
 #include "store/lock_table.hpp"
-#include "types/thread.hpp"
 
 #include <dlock/engine.hpp>
 #include <dlock/reaping.hpp>
@@ -47,8 +46,7 @@ class Reaper {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
-  Thread thread_;
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace dlock::engine

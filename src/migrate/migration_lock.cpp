@@ -3,11 +3,11 @@
 
 #include "types/mutant.hpp"
 #include "types/pause.hpp"
+#include "types/worker.hpp"
 
 #include <fmt/format.h>
 
 #include <random>
-#include <system_error>
 
 namespace dlock::migrate {
 namespace {
@@ -27,37 +27,30 @@ void pause_before_retry(unsigned tries, const schema::Options& options) {
   pause(std::chrono::milliseconds{100} * std::min(tries * tries, 30U), options.stop);
 }
 
-CancelGuard::CancelGuard(dialects::Canceller* canceller, const std::stop_token& asked) : canceller_(canceller) {
-  if (canceller_ == nullptr) return;
+struct CancelGuard::State : Worker {
+  explicit State(dialects::Canceller& its_canceller) : canceller(its_canceller) {}
+  dialects::Canceller& canceller;
+
+  void run() override {
+    for (; !is_closing(); pause(between_tries)) try {
+        canceller.cancel(later(BootClock::now(), longest_try));
+      } catch (const Failure&) {  // then the next try may reach the database
+      }
+  }
+};
+
+CancelGuard::CancelGuard(dialects::Canceller* canceller, const std::stop_token& asked) {
+  if (canceller == nullptr) return;
+  state_ = std::make_shared<State>(*canceller);
   callback_.emplace(asked, [this] {
-    try {
-      thread_.start([this] { cut(); });
-    } catch (const std::system_error&) {  // no thread is to be had: the statement ends as it would have
-    }
+    const MutexLock guard(state_->mutex);
+    state_->try_start();  // if no thread is to be had the statement ends as it would have
   });
 }
 
 CancelGuard::~CancelGuard() {
   callback_.reset();
-  {
-    const MutexLock guard(mutex_);
-    over_ = true;
-  }
-  changed_.notify_all();
-  thread_.finish();
-}
-
-void CancelGuard::cut() {
-  UniqueMutexLock guard(mutex_);
-  while (!over_) {
-    guard.unlock();
-    try {
-      canceller_->cancel(later(BootClock::now(), longest_try));
-    } catch (const Failure&) {  // then the next try may reach the database
-    }
-    guard.lock();
-    changed_.wait_for(guard, between_tries, [this]() REQUIRES(mutex_) { return over_; });
-  }
+  if (state_) state_->finish();
 }
 
 MigrationLock::~MigrationLock() {

@@ -3,18 +3,16 @@
 
 #include "dialects/canceller.hpp"
 #include "migrate/history.hpp"
-#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
 #include "types/digest.hpp"
-#include "types/thread.hpp"
 
 #include <dlock/schema.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -45,13 +43,8 @@ class CancelGuard {
   ~CancelGuard();
 
  private:
-  void cut();
-
-  dialects::Canceller* const canceller_;
-  AnnotatedMutex mutex_;
-  std::condition_variable changed_;
-  bool over_ GUARDED_BY(mutex_) = false;
-  Thread thread_;
+  struct State;
+  std::shared_ptr<State> state_;
   std::optional<std::stop_callback<std::function<void()>>> callback_;
 };
 

@@ -27,6 +27,14 @@ struct WakeGroup {
   std::atomic<EventCount::Whom> to_wake{0};
 };
 
+// What became of one of many: its answer, or what went wrong with it. Neither: it has to be sent alone.
+template <class Result>
+struct BatchResult {
+  std::optional<Result> result{};
+  std::optional<Failure> failure{};
+  bool in_doubt = false;  // where it is sent alone: it may have been done
+};
+
 // Threads: whose it is, and its leader. `kept`: a copy, since its caller may go before the answer comes.
 template <class Operation>
 class PendingRequest {
@@ -49,15 +57,18 @@ class PendingRequest {
   }
   // Until it leads, is completed, or its time is up.
   void wait() {
-    wait_while([this] { return waits(); }, deadline.at());
+    wait_until([this] { return waits() ? deadline.at() : Instant::min(); });
   }
-  // At most until then; looks again whenever it is woken.
-  template <class Condition>
-  void wait_while(Condition holds, Instant until) {
+  // At most until the instant that `until` tells, which is asked again whenever it is woken.
+  template <class Until>
+  void wait_until(Until until) {
     const std::stop_callback stopped(deadline.stop(), [this] { wake(); });
-    for (auto seen = group_->news.read(); holds() && BootClock::now() < until && !deadline.passed();
-         seen = group_->news.read())
-      group_->news.await(seen, until, me_);
+    for (;;) {
+      const auto seen = group_->news.read();
+      const Instant end = until();
+      if (BootClock::now() >= end || deadline.passed()) return;
+      group_->news.await(seen, end, me_);
+    }
   }
   void wake() noexcept { group_->news.advance(me_); }
 
@@ -68,8 +79,10 @@ class PendingRequest {
     if (const auto* const defect = std::get_if<std::exception_ptr>(&answer_)) std::rethrow_exception(*defect);
     return std::nullopt;
   }
-  void answer(std::optional<Result>& result) {
-    if (result) answer_ = std::move(*result);
+  void answer(BatchResult<Result>& outcome) {
+    in_doubt = outcome.in_doubt;
+    if (outcome.failure) answer(*outcome.failure);
+    else if (outcome.result) answer_ = std::move(*outcome.result);
   }
   void answer(const Failure& failure) { answer_ = same(failure); }
   void answer(std::exception_ptr defect) { answer_ = std::move(defect); }

@@ -1,11 +1,9 @@
 // The thread that notifies: what it does for a notification, and how long it keeps its connection for the next.
 #include "store/release_notice.hpp"
 
-#include "types/annotated_mutex.hpp"
-#include "types/clock.hpp"
+#include "types/worker.hpp"
 
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <utility>
 
@@ -16,13 +14,13 @@ constexpr std::chrono::seconds send_time{2};
 
 }  // namespace
 
-struct ReleaseNotice::Bench {
+struct ReleaseNotice::Bench : Worker {
   explicit Bench(std::unique_ptr<dialects::ReleaseSignal> its_signal) : release_signal(std::move(its_signal)) {}
 
-  void run() {
+  void run() override {
     UniqueMutexLock guard(mutex);
     for (;;) {
-      called.wait(guard, [&]() REQUIRES(mutex) { return asked || closing; });
+      while (!asked && !closing) wait(guard);
       if (!std::exchange(asked, false)) return;
       guard.unlock();
       try {
@@ -35,34 +33,24 @@ struct ReleaseNotice::Bench {
   }
 
   const std::unique_ptr<dialects::ReleaseSignal> release_signal;
-  AnnotatedMutex mutex;
-  std::condition_variable called;
-  bool asked GUARDED_BY(mutex) = false, closing GUARDED_BY(mutex) = false;
+  bool asked GUARDED_BY(mutex) = false;
 };
 
 ReleaseNotice::ReleaseNotice(std::unique_ptr<dialects::ReleaseSignal> release_signal)
     : bench_(release_signal ? std::make_shared<Bench>(std::move(release_signal)) : nullptr) {}
 
 ReleaseNotice::~ReleaseNotice() {
-  if (!bench_ || fork_guard_.forked()) return;  // after fork() the mutex may be somebody's who is not there
-  {
-    const MutexLock guard(bench_->mutex);
-    bench_->closing = true;
-  }
-  bench_->called.notify_one();
-  thread_.finish();
+  if (bench_) bench_->finish();
 }
 
 void ReleaseNotice::ask() noexcept {
-  if (!bench_ || fork_guard_.forked()) return;
-  try {
+  if (!bench_ || bench_->forked()) return;  // after fork() the mutex may be somebody's who is not there
+  {
     const MutexLock guard(bench_->mutex);
     bench_->asked = true;
-    if (!thread_.started()) thread_.start([bench = bench_] { bench->run(); });
-  } catch (const std::exception&) {
-    return;  // no thread to be had: the same as a signal that nobody hears
+    if (!bench_->try_start()) return;  // the same as a signal that nobody hears
   }
-  bench_->called.notify_one();
+  bench_->wake();
 }
 
 void ReleaseNotice::heed(const Answer& answer) noexcept {

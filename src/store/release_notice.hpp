@@ -3,9 +3,7 @@
 #pragma once
 
 #include "dialects/listener.hpp"
-#include "types/process.hpp"
 #include "types/row.hpp"
-#include "types/thread.hpp"
 
 #include <memory>
 
@@ -29,9 +27,7 @@ class ReleaseNotice {
 
  private:
   struct Bench;
-  const ForkGuard fork_guard_;
   const std::shared_ptr<Bench> bench_;
-  Thread thread_;  // started under the bench's mutex
 };
 
 }  // namespace dlock::store

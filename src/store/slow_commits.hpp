@@ -25,16 +25,19 @@ class SlowCommits {
   // not the commit's, nor the way's there and back.
   void wrote(BootClock::duration took, std::size_t names) noexcept {
     batches_.note(took - static_cast<int>(names) * time_of_a_name);
-    if (pause_.load(std::memory_order_relaxed) > 0) pause_.fetch_sub(1, std::memory_order_relaxed);
+    if (pauses()) pause_.fetch_sub(1, std::memory_order_relaxed);
   }
   // One commit for both was undone: some row was locked elsewhere, or somebody asked for what cannot be done. Likely it
   // would be again, and each that is undone costs a round trip.
   void undone() noexcept {
     if (planted("undone_asked_again")) return;
+    in_vain_.store(0, std::memory_order_relaxed);
     if (pause_.load(std::memory_order_relaxed) < pause) pause_.store(pause, std::memory_order_relaxed);
   }
-  // Such a commit would have saved none, since no name was likely to be free: most are used once, if that goes on.
+  // Such a commit would have saved none, since no name was likely to be free: most are used once, if that goes on. What
+  // was under way when a pause began says nothing of the time after it.
   void saves_none() noexcept {
+    if (pauses()) return;
     if (in_vain_.fetch_add(1, std::memory_order_relaxed) + 1 >= too_often) undone();
   }
   // One was shared.
@@ -45,7 +48,7 @@ class SlowCommits {
   // By the quickest of the last few: what took longer has waited for a processor.
   Pace pace() const noexcept {
     const auto batch = batches_.estimate();
-    if ((batch <= slow && !planted("quick_commits_shared")) || pause_.load(std::memory_order_relaxed) > 0) return {};
+    if ((batch <= slow && !planted("quick_commits_shared")) || pauses()) return {};
     return {true, std::min<Duration>(batch / 3, longest_company), several * batch};
   }
 
@@ -55,6 +58,8 @@ class SlowCommits {
   static constexpr int several = 8;
   static constexpr std::int64_t pause = 64;  // batches
   static constexpr int too_often = 4;
+
+  bool pauses() const noexcept { return pause_.load(std::memory_order_relaxed) > 0; }
 
   RoundTrip batches_;
   std::atomic<std::int64_t> pause_{0};

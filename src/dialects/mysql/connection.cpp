@@ -229,13 +229,15 @@ void ServerConnection::run_once(const Statement& statement, std::span<const Argu
 }
 
 // Where the session has no settings of its own, a statement that writes brings those along that it needs. They hold for
-// it alone: SET TRANSACTION is for the next transaction, and SET STATEMENT for one statement.
+// it alone: SET TRANSACTION is for the next transaction, and SET STATEMENT for one statement, the first that changes rows.
 std::string ServerConnection::with_settings(const Statement& statement, std::string sql) const {
   if (prepare_) return sql;
   if (sql.starts_with("SELECT") || sql.starts_with("EXPLAIN")) return sql.insert(0, first_);
+  const auto place = statement.hinted("at_once") ? sql.find("UPDATE ") : 0;
   if ((statement.hinted("insert_id") || statement.hinted("at_once")) && mariadb_)
-    sql = fmt::format("SET STATEMENT sql_mode = '{}', innodb_lock_wait_timeout = 0, lock_wait_timeout = 0 FOR {}",
-                      sql_mode, sql);
+    sql.insert(place,
+               fmt::format("SET STATEMENT sql_mode = '{}', innodb_lock_wait_timeout = 0, lock_wait_timeout = 0 FOR ",
+                           sql_mode));
   return fmt::format("{}SET TRANSACTION ISOLATION LEVEL READ COMMITTED;{}", first_, sql);
 }
 

@@ -9,7 +9,7 @@
 --
 -- On a cluster that writes on all of its servers, what one has acknowledged reaches the others a little later. What is
 -- marked "matched", "wanted" or "counted" and finds no row is asked again when it has; what is marked "fresh" is only
--- asked then.
+-- asked then. What is marked "final", too, has said something that stays true of a row, whoever has it since.
 
 -- name: acquire(name, owner, node, label, actor, lease, at_least, meta, ticket) -> insert_id
 -- The answer is the insert id: the token, or 0 for busy. A busy row makes the SELECT empty, so that nothing is written;

@@ -121,7 +121,7 @@ UPDATE {{lock}} FORCE INDEX (PRIMARY) SET actor = owner, owner = NULL, mode = ''
 SELECT r.name, 1 + (r.wanted_until > {{now}}) FROM {{lock}} r FORCE INDEX (PRIMARY)
  WHERE r.name IN (/*rows 1*/) AND (r.name, r.token, r.actor) IN (/*rows 1 3 2*/) AND r.owner IS NULL;
 
--- name: release_many(name, owner, token) -> matched
+-- name: release_many(name, owner, token) -> matched final
 -- No name twice. As in renew, rows that are locked elsewhere are skipped. What the SELECT answers is to be believed once
 -- the COMMIT has succeeded: 1 for what was freed (by this, or before: who adopts a grant has its token, but is another
 -- actor), 2 if somebody waits for that, 0 for what may still be the key's and has to be released alone. Of what a Galera

@@ -2,7 +2,6 @@
 #include "engine/lease/lease_renewer.hpp"
 
 #include "engine/lease/lease_renewer_rounds.hpp"
-#include "types/annotated_mutex.hpp"
 
 #include <exception>
 
@@ -12,23 +11,13 @@ LeaseRenewer::LeaseRenewer(std::shared_ptr<store::LockTable> table, std::shared_
                            Duration request_timeout)
     : state_(std::make_shared<State>(std::move(table), std::move(events), request_timeout)) {}
 
-LeaseRenewer::~LeaseRenewer() { close(); }
+LeaseRenewer::~LeaseRenewer() { state_->finish(); }
 
-void LeaseRenewer::ensure_running() REQUIRES(state_->mutex) {
-  if (!thread_.started()) thread_.start([state = state_] { state->run(); });
-}
-
-void LeaseRenewer::close(Instant until) noexcept {
-  const MutexLock guard(state_->mutex);
-  state_->closing = true;
-  state_->ends_by = std::min(state_->ends_by, until);
-  state_->timer.wake();
-  state_->round_over.notify_all();
-}
+void LeaseRenewer::close(Instant until) noexcept { state_->close(until); }
 
 void LeaseRenewer::start() {
   const MutexLock guard(state_->mutex);
-  ensure_running();
+  state_->start();
 }
 
 void LeaseRenewer::add(const std::shared_ptr<Lease>& held) {
@@ -37,7 +26,7 @@ void LeaseRenewer::add(const std::shared_ptr<Lease>& held) {
   state_->unschedule(*held);
   if (held->renewal_state.watched) state_->schedule(held, held->renewal(state_->share));
   held->renewal_state.in_round = false;  // a round under way finds it gone, and lets it be
-  if (held->renewal_state.watched && !planted("renewer_tried_once")) ensure_running();
+  if (held->renewal_state.watched && !planted("renewer_tried_once")) state_->start();
 }
 
 void LeaseRenewer::remove(const std::shared_ptr<Lease>& held) {
@@ -51,11 +40,11 @@ bool LeaseRenewer::pause(const std::shared_ptr<Lease>& held, Instant deadline) {
   UniqueMutexLock guard(state_->mutex, Lease::renewer_mutex);
   ++held->renewal_state.pauses;
   state_->unschedule(*held);
-  // The end of time itself overflows in the standard library's arithmetic; no round takes anything like a day.
-  const auto until = std::min(deadline, later(BootClock::now(), std::chrono::hours{24}));
-  return state_->round_over.wait_until(guard, until, [&]() REQUIRES(state_->mutex, Lease::renewer_mutex) {
-    return state_->over >= held->renewal_state.round || state_->closing;
-  });
+  while (state_->over < held->renewal_state.round && !state_->closing) {
+    if (BootClock::now() >= deadline) return false;
+    state_->wait(guard, deadline);
+  }
+  return true;
 }
 
 void LeaseRenewer::resume(const std::shared_ptr<Lease>& held) noexcept {
@@ -70,7 +59,7 @@ void LeaseRenewer::resume(const std::shared_ptr<Lease>& held) noexcept {
 void LeaseRenewer::free_later(Leftover leftover) {
   const MutexLock guard(state_->mutex);
   state_->wake_for(state_->leftovers.add(std::move(leftover), BootClock::now()));
-  ensure_running();
+  state_->start();
 }
 
 bool LeaseRenewer::has_leftovers(std::string_view name) const {

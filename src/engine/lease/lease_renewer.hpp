@@ -5,7 +5,6 @@
 #include "engine/lease/lease.hpp"
 #include "engine/lease/leftovers.hpp"
 #include "store/lock_table.hpp"
-#include "types/thread.hpp"
 
 #include <memory>
 #include <optional>
@@ -48,9 +47,7 @@ class LeaseRenewer {
 
  private:
   struct State;
-  void ensure_running();
-  std::shared_ptr<State> state_;
-  Thread thread_;
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace dlock::engine

@@ -7,11 +7,10 @@
 #include "engine/lease/leftovers.hpp"
 #include "engine/lease/refusal.hpp"
 #include "engine/lease/renewal.hpp"
-#include "types/annotated_mutex.hpp"
 #include "types/mutant.hpp"
+#include "types/worker.hpp"
 
 #include <algorithm>
-#include <condition_variable>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -19,7 +18,7 @@
 namespace dlock::engine {
 
 // Threads: run() on the renewer's own; what REQUIRES the mutex, on any.
-struct LeaseRenewer::State {
+struct LeaseRenewer::State : Worker {
   using Grants = std::vector<std::shared_ptr<Lease>>;
 
   static constexpr Duration farewell = std::chrono::seconds{1};
@@ -51,8 +50,6 @@ struct LeaseRenewer::State {
   const std::shared_ptr<EventQueue> events;
   const Duration request_timeout;
   BootTimer timer;
-  AnnotatedMutex mutex;
-  std::condition_variable round_over;
   // The same leases: who may join a round, and when one must leave.
   DeadlineQueue by_earliest GUARDED_BY(mutex){DeadlineQueue::SortedBy::earliest};
   DeadlineQueue by_latest GUARDED_BY(mutex){DeadlineQueue::SortedBy::latest};
@@ -61,8 +58,6 @@ struct LeaseRenewer::State {
   Share share GUARDED_BY(mutex) = new_share();
   Leftovers leftovers GUARDED_BY(mutex);
   Instant sleeping_until GUARDED_BY(mutex) = Instant::min();  // min: awake, and about to look
-  bool closing GUARDED_BY(mutex) = false;
-  Instant ends_by GUARDED_BY(mutex) = Instant::max();  // once it is closing
   Grants under_way;  // the thread's own: what a round has taken out, and not settled yet
 
   // Makes the thread wake up in time; that it sleeps too short is no harm.
@@ -295,14 +290,9 @@ struct LeaseRenewer::State {
     leftovers.was_looked_for(*due, failed, BootClock::now());
   }
 
-  Instant last_word() {
-    const MutexLock guard(mutex);
-    return std::min(ends_by, later(BootClock::now(), std::min(request_timeout, farewell)));
-  }
-
   // At the end, when nobody is there to look for it later: what was given up may still be granted.
   void withdraw_leftovers() {
-    const auto until = last_word();
+    const auto until = ends_within(std::min(request_timeout, farewell));
     while (BootClock::now() < until) try {
         std::optional<Leftover> left;
         {
@@ -320,12 +310,13 @@ struct LeaseRenewer::State {
     const MutexLock guard(mutex);
     shrink();
     over = round;
-    round_over.notify_all();
+    changed.notify_all();
   }
 
-  bool is_closing() {
-    const MutexLock guard(mutex);
-    return closing;
+  // Also whoever waits for the end of a round.
+  void wake() noexcept override {
+    timer.wake();
+    changed.notify_all();
   }
 
   // False: it is over.
@@ -358,7 +349,7 @@ struct LeaseRenewer::State {
     return true;
   }
 
-  void run() {
+  void run() override {
     for (bool goes_on = true; goes_on;) try {
         goes_on = step();
       } catch (const std::exception&) {  // out of memory: what is due is due again

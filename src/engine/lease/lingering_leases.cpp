@@ -2,14 +2,12 @@
 #include "engine/lease/lingering_leases.hpp"
 
 #include "types/mutant.hpp"
-#include "types/pause.hpp"
+#include "types/worker.hpp"
 
 #include <algorithm>
-#include <condition_variable>
 #include <exception>
 #include <map>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -36,7 +34,7 @@ constexpr Duration until_again = std::chrono::milliseconds{100};
 
 }  // namespace
 
-struct LingeringLeases::State {
+struct LingeringLeases::State : Worker {
   struct LingeringLease {
     std::string owner;
     Token row_token{};
@@ -53,15 +51,11 @@ struct LingeringLeases::State {
   const std::shared_ptr<store::LockTable> table;
   const std::shared_ptr<WaitQueues> queues;
   const Duration linger, request_timeout;
-  AnnotatedMutex mutex;
-  std::condition_variable changed;
   Entries entries GUARDED_BY(mutex);
   std::map<std::string, Instant, std::less<>> unwelcome_until GUARDED_BY(mutex);
   std::vector<std::shared_ptr<Lease>> to_free GUARDED_BY(mutex);
   Instant free_again GUARDED_BY(mutex) = Instant::min();  // not before
-  bool running GUARDED_BY(mutex) = false, closing GUARDED_BY(mutex) = false;
   Instant awake_until GUARDED_BY(mutex) = Instant::min();
-  Instant ends_by GUARDED_BY(mutex) = Instant::max();
 
   static Instant worn_at(const Lease& lease) { return later(lease.last_sent(), longest(lease.terms())); }
 
@@ -174,23 +168,23 @@ struct LingeringLeases::State {
     free(std::move(leases), later(BootClock::now(), a_moment()));
     UniqueMutexLock guard(mutex);
     const bool idle = entries.empty();
-    changed.wait_for(guard, idle ? until_again : every,
-                     [&]() REQUIRES(mutex) { return closing || (idle && !entries.empty()); });
+    const auto again = later(BootClock::now(), idle ? until_again : every);
+    while (!closing && (!idle || entries.empty()) && BootClock::now() < again) wait(guard, again);
     if (!closing && (!entries.empty() || !to_free.empty() || BootClock::now() < awake_until)) return true;
     if (!closing) running = false;
     return false;
   }
 
-  void run() {
+  void run() override {
     for (bool goes_on = true; goes_on;) try {
         goes_on = round();
       } catch (const std::exception&) {  // out of memory: what lingers is believed no more until there is some
-        pause_until(later(BootClock::now(), std::chrono::milliseconds{100}), {});
+        goes_on = !is_closing();
+        pause(until_again);
       }
-    if (!closed()) return;
+    if (!is_closing()) return;
     std::vector<std::pair<std::string, LingeringLease>> none;
-    const auto now = BootClock::now();
-    free(sort_out(now, none), std::min(end(), later(now, request_timeout)));
+    free(sort_out(BootClock::now(), none), ends_within(request_timeout));
   }
 
   // A row that is locked must not keep the others from being looked at.
@@ -201,45 +195,22 @@ struct LingeringLeases::State {
   bool fresh(const LingeringLease& entry, Instant now) const {
     return now - entry.looked < std::max<Duration>(stale, every + trips_of_a_look * table->round_trip());
   }
-
-  bool closed() {
-    const MutexLock guard(mutex);
-    return closing;
-  }
-
-  Instant end() {
-    const MutexLock guard(mutex);
-    return ends_by;
-  }
 };
 
 LingeringLeases::LingeringLeases(std::shared_ptr<store::LockTable> table, std::shared_ptr<WaitQueues> queues,
                                  Duration linger, Duration request_timeout)
     : state_(std::make_shared<State>(std::move(table), std::move(queues), linger, request_timeout)) {}
 
-LingeringLeases::~LingeringLeases() { close(); }
+LingeringLeases::~LingeringLeases() { state_->finish(); }
 
 bool LingeringLeases::welcome(const std::string& name) noexcept {
-  const MutexLock starting(starting_);
-  {
-    const MutexLock guard(state_->mutex);
-    if (state_->closing || state_->entries.size() >= most) return false;
-    const auto wanted = state_->unwelcome_until.find(name);
-    const auto now = BootClock::now();
-    if (wanted != state_->unwelcome_until.end() && now < wanted->second) return false;
-    state_->awake_until = later(now, awake);
-    if (std::exchange(state_->running, true)) return true;
-  }
-  try {
-    thread_.reset();  // the last one is about to end
-    thread_ = std::make_unique<Thread>();
-    thread_->start([state = state_] { state->run(); });
-    return true;
-  } catch (const std::exception&) {  // the system has no thread to give
-    const MutexLock guard(state_->mutex);
-    state_->running = false;
-    return false;
-  }
+  const MutexLock guard(state_->mutex);
+  if (state_->closing || state_->entries.size() >= most) return false;
+  const auto wanted = state_->unwelcome_until.find(name);
+  const auto now = BootClock::now();
+  if (wanted != state_->unwelcome_until.end() && now < wanted->second) return false;
+  state_->awake_until = later(now, awake);
+  return state_->try_start();
 }
 
 bool LingeringLeases::goes_on(const Lease& held) noexcept {
@@ -303,12 +274,7 @@ std::vector<std::shared_ptr<Lease>> LingeringLeases::take_all() {
   return all;
 }
 
-void LingeringLeases::close(Instant until) noexcept {
-  const MutexLock guard(state_->mutex);
-  state_->closing = true;
-  state_->ends_by = std::min(state_->ends_by, until);
-  state_->changed.notify_all();
-}
+void LingeringLeases::close(Instant until) noexcept { state_->close(until); }
 
 Duration LingeringLeases::longest(const LeaseTerms& terms) noexcept {
   const auto quarter = (terms.lease - terms.margin) / 4;

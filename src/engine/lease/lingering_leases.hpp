@@ -5,9 +5,7 @@
 #include "engine/lease/lease.hpp"
 #include "engine/wait/wait_queues.hpp"
 #include "store/lock_table.hpp"
-#include "types/annotated_mutex.hpp"
 #include "types/clock.hpp"
-#include "types/thread.hpp"
 
 #include <memory>
 #include <string>
@@ -58,8 +56,6 @@ class LingeringLeases {
  private:
   struct State;
   const std::shared_ptr<State> state_;
-  AnnotatedMutex starting_;
-  std::unique_ptr<Thread> thread_ GUARDED_BY(starting_);
 };
 
 }  // namespace dlock::engine

@@ -3,8 +3,8 @@
 #include "engine/lease/trust_timer.hpp"
 
 #include "engine/lease/boot_timer.hpp"
-#include "types/annotated_mutex.hpp"
 #include "types/mutant.hpp"
+#include "types/worker.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -21,14 +21,12 @@ constexpr Duration until_again = std::chrono::milliseconds{100};
 
 }  // namespace
 
-struct TrustTimer::State {
+struct TrustTimer::State : Worker {
   explicit State(std::shared_ptr<EventQueue> news) : events(std::move(news)) {}
   const std::shared_ptr<EventQueue> events;
   const std::shared_ptr<BootTimer> timer = std::make_shared<BootTimer>();
-  AnnotatedMutex mutex;
   DeadlineQueue ends GUARDED_BY(mutex){DeadlineQueue::SortedBy::trust};
   Instant armed GUARDED_BY(mutex) = Instant::max();
-  bool closing GUARDED_BY(mutex) = false;
 
   void place(const std::shared_ptr<Lease>& held) REQUIRES(mutex) {
     ends.put(held, held->trusted_until());
@@ -63,13 +61,12 @@ struct TrustTimer::State {
     return over;
   }
 
-  void run() {
+  void wake() noexcept override { timer->wake(); }
+
+  void run() override {
     for (;;) {
       timer->wait();
-      {
-        const MutexLock guard(mutex);
-        if (closing) return;
-      }
+      if (is_closing()) return;
       try {
         for (const auto& held : run_out())
           if (const auto loss = held->running_out(); held->lose(loss)) events->emit_loss(held, in_words(loss));
@@ -89,27 +86,17 @@ TrustTimer::TrustTimer(std::shared_ptr<EventQueue> events) : state_(std::make_sh
   state_->events->on_delay([timer = state_->timer] { timer->wake(); });
 }
 
-TrustTimer::~TrustTimer() {
-  {
-    const MutexLock guard(state_->mutex);
-    state_->closing = true;
-  }
-  state_->timer->wake();
-}
-
-void TrustTimer::ensure_running() REQUIRES(state_->mutex) {
-  if (!thread_.started()) thread_.start([state = state_] { state->run(); });
-}
+TrustTimer::~TrustTimer() { state_->finish(); }
 
 void TrustTimer::watch(const std::shared_ptr<Lease>& held) {
   const MutexLock guard(state_->mutex);
   state_->place(held);
-  if (!planted("renewer_tried_once")) ensure_running();
+  if (!planted("renewer_tried_once")) state_->start();
 }
 
 void TrustTimer::start() {
   const MutexLock guard(state_->mutex);
-  ensure_running();
+  state_->start();
 }
 
 void TrustTimer::forget(const std::shared_ptr<Lease>& held) {

@@ -3,7 +3,6 @@
 
 #include "engine/event_queue.hpp"
 #include "engine/lease/lease.hpp"
-#include "types/thread.hpp"
 
 #include <memory>
 #include <vector>
@@ -30,9 +29,7 @@ class TrustTimer {
 
  private:
   struct State;
-  void ensure_running();
-  std::shared_ptr<State> state_;
-  Thread thread_;
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace dlock::engine

@@ -5,8 +5,8 @@
 #include "engine/faults.hpp"
 #include "store/waiter_table.hpp"
 #include "types/mutant.hpp"
+#include "types/worker.hpp"
 
-#include <condition_variable>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -23,7 +23,7 @@ constexpr int trips_of_a_renewal = 4;
 
 }  // namespace
 
-struct Notifier::State {
+struct Notifier::State : Worker {
   State(std::shared_ptr<store::LockTable> the_table, std::shared_ptr<EventQueue> news,
         std::shared_ptr<WaitQueues> the_queues, NotifierOptions the_options)
       : table(std::move(the_table)), events(std::move(news)), queues(std::move(the_queues)), options(the_options) {}
@@ -33,10 +33,7 @@ struct Notifier::State {
   const std::shared_ptr<WaitQueues> queues;
   const NotifierOptions options;
 
-  AnnotatedMutex mutex;
-  std::condition_variable changed;
-  bool closing GUARDED_BY(mutex) = false, running GUARDED_BY(mutex) = false, called GUARDED_BY(mutex) = false;
-  Instant ends_by GUARDED_BY(mutex) = Instant::max();                   // once it is closing
+  bool called GUARDED_BY(mutex) = false;
   std::shared_ptr<dialects::Listener> interruptible GUARDED_BY(mutex);  // the listener, for who calls
   struct StaleRow {
     std::string name;
@@ -54,7 +51,7 @@ struct Notifier::State {
 
   Instant soon() const { return later(BootClock::now(), options.request_timeout); }
 
-  void call() {
+  void wake() noexcept override {
     std::shared_ptr<dialects::Listener> listening;
     {
       const MutexLock guard(mutex);
@@ -87,9 +84,7 @@ struct Notifier::State {
   void listen(Instant until) {
     if (!listener) {
       UniqueMutexLock guard(mutex);
-      // In slices: a condition variable does not count suspend.
-      while (!called && !closing && BootClock::now() < until)
-        changed.wait_for(guard, std::min<BootClock::duration>(until - BootClock::now(), std::chrono::seconds{1}));
+      while (!called && !closing && BootClock::now() < until) wait(guard, until);
       called = false;
       return;
     }
@@ -193,27 +188,20 @@ struct Notifier::State {
     return true;
   }
 
-  Instant last_word() {
-    const MutexLock guard(mutex);
-    return std::min(ends_by, later(BootClock::now(), farewell));
-  }
-
-  void run() {
+  void run() override {
     std::shared_ptr<dialects::Listener> last;  // closed without the mutex
     for (bool over = false; !over;) {
       auto busy_until = later(BootClock::now(), linger);
       for (bool goes_on = true; goes_on;) try {
           goes_on = round(busy_until);
         } catch (const std::exception&) {  // out of memory: those who wait look by themselves meanwhile
-          UniqueMutexLock guard(mutex);
-          changed.wait_for(guard, std::chrono::milliseconds{100}, [&]() REQUIRES(mutex) { return closing; });
+          pause(std::chrono::milliseconds{100});
         }
       try {
-        clear_away(last_word());
+        clear_away(ends_within(farewell));
       } catch (const std::exception&) {  // they die by themselves
       }
-      // Whoever sees that it does not run any more waits for the end of this thread, which needs the mutex no more
-      // then.
+      // Once it does not run any more it may be started anew: that thread waits for the end of this one.
       const MutexLock guard(mutex);
       over = closing || (!called && leftovers.empty());
       if (!over) continue;
@@ -228,28 +216,17 @@ Notifier::Notifier(std::shared_ptr<store::LockTable> table, std::shared_ptr<Even
                    std::shared_ptr<WaitQueues> queues, NotifierOptions options)
     : state_(std::make_shared<State>(std::move(table), std::move(events), std::move(queues), options)) {}
 
-Notifier::~Notifier() { close(); }
+Notifier::~Notifier() { state_->finish(); }
 
 void Notifier::attend() noexcept {
-  if (ensure_running()) state_->call();
+  if (ensure_running()) state_->wake();
 }
 
 bool Notifier::ensure_running() noexcept {
-  const MutexLock starting(starting_);
-  {
-    const MutexLock guard(state_->mutex);
-    if (state_->closing) return false;
-    if (std::exchange(state_->running, true)) return true;
-  }
-  // Without the mutex: the last thread, which has ended or is about to, may be waiting for its connection to close.
-  try {
-    thread_.reset();
-    thread_ = std::make_unique<Thread>();
-    thread_->start([state = state_] { state->run(); });
-  } catch (const std::exception&) {  // the system has no thread to give: whoever waits looks by itself, and tries again
-    const MutexLock guard(state_->mutex);
-    state_->running = planted("listening_not_tried_again");
-  }
+  const MutexLock guard(state_->mutex);
+  if (state_->closing || state_->running) return !state_->closing;
+  // Where there is no thread to be had, whoever waits looks by itself, and tries again.
+  if (!state_->try_start()) state_->running = planted("listening_not_tried_again");
   return false;
 }
 
@@ -268,13 +245,6 @@ void Notifier::clear_later(std::string_view name, std::optional<std::string_view
   attend();
 }
 
-void Notifier::close(Instant until) noexcept {
-  {
-    const MutexLock guard(state_->mutex);
-    state_->closing = true;
-    state_->ends_by = std::min(state_->ends_by, until);
-  }
-  state_->call();
-}
+void Notifier::close(Instant until) noexcept { state_->close(until); }
 
 }  // namespace dlock::engine

@@ -4,8 +4,6 @@
 #include "engine/event_queue.hpp"
 #include "engine/wait/wait_queues.hpp"
 #include "store/lock_table.hpp"
-#include "types/annotated_mutex.hpp"
-#include "types/thread.hpp"
 
 #include <memory>
 #include <optional>
@@ -50,8 +48,6 @@ class Notifier {
   struct State;
   void clear_later(std::string_view name, std::optional<std::string_view> owner) noexcept;
   const std::shared_ptr<State> state_;
-  AnnotatedMutex starting_;
-  std::unique_ptr<Thread> thread_ GUARDED_BY(starting_);
 };
 
 }  // namespace dlock::engine

@@ -250,6 +250,27 @@ TEST_CASE("what was freed with others and taken by somebody else at once was not
   CHECK(seen_between == in_two);
 }
 
+TEST_CASE("a row that is locked elsewhere delays no release beside it, also where nothing is prepared") {
+  if (std::getenv("DLOCK_TEST_COMBINE") != nullptr) return;  // where there are batches
+  for (const char* prepared : {"", "?prepared=off"}) {
+    CAPTURE(prepared);
+    ServerDatabase database;
+    const auto table = open_table(database->url() + prepared, 1);
+    const auto owner = identity(1);
+    std::vector<store::LeaseKey> keys;
+    for (const char* name : {"a", "b", "c"})
+      keys.push_back(
+          {name, owner, *table->acquire({Name(name), owner, "node", "label", owner, 1h, {}, ""}, soon()).token});
+    database->admin().block("b");
+    const Stopwatch time;
+    const auto freed = table->release_together(keys, later(BootClock::now(), 5min));
+    CHECK(time.elapsed() < 2s * slowness());
+    CHECK(freed == std::vector<std::optional<bool>>{true, std::nullopt, true});
+    database->admin().unblock();
+    CHECK(table->release(keys[1], soon()));
+  }
+}
+
 // On MariaDB the batch begins with an update that grants what is free; what its owner had before makes that answer one
 // that is not believed, and what is too long for the table makes the rest of it fail.
 TEST_CASE(

@@ -289,6 +289,30 @@ TEST_CASE("where batches are slow one that hangs is waited for once, and not by 
   CHECK(silent.get() == "<silent>");
 }
 
+TEST_CASE(
+    "where batches are slow who waits for two and hears of the later one waits for the other only as long as it had") {
+  GatedBatcher gated(2);
+  gated.gate.many = true;
+  gated.gate.pace = {true, 0ms, 1min};
+  gated.gate.silent = "silent";
+  gated.leave("silent", 3min);
+  REQUIRE(eventually([&] { return gated.gate.sending(); }));
+  BootClock::ahead += std::chrono::nanoseconds{50s}.count();
+  gated.gate.close();
+  gated.queue({"a"});
+  gated.leave("b");  // with whom as many are there as may leave, so that nobody is waited for
+  REQUIRE(eventually([&] { return gated.gate.sending(2); }));
+  gated.leave("behind", 10min);
+  REQUIRE(eventually([&] { return gated.batcher.gathers(); }));
+  BootClock::ahead += std::chrono::nanoseconds{9s}.count();
+  gated.gate.open();
+  CHECK(gated.answer(1) == "[a]");
+  CHECK(eventually([&] { return gated.gate.count() == 3; }, 30s));  // and not after fifty
+  gated.gate.change([&] { gated.gate.silent.clear(); });
+  CHECK(gated.answer(3) == "<behind>");
+  CHECK(gated.answer(0) == "<silent>");
+}
+
 TEST_CASE("where batches are slow nobody waits whose batch is full") {
   GatedBatcher gated(3);
   gated.gate.many = true;
@@ -570,8 +594,10 @@ TEST_CASE("of a hundred who travel together each is woken, with its own answer")
   gated.begin();
   for (int i = 0; i < 100; ++i) gated.leave("n" + std::to_string(i));
   REQUIRE(eventually([&] { return gated.batcher.queued() == 99; }));  // and one leads
+  const auto before = BootClock::now();
   gated.gate.open();
   for (std::size_t i = 1; i <= 100; ++i) CHECK(gated.answer(i) == "[n" + std::to_string(i - 1) + "]");
+  CHECK(BootClock::now() < later(before, 50s));  // and not when their time was up
   REQUIRE(gated.gate.batches.size() == 2);
   CHECK(gated.gate.batches[1].size() == 100);
 }

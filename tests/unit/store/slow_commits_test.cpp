@@ -51,3 +51,30 @@ TEST_CASE("where most names are used once each kind goes by itself, and not wher
   for (int i = 0; i < 4; ++i) commits.saves_none();
   CHECK_FALSE(commits.pace().shared);
 }
+
+TEST_CASE("after a pause it takes as many batches of new names as before to begin another one") {
+  struct Case {
+    int in_vain;  // batches, before the pause
+    bool undone;  // by a commit that was undone, and not by those
+    int stragglers;
+  };
+  for (const auto& each : {Case{4, false, 0}, Case{3, true, 0}, Case{4, false, 3}, Case{0, true, 3}}) {
+    SlowCommits commits;
+    commits.wrote(3ms, 1);
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < each.in_vain; ++i) commits.saves_none();
+      if (each.undone) commits.undone();
+      for (int i = 0; i < each.stragglers; ++i) commits.saves_none();  // left before the pause
+      for (int i = 0; i < 64; ++i) {
+        CHECK_FALSE(commits.pace().shared);
+        commits.wrote(3ms, 1);
+      }
+      for (int i = 0; i < 3; ++i) {
+        CHECK(commits.pace().shared);
+        commits.saves_none();
+      }
+      CHECK(commits.pace().shared);
+      commits.saved();
+    }
+  }
+}
