@@ -32,7 +32,7 @@ enum class Loss {
 
 // What became of a release.
 enum class Released {
-  freed,        // the row was freed; where an answer was lost, it is no longer ours, by that or otherwise
+  freed,        // the row was freed; where an answer was lost: it is not ours any more
   still_held,   // this entry has left, another one holds on (Reentrance)
   was_lost,     // the lease had been lost before; nobody else's was touched
   unconfirmed,  // no answer in time; the engine tries on, and at the latest the lease ends by itself

@@ -70,7 +70,7 @@ schema::GuardReport TriggerChange::bring(bool made) {
       },
       [&](const Failure& failure) {
         if (!sent || !is_conflict(failure.cause()) || tries >= options_.ddl_retries) return false;
-        const auto* refusal = dynamic_cast<const MigrationError*>(&failure);  // whose advice is being followed
+        const auto* refusal = dynamic_cast<const MigrationError*>(&failure);  // it advises to try again
         if (options_.observer)
           options_.observer((refusal != nullptr ? refusal->message() : failure.what()) + "; trying again");
         pause_before_retry(++tries, options_);

@@ -101,7 +101,7 @@ struct Combining::EitherOperation {
       return loan.use(deadline, [&](dialects::Connection& connection, Deadline until) {
         const bool one_commit = in_one_commit(connection, keys, asks, until, told);
         if (!one_commit) told.freed = releases.told(keys, releases.freed_by(connection, keys, until, wrote));
-        if (!connection.usable()) return std::move(told);
+        if (!connection.usable()) return std::move(told);  // some of the releases have failed: the rest goes alone
         if (!one_commit) told.in_doubt = acquires.grant_free(connection, asks, until, told.granted).in_doubt;
         acquires.grant_rest(connection, asks, until, told.granted);
         return std::move(told);

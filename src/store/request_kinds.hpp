@@ -54,7 +54,7 @@ struct Combining::Lane {
   FreeNames free{};
   SlowCommits slow_commits{};
 
-  std::atomic<std::size_t> crowd{0};  // see RequestBatcher
+  std::atomic<std::size_t> crowd{0};  // see BatchWindow
 
   // Whether those who come are so many, and commits so slow, that all of them had better share those.
   bool shares_commits() const noexcept {
@@ -285,7 +285,7 @@ struct Combining::ReleaseOperation {
 
   // `wrote`: set where some were freed, whatever comes after that.
   Freed freed_by(dialects::Connection& connection, std::span<const LeaseKey> keys, Deadline until, bool& wrote) const {
-    auto freed = freed_at_once(connection, keys, until, wrote);
+    auto freed = free_at_once(connection, keys, until, wrote);
     std::vector<LeaseKey> rest;
     for (std::size_t i = 0; i < keys.size(); ++i)
       if (!freed[i]) rest.push_back(keys[i]);
@@ -313,8 +313,8 @@ struct Combining::ReleaseOperation {
   }
 
   // What is freed at less cost. Of what is empty nothing is known.
-  Freed freed_at_once(dialects::Connection& connection, std::span<const LeaseKey> keys, Deadline until,
-                      bool& wrote) const {
+  Freed free_at_once(dialects::Connection& connection, std::span<const LeaseKey> keys, Deadline until,
+                     bool& wrote) const {
     Freed none(keys.size());
     if (lane->release_at_once == nullptr) return none;
     const auto rows = rows_of(keys);

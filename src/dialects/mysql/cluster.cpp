@@ -20,14 +20,6 @@ std::size_t names_in(const Answer& answer) {
   return names.size();
 }
 
-void add(const Answer& more, Answer& whole) {
-  for (std::size_t row = 0; row < more.rows(); ++row) {
-    whole.next() = more.text(row, 0);
-    whole.next() = more.integer(row, 1);
-  }
-  whole.affected += more.affected;
-}
-
 // Whether what should be there was not found. What a packet has changed does not tell that: its answer does.
 bool found_nothing(const Statement& statement, const Answer& answer) {
   if (statement.hinted("counted")) return answer.rows() == 0 || answer.integer(0, 0) == 0;
@@ -76,8 +68,8 @@ class ServerConnection::Caught {
 // A row that is not there, or is another one's, may be so on this server of a cluster only: then it is asked again. In
 // lock.sql, "fresh" is what has to see everything from the first, "matched" what changes a row that should be there,
 // and "wanted" what does so and answers whether somebody waits for it. A packet that is "matched" answers no row where
-// it found none, and one that is "counted" answers 0 first. All of them may be run twice; what one that is "final" has said
-// stands where it says nothing the second time.
+// it found none, and one that is "counted" answers 0 first. All of them may be run twice; what one that is "final" has
+// said stands where it says nothing the second time.
 const Answer& ServerConnection::run(const Statement& statement, std::span<const Argument> arguments,
                                     Deadline deadline) {
   if (statement.hinted("at_once") && !mariadb_) {  // it cannot keep from waiting
@@ -109,7 +101,7 @@ const Answer& ServerConnection::run_rows(const Statement& statement, std::span<c
     try {
       const Caught caught(*this, deadline);
       auto again = run_rows_once(statement, rows, columns, deadline);
-      if (statement.hinted("final")) add(again, whole);
+      if (statement.hinted("final")) whole.add(again);
       else whole = std::move(again);
     } catch (const Failure& failure) {
       if (whole.affected == 0) throw;  // else some of them are done

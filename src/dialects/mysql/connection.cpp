@@ -229,7 +229,8 @@ void ServerConnection::run_once(const Statement& statement, std::span<const Argu
 }
 
 // Where the session has no settings of its own, a statement that writes brings those along that it needs. They hold for
-// it alone: SET TRANSACTION is for the next transaction, and SET STATEMENT for one statement, the first that changes rows.
+// it alone: SET TRANSACTION is for the next transaction, and SET STATEMENT for one statement, the first that changes
+// rows.
 std::string ServerConnection::with_settings(const Statement& statement, std::string sql) const {
   if (prepare_) return sql;
   if (sql.starts_with("SELECT") || sql.starts_with("EXPLAIN")) return sql.insert(0, first_);

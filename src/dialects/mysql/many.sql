@@ -107,7 +107,8 @@ SELECT r.name, 2 FROM {{lock}} r
 -- name: freed_at_once(name, owner, token)
 -- 1 for each key that the last one has freed in this session, 2 if somebody waits for its name. The rows themselves do not
 -- tell: whoever was granted one meanwhile has written into it. Of an owner there is one grant. A cluster may repeat an
--- update that it had to undo: then more are named than were changed.
+-- update that it had to undo, and a pooler may ask another session: then more are named than were changed, or fewer, and
+-- nothing is believed.
 WITH wanted (name, owner, token) AS (/*table*/)
 SELECT w.name, 1 + COALESCE((SELECT r.wanted_until > {{now}} FROM {{lock}} r WHERE r.name = w.name), 0)
   FROM wanted w WHERE FIND_IN_SET(w.owner, @dlock_freed) > 0;

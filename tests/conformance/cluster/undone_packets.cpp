@@ -372,7 +372,7 @@ TEST_CASE("what is acquired and released together is as it was told, wherever a 
         parts.push_back({name + end, identity(1), Mode::exclusive});
         REQUIRE(undone.add(undone.plain(), parts.back()));
       }
-      // One of them is free already: what is asked first, on MariaDB, says nothing then.
+      // One of them is free already, and all are of one owner: what is asked first, on MariaDB, is not believed then.
       REQUIRE(undone.plain().release(parts.back().key(), soon()));
       return [&undone, parts] {
         std::vector<store::LeaseKey> keys;

@@ -202,7 +202,7 @@ TEST_CASE("who waits for a connection that does not answer is back by its own de
   database->admin().run("UPDATE resource_lock SET owner = NULL WHERE name <> ''");
 }
 
-// On MariaDB one statement frees what it can, and another one tells what became of the rest.
+// On MariaDB one statement frees what it can, another one tells what that was, and a third is for the rest.
 TEST_CASE("what was freed with others and taken by somebody else at once was not lost") {
   if (std::getenv("DLOCK_TEST_COMBINE") != nullptr) return;  // where there are batches
   ServerDatabase database;
