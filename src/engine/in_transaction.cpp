@@ -173,6 +173,7 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
         catch_up(*caller);
       }
       ask.floor = row.floor;
+      if (observer && !planted("mark_taken_away_in_vain")) observer->leave_mark();
       if (const auto token = in_transaction([&] { return caller->take(ask); })) {
         // As in an acquire: the floor may have been raised since, if this took very long.
         if (BootClock::now() - asked_at > context_.options.reaper.grace / 2 &&
@@ -198,6 +199,7 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
     } else if (attempted || caller->writes_alone()) {
       // Taken between the look and the attempt, which may have left its row locked here; or nobody can release it while
       // this transaction writes. Waiting on would make its holder lose it.
+      if (observer) observer->leave_mark();
       in_transaction([&] { caller->confirm(); });
       return {};
     }

@@ -123,15 +123,17 @@ TEST_CASE("a wait for a transaction lock ends soon after the lease is released")
     if (beginning.name == "immediate") continue;  // the lease could not be released meanwhile
     INFO(beginning.name);
     auto lease = engine.lock("a");
-    std::promise<void> begun;
     auto release = std::async(std::launch::async, [&] {
-      begun.get_future().wait();
-      return lease.release();
+      CHECK(eventually([&] {
+        return database.admin().number("SELECT count(*) FROM resource_lock WHERE name = 'a' AND wanted_until > 0") > 0;
+      }));
+      CHECK(lease.release() == Released::freed);
+      return Stopwatch();
     });
     caller.begin(beginning);
-    begun.set_value();
     CHECK(engine.try_lock_in(caller.native(), "a", 1min));
-    CHECK(release.get() == Released::freed);
+    const auto late = release.get().elapsed();
+    CHECK_MESSAGE(late < 2s * slowness(), late.count());
     caller.run("COMMIT");
   }
 }
