@@ -332,7 +332,7 @@ TEST_CASE("every entry is renewed, beside plain leases and for longer than a lea
   REQUIRE(second);
   REQUIRE(plain);
   const auto begun = database.admin().acquired_at("job");
-  CHECK(eventually([&] { return database.admin().expires_at("job") > begun + 3 * longer; }));
+  CHECK(eventually([&] { return database.admin().expires_at("job") > begun + 2 * longer; }));
   for (const auto* lock : {&first, &second, &plain}) CHECK((*lock)->valid());
   CHECK(one.inspect("job")->entries == 2);
 }

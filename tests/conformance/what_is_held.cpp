@@ -57,7 +57,7 @@ TEST_CASE("a call that was stopped says so, and nothing else") {
 TEST_CASE("a row that another transaction has locked is told from one that somebody holds, and from a free one") {
   Database database;
   auto engine = database.engine();
-  auto other = database.engine();
+  auto other = database.engine({.timeouts = {.request = time_in_vain()}});
   Caller first(database.test_database());
   engine.try_lock("free").reset();
   static_cast<void>(engine.lock("over", {.renew = false}).detach());

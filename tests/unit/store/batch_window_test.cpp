@@ -148,7 +148,10 @@ TEST_CASE("a leader waits for a quarter of its own time at most") {
   CHECK(still.waits(1) == closed);
   still.answer(8);
   still.pace.company = 80ms;
-  for (int batch = 0; batch < 8; ++batch) still.open(), still.waits(8);
+  for (int batch = 0; batch < 8; ++batch) {
+    still.open();
+    still.waits(8);
+  }
   still.window.arrived(still.leave(8), 0);
   still.now = later(still.now, 100ms);
   still.open(200ms);
