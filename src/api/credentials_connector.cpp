@@ -56,7 +56,7 @@ std::shared_ptr<CredentialsConnector::Call> CredentialsConnector::call() const {
   const MutexLock guard(mutex_);
   if (call_ && !call_->over() && !planted("credentials_asked_by_each")) return call_;
   try {
-    call_ = Call::start([ask = ask_]() -> Told {
+    call_ = Call::start([ask = ask_]() -> Provided {
       try {
         return {(*ask)(), {}};
       } catch (const std::exception& error) { return {{}, error.what()}; } catch (...) {

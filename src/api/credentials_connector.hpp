@@ -42,11 +42,11 @@ class CredentialsConnector final : public dialects::Connector {
 
  private:
   // Trouble: why there are none.
-  struct Told {
+  struct Provided {
     Credentials credentials{};
     std::optional<std::string> trouble{};
   };
-  using Call = BackgroundCall<Told>;
+  using Call = BackgroundCall<Provided>;
   std::shared_ptr<Call> call() const;
 
   const std::unique_ptr<const dialects::Connector> connector_;

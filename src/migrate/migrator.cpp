@@ -57,7 +57,7 @@ schema::Report TableMigrator::down(int to, bool force) {
 
 schema::Report TableMigrator::run(bool up, int target, bool force) {
   if (options_.dry_run) open_for_dry_run();
-  auto operation = begin();
+  auto progress = begin();
   std::optional<MigrationStep> next;
   bool reconnected = false;
   unsigned tries = 0;
@@ -91,17 +91,17 @@ schema::Report TableMigrator::run(bool up, int target, bool force) {
         [&] {
           step_.reset();
           next.reset();
-          return pass(operation, decide, [&](const SchemaSnapshot& found) { apply(*next, found, force); });
+          return pass(progress, decide, [&](const SchemaSnapshot& found) { apply(*next, found, force); });
         },
         again);
-    if (passed == Pass::nothing_to_do) return operation.report;
+    if (passed == Pass::nothing_to_do) return progress.report;
     if (passed == Pass::in_vain) continue;
-    operation.report.versions.push_back(next->migration->version);
+    progress.report.versions.push_back(next->migration->version);
     tries = 0;
   }
 }
 
-TableMigrator::Pass TableMigrator::pass(Operation& operation,
+TableMigrator::Pass TableMigrator::pass(Progress& progress,
                                         const std::function<bool(const SchemaSnapshot&, const Assessment&)>& decide,
                                         const std::function<void(const SchemaSnapshot&)>& carry_out) {
   open();
@@ -110,8 +110,8 @@ TableMigrator::Pass TableMigrator::pass(Operation& operation,
   std::optional<Reading> reading;
   if (recorder_ && connection_) reading.emplace(*history_);
   const auto assessment = judge(found);
-  auto& report = operation.report;
-  if (!std::exchange(operation.begun, true)) report.from = assessment.current;
+  auto& report = progress.report;
+  if (!std::exchange(progress.begun, true)) report.from = assessment.current;
   report.to = assessment.current;
   report.message = assessment.message;
   if (recorder_) report.plan = recorder_->text();
@@ -138,17 +138,17 @@ TableMigrator::Pass TableMigrator::pass(Operation& operation,
         if (recorder_) report.plan = recorder_->text();
         return Pass::done;
       }
-    } else if (BootClock::now() >= operation.deadline || !operation.waiting) {
+    } else if (BootClock::now() >= progress.deadline || !progress.waiting) {
       holder = lock.holder();
     }
   }
-  wait_for_other(operation, holder);
+  wait_for_other(progress, holder);
   return Pass::in_vain;
 }
 
-void TableMigrator::wait_for_other(Operation& operation, const std::string& holder) {
-  if (BootClock::now() >= operation.deadline || recorder_) refuse_locked(holder);
-  if (!std::exchange(operation.waiting, true))
+void TableMigrator::wait_for_other(Progress& progress, const std::string& holder) {
+  if (BootClock::now() >= progress.deadline || recorder_) refuse_locked(holder);
+  if (!std::exchange(progress.waiting, true))
     tell("waiting for another migrator" + (holder.empty() ? holder : ": " + holder));
   pause(std::chrono::milliseconds{200}, options_.stop);
 }

@@ -125,12 +125,12 @@ schema::Report TableMigrator::restore(int current) {
 }
 
 schema::Report TableMigrator::amend(int to, const std::function<Amendment(const SchemaSnapshot&)>& decide) {
-  auto operation = begin();
-  auto& report = operation.report;
+  auto progress = begin();
+  auto& report = progress.report;
   Amendment amendment;
   const auto passed = [&] {
     return pass(
-        operation,
+        progress,
         [&](const SchemaSnapshot& found, const Assessment& assessment) {
           if (assessment.verdict == Verdict::incompatible)
             throw MigrationError(assessment.verdict, assessment.message, assessment.hint);
@@ -144,7 +144,7 @@ schema::Report TableMigrator::amend(int to, const std::function<Amendment(const 
     if (const auto refusal = as_refusal(failure)) throw MigrationError(*refusal);
     // Without a history it is the opening that has failed, which is no other migrator's doing.
     if (!history_ || !is_conflict(failure.cause())) rethrow_with_right(failure, "migrator");
-    wait_for_other(operation, failure.what());
+    wait_for_other(progress, failure.what());
     return true;
   };
   for (;;) {

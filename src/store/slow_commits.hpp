@@ -1,7 +1,7 @@
 // Whether writing is so slow that releases and acquires had better share a commit: told by how long batches take.
 #pragma once
 
-#include "store/request_batcher.hpp"
+#include "store/batch_window.hpp"
 #include "store/round_trip.hpp"
 #include "types/clock.hpp"
 #include "types/mutant.hpp"

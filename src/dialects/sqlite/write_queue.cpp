@@ -55,7 +55,7 @@ std::shared_ptr<WriteQueue> WriteQueue::of(const std::string& path) {
 bool WriteQueue::wait(const BusyPatience& patience) {
   UniqueMutexLock lock(mutex_);
   if (!taken_) return taken_ = true;
-  Waiter me;
+  Writer me;
   waiters_.push_back(&me);
   while (!me.is_next && !patience.over())
     me.changed.wait_for(lock, std::min<BootClock::duration>(patience.deadline() - BootClock::now(), between_checks));

@@ -41,7 +41,7 @@ class WriteQueue {
   };
 
  private:
-  struct Waiter {
+  struct Writer {
     std::condition_variable changed;
     bool is_next = false;
   };
@@ -51,7 +51,7 @@ class WriteQueue {
 
   AnnotatedMutex mutex_;
   bool taken_ GUARDED_BY(mutex_) = false;
-  std::deque<Waiter*> waiters_ GUARDED_BY(mutex_);  // of the stacks of those who wait
+  std::deque<Writer*> waiters_ GUARDED_BY(mutex_);  // of the stacks of those who wait
 };
 
 }  // namespace dlock::dialects::sqlite
