@@ -143,10 +143,12 @@ class DLOCK_EXPORT Engine {
   // at most `wait` (0: one attempt), without holding anything up meanwhile. Empty: busy or locked, or timed out if it
   // waited. The connection keeps its settings, and the transaction its savepoints and writes, whatever the answer. On
   // PostgreSQL the server ends the transaction when its client is silent for longer than EngineOptions::lease (see
-  // bound_idle).
+  // bound_idle); to wait for another name in it is silence, too.
   // At REPEATABLE READ and SERIALIZABLE lock first: what was committed since the transaction's snapshot is conflict. On
   // MySQL and MariaDB a row that was taken in the last moment stays locked until the transaction ends. On SQLite the
-  // transaction becomes the one writer of the file; one that writes already does not wait for a lease.
+  // transaction becomes the one writer of the file, also by an attempt in vain; one that writes already does not wait
+  // for a lease. So who waits, and loses the race for a name that was released, waits on only on PostgreSQL at READ
+  // COMMITTED; elsewhere the answer is empty before its time.
   // The token counts from the commit on: one that was rolled back is handed out again.
   // Once more in the same transaction it is granted again, with the next token; only the last one is stored. After a
   // grant that leaves a lease behind, or under a lease of one's own, it is busy.

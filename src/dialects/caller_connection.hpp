@@ -92,6 +92,10 @@ class CallerConnection {
   // committed, nor where a snapshot that has grown old cannot write at all.
   virtual bool blind_to_new_rows() { return false; }
 
+  // Whether an attempt in vain may have left its row locked, or a snapshot behind which later ones fail: then nobody is
+  // waited for after it.
+  virtual bool tries_once() { return false; }
+
   // Whether the transaction, as it stands, keeps everybody else from writing.
   virtual bool writes_alone() { return false; }
 

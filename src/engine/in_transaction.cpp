@@ -164,8 +164,11 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
     const auto asked_at = BootClock::now();
     // The transaction that is under way is worth more than a moment: a look may have to open a connection.
     const Deadline answered_by(std::max(context_.answer_by(deadline), later(asked_at, time_to_look)), stop);
-    const auto row = context_.ask_unless_locked(
-        name, answered_by, [&](Deadline answer) { return context_.table->row_availability(name.text(), answer); });
+    const auto look = [&] {
+      return context_.ask_unless_locked(
+          name, answered_by, [&](Deadline answer) { return context_.table->row_availability(name.text(), answer); });
+    };
+    const auto row = look();
     if (row.free) {
       if (!row.there) {
         context_.ask_unless_locked(name, answered_by,
@@ -173,7 +176,6 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
         catch_up(*caller);
       }
       ask.floor = row.floor;
-      if (observer && !planted("mark_taken_away_in_vain")) observer->leave_mark();
       if (const auto token = in_transaction([&] { return caller->take(ask); })) {
         // As in an acquire: the floor may have been raised since, if this took very long.
         if (BootClock::now() - asked_at > context_.options.reaper.grace / 2 &&
@@ -194,12 +196,14 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
                         in_quotes(name.text())));
       if (!attempted && BootClock::now() < deadline) {
         attempted = true;
-        continue;  // look at once whether it was taken, or is only locked
+        // Look at once whether it was taken, or is only locked. Where nobody else can write, this transaction has it.
+        if (!caller->writes_alone() || planted("waits_for_itself")) continue;
+        in_transaction([&] { caller->confirm(); });
+        return {};
       }
-    } else if (attempted || caller->writes_alone()) {
+    } else if ((attempted && (caller->tries_once() || planted("race_lost_once"))) || caller->writes_alone()) {
       // Taken between the look and the attempt, which may have left its row locked here; or nobody can release it while
       // this transaction writes. Waiting on would make its holder lose it.
-      if (observer) observer->leave_mark();
       in_transaction([&] { caller->confirm(); });
       return {};
     }
@@ -227,6 +231,10 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
       if (job || thread->holds.load() > 0) observer->add_row(thread, job, actor.view());
     }
     if (!row.free && observer->marks() && !planted("wait_free_no_second_look")) continue;  // and look again
+    if (row.free && caller->tries_once() && !look().free) {  // taken since, before an attempt that may have it locked
+      in_transaction([&] { caller->confirm(); });
+      return {};
+    }
     observer->rest(row.free ? Duration{} : std::max(row.opens_in, Duration{1}), {});
   }
 }

@@ -101,7 +101,7 @@ schema::Report TableMigrator::run(bool up, int target, bool force) {
   }
 }
 
-TableMigrator::Pass TableMigrator::pass(Progress& progress,
+TableMigrator::Pass TableMigrator::pass(MigrationProgress& progress,
                                         const std::function<bool(const SchemaSnapshot&, const Assessment&)>& decide,
                                         const std::function<void(const SchemaSnapshot&)>& carry_out) {
   open();
@@ -146,7 +146,7 @@ TableMigrator::Pass TableMigrator::pass(Progress& progress,
   return Pass::in_vain;
 }
 
-void TableMigrator::wait_for_other(Progress& progress, const std::string& holder) {
+void TableMigrator::wait_for_other(MigrationProgress& progress, const std::string& holder) {
   if (BootClock::now() >= progress.deadline || recorder_) refuse_locked(holder);
   if (!std::exchange(progress.waiting, true))
     tell("waiting for another migrator" + (holder.empty() ? holder : ": " + holder));

@@ -81,7 +81,7 @@ class TableMigrator {
   };
 
   // A call that changes something, as far as it has come.
-  struct Progress {
+  struct MigrationProgress {
     Instant deadline;  // of the waiting for others
     schema::Report report{};
     bool begun = false, waiting = false;
@@ -91,10 +91,10 @@ class TableMigrator {
   // Looks, and does under the lock of the table what is to be done, if another look under it says so still.
   // `decide(found)`: whether there is anything to do. In vain: another migrator was at work, and was waited for; or had
   // done it.
-  Pass pass(Progress& progress, const std::function<bool(const SchemaSnapshot&, const Assessment&)>& decide,
+  Pass pass(MigrationProgress& progress, const std::function<bool(const SchemaSnapshot&, const Assessment&)>& decide,
             const std::function<void(const SchemaSnapshot&)>& carry_out);
-  void wait_for_other(Progress& progress, const std::string& holder);
-  Progress begin() const { return {later(BootClock::now(), options_.timeouts.lock)}; }
+  void wait_for_other(MigrationProgress& progress, const std::string& holder);
+  MigrationProgress begin() const { return {later(BootClock::now(), options_.timeouts.lock)}; }
   bool other_at_work(const SchemaSnapshot& found) const;
 
   // `to`: the version that the table is at then.

@@ -41,6 +41,7 @@ class CallerTransaction {
   virtual bool sees(std::string_view name) = 0;
   // See dialects::CallerConnection.
   virtual bool catch_up(std::string_view position, Duration wait) = 0;
+  virtual bool tries_once() = 0;
   virtual bool writes_alone() = 0;
   // Throws Failure{rejected} if it can be told at no cost to the transaction that its database is another one.
   virtual void confirm() = 0;

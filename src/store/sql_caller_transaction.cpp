@@ -80,6 +80,7 @@ class SqlCallerTransaction final : public CallerTransaction {
     compare(false);  // what is no server of the cluster never gets there
     return false;
   }
+  bool tries_once() override { return connection_->tries_once(); }
   bool writes_alone() override { return connection_->writes_alone(); }
   void confirm() override { compare(false); }
 

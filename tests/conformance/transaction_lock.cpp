@@ -7,6 +7,7 @@
 #include "support/slowness.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -122,20 +123,66 @@ TEST_CASE("a wait for a transaction lock ends soon after the lease is released")
   for (const auto& beginning : database.test_database().beginnings()) {
     if (beginning.name == "immediate") continue;  // the lease could not be released meanwhile
     INFO(beginning.name);
-    auto lease = engine.lock("a");
+    const auto name = fmt::format("a {}", beginning.name);
+    auto lease = engine.lock(name);
+    struct Freed {
+      bool wanted;
+      Released how;
+      Stopwatch since;
+    };
     auto release = std::async(std::launch::async, [&] {
-      CHECK(eventually([&] {
-        return database.admin().number("SELECT count(*) FROM resource_lock WHERE name = 'a' AND wanted_until > 0") > 0;
-      }));
-      CHECK(lease.release() == Released::freed);
-      return Stopwatch();
+      const bool wanted = eventually([&] {
+        return database.admin().number("SELECT count(*) FROM resource_lock WHERE name = '" + name +
+                                       "' AND wanted_until > 0") > 0;
+      });
+      const auto how = lease.release();
+      return Freed{wanted, how, {}};
     });
     caller.begin(beginning);
-    CHECK(engine.try_lock_in(caller.native(), "a", 1min));
-    const auto late = release.get().elapsed();
+    CHECK(engine.try_lock_in(caller.native(), name, 1min));
+    const auto freed = release.get();
+    const auto late = freed.since.elapsed();
+    CHECK(freed.wanted);
+    CHECK(freed.how == Released::freed);
     CHECK_MESSAGE(late < 2s * slowness(), late.count());
     caller.run("COMMIT");
   }
+}
+
+TEST_CASE("who loses the race for a name that was released waits on") {
+  Database database;
+  if (opener().name != "postgresql") return;  // what was tried in vain may stay locked, and nobody is waited for then
+  auto engine = database.engine();
+  auto others = database.engine();
+  const auto beginning = database.test_database().beginnings().front();
+  std::atomic<int> granted = 0;
+  std::vector<std::jthread> rivals;
+  for (int i = 0; i < 3; ++i)
+    rivals.emplace_back([&](const std::stop_token& stop) {
+      while (!stop.stop_requested())
+        if (auto lock = others.try_lock_for("a", 1s)) ++granted;
+    });
+  Caller caller(database.test_database());
+  for (int round = 0; round < 20; ++round) {
+    const auto before = granted.load();
+    CHECK(eventually([&] { return granted > before; }));
+    caller.begin(beginning);
+    CHECK(engine.try_lock_in(caller.native(), "a", 1min));
+    caller.run("COMMIT");
+  }
+}
+
+TEST_CASE("what a transaction on a file has locked itself is busy at once") {
+  Database database;
+  if (opener().server_database != nullptr) return;  // elsewhere it keeps nobody from writing
+  auto engine = database.engine();
+  Caller caller(database.test_database());
+  caller.begin(database.test_database().beginnings().front());
+  REQUIRE(engine.try_lock_in(caller.native(), "a", {}, LockOptions{}));
+  const Stopwatch watch;
+  CHECK_FALSE(engine.try_lock_in(caller.native(), "a", 1min));
+  CHECK(watch.elapsed() < 2s * slowness());
+  caller.run("ROLLBACK");
 }
 
 TEST_CASE("a try that waits, and one that gave up with its transaction still open, leaves the holder undisturbed") {

@@ -24,6 +24,8 @@ class TransactionConnection final : public CallerConnection {
   bool asks_by_itself() const override { return false; }
   std::optional<TextRow> look(std::string_view sql) override;
   bool lacks_table() noexcept override;
+  // From REPEATABLE READ on what was examined stays locked; which isolation a transaction has nobody is told.
+  bool tries_once() override { return true; }
   std::string where() noexcept override;
   void bound_idle(Duration bound) override;
   void doom(const EndSession& end_session) noexcept override;

@@ -25,6 +25,8 @@ class TransactionConnection final : public CallerConnection {
   bool lacks_table() noexcept override;
   std::string where() noexcept override;
   bool blind_to_new_rows() override;
+  // What was locked is let go of with the savepoint, the snapshot is not.
+  bool tries_once() override { return blind_to_new_rows(); }
   void bound_idle(Duration bound) override;
   void doom(const EndSession& end_session) noexcept override;
   void spoil() noexcept override;

@@ -9,6 +9,7 @@
 #include "engine/wait/known_waiters.hpp"
 #include "engine/wait/mark.hpp"
 #include "store/waiter_table.hpp"
+#include "types/mutant.hpp"
 
 #include <algorithm>
 
@@ -34,13 +35,11 @@ class ReleaseObserver {
   ~ReleaseObserver() {
     context_.queues->leave(waiter_);
     if (has_row_) context_.notifier.remove_later(name_.text(), owner_);
-    if (leaves_mark_ || marked_until_ == Instant{} || patience_.stop.stop_requested() ||
-        context_.queues->anybody(name_.text()))
-      return;
-    try {
+    if (marked_until_ == Instant{} || patience_.stop.stop_requested() || context_.queues->anybody(name_.text())) return;
+    // By another thread, and behind the row: a transaction of the caller may have locked the name by now, or the file.
+    context_.notifier.unwant_later(name_.text());
+    if (planted("mark_taken_away_at_once"))
       context_.table->waiting().unwant(name_.text(), later(BootClock::now(), context_.options.timeouts.release));
-    } catch (const std::exception&) {  // it is over in seconds
-    }
   }
   ReleaseObserver(const ReleaseObserver&) = delete;
   ReleaseObserver& operator=(const ReleaseObserver&) = delete;
@@ -60,10 +59,6 @@ class ReleaseObserver {
     mark_wanted(context_, name_, {context_.shortly(patience_.deadline), patience_.stop});
     return true;
   }
-
-  // Before what may lock the row for longer than the wait, in a transaction of the caller: to take the mark away would
-  // wait for that row, or for the file, in vain. It is over by itself in seconds.
-  void leave_mark() noexcept { leaves_mark_ = true; }
 
   // Shows that `actor`, who may hold something, waits here: from now on a deadlock is found. `thread`: whose it is, if
   // it has no `job`.
@@ -129,7 +124,6 @@ class ReleaseObserver {
   DeadlockDetector detector_{};
   KnownWaiter known_{};
   Instant marked_until_{};
-  bool leaves_mark_ = false;
   bool has_row_ = false, seen_ = false;  // has_row_: or may have one; seen_: others can see it
 };
 
