@@ -148,7 +148,7 @@ class DLOCK_EXPORT Engine {
   // MySQL and MariaDB a row that was taken in the last moment stays locked until the transaction ends. On SQLite the
   // transaction becomes the one writer of the file, also by an attempt in vain; one that writes already does not wait
   // for a lease. So who waits, and loses the race for a name that was released, waits on only on PostgreSQL at READ
-  // COMMITTED; elsewhere the answer is empty before its time.
+  // COMMITTED; elsewhere the answer may be empty before its time.
   // The token counts from the commit on: one that was rolled back is handed out again.
   // Once more in the same transaction it is granted again, with the next token; only the last one is stored. After a
   // grant that leaves a lease behind, or under a lease of one's own, it is busy.

@@ -177,6 +177,7 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
       }
       ask.floor = row.floor;
       if (const auto token = in_transaction([&] { return caller->take(ask); })) {
+        if (observer) observer->leave_mark();
         // As in an acquire: the floor may have been raised since, if this took very long.
         if (BootClock::now() - asked_at > context_.options.reaper.grace / 2 &&
             !attempts_.above_floor(*token, answered_by.at()))
@@ -196,8 +197,9 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
                         in_quotes(name.text())));
       if (!attempted && BootClock::now() < deadline) {
         attempted = true;
-        // Look at once whether it was taken, or is only locked. Where nobody else can write, this transaction has it.
-        if (!caller->writes_alone() || planted("waits_for_itself")) continue;
+        continue;  // look at once whether it was taken, or is only locked
+      }
+      if (caller->writes_alone() && !planted("waits_for_itself")) {  // then it is this transaction that has it
         in_transaction([&] { caller->confirm(); });
         return {};
       }

@@ -158,7 +158,7 @@ struct Notifier::State : Worker {
           table->waiting().unwant(leftover.name, deadline);
         }
       } catch (const Failure& failure) {
-        if (!is_transient(failure.cause())) continue;
+        if (!is_transient(failure.cause()) || !leftover.owner) continue;  // a mark is over by itself in seconds
         const MutexLock guard(mutex);
         leftovers.push_back(std::move(leftover));
         return false;

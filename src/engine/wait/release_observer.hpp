@@ -36,7 +36,7 @@ class ReleaseObserver {
     context_.queues->leave(waiter_);
     if (has_row_) context_.notifier.remove_later(name_.text(), owner_);
     if (marked_until_ == Instant{} || patience_.stop.stop_requested() || context_.queues->anybody(name_.text())) return;
-    // By another thread, and behind the row: a transaction of the caller may have locked the name by now, or the file.
+    // By another thread, and behind the row: a transaction of the caller may have locked the name, or the file.
     context_.notifier.unwant_later(name_.text());
     if (planted("mark_taken_away_at_once"))
       context_.table->waiting().unwant(name_.text(), later(BootClock::now(), context_.options.timeouts.release));
@@ -58,6 +58,12 @@ class ReleaseObserver {
     marked_until_ = later(now, mark_length / 2);
     mark_wanted(context_, name_, {context_.shortly(patience_.deadline), patience_.stop});
     return true;
+  }
+
+  // Of who was granted the name in a transaction: what takes its mark away would come in behind that transaction, and
+  // in front of the next one. It is over by itself in seconds.
+  void leave_mark() noexcept {
+    if (!planted("mark_taken_away_at_once")) marked_until_ = Instant{};
   }
 
   // Shows that `actor`, who may hold something, waits here: from now on a deadlock is found. `thread`: whose it is, if

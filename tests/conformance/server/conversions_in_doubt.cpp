@@ -53,6 +53,8 @@ struct Shaky {
     REQUIRE(warm.try_upgrade());
     warm.release();
     engine->lock("warm", {.mode = Mode::shared, .lease = 10min}).release();
+    REQUIRE(eventually([&] { return database->admin().owner("warm").empty(); }));
+    static_cast<void>(engine->inspect("warm"));  // behind whatever else was under way on its connection
     lock = engine->lock("job", {.mode = way.from, .lease = lease});
   }
 
