@@ -157,6 +157,12 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
   const auto caller = in_transaction([&] { return context_.table->caller_transaction(transaction); });
   in_transaction([&] { caller->check(); });
 
+  const auto tries_once = [&] { return in_transaction([&] { return caller->tries_once(); }); };
+  const auto in_vain = [&]() -> LockInTransaction {
+    in_transaction([&] { caller->confirm(); });
+    return {};
+  };
+
   std::optional<ReleaseObserver> observer;
   for (bool attempted = false, caught_up = false;;) {
     if (observer) observer->attend();
@@ -199,20 +205,14 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
         attempted = true;
         continue;  // look at once whether it was taken, or is only locked
       }
-      if (caller->writes_alone() && !planted("waits_for_itself")) {  // then it is this transaction that has it
-        in_transaction([&] { caller->confirm(); });
-        return {};
-      }
-    } else if ((attempted && (caller->tries_once() || planted("race_lost_once"))) || caller->writes_alone()) {
+      if (caller->writes_alone() && !planted("waits_for_itself"))
+        return in_vain();  // it is this transaction that has it
+    } else if ((attempted && (tries_once() || planted("race_lost_once"))) || caller->writes_alone()) {
       // Taken between the look and the attempt, which may have left its row locked here; or nobody can release it while
       // this transaction writes. Waiting on would make its holder lose it.
-      in_transaction([&] { caller->confirm(); });
-      return {};
+      return in_vain();
     }
-    if (stop.stop_requested()) {
-      in_transaction([&] { caller->confirm(); });
-      return {};
-    }
+    if (stop.stop_requested()) return in_vain();
     attempted = false;
     const auto now = BootClock::now();
     if (now >= deadline) {
@@ -233,10 +233,8 @@ LockInTransaction InTransaction::lock_in(const TransactionRef& transaction, cons
       if (job || thread->holds.load() > 0) observer->add_row(thread, job, actor.view());
     }
     if (!row.free && observer->marks() && !planted("wait_free_no_second_look")) continue;  // and look again
-    if (row.free && caller->tries_once() && !look().free) {  // taken since, before an attempt that may have it locked
-      in_transaction([&] { caller->confirm(); });
-      return {};
-    }
+    // Taken since, before an attempt that may have its row locked.
+    if (row.free && tries_once() && !look().free) return in_vain();
     observer->rest(row.free ? Duration{} : std::max(row.opens_in, Duration{1}), {});
   }
 }
