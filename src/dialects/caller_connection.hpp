@@ -65,6 +65,8 @@ class CallerConnection {
   // locked in vain is let go of, where the database can do that. Throws Failure{locked}, with the transaction as
   // it was, where the table as a whole cannot be had at once.
   virtual TextRow attempt(std::string_view sql) = 0;
+  // The same for a query that locks no row: nothing that it has locked of the table stays locked.
+  virtual TextRow attempt_to_read(std::string_view sql) { return attempt(sql); }
 
   // Runs the fence, waiting at most about `wait` for its row. False: refused. Throws OtherDatabase where the answer
   // says so.

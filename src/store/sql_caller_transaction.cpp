@@ -162,7 +162,7 @@ class SqlCallerTransaction final : public CallerTransaction {
   std::optional<TextRow> asked(bool reads) {
     const auto& sql = statements_.at("installation", {}).sql;
     try {
-      return reads ? connection_->attempt(sql) : connection_->look(sql);
+      return reads ? connection_->attempt_to_read(sql) : connection_->look(sql);
     } catch (const dialects::OtherDatabase& other) {
       home_.read();  // or the table is missing for us too
       elsewhere(other.what());

@@ -172,6 +172,31 @@ TEST_CASE("who loses the race for a name that was released waits on") {
   }
 }
 
+TEST_CASE("nothing of the lock table stays locked by a transaction that was busy") {
+  Database database;
+  if (opener().name != "postgresql") return;  // locks of a whole table that last as long as the transaction
+  auto engine = database.engine();
+  auto lease = engine.lock("leased");
+  Caller rival(database.test_database());
+  Caller caller(database.test_database());
+  const auto beginning = database.test_database().beginnings().front();
+  rival.begin(beginning);
+  REQUIRE(engine.try_lock_in(rival.native(), "locked"));
+  for (const auto& name : {"leased", "locked"})
+    for (const bool by_runner : {false, true}) {
+      INFO(name);
+      INFO(by_runner);
+      caller.begin(beginning);
+      const auto token =
+          by_runner ? engine.try_lock_in(caller.runner(), name) : engine.try_lock_in(caller.native(), name);
+      CHECK_FALSE(token);
+      CHECK(caller.number("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND "
+                          "relation IN ('resource_lock'::regclass, 'resource_lock_holder'::regclass)") == 0);
+      caller.run("ROLLBACK");
+    }
+  rival.run("ROLLBACK");
+}
+
 TEST_CASE("what a transaction on a file has locked itself is busy at once") {
   Database database;
   if (opener().server_database != nullptr) return;  // elsewhere it keeps nobody from writing

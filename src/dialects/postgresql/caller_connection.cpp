@@ -122,14 +122,14 @@ void TransactionConnection::check() {
 }
 
 // A row can be locked in vain: when it was changed after the statement's snapshot, and cannot be had any more. Only the
-// end of a savepoint lets go of it.
-TextRow TransactionConnection::attempt(std::string_view sql) {
+// end of a savepoint lets go of it, and of the table.
+TextRow TransactionConnection::in_savepoint(std::string_view first, std::string_view sql, bool keep) {
   constexpr std::string_view savepoint = "SAVEPOINT dlock_attempt";
   if (connection_ == nullptr) run(savepoint);
   TextRow row;
   try {
-    // A locked table would be waited for, for as long as the caller's session has it, and holding the row.
-    run(connection_ == nullptr ? lock_table_ : fmt::format("{};{}", savepoint, lock_table_));
+    if (connection_ == nullptr && !first.empty()) run(first);
+    if (connection_ != nullptr) run(fmt::format("{};{}", savepoint, first));
     row = run(sql);
   } catch (...) {
     const auto why = std::current_exception();
@@ -140,10 +140,15 @@ TextRow TransactionConnection::attempt(std::string_view sql) {
     }
     std::rethrow_exception(why);
   }
-  if (row.empty()) run("ROLLBACK TO SAVEPOINT dlock_attempt");
+  if (row.empty() || !keep) run("ROLLBACK TO SAVEPOINT dlock_attempt");
   run("RELEASE SAVEPOINT dlock_attempt");
   return row;
 }
+
+// A locked table would be waited for, for as long as the caller's session has it, and holding the row.
+TextRow TransactionConnection::attempt(std::string_view sql) { return in_savepoint(lock_table_, sql, true); }
+
+TextRow TransactionConnection::attempt_to_read(std::string_view sql) { return in_savepoint(lock_table_, sql, false); }
 
 // With a runner it is also asked, in the same statement, what cannot be asked any more once the fence has failed: which
 // session and which database this is, and whether there is a lock table in it.
@@ -191,7 +196,7 @@ std::optional<TextRow> TransactionConnection::look(std::string_view sql) {
   if (blind_to_new_rows()) return std::nullopt;
   // A runner's failure would not tell, and what it has failed in cannot be asked any more.
   if (connection_ == nullptr && lacks_table()) throw OtherDatabase(fmt::format("{}, which has no such table", where()));
-  return run(sql);
+  return in_savepoint({}, sql, false);
 }
 
 bool TransactionConnection::lacks_table() noexcept {

@@ -18,6 +18,7 @@ class TransactionConnection final : public CallerConnection {
 
   void check() override;
   TextRow attempt(std::string_view sql) override;
+  TextRow attempt_to_read(std::string_view sql) override;
   bool fence(std::string_view sql, Duration wait) override;
   std::optional<bool> is_at(std::string_view) override { return std::nullopt; }
   bool asks_by_itself() const override { return true; }
@@ -36,6 +37,9 @@ class TransactionConnection final : public CallerConnection {
   bool roll_back() noexcept override;
 
  private:
+  // Runs both statements, the first of which may be empty, behind a savepoint, and goes back to it unless the second has
+  // answered a row that is to be kept locked.
+  TextRow in_savepoint(std::string_view first, std::string_view sql, bool keep);
   bool replaced() noexcept;
   std::string lock_timeout();
 
