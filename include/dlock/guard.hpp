@@ -20,7 +20,7 @@ struct GuardedColumn {
 
 // What was done.
 struct GuardReport {
-  Verdict verdict{};              // good, failed, locked or stopped
+  SchemaState state{};            // good, failed, locked or stopped
   std::string message{}, hint{};  // one sentence each; either may be empty
   std::string code{};             // the database's own, of a failed statement
   bool changed = false;           // false: it was so already

@@ -46,8 +46,8 @@ struct Options {
   std::function<void(std::string_view)> observer{};  // one sentence about each thing done
 };
 
-// What came of a call, as far as a caller can act on it.
-enum class Verdict {
+// What a call has found or left, as far as a caller can act on it.
+enum class SchemaState {
   good,          // done, or nothing to do, or nothing found wrong
   failed,        // a statement of a migration failed; the message says which, and why
   pending,       // there are versions to be applied
@@ -58,15 +58,15 @@ enum class Verdict {
   stopped,       // Options::stop or Options::cancel was
 };
 
-// The verdict's name, as in the enumeration.
-DLOCK_EXPORT std::string_view to_string(Verdict verdict) noexcept;
+// The state's name, as in the enumeration.
+DLOCK_EXPORT std::string_view to_string(SchemaState state) noexcept;
 
 // What was done.
 struct Report {
-  Verdict verdict{};
+  SchemaState state{};
   std::string message{}, hint{};  // one sentence each; the hint may be empty
   std::string code{};             // the database's own, of a failed statement
-  int from = 0, to = 0;           // versions before and after, where the verdict is good
+  int from = 0, to = 0;           // versions before and after, where the state is good
   std::vector<int> versions{};    // made, taken back, adopted, …, in order
   std::string plan{};             // of a dry run: the statements, as a script with comments
   std::vector<std::string>
@@ -88,7 +88,7 @@ struct Version {
 
 // What is in the database.
 struct Status {
-  Verdict verdict{};
+  SchemaState state{};
   std::string message{}, hint{};
   std::string target{}, server{};  // where: the URL without its password, the product and its version
   std::string schema{}, table{};
@@ -120,7 +120,7 @@ DLOCK_EXPORT std::string_view to_string(Role role) noexcept;
 
 // All of these connect, work and disconnect. Threads: any. Arguments: where, then what the call cannot do without, then
 // the options, then what may be left out.
-// Fail: Error{unavailable, timeout, permission, misuse}; everything else is a verdict.
+// Fail: Error{unavailable, timeout, permission, misuse}; everything else is a SchemaState.
 
 // Applies what is pending, up to version `to` (empty: the latest). Any number of callers may do so at once.
 [[nodiscard]] DLOCK_EXPORT Report up(std::string_view url, const Options& options = {}, std::optional<int> to = {});
@@ -136,7 +136,7 @@ DLOCK_EXPORT std::string_view to_string(Role role) noexcept;
 [[nodiscard]] DLOCK_EXPORT Report baseline(std::string_view url, int at, const Options& options = {});
 
 // Looks again at the version that is half done, if there is one, and finishes it, as up() would do. If there is none, a
-// view that is missing is made anew; tables that are not what they should be are Verdict::drift, and stay as they are.
+// view that is missing is made anew; tables that are not what they should be are SchemaState::drift, and stay as they are.
 [[nodiscard]] DLOCK_EXPORT Report repair(std::string_view url, const Options& options = {});
 
 // Writes into the history that this version is applied, as it was finished by hand; or was never begun, as what it

@@ -18,8 +18,8 @@ void Engine::install_schema(std::string_view url, const EngineOptions& options) 
   migrate.timeouts.connect = options.timeouts.connect;
   migrate.credentials = options.credentials;
   const auto report = schema::up(url, migrate);
-  if (report.verdict == schema::Verdict::good) return;
-  throw Error(report.verdict == schema::Verdict::locked ? Fault::timeout : Fault::schema,
+  if (report.state == schema::SchemaState::good) return;
+  throw Error(report.state == schema::SchemaState::locked ? Fault::timeout : Fault::schema,
               report.hint.empty() ? report.message : report.message + "; " + report.hint, report.code);
 }
 

@@ -1,4 +1,4 @@
-// How a call of dlock::schema becomes a migrator, and how a migrator's refusals become verdicts.
+// How a call of dlock::schema becomes a migrator, and how a migrator's refusals become a SchemaState.
 #pragma once
 
 #include "api/open.hpp"
@@ -21,14 +21,14 @@ api::ResolvedUrl resolve(std::string_view url, const Options& options, bool writ
 const dlock::dialects::Dialect& dialect_named(std::string_view name);
 
 // The report that `work` answers. Failures that say nothing about the table are the caller's exceptions; the rest is a
-// verdict.
+// state.
 template <class Work>
 auto reported(Work work) -> decltype(work()) {
   decltype(work()) report;
   try {
     return work();
   } catch (const migrate::MigrationError& error) {
-    report.verdict = error.verdict();
+    report.state = error.state();
     report.message = error.message();
     report.hint = error.hint();
     if constexpr (requires { report.code; }) report.code = error.code();
@@ -41,7 +41,7 @@ auto reported(Work work) -> decltype(work()) {
       case Cause::read_only: throw engine::to_error(failure, false);
       default: break;
     }
-    report.verdict = failure.cause() == Cause::locked ? Verdict::locked : Verdict::failed;
+    report.state = failure.cause() == Cause::locked ? SchemaState::locked : SchemaState::failed;
     report.message = failure.what();
     if constexpr (requires { report.code; }) report.code = failure.code();
   }

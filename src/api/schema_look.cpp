@@ -51,16 +51,16 @@ const dlock::dialects::Dialect& dialect_named(std::string_view name) {
   throw Error(Fault::misuse, fmt::format("the dialect {} is unknown; this build knows {}", in_quotes(name), known));
 }
 
-std::string_view to_string(Verdict verdict) noexcept {
-  switch (verdict) {
-    case Verdict::good: return "good";
-    case Verdict::failed: return "failed";
-    case Verdict::pending: return "pending";
-    case Verdict::drift: return "drift";
-    case Verdict::interrupted: return "interrupted";
-    case Verdict::locked: return "locked";
-    case Verdict::incompatible: return "incompatible";
-    case Verdict::stopped: return "stopped";
+std::string_view to_string(SchemaState state) noexcept {
+  switch (state) {
+    case SchemaState::good: return "good";
+    case SchemaState::failed: return "failed";
+    case SchemaState::pending: return "pending";
+    case SchemaState::drift: return "drift";
+    case SchemaState::interrupted: return "interrupted";
+    case SchemaState::locked: return "locked";
+    case SchemaState::incompatible: return "incompatible";
+    case SchemaState::stopped: return "stopped";
   }
   return "failed";
 }

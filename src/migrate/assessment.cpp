@@ -85,8 +85,8 @@ Assessment assess(const SchemaSnapshot& found, const std::vector<Migration>& mig
   Assessment result;
   result.latest = static_cast<int>(migrations.size());
   result.current = current_of(found);
-  const auto judge = [&](Verdict verdict, std::string message, std::string hint) {
-    result.verdict = verdict;
+  const auto judge = [&](SchemaState state, std::string message, std::string hint) {
+    result.state = state;
     result.message = std::move(message);
     result.hint = std::move(hint);
     return result;
@@ -94,12 +94,12 @@ Assessment assess(const SchemaSnapshot& found, const std::vector<Migration>& mig
 
   for (const auto& row : found.rows) {
     if (row.format > history_format)
-      return judge(Verdict::incompatible,
+      return judge(SchemaState::incompatible,
                    fmt::format("the history {} has the format {}; dlock {} knows formats up to {}", names.history,
                                row.format, client, history_format),
                    "upgrade dlock");
     if (newer(row.min_client, client))
-      return judge(Verdict::incompatible,
+      return judge(SchemaState::incompatible,
                    fmt::format("version {} of the table {} needs dlock {} or newer; this is dlock {}", row.number,
                                shown(names), row.min_client, client),
                    "upgrade dlock");
@@ -109,7 +109,7 @@ Assessment assess(const SchemaSnapshot& found, const std::vector<Migration>& mig
     const auto& migration = migrations[static_cast<std::size_t>(row.number - 1)];
     if (row.checksum != migration.checksum)
       return judge(
-          Verdict::drift,
+          SchemaState::drift,
           fmt::format("the checksum of version {} in the history {} is {}; this dlock has {}", row.number,
                       names.history, row.checksum, migration.checksum),
           fmt::format("another build of dlock, or another tool, made this version; if the tables are right, {}",
@@ -118,28 +118,28 @@ Assessment assess(const SchemaSnapshot& found, const std::vector<Migration>& mig
   for (const auto& row : found.rows) {
     if (row.done()) continue;
     if (row.running() && row.lease_left > Duration{})
-      return judge(Verdict::locked,
+      return judge(SchemaState::locked,
                    fmt::format("another migrator is at work on version {} ({}, dlock {}, step {} of {})", row.number,
                                row.applied_by, row.tool_version, row.steps_done, row.steps_total),
                    "wait for it");
-    return judge(Verdict::interrupted, half_done(row), hint_command("up", table) + " to resume it");
+    return judge(SchemaState::interrupted, half_done(row), hint_command("up", table) + " to resume it");
   }
   // Above what this binary knows, the rules are a newer one's.
   if (const auto gap = result.current + 1;
       gap <= result.latest && !found.rows.empty() && found.rows.back().number > result.current)
     return judge(
-        Verdict::drift,
+        SchemaState::drift,
         fmt::format("the history {} has version {} but not version {}", names.history, found.rows.back().number, gap),
         hint_command(fmt::format("repair --mark-applied {}", gap), table) + ", or restore the row");
   if (result.current > 0 && !found.lock)
     return judge(
-        Verdict::drift,
+        SchemaState::drift,
         fmt::format("the history says version {}, but the table {} does not exist", result.current, shown(names)),
         fmt::format("look again; restore it, or, if it is gone with its fencing tokens, drop the table {} and {}",
                     names.history, hint_command("up", table)));
   if (result.current == 0 && (found.lock || found.status))
     return judge(
-        Verdict::drift,
+        SchemaState::drift,
         fmt::format("{} exists, but no history tells its version",
                     found.lock ? "the table " + shown(names) : "the view " + names.status()),
         found.lock
@@ -148,7 +148,7 @@ Assessment assess(const SchemaSnapshot& found, const std::vector<Migration>& mig
             : "drop it, and " + hint_command("up", table));
   if (result.current < result.latest) {
     const auto pending = result.latest - result.current;
-    return judge(Verdict::pending,
+    return judge(SchemaState::pending,
                  found.lock ? fmt::format("the table {} is at version {}, and dlock {} needs version {}", shown(names),
                                           result.current, client, result.latest)
                             : fmt::format("the table {} does not exist ({} pending)", shown(names),
@@ -177,22 +177,22 @@ void check_compatible(dialects::Connection& connection, const dialects::Dialect&
     const auto assessment = assess(found, migrations, DLOCK_VERSION, table);
     const auto up = hint_command("up", table);
     const bool usable = assessment.current >= assessment.latest;
-    switch (assessment.verdict) {
-      case Verdict::locked:
+    switch (assessment.state) {
+      case SchemaState::locked:
         // A table this library already knows stays usable while a newer version is being made.
         if (!usable) refuse(assessment.message, "try again when it is done, or " + up);
         break;
-      case Verdict::interrupted:
+      case SchemaState::interrupted:
         if (!usable) refuse(assessment.message, assessment.hint);
         break;
-      case Verdict::pending:
+      case SchemaState::pending:
         // Some catalogs show only what the role may read: where there is no table, it is asked itself.
         if (found.lock) refuse(assessment.message, assessment.hint);
         break;
-      case Verdict::drift:
+      case SchemaState::drift:
         if (unrecorded(assessment, found)) break;
         refuse(assessment.message, found.lock ? hint_command("check", table) : assessment.hint);
-      case Verdict::incompatible: refuse(assessment.message, assessment.hint);
+      case SchemaState::incompatible: refuse(assessment.message, assessment.hint);
       default: break;
     }
     bool floor = false;

@@ -13,11 +13,11 @@
 
 namespace dlock::migrate {
 
-using schema::Verdict;
+using schema::SchemaState;
 
 // `locked`: another migrator is at work on a version right now.
 struct Assessment {
-  Verdict verdict = Verdict::good;
+  SchemaState state = SchemaState::good;
   std::string message, hint;  // one sentence each, for people
   int current = 0;            // the newest version that is applied, with all below it
   int latest = 0;             // the newest that this binary knows
@@ -25,7 +25,7 @@ struct Assessment {
 
 // It has drifted in that the table is there, and no history tells how it came to be.
 inline bool unrecorded(const Assessment& assessment, const SchemaSnapshot& found) {
-  return assessment.verdict == Verdict::drift && found.rows.empty();
+  return assessment.state == SchemaState::drift && found.rows.empty();
 }
 
 // Names of tables, and how a person names them to dlock-migrate.
@@ -52,21 +52,21 @@ std::string shown(const dialects::TableNames& names);
 // A refusal or a failure of the migrator that is more than a failed statement.
 class MigrationError : public Failure {
  public:
-  MigrationError(Verdict verdict, const std::string& message, std::string hint = {}, std::string code = {})
-      : Failure(cause_of(verdict), hint.empty() ? message : message + "; " + hint, std::move(code)),
-        verdict_(verdict),
+  MigrationError(SchemaState state, const std::string& message, std::string hint = {}, std::string code = {})
+      : Failure(cause_of(state), hint.empty() ? message : message + "; " + hint, std::move(code)),
+        state_(state),
         message_(message),
         hint_(std::move(hint)) {}
 
-  Verdict verdict() const noexcept { return verdict_; }
+  SchemaState state() const noexcept { return state_; }
   const std::string& message() const noexcept { return message_; }
   const std::string& hint() const noexcept { return hint_; }
 
  private:
-  static Cause cause_of(Verdict verdict) noexcept {
-    return verdict == Verdict::locked || verdict == Verdict::stopped ? Cause::locked : Cause::schema;
+  static Cause cause_of(SchemaState state) noexcept {
+    return state == SchemaState::locked || state == SchemaState::stopped ? Cause::locked : Cause::schema;
   }
-  Verdict verdict_;
+  SchemaState state_;
   std::string message_, hint_;
 };
 

@@ -96,7 +96,7 @@ const Answer& History::read_rows() {
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::schema) throw;
     throw MigrationError(
-        Verdict::drift,
+        SchemaState::drift,
         fmt::format("the table {} is not a history that dlock can read: {}", names_.history, failure.what()),
         "restore it, or name another one with --history-table");
   }

@@ -71,8 +71,8 @@ schema::Report TableMigrator::run(bool up, int target, bool force) {
   };
   const auto again = [&](const Failure& failure) {
     if (const auto stopped = as_refusal(failure)) {
-      if (next && !recorder_ && stopped->verdict() == Verdict::stopped) give_up(*next, *stopped, tries);
-      if (next && !recorder_ && stopped->verdict() == Verdict::drift) record(*next, *stopped);
+      if (next && !recorder_ && stopped->state() == SchemaState::stopped) give_up(*next, *stopped, tries);
+      if (next && !recorder_ && stopped->state() == SchemaState::drift) record(*next, *stopped);
       throw MigrationError(*stopped);
     }
     if (!next || recorder_) rethrow_with_right(failure, "read_only");
@@ -117,8 +117,8 @@ TableMigrator::Pass TableMigrator::pass(MigrationProgress& progress,
   if (recorder_) report.plan = recorder_->text();
   if (!decide(found, assessment)) return Pass::nothing_to_do;
   if (recorder_ && other_at_work(found)) {
-    if (assessment.verdict != Verdict::locked) refuse_locked(assessment.message);
-    throw MigrationError(Verdict::locked, assessment.message, assessment.hint);
+    if (assessment.state != SchemaState::locked) refuse_locked(assessment.message);
+    throw MigrationError(SchemaState::locked, assessment.message, assessment.hint);
   }
   stop_point();
 
@@ -169,7 +169,7 @@ std::optional<TableMigrator::MigrationStep> TableMigrator::next_step(const Schem
   const auto version = found.rows.back().number;
   if (version > latest())
     throw MigrationError(
-        Verdict::incompatible,
+        SchemaState::incompatible,
         fmt::format("version {} was made by a newer dlock; this one knows versions up to {}", version, latest()),
         "take it back with the dlock that made it");
   return MigrationStep{false, &migration(version)};
@@ -229,7 +229,7 @@ void TableMigrator::run_steps(const MigrationStep& next) {
       }
       if (state.value_or(0) != 0)
         throw MigrationError(
-            Verdict::drift,
+            SchemaState::drift,
             fmt::format("{}: what is there is neither the state before this step nor the one after it", what),
             "compare with \"dlock-migrate sql\", put it right, and " + hint_command("up", table_));
     }

@@ -37,7 +37,7 @@ schema::Report TableMigrator::baseline(int at) {
         refuse(fmt::format("the history {} says version {} already: baseline is for tables without one; {}",
                            history_->names().history, found.rows.back().number, hint_command("status", table_)));
     if (!found.lock)
-      throw MigrationError(Verdict::drift, fmt::format("there is no table {} to adopt", shown(history_->names())),
+      throw MigrationError(SchemaState::drift, fmt::format("there is no table {} to adopt", shown(history_->names())),
                            hint_command("up", table_) + " to make it");
     for (int version = 1; version <= at; ++version)
       if (const auto* row = found.row(version); row == nullptr || !row->done()) amendment.adopt.push_back(version);
@@ -103,7 +103,7 @@ schema::Report TableMigrator::repair() {
 }
 
 std::string TableMigrator::nothing_half_done(const Assessment& assessment) const {
-  if (assessment.verdict != Verdict::pending) return assessment.message;
+  if (assessment.state != SchemaState::pending) return assessment.message;
   return "no version is half done; what is pending is made by \"dlock-migrate up" + table_.flags + "\"";
 }
 
@@ -111,7 +111,7 @@ schema::Report TableMigrator::restore(int current) {
   auto result = amend(current, [this, current](const SchemaSnapshot&) -> Amendment {
     Amendment amendment;
     if (const auto differences = differences_from(current, false); !differences.empty())
-      throw MigrationError(Verdict::drift,
+      throw MigrationError(SchemaState::drift,
                            fmt::format("the table {} is not what version {} should be: {}", shown(history_->names()),
                                        current, fmt::join(differences, "; ")),
                            "put it right by hand: compare with \"dlock-migrate sql\"");
@@ -132,8 +132,8 @@ schema::Report TableMigrator::amend(int to, const std::function<Amendment(const 
     return pass(
         progress,
         [&](const SchemaSnapshot& found, const Assessment& assessment) {
-          if (assessment.verdict == Verdict::incompatible)
-            throw MigrationError(assessment.verdict, assessment.message, assessment.hint);
+          if (assessment.state == SchemaState::incompatible)
+            throw MigrationError(assessment.state, assessment.message, assessment.hint);
           if (other_at_work(found)) return true;
           amendment = decide(found);
           return !amendment.nothing();
@@ -204,10 +204,10 @@ void TableMigrator::refuse_different(int version, const std::string& command, st
   if (differences.empty()) return;
   for (int other = latest(); other > 0; --other)
     if (other != version && differences_from(other).empty())
-      throw MigrationError(Verdict::drift,
+      throw MigrationError(SchemaState::drift,
                            fmt::format("the tables are those of version {}, not of version {}", other, version),
                            hint_command(fmt::format(fmt::runtime(instead), other), table_));
-  throw MigrationError(Verdict::drift,
+  throw MigrationError(SchemaState::drift,
                        fmt::format("the table {} is not what version {} makes: {}", shown(history_->names()), version,
                                    fmt::join(differences, "; ")),
                        fmt::format("put it right (\"dlock-migrate dump{}\" shows it); or name another table with "

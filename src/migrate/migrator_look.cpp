@@ -42,7 +42,7 @@ schema::Status TableMigrator::survey(bool thorough, std::string_view role) {
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::schema || as_refusal(failure)) rethrow_with_right(failure, "read_only");
     schema::Status status;  // there is not even a database
-    status.verdict = Verdict::pending;
+    status.state = SchemaState::pending;
     status.message = failure.what();
     add_pending(status);
     return status;
@@ -55,7 +55,7 @@ schema::Status TableMigrator::surveyed(bool thorough, std::string_view role) {
   const auto found = look(true);
   const auto assessment = judge(found);
   schema::Status status;
-  status.verdict = assessment.verdict;
+  status.state = assessment.state;
   status.message = assessment.message;
   status.hint = assessment.hint;
   status.server = server_;
@@ -75,11 +75,11 @@ schema::Status TableMigrator::surveyed(bool thorough, std::string_view role) {
                     fmt::format("this role lacks rights: {}{}", fmt::join(missing, ", "), history_->needed(role)));
   if (unrecorded(assessment, found) && !history_->may("select", "history"))
     throw Failure(Cause::permission, fmt::format("there is no history {} that this role may see", names.history));
-  if (!thorough || status.verdict != Verdict::good || status.current > latest()) return status;
+  if (!thorough || status.state != SchemaState::good || status.current > latest()) return status;
   const Reading reading(*history_);
   status.differences = differences_from(status.current);
   if (status.differences.empty()) return status;
-  status.verdict = Verdict::drift;
+  status.state = SchemaState::drift;
   status.message = fmt::format("the table {} is not what version {} should be: {}", shown(names), status.current,
                                fmt::join(status.differences, "; "));
   const bool mendable = differences_from(status.current, false).empty();

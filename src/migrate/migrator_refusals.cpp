@@ -25,8 +25,8 @@ std::string cut(std::string_view text) {
 }  // namespace
 
 void TableMigrator::refuse_unless_movable(const Assessment& assessment) const {
-  if (assessment.verdict == Verdict::drift || assessment.verdict == Verdict::incompatible)
-    throw MigrationError(assessment.verdict, assessment.message, assessment.hint);
+  if (assessment.state == SchemaState::drift || assessment.state == SchemaState::incompatible)
+    throw MigrationError(assessment.state, assessment.message, assessment.hint);
 }
 
 void TableMigrator::refuse_missing_schema(const SchemaSnapshot& found) const {
@@ -45,7 +45,7 @@ void TableMigrator::refuse_live_leases(const SchemaSnapshot& found) {
   if (!found.lock) return;
   if (history_->has("hold_table")) history_->script(history_->text("hold_table"), of_step());
   if (const auto live = history_->live_leases(); live != 0)
-    throw MigrationError(Verdict::locked,
+    throw MigrationError(SchemaState::locked,
                          fmt::format("{} live {} in the table {}", live, live == 1 ? "lease is" : "leases are",
                                      shown(history_->names())),
                          "release them, or pass --force: their holders will lose them");
@@ -53,21 +53,21 @@ void TableMigrator::refuse_live_leases(const SchemaSnapshot& found) {
 
 void TableMigrator::refuse_kept_history() {
   if (history_->keeps_locks())
-    throw MigrationError(Verdict::failed,
+    throw MigrationError(SchemaState::failed,
                          fmt::format("a history of the table {} is kept, in {}", shown(history_->names()),
                                      history_->names().lock_history()),
                          hint_command("history --remove --apply", table_) + " first");
 }
 
 void TableMigrator::refuse_locked(const std::string& holder) const {
-  throw MigrationError(Verdict::locked,
+  throw MigrationError(SchemaState::locked,
                        fmt::format("another migrator has the lock of the table {}{}", shown(history_->names()),
                                    holder.empty() ? holder : ": " + holder),
                        "wait for it, or pass a longer --lock-timeout");
 }
 
 void TableMigrator::refuse_taken_over(int version, const std::string& when) {
-  throw MigrationError(Verdict::locked, fmt::format("another migrator has taken over version {}{}", version, when),
+  throw MigrationError(SchemaState::locked, fmt::format("another migrator has taken over version {}{}", version, when),
                        "look with \"dlock-migrate status\"");
 }
 
@@ -89,7 +89,7 @@ void TableMigrator::give_up(const MigrationStep& next, const Failure& failure, u
   const auto total = next.steps().size();
   const auto done = step_.value_or(0);
   const auto* error = dynamic_cast<const MigrationError*>(&failure);
-  const bool stopped = error != nullptr && error->verdict() == Verdict::stopped;
+  const bool stopped = error != nullptr && error->state() == SchemaState::stopped;
   record(next, failure);
 
   std::string what = !step_          ? fmt::format("{}version {}", stopped ? "" : "the beginning of ", version)
@@ -110,21 +110,21 @@ void TableMigrator::give_up(const MigrationStep& next, const Failure& failure, u
                        done == 1 ? std::string("step 1 is") : fmt::format("steps 1 to {} are", done));
   }
   const auto again = hint_command(next.up ? "up" : fmt::format("down --to {}", version - 1), table_);
-  if (stopped) throw MigrationError(Verdict::stopped, fmt::format("{}; {}", what, left), again + " to go on");
+  if (stopped) throw MigrationError(SchemaState::stopped, fmt::format("{}; {}", what, left), again + " to go on");
 
   const auto hint = fmt::format("fix the cause and {} again. Cause: {}", again, failure.what());
   switch (failure.cause()) {
     case Cause::locked:
     case Cause::deadlock:
     case Cause::serialization:
-      throw MigrationError(Verdict::locked,
+      throw MigrationError(SchemaState::locked,
                            fmt::format("{}: its locks were not obtained in {} tries; {}", what, tries + 1, left), hint,
                            failure.code());
     case Cause::permission:
       rethrow_with_right(
           Failure(Cause::permission, fmt::format("{}; {}; {}", what, left, failure.what()), failure.code()),
           "migrator");
-    default: throw MigrationError(Verdict::failed, fmt::format("{}; {}", what, left), hint, failure.code());
+    default: throw MigrationError(SchemaState::failed, fmt::format("{}; {}", what, left), hint, failure.code());
   }
 }
 
@@ -156,7 +156,7 @@ SchemaSnapshot TableMigrator::look(bool in_transaction) {
       if (in_transaction) reading.emplace(*history_);
       found = history_->find();
     }
-    if (judge(found).verdict != Verdict::drift || again == 0) return found;
+    if (judge(found).state != SchemaState::drift || again == 0) return found;
     pause(std::chrono::milliseconds{50}, options_.stop);
   }
 }
@@ -167,7 +167,7 @@ std::optional<MigrationError> TableMigrator::as_refusal(const Failure& failure) 
   // A wait for the migrators' lock that is cut off is answered with nothing.
   const bool unanswered = failure.cause() == Cause::rejected && failure.code().empty();
   if (failure.cause() != Cause::timed_out && failure.cause() != Cause::locked && !unanswered) return std::nullopt;
-  return MigrationError(Verdict::stopped, "cut off as asked", {}, failure.code());
+  return MigrationError(SchemaState::stopped, "cut off as asked", {}, failure.code());
 }
 
 Assessment TableMigrator::judge(const SchemaSnapshot& found) const {
@@ -176,7 +176,7 @@ Assessment TableMigrator::judge(const SchemaSnapshot& found) const {
 
 void TableMigrator::stop_point() const {
   if (options_.stop.stop_requested() || options_.cancel.stop_requested())
-    throw MigrationError(Verdict::stopped, "stopped as asked");
+    throw MigrationError(SchemaState::stopped, "stopped as asked");
 }
 
 void TableMigrator::tell(const std::string& text) const {

@@ -88,7 +88,7 @@ class LockRecording::Turn {
  public:
   explicit Turn(LockRecording& recording) : recording_(recording), needed_(recording.statements_->has("unlock")) {
     if (needed_ && recording_.ask("try_lock", {"key"}, {key_}).integer(0, 0) != 1)
-      throw MigrationError(Verdict::locked,
+      throw MigrationError(SchemaState::locked,
                            fmt::format("somebody else is making the history of the table {}, or removing it",
                                        shown(recording_.statements_->names())),
                            "try again when that is done");
@@ -121,7 +121,7 @@ void LockRecording::check(bool made) {
   if (made &&
       ask("relations", {"schema", "lock", "status", "history"}, {names.schema, names.lock, status, names.history})
               .integer(0, 1) == 0)
-    throw MigrationError(Verdict::pending, fmt::format("there is no lock table {}", shown(names)),
+    throw MigrationError(SchemaState::pending, fmt::format("there is no lock table {}", shown(names)),
                          hint_command("up", table_));
 }
 
@@ -132,7 +132,7 @@ void LockRecording::check_history_table() {
   } catch (const Failure& failure) {
     if (failure.cause() != Cause::schema) throw;
     throw MigrationError(
-        Verdict::drift,
+        SchemaState::drift,
         fmt::format("the table {} is not a history of locks: {}", statements_->names().lock_history(), failure.what()),
         "give it another name, or choose another table for the locks");
   }

@@ -91,7 +91,7 @@ bool TriggerChange::try_to_replace(bool made) {
 }
 
 bool TriggerChange::connect() {
-  if (options_.stop.stop_requested()) throw MigrationError(Verdict::stopped, "stopped as asked");
+  if (options_.stop.stop_requested()) throw MigrationError(SchemaState::stopped, "stopped as asked");
   if (connected()) return false;
   connection_ = connector_->connect(later(BootClock::now(), options_.timeouts.connect));
   return true;

@@ -93,7 +93,7 @@ Breaches retired_words(const Tree& tree) {
   // Ordinary words, but for types.
   static const std::regex type(
       R"(\b((Sql)?Visit|(Transaction)?Guest|(Take)?Ask|Claim|Standing|Terms|Upkeep|Passed|Held|Announced|Trip|Watched|)"
-      R"(News|Wish|Course|Place|Contest(Options|Result))\b)",
+      R"(News|Wish|Course|Place|Verdict|Contest(Options|Result))\b)",
       std::regex::optimize);
   Breaches found;
   for (const auto& source : tree) {

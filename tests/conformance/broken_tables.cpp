@@ -126,8 +126,8 @@ TEST_CASE(
     CHECK_MESSAGE(reaper.names("dlock-migrate repair"), reaper.text);
     CHECK(database.admin().held() == 0);
     const auto mended = schema::repair(database.url());
-    CHECK_MESSAGE(mended.verdict == schema::Verdict::good, mended.message);
-    CHECK(schema::check(database.url()).verdict == schema::Verdict::good);
+    CHECK_MESSAGE(mended.state == schema::SchemaState::good, mended.message);
+    CHECK(schema::check(database.url()).state == schema::SchemaState::good);
     for (const char* name : {"job", "new"}) CHECK(engine.try_lock(name)->token() > last);
   }
 }
@@ -176,7 +176,7 @@ TEST_CASE("what a repair of the floor would do can be looked at first") {
   Database database;
   database.admin().run("DELETE FROM resource_lock WHERE name = ''");
   const auto status = schema::check(database.url());
-  CHECK(status.verdict == schema::Verdict::drift);
+  CHECK(status.state == schema::SchemaState::drift);
   schema::Options dry;
   dry.dry_run = true;
   const auto planned = schema::repair(database.url(), dry);

@@ -125,15 +125,15 @@ TEST_CASE("looking at the schema writes nothing, on an empty database and on a m
   {
     // On a file that is not there yet, there is nothing to be written to.
     const auto status = schema::status(test_database->url());
-    CHECK(status.verdict == schema::Verdict::pending);
+    CHECK(status.state == schema::SchemaState::pending);
     CHECK(status.current == 0);
-    CHECK(schema::check(test_database->url()).verdict == schema::Verdict::pending);
+    CHECK(schema::check(test_database->url()).state == schema::SchemaState::pending);
     CHECK_FALSE(schema::status(test_database->url()).history_exists);
   }
-  CHECK(schema::up(test_database->url()).verdict == schema::Verdict::good);
+  CHECK(schema::up(test_database->url()).state == schema::SchemaState::good);
   CHECK(writes_nothing(*test_database, [&] {
-    CHECK(schema::status(test_database->url()).verdict == schema::Verdict::good);
-    CHECK(schema::check(test_database->url()).verdict == schema::Verdict::good);
-    CHECK(schema::up(test_database->url()).verdict == schema::Verdict::good);
+    CHECK(schema::status(test_database->url()).state == schema::SchemaState::good);
+    CHECK(schema::check(test_database->url()).state == schema::SchemaState::good);
+    CHECK(schema::up(test_database->url()).state == schema::SchemaState::good);
   }));
 }

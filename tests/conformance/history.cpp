@@ -22,7 +22,7 @@
 using namespace dlock;
 using namespace dlock::test;
 using namespace std::chrono_literals;
-using schema::Verdict;
+using schema::SchemaState;
 
 namespace {
 
@@ -30,7 +30,7 @@ namespace {
 struct Kept : Database {
   Kept() {
     const auto made = schema::make_history(url());
-    REQUIRE_MESSAGE(made.verdict == Verdict::good, made.message);
+    REQUIRE_MESSAGE(made.state == SchemaState::good, made.message);
     REQUIRE(made.changed);
   }
   long long rows() { return admin().number("SELECT count(*) FROM resource_lock_history"); }
@@ -452,17 +452,17 @@ TEST_CASE("a history is made once, by however many at once, while others lock; t
     options.observer = [&](std::string_view text) { told += text; };
     const auto made = schema::make_history(database.url(), options);
     CHECK_MESSAGE(told.find("try again") == std::string::npos, told);  // it does so by itself
-    CHECK_MESSAGE(made.verdict == Verdict::good, made.message);
-    good += made.verdict == Verdict::good ? 1 : 0;
+    CHECK_MESSAGE(made.state == SchemaState::good, made.message);
+    good += made.state == SchemaState::good ? 1 : 0;
   });
   CHECK(good == 3);
   const auto again = schema::make_history(database.url());
   CHECK_FALSE(again.changed);
   CHECK_MESSAGE(again.message.find("has its history already") != std::string::npos, again.message);
   const auto checked = schema::check(database.url());
-  CHECK_MESSAGE(checked.verdict == Verdict::good, checked.message);
+  CHECK_MESSAGE(checked.state == SchemaState::good, checked.message);
   const auto dropped = schema::drop_history(database.url());
-  CHECK_MESSAGE(dropped.verdict == Verdict::good, dropped.message);
+  CHECK_MESSAGE(dropped.state == SchemaState::good, dropped.message);
   CHECK(dropped.changed);
   CHECK_FALSE(schema::drop_history(database.url()).changed);
   engine.try_lock("job").reset();
@@ -476,27 +476,27 @@ TEST_CASE("the tables are not taken back while a history of them is kept, and wh
   CHECK(schema::make_history(test_database->url()).changed);
   for (const bool force : {false, true}) {
     const auto refused = schema::down(test_database->url(), 0, {}, force);
-    CHECK(refused.verdict == Verdict::failed);
+    CHECK(refused.state == SchemaState::failed);
     CHECK_MESSAGE(refused.hint.find("dlock-migrate history --remove --apply") != std::string::npos, refused.hint);
   }
-  CHECK(schema::check(test_database->url()).verdict == Verdict::good);
+  CHECK(schema::check(test_database->url()).state == SchemaState::good);
   CHECK(schema::drop_history(test_database->url()).changed);
   const auto down = schema::down(test_database->url(), 0);
-  CHECK_MESSAGE(down.verdict == Verdict::good, down.message);
+  CHECK_MESSAGE(down.state == SchemaState::good, down.message);
 }
 
 TEST_CASE("a table of somebody else that has the history's name is refused before anything writes to it") {
   Database database;
   database.admin().run("CREATE TABLE resource_lock_history (id INTEGER PRIMARY KEY, note VARCHAR(20))");
   const auto refused = schema::make_history(database.url());
-  CHECK(refused.verdict == Verdict::drift);
+  CHECK(refused.state == SchemaState::drift);
   CHECK_MESSAGE(refused.message.find("resource_lock_history is not a history of locks") != std::string::npos,
                 refused.message);
   auto engine = database.engine();
   CHECK(engine.try_lock("job")->release() == Released::freed);
   const auto nowhere = opener().test_database();
   const auto missing = schema::make_history(nowhere->url());
-  CHECK(missing.verdict == Verdict::pending);
+  CHECK(missing.state == SchemaState::pending);
   CHECK_MESSAGE(missing.hint.find("dlock-migrate up") != std::string::npos, missing.hint);
 }
 
@@ -504,7 +504,7 @@ TEST_CASE("another name of the lock table is another history") {
   Kept database;
   schema::Options options;
   options.table = "other_lock";
-  CHECK(schema::up(database.url(), options).verdict == Verdict::good);
+  CHECK(schema::up(database.url(), options).state == SchemaState::good);
   CHECK(schema::make_history(database.url(), options).changed);
   auto other = database.engine({.history = 5, .table = "other_lock"});
   other.try_lock("job", plain("there")).reset();

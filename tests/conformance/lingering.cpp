@@ -319,7 +319,7 @@ TEST_CASE("a lease without end does not linger") {
 
 TEST_CASE("where a history is kept nothing lingers, so that each grant has its row") {
   Database database;
-  REQUIRE(schema::make_history(database.url()).verdict == schema::Verdict::good);
+  REQUIRE(schema::make_history(database.url()).state == schema::SchemaState::good);
   auto engine = database.engine(lasting()), other = database.engine();
   engine.lock("job").release();
   CHECK(other.inspect("job")->state == State::free);

@@ -7,7 +7,7 @@
 
 using namespace dlock;
 using namespace dlock::test;
-using schema::Verdict;
+using schema::SchemaState;
 
 namespace {
 
@@ -48,21 +48,21 @@ TEST_CASE("a table without a history is adopted at its version, and is then like
                 schema::check(database.url()).hint);
 
   const auto simulated = schema::baseline(database.url(), latest, dry());
-  CHECK(simulated.verdict == Verdict::good);
+  CHECK(simulated.state == SchemaState::good);
   CHECK_MESSAGE(names(simulated.plan, "'baseline'"), simulated.plan);
   CHECK_FALSE(schema::status(database.url()).history_exists);
 
   const auto report = schema::baseline(database.url(), latest);
-  CHECK_MESSAGE(report.verdict == Verdict::good, report.message);
+  CHECK_MESSAGE(report.state == SchemaState::good, report.message);
   CHECK(report.versions.size() == static_cast<std::size_t>(latest));
-  CHECK(schema::check(database.url()).verdict == Verdict::good);
+  CHECK(schema::check(database.url()).state == SchemaState::good);
   CHECK(schema::up(database.url()).versions.empty());
   CHECK(schema::baseline(database.url(), latest).versions.empty());
   CHECK(database.admin().number("SELECT count(*) FROM " + history + " WHERE state = 'baseline'") == latest);
-  CHECK(schema::down(database.url(), 1).verdict == Verdict::good);
+  CHECK(schema::down(database.url(), 1).state == SchemaState::good);
   CHECK(schema::status(database.url()).current == 1);
-  CHECK(schema::up(database.url()).verdict == Verdict::good);
-  CHECK(schema::check(database.url()).verdict == Verdict::good);
+  CHECK(schema::up(database.url()).state == SchemaState::good);
+  CHECK(schema::check(database.url()).state == SchemaState::good);
 }
 
 TEST_CASE("a history that is there and empty does not stand in the way") {
@@ -70,9 +70,9 @@ TEST_CASE("a history that is there and empty does not stand in the way") {
   Database database;
   const auto latest = schema::status(database.url()).latest;
   database.admin().run("DELETE FROM " + history);
-  CHECK(schema::up(database.url()).verdict == Verdict::drift);
-  CHECK(schema::baseline(database.url(), latest).verdict == Verdict::good);
-  CHECK(schema::check(database.url()).verdict == Verdict::good);
+  CHECK(schema::up(database.url()).state == SchemaState::drift);
+  CHECK(schema::baseline(database.url(), latest).state == SchemaState::good);
+  CHECK(schema::check(database.url()).state == SchemaState::good);
 }
 
 TEST_CASE("a table is not adopted as what it is not, and what it is is named") {
@@ -81,31 +81,31 @@ TEST_CASE("a table is not adopted as what it is not, and what it is is named") {
   const auto latest = schema::status(database.url()).latest;
   database.admin().run("DROP TABLE " + history);
   const auto other = schema::baseline(database.url(), 1);
-  CHECK(other.verdict == Verdict::drift);
+  CHECK(other.state == SchemaState::drift);
   CHECK_MESSAGE(names(other.hint, "baseline --at " + std::to_string(latest)), other.hint);
   CHECK_FALSE(schema::status(database.url()).history_exists);
 
   database.admin().run("ALTER TABLE resource_lock ADD COLUMN extra INTEGER");
   const auto refused = schema::baseline(database.url(), latest);
-  CHECK(refused.verdict == Verdict::drift);
+  CHECK(refused.state == SchemaState::drift);
   CHECK_MESSAGE(names(refused.message, "resource_lock.extra"), refused.message);
   CHECK_FALSE(schema::status(database.url()).history_exists);
-  CHECK(schema::baseline(database.url(), latest, careless()).verdict == Verdict::good);
-  CHECK(schema::check(database.url()).verdict == Verdict::drift);
+  CHECK(schema::baseline(database.url(), latest, careless()).state == SchemaState::good);
+  CHECK(schema::check(database.url()).state == SchemaState::drift);
 }
 
 TEST_CASE("baseline is for a table that is there, and has no history") {
   const LaterVersions versions;
   const auto test_database = opener().test_database();
-  REQUIRE(schema::up(test_database->url()).verdict == Verdict::good);
+  REQUIRE(schema::up(test_database->url()).state == SchemaState::good);
   const auto latest = schema::status(test_database->url()).latest;
   const auto thrown = thrown_by([&] { static_cast<void>(schema::baseline(test_database->url(), latest)); });
   CHECK(thrown.fault == Fault::misuse);
   CHECK(thrown.names("history"));
   CHECK(thrown_by([&] { static_cast<void>(schema::baseline(test_database->url(), 900)); }).fault == Fault::misuse);
-  REQUIRE(schema::down(test_database->url(), 0).verdict == Verdict::good);
+  REQUIRE(schema::down(test_database->url(), 0).state == SchemaState::good);
   const auto nothing = schema::baseline(test_database->url(), latest);
-  CHECK(nothing.verdict == Verdict::drift);
+  CHECK(nothing.state == SchemaState::drift);
   CHECK_MESSAGE(names(nothing.hint, "dlock-migrate up"), nothing.hint);
   CHECK_FALSE(schema::status(test_database->url()).history_exists);
 }
@@ -115,13 +115,13 @@ TEST_CASE("a version that was finished by hand is marked as applied") {
   Database database;
   auto& admin = database.admin();
   const auto mend = [&](int version) {
-    const auto verdict = schema::check(database.url()).verdict;
-    CHECK_MESSAGE((verdict == Verdict::drift || verdict == Verdict::interrupted), schema::to_string(verdict));
+    const auto state = schema::check(database.url()).state;
+    CHECK_MESSAGE((state == SchemaState::drift || state == SchemaState::interrupted), schema::to_string(state));
     CHECK(schema::mark_applied(database.url(), version, dry()).versions.size() == 1);
-    CHECK(schema::check(database.url()).verdict == verdict);
+    CHECK(schema::check(database.url()).state == state);
     const auto report = schema::mark_applied(database.url(), version);
-    CHECK_MESSAGE(report.verdict == Verdict::good, report.message);
-    CHECK(schema::check(database.url()).verdict == Verdict::good);
+    CHECK_MESSAGE(report.state == SchemaState::good, report.message);
+    CHECK(schema::check(database.url()).state == SchemaState::good);
   };
   admin.run("UPDATE " + history + " SET state = 'failed', error = 'a mishap' WHERE version = 2");
   mend(2);
@@ -133,29 +133,29 @@ TEST_CASE("a version that was finished by hand is marked as applied") {
 
   admin.run("UPDATE " + history + " SET state = 'failed' WHERE version = 2");
   admin.run("ALTER TABLE resource_lock ADD COLUMN extra INTEGER");
-  CHECK(schema::mark_applied(database.url(), 2).verdict == Verdict::drift);
-  CHECK(schema::status(database.url()).verdict == Verdict::interrupted);
+  CHECK(schema::mark_applied(database.url(), 2).state == SchemaState::drift);
+  CHECK(schema::status(database.url()).state == SchemaState::interrupted);
 }
 
 TEST_CASE("a version that was not begun, or taken back by hand, is discarded") {
   const LaterVersions versions;
   const auto test_database = opener().test_database();
-  REQUIRE(schema::up(test_database->url(), {}, 1).verdict == Verdict::good);
+  REQUIRE(schema::up(test_database->url(), {}, 1).state == SchemaState::good);
   Admin admin(*test_database);
   begin_second_version(*test_database);
   CHECK(schema::discard(test_database->url(), 2, dry()).versions.size() == 1);
   CHECK(admin.number("SELECT count(*) FROM " + history) == 2);
   const auto report = schema::discard(test_database->url(), 2);
-  CHECK_MESSAGE(report.verdict == Verdict::good, report.message);
-  CHECK(schema::check(test_database->url()).verdict == Verdict::pending);
+  CHECK_MESSAGE(report.state == SchemaState::good, report.message);
+  CHECK(schema::check(test_database->url()).state == SchemaState::pending);
   CHECK(schema::discard(test_database->url(), 2).versions.empty());
   CHECK(thrown_by([&] { static_cast<void>(schema::discard(test_database->url(), 1)); }).fault == Fault::misuse);
-  REQUIRE(schema::up(test_database->url()).verdict == Verdict::good);
+  REQUIRE(schema::up(test_database->url()).state == SchemaState::good);
 
   const auto latest = schema::status(test_database->url()).latest;
   admin.run("UPDATE " + history + " SET state = 'failed' WHERE version = " + std::to_string(latest));
   const auto refused = schema::discard(test_database->url(), latest);
-  CHECK(refused.verdict == Verdict::drift);
+  CHECK(refused.state == SchemaState::drift);
   CHECK_MESSAGE(names(refused.message, "version " + std::to_string(latest)), refused.message);
   CHECK(admin.number("SELECT count(*) FROM " + history) == latest);
 }
@@ -170,7 +170,7 @@ TEST_CASE("while another migrator is at work, the history is left alone") {
   options.timeouts.lock = std::chrono::milliseconds{50};
   for (const auto& report : {schema::mark_applied(database.url(), 2, options),
                              schema::discard(database.url(), 2, options), schema::repair(database.url(), options)}) {
-    CHECK(report.verdict == Verdict::locked);
+    CHECK(report.state == SchemaState::locked);
     CHECK_MESSAGE(names(report.message, "deploy@host7"), report.message);
   }
   CHECK(database.admin().text("SELECT owner FROM " + history + " WHERE version = 2") == "somebody");
@@ -179,9 +179,9 @@ TEST_CASE("while another migrator is at work, the history is left alone") {
 TEST_CASE("where nothing is half done, repair does nothing") {
   const LaterVersions versions;
   const auto test_database = opener().test_database();
-  REQUIRE(schema::up(test_database->url(), {}, 1).verdict == Verdict::good);
+  REQUIRE(schema::up(test_database->url(), {}, 1).state == SchemaState::good);
   const auto report = schema::repair(test_database->url());
-  CHECK(report.verdict == Verdict::good);
+  CHECK(report.state == SchemaState::good);
   CHECK(report.versions.empty());
   CHECK_MESSAGE(names(report.message, "dlock-migrate up"), report.message);
   CHECK(schema::status(test_database->url()).current == 1);

@@ -12,7 +12,7 @@
 
 using namespace dlock;
 using namespace dlock::test;
-using schema::Verdict;
+using schema::SchemaState;
 
 TEST_CASE("a call that waits for what others hold is cut off, changes nothing by halves, and is done by the next one") {
   const LaterVersions versions;
@@ -26,7 +26,7 @@ TEST_CASE("a call that waits for what others hold is cut off, changes nothing by
     if (opener().server_database != nullptr) server = opener().server_database();
     else file = opener().test_database();
     const TestDatabase& test_database = server ? *server : *file;
-    REQUIRE(schema::up(test_database.url(), {}, 1).verdict == Verdict::good);
+    REQUIRE(schema::up(test_database.url(), {}, 1).state == SchemaState::good);
     Admin other(test_database);
     other.block("");
 
@@ -42,12 +42,12 @@ TEST_CASE("a call that waits for what others hold is cut off, changes nothing by
     CHECK(eventually([&] { return server ? server->somebody_waits() : told.load(); }));
     cancel.request_stop();
     caller.join();
-    CHECK_MESSAGE(report->verdict == Verdict::stopped, report->message);
+    CHECK_MESSAGE(report->state == SchemaState::stopped, report->message);
     CHECK_MESSAGE(report->message.find("as asked") != std::string::npos, report->message);
     if (server) CHECK(eventually([&] { return !server->somebody_waits(); }));
     other.unblock();
-    CHECK(schema::up(test_database.url()).verdict == Verdict::good);
-    CHECK(schema::check(test_database.url()).verdict == Verdict::good);
+    CHECK(schema::up(test_database.url()).state == SchemaState::good);
+    CHECK(schema::check(test_database.url()).state == SchemaState::good);
   }
 }
 
@@ -57,10 +57,10 @@ TEST_CASE("what was cancelled before it began changes nothing; what can be cance
   std::stop_source cancel;
   schema::Options options;
   options.cancel = cancel.get_token();
-  CHECK(schema::up(test_database->url(), options, 1).verdict == Verdict::good);
+  CHECK(schema::up(test_database->url(), options, 1).state == SchemaState::good);
   cancel.request_stop();
-  CHECK(schema::up(test_database->url(), options).verdict == Verdict::stopped);
+  CHECK(schema::up(test_database->url(), options).state == SchemaState::stopped);
   CHECK(schema::status(test_database->url()).current == 1);
-  CHECK(schema::down(test_database->url(), 0, options).verdict == Verdict::stopped);
+  CHECK(schema::down(test_database->url(), 0, options).state == SchemaState::stopped);
   CHECK(schema::status(test_database->url()).current == 1);
 }

@@ -11,7 +11,7 @@
 
 using namespace dlock;
 using namespace dlock::test;
-using schema::Verdict;
+using schema::SchemaState;
 using namespace std::chrono_literals;
 
 namespace {
@@ -32,7 +32,7 @@ struct Orders {
   }
   explicit Orders(const schema::GuardedColumn& column) : Orders() {
     const auto made = schema::make_guard(test_database->url(), column);
-    REQUIRE_MESSAGE(made.verdict == Verdict::good, made.message);
+    REQUIRE_MESSAGE(made.state == SchemaState::good, made.message);
     REQUIRE(made.changed);
   }
   long long total(int id) { return admin.number(fmt::format("SELECT total FROM orders WHERE id = {}", id)); }
@@ -166,8 +166,8 @@ TEST_CASE("a guard is made once, by however many at once, and its statements may
     schema::Options options;
     options.timeouts.ddl_lock = far_longer();
     const auto made = schema::make_guard(orders.test_database->url(), fence, options);
-    CHECK_MESSAGE(made.verdict == Verdict::good, made.message);
-    good += made.verdict == Verdict::good;
+    CHECK_MESSAGE(made.state == SchemaState::good, made.message);
+    good += made.state == SchemaState::good;
   });
   CHECK(good == 4);
   const auto again = schema::make_guard(orders.test_database->url(), fence);
@@ -179,7 +179,7 @@ TEST_CASE("a guard is made once, by however many at once, and its statements may
 TEST_CASE("a guard that was taken away refuses nothing, and leaves nothing behind") {
   Orders orders(fence);
   const auto dropped = schema::drop_guard(orders.test_database->url(), fence);
-  CHECK(dropped.verdict == Verdict::good);
+  CHECK(dropped.state == SchemaState::good);
   CHECK(dropped.changed);
   CHECK(refusal(orders.admin, "UPDATE orders SET last_fence = 4 WHERE id = 2").empty());
   CHECK_FALSE(schema::drop_guard(orders.test_database->url(), fence).changed);
@@ -191,7 +191,7 @@ TEST_CASE("a dry run of a guard says what would be done, and changes nothing") {
   schema::Options options;
   options.dry_run = true;
   const auto planned = schema::make_guard(orders.test_database->url(), fence, options);
-  CHECK(planned.verdict == Verdict::good);
+  CHECK(planned.state == SchemaState::good);
   CHECK(planned.changed);
   CHECK(planned.sql.find("CREATE TRIGGER") != std::string::npos);
   CHECK(refusal(orders.admin, "UPDATE orders SET last_fence = 4 WHERE id = 2").empty());

@@ -14,7 +14,7 @@
 
 using namespace dlock;
 using namespace dlock::test;
-using schema::Verdict;
+using schema::SchemaState;
 
 namespace {
 
@@ -53,11 +53,11 @@ TEST_CASE("killed after any step of up, the next up finishes it") {
     killed = killed_after(
         step, [&](const schema::Options& options) { static_cast<void>(schema::up(test_database->url(), options)); });
     end_leases(*test_database);
-    const auto verdict = schema::check(test_database->url()).verdict;
+    const auto state = schema::check(test_database->url()).state;
     if (killed)
-      CHECK_MESSAGE((verdict == Verdict::pending || verdict == Verdict::interrupted), schema::to_string(verdict));
-    CHECK_MESSAGE(schema::up(test_database->url()).verdict == Verdict::good, step);
-    CHECK(schema::check(test_database->url()).verdict == Verdict::good);
+      CHECK_MESSAGE((state == SchemaState::pending || state == SchemaState::interrupted), schema::to_string(state));
+    CHECK_MESSAGE(schema::up(test_database->url()).state == SchemaState::good, step);
+    CHECK(schema::check(test_database->url()).state == SchemaState::good);
     Admin admin(*test_database);
     CHECK(admin.number("SELECT count(*) FROM resource_lock_schema_history WHERE state = 'applied'") ==
           schema::status(test_database->url()).latest);
@@ -76,16 +76,16 @@ TEST_CASE("killed after any step of down, the next down finishes it, and so does
       CAPTURE(forward);
       REQUIRE(step < 50);
       const auto test_database = opener().test_database();
-      REQUIRE(schema::up(test_database->url()).verdict == Verdict::good);
+      REQUIRE(schema::up(test_database->url()).state == SchemaState::good);
       killed = killed_after(step, [&](const schema::Options& options) {
         static_cast<void>(schema::down(test_database->url(), 0, options));
       });
       end_leases(*test_database);
       if (forward) {
-        CHECK(schema::up(test_database->url()).verdict == Verdict::good);
-        CHECK(schema::check(test_database->url()).verdict == Verdict::good);
+        CHECK(schema::up(test_database->url()).state == SchemaState::good);
+        CHECK(schema::check(test_database->url()).state == SchemaState::good);
       } else {
-        CHECK(schema::down(test_database->url(), 0).verdict == Verdict::good);
+        CHECK(schema::down(test_database->url(), 0).state == SchemaState::good);
         CHECK_FALSE(schema::status(test_database->url()).table_exists);
         CHECK_FALSE(schema::status(test_database->url()).history_exists);
       }
@@ -103,14 +103,14 @@ TEST_CASE(
       CAPTURE(repaired);
       REQUIRE(step < 50);
       const auto test_database = opener().test_database();
-      REQUIRE(schema::up(test_database->url(), {}, 1).verdict == Verdict::good);
+      REQUIRE(schema::up(test_database->url(), {}, 1).state == SchemaState::good);
       Admin(*test_database).run("INSERT INTO resource_lock (name, token, meta) VALUES ('free', 17, 'kept')");
       killed = killed_after(
           step, [&](const schema::Options& options) { static_cast<void>(schema::up(test_database->url(), options)); });
       end_leases(*test_database);
-      if (repaired) CHECK(schema::repair(test_database->url()).verdict == Verdict::good);
-      CHECK(schema::up(test_database->url()).verdict == Verdict::good);
-      CHECK(schema::check(test_database->url()).verdict == Verdict::good);
+      if (repaired) CHECK(schema::repair(test_database->url()).state == SchemaState::good);
+      CHECK(schema::up(test_database->url()).state == SchemaState::good);
+      CHECK(schema::check(test_database->url()).state == SchemaState::good);
       Engine engine(test_database->url());
       auto lock = engine.try_lock("free");
       REQUIRE(lock);
@@ -133,10 +133,10 @@ TEST_CASE("stopped after any step of up, nothing is half done without being said
       if (++told == step) stop.request_stop();
     };
     const auto report = schema::up(test_database->url(), options);
-    const auto check = schema::check(test_database->url()).verdict;
-    if (report.verdict == Verdict::good) CHECK(check == Verdict::good);
-    else CHECK((check == Verdict::pending || check == Verdict::interrupted));
-    CHECK(schema::up(test_database->url()).verdict == Verdict::good);
-    CHECK(schema::check(test_database->url()).verdict == Verdict::good);
+    const auto check = schema::check(test_database->url()).state;
+    if (report.state == SchemaState::good) CHECK(check == SchemaState::good);
+    else CHECK((check == SchemaState::pending || check == SchemaState::interrupted));
+    CHECK(schema::up(test_database->url()).state == SchemaState::good);
+    CHECK(schema::check(test_database->url()).state == SchemaState::good);
   }
 }

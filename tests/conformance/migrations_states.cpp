@@ -7,7 +7,7 @@
 
 using namespace dlock;
 using namespace dlock::test;
-using schema::Verdict;
+using schema::SchemaState;
 
 namespace {
 
@@ -26,9 +26,9 @@ bool names(const std::string& text, std::string_view word) { return text.find(wo
 TEST_CASE("a checksum that differs is drift, and nothing is touched") {
   Database database;
   database.admin().run("UPDATE resource_lock_schema_history SET checksum = 's1:0' WHERE version = 1");
-  CHECK(schema::check(database.url()).verdict == Verdict::drift);
-  CHECK(schema::up(database.url()).verdict == Verdict::drift);
-  CHECK(schema::down(database.url(), 0).verdict == Verdict::drift);
+  CHECK(schema::check(database.url()).state == SchemaState::drift);
+  CHECK(schema::up(database.url()).state == SchemaState::drift);
+  CHECK(schema::down(database.url(), 0).state == SchemaState::drift);
   CHECK(thrown_by([&] { database.engine(); }).fault == Fault::schema);
 }
 
@@ -36,9 +36,9 @@ TEST_CASE("a structure that differs is drift, and named") {
   Database database;
   database.admin().run("DROP VIEW resource_lock_status");
   auto status = schema::check(database.url());
-  CHECK(status.verdict == Verdict::drift);
+  CHECK(status.state == SchemaState::drift);
   CHECK_MESSAGE(names(status.message, "resource_lock_status"), status.message);
-  CHECK(schema::status(database.url()).verdict == Verdict::good);
+  CHECK(schema::status(database.url()).state == SchemaState::good);
 
   database.admin().run("ALTER TABLE resource_lock ADD COLUMN extra INTEGER");
   status = schema::check(database.url());
@@ -51,13 +51,13 @@ TEST_CASE("the table of those who wait is compared too, and refused at open when
   database.admin().run("DROP VIEW resource_lock_status");
   database.admin().run("ALTER TABLE resource_lock_waiter ADD COLUMN extra INTEGER");
   auto status = schema::check(database.url());
-  CHECK(status.verdict == Verdict::drift);
+  CHECK(status.state == SchemaState::drift);
   CHECK(status.differences.size() == 2);
   CHECK_MESSAGE(names(status.message, "resource_lock_waiter.extra"), status.message);
 
   database.admin().run("DROP TABLE resource_lock_waiter");
   status = schema::check(database.url());
-  CHECK(status.verdict == Verdict::drift);
+  CHECK(status.state == SchemaState::drift);
   CHECK(status.differences.size() == 2);
   CHECK_MESSAGE(names(status.message, "the table resource_lock_waiter is missing"), status.message);
   const auto thrown = thrown_by([&] { database.engine(); });
@@ -84,7 +84,7 @@ TEST_CASE("a missing floor row is drift, and named") {
   Database database;
   database.admin().run("DELETE FROM resource_lock WHERE name = ''");
   const auto status = schema::check(database.url());
-  CHECK(status.verdict == Verdict::drift);
+  CHECK(status.state == SchemaState::drift);
   CHECK_MESSAGE(names(status.message, "floor"), status.message);
 }
 
@@ -94,15 +94,15 @@ TEST_CASE("a floor row that does not say which installation it is is drift, and 
     Database database;
     database.admin().run(std::string("UPDATE resource_lock SET meta = '") + wrong + "' WHERE name = ''");
     const auto status = schema::check(database.url());
-    CHECK(status.verdict == Verdict::drift);
+    CHECK(status.state == SchemaState::drift);
     CHECK_MESSAGE(names(status.message, "resource_lock should have, or be: identity in the floor row"), status.message);
     const auto thrown = thrown_by([&] { database.engine(); });
     CHECK(thrown.fault == Fault::schema);
     CHECK(thrown.names("does not say which installation it is"));
     CHECK(thrown.names("dlock-migrate repair"));
     const auto floor = database.admin().floor();
-    CHECK(schema::repair(database.url()).verdict == Verdict::good);
-    CHECK(schema::check(database.url()).verdict == Verdict::good);
+    CHECK(schema::repair(database.url()).state == SchemaState::good);
+    CHECK(schema::check(database.url()).state == SchemaState::good);
     CHECK(database.admin().floor() == floor);
     CHECK_FALSE(thrown_by([&] { database.engine(); }).fault);
   }
@@ -113,28 +113,28 @@ TEST_CASE("a table whose floor row does not say which installation it is is not 
   database.admin().run("DROP TABLE resource_lock_schema_history");
   database.admin().run("UPDATE resource_lock SET meta = '' WHERE name = ''");
   const auto refused = schema::baseline(database.url(), 1);
-  CHECK(refused.verdict == Verdict::drift);
+  CHECK(refused.state == SchemaState::drift);
   CHECK_MESSAGE(names(refused.message, "identity in the floor row"), refused.message);
   CHECK_FALSE(schema::status(database.url()).history_exists);
   schema::Options careless;
   careless.verify = false;
-  REQUIRE(schema::baseline(database.url(), 1, careless).verdict == Verdict::good);
-  CHECK(schema::check(database.url()).verdict == Verdict::drift);
+  REQUIRE(schema::baseline(database.url(), 1, careless).state == SchemaState::good);
+  CHECK(schema::check(database.url()).state == SchemaState::drift);
   CHECK(schema::repair(database.url()).restored.size() == 1);
-  CHECK(schema::check(database.url()).verdict == Verdict::good);
+  CHECK(schema::check(database.url()).state == SchemaState::good);
 }
 
 TEST_CASE("a table that is older than the library is refused at open, with the command that brings it up") {
   const auto test_database = opener().test_database();
-  REQUIRE(schema::up(test_database->url()).verdict == Verdict::good);
+  REQUIRE(schema::up(test_database->url()).state == SchemaState::good);
   CHECK_FALSE(thrown_by([&] { Engine(test_database->url()); }).fault);
   const LaterVersions versions;
-  CHECK(schema::check(test_database->url()).verdict == Verdict::pending);
+  CHECK(schema::check(test_database->url()).state == SchemaState::pending);
   const auto thrown = thrown_by([&] { Engine(test_database->url()); });
   CHECK(thrown.fault == Fault::schema);
   CHECK_MESSAGE(thrown.names("is at version 1"), thrown.text);
   CHECK_MESSAGE(thrown.names("dlock-migrate up"), thrown.text);
-  REQUIRE(schema::up(test_database->url()).verdict == Verdict::good);
+  REQUIRE(schema::up(test_database->url()).state == SchemaState::good);
   CHECK_FALSE(thrown_by([&] { Engine(test_database->url()); }).fault);
 }
 
@@ -142,10 +142,10 @@ TEST_CASE("a table that a later dlock has brought up goes on serving an older on
   const auto test_database = opener().test_database();
   {
     const LaterVersions versions;
-    REQUIRE(schema::up(test_database->url()).verdict == Verdict::good);
+    REQUIRE(schema::up(test_database->url()).state == SchemaState::good);
   }
   const auto status = schema::check(test_database->url());
-  CHECK_MESSAGE(status.verdict == Verdict::good, status.message);
+  CHECK_MESSAGE(status.state == SchemaState::good, status.message);
   CHECK(status.current == 3);
   CHECK(status.latest == 1);
   {
@@ -153,7 +153,7 @@ TEST_CASE("a table that a later dlock has brought up goes on serving an older on
     CHECK(engine.try_lock("job")->release() == Released::freed);
   }
   CHECK(schema::up(test_database->url()).versions.empty());
-  CHECK(schema::down(test_database->url(), 0).verdict == Verdict::incompatible);
+  CHECK(schema::down(test_database->url(), 0).state == SchemaState::incompatible);
 }
 
 TEST_CASE("a failed version is shown with its cause") {
@@ -161,7 +161,7 @@ TEST_CASE("a failed version is shown with its cause") {
   database.admin().run(
       "UPDATE resource_lock_schema_history SET state = 'failed', steps_done = 1, error = 'the disk was full'");
   for (const auto& status : {schema::check(database.url()), schema::status(database.url())}) {
-    CHECK(status.verdict == Verdict::interrupted);
+    CHECK(status.state == SchemaState::interrupted);
     CHECK_MESSAGE(names(status.message, "the disk was full"), status.message);
     CHECK_MESSAGE(names(status.hint, "dlock-migrate up"), status.hint);
   }
@@ -175,9 +175,9 @@ TEST_CASE("while another migrator is at work, one waits for it, and says who it 
   database.admin().run(
       "UPDATE resource_lock_schema_history SET state = 'running', owner = 'somebody', applied_by = 'deploy@host7', "
       "lease_until = 9000000000000000");
-  CHECK(schema::check(database.url()).verdict == Verdict::locked);
+  CHECK(schema::check(database.url()).state == SchemaState::locked);
   for (const auto& report : {schema::up(database.url(), impatient()), schema::down(database.url(), 0, impatient())}) {
-    CHECK(report.verdict == Verdict::locked);
+    CHECK(report.state == SchemaState::locked);
     CHECK_MESSAGE(names(report.message, "deploy@host7"), report.message);
   }
   CHECK(thrown_by([&] { database.engine(); }).fault == Fault::schema);
@@ -195,31 +195,31 @@ TEST_CASE("a newer table that fits is left alone, one that does not is refused")
   };
   add("0.0.1");
   const auto fits = schema::up(database.url());
-  CHECK(fits.verdict == Verdict::good);
+  CHECK(fits.state == SchemaState::good);
   CHECK_MESSAGE(names(fits.message, "newer"), fits.message);
-  CHECK(schema::check(database.url()).verdict == Verdict::good);
+  CHECK(schema::check(database.url()).state == SchemaState::good);
   CHECK_FALSE(thrown_by([&] { database.engine(); }).fault);
-  CHECK(schema::down(database.url(), 0).verdict == Verdict::incompatible);
+  CHECK(schema::down(database.url(), 0).state == SchemaState::incompatible);
 
   database.admin().run("DELETE FROM resource_lock_schema_history WHERE version = " + next);
   add("99.0.0");
-  CHECK(schema::up(database.url()).verdict == Verdict::incompatible);
-  CHECK(schema::check(database.url()).verdict == Verdict::incompatible);
+  CHECK(schema::up(database.url()).state == SchemaState::incompatible);
+  CHECK(schema::check(database.url()).state == SchemaState::incompatible);
   CHECK(thrown_by([&] { database.engine(); }).fault == Fault::schema);
 }
 
 TEST_CASE("a history of a later format is not misread") {
   Database database;
   database.admin().run("UPDATE resource_lock_schema_history SET format = 2");
-  CHECK(schema::up(database.url()).verdict == Verdict::incompatible);
+  CHECK(schema::up(database.url()).state == SchemaState::incompatible);
   CHECK(thrown_by([&] { database.engine(); }).fault == Fault::schema);
 }
 
 TEST_CASE("a table without a history is not touched, but can be used") {
   Database database;
   database.admin().run("DROP TABLE resource_lock_schema_history");
-  CHECK(schema::up(database.url()).verdict == Verdict::drift);
-  CHECK(schema::check(database.url()).verdict == Verdict::drift);
+  CHECK(schema::up(database.url()).state == SchemaState::drift);
+  CHECK(schema::check(database.url()).state == SchemaState::drift);
   CHECK_FALSE(schema::status(database.url()).history_exists);
   auto engine = database.engine();
   CHECK(engine.try_lock("job")->release() == Released::freed);
@@ -229,8 +229,8 @@ TEST_CASE("a history without its table is refused with the way out") {
   Database database;
   database.admin().run("DROP VIEW resource_lock_status");
   database.admin().run("ALTER TABLE resource_lock RENAME TO elsewhere");
-  CHECK(schema::check(database.url()).verdict == Verdict::drift);
-  CHECK(schema::up(database.url()).verdict == Verdict::drift);
+  CHECK(schema::check(database.url()).state == SchemaState::drift);
+  CHECK(schema::up(database.url()).state == SchemaState::drift);
   const auto thrown = thrown_by([&] { database.engine(); });
   CHECK(thrown.fault == Fault::schema);
   CHECK(thrown.names("dlock-migrate up"));
@@ -241,8 +241,8 @@ TEST_CASE("two tables in one database have two histories") {
   Database database;
   schema::Options options;
   options.table = "other_lock";
-  CHECK(schema::up(database.url(), options).verdict == Verdict::good);
-  CHECK(schema::check(database.url(), options).verdict == Verdict::good);
-  CHECK(schema::down(database.url(), 0, options).verdict == Verdict::good);
-  CHECK(schema::check(database.url()).verdict == Verdict::good);
+  CHECK(schema::up(database.url(), options).state == SchemaState::good);
+  CHECK(schema::check(database.url(), options).state == SchemaState::good);
+  CHECK(schema::down(database.url(), 0, options).state == SchemaState::good);
+  CHECK(schema::check(database.url()).state == SchemaState::good);
 }

@@ -59,7 +59,7 @@ TEST_CASE("the migrations lead exactly to the table that schema/ shows") {
 TEST_CASE("each version makes what is written beside it, on the way up and on the way back") {
   const LaterVersions versions;
   const auto test_database = opener().test_database();
-  REQUIRE(schema::up(test_database->url(), {}, 1).verdict == schema::Verdict::good);
+  REQUIRE(schema::up(test_database->url(), {}, 1).state == schema::SchemaState::good);
   const auto migrations = migrate::migrations_of(View(*test_database).resolved.dialect);
   const int latest = static_cast<int>(migrations.size());
   for (int version = 1; version < 2 * latest; ++version) {
@@ -67,7 +67,7 @@ TEST_CASE("each version makes what is written beside it, on the way up and on th
     CAPTURE(at);
     const auto report =
         version <= latest ? schema::up(test_database->url(), {}, at) : schema::down(test_database->url(), at);
-    REQUIRE_MESSAGE(report.verdict == schema::Verdict::good, report.message);
+    REQUIRE_MESSAGE(report.state == schema::SchemaState::good, report.message);
     CHECK(View(*test_database).history().structure() == migrations.at(static_cast<std::size_t>(at - 1)).structure);
     CHECK(schema::dump(test_database->url()).version == at);
   }
@@ -81,21 +81,21 @@ TEST_CASE("the same tables have the same structure under other names, and after 
   CHECK_FALSE(before.details.empty());
   schema::Options other;
   other.table = "another_lock";
-  REQUIRE(schema::up(database.url(), other).verdict == schema::Verdict::good);
+  REQUIRE(schema::up(database.url(), other).state == schema::SchemaState::good);
   CHECK(schema::dump(database.url(), other).lines == before.lines);
-  REQUIRE(schema::down(database.url(), 1).verdict == schema::Verdict::good);
+  REQUIRE(schema::down(database.url(), 1).state == schema::SchemaState::good);
   CHECK(schema::dump(database.url()).lines != before.lines);
-  REQUIRE(schema::up(database.url()).verdict == schema::Verdict::good);
+  REQUIRE(schema::up(database.url()).state == schema::SchemaState::good);
   CHECK(schema::dump(database.url()).lines == before.lines);
-  CHECK(schema::check(database.url()).verdict == schema::Verdict::good);
-  REQUIRE(schema::down(database.url(), 0, other).verdict == schema::Verdict::good);
+  CHECK(schema::check(database.url()).state == schema::SchemaState::good);
+  REQUIRE(schema::down(database.url(), 0, other).state == schema::SchemaState::good);
 }
 
 TEST_CASE("an upgrade keeps every row with its token, and so does the way back") {
   const LaterVersions versions;
   const auto test_database = opener().test_database(), fresh = opener().test_database();
   for (const auto* which : {test_database.get(), fresh.get()})
-    REQUIRE(schema::up(which->url(), {}, 1).verdict == schema::Verdict::good);
+    REQUIRE(schema::up(which->url(), {}, 1).state == schema::SchemaState::good);
   const int latest = schema::latest(View(*test_database).resolved.dialect.name());
   {
     Admin admin(*test_database);
@@ -106,7 +106,7 @@ TEST_CASE("an upgrade keeps every row with its token, and so does the way back")
   }
   for (const bool up : {true, false}) {
     const auto report = up ? schema::up(test_database->url()) : schema::down(test_database->url(), 1, {}, true);
-    CHECK_MESSAGE(report.verdict == schema::Verdict::good, report.message);
+    CHECK_MESSAGE(report.state == schema::SchemaState::good, report.message);
     CHECK(report.to == (up ? latest : 1));
     Admin admin(*test_database);
     CHECK(admin.number("SELECT token FROM resource_lock WHERE name = 'held'") == 41);
@@ -114,7 +114,7 @@ TEST_CASE("an upgrade keeps every row with its token, and so does the way back")
     CHECK(admin.number("SELECT token FROM resource_lock WHERE name = 'free'") == (up ? 17 : 18));
     CHECK(admin.text("SELECT state FROM resource_lock_status WHERE name = 'held'") == "held");
     if (up) {
-      CHECK(schema::check(test_database->url()).verdict == schema::Verdict::good);
+      CHECK(schema::check(test_database->url()).state == schema::SchemaState::good);
       CHECK(admin.number("SELECT added + more + third FROM resource_lock WHERE name = 'held'") == 0);
       CHECK(admin.number("SELECT added FROM resource_lock_status WHERE name = 'held'") == 0);
       Engine engine(test_database->url());
@@ -139,7 +139,7 @@ TEST_CASE("each installation has an identity of its own, and what is run again d
   CHECK(identity(another.admin(), "resource_lock") != first);
   schema::Options other;
   other.table = "other_lock";
-  REQUIRE(schema::up(database.url(), other).verdict == schema::Verdict::good);
+  REQUIRE(schema::up(database.url(), other).state == schema::SchemaState::good);
   CHECK(identity(database.admin(), "other_lock").size() == 32);
   CHECK(identity(database.admin(), "other_lock") != first);
   CHECK(schema::up(database.url()).versions.empty());
@@ -152,7 +152,7 @@ TEST_CASE("each installation has an identity of its own, and what is run again d
   REQUIRE(schema::baseline(database.url(), 1).versions.size() == 1);
   CHECK(schema::repair(database.url()).restored.empty());
   CHECK(identity(database.admin(), "resource_lock") == first);
-  REQUIRE(schema::down(database.url(), 0, other).verdict == schema::Verdict::good);
+  REQUIRE(schema::down(database.url(), 0, other).state == schema::SchemaState::good);
 }
 
 TEST_CASE("a table made by hand from schema/ can be used") {
@@ -256,7 +256,7 @@ TEST_CASE("the statements that are printed make the same table as the ones that 
   if (name == "mysql")
     view.connection->script("SET SESSION lock_wait_timeout = 60, innodb_lock_wait_timeout = 60", soon());
   view.connection->script(schema::sql(name, 0, schema::latest(name)), soon());
-  CHECK(schema::check(test_database->url()).verdict == schema::Verdict::good);
+  CHECK(schema::check(test_database->url()).state == schema::SchemaState::good);
   View other(run.test_database());
   CHECK(view.history().structure() == other.history().structure());
   const auto printed = view.history().find().rows, applied = other.history().find().rows;

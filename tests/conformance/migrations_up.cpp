@@ -10,7 +10,7 @@
 
 using namespace dlock;
 using namespace dlock::test;
-using schema::Verdict;
+using schema::SchemaState;
 
 TEST_CASE("twenty at once on an empty database: all succeed, and there is one row a version") {
   const LaterVersions versions;
@@ -18,7 +18,7 @@ TEST_CASE("twenty at once on an empty database: all succeed, and there is one ro
   std::atomic<int> made = 0;
   in_parallel(20, [&](int) {
     const auto report = schema::up(test_database->url());
-    if (report.verdict != Verdict::good) throw std::runtime_error(report.message);
+    if (report.state != SchemaState::good) throw std::runtime_error(report.message);
     made += static_cast<int>(report.versions.size());
   });
   Admin admin(*test_database);
@@ -26,7 +26,7 @@ TEST_CASE("twenty at once on an empty database: all succeed, and there is one ro
   CHECK(made == latest);
   CHECK(admin.number("SELECT count(*) FROM resource_lock_schema_history") == latest);
   CHECK(admin.number("SELECT count(*) FROM resource_lock") == 1);
-  CHECK(schema::check(test_database->url()).verdict == Verdict::good);
+  CHECK(schema::check(test_database->url()).state == SchemaState::good);
 }
 
 TEST_CASE("a second run does nothing, and says so") {
@@ -34,7 +34,7 @@ TEST_CASE("a second run does nothing, and says so") {
   Database database;
   const auto before = database.admin().text("SELECT applied_by FROM resource_lock_schema_history");
   const auto report = schema::up(database.url());
-  CHECK(report.verdict == Verdict::good);
+  CHECK(report.state == SchemaState::good);
   CHECK(report.versions.empty());
   CHECK(report.from == report.to);
   CHECK(database.admin().text("SELECT applied_by FROM resource_lock_schema_history") == before);
@@ -43,7 +43,7 @@ TEST_CASE("a second run does nothing, and says so") {
 TEST_CASE("down and up again: the table is gone, then new") {
   const LaterVersions versions;
   Database database;
-  CHECK(schema::down(database.url(), 0).verdict == Verdict::good);
+  CHECK(schema::down(database.url(), 0).state == SchemaState::good);
   const auto status = schema::status(database.url());
   CHECK_FALSE(status.table_exists);
   CHECK_FALSE(status.history_exists);
@@ -59,14 +59,14 @@ TEST_CASE("down refuses while a lease is live, unless forced") {
     auto lock = engine.try_lock("job");
     REQUIRE(lock);
     const auto refused = schema::down(database.url(), 0);
-    CHECK(refused.verdict == Verdict::locked);
+    CHECK(refused.state == SchemaState::locked);
     CHECK(refused.message.find("1 live lease") != std::string::npos);
     lock->check();
     CHECK(lock->release() == Released::freed);
     CHECK(engine.try_lock("other", {.renew = false})->token() != Token{});
   }
-  CHECK(schema::down(database.url(), 0, {}, true).verdict == Verdict::good);
-  CHECK(schema::up(database.url()).verdict == Verdict::good);
+  CHECK(schema::down(database.url(), 0, {}, true).state == SchemaState::good);
+  CHECK(schema::up(database.url()).state == SchemaState::good);
 }
 
 TEST_CASE("versions that do not exist are refused before anything is sent") {
@@ -74,7 +74,7 @@ TEST_CASE("versions that do not exist are refused before anything is sent") {
   CHECK(thrown_by([&] { static_cast<void>(schema::up(test_database->url(), {}, 900)); }).fault == Fault::misuse);
   CHECK(thrown_by([&] { static_cast<void>(schema::up(test_database->url(), {}, 0)); }).fault == Fault::misuse);
   CHECK(thrown_by([&] { static_cast<void>(schema::down(test_database->url(), -1)); }).fault == Fault::misuse);
-  CHECK(schema::status(test_database->url()).verdict == Verdict::pending);
+  CHECK(schema::status(test_database->url()).state == SchemaState::pending);
 }
 
 TEST_CASE("a migrator that was stopped before it began changes nothing") {
@@ -83,6 +83,6 @@ TEST_CASE("a migrator that was stopped before it began changes nothing") {
   stop.request_stop();
   schema::Options options;
   options.stop = stop.get_token();
-  CHECK(schema::up(test_database->url(), options).verdict == Verdict::stopped);
+  CHECK(schema::up(test_database->url(), options).state == SchemaState::stopped);
   CHECK(schema::status(test_database->url()).current == 0);
 }

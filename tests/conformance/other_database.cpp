@@ -136,7 +136,7 @@ TEST_CASE("two lock tables in one database are told apart by their names, and ea
   Database database;
   schema::Options other;
   other.table = "other_lock";
-  REQUIRE(schema::up(database.url(), other).verdict == schema::Verdict::good);
+  REQUIRE(schema::up(database.url(), other).state == schema::SchemaState::good);
   EngineOptions options;
   options.table = "other_lock";
   {
@@ -150,7 +150,7 @@ TEST_CASE("two lock tables in one database are told apart by their names, and ea
     caller.run("COMMIT");
     CHECK_FALSE(database.admin().exists("b"));
   }
-  REQUIRE(schema::down(database.url(), 0, other).verdict == schema::Verdict::good);
+  REQUIRE(schema::down(database.url(), 0, other).state == schema::SchemaState::good);
 }
 
 TEST_CASE("an installation whose floor row was made anew under a running engine is still its own") {

@@ -381,7 +381,7 @@ TEST_CASE(
 
 TEST_CASE("where a history is kept each grant has its row in it") {
   Database database;
-  REQUIRE(schema::make_history(database.url()).verdict == schema::Verdict::good);
+  REQUIRE(schema::make_history(database.url()).state == schema::SchemaState::good);
   auto engine = database.engine(eager());
   std::set<Token> tokens;
   {

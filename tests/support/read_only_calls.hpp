@@ -20,13 +20,13 @@ inline void look_in_every_way(const std::string& url) {
   const auto allowed = [](const std::function<schema::Report()>& ask) {
     try {
       const auto report = ask();
-      CHECK_MESSAGE(report.verdict != schema::Verdict::failed, report.message);
+      CHECK_MESSAGE(report.state != schema::SchemaState::failed, report.message);
     } catch (const Error& error) {
       CHECK_MESSAGE((error.fault() == Fault::misuse || error.fault() == Fault::schema), error.what());
     }
   };
-  CHECK(schema::status(url).verdict != schema::Verdict::failed);
-  CHECK(schema::check(url).verdict != schema::Verdict::failed);
+  CHECK(schema::status(url).state != schema::SchemaState::failed);
+  CHECK(schema::check(url).state != schema::SchemaState::failed);
   allowed([&] { return schema::dump(url), schema::Report{}; });
   allowed([&] { return schema::plan(url); });
   allowed([&] { return schema::plan(url, {}, 1); });

@@ -56,7 +56,8 @@ TEST_CASE("1: a step fails; it is said which, what is committed, and how to go o
   CHECK_MESSAGE(ran.says("nothing to undo"), ran.out);
   CHECK_MESSAGE(ran.says("run \"dlock-migrate up\" again. Cause: "), ran.out);
   admin.run("DROP TABLE resource_lock_status");
-  if (schema::status(url).verdict != schema::Verdict::interrupted)  // there the view is dropped before it is made anew
+  if (schema::status(url).state !=
+      schema::SchemaState::interrupted)  // there the view is dropped before it is made anew
     admin.run("CREATE VIEW resource_lock_status AS SELECT name FROM resource_lock");
   CHECK(migrate({"up", "-u", url}).code == 0);
   CHECK(migrate({"check", "-u", url}).code == 0);

@@ -42,7 +42,7 @@ TEST_CASE("what plan prints is what up does: applied by hand it makes the same t
   CHECK_MESSAGE(
       in_order(planned.out, {"version 1", "CREATE TABLE", "schema_history", "INSERT INTO", "step 1/", "version 2"}),
       planned.out);
-  CHECK(schema::check(url).verdict == schema::Verdict::pending);
+  CHECK(schema::check(url).state == schema::SchemaState::pending);
   const auto without_owner = [](std::string text) {  // each migrator signs with a random one
     for (std::size_t at = text.find_first_of("0123456789abcdef"); at != std::string::npos;
          at = text.find_first_of("0123456789abcdef", at + 1)) {
@@ -59,7 +59,7 @@ TEST_CASE("what plan prints is what up does: applied by hand it makes the same t
   const auto rest = migrate({"plan", "-u", url}, {}, "2>/dev/null");
   CHECK_MESSAGE(rest.out.find("version 1:") == std::string::npos, rest.out);
   run_by_hand(*test_database, rest.out);
-  CHECK(schema::check(url).verdict == schema::Verdict::good);
+  CHECK(schema::check(url).state == schema::SchemaState::good);
   const auto nothing = migrate({"plan", "-u", url});
   CHECK(nothing.code == 0);
   CHECK_MESSAGE(nothing.says("nothing to do"), nothing.out);
@@ -111,5 +111,5 @@ TEST_CASE("--no-lock migrates without the migrators' lock, and warns") {
   const auto ran = migrate({"up", "--no-lock", "-u", test_database->url()});
   CHECK(ran.code == 0);
   CHECK_MESSAGE(ran.says("warning: --no-lock"), ran.out);
-  CHECK(schema::check(test_database->url()).verdict == schema::Verdict::good);
+  CHECK(schema::check(test_database->url()).state == schema::SchemaState::good);
 }

@@ -7,7 +7,7 @@
 
 using namespace dlock;
 using namespace dlock::test;
-using schema::Verdict;
+using schema::SchemaState;
 
 namespace {
 
@@ -31,13 +31,13 @@ TEST_CASE("printed statements make, upgrade and take back the same tables as the
   const auto sql = "sql --dialect " + std::string(opener().name);
   const auto latest = std::to_string(schema::latest(opener().name));
   through_client(*test_database, sql);
-  CHECK(schema::check(url).verdict == Verdict::good);
+  CHECK(schema::check(url).state == SchemaState::good);
   CHECK(migrate({"check", "-q", "-u", url}).code == 0);
   CHECK(migrate({"up", "-u", url}).says("nothing to do"));
   through_client(*test_database, sql + " --down --to 1");
   CHECK(schema::status(url).current == 1);
   through_client(*test_database, sql + " --from 1 --to " + latest);
-  CHECK(schema::check(url).verdict == Verdict::good);
+  CHECK(schema::check(url).state == SchemaState::good);
   through_client(*test_database, sql + " --down");
   CHECK_FALSE(schema::status(url).table_exists);
   CHECK_FALSE(schema::status(url).history_exists);
@@ -54,7 +54,7 @@ TEST_CASE("without the history the engine works, and the table can be adopted") 
   }
   const auto ran = migrate({"baseline", "--at", std::to_string(schema::latest(opener().name)), "-u", url});
   CHECK_MESSAGE(ran.code == 0, ran.out);
-  CHECK(schema::check(url).verdict == Verdict::good);
+  CHECK(schema::check(url).state == SchemaState::good);
 }
 
 TEST_CASE("what plan prints can be run by the client too") {
@@ -62,7 +62,7 @@ TEST_CASE("what plan prints can be run by the client too") {
   const auto test_database = opener().test_database();
   const auto url = test_database->url();
   through_client(*test_database, "plan -u '" + url + "'");
-  CHECK(schema::check(url).verdict == Verdict::good);
+  CHECK(schema::check(url).state == SchemaState::good);
   through_client(*test_database, "down --to 1 --dry-run -u '" + url + "'");
   CHECK(schema::status(url).current == 1);
 }

@@ -56,7 +56,7 @@ TEST_CASE(
     "an up that takes longer than a second shows on a terminal that it is still at it, and wipes that at the end") {
   const LaterVersions versions;
   const auto test_database = opener().test_database();
-  REQUIRE(schema::up(test_database->url(), {}, 1).verdict == schema::Verdict::good);
+  REQUIRE(schema::up(test_database->url(), {}, 1).state == schema::SchemaState::good);
   Admin other(*test_database);
   other.block("");
   Pty pty({migrate_tool(), "up", "-u", test_database->url(), "--ddl-lock-timeout", "10m", "--lock-timeout", "10m"},

@@ -24,7 +24,7 @@ dlock::schema::Options options_for(const Target& target) {
 }
 
 void must_be_good(const dlock::schema::Report& report) {
-  if (report.verdict != dlock::schema::Verdict::good)
+  if (report.state != dlock::schema::SchemaState::good)
     throw std::runtime_error(fmt::format("a table for the measurement: {}", report.message));
 }
 

@@ -97,9 +97,9 @@ void Commands::add_reading(Command& tool) {
 int Commands::status(Console& console) {
   const auto options = line_.options(console);
   const auto status = schema::status(line_.url(), options);
-  if (status.verdict == schema::Verdict::failed) return report(console, status);
+  if (status.state == schema::SchemaState::failed) return report(console, status);
   print(console, status);
-  return line_.exit_code ? number(exit_code(status.verdict, true)) : number(Exit::ok);
+  return line_.exit_code ? number(exit_code(status.state, true)) : number(Exit::ok);
 }
 
 int Commands::plan(Console& console) {
@@ -119,8 +119,9 @@ int Commands::check(Console& console) {
     const bool last = std::chrono::steady_clock::now() >= end;
     try {
       const auto status = schema::check(url, options, role);
-      const bool may_change = status.verdict == schema::Verdict::pending || status.verdict == schema::Verdict::locked ||
-                              status.verdict == schema::Verdict::interrupted;
+      const bool may_change = status.state == schema::SchemaState::pending ||
+                              status.state == schema::SchemaState::locked ||
+                              status.state == schema::SchemaState::interrupted;
       if (last || !may_change) return report(console, status);
       console.detail(status.message);
     } catch (const Error& error) {

@@ -12,11 +12,11 @@
 namespace dlock::tools::migrate {
 namespace {
 
-std::string_view word_of(schema::Verdict verdict) {
-  switch (verdict) {
-    case schema::Verdict::failed: return "database";
-    case schema::Verdict::good: return "ok";
-    default: return schema::to_string(verdict);
+std::string_view word_of(schema::SchemaState state) {
+  switch (state) {
+    case schema::SchemaState::failed: return "database";
+    case schema::SchemaState::good: return "ok";
+    default: return schema::to_string(state);
   }
 }
 
@@ -54,7 +54,7 @@ Json json_of(const schema::Version& version) {
 Json json_of(const schema::Status& status) {
   auto versions = Json::array();
   for (const auto& version : status.versions) versions.push_back(json_of(version));
-  return Json::object({{"verdict", schema::to_string(status.verdict)},
+  return Json::object({{"state", schema::to_string(status.state)},
                        {"message", status.message},
                        {"hint", status.hint},
                        {"target", status.target},
@@ -72,30 +72,30 @@ Json json_of(const schema::Status& status) {
 // Why it is not good. Answers the exit code.
 template <class Report>
 int print_refusal(Console& console, const Report& report) {
-  if (report.verdict != schema::Verdict::stopped)
-    return console.error(exit_code(report.verdict, false), report.message, report.hint, word_of(report.verdict));
-  console.error(Exit::database, report.message, report.hint, word_of(report.verdict));
+  if (report.state != schema::SchemaState::stopped)
+    return console.error(exit_code(report.state, false), report.message, report.hint, word_of(report.state));
+  console.error(Exit::database, report.message, report.hint, word_of(report.state));
   return 128 + Signals::received();
 }
 
 }  // namespace
 
-Exit exit_code(schema::Verdict verdict, bool reading) noexcept {
-  switch (verdict) {
-    case schema::Verdict::good: return Exit::ok;
-    case schema::Verdict::failed: return Exit::database;
-    case schema::Verdict::pending: return Exit::pending;
-    case schema::Verdict::drift: return Exit::drift;
-    case schema::Verdict::interrupted: return Exit::interrupted;
-    case schema::Verdict::locked: return reading ? Exit::pending : Exit::locked;
-    case schema::Verdict::incompatible: return Exit::incompatible;
-    case schema::Verdict::stopped: return Exit::database;
+Exit exit_code(schema::SchemaState state, bool reading) noexcept {
+  switch (state) {
+    case schema::SchemaState::good: return Exit::ok;
+    case schema::SchemaState::failed: return Exit::database;
+    case schema::SchemaState::pending: return Exit::pending;
+    case schema::SchemaState::drift: return Exit::drift;
+    case schema::SchemaState::interrupted: return Exit::interrupted;
+    case schema::SchemaState::locked: return reading ? Exit::pending : Exit::locked;
+    case schema::SchemaState::incompatible: return Exit::incompatible;
+    case schema::SchemaState::stopped: return Exit::database;
   }
   return Exit::database;
 }
 
 int print(Console& console, const schema::Report& report, bool dry_run, std::string_view done) {
-  if (report.verdict != schema::Verdict::good) return print_refusal(console, report);
+  if (report.state != schema::SchemaState::good) return print_refusal(console, report);
   if (console.json()) {
     auto object = Json::object({{"from", report.from},
                                 {"to", report.to},
@@ -119,7 +119,7 @@ int print(Console& console, const schema::Report& report, bool dry_run, std::str
 }
 
 int print(Console& console, const schema::GuardReport& report, bool applied) {
-  if (report.verdict != schema::Verdict::good) return print_refusal(console, report);
+  if (report.state != schema::SchemaState::good) return print_refusal(console, report);
   if (console.json())
     console.result(Json::object({{"changed", report.changed && applied},
                                  {"applied", applied},
@@ -145,9 +145,9 @@ void print(Console& console, const schema::Status& status) {
   console.result(fmt::format("database  {}{}", status.target, status.server.empty() ? "" : " (" + status.server + ")"));
   console.result(fmt::format("table     {}{}", status.schema.empty() ? "" : status.schema + ".", status.table));
   console.result(fmt::format("version   {} of {}", status.current, status.latest));
-  const auto verdict = std::string(word_of(status.verdict));
   console.result(fmt::format("state     {}{}",
-                             console.colored_result(status.verdict == schema::Verdict::good ? "32" : "1;33", verdict),
+                             console.colored_result(status.state == schema::SchemaState::good ? "32" : "1;33",
+                                                    std::string(word_of(status.state))),
                              status.message.empty() ? "" : ": " + status.message));
   if (!status.hint.empty()) console.result("          " + status.hint);
   std::size_t width = 4;
@@ -164,8 +164,8 @@ void print(Console& console, const schema::Status& status) {
 }
 
 int report(Console& console, const schema::Status& status) {
-  const auto code = exit_code(status.verdict, true);
-  if (code != Exit::ok) return console.error(code, status.message, status.hint, word_of(status.verdict));
+  const auto code = exit_code(status.state, true);
+  if (code != Exit::ok) return console.error(code, status.message, status.hint, word_of(status.state));
   if (console.json()) console.result(json_of(status));
   else console.result("ok: " + status.message);
   return number(code);

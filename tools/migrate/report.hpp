@@ -12,7 +12,7 @@
 namespace dlock::tools::migrate {
 
 // `reading`: of a command that only looks; a migrator at work is then a version still pending.
-Exit exit_code(schema::Verdict verdict, bool reading) noexcept;
+Exit exit_code(schema::SchemaState state, bool reading) noexcept;
 
 // What was done to versions, in a word ("applied"), or what a dry run would do. Answers the exit code.
 int print(Console& console, const schema::Report& report, bool dry_run, std::string_view done);

@@ -147,7 +147,7 @@ int Commands::repair(Console& console) {
   };
   const auto done = marked ? "marked as applied" : discarded ? "discarded" : "applied";
   auto planned = run(true);
-  if (line_.dry_run || planned.verdict != schema::Verdict::good ||
+  if (line_.dry_run || planned.state != schema::SchemaState::good ||
       (planned.versions.empty() && planned.restored.empty()))
     return print(console, planned, line_.dry_run, done);
   if (!console.json()) print_script(console, planned.plan);

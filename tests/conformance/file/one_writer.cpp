@@ -111,7 +111,7 @@ TEST_CASE("a file that another program has for itself alone cannot be opened, wh
     options.timeouts.lock = 0ms;
     options.dry_run = dry_run;
     const auto report = schema::baseline(test_database->url(), 1, options);
-    CHECK(report.verdict == schema::Verdict::locked);
+    CHECK(report.state == schema::SchemaState::locked);
     CHECK_MESSAGE(report.message.find("another connection is writing") != std::string::npos, report.message);
   }
   admin.run("COMMIT");

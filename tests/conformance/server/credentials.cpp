@@ -90,7 +90,7 @@ TEST_CASE("a table is made and looked at as who is told") {
   Engine::install_schema(database->url(), {.credentials = credentials});
   CHECK(calls >= 1);
   const auto before = calls.load();
-  CHECK(schema::check(database->url(), {.credentials = credentials}).verdict == schema::Verdict::good);
+  CHECK(schema::check(database->url(), {.credentials = credentials}).state == schema::SchemaState::good);
   CHECK(calls > before);
 }
 

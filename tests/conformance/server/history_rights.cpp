@@ -12,7 +12,7 @@
 using namespace dlock;
 using namespace dlock::test;
 using namespace std::chrono_literals;
-using schema::Verdict;
+using schema::SchemaState;
 
 namespace {
 
@@ -33,7 +33,7 @@ TEST_CASE("who has the runtime's rights from before locks on when a history is m
   auto lock = engine.try_lock("job");
   REQUIRE(lock);
   const auto made = schema::make_history(database->url());
-  REQUIRE_MESSAGE(made.verdict == Verdict::good, made.message);
+  REQUIRE_MESSAGE(made.state == SchemaState::good, made.message);
   CHECK(lock->release() == Released::freed);
   auto reader = engine.try_lock("job", {.mode = Mode::shared, .renew = false});
   REQUIRE(reader);
@@ -45,7 +45,7 @@ TEST_CASE("who has the runtime's rights from before locks on when a history is m
   const auto refused = thrown_by([&] { engine.history("job"); });
   CHECK_MESSAGE((refused.fault == Fault::permission || refused.fault == Fault::schema), refused.text);
   grant(database.server(), schema::Role::runtime, url);
-  CHECK(schema::check(url, {}, schema::Role::runtime).verdict == Verdict::good);
+  CHECK(schema::check(url, {}, schema::Role::runtime).state == SchemaState::good);
   CHECK(engine.history("job").size() == 3);
   Engine cutting(url, {.reaper = {.retention = 1s, .grace = 1s}, .history = 2});
   CHECK(cutting.reap().history == 1);
@@ -61,7 +61,7 @@ TEST_CASE("who only looks is granted to read a history, and not to cut it") {
   grant(database.server(), schema::Role::read_only, url);
   Engine looking(url);
   CHECK(looking.history("job").size() == 1);
-  CHECK(schema::check(url, {}, schema::Role::read_only).verdict == Verdict::good);
+  CHECK(schema::check(url, {}, schema::Role::read_only).state == SchemaState::good);
   const auto lacking = thrown_by([&] { static_cast<void>(schema::check(url, {}, schema::Role::runtime)); });
   CHECK(lacking.fault == Fault::permission);
   CHECK_MESSAGE(lacking.names("DELETE on resource_lock_history"), lacking.text);

@@ -18,7 +18,7 @@
 using namespace dlock;
 using namespace dlock::test;
 using namespace std::chrono_literals;
-using schema::Verdict;
+using schema::SchemaState;
 
 namespace {
 
@@ -86,12 +86,12 @@ TEST_CASE("the migrator's grants are enough for everything that migrates") {
   const auto test_database = opener().server_database();
   const auto url = url_of(*test_database, schema::Role::migrator);
   const auto good = [](const schema::Report& report) {
-    CHECK_MESSAGE(report.verdict == Verdict::good, report.message);
+    CHECK_MESSAGE(report.state == SchemaState::good, report.message);
     return !report.versions.empty();
   };
   CHECK(good(schema::up(url, {}, 1)));
   CHECK(good(schema::up(url)));
-  CHECK(schema::check(url).verdict == Verdict::good);
+  CHECK(schema::check(url).state == SchemaState::good);
   CHECK(good(schema::down(url, 1)));
   CHECK(good(schema::up(url)));
   Admin(*test_database).run("DROP TABLE resource_lock_schema_history");
@@ -133,7 +133,7 @@ TEST_CASE("an engine runs whole with the runtime's grants, and with no others") 
   schema::Options options;
   options.timeouts.lock = Duration{};
   CHECK(thrown_by([&] { static_cast<void>(schema::down(url, 0, options, true)); }).fault == Fault::permission);
-  CHECK(schema::check(database->url()).verdict != Verdict::failed);
+  CHECK(schema::check(database->url()).state != SchemaState::failed);
 }
 
 TEST_CASE("the runtime's grants are enough to wait, in turn and not, and to be told of a release") {
@@ -196,7 +196,7 @@ TEST_CASE("the grants to read are enough to check, and to be told what else is n
   ServerDatabase database;
   const auto url = url_of(database.server(), schema::Role::read_only);
   const auto status = schema::check(url);
-  CHECK_MESSAGE(status.verdict == Verdict::good, status.message);
+  CHECK_MESSAGE(status.state == SchemaState::good, status.message);
   CHECK(schema::dump(url).lines == schema::dump(database->url()).lines);
   CHECK(Engine(url).list().empty());
   const auto thrown = thrown_by([&] { static_cast<void>(schema::down(url, 1)); });

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 TEST_CASE("while an upgrade waits for a transaction on the table, nobody else waits longer than one try of it") {
   const LaterVersions versions;
   const auto test_database = opener().test_database();
-  REQUIRE(schema::up(test_database->url(), {}, 1).verdict == schema::Verdict::good);
+  REQUIRE(schema::up(test_database->url(), {}, 1).state == schema::SchemaState::good);
   Admin reader(*test_database);
   reader.run("INSERT INTO resource_lock (name, token) VALUES ('job', 0)");
   reader.run("INSERT INTO resource_lock (name, token) VALUES ('read', 0)");
@@ -55,19 +55,19 @@ TEST_CASE("while an upgrade waits for a transaction on the table, nobody else wa
   reader.unblock();
   upgrade.join();
   traffic.join();
-  CHECK_MESSAGE(report.verdict == schema::Verdict::good, report.message);
+  CHECK_MESSAGE(report.state == schema::SchemaState::good, report.message);
   CHECK(Duration{longest} < ddl_lock_timeout + 2s * slowness());
   CHECK(reader.number("SELECT token FROM resource_lock WHERE name = 'job'") == updates);
-  CHECK(schema::check(test_database->url()).verdict == schema::Verdict::good);
+  CHECK(schema::check(test_database->url()).state == schema::SchemaState::good);
 }
 
 TEST_CASE("who looks while the first version is made takes it for no drift, however late its look at the history is") {
-  using Call = std::function<schema::Verdict(const std::string& url)>;
-  const Call calls[]{[](const std::string& url) { return schema::check(url).verdict; },
-                     [](const std::string& url) { return schema::up(url).verdict; }};
+  using Call = std::function<schema::SchemaState(const std::string& url)>;
+  const Call calls[]{[](const std::string& url) { return schema::check(url).state; },
+                     [](const std::string& url) { return schema::up(url).state; }};
   for (const auto& call : calls) {
     const auto test_database = opener().server_database();
-    REQUIRE(schema::up(test_database->url(), {}, 1).verdict == schema::Verdict::good);
+    REQUIRE(schema::up(test_database->url(), {}, 1).state == schema::SchemaState::good);
     Admin admin(*test_database);  // as another migrator has it for a moment: a history, and no table yet
     admin.run("DROP VIEW resource_lock_status");
     for (const std::string table : {"_holder", "_waiter", ""}) admin.run("DROP TABLE resource_lock" + table);
@@ -75,19 +75,19 @@ TEST_CASE("who looks while the first version is made takes it for no drift, howe
 
     Proxy proxy(*test_database);
     proxy.delay(150ms * slowness());
-    auto verdict = schema::Verdict::failed;
-    std::jthread looker([&] { verdict = call(test_database->url_at(proxy.address())); });
+    auto state = schema::SchemaState::failed;
+    std::jthread looker([&] { state = call(test_database->url_at(proxy.address())); });
     const auto asked_for = [&](std::string_view words) { return proxy.sent().find(words) != std::string::npos; };
     // The catalog; some statements have names in them as hexadecimal digits.
     const std::string history = "resource_lock_schema_history",
                       digits = "7265736f757263655f6c6f636b5f736368656d615f686973746f7279";
     REQUIRE(eventually([&] { return asked_for(history) || asked_for(digits); }));
     proxy.delay(3s * slowness());
-    CHECK(schema::up(test_database->url()).verdict == schema::Verdict::good);
+    CHECK(schema::up(test_database->url()).state == schema::SchemaState::good);
     CHECK_FALSE(asked_for("steps_done"));  // the history
     proxy.pass();
     looker.join();
-    CHECK((verdict == schema::Verdict::good || verdict == schema::Verdict::pending));
-    CHECK(schema::check(test_database->url()).verdict == schema::Verdict::good);
+    CHECK((state == schema::SchemaState::good || state == schema::SchemaState::pending));
+    CHECK(schema::check(test_database->url()).state == schema::SchemaState::good);
   }
 }

@@ -94,7 +94,7 @@ TEST_CASE(
   test_database->use_odd_defaults_for_all();
   ServerDatabase database(std::move(test_database));
   const auto status = schema::check(database->url());
-  CHECK_MESSAGE(status.verdict == schema::Verdict::good, status.message);
+  CHECK_MESSAGE(status.state == schema::SchemaState::good, status.message);
   const EngineOptions options{.reaper = {.retention = 50ms, .grace = 50ms}, .prepared_statements = false};
   auto engine = database->engine(options);
   auto other = database->engine(options);

@@ -18,10 +18,10 @@ TEST_CASE("a hundred runs of up through a pooler, four at a time, do their work 
     CAPTURE(round);
     in_parallel(4, [&](int) {
       const auto report = schema::up(url);
-      if (report.verdict != schema::Verdict::good) throw std::runtime_error(report.message);
+      if (report.state != schema::SchemaState::good) throw std::runtime_error(report.message);
     });
-    REQUIRE(schema::check(url).verdict == schema::Verdict::good);
-    if (round < 24) REQUIRE(schema::down(url, 0).verdict == schema::Verdict::good);
+    REQUIRE(schema::check(url).state == schema::SchemaState::good);
+    if (round < 24) REQUIRE(schema::down(url, 0).state == schema::SchemaState::good);
   }
   CHECK(test_database->locks_held() == 0);
   for (const std::string command : {"status", "check", "plan", "up"}) {

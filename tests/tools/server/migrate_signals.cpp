@@ -19,7 +19,7 @@ namespace {
 // A table at version 1 that a transaction of somebody else keeps from being changed.
 struct BlockedTable {
   BlockedTable() {
-    REQUIRE(schema::up(test_database->url(), {}, 1).verdict == schema::Verdict::good);
+    REQUIRE(schema::up(test_database->url(), {}, 1).state == schema::SchemaState::good);
     other.emplace(*test_database);
     other->block("");
   }
@@ -61,8 +61,8 @@ TEST_CASE(
     CHECK_MESSAGE(ran.says("run \"dlock-migrate up\" to go on"), ran.out);
     CHECK(
         eventually([&] { return !held.test_database->somebody_waits(); }));  // the server does not go on with it either
-    CHECK(schema::status(held.test_database->url()).verdict !=
-          schema::Verdict::locked);  // nor is it said that somebody is at work
+    CHECK(schema::status(held.test_database->url()).state !=
+          schema::SchemaState::locked);  // nor is it said that somebody is at work
     held.other->unblock();
     CHECK(migrate({"up", "-u", held.test_database->url()}).code == 0);
     CHECK(migrate({"check", "-u", held.test_database->url()}).code == 0);
@@ -83,8 +83,8 @@ TEST_CASE("down and repair are cut off in the same way") {
   CHECK_MESSAGE(ran.says("dlock-migrate down --to 0"), ran.out);
   CHECK(eventually([&] { return !held.test_database->somebody_waits(); }));
   held.other->unblock();
-  CHECK(schema::up(held.test_database->url()).verdict == schema::Verdict::good);
-  CHECK(schema::check(held.test_database->url()).verdict == schema::Verdict::good);
+  CHECK(schema::up(held.test_database->url()).state == schema::SchemaState::good);
+  CHECK(schema::check(held.test_database->url()).state == schema::SchemaState::good);
 }
 
 TEST_CASE("a third signal does not wait for a server that cannot be told") {

@@ -7,7 +7,7 @@ using namespace dlock;
 using migrate::assess;
 using migrate::HistoryRow;
 using migrate::SchemaSnapshot;
-using migrate::Verdict;
+using migrate::SchemaState;
 
 namespace {
 
@@ -55,7 +55,7 @@ bool says(const std::string& text, std::string_view words) { return text.find(wo
 
 TEST_CASE("nothing there is version 0, with everything pending") {
   const auto result = judge(found({}), 2);
-  CHECK(result.verdict == Verdict::pending);
+  CHECK(result.state == SchemaState::pending);
   CHECK(result.current == 0);
   CHECK(result.latest == 2);
   CHECK(says(result.hint, "dlock-migrate up"));
@@ -64,60 +64,60 @@ TEST_CASE("nothing there is version 0, with everything pending") {
 TEST_CASE("an empty history is version 0") {
   auto empty = found({});
   empty.history = true;
-  CHECK(judge(empty, 1).verdict == Verdict::pending);
+  CHECK(judge(empty, 1).state == SchemaState::pending);
 }
 
 TEST_CASE("all applied is good, fewer is pending") {
-  CHECK(judge(found({row(1), row(2)}), 2).verdict == Verdict::good);
+  CHECK(judge(found({row(1), row(2)}), 2).state == SchemaState::good);
   const auto result = judge(found({row(1)}), 2);
-  CHECK(result.verdict == Verdict::pending);
+  CHECK(result.state == SchemaState::pending);
   CHECK(result.current == 1);
 }
 
 TEST_CASE("a baseline counts as all that lies below it") {
   const auto result = judge(found({row(2, "baseline"), row(3)}), 3);
-  CHECK(result.verdict == Verdict::good);
+  CHECK(result.state == SchemaState::good);
   CHECK(result.current == 3);
 }
 
 TEST_CASE("a gap is drift, except above what this binary knows") {
-  CHECK(judge(found({row(1), row(3)}), 3).verdict == Verdict::drift);
-  CHECK(judge(found({row(2)}), 2).verdict == Verdict::drift);
-  CHECK(judge(found({row(1), row(900)}), 1).verdict == Verdict::good);
+  CHECK(judge(found({row(1), row(3)}), 3).state == SchemaState::drift);
+  CHECK(judge(found({row(2)}), 2).state == SchemaState::drift);
+  CHECK(judge(found({row(1), row(900)}), 1).state == SchemaState::good);
 }
 
 TEST_CASE("a newer table is good if it says so, else incompatible") {
   const auto fits = judge(found({row(1), row(2)}), 1);
-  CHECK(fits.verdict == Verdict::good);
+  CHECK(fits.state == SchemaState::good);
   CHECK(fits.current == 2);
   CHECK(says(fits.message, "newer"));
   auto later = row(2);
   later.min_client = "0.6.0";
-  CHECK(judge(found({row(1), later}), 1).verdict == Verdict::incompatible);
+  CHECK(judge(found({row(1), later}), 1).state == SchemaState::incompatible);
 }
 
 TEST_CASE("a later format is incompatible before anything else is believed") {
   auto later = row(1, "failed");
   later.format = 2;
-  CHECK(judge(found({later}), 1).verdict == Verdict::incompatible);
+  CHECK(judge(found({later}), 1).state == SchemaState::incompatible);
 }
 
 TEST_CASE("another checksum is drift, but only of versions this binary knows") {
   auto other = row(1);
   other.checksum = "s1:x";
-  CHECK(judge(found({other}), 1).verdict == Verdict::drift);
+  CHECK(judge(found({other}), 1).state == SchemaState::drift);
   auto unknown = row(2);
   unknown.checksum = "s9:y";
-  CHECK(judge(found({row(1), unknown}), 1).verdict == Verdict::good);
+  CHECK(judge(found({row(1), unknown}), 1).state == SchemaState::good);
 }
 
 TEST_CASE("a running version is somebody's as long as its lease, and interrupted after it") {
   auto running = row(1, "running");
   running.lease_left = std::chrono::seconds{5};
-  CHECK(judge(found({running}), 1).verdict == Verdict::locked);
+  CHECK(judge(found({running}), 1).state == SchemaState::locked);
   running.lease_left = Duration{};
   const auto result = judge(found({running}), 1);
-  CHECK(result.verdict == Verdict::interrupted);
+  CHECK(result.state == SchemaState::interrupted);
   CHECK(says(result.message, "after step 1 of 3"));
   CHECK(says(result.message, "me@here"));
 }
@@ -126,14 +126,14 @@ TEST_CASE("a failed version tells its step and its cause") {
   auto failed = row(1, "failed");
   failed.error = "the disk was full";
   const auto result = judge(found({failed}), 1);
-  CHECK(result.verdict == Verdict::interrupted);
+  CHECK(result.state == SchemaState::interrupted);
   CHECK(says(result.message, "step 2 of 3: the disk was full"));
 }
 
 TEST_CASE("table and history that contradict each other") {
   auto lost = found({row(1)});
   lost.lock = false;
-  CHECK(judge(lost, 1).verdict == Verdict::drift);
+  CHECK(judge(lost, 1).state == SchemaState::drift);
   CHECK(!migrate::unrecorded(judge(lost, 1), lost));
   auto unrecorded = found({});
   unrecorded.lock = true;

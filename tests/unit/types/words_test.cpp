@@ -127,7 +127,7 @@ TEST_CASE("every enumerator has its own name as its word") {
       {Fairness::barging, Fairness::fifo});
 }
 
-TEST_CASE("every kind of event, cause of a retry, phase, verdict and role has its own name as its word") {
+TEST_CASE("every kind of event, cause of a retry, phase, state and role has its own name as its word") {
   using namespace dlock;
   using Kind = Event::Kind;
   check_words<Kind>(
@@ -181,23 +181,23 @@ TEST_CASE("every kind of event, cause of a retry, phase, verdict and role has it
         return {};
       },
       {Phase::turn, Phase::settling, Phase::grace, Phase::removing});
-  using schema::Role, schema::Verdict;
-  check_words<Verdict>(
-      [](Verdict verdict) -> std::string {
-        switch (verdict) {
-          WORD(Verdict, good);
-          WORD(Verdict, failed);
-          WORD(Verdict, pending);
-          WORD(Verdict, drift);
-          WORD(Verdict, interrupted);
-          WORD(Verdict, locked);
-          WORD(Verdict, incompatible);
-          WORD(Verdict, stopped);
+  using schema::Role, schema::SchemaState;
+  check_words<SchemaState>(
+      [](SchemaState state) -> std::string {
+        switch (state) {
+          WORD(SchemaState, good);
+          WORD(SchemaState, failed);
+          WORD(SchemaState, pending);
+          WORD(SchemaState, drift);
+          WORD(SchemaState, interrupted);
+          WORD(SchemaState, locked);
+          WORD(SchemaState, incompatible);
+          WORD(SchemaState, stopped);
         }
         return {};
       },
-      {Verdict::good, Verdict::failed, Verdict::pending, Verdict::drift, Verdict::interrupted, Verdict::locked,
-       Verdict::incompatible, Verdict::stopped});
+      {SchemaState::good, SchemaState::failed, SchemaState::pending, SchemaState::drift, SchemaState::interrupted,
+       SchemaState::locked, SchemaState::incompatible, SchemaState::stopped});
   check_words<Role>(
       [](Role role) -> std::string {
         switch (role) {
