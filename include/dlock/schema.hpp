@@ -136,7 +136,8 @@ DLOCK_EXPORT std::string_view to_string(Role role) noexcept;
 [[nodiscard]] DLOCK_EXPORT Report baseline(std::string_view url, int at, const Options& options = {});
 
 // Looks again at the version that is half done, if there is one, and finishes it, as up() would do. If there is none, a
-// view that is missing is made anew; tables that are not what they should be are SchemaState::drift, and stay as they are.
+// view that is missing is made anew; tables that are not what they should be are SchemaState::drift, and stay as they
+// are.
 [[nodiscard]] DLOCK_EXPORT Report repair(std::string_view url, const Options& options = {});
 
 // Writes into the history that this version is applied, as it was finished by hand; or was never begun, as what it

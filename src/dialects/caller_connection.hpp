@@ -104,6 +104,8 @@ class CallerConnection {
   // From here on the server ends the transaction if its client is silent for longer than this; nothing where it cannot
   // be said for the transaction alone.
   virtual void bound_idle(Duration bound) = 0;
+  // Is not silent, and nothing else: a bound of the caller's own session begins again, too.
+  virtual void keep_alive() {}
 
   // After a fence that was refused, nothing that was done in the transaction can be committed, whatever the caller
   // does.

@@ -4,26 +4,17 @@
 #include "engine/attempts.hpp"
 #include "engine/context.hpp"
 #include "engine/lease/lingering.hpp"
+#include "engine/transaction_acquire.hpp"
 #include "store/caller_transaction.hpp"
 
-#include <dlock/grant.hpp>
 #include <dlock/transaction.hpp>
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace dlock::engine {
-
-// A lock of a transaction. Empty: busy, or out of patience.
-struct LockInTransaction : std::optional<Grant> {
-  LockInTransaction(std::optional<Grant> grant = {}, bool locked = false) noexcept
-      : std::optional<Grant>(std::move(grant)), row_locked(locked) {}
-  bool row_locked;  // as in Acquired
-};
 
 // Threads: any, each with a transaction of its own.
 class InTransaction {
@@ -42,9 +33,6 @@ class InTransaction {
                   const std::function<void()>& work, const FenceOptions& options);
 
  private:
-  LockInTransaction lock_in(const TransactionRef& transaction, const Name& name, const Deadline& until,
-                            const LockOptions* lease);
-  bool catch_up(store::CallerTransaction& caller);
   void prove(store::CallerTransaction& caller, const std::shared_ptr<Lease>& held, const FenceOptions& options,
              bool gone);
 

@@ -82,6 +82,7 @@ class SqlCallerTransaction final : public CallerTransaction {
   }
   bool tries_once() override { return connection_->tries_once(); }
   bool writes_alone() override { return connection_->writes_alone(); }
+  void keep_alive() override { connection_->keep_alive(); }
   void confirm() override { compare(false); }
 
   bool fence(const LeaseKey& key, Duration wait) override {

@@ -29,6 +29,7 @@ class TransactionConnection final : public CallerConnection {
   // What was locked is let go of with the savepoint, the snapshot is not.
   bool tries_once() override { return blind_to_new_rows(); }
   void bound_idle(Duration bound) override;
+  void keep_alive() override { run("SHOW lock_timeout"); }  // takes no snapshot
   void doom(const EndSession& end_session) noexcept override;
   void spoil() noexcept override;
   void begin(Duration wait) override;
@@ -37,8 +38,8 @@ class TransactionConnection final : public CallerConnection {
   bool roll_back() noexcept override;
 
  private:
-  // Runs both statements, the first of which may be empty, behind a savepoint, and goes back to it unless the second has
-  // answered a row that is to be kept locked.
+  // Runs both statements, the first of which may be empty, behind a savepoint, and goes back to it unless the second
+  // has answered a row that is to be kept locked.
   TextRow in_savepoint(std::string_view first, std::string_view sql, bool keep);
   bool replaced() noexcept;
   std::string lock_timeout();

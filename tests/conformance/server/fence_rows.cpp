@@ -117,6 +117,32 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a transaction that waits for another name for longer than the lease is not ended as idle") {
+  ServerDatabase database;
+  const auto lease = 1s * slowness();
+  auto engine = database->engine({.lease = lease});
+  auto others = database->engine();
+  const auto busy = others.lock("busy");
+  database->admin().run("CREATE TABLE app (n bigint)");
+  for (const bool native : {true, false}) {
+    INFO("native: " << native);
+    database->admin().run("DELETE FROM app");
+    Caller caller(database.server());
+    const auto transaction = native ? caller.native() : TransactionRef(caller.runner());
+    const auto wait = [&] {
+      caller.run("INSERT INTO app VALUES (1)");
+      CHECK_FALSE(engine.try_lock_in(transaction, "busy", 3 * lease));
+    };
+    caller.begin(database.server().beginnings().front());
+    CHECK(engine.try_lock_in(transaction, "mine"));
+    wait();
+    caller.run("COMMIT");
+    auto lock = engine.lock("fenced", {.renew = false});
+    lock.with_fence(transaction, wait);
+    CHECK(database->admin().number("SELECT count(*) FROM app") == 2);
+  }
+}
+
 TEST_CASE("a fence leaves the transaction's own wait for locks as it was") {
   ServerDatabase database;
   auto engine = database->engine();
