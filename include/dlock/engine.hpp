@@ -32,9 +32,9 @@ inline namespace v0 {
 // Threads: every member from any thread. Calls on an engine that was moved from throw misuse.
 // After fork() the child's calls throw misuse, and all that it may do with an engine of its parent's is to destroy it.
 // It may open one of its own, but none on SQLite while its parent has one on any file (SQLite's own mutexes). A fork()
-// waits for connections that are being opened or closed on other threads, a second at most: a child of such a moment
+// waits for connections that are being opened or closed on other threads, ten seconds at most: a child of such a moment
 // would find mutexes of the client libraries locked for ever.
-// Owns: its connections (at most EngineOptions::connections) and its threads (all signals blocked, but for those that a
+// Owns: its connections (at most EngineOptions::connections, and one to listen) and its threads (all signals blocked, but for those that a
 // thread's own fault raises). Destroying it does not release: held Locks stay valid and renewed. The last of the engine
 // and its Locks to go ends the threads, also inside a callback; with a database that hangs, or callbacks that do, that
 // takes at most timeouts.request: a callback that is still under way then is left to itself, and no other begins.
@@ -143,7 +143,7 @@ class DLOCK_EXPORT Engine {
   // at most `wait` (0: one attempt), without holding anything up meanwhile. Empty: busy or locked, or timed out if it
   // waited. The connection keeps its settings, and the transaction its savepoints and writes, whatever the answer. On
   // PostgreSQL the server ends the transaction when its client is silent for longer than EngineOptions::lease (see
-  // bound_idle); a wait for another name in it is not silence.
+  // bound_idle; than the lease that begins with its commit, if one does). To wait for another name in it is no silence.
   // At REPEATABLE READ and SERIALIZABLE lock first: what was committed since the transaction's snapshot is conflict. On
   // MySQL and MariaDB a row that was taken in the last moment stays locked until the transaction ends. On SQLite the
   // transaction becomes the one writer of the file, also by an attempt in vain; one that writes already does not wait

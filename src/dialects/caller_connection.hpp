@@ -65,7 +65,8 @@ class CallerConnection {
   // locked in vain is let go of, where the database can do that. Throws Failure{locked}, with the transaction as
   // it was, where the table as a whole cannot be had at once.
   virtual TextRow attempt(std::string_view sql) = 0;
-  // The same for a query that locks no row: nothing that it has locked of the table stays locked.
+  // The same for a query that locks no row: what it has locked of the table is let go of as well, where the database
+  // can do that.
   virtual TextRow attempt_to_read(std::string_view sql) { return attempt(sql); }
 
   // Runs the fence, waiting at most about `wait` for its row. False: refused. Throws OtherDatabase where the answer
@@ -104,8 +105,9 @@ class CallerConnection {
   // From here on the server ends the transaction if its client is silent for longer than this; nothing where it cannot
   // be said for the transaction alone.
   virtual void bound_idle(Duration bound) = 0;
-  // Is not silent, and nothing else: a bound of the caller's own session begins again, too.
-  virtual void keep_alive() {}
+  // Sends something that takes no snapshot and changes nothing, so that such a bound begins again, also one that the
+  // caller's session has; and answers what it is. max(): there is none.
+  virtual Duration keep_alive() { return Duration::max(); }
 
   // After a fence that was refused, nothing that was done in the transaction can be committed, whatever the caller
   // does.

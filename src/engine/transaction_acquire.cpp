@@ -15,8 +15,6 @@ namespace dlock::engine {
 namespace {
 
 constexpr Duration time_to_look = std::chrono::seconds{2};
-// So often who waits says that it is there, or thrice a lease, whose length may bound the transaction's silence.
-constexpr Duration longest_silence = std::chrono::seconds{1};
 
 Job job_behind(const LockOptions* lease) { return lease != nullptr && lease->job ? lease->job : Job::current(); }
 
@@ -34,8 +32,7 @@ TransactionAcquire::TransactionAcquire(Context& context, Attempts& attempts, con
       thread_(job_ ? JobRef{} : job_of_this_thread()),
       actor_(context.engine_id, job_ ? id_of(job_.name()) : thread_->id),
       ask_{name.text(), Token{}},
-      idle_bound_(context.options.lease),
-      silence_(std::min(longest_silence, context.options.lease / 3)) {
+      idle_bound_(context.options.lease) {
   if (lease == nullptr) return;
   if (lease->mode != Mode::exclusive)
     throw Error(Fault::misuse,
@@ -59,7 +56,10 @@ LockInTransaction TransactionAcquire::run(Lingering& lingering, const Transactio
   caller_ = in_transaction([&] { return context_.table->caller_transaction(transaction); });
   in_transaction([&] { caller_->check(); });
   for (bool attempted = false;;) {
-    if (observer_) observer_->attend();
+    if (observer_) {
+      observer_->attend();
+      keep_alive();
+    }
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
     const auto row = look();
     if (row.free) {
@@ -144,13 +144,21 @@ LockInTransaction TransactionAcquire::out_of_time(const store::RowAvailability& 
 void TransactionAcquire::observe() {
   observer_.emplace(context_, name_, patience_, owner_);
   if (job_ || thread_->holds.load() > 0) observer_->add_row(thread_, job_, actor_.view());
+  keep_alive();
+}
+
+void TransactionAcquire::keep_alive() {
+  const auto now = BootClock::now();
+  if (now < speaks_at_ || planted("silent_wait")) return;
+  speaks_at_ = later(now, in_transaction([&] { return caller_->keep_alive(); }) / 3);
 }
 
 void TransactionAcquire::rest(Duration opens_in) {
-  observer_->rest(opens_in == Duration{} ? silence_ : std::min(opens_in, silence_), {});
-  if (BootClock::now() < later(spoken_at_, silence_) || planted("silent_wait")) return;
-  in_transaction([&] { caller_->keep_alive(); });
-  spoken_at_ = BootClock::now();
+  if (const auto silent = speaks_at_ - BootClock::now(); speaks_at_ != Instant::max() && silent > Duration{}) {
+    const auto longest = std::chrono::ceil<Duration>(silent);
+    opens_in = opens_in == Duration{} ? longest : std::min(opens_in, longest);
+  }
+  observer_->rest(opens_in, {});
 }
 
 Deadline TransactionAcquire::answered_by() const {

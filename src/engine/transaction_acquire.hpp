@@ -50,9 +50,9 @@ class TransactionAcquire {
   LockInTransaction in_vain();
   LockInTransaction out_of_time(const store::RowAvailability& row);
   void observe();
-  // As ReleaseObserver's. Meanwhile the caller's connection is used from time to time: a server may end the transaction
-  // for its silence, which is as long as this waits.
-  void rest(Duration opens_in);
+  // The server may end the transaction for its silence, which is as long as this waits.
+  void keep_alive();
+  void rest(Duration opens_in);  // as ReleaseObserver's
   Deadline answered_by() const;
 
   Context& context_;
@@ -66,11 +66,10 @@ class TransactionAcquire {
   const SessionId actor_;
   store::TakeRequest ask_;
   Duration idle_bound_;
-  const Duration silence_;
   std::unique_ptr<store::CallerTransaction> caller_{};
   std::optional<ReleaseObserver> observer_{};
   Instant looked_at_{};
-  Instant spoken_at_ = BootClock::now();
+  Instant speaks_at_{};     // when its connection is to be used again
   bool caught_up_ = false;  // with a cluster, once
 };
 

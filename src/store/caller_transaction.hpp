@@ -43,7 +43,7 @@ class CallerTransaction {
   virtual bool catch_up(std::string_view position, Duration wait) = 0;
   virtual bool tries_once() = 0;
   virtual bool writes_alone() = 0;
-  virtual void keep_alive() = 0;
+  virtual Duration keep_alive() = 0;
   // Throws Failure{rejected} if it can be told at no cost to the transaction that its database is another one.
   virtual void confirm() = 0;
 

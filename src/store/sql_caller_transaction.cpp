@@ -72,7 +72,12 @@ class SqlCallerTransaction final : public CallerTransaction {
 
   bool sees(std::string_view name) override {
     if (table_locked_ || !connection_->blind_to_new_rows()) return true;
-    return !connection_->run(text(statements_.at("sees", {"name"}), {name})).empty();
+    try {
+      return !connection_->attempt_to_read(text(statements_.at("sees", {"name"}), {name})).empty();
+    } catch (const Failure& failure) {
+      if (failure.cause() != Cause::locked) throw;
+      return true;  // not to be seen at once: it is as busy as any
+    }
   }
 
   bool catch_up(std::string_view position, Duration wait) override {
@@ -82,7 +87,7 @@ class SqlCallerTransaction final : public CallerTransaction {
   }
   bool tries_once() override { return connection_->tries_once(); }
   bool writes_alone() override { return connection_->writes_alone(); }
-  void keep_alive() override { connection_->keep_alive(); }
+  Duration keep_alive() override { return connection_->keep_alive(); }
   void confirm() override { compare(false); }
 
   bool fence(const LeaseKey& key, Duration wait) override {

@@ -225,6 +225,22 @@ void TransactionConnection::bound_idle(Duration bound) {
   idle_before_ = before;
 }
 
+// No table is read, so that there is no snapshot.
+Duration TransactionConnection::keep_alive() {
+  if (!is_mariadb()) {
+    run("DO 0");
+    return Duration::max();  // but for wait_timeout, of hours
+  }
+  constexpr std::int64_t year = 31'536'000;
+  const auto row =
+      run(fmt::format("SELECT LEAST(COALESCE(NULLIF(@@idle_transaction_timeout, 0), {0}), "
+                      "COALESCE(NULLIF(@@idle_readonly_transaction_timeout, 0), {0}), "
+                      "COALESCE(NULLIF(@@idle_write_transaction_timeout, 0), {0}))",
+                      year));
+  const auto bound = row.empty() ? year : std::stoll(row.front().value_or("0"));
+  return bound >= year ? Duration::max() : std::chrono::seconds{bound};
+}
+
 // Takes the setting back and ends the transaction, in one statement: behind its end the session may be another one (a
 // pooler's), and in front of it the bound must hold for as long as the client can stop.
 void TransactionConnection::end_with(std::string_view how) {

@@ -28,7 +28,7 @@ class TransactionConnection final : public CallerConnection {
   bool tries_once() override { return true; }
   std::string where() noexcept override;
   void bound_idle(Duration bound) override;
-  void keep_alive() override { run("DO 0"); }  // takes no snapshot
+  Duration keep_alive() override;
   void doom(const EndSession& end_session) noexcept override;
   void spoil() noexcept override;
   void begin(Duration wait) override;

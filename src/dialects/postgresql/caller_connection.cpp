@@ -6,11 +6,15 @@
 #include "handle.hpp"
 #include "standby.hpp"
 #include "types/mutant.hpp"
+#include "types/name.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <exception>
+#include <utility>
 
 namespace dlock::dialects::postgresql {
 namespace {
@@ -25,6 +29,9 @@ constexpr std::string_view no_savepoint_code = "3B001";
 // idle_in_transaction_session_timeout: the transaction had ended before the statement came.
 constexpr std::string_view idle_code = "25P03";
 
+constexpr std::string_view idle_setting = "idle_in_transaction_session_timeout";
+
+constexpr const char* failed_already = "the transaction that was handed over has failed; roll it back first";
 constexpr const char* broken = "PostgreSQL: the connection that was handed over is broken";
 
 std::string literal_of(std::string_view text) {
@@ -111,8 +118,7 @@ void TransactionConnection::check() {
   switch (PQtransactionStatus(connection_)) {
     case PQTRANS_INTRANS: return;
     case PQTRANS_IDLE: throw Failure(Cause::rejected, no_transaction);
-    case PQTRANS_INERROR:
-      throw Failure(Cause::rejected, "the transaction that was handed over has failed; roll it back first");
+    case PQTRANS_INERROR: throw Failure(Cause::rejected, failed_already);
     case PQTRANS_ACTIVE:
       throw Failure(Cause::rejected,
                     "a statement is under way on the connection that was handed over; read its results first");
@@ -124,7 +130,19 @@ void TransactionConnection::check() {
 // A row can be locked in vain: when it was changed after the statement's snapshot, and cannot be had any more. Only the
 // end of a savepoint lets go of it, and of the table.
 TextRow TransactionConnection::in_savepoint(std::string_view first, std::string_view sql, bool keep) {
-  constexpr std::string_view savepoint = "SAVEPOINT dlock_attempt";
+  constexpr std::string_view savepoint = "SAVEPOINT dlock_attempt", release = "RELEASE SAVEPOINT dlock_attempt",
+                             back = "ROLLBACK TO SAVEPOINT dlock_attempt";
+  const auto undo = [&] {
+    if (connection_ != nullptr) {
+      run(fmt::format("{};{}", back, release));
+    } else {
+      run(back);
+      run(release);
+    }
+  };
+  // A savepoint of this name would be somebody else's.
+  if (connection_ != nullptr && PQtransactionStatus(connection_) == PQTRANS_INERROR)
+    throw Failure(Cause::rejected, failed_already);
   if (connection_ == nullptr) run(savepoint);
   TextRow row;
   try {
@@ -134,14 +152,13 @@ TextRow TransactionConnection::in_savepoint(std::string_view first, std::string_
   } catch (...) {
     const auto why = std::current_exception();
     try {
-      run("ROLLBACK TO SAVEPOINT dlock_attempt");
-      run("RELEASE SAVEPOINT dlock_attempt");
+      undo();
     } catch (...) {  // the connection is broken
     }
     std::rethrow_exception(why);
   }
-  if (row.empty() || !keep) run("ROLLBACK TO SAVEPOINT dlock_attempt");
-  run("RELEASE SAVEPOINT dlock_attempt");
+  if (row.empty() || !keep) undo();
+  else run(release);
   return row;
 }
 
@@ -226,11 +243,27 @@ bool TransactionConnection::blind_to_new_rows() {
 
 void TransactionConnection::bound_idle(Duration bound) {
   if (planted("fence_unbounded") && mark().empty()) return;
-  constexpr std::string_view setting = "idle_in_transaction_session_timeout";
   run(
       fmt::format("SELECT set_config('{0}', '{1}ms', true) WHERE current_setting('{0}')::interval = '0' "
                   "OR current_setting('{0}')::interval > '{1}ms'",
-                  setting, milliseconds(bound)));
+                  idle_setting, milliseconds(bound)));
+}
+
+// SHOW takes no snapshot, and tells a time in the largest unit that leaves no rest.
+Duration TransactionConnection::keep_alive() {
+  constexpr std::array<std::pair<std::string_view, Duration>, 5> units{{{"ms", std::chrono::milliseconds{1}},
+                                                                        {"s", std::chrono::seconds{1}},
+                                                                        {"min", std::chrono::minutes{1}},
+                                                                        {"h", std::chrono::hours{1}},
+                                                                        {"d", std::chrono::hours{24}}}};
+  const auto shown = one(fmt::format("SHOW {}", idle_setting));
+  std::int64_t count = 0;
+  const auto* const end = shown.data() + shown.size();
+  const auto read = std::from_chars(shown.data(), end, count);
+  if (shown == "0") return Duration::max();
+  for (const auto& [unit, length] : units)
+    if (read.ec == std::errc{} && count > 0 && std::string_view(read.ptr, end) == unit) return count * length;
+  throw Failure(Cause::rejected, fmt::format("{} is {}, which is no time", idle_setting, in_quotes(shown)));
 }
 
 // The statement that failed has aborted the transaction; but a savepoint from before the fence would bring it back. So

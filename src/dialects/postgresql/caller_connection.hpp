@@ -29,7 +29,7 @@ class TransactionConnection final : public CallerConnection {
   // What was locked is let go of with the savepoint, the snapshot is not.
   bool tries_once() override { return blind_to_new_rows(); }
   void bound_idle(Duration bound) override;
-  void keep_alive() override { run("SHOW lock_timeout"); }  // takes no snapshot
+  Duration keep_alive() override;
   void doom(const EndSession& end_session) noexcept override;
   void spoil() noexcept override;
   void begin(Duration wait) override;

@@ -120,7 +120,7 @@ TEST_CASE(
 TEST_CASE("a transaction that waits for another name for longer than the lease is not ended as idle") {
   ServerDatabase database;
   const auto lease = 1s * slowness();
-  auto engine = database->engine({.lease = lease});
+  auto engine = database->engine();
   auto others = database->engine();
   const auto busy = others.lock("busy");
   database->admin().run("CREATE TABLE app (n bigint)");
@@ -134,12 +134,13 @@ TEST_CASE("a transaction that waits for another name for longer than the lease i
       CHECK_FALSE(engine.try_lock_in(transaction, "busy", 3 * lease));
     };
     caller.begin(database.server().beginnings().front());
-    CHECK(engine.try_lock_in(transaction, "mine"));
+    CHECK(engine.try_lock_in(transaction, "mine", {}, {.lease = lease}));
     wait();
-    caller.run("COMMIT");
-    auto lock = engine.lock("fenced", {.renew = false});
+    CHECK(caller.number("SELECT count(*) FROM app") == 1);
+    caller.run("ROLLBACK");
+    auto lock = engine.lock("fenced", {.lease = lease, .renew = false});
     lock.with_fence(transaction, wait);
-    CHECK(database->admin().number("SELECT count(*) FROM app") == 2);
+    CHECK(database->admin().number("SELECT count(*) FROM app") == 1);
   }
 }
 
