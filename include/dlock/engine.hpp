@@ -34,14 +34,14 @@ inline namespace v0 {
 // It may open one of its own, but none on SQLite while its parent has one on any file (SQLite's own mutexes). A fork()
 // waits for connections that are being opened or closed on other threads, ten seconds at most: a child of such a moment
 // would find mutexes of the client libraries locked for ever.
-// Owns: its connections (at most EngineOptions::connections, and one to listen) and its threads (all signals blocked, but for those that a
-// thread's own fault raises). Destroying it does not release: held Locks stay valid and renewed. The last of the engine
-// and its Locks to go ends the threads, also inside a callback; with a database that hangs, or callbacks that do, that
-// takes at most timeouts.request: a callback that is still under way then is left to itself, and no other begins.
-// Destroying it while other threads wait on it, as exit() does with a global one, ends their waits: with misuse, at
-// once. It returns when all calls under way have ended, at most timeouts.request later, and they may then still end by
-// themselves. No call may begin once the destructor has. A global engine that exit() is to destroy is constructed where
-// it is declared: one that is assigned later outlives what it was made of.
+// Owns: its connections (at most EngineOptions::connections, and one to listen) and its threads (all signals blocked,
+// but for those that a thread's own fault raises). Destroying it does not release: held Locks stay valid and renewed.
+// The last of the engine and its Locks to go ends the threads, also inside a callback; with a database that hangs, or
+// callbacks that do, that takes at most timeouts.request: a callback that is still under way then is left to itself,
+// and no other begins. Destroying it while other threads wait on it, as exit() does with a global one, ends their
+// waits: with misuse, at once. It returns when all calls under way have ended, at most timeouts.request later, and
+// they may then still end by themselves. No call may begin once the destructor has. A global engine that exit() is to
+// destroy is constructed where it is declared: one that is assigned later outlives what it was made of.
 // Names: 1 to 255 bytes of UTF-8 without NUL, compared as bytes. Anything else is misuse before any SQL.
 // Fails: every call may throw Error{unavailable, timeout, in_doubt, schema, permission, misuse}, one that waits also
 // Error{deadlock}. Busy is no error.
