@@ -143,7 +143,8 @@ class DLOCK_EXPORT Engine {
   // at most `wait` (0: one attempt), without holding anything up meanwhile. Empty: busy or locked, or timed out if it
   // waited. The connection keeps its settings, and the transaction its savepoints and writes, whatever the answer. On
   // PostgreSQL the server ends the transaction when its client is silent for longer than EngineOptions::lease (see
-  // bound_idle; than the lease that begins with its commit, if one does). To wait for another name in it is no silence.
+  // bound_idle; than the lease that begins with its commit, if one does). To wait for another name in it is no silence,
+  // as long as the lock table answers.
   // At REPEATABLE READ and SERIALIZABLE lock first: what was committed since the transaction's snapshot is conflict. On
   // MySQL and MariaDB a row that was taken in the last moment stays locked until the transaction ends. On SQLite the
   // transaction becomes the one writer of the file, also by an attempt in vain; one that writes already does not wait

@@ -15,6 +15,9 @@ namespace dlock::engine {
 namespace {
 
 constexpr Duration time_to_look = std::chrono::seconds{2};
+// So often who waits says that it is there, where no bound of its silence is known: there may be one on the way.
+constexpr Duration longest_silence = std::chrono::seconds{10};
+constexpr Duration shortest_silence = std::chrono::milliseconds{20};
 
 Job job_behind(const LockOptions* lease) { return lease != nullptr && lease->job ? lease->job : Job::current(); }
 
@@ -56,10 +59,7 @@ LockInTransaction TransactionAcquire::run(Lingering& lingering, const Transactio
   caller_ = in_transaction([&] { return context_.table->caller_transaction(transaction); });
   in_transaction([&] { caller_->check(); });
   for (bool attempted = false;;) {
-    if (observer_) {
-      observer_->attend();
-      keep_alive();
-    }
+    if (observer_) observer_->attend();
     // Never locked in order to look: a row that was examined in vain can stay locked until the transaction ends.
     const auto row = look();
     if (row.free) {
@@ -144,21 +144,19 @@ LockInTransaction TransactionAcquire::out_of_time(const store::RowAvailability& 
 void TransactionAcquire::observe() {
   observer_.emplace(context_, name_, patience_, owner_);
   if (job_ || thread_->holds.load() > 0) observer_->add_row(thread_, job_, actor_.view());
-  keep_alive();
 }
 
 void TransactionAcquire::keep_alive() {
   const auto now = BootClock::now();
   if (now < speaks_at_ || planted("silent_wait")) return;
-  speaks_at_ = later(now, in_transaction([&] { return caller_->keep_alive(); }) / 3);
+  const auto bound = in_transaction([&] { return caller_->keep_alive(); });
+  speaks_at_ = later(now, std::clamp(bound / 3, shortest_silence, longest_silence));
 }
 
 void TransactionAcquire::rest(Duration opens_in) {
-  if (const auto silent = speaks_at_ - BootClock::now(); speaks_at_ != Instant::max() && silent > Duration{}) {
-    const auto longest = std::chrono::ceil<Duration>(silent);
-    opens_in = opens_in == Duration{} ? longest : std::min(opens_in, longest);
-  }
-  observer_->rest(opens_in, {});
+  keep_alive();
+  const auto silent = std::max(Duration{1}, std::chrono::ceil<Duration>(speaks_at_ - BootClock::now()));
+  observer_->rest(opens_in == Duration{} ? silent : std::min(opens_in, silent), {});
 }
 
 Deadline TransactionAcquire::answered_by() const {

@@ -167,8 +167,8 @@ class ServerTestDatabase : public TestDatabase {
   // A query, to be asked in a transaction, for how long that may be idle before the server ends it. Empty where that is
   // not bounded, or not for a caller's own transaction.
   virtual std::string idle_bound() const { return {}; }
-  // The statement that bounds it for a session, shorter than any lease of a test.
-  virtual std::string bind_idle() const { return {}; }
+  // The statement that bounds it for a session.
+  virtual std::string bind_idle(std::chrono::seconds bound) const = 0;
   // Whether the server ends a transaction that with_fence has begun when its client is silent for longer than the
   // lease.
   virtual bool ends_silent_work() const { return true; }

@@ -227,18 +227,14 @@ void TransactionConnection::bound_idle(Duration bound) {
 
 // No table is read, so that there is no snapshot.
 Duration TransactionConnection::keep_alive() {
-  if (!is_mariadb()) {
-    run("DO 0");
-    return Duration::max();  // but for wait_timeout, of hours
-  }
-  constexpr std::int64_t year = 31'536'000;
-  const auto row =
-      run(fmt::format("SELECT LEAST(COALESCE(NULLIF(@@idle_transaction_timeout, 0), {0}), "
-                      "COALESCE(NULLIF(@@idle_readonly_transaction_timeout, 0), {0}), "
-                      "COALESCE(NULLIF(@@idle_write_transaction_timeout, 0), {0}))",
-                      year));
-  const auto bound = row.empty() ? year : std::stoll(row.front().value_or("0"));
-  return bound >= year ? Duration::max() : std::chrono::seconds{bound};
+  const auto shown = one(is_mariadb() ? "SELECT LEAST(@@wait_timeout,"
+                                        " COALESCE(NULLIF(@@idle_transaction_timeout, 0), @@wait_timeout),"
+                                        " COALESCE(NULLIF(@@idle_readonly_transaction_timeout, 0), @@wait_timeout),"
+                                        " COALESCE(NULLIF(@@idle_write_transaction_timeout, 0), @@wait_timeout))"
+                                      : "SELECT @@wait_timeout");
+  std::int64_t bound = 0;
+  std::from_chars(shown.data(), shown.data() + shown.size(), bound);
+  return std::chrono::seconds{std::max<std::int64_t>(1, bound)};
 }
 
 // Takes the setting back and ends the transaction, in one statement: behind its end the session may be another one (a

@@ -346,6 +346,9 @@ class DatabaseOnServer final : public ServerTestDatabase {
                       ", 60) + release_lock(" + gate + "), 0)";
     hold_back_by(connect());
   }
+  std::string bind_idle(std::chrono::seconds bound) const override {
+    return "SET SESSION wait_timeout = " + std::to_string(bound.count());
+  }
   std::string wait_for_locks() const override {
     return "SET SESSION innodb_lock_wait_timeout = 77, lock_wait_timeout = 78";
   }

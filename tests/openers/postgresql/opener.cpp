@@ -360,7 +360,9 @@ class DatabaseOnServer final : public ServerTestDatabase {
   std::string idle_bound() const override { return "SHOW idle_in_transaction_session_timeout"; }
   std::string wait_for_locks() const override { return "SET lock_timeout = '1234ms'"; }
   std::string lock_wait() const override { return "SHOW lock_timeout"; }
-  std::string bind_idle() const override { return "SET idle_in_transaction_session_timeout = '50s'"; }
+  std::string bind_idle(std::chrono::seconds bound) const override {
+    return fmt::format("SET idle_in_transaction_session_timeout = '{}s'", bound.count());
+  }
   std::optional<Address> pooler() override {
     if (!pooler_) pooler_.emplace(server_.address, server_.user, server_.password, name_);
     return pooler_->address();
